@@ -1,0 +1,15 @@
+//! The round-trip time of a connection (RFC 6298 section 2, without the timer).
+
+use crate::law::Rtt;
+use crate::units::Dur;
+
+/// Folds a sample into what is known.
+pub(super) fn update(rtt: &mut Option<Rtt>, sample: Dur) {
+    *rtt = Some(match *rtt {
+        None => Rtt { latest: sample, smoothed: sample, min: sample },
+        Some(old) => {
+            let smoothed = (7 * old.smoothed.as_nanos() + sample.as_nanos()) / 8;
+            Rtt { latest: sample, smoothed: Dur::from_nanos(smoothed), min: old.min.min(sample) }
+        }
+    });
+}

@@ -1,0 +1,281 @@
+//! The windowed machine: slow start, congestion avoidance, recovery, timeout, undo and the clamps
+//! around a [`WindowLaw`].
+//!
+//! ```text
+//!              w >= ssthresh            loss, once a window of data
+//!  slow start ---------------> avoidance ----------------------> recovery
+//!      ^  \------- loss ------------------------------------------^   |
+//!      |                            ^------------ recovered ----------/
+//!      \----- timeout, from anywhere: w = 1
+//! ```
+
+use super::slow_start::{self, HyStart, SlowStart};
+use super::{Controller, Cut, Settings, rtt};
+use crate::event::{Acked, Event, Limit, Lost, Marked, Output};
+use crate::law::{Context, Round, Rtt, Signal, WindowLaw};
+use crate::units::{Packets, Time};
+
+/// The smallest slow-start threshold (RFC 5681 equation 4).
+const MIN_SSTHRESH: Packets = 2.0;
+/// The smallest window.
+const MIN_WINDOW: Packets = 1.0;
+
+/// A window law in its machine.
+#[derive(Clone, Debug)]
+pub struct Windowed<L> {
+    law: L,
+    settings: Settings,
+    window: Packets,
+    ssthresh: Packets,
+    hystart: Option<HyStart>,
+    in_recovery: bool,
+    /// Whether the law has been told at which window congestion avoidance began.
+    entered: bool,
+    rtt: Option<Rtt>,
+    last_cut: Option<Time>,
+    signal: Option<Signal>,
+    round: Round,
+    /// Packets sent when the round began.
+    round_began: u64,
+    undo: Option<Saved<L>>,
+    cut: Option<Cut>,
+}
+
+/// What a spurious cut takes back.
+#[derive(Clone, Debug)]
+struct Saved<L> {
+    law: L,
+    window: Packets,
+    ssthresh: Packets,
+}
+
+impl<L: WindowLaw> Windowed<L> {
+    /// A controller that runs `law` from the start of a connection.
+    pub fn new(law: L, settings: Settings) -> Self {
+        Windowed {
+            law,
+            window: settings.initial_window.max(MIN_WINDOW),
+            ssthresh: f64::INFINITY,
+            hystart: matches!(settings.slow_start, SlowStart::HyStart).then(HyStart::new),
+            settings,
+            in_recovery: false,
+            entered: false,
+            rtt: None,
+            last_cut: None,
+            signal: None,
+            round: Round::default(),
+            round_began: 0,
+            undo: None,
+            cut: None,
+        }
+    }
+
+    /// The law itself.
+    pub fn law(&self) -> &L {
+        &self.law
+    }
+
+    /// The congestion window in packets.
+    #[inline]
+    pub fn window(&self) -> Packets {
+        self.window.min(self.settings.max_window)
+    }
+
+    /// The congestion window before the clamp.
+    #[inline]
+    pub fn unclamped(&self) -> Packets {
+        self.window
+    }
+
+    /// The slow-start threshold in packets; infinite before the first cut.
+    pub fn ssthresh(&self) -> Packets {
+        self.ssthresh
+    }
+
+    /// Whether the machine is in slow start.
+    #[inline]
+    pub fn in_slow_start(&self) -> bool {
+        self.window < self.ssthresh
+    }
+
+    /// Whether a window with losses is being repaired.
+    pub fn in_recovery(&self) -> bool {
+        self.in_recovery
+    }
+
+    #[inline]
+    fn context(&self, now: Time) -> Context {
+        Context {
+            now,
+            rtt: self.rtt,
+            last_cut: self.last_cut.unwrap_or(Time::ZERO),
+            packet: self.settings.packet,
+            slow_start: self.in_slow_start(),
+        }
+    }
+
+    /// An acknowledgement arrived.
+    #[inline]
+    pub fn acked(&mut self, now: Time, acked: &Acked) {
+        if let Some(sample) = acked.rtt {
+            rtt::update(&mut self.rtt, sample);
+        }
+        let cx = self.context(now);
+        self.law.observe(acked, &cx);
+        if self.in_recovery || acked.echo || acked.packets == 0 {
+            return;
+        }
+        // RFC 7661: a window that is not used says nothing about the path. ns-2 grows it anyway.
+        if acked.limit != Limit::Window && !self.settings.ns2 {
+            return;
+        }
+        if self.in_slow_start() {
+            self.slow_start(now, acked, cx);
+        } else {
+            if !self.entered {
+                self.enter(cx);
+            }
+            self.window = self.law.grow(self.window, f64::from(acked.packets), &cx).max(MIN_WINDOW);
+        }
+        if !self.settings.ns2 {
+            self.window = self.window.min(self.settings.max_window);
+        }
+    }
+
+    fn slow_start(&mut self, now: Time, acked: &Acked, cx: Context) {
+        let (grown, done) = slow_start::grow(&mut self.hystart, self.window, now, acked, self.rtt);
+        self.window = if self.settings.ns2 { grown } else { grown.min(self.ssthresh) };
+        if done || self.law.leave_slow_start(self.window, &cx) {
+            self.ssthresh = self.window;
+        }
+        if !self.in_slow_start() {
+            self.enter(cx);
+        }
+    }
+
+    fn enter(&mut self, cx: Context) {
+        self.entered = true;
+        self.law.enter(self.window, &cx);
+    }
+
+    /// Cuts for `why`, unless the newest packet concerned was sent before the last cut: one cut for
+    /// each window of data (RFC 5681 section 3.2, RFC 3168 section 6.1.2).
+    fn congested(&mut self, now: Time, why: Signal, sent_at: Time, sent: u64) {
+        if self.last_cut.is_some_and(|cut| sent_at < cut) {
+            return;
+        }
+        self.shrink(now, why, sent);
+        if why == Signal::Loss {
+            self.in_recovery = true;
+        } else {
+            self.close_round(now);
+        }
+    }
+
+    fn shrink(&mut self, now: Time, why: Signal, sent: u64) {
+        let before = self.window();
+        let in_slow_start = self.in_slow_start();
+        self.undo =
+            Some(Saved { law: self.law.clone(), window: self.window, ssthresh: self.ssthresh });
+        self.round.sent = sent.saturating_sub(self.round_began);
+        self.round.took = now.since(self.last_cut.unwrap_or(Time::ZERO));
+        self.round_began = sent;
+        let cx = self.context(now);
+        let target = self.law.cut(before, why, &cx);
+        // ns-2 halves at the first cut, in slow start and after a timeout, whatever the law says.
+        let halves = self.settings.ns2 && (in_slow_start || self.last_cut.is_none());
+        let target = if halves { before / 2.0 } else { target };
+        let after_timeout = self.settings.ns2 && self.signal == Some(Signal::Timeout);
+        let threshold = if after_timeout { before / 2.0 } else { target };
+        self.ssthresh = if self.settings.ns2 { crate::math::floor(threshold) } else { threshold }
+            .min(before)
+            .max(MIN_SSTHRESH);
+        self.window = match why {
+            Signal::Timeout => MIN_WINDOW,
+            // A fresh threshold above the window would put the machine back into slow start.
+            _ if self.settings.ns2 => target.clamp(MIN_WINDOW, before.max(MIN_WINDOW)),
+            _ => self.ssthresh.min(before.max(MIN_WINDOW)),
+        };
+        self.hystart = None;
+        self.last_cut = Some(now);
+        self.signal = Some(why);
+        self.entered = false;
+        self.cut = Some(Cut { why, before, after: self.window });
+    }
+
+    fn close_round(&mut self, now: Time) {
+        let cx = self.context(now);
+        let round = core::mem::take(&mut self.round);
+        self.law.round(&round, &cx);
+    }
+
+    /// Packets were found lost.
+    pub fn lost(&mut self, now: Time, lost: &Lost) {
+        self.round.lost += u64::from(lost.packets);
+        self.congested(now, Signal::Loss, lost.sent_at, lost.sent);
+    }
+
+    /// Packets were reported as marked.
+    pub fn marked(&mut self, now: Time, marked: &Marked) {
+        self.round.marked += u64::from(marked.packets);
+        if !self.in_recovery {
+            self.congested(now, Signal::Mark, marked.sent_at, marked.sent);
+        }
+    }
+
+    /// The window with losses is repaired.
+    pub fn recovered(&mut self, now: Time) {
+        if self.in_recovery {
+            self.in_recovery = false;
+            self.close_round(now);
+        }
+    }
+
+    /// The retransmission timer expired.
+    pub fn timeout(&mut self, now: Time, sent: u64) {
+        self.in_recovery = false;
+        self.shrink(now, Signal::Timeout, sent);
+        self.close_round(now);
+    }
+
+    /// The last cut was spurious: the window and the law return to where they were, unless they have
+    /// grown past it since.
+    pub fn undo(&mut self) {
+        if let Some(saved) = self.undo.take() {
+            self.in_recovery = false;
+            self.ssthresh = saved.ssthresh;
+            if saved.window > self.window {
+                self.window = saved.window;
+                self.law = saved.law;
+                self.entered = saved.window >= saved.ssthresh;
+            }
+        }
+    }
+}
+
+impl<L: WindowLaw> Controller for Windowed<L> {
+    fn on(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::Acked(acked) => self.acked(now, acked),
+            Event::Lost(lost) => self.lost(now, lost),
+            Event::Marked(marked) => self.marked(now, marked),
+            Event::Recovered => self.recovered(now),
+            Event::Timeout { sent } => self.timeout(now, *sent),
+            Event::Undo => self.undo(),
+            Event::Report(_) | Event::Tick => {}
+        }
+    }
+
+    fn output(&self) -> Output {
+        Output { window: self.window(), pace: None, wake: None }
+    }
+
+    fn take_cut(&mut self) -> Option<Cut> {
+        self.cut.take()
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        emit("ssthresh", self.ssthresh);
+        self.law.gauges(emit);
+    }
+}
