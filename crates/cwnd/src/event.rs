@@ -19,9 +19,11 @@ pub enum Limit {
 /// One acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acked {
-    /// Packets that this acknowledgement newly reports as arrived, in order or selectively. A driver
-    /// that counts acknowledgements and not packets (ns-2, RFC 5681 without byte counting) puts 1.
+    /// Packets that this acknowledgement newly reports as arrived, in order or selectively.
     pub packets: u32,
+    /// Packets that the window may grow for: `packets` where packets are counted (RFC 3465), 1 for
+    /// each acknowledgement where those are (RFC 5681 section 3.1, ns-2).
+    pub credit: u32,
     /// Packets still in flight after it.
     pub in_flight: u32,
     /// Packets sent since the connection began, retransmissions included.
@@ -93,6 +95,12 @@ pub enum Event {
     Timeout {
         /// Packets sent since the connection began, retransmissions included.
         sent: u64,
+    },
+    /// NewReno's partial window deflation (RFC 6582 section 3.2 step 5), for a driver that does not
+    /// restore the window at the end of recovery (ns-2).
+    Deflated {
+        /// Packets to take off the window.
+        packets: Packets,
     },
     /// The last cut answered a loss that was none (RFC 4015, RFC 5682): take it back.
     Undo,

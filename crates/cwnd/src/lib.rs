@@ -10,7 +10,7 @@
 //!
 //! let mut reno = Windowed::new(Aimd::reno(), Settings::default());
 //! let acked = Acked {
-//!     packets: 2, in_flight: 8, sent: 10, sent_at: Time::ZERO, rtt: Some(Dur::from_millis(50)),
+//!     packets: 2, credit: 2, in_flight: 8, sent: 10, sent_at: Time::ZERO, rtt: Some(Dur::from_millis(50)),
 //!     received_at: None, echo: false, limit: Limit::Window,
 //! };
 //! reno.on(Time::from_nanos(50_000_000), &Event::Acked(acked));

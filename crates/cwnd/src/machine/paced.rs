@@ -166,7 +166,7 @@ impl<L: RateLaw> Controller for Paced<L> {
                     self.step(now);
                 }
             }
-            Event::Acked(_) | Event::Recovered | Event::Undo => {}
+            Event::Acked(_) | Event::Recovered | Event::Undo | Event::Deflated { .. } => {}
         }
     }
 

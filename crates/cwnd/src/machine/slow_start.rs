@@ -89,7 +89,7 @@ pub(super) fn grow(
     acked: &Acked,
     rtt: Option<Rtt>,
 ) -> (Packets, bool) {
-    let step = f64::from(acked.packets).min(L);
+    let step = f64::from(acked.credit).min(L);
     match hystart {
         None => (w + step, false),
         Some(state) => {

@@ -33,7 +33,6 @@ pub struct Windowed<L> {
     entered: bool,
     rtt: Option<Rtt>,
     last_cut: Option<Time>,
-    signal: Option<Signal>,
     round: Round,
     /// Packets sent when the round began.
     round_began: u64,
@@ -55,14 +54,14 @@ impl<L: WindowLaw> Windowed<L> {
         Windowed {
             law,
             window: settings.initial_window.max(MIN_WINDOW),
-            ssthresh: f64::INFINITY,
+            // ns-2 starts from the receiver's window.
+            ssthresh: if settings.ns2 { settings.max_window } else { f64::INFINITY },
             hystart: matches!(settings.slow_start, SlowStart::HyStart).then(HyStart::new),
             settings,
             in_recovery: false,
             entered: false,
             rtt: None,
             last_cut: None,
-            signal: None,
             round: Round::default(),
             round_began: 0,
             undo: None,
@@ -122,7 +121,7 @@ impl<L: WindowLaw> Windowed<L> {
         }
         let cx = self.context(now);
         self.law.observe(acked, &cx);
-        if self.in_recovery || acked.echo || acked.packets == 0 {
+        if self.in_recovery || acked.echo || acked.credit == 0 {
             return;
         }
         // RFC 7661: a window that is not used says nothing about the path. ns-2 grows it anyway.
@@ -135,7 +134,7 @@ impl<L: WindowLaw> Windowed<L> {
             if !self.entered {
                 self.enter(cx);
             }
-            self.window = self.law.grow(self.window, f64::from(acked.packets), &cx).max(MIN_WINDOW);
+            self.window = self.law.grow(self.window, f64::from(acked.credit), &cx).max(MIN_WINDOW);
         }
         if !self.settings.ns2 {
             self.window = self.window.min(self.settings.max_window);
@@ -185,8 +184,8 @@ impl<L: WindowLaw> Windowed<L> {
         // ns-2 halves at the first cut, in slow start and after a timeout, whatever the law says.
         let halves = self.settings.ns2 && (in_slow_start || self.last_cut.is_none());
         let target = if halves { before / 2.0 } else { target };
-        let after_timeout = self.settings.ns2 && self.signal == Some(Signal::Timeout);
-        let threshold = if after_timeout { before / 2.0 } else { target };
+        let halves_threshold = self.settings.ns2 && why == Signal::Timeout;
+        let threshold = if halves_threshold { before / 2.0 } else { target };
         self.ssthresh = if self.settings.ns2 { crate::math::floor(threshold) } else { threshold }
             .min(before)
             .max(MIN_SSTHRESH);
@@ -198,7 +197,6 @@ impl<L: WindowLaw> Windowed<L> {
         };
         self.hystart = None;
         self.last_cut = Some(now);
-        self.signal = Some(why);
         self.entered = false;
         self.cut = Some(Cut { why, before, after: self.window });
     }
@@ -254,6 +252,7 @@ impl<L: WindowLaw> Windowed<L> {
 }
 
 impl<L: WindowLaw> Controller for Windowed<L> {
+    #[inline]
     fn on(&mut self, now: Time, event: &Event) {
         match event {
             Event::Acked(acked) => self.acked(now, acked),
@@ -262,10 +261,14 @@ impl<L: WindowLaw> Controller for Windowed<L> {
             Event::Recovered => self.recovered(now),
             Event::Timeout { sent } => self.timeout(now, *sent),
             Event::Undo => self.undo(),
+            Event::Deflated { packets } => {
+                self.window = (self.window - packets).max(MIN_WINDOW);
+            }
             Event::Report(_) | Event::Tick => {}
         }
     }
 
+    #[inline]
     fn output(&self) -> Output {
         Output { window: self.window(), pace: None, wake: None }
     }
