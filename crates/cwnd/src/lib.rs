@@ -30,9 +30,11 @@ mod law;
 pub mod laws;
 pub mod machine;
 mod math;
+pub mod registry;
 mod units;
 
 pub use event::{Acked, Event, Limit, Lost, Marked, Output, Report};
 pub use law::{Clock, Context, RateLaw, Round, Rtt, Signal, WindowLaw};
 pub use machine::{Controller, Cut, Paced, Settings, SlowStart, Windowed};
+pub use registry::{AnyController, Spec, SpecError};
 pub use units::{Dur, Packets, Rate, Time};

@@ -1,0 +1,199 @@
+//! **DAIMD**, additive increase that decreases with the rate, multiplicative decrease.
+//!
+//! Gu, Hong and Grossman, *An analysis of AIMD algorithm with decreasing increases*: the rate
+//! control of UDT as that paper analyses it.
+//!
+//! ```text
+//! each SYN with ACKs and no loss   x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * 1/SYN   (8)
+//! at each loss report              x <- (1 - beta) x                                            (2)
+//! flow window, at each report      W <- lambda W + (1 - lambda) AS (SYN + RTT)                 (21)
+//! ```
+//!
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `x` | sending rate | packets/s | | |
+//! | `C(x)` | the same rate, 8 S x | bits/s | | |
+//! | `L` (`capacity`) | link capacity; 0: the receiver's estimate | bits/s | >= 0 | 0 |
+//! | `S` | packet size | bytes | | |
+//! | `tau` | protocol parameter | | 3..15 | 9 |
+//! | `beta` | fraction of the rate given up: the period grows by 1/8 | | 0 < beta < 1 | 1/9 |
+//! | `SYN` (`syn`) | control interval | s | 0.1 ms..10 s | 10 ms |
+//! | `AS` | packet arrival rate at the receiver | packets/s | | |
+//! | `lambda` | gain of the moving average; 1: no flow window | | 0..1 | 7/8 |
+//!
+//! Friendly to TCP whenever RTT^2 L <= SYN^2 10^8 / 6 (20).
+//!
+//! Known deviations: none from the equations. What the paper leaves open: at `L <= C(x)`, where (8)
+//! has no logarithm, the increase is its limit 0 (section VII: an underestimated `L` limits the
+//! throughput), and so it is before the first estimate; `lambda` is not printed; slow start ends at
+//! the arrival rate, or at `w / (RTT + SYN)` without one; a timeout counts as a loss report.
+
+use crate::event::Report;
+use crate::law::{Clock, Context, RateLaw, Signal};
+use crate::math::{ceil, log10, powf};
+use crate::units::{Dur, Packets, Rate};
+
+/// The packet size for which `tau` is chosen, in bytes.
+const STANDARD_PACKET: f64 = 1500.0;
+
+/// DAIMD's parameters, in the paper's symbols.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DaimdParameters {
+    /// The protocol parameter τ.
+    pub tau: f64,
+    /// The fraction of the rate given up at a loss report.
+    pub beta: f64,
+    /// The control interval SYN.
+    pub syn: Dur,
+    /// The link capacity L in bits per second; `None` takes the receiver's estimate.
+    pub capacity: Option<f64>,
+    /// The gain λ of the flow window's moving average; 1 turns the flow window off.
+    pub lambda: f64,
+}
+
+impl Default for DaimdParameters {
+    fn default() -> Self {
+        DaimdParameters {
+            tau: 9.0,
+            beta: 1.0 / 9.0,
+            syn: Dur::from_millis(10),
+            capacity: None,
+            lambda: 7.0 / 8.0,
+        }
+    }
+}
+
+/// DAIMD: see the [module](self).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Daimd {
+    parameters: DaimdParameters,
+    /// The receiver's estimates.
+    estimated: Option<Rate>,
+    arrival: Option<Rate>,
+    window: Option<Packets>,
+}
+
+impl Daimd {
+    /// DAIMD with these parameters.
+    pub fn new(parameters: DaimdParameters) -> Self {
+        Daimd { parameters, ..Daimd::default() }
+    }
+
+    /// The increase α(x) of Eq. 8 in packets per second, at `rate` on a link of `capacity` bits per
+    /// second, with packets of `bytes`.
+    pub fn alpha(&self, rate: Rate, capacity: f64, bytes: u32) -> Rate {
+        let spare = capacity - rate.as_bits(bytes);
+        if spare <= 0.0 || bytes == 0 {
+            return Rate::ZERO;
+        }
+        let packets_per_syn = powf(10.0, ceil(log10(spare)) - self.parameters.tau)
+            * (STANDARD_PACKET / f64::from(bytes));
+        Rate::over(packets_per_syn, self.parameters.syn)
+    }
+}
+
+impl RateLaw for Daimd {
+    fn clock(&self) -> Clock {
+        Clock::Timer
+    }
+
+    fn interval(&self) -> Dur {
+        self.parameters.syn
+    }
+
+    fn tick(&mut self, rate: Rate, cx: &Context) -> Rate {
+        let estimate = self.estimated.map(|capacity| capacity.as_bits(cx.packet));
+        let capacity = self.parameters.capacity.or(estimate).unwrap_or(0.0);
+        let alpha = self.alpha(rate, capacity, cx.packet);
+        Rate::per_sec(rate.as_per_sec() + alpha.as_per_sec())
+    }
+
+    fn cut(&mut self, rate: Rate, _fresh: bool, _why: Signal, _cx: &Context) -> Rate {
+        Rate::per_sec((1.0 - self.parameters.beta) * rate.as_per_sec())
+    }
+
+    fn observe(&mut self, report: &Report, _cx: &Context) {
+        self.estimated = report.capacity.or(self.estimated);
+        let DaimdParameters { lambda, syn, .. } = self.parameters;
+        if let Some(arrival) = report.arrival {
+            self.arrival = Some(arrival);
+            let arrived = arrival.packets(syn + report.rtt);
+            self.window = Some(match self.window {
+                None => arrived,
+                Some(w) => lambda * w + (1.0 - lambda) * arrived,
+            });
+        }
+    }
+
+    fn window(&self, _cx: &Context) -> Option<Packets> {
+        if self.parameters.lambda < 1.0 { self.window } else { None }
+    }
+
+    fn start(&mut self, w: Packets, cx: &Context) -> Rate {
+        let rtt = cx.rtt.map_or(Dur::ZERO, |rtt| rtt.smoothed);
+        self.arrival.unwrap_or_else(|| Rate::over(w, rtt + self.parameters.syn))
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        emit("arrival", self.arrival.map_or(f64::NAN, Rate::as_per_sec));
+        emit("capacity", self.estimated.map_or(f64::NAN, Rate::as_per_sec));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::testing::context;
+
+    /// On 1 Gb/s, log10 L = 9: (8) starts at 10^(9-9) packet in each 10 ms, which is 100 packets/s.
+    #[test]
+    fn stages_of_the_increase() {
+        let law = Daimd::default();
+        let at = |mbits: f64| law.alpha(Rate::from_bits(mbits * 1e6, 1500), 1e9, 1500).as_per_sec();
+        assert_eq!(at(0.0), 100.0);
+        assert_eq!(at(899.0), 100.0);
+        // 1000 - 950 = 50 Mb/s to go: 10^(8-9) packet in each 10 ms.
+        assert!((at(950.0) - 10.0).abs() < 1e-12);
+        assert_eq!(at(1000.0), 0.0);
+        assert_eq!(at(1200.0), 0.0);
+        // Half the packet size, twice the packets.
+        assert_eq!(law.alpha(Rate::ZERO, 1e9, 750).as_per_sec(), 200.0);
+    }
+
+    /// Section III: 9 (L - R0) / alpha0 = 750 intervals to 90 % of an L that is a power of ten.
+    #[test]
+    fn reaches_ninety_percent_in_seven_and_a_half_seconds() {
+        let parameters = DaimdParameters { capacity: Some(1e9), ..DaimdParameters::default() };
+        let mut law = Daimd::new(parameters);
+        let (mut rate, mut intervals) = (Rate::ZERO, 0);
+        while rate.as_bits(1500) < 0.9e9 {
+            rate = law.tick(rate, &context());
+            intervals += 1;
+        }
+        assert_eq!(intervals, 750);
+    }
+
+    #[test]
+    fn a_loss_report_lengthens_the_period_by_an_eighth() {
+        let rate = Daimd::default().cut(Rate::per_sec(900.0), false, Signal::Loss, &context());
+        assert!((rate.as_per_sec() - 800.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn flow_window_follows_the_arrival_rate() {
+        let mut law = Daimd::default();
+        let mut report = Report {
+            packets: 1,
+            sent: 1,
+            arrival: Some(Rate::per_sec(1000.0)),
+            capacity: None,
+            rtt: Dur::from_millis(90),
+        };
+        law.observe(&report, &context());
+        assert_eq!(law.window(&context()), Some(100.0));
+        report.arrival = Some(Rate::per_sec(2000.0));
+        law.observe(&report, &context());
+        // 7/8 of 100 and 1/8 of 200.
+        assert_eq!(law.window(&context()), Some(112.5));
+    }
+}

@@ -1,0 +1,68 @@
+//! Any law in its machine.
+
+use crate::event::{Event, Output};
+use crate::laws::{AnyLaw, AnyRateLaw};
+use crate::machine::{Controller, Cut, Paced, Settings, Windowed};
+use crate::units::Time;
+
+/// Any law, of either kind.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "laws live in their machine, never in a list")]
+pub enum Law {
+    /// A window law.
+    Window(AnyLaw),
+    /// A rate law.
+    Rate(AnyRateLaw),
+}
+
+/// Any law in its machine: what [`crate::Spec::controller`] makes.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "one for each flow, on the path of every packet")]
+pub enum AnyController {
+    /// A window law in the windowed machine.
+    Window(Windowed<AnyLaw>),
+    /// A rate law in the paced machine.
+    Rate(Paced<AnyRateLaw>),
+}
+
+impl AnyController {
+    /// A controller that runs `law` from the start of a connection.
+    pub fn new(law: Law, settings: Settings) -> Self {
+        match law {
+            Law::Window(law) => AnyController::Window(Windowed::new(law, settings)),
+            Law::Rate(law) => AnyController::Rate(Paced::new(law, settings)),
+        }
+    }
+}
+
+impl Controller for AnyController {
+    #[inline]
+    fn on(&mut self, now: Time, event: &Event) {
+        match self {
+            AnyController::Window(machine) => machine.on(now, event),
+            AnyController::Rate(machine) => machine.on(now, event),
+        }
+    }
+
+    #[inline]
+    fn output(&self) -> Output {
+        match self {
+            AnyController::Window(machine) => machine.output(),
+            AnyController::Rate(machine) => machine.output(),
+        }
+    }
+
+    fn take_cut(&mut self) -> Option<Cut> {
+        match self {
+            AnyController::Window(machine) => machine.take_cut(),
+            AnyController::Rate(machine) => machine.take_cut(),
+        }
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        match self {
+            AnyController::Window(machine) => machine.gauges(emit),
+            AnyController::Rate(machine) => machine.gauges(emit),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What a parameter of a controller may be.
+
+/// A parameter of a controller.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Its name in a spec.
+    pub name: &'static str,
+    /// Its symbol in the paper.
+    pub symbol: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// Its unit; empty for a pure number.
+    pub unit: &'static str,
+    /// What values it takes, and which one without being given.
+    pub domain: Domain,
+}
+
+/// The values of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Domain {
+    /// A number in a range.
+    Number {
+        /// The value without being given.
+        default: f64,
+        /// The values allowed.
+        range: Range,
+    },
+    /// On or off; held as 1 or 0.
+    Switch {
+        /// The value without being given.
+        default: bool,
+    },
+    /// One of several words; held as the word's position, or -1 where none is given and none is the
+    /// default.
+    Choice {
+        /// The words.
+        choices: &'static [&'static str],
+        /// The position of the default; `None` leaves the choice to the machine's settings.
+        default: Option<usize>,
+    },
+}
+
+/// A range of numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// The lower bound.
+    pub min: f64,
+    /// The upper bound.
+    pub max: f64,
+    /// Whether `min` itself is excluded.
+    pub min_excluded: bool,
+    /// Whether `max` itself is excluded.
+    pub max_excluded: bool,
+}
+
+impl Range {
+    /// min <= value <= max.
+    pub const fn closed(min: f64, max: f64) -> Self {
+        Range { min, max, min_excluded: false, max_excluded: false }
+    }
+
+    /// min < value < max.
+    pub const fn open(min: f64, max: f64) -> Self {
+        Range { min, max, min_excluded: true, max_excluded: true }
+    }
+
+    /// min < value <= max.
+    pub const fn above(min: f64, max: f64) -> Self {
+        Range { min, max, min_excluded: true, max_excluded: false }
+    }
+
+    /// Whether `value` is in it; a NaN never is.
+    pub fn contains(&self, value: f64) -> bool {
+        let above = if self.min_excluded { value > self.min } else { value >= self.min };
+        let below = if self.max_excluded { value < self.max } else { value <= self.max };
+        above && below
+    }
+}
+
+impl Parameter {
+    /// The value without being given, as [`Domain`] holds it.
+    pub fn default(&self) -> f64 {
+        match self.domain {
+            Domain::Number { default, .. } => default,
+            Domain::Switch { default } => f64::from(u8::from(default)),
+            Domain::Choice { default, .. } => default.map_or(-1.0, |at| at as f64),
+        }
+    }
+
+    /// Whether `value`, held as [`Domain`] says, is one of its values.
+    pub fn allows(&self, value: f64) -> bool {
+        match self.domain {
+            Domain::Number { range, .. } => range.contains(value),
+            Domain::Switch { .. } => value == 0.0 || value == 1.0,
+            Domain::Choice { choices, default } => {
+                let position = value >= 0.0 && value < choices.len() as f64;
+                (position && value == crate::math::floor(value))
+                    || (default.is_none() && value == -1.0)
+            }
+        }
+    }
+
+    pub(super) const fn number(
+        name: &'static str,
+        symbol: &'static str,
+        unit: &'static str,
+        default: f64,
+        range: Range,
+        meaning: &'static str,
+    ) -> Self {
+        Parameter { name, symbol, meaning, unit, domain: Domain::Number { default, range } }
+    }
+
+    pub(super) const fn switch(name: &'static str, default: bool, meaning: &'static str) -> Self {
+        Parameter { name, symbol: name, meaning, unit: "", domain: Domain::Switch { default } }
+    }
+
+    pub(super) const fn choice(
+        name: &'static str,
+        choices: &'static [&'static str],
+        default: Option<usize>,
+        meaning: &'static str,
+    ) -> Self {
+        let domain = Domain::Choice { choices, default };
+        Parameter { name, symbol: name, meaning, unit: "", domain }
+    }
+}

@@ -1,0 +1,67 @@
+//! The entries of the rate laws.
+
+use super::{Algorithm, Build, Parameter, Range};
+use crate::laws::{Daimd, DaimdParameters};
+use crate::units::Dur;
+
+/// The control interval: UDT's SYN.
+const SYN: Parameter =
+    Parameter::number("syn", "SYN", "s", 0.01, Range::closed(1e-4, 10.0), "the control interval");
+
+pub(super) const DAIMD: Algorithm = Algorithm {
+    name: "daimd",
+    title: "DAIMD, AIMD with decreasing increases",
+    summary: "Raises its rate the less, the nearer it is to the link's capacity.",
+    source: "Gu, Hong and Grossman, An analysis of AIMD algorithm with decreasing increases",
+    equations: &[
+        "each SYN with ACKs and no loss: x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * 1/SYN",
+        "at each loss report: x <- (1 - beta) x",
+        "flow window, at each report: W <- lambda W + (1 - lambda) AS (SYN + RTT)",
+    ],
+    deviations: &[
+        "no increase where L <= C(x), the limit of Eq. 8, and before the first estimate of L",
+        "the paper does not print lambda: 7/8",
+        "slow start ends at the arrival rate, or at w / (RTT + SYN) without one",
+        "a timeout counts as a loss report",
+    ],
+    parameters: &[
+        Parameter::number(
+            "tau",
+            "τ",
+            "",
+            9.0,
+            Range::closed(3.0, 15.0),
+            "protocol parameter: how many powers of ten below L - C(x) the increase is",
+        ),
+        Parameter::number(
+            "beta",
+            "β",
+            "",
+            1.0 / 9.0,
+            Range::open(0.0, 1.0),
+            "fraction of the rate given up at a loss report",
+        ),
+        SYN,
+        Parameter::number(
+            "capacity",
+            "L",
+            "bit/s",
+            0.0,
+            Range::closed(0.0, 1e15),
+            "the link capacity; 0 takes the receiver's estimate",
+        ),
+        Parameter::number(
+            "lambda",
+            "λ",
+            "",
+            0.875,
+            Range::closed(0.0, 1.0),
+            "gain of the flow window's moving average; 1 turns the flow window off",
+        ),
+    ],
+    build: Build::Rate(|v, _| {
+        let capacity = (v[3] > 0.0).then_some(v[3]);
+        let syn = Dur::from_secs(v[2]);
+        Daimd::new(DaimdParameters { tau: v[0], beta: v[1], syn, capacity, lambda: v[4] }).into()
+    }),
+};

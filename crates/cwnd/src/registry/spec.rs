@@ -1,0 +1,198 @@
+//! A controller by name with its parameters: `simd(beta=1/16)`.
+
+use super::{Algorithm, AnyController, Build, Domain, Law, Parameter, SpecError, parse};
+use crate::machine::{Settings, SlowStart};
+use core::fmt;
+use core::str::FromStr;
+
+/// More than any controller has.
+pub(super) const MAX_PARAMETERS: usize = 8;
+
+/// A controller by name with the values of its parameters.
+///
+/// Its [`Display`](fmt::Display) is canonical: the parameters that differ from their defaults, in
+/// declared order. It parses back to an equal spec.
+///
+/// ```
+/// use cwnd::Spec;
+///
+/// let spec = Spec::parse(" aimd( 0.31, beta = 1/8 ) ")?;
+/// assert_eq!(spec.to_string(), "aimd(alpha=0.31, beta=1/8)");
+/// assert_eq!(spec.get("beta"), Some(0.125));
+/// # Ok::<(), cwnd::SpecError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Spec {
+    algorithm: &'static Algorithm,
+    /// Held as [`Domain`] says; those past the algorithm's parameters are 0.
+    values: [f64; MAX_PARAMETERS],
+}
+
+impl Spec {
+    /// The controller with the defaults of all parameters.
+    pub fn new(algorithm: &'static Algorithm) -> Self {
+        let mut values = [0.0; MAX_PARAMETERS];
+        for (value, parameter) in values.iter_mut().zip(algorithm.parameters) {
+            *value = parameter.default();
+        }
+        Spec { algorithm, values }
+    }
+
+    /// Reads a spec: a name, and in parentheses values in declared order and `parameter=value`
+    /// pairs. Numbers are decimals, fractions (`1/16`) or have an exponent (`1e-3`), with a unit
+    /// where the parameter has one (`10ms`, `1gbit`); switches are on or off.
+    ///
+    /// # Errors
+    /// Says in one line what was wrong and what is allowed.
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        parse::spec(text)
+    }
+
+    /// The controller.
+    pub fn algorithm(&self) -> &'static Algorithm {
+        self.algorithm
+    }
+
+    /// The controller's name.
+    pub fn name(&self) -> &'static str {
+        self.algorithm.name
+    }
+
+    /// The value of `parameter`: a number in the parameter's unit, 0 or 1 for a switch, the position
+    /// of a choice (-1 where it is left to the machine's settings).
+    pub fn get(&self, parameter: &str) -> Option<f64> {
+        self.algorithm.parameter(parameter).map(|(at, _)| self.values[at])
+    }
+
+    /// The same spec with another value, held as [`get`](Self::get) returns it.
+    ///
+    /// # Errors
+    /// For a parameter that the controller does not have, or a value that it does not allow.
+    pub fn with(mut self, parameter: &str, value: f64) -> Result<Self, SpecError> {
+        let algorithm = self.algorithm;
+        let Some((at, declared)) = algorithm.parameter(parameter) else {
+            return Err(SpecError::unknown_parameter(algorithm, parameter));
+        };
+        if !declared.allows(value) {
+            return Err(SpecError::outside(algorithm, declared, value));
+        }
+        self.values[at] = value;
+        Ok(self)
+    }
+
+    /// The law alone. Only the seed of `settings` matters to it.
+    pub fn law(&self, settings: &Settings) -> Law {
+        match self.algorithm.build {
+            Build::Window(build) => Law::Window(build(&self.values)),
+            Build::Rate(build) => Law::Rate(build(&self.values, settings.seed)),
+        }
+    }
+
+    /// What the spec says of the machine (`start`), over `settings`.
+    pub fn settings(&self, mut settings: Settings) -> Settings {
+        match self.get("start") {
+            Some(0.0) => settings.slow_start = SlowStart::Classic,
+            Some(1.0) => settings.slow_start = SlowStart::HyStart,
+            _ => {}
+        }
+        settings
+    }
+
+    /// The controller in its machine, from the start of a connection.
+    pub fn controller(&self, settings: Settings) -> AnyController {
+        AnyController::new(self.law(&settings), self.settings(settings))
+    }
+
+    pub(super) fn set(&mut self, at: usize, value: f64) {
+        self.values[at] = value;
+    }
+}
+
+impl PartialEq for Spec {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name() && self.values == other.values
+    }
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Spec::parse(text)
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        let mut separator = "(";
+        for (parameter, &value) in self.algorithm.parameters.iter().zip(&self.values) {
+            if value != parameter.default() {
+                write!(f, "{separator}{}={}", parameter.name, Shown { parameter, value })?;
+                separator = ", ";
+            }
+        }
+        f.write_str(if separator == "(" { "" } else { ")" })
+    }
+}
+
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Spec({self})")
+    }
+}
+
+/// A value as a spec writes it.
+pub(super) struct Shown {
+    pub(super) parameter: &'static Parameter,
+    pub(super) value: f64,
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.parameter.domain {
+            Domain::Switch { .. } => f.write_str(if self.value == 0.0 { "off" } else { "on" }),
+            Domain::Choice { choices, .. } => {
+                f.write_str(choices.get(self.value as usize).copied().unwrap_or("unset"))
+            }
+            Domain::Number { .. } => {
+                let (value, suffix) = with_unit(self.value, self.parameter.unit);
+                write!(f, "{}{suffix}", Number(value))
+            }
+        }
+    }
+}
+
+/// The value in the largest unit that leaves it exact, and that unit's suffix.
+fn with_unit(value: f64, unit: &str) -> (f64, &'static str) {
+    match unit {
+        "s" => (value, "s"),
+        "bit/s" => [(1e9, "gbit"), (1e6, "mbit"), (1e3, "kbit")]
+            .into_iter()
+            .find(|(scale, _)| value >= *scale && value % scale == 0.0)
+            .map_or((value, "bit"), |(scale, suffix)| (value / scale, suffix)),
+        _ => (value, ""),
+    }
+}
+
+/// The shortest decimal that reads back to the same number, or a fraction where that is shorter and
+/// just as exact: `0.31`, `1/16`.
+struct Number(f64);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0;
+        if value == crate::math::floor(value) && value.abs() < 1e15 {
+            return write!(f, "{value}");
+        }
+        // Decimals of up to three digits are as short as a fraction.
+        let thousandth = value * 1000.0 == crate::math::floor(value * 1000.0);
+        let short = value * 100.0 == crate::math::floor(value * 100.0);
+        for d in [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 11.0, 12.0, 16.0, 32.0, 64.0, 128.0, 256.0] {
+            let n = crate::math::floor(value * d + 0.5);
+            if !short && (d <= 16.0 || !thousandth) && n > 0.0 && n <= 1000.0 && n / d == value {
+                return write!(f, "{n}/{d}");
+            }
+        }
+        write!(f, "{value:?}")
+    }
+}
