@@ -6,3 +6,4 @@
 
 pub mod network;
 pub mod rng;
+pub mod scenario;

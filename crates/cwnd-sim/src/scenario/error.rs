@@ -1,0 +1,270 @@
+//! One mistake, one line: where it is, which key, and what was expected.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What is wrong with a scenario, as `file:line: key: message`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.line_of_text())]
+pub struct ScenarioError {
+    origin: String,
+    line: Option<usize>,
+    key: String,
+    message: String,
+}
+
+impl ScenarioError {
+    /// The file, or what else the scenario was read from; empty for a scenario built in memory.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+    /// The line in that file, from 1.
+    pub fn line(&self) -> Option<usize> {
+        self.line
+    }
+    /// The key, such as `flow[1].controller`; empty when the whole scenario is meant.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+    /// What was found and what was expected.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    fn line_of_text(&self) -> String {
+        let mut text = self.origin.clone();
+        if let Some(line) = self.line {
+            text += &format!(":{line}");
+        }
+        for part in [&self.key, &self.message] {
+            if !text.is_empty() && !part.is_empty() {
+                text += ": ";
+            }
+            text += part;
+        }
+        text
+    }
+}
+
+/// A mistake before it is known where the key stands in its file.
+#[derive(Debug)]
+pub(super) struct Problem {
+    key: String,
+    message: String,
+}
+
+impl Problem {
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Problem { key: key.into(), message: message.into() }
+    }
+}
+
+/// A mistake at `key`, for `?`.
+pub(super) fn problem<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T, Problem> {
+    Err(Problem::new(key, message))
+}
+
+/// The text a scenario was read from: finds the line of a key and the key of a position.
+pub(super) struct Source<'a> {
+    origin: &'a str,
+    text: &'a str,
+    /// Whether lines of `text` mean anything to the reader: not when it was made from JSON.
+    lines: bool,
+}
+
+impl<'a> Source<'a> {
+    /// A file as its author wrote it.
+    pub fn file(origin: &'a str, text: &'a str) -> Self {
+        Source { origin, text, lines: true }
+    }
+    /// Something the author never saw: only keys are reported.
+    pub fn generated(text: &'a str) -> Self {
+        Source { origin: "", text, lines: false }
+    }
+
+    fn line_at(&self, offset: usize) -> Option<usize> {
+        let before = self.text.as_bytes().get(..offset.min(self.text.len()))?;
+        self.lines.then(|| 1 + before.iter().filter(|byte| **byte == b'\n').count())
+    }
+
+    /// A mistake that the parser found.
+    pub fn parse_error(
+        &self,
+        error: &toml::de::Error,
+        document: Option<&DeTable>,
+    ) -> ScenarioError {
+        let span = error.span();
+        let key = match (&span, document) {
+            (Some(span), Some(document)) => key_at(document, span).unwrap_or_default(),
+            _ => String::new(),
+        };
+        let message = match document {
+            Some(_) => plain(error.message(), &key),
+            None => format!("not TOML: {}", one_line(error.message())),
+        };
+        ScenarioError {
+            origin: self.origin.to_owned(),
+            line: span.and_then(|span| self.line_at(span.start)),
+            key,
+            message,
+        }
+    }
+
+    /// A mistake that only shows when the network is put together.
+    pub fn locate(&self, problem: Problem, document: &DeTable) -> ScenarioError {
+        let line = offset_of(document, &problem.key).and_then(|offset| self.line_at(offset));
+        problem.at(self.origin, line)
+    }
+}
+
+impl Problem {
+    /// The mistake in a scenario from `origin`, at this line if that is known.
+    pub fn at(self, origin: &str, line: Option<usize>) -> ScenarioError {
+        ScenarioError { origin: origin.to_owned(), line, key: self.key, message: self.message }
+    }
+}
+
+/// One line of bounded length, whatever the input held.
+fn one_line(message: &str) -> String {
+    let lines = message.split('\n').map(str::trim).filter(|line| !line.is_empty());
+    let mut text = lines.collect::<Vec<_>>().join("; ");
+    if let Some((end, _)) = text.char_indices().nth(400) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// The path of the innermost key or value that contains `span`.
+fn key_at(table: &DeTable, span: &Range<usize>) -> Option<String> {
+    let inside = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
+    table.iter().find_map(|(key, value)| {
+        if inside(key.span()) && inside_key_only(key, value) {
+            return Some(key.get_ref().to_string());
+        }
+        match inner_at(value, span) {
+            Some(inner) => Some(format!("{}{inner}", key.get_ref())),
+            None if inside(value.span()) => Some(key.get_ref().to_string()),
+            None => None,
+        }
+    })
+}
+
+/// Whether the key is written outside its value; the header of `[table]` belongs to both.
+fn inside_key_only(key: &Spanned<toml::de::DeString>, value: &Spanned<DeValue>) -> bool {
+    let (key, value) = (key.span(), value.span());
+    key.end <= value.start || value.end <= key.start
+}
+
+fn inner_at(value: &Spanned<DeValue>, span: &Range<usize>) -> Option<String> {
+    match value.get_ref() {
+        DeValue::Table(table) => key_at(table, span).map(|inner| format!(".{inner}")),
+        DeValue::Array(array) => array.iter().enumerate().find_map(|(index, item)| {
+            let within = item.span().start <= span.start && span.end <= item.span().end;
+            match inner_at(item, span) {
+                Some(inner) => Some(format!("[{index}]{inner}")),
+                None => within.then(|| format!("[{index}]")),
+            }
+        }),
+        _ => None,
+    }
+}
+
+/// Where the value at `path`, or the deepest part of the path that exists, is written.
+fn offset_of(document: &DeTable, path: &str) -> Option<usize> {
+    let mut table = document;
+    let mut found = None;
+    for step in path.split('.') {
+        let (name, index) = match step.split_once('[') {
+            Some((name, index)) => (name, index.trim_end_matches(']').parse::<usize>().ok()),
+            None => (step, None),
+        };
+        let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == name) else { break };
+        let mut value = value;
+        found = Some(key.span().start);
+        if let (Some(index), DeValue::Array(items)) = (index, value.get_ref()) {
+            let Some(item) = items.get(index) else { break };
+            value = item;
+            found = Some(item.span().start);
+        }
+        match value.get_ref() {
+            DeValue::Table(inner) => table = inner,
+            _ => break,
+        }
+    }
+    found
+}
+
+/// The deserializer's sentence in the words of the format's documentation.
+fn plain(message: &str, key: &str) -> String {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let (what, rest) = match message {
+        m if m.starts_with("unknown field") => ("key", quoted.split_first()),
+        m if m.starts_with("unknown variant") => ("value", quoted.split_first()),
+        m if m.starts_with("missing field") => {
+            let name = quoted.first().copied().unwrap_or_default();
+            return if key.is_empty() {
+                format!("missing `{name}`")
+            } else {
+                format!("missing `{name}` in `{key}`")
+            };
+        }
+        _ => {
+            return one_line(message)
+                .replacen("invalid type: map", "found a table", 1)
+                .replacen("invalid type: sequence", "found a list", 1)
+                .replacen("invalid type: floating point", "found the number", 1)
+                .replacen("invalid type: ", "found the ", 1)
+                .replacen("invalid value: ", "found the ", 1)
+                .replace("expected a sequence", "expected a list ([[...]])")
+                .replace("expected u32", "expected a whole number from 0 to 4294967295")
+                .replace("expected u64", "expected a whole number")
+                .replace("expected usize", "expected a whole number");
+        }
+    };
+    match rest {
+        Some((unknown, allowed)) => unknown_name(what, unknown, allowed),
+        None => one_line(message),
+    }
+}
+
+/// `unknown key "foo"; did you mean "for"? allowed: …`.
+pub(super) fn unknown_name(what: &str, unknown: &str, allowed: &[&str]) -> String {
+    let unknown = super::units::shorten(unknown);
+    let guess = nearest(&unknown, allowed)
+        .map(|name| format!("; did you mean \"{name}\"?"))
+        .unwrap_or_else(|| ";".into());
+    if allowed.len() > 60 {
+        return format!("unknown {what} \"{unknown}\"{guess} there are {} others", allowed.len());
+    }
+    format!("unknown {what} \"{unknown}\"{guess} allowed: {}", allowed.join(", "))
+}
+
+/// The allowed name that a slip of the keyboard may have meant.
+fn nearest<'a>(unknown: &str, allowed: &[&'a str]) -> Option<&'a str> {
+    let unknown = unknown.to_lowercase().replace('-', "_");
+    allowed
+        .iter()
+        .map(|name| (distance(&unknown, &name.to_lowercase().replace('-', "_")), *name))
+        .filter(|(edits, name)| *edits <= name.chars().count().max(3) / 3)
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, name)| name)
+}
+
+/// Edits (insert, delete, replace) between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,210 @@
+//! The three kinds of traffic seen as one: a group of flows that differ in nothing but what is
+//! drawn and counted.
+
+use std::collections::HashMap;
+
+use cwnd::registry::Spec;
+
+use super::error::{Problem, problem};
+use super::format::{Access, Cbr, Flow, Pareto, Scenario};
+use super::tcp;
+use super::topology::check_name;
+use super::units::{BitRate, Bytes, Span, SpanRange};
+use crate::network::Traffic;
+
+/// Flows that differ in nothing but what is drawn and counted.
+pub(super) struct Group<'a> {
+    /// The group's key, such as `flow[1]`.
+    pub key: String,
+    /// The name given, if any.
+    pub name: Option<&'a str>,
+    /// The name when none is given.
+    pub base: String,
+    /// How many flows; of cross traffic, over each link.
+    pub count: u64,
+    /// The node it starts at, if given.
+    pub from: Option<&'a str>,
+    /// The node it ends at, if given.
+    pub to: Option<&'a str>,
+    /// Whether the two are swapped.
+    pub reverse: bool,
+    /// Whether flows run from each router to the next.
+    pub cross: bool,
+    /// When flows start.
+    pub start: SpanRange,
+    /// How much later each starts than the one before.
+    pub stagger: Span,
+    /// When flows stop, if ever.
+    pub stop: Option<Span>,
+    /// The round-trip time without queues, if given.
+    pub rtt: Option<SpanRange>,
+    /// The group's own access links.
+    pub access: Option<&'a Access>,
+    /// Whether flows count in the metrics.
+    pub measured: bool,
+    /// What each sends.
+    pub traffic: Traffic,
+}
+
+/// A group from a table of the file: all three kinds share these keys.
+macro_rules! group {
+    ($table:expr, $key:expr, $base:expr, $rtt:expr, $traffic:expr) => {{
+        let table = $table;
+        if let Some(name) = &table.name {
+            check_name(format!("{}.name", $key), name)?;
+        }
+        Group {
+            key: $key,
+            name: table.name.as_deref(),
+            base: $base,
+            count: table.count,
+            from: table.from.as_deref(),
+            to: table.to.as_deref(),
+            reverse: table.reverse,
+            cross: table.cross,
+            start: table.start,
+            stagger: table.stagger,
+            stop: table.stop,
+            rtt: $rtt,
+            access: table.access.as_ref(),
+            measured: table.measured,
+            traffic: $traffic,
+        }
+    }};
+}
+
+/// All traffic of a scenario in the order of the records.
+pub(super) fn groups(scenario: &Scenario) -> Result<Vec<Group<'_>>, Problem> {
+    let mut groups = Vec::new();
+    for (at, table) in scenario.flow.iter().enumerate() {
+        groups.push(flow(scenario, table, format!("flow[{at}]"))?);
+    }
+    for (at, table) in scenario.cbr.iter().enumerate() {
+        groups.push(cbr(table, format!("cbr[{at}]"))?);
+    }
+    for (at, table) in scenario.pareto.iter().enumerate() {
+        groups.push(pareto(table, format!("pareto[{at}]"))?);
+    }
+    Ok(groups)
+}
+
+/// Checks a controller's specification; its base name.
+fn controller(key: &str, spec: &str) -> Result<String, Problem> {
+    match Spec::parse(spec) {
+        Ok(spec) => Ok(spec.name().to_owned()),
+        Err(error) => problem(format!("{key}.controller"), error.to_string()),
+    }
+}
+
+fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'a>, Problem> {
+    let base = controller(&key, &table.controller)?;
+    let tcp = tcp::compile(
+        &table.controller,
+        table.bytes,
+        &table.tcp,
+        &format!("{key}.tcp"),
+        &scenario.tcp,
+    )?;
+    if table.rtt.is_some() && table.access.as_ref().is_some_and(|access| access.delay.is_some()) {
+        return problem(
+            format!("{key}.rtt"),
+            "give either rtt or access.delay: rtt makes the access links as long as it takes",
+        );
+    }
+    Ok(group!(table, key, base, table.rtt, Traffic::Tcp(tcp)))
+}
+
+fn cbr(table: &Cbr, key: String) -> Result<Group<'_>, Problem> {
+    let schedule = match (table.on, table.off) {
+        (Some(on), Some(off)) => {
+            for (name, span) in [("on", on), ("off", off)] {
+                above_zero(format!("{key}.{name}"), span)?;
+            }
+            Some((on.dur(), off.dur()))
+        }
+        (None, None) => None,
+        (Some(_), None) => return problem(format!("{key}.on"), "needs `off` beside it"),
+        (None, Some(_)) => return problem(format!("{key}.off"), "needs `on` beside it"),
+    };
+    let traffic = Traffic::Cbr {
+        rate: source_rate(&key, table.rate)?,
+        packet: source_packet(&key, table.packet)?,
+        schedule,
+        jitter: table.jitter.get(),
+    };
+    Ok(group!(table, key, "cbr".to_owned(), None, traffic))
+}
+
+fn pareto(table: &Pareto, key: String) -> Result<Group<'_>, Problem> {
+    for (name, span) in [("on", table.on), ("off", table.off)] {
+        above_zero(format!("{key}.{name}"), span)?;
+    }
+    if !(table.shape > 1.0 && table.shape <= 100.0) {
+        return problem(
+            format!("{key}.shape"),
+            format!("{} is not above 1 (where the mean is finite) and at most 100", table.shape),
+        );
+    }
+    let traffic = Traffic::Pareto {
+        rate: source_rate(&key, table.rate)?,
+        packet: source_packet(&key, table.packet)?,
+        on: table.on.dur(),
+        off: table.off.dur(),
+        shape: table.shape,
+    };
+    Ok(group!(table, key, "pareto".to_owned(), None, traffic))
+}
+
+fn above_zero(key: String, span: Span) -> Result<(), Problem> {
+    if span == Span::ZERO { problem(key, "must be above zero") } else { Ok(()) }
+}
+
+fn source_rate(key: &str, rate: BitRate) -> Result<f64, Problem> {
+    rate.finite().ok_or_else(|| Problem::new(format!("{key}.rate"), "a source's rate is finite"))
+}
+
+fn source_packet(key: &str, packet: Bytes) -> Result<u32, Problem> {
+    match u32::try_from(packet.get()) {
+        Ok(size @ 1..=65_535) => Ok(size),
+        _ => problem(format!("{key}.packet"), "a packet has from 1 to 65535 bytes"),
+    }
+}
+
+/// Numbers the flows that share a name: `simd` when alone, else `simd-1`, `simd-2`, ….
+///
+/// Groups without names of their own count on together; a name that is given counts for itself.
+pub(super) struct Names<'a> {
+    total: HashMap<&'a str, u64>,
+    used: HashMap<&'a str, u64>,
+}
+
+impl<'a> Names<'a> {
+    /// `sizes` has the number of flows of each group.
+    pub fn new(groups: &'a [Group], sizes: &[u64]) -> Self {
+        let mut total = HashMap::new();
+        for (group, size) in groups.iter().zip(sizes) {
+            if group.name.is_none() {
+                *total.entry(group.base.as_str()).or_default() += size;
+            }
+        }
+        Names { total, used: HashMap::new() }
+    }
+
+    /// The name of flow number `at` of a group of `size`.
+    pub fn next(&mut self, group: &'a Group, at: u64, size: u64) -> String {
+        match group.name {
+            Some(name) if size == 1 => name.to_owned(),
+            Some(name) => format!("{name}-{}", at + 1),
+            None => {
+                let base = group.base.as_str();
+                let used = self.used.entry(base).or_default();
+                *used += 1;
+                if self.total.get(base) == Some(&1) {
+                    base.to_owned()
+                } else {
+                    format!("{base}-{used}")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Scenario files: one TOML file is one network with its traffic.
+//!
+//! ```
+//! use cwnd_sim::scenario::Scenario;
+//!
+//! let scenario = Scenario::from_toml(
+//!     r#"
+//!     duration = "100s"
+//!
+//!     [dumbbell]
+//!     rate = "15mbit"
+//!     delay = "20ms"
+//!     queue = "1.5bdp"
+//!
+//!     [[flow]]
+//!     controller = "reno"
+//!     count = 4
+//!     start = "0s..5s"
+//!     "#,
+//!     "four.toml",
+//! )?;
+//! let network = scenario.network(scenario.seed)?;
+//! assert_eq!(network.flows.len(), 4);
+//! # Ok::<(), cwnd_sim::scenario::ScenarioError>(())
+//! ```
+//!
+//! [`Scenario`] is the file as written, key by key; [`Scenario::network`] draws what is random and
+//! gives the [`Network`] that a simulation runs. The reference of the format is `docs/scenario.md`.
+
+mod error;
+mod format;
+mod groups;
+mod place;
+mod queue;
+mod routes;
+mod tcp;
+mod topology;
+pub mod units;
+
+pub use error::ScenarioError;
+pub use format::{
+    Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Queue, QueueKind, QueueTable, Scenario,
+};
+pub use place::MOST_FLOWS;
+pub use tcp::{Conventions, Recovery, TcpOptions};
+
+use serde::Deserialize;
+use toml::de::DeTable;
+
+use crate::network::Network;
+use error::{Problem, Source};
+
+impl Scenario {
+    /// Reads a scenario file and checks all of it. `origin` is its name in messages.
+    ///
+    /// # Errors
+    /// Says in one line what is wrong, where, and what was expected.
+    pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
+        read(text, &Source::file(origin, text))
+    }
+
+    /// Reads a scenario file from its bytes, which need not be text at all.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml).
+    pub fn from_bytes(bytes: &[u8], origin: &str) -> Result<Self, ScenarioError> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::from_toml(text, origin),
+            Err(error) => {
+                let at = error.valid_up_to();
+                let line = 1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count();
+                let message = format!("not a text file: byte {at} is not UTF-8");
+                Err(Problem::new("", message).at(origin, Some(line)))
+            }
+        }
+    }
+
+    /// Reads a scenario from JSON: the same keys, as another program builds them. A null is a key
+    /// left out.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml), without file and line.
+    pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
+        let refuse = |message: String| Problem::new("", message).at("", None);
+        let mut value: serde_json::Value =
+            serde_json::from_str(text).map_err(|error| refuse(format!("not JSON: {error}")))?;
+        if !value.is_object() {
+            return Err(refuse("a scenario in JSON is an object, {\"duration\": …}".into()));
+        }
+        strip_nulls(&mut value);
+        // One reader for both notations: the parser of TOML knows where a value stands.
+        let text = toml::Table::try_from(value)
+            .and_then(|table| toml::to_string(&table))
+            .map_err(|error| refuse(error.to_string()))?;
+        read(&text, &Source::generated(&text))
+    }
+
+    /// The scenario as JSON that [`from_json`](Self::from_json) reads back.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// The network to run, with everything that is random about it drawn from `seed`.
+    ///
+    /// # Errors
+    /// When the scenario was changed since it was read, into one that cannot be.
+    pub fn network(&self, seed: u64) -> Result<Network, ScenarioError> {
+        place::network(self, seed).map_err(|problem| problem.at("", None))
+    }
+}
+
+/// The JSON schema of a scenario.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Scenario).to_value()
+}
+
+fn read(text: &str, source: &Source) -> Result<Scenario, ScenarioError> {
+    let document = DeTable::parse(text).map_err(|error| source.parse_error(&error, None))?;
+    if document.get_ref().is_empty() {
+        let message = "empty: a scenario needs a duration, a network and a flow";
+        return Err(source.locate(Problem::new("", message), document.get_ref()));
+    }
+    let scenario = Scenario::deserialize(toml::de::Deserializer::from(document.clone()))
+        .map_err(|error| source.parse_error(&error, Some(document.get_ref())))?;
+    match place::network(&scenario, scenario.seed) {
+        Ok(_) => Ok(scenario),
+        Err(problem) => Err(source.locate(problem, document.get_ref())),
+    }
+}
+
+/// Removes what other programs write for "not given".
+fn strip_nulls(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(object) => {
+            object.retain(|_, value| !value.is_null());
+            object.values_mut().for_each(strip_nulls);
+        }
+        serde_json::Value::Array(items) => {
+            items.retain(|value| !value.is_null());
+            items.iter_mut().for_each(strip_nulls);
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Queues with their sizes: bandwidth-delay products into packets, shares into thresholds.
+
+use super::error::{Problem, problem};
+use super::format::{Queue, QueueKind, QueueTable};
+use super::units::{BitRate, Probability, QueueSize, Span, Threshold};
+use crate::network::{self, QueueLimit, Red};
+
+/// What a queue's size can depend on.
+pub(super) struct Surroundings {
+    /// The link's rate.
+    pub rate: Option<f64>,
+    /// The round-trip time of a bandwidth-delay product, in seconds.
+    pub rtt: f64,
+    /// Bytes of the largest packet across the link.
+    pub packet: u32,
+}
+
+/// Without a limit of its own a queue holds this many packets, however small the link.
+const LEAST_DEFAULT: u32 = 10;
+/// The largest queue of packets that has a limit.
+const MOST: f64 = 1e9;
+
+/// A queue for a link.
+pub(super) fn compile(
+    queue: Option<&Queue>,
+    key: &str,
+    around: &Surroundings,
+) -> Result<network::Queue, Problem> {
+    let default = QueueTable::default();
+    let table = queue.map_or(&default, |queue| &queue.0);
+    match table.kind {
+        QueueKind::DropTail => drop_tail(table, key, around),
+        QueueKind::Red => red(table, key, around),
+    }
+}
+
+fn drop_tail(
+    table: &QueueTable,
+    key: &str,
+    around: &Surroundings,
+) -> Result<network::Queue, Problem> {
+    let only = QueueTable { kind: table.kind, limit: table.limit, ..QueueTable::default() };
+    if *table != only {
+        return problem(
+            key,
+            "a droptail queue has no keys but `kind` and `limit`; say kind = \"red\"",
+        );
+    }
+    let limit = match table.limit {
+        Some(QueueSize::Packets(packets)) => QueueLimit::Packets(packets),
+        Some(QueueSize::Infinite) => QueueLimit::Packets(u32::MAX),
+        Some(QueueSize::Bdp(products)) => QueueLimit::Packets(bdp(products, key, around)?),
+        Some(QueueSize::Bytes(bytes)) if bytes.get() < u64::from(around.packet) => {
+            return problem(
+                key,
+                format!("{bytes} hold not even one packet of {} bytes", around.packet),
+            );
+        }
+        Some(QueueSize::Bytes(bytes)) => QueueLimit::Bytes(bytes.get()),
+        None if around.rate.is_none() => QueueLimit::Packets(u32::MAX),
+        None => QueueLimit::Packets(bdp(1.0, key, around)?.max(LEAST_DEFAULT)),
+    };
+    Ok(network::Queue::DropTail { limit })
+}
+
+fn red(table: &QueueTable, key: &str, around: &Surroundings) -> Result<network::Queue, Problem> {
+    let limit = match table.limit {
+        Some(QueueSize::Packets(packets)) => packets,
+        Some(QueueSize::Bdp(products)) => bdp(products, key, around)?,
+        None => bdp(2.5, key, around)?.max(LEAST_DEFAULT),
+        Some(QueueSize::Bytes(_) | QueueSize::Infinite) => {
+            return problem(key, "a red queue's limit is in packets (`50p`) or in `bdp`");
+        }
+    };
+    let min = table.min.unwrap_or(Threshold::Percent(15.0)).of(limit);
+    let max = table.max.unwrap_or(Threshold::Percent(50.0)).of(limit);
+    let gentle = table.gentle.unwrap_or(true);
+    // Equal thresholds make a step, which `gentle` would turn into something else.
+    if min > max || (min == max && gentle) {
+        return problem(
+            key,
+            format!(
+                "red needs min below max (equal for a step with gentle = false): {min} and {max} packets"
+            ),
+        );
+    }
+    if max <= 0.0 || max > f64::from(limit) {
+        return problem(key, format!("red's max of {max} packets is outside its limit of {limit}"));
+    }
+    let share = |name: &str, value: Option<Probability>, default: f64| match value {
+        Some(value) if value.get() == 0.0 => problem(format!("{key}.{name}"), "cannot be zero"),
+        Some(value) => Ok(value.get()),
+        None => Ok(default),
+    };
+    let mean_packet = match table.mean_packet {
+        Some(bytes) => match u32::try_from(bytes.get()) {
+            Ok(size @ 1..=65_535) => size,
+            _ => {
+                return problem(format!("{key}.mean_packet"), "a packet has from 1 to 65535 bytes");
+            }
+        },
+        None => around.packet,
+    };
+    Ok(network::Queue::Red(Red {
+        limit,
+        min,
+        max,
+        max_p: share("max_p", table.max_p, 0.1)?,
+        weight: share("weight", table.weight, 0.002)?,
+        gentle,
+        wait: table.wait.unwrap_or(true),
+        ecn: table.ecn.unwrap_or(false),
+        mark_p: share("mark_p", table.mark_p, 1.0)?,
+        mean_packet,
+    }))
+}
+
+/// Bandwidth-delay products as packets: at least one.
+fn bdp(products: f64, key: &str, around: &Surroundings) -> Result<u32, Problem> {
+    let Some(rate) = around.rate else {
+        let infinite = BitRate::INFINITE;
+        return problem(key, format!("a link of {infinite} rate has no bandwidth-delay product"));
+    };
+    let packets = (products * rate * around.rtt / (8.0 * f64::from(around.packet))).round();
+    if packets <= MOST {
+        Ok((packets as u32).max(1))
+    } else {
+        let rtt = around.rtt;
+        problem(
+            key,
+            format!("{products}bdp are {packets} packets ({rate} bit/s, {rtt} s): too many"),
+        )
+    }
+}
+
+/// The round-trip time of a queue in `bdp`, in seconds.
+pub(super) fn bdp_rtt(given: Option<Span>, longest_nanos: u64) -> f64 {
+    given.map_or(longest_nanos, Span::nanos) as f64 / 1e9
+}

@@ -1,0 +1,277 @@
+//! Nodes and links between them, before any traffic.
+
+use std::collections::{HashMap, HashSet};
+
+use super::error::{Problem, problem, unknown_name};
+use super::format::{Back, Queue, Scenario};
+use super::units::{BitRate, Probability, Span};
+use crate::network::{self, QueueLimit};
+
+/// Links that a file may declare.
+const MOST_LINKS: usize = 100_000;
+/// Routers of a ready-made chain.
+const MOST_ROUTERS: u32 = 10_000;
+/// Letters of a name.
+const LONGEST_NAME: usize = 64;
+
+/// The network without traffic. Queues are still to be sized: that depends on the flows.
+pub(super) struct Topology<'a> {
+    /// Names of the nodes.
+    pub nodes: Vec<String>,
+    /// Each node's index.
+    pub index: HashMap<String, usize>,
+    /// One-way links, with placeholders for queues.
+    pub links: Vec<network::Link>,
+    /// What the file says of each link's queue.
+    pub queues: Vec<Unsized<'a>>,
+    /// Where a flow starts and ends that does not say.
+    pub ends: Option<(usize, usize)>,
+    /// The routers of a chain in order.
+    pub routers: Vec<usize>,
+    names: HashSet<String>,
+}
+
+/// A queue as written, with what is needed to give it a size.
+pub(super) struct Unsized<'a> {
+    /// As the file says; `None` for the default.
+    pub queue: Option<&'a Queue>,
+    /// Its key, for mistakes.
+    pub key: String,
+    /// The round-trip time that `bdp` means, if the file says.
+    pub bdp_rtt: Option<Span>,
+}
+
+/// The keys that every kind of link has.
+struct Cable<'a, 'k> {
+    key: &'k str,
+    name: Option<&'a str>,
+    rate: BitRate,
+    delay: Span,
+    queue: Option<&'a Queue>,
+    bdp_rtt: Option<Span>,
+    loss: Probability,
+    loss_of_acks: bool,
+    duplex: bool,
+    back: Option<&'a Back>,
+}
+
+/// A name that can stand in records, file names and derived names such as `a-b`.
+pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Problem> {
+    let proper = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() {
+        problem(key, "a name cannot be empty")
+    } else if name.chars().count() > LONGEST_NAME {
+        problem(key, format!("a name has at most {LONGEST_NAME} letters"))
+    } else if !name.chars().all(proper) {
+        let shown = super::units::shorten(name);
+        problem(key, format!("\"{shown}\" is no name: use letters, digits, - and _"))
+    } else {
+        Ok(())
+    }
+}
+
+impl<'a> Topology<'a> {
+    /// The nodes and links of a scenario.
+    pub fn new(scenario: &'a Scenario) -> Result<Self, Problem> {
+        let mut topology = Topology {
+            nodes: Vec::new(),
+            index: HashMap::new(),
+            links: Vec::new(),
+            queues: Vec::new(),
+            ends: None,
+            routers: Vec::new(),
+            names: HashSet::new(),
+        };
+        match (&scenario.dumbbell, &scenario.chain, scenario.link.is_empty()) {
+            (Some(_), Some(_), _) => {
+                return problem("chain", "a network is a [dumbbell] or a [chain], not both");
+            }
+            (None, None, true) => {
+                return problem("", "no network: write a [dumbbell], a [chain] or [[link]]s");
+            }
+            _ => {}
+        }
+        topology.dumbbell(scenario)?;
+        topology.chain(scenario)?;
+        if scenario.link.len() > MOST_LINKS {
+            return problem("link", format!("more than {MOST_LINKS} links"));
+        }
+        for (at, link) in scenario.link.iter().enumerate() {
+            let key = format!("link[{at}]");
+            for (end, name) in [("from", &link.from), ("to", &link.to)] {
+                check_name(format!("{key}.{end}"), name)?;
+            }
+            if let Some(name) = &link.name {
+                check_name(format!("{key}.name"), name)?;
+            }
+            if link.from == link.to {
+                return problem(
+                    format!("{key}.to"),
+                    format!("a link from \"{}\" to itself", link.from),
+                );
+            }
+            if !link.duplex && link.back.is_some() {
+                return problem(format!("{key}.back"), "there is no way back: duplex = false");
+            }
+            let (from, to) = (topology.node(&link.from), topology.node(&link.to));
+            topology.cable(
+                from,
+                to,
+                &Cable {
+                    key: &key,
+                    name: link.name.as_deref(),
+                    rate: link.rate,
+                    delay: link.delay,
+                    queue: link.queue.as_ref(),
+                    bdp_rtt: link.bdp_rtt,
+                    loss: link.loss,
+                    loss_of_acks: link.loss_of_acks,
+                    duplex: link.duplex,
+                    back: link.back.as_ref(),
+                },
+            )?;
+        }
+        Ok(topology)
+    }
+
+    fn dumbbell(&mut self, scenario: &'a Scenario) -> Result<(), Problem> {
+        let Some(dumbbell) = &scenario.dumbbell else { return Ok(()) };
+        let ends = (self.node("left"), self.node("right"));
+        self.ends = Some(ends);
+        let cable = Cable {
+            key: "dumbbell",
+            name: None,
+            rate: dumbbell.rate,
+            delay: dumbbell.delay,
+            queue: dumbbell.queue.as_ref(),
+            bdp_rtt: dumbbell.bdp_rtt,
+            loss: dumbbell.loss,
+            loss_of_acks: dumbbell.loss_of_acks,
+            duplex: true,
+            back: dumbbell.back.as_ref(),
+        };
+        self.cable(ends.0, ends.1, &cable)
+    }
+
+    fn chain(&mut self, scenario: &'a Scenario) -> Result<(), Problem> {
+        let Some(chain) = &scenario.chain else { return Ok(()) };
+        if !(2..=MOST_ROUTERS).contains(&chain.routers) {
+            return problem(
+                "chain.routers",
+                format!("a chain has from 2 to {MOST_ROUTERS} routers"),
+            );
+        }
+        self.routers = (1..=chain.routers).map(|number| self.node(&format!("r{number}"))).collect();
+        let cable = Cable {
+            key: "chain",
+            name: None,
+            rate: chain.rate,
+            delay: chain.delay,
+            queue: chain.queue.as_ref(),
+            bdp_rtt: chain.bdp_rtt,
+            loss: chain.loss,
+            loss_of_acks: chain.loss_of_acks,
+            duplex: true,
+            back: chain.back.as_ref(),
+        };
+        for hop in 1..self.routers.len() {
+            self.cable(self.routers[hop - 1], self.routers[hop], &cable)?;
+        }
+        self.ends = self.routers.first().copied().zip(self.routers.last().copied());
+        Ok(())
+    }
+
+    /// The index of a node, which exists from now on.
+    fn node(&mut self, name: &str) -> usize {
+        if let Some(&index) = self.index.get(name) {
+            return index;
+        }
+        self.index.insert(name.to_owned(), self.nodes.len());
+        self.nodes.push(name.to_owned());
+        self.nodes.len() - 1
+    }
+
+    /// The index of a node that must exist.
+    pub fn known(&self, key: String, name: &str) -> Result<usize, Problem> {
+        self.index.get(name).copied().ok_or_else(|| {
+            let nodes: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
+            Problem::new(key, unknown_name("node", name, &nodes))
+        })
+    }
+
+    fn cable(&mut self, from: usize, to: usize, cable: &Cable<'a, '_>) -> Result<(), Problem> {
+        let key = cable.key;
+        if cable.bdp_rtt == Some(Span::ZERO) {
+            return problem(format!("{key}.bdp_rtt"), "a round-trip time cannot be zero");
+        }
+        let (there, back) = match cable.name {
+            Some(name) => (name.to_owned(), format!("{name}-back")),
+            None => {
+                let (a, b) = (&self.nodes[from], &self.nodes[to]);
+                (format!("{a}-{b}"), format!("{b}-{a}"))
+            }
+        };
+        self.push(
+            network::Link {
+                name: there,
+                from,
+                to,
+                rate: cable.rate.finite(),
+                delay: cable.delay.dur(),
+                queue: UNSIZED,
+                loss: cable.loss.get(),
+                loss_of_acks: cable.loss_of_acks,
+            },
+            cable,
+            Unsized { queue: cable.queue, key: format!("{key}.queue"), bdp_rtt: cable.bdp_rtt },
+        )?;
+        if !cable.duplex {
+            return Ok(());
+        }
+        let same = Back::default();
+        let differs = cable.back.unwrap_or(&same);
+        let queue_key = match differs.queue {
+            Some(_) => format!("{key}.back.queue"),
+            None => format!("{key}.queue"),
+        };
+        let queue = match cable.back {
+            Some(Back { queue: Some(queue), .. }) => Some(queue),
+            _ => cable.queue,
+        };
+        self.push(
+            network::Link {
+                name: back,
+                from: to,
+                to: from,
+                rate: differs.rate.unwrap_or(cable.rate).finite(),
+                delay: differs.delay.unwrap_or(cable.delay).dur(),
+                queue: UNSIZED,
+                loss: differs.loss.unwrap_or(cable.loss).get(),
+                loss_of_acks: differs.loss_of_acks.unwrap_or(cable.loss_of_acks),
+            },
+            cable,
+            Unsized { queue, key: queue_key, bdp_rtt: cable.bdp_rtt },
+        )
+    }
+
+    fn push(
+        &mut self,
+        link: network::Link,
+        cable: &Cable,
+        queue: Unsized<'a>,
+    ) -> Result<(), Problem> {
+        if !self.names.insert(link.name.clone()) {
+            let own = if cable.name.is_some() { "name" } else { "from" };
+            return problem(
+                format!("{}.{own}", cable.key),
+                format!("a second link \"{}\": give each a name of its own", link.name),
+            );
+        }
+        self.links.push(link);
+        self.queues.push(queue);
+        Ok(())
+    }
+}
+
+/// Stands for a queue until it is sized.
+const UNSIZED: network::Queue = network::Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };

@@ -1,0 +1,122 @@
+//! Quantities as people write them: `15mbit`, `100ms`, `20p`, `1.5bdp`, as `tc` does.
+//!
+//! Each type reads a string with a unit or a bare number in its base unit, and writes the shortest
+//! string that reads back as the same value. A mistake is one sentence that says what was expected.
+
+mod queue;
+mod rate;
+mod size;
+mod time;
+
+pub use queue::{QueueSize, Threshold};
+pub use rate::BitRate;
+pub use size::{Bytes, Probability};
+pub use time::{LONGEST, Span, SpanRange, Timestamps};
+
+/// A number and the unit written behind it.
+struct Quantity<'a> {
+    number: f64,
+    unit: &'a str,
+}
+
+/// Splits `15mbit` into 15 and `mbit`. `what` is asked for in the message when that fails.
+fn split<'a>(text: &'a str, what: &str) -> Result<Quantity<'a>, String> {
+    let trimmed = text.trim();
+    let bytes = trimmed.as_bytes();
+    let mut end = 0;
+    while end < bytes.len() {
+        let exponent = matches!(bytes[end], b'e' | b'E')
+            && end > 0
+            && match bytes.get(end + 1) {
+                Some(b'+' | b'-') => bytes.get(end + 2).is_some_and(u8::is_ascii_digit),
+                Some(next) => next.is_ascii_digit(),
+                None => false,
+            };
+        match bytes[end] {
+            b'0'..=b'9' | b'.' => end += 1,
+            b'+' | b'-' if end == 0 => end += 1,
+            // Past the sign as well: at least one digit follows.
+            _ if exponent => end += 2,
+            _ => break,
+        }
+    }
+    // Every byte up to `end` is ASCII: the split is on a character boundary.
+    let (number, unit) = trimmed.split_at(end);
+    match number.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(Quantity { number, unit: unit.trim_start() }),
+        Ok(_) => Err(format!("`{}` is too large", shorten(text))),
+        Err(_) => Err(format!("`{}` is not {what}", shorten(text))),
+    }
+}
+
+/// At most 40 characters of what was written, for a message of one line.
+pub(super) fn shorten(text: &str) -> String {
+    let clean: String =
+        text.chars().take(40).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if text.chars().nth(40).is_some() { format!("{clean}…") } else { clean }
+}
+
+/// `Deserialize` from a string or a number, `Serialize` as `Display`, `FromStr`, and a schema.
+///
+/// The type provides `parse(&str)` and `number(f64)`, both `-> Result<Self, String>`, and
+/// `Display`.
+macro_rules! quantity {
+    ($type:ident, $expecting:literal, $description:literal, $pattern:literal, $examples:tt) => {
+        impl std::str::FromStr for $type {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::parse(text)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl serde::de::Visitor<'_> for Visitor {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str($expecting)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        $type::parse(text).map_err(E::custom)
+                    }
+                    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<$type, E> {
+                        $type::number(number).map_err(E::custom)
+                    }
+                    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$type, E> {
+                        self.visit_f64(number as f64)
+                    }
+                    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$type, E> {
+                        self.visit_f64(number as f64)
+                    }
+                }
+                deserializer.deserialize_any(Visitor)
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({
+                    "description": $description,
+                    "type": ["string", "number"],
+                    "pattern": $pattern,
+                    "minimum": 0,
+                    "examples": $examples,
+                })
+            }
+        }
+    };
+}
+use quantity;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Rates in bits per second.
+
+use std::fmt;
+
+use super::{quantity, shorten, split};
+
+/// A rate in bits per second, or no limit at all: `15mbit`, `1gbit`, `infinite`; a bare number is
+/// bits per second.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct BitRate(f64);
+
+/// Slower, a packet would not leave within a run.
+const SLOWEST: f64 = 1.0;
+/// Faster, a small packet would leave in less than the simulator's nanosecond.
+const FASTEST: f64 = 1e13;
+
+const EXPECTED: &str =
+    "a rate: write bits per second as `15mbit`, `1gbit`, `64kbit` or `100bit`, or `infinite`";
+
+/// Units of bits per second. Those with an i are powers of 1024, as in `tc`.
+const UNITS: [(&str, f64); 9] = [
+    ("bit", 1.0),
+    ("kbit", 1e3),
+    ("mbit", 1e6),
+    ("gbit", 1e9),
+    ("tbit", 1e12),
+    ("kibit", 1024.0),
+    ("mibit", 1_048_576.0),
+    ("gibit", 1_073_741_824.0),
+    ("tibit", 1_099_511_627_776.0),
+];
+
+impl BitRate {
+    /// No limit: a link without a queue.
+    pub const INFINITE: BitRate = BitRate(f64::INFINITY);
+
+    /// A rate from bits per second, if a simulation can run at it.
+    pub fn bits(bits_per_sec: f64) -> Result<Self, String> {
+        Self::number(bits_per_sec)
+    }
+
+    /// Bits per second; `None` without a limit.
+    pub fn finite(self) -> Option<f64> {
+        self.0.is_finite().then_some(self.0)
+    }
+
+    fn number(bits: f64) -> Result<Self, String> {
+        if bits.is_nan() || bits == f64::INFINITY {
+            Err("a rate is a number of bits per second; write \"infinite\" for no limit".into())
+        } else if bits < 0.0 {
+            Err("a rate cannot be negative".into())
+        } else if bits == 0.0 {
+            Err("a rate cannot be zero; write \"infinite\" for no limit".into())
+        } else if bits < SLOWEST {
+            Err("a rate is at least 1bit, one bit per second".into())
+        } else if bits > FASTEST {
+            Err("a rate is at most 10tbit; write \"infinite\" for no limit".into())
+        } else {
+            Ok(BitRate(bits))
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let lower = text.trim().to_ascii_lowercase();
+        if lower == "infinite" {
+            return Ok(BitRate::INFINITE);
+        }
+        let quantity = split(&lower, EXPECTED)?;
+        if quantity.unit.is_empty() {
+            return Self::number(quantity.number);
+        }
+        if let Some((_, scale)) = UNITS.iter().find(|(unit, _)| *unit == quantity.unit) {
+            return Self::number(quantity.number * scale);
+        }
+        // `mbps` is megabytes per second to tc and megabits to most others.
+        if let Some(prefix) = quantity.unit.strip_suffix("bps")
+            && ["", "k", "m", "g", "t", "ki", "mi", "gi", "ti"].contains(&prefix)
+        {
+            let (n, bytes) = (quantity.number, quantity.number * 8.0);
+            return Err(format!(
+                "`{}` can mean bits or bytes per second (tc reads bytes): write {n}{prefix}bit for \
+                 bits or {bytes}{prefix}bit for bytes",
+                shorten(text)
+            ));
+        }
+        Err(format!("`{}` is not {EXPECTED}", shorten(text)))
+    }
+}
+
+impl fmt::Display for BitRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.is_finite() {
+            return f.write_str("infinite");
+        }
+        // The largest unit of which this is a whole number: that product is exact.
+        let exact = UNITS[..5].iter().rev().find(|(_, scale)| (self.0 / scale).fract() == 0.0);
+        match exact {
+            Some((unit, scale)) if (self.0 / scale) * scale == self.0 => {
+                write!(f, "{}{unit}", self.0 / scale)
+            }
+            _ => write!(f, "{}bit", self.0),
+        }
+    }
+}
+
+quantity!(
+    BitRate,
+    "a rate such as \"15mbit\"",
+    "A rate: bits per second as tc writes them, or `infinite`. A bare number is bit/s. \
+     `mbps` and the like are refused: tc reads them as bytes.",
+    r"^(infinite|[0-9.]+([eE][+-]?[0-9]+)? ?(([kmgt]i?)?bit)?)$",
+    ["15mbit", "1gbit", "64kbit", "infinite"]
+);

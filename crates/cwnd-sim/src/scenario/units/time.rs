@@ -1,0 +1,221 @@
+//! Times and ranges of times.
+
+use std::fmt;
+
+use cwnd::Dur;
+
+use super::{quantity, shorten, split};
+
+/// A span of time, or a time since the start of the run: `100ms`, `10us`, `5s`, `2min`; a bare
+/// number is seconds. Kept in whole nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(u64);
+
+/// The longest time a scenario can name: two hours. The simulator packs times of up to 2⁴³ ns
+/// (2.4 h) into its event keys.
+pub const LONGEST: Span = Span(7_200_000_000_000);
+
+const EXPECTED: &str = "a time: write it as `100ms`, `10us`, `250ns`, `5s` or `2min`";
+
+/// Units of time in nanoseconds, the one of plain numbers first.
+const UNITS: [(&str, f64); 8] = [
+    ("s", 1e9),
+    ("ms", 1e6),
+    ("us", 1e3),
+    ("µs", 1e3),
+    ("ns", 1.0),
+    ("min", 60e9),
+    ("h", 3600e9),
+    ("sec", 1e9),
+];
+
+impl Span {
+    /// No time.
+    pub const ZERO: Span = Span(0);
+
+    /// Whole milliseconds; at most [`LONGEST`].
+    pub const fn millis(millis: u64) -> Self {
+        let nanos = millis.saturating_mul(1_000_000);
+        Span(if nanos < LONGEST.0 { nanos } else { LONGEST.0 })
+    }
+
+    /// As the simulator counts it.
+    pub const fn dur(self) -> Dur {
+        Dur::from_nanos(self.0)
+    }
+
+    /// Nanoseconds.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    fn number(secs: f64) -> Result<Self, String> {
+        Self::scaled(secs, 1e9)
+    }
+
+    fn scaled(number: f64, scale: f64) -> Result<Self, String> {
+        let nanos = (number * scale).round();
+        if number < 0.0 {
+            Err("a time cannot be negative".into())
+        } else if nanos.is_nan() {
+            Err("a time is a number of seconds, or a string such as \"100ms\"".into())
+        } else if nanos > LONGEST.0 as f64 {
+            Err("a time is at most 2h: the simulator's clock counts nanoseconds".into())
+        } else if nanos == 0.0 && number > 0.0 {
+            Err("a time is at least 1ns: the simulator's clock counts nanoseconds".into())
+        } else {
+            Ok(Span(nanos as u64))
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let lower = text.to_ascii_lowercase();
+        let quantity = split(&lower, EXPECTED)?;
+        if quantity.unit.is_empty() {
+            return Self::number(quantity.number);
+        }
+        match UNITS.iter().find(|(unit, _)| *unit == quantity.unit) {
+            Some((_, scale)) => Self::scaled(quantity.number, *scale),
+            None => Err(format!("`{}` is not {EXPECTED}", shorten(text))),
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+        match units.iter().find(|(_, scale)| self.0.is_multiple_of(*scale)) {
+            Some((unit, scale)) => write!(f, "{}{unit}", self.0 / scale),
+            None => write!(f, "{}ns", self.0),
+        }
+    }
+}
+
+quantity!(
+    Span,
+    "a time such as \"100ms\"",
+    "A time of at most 2h: ns, us, ms, s, min or h. A bare number is seconds.",
+    r"^[0-9.]+([eE][+-]?[0-9]+)? ?(ns|us|µs|ms|s|sec|min|h)?$",
+    ["100ms", "10us", "5s", "2min"]
+);
+
+/// A time, or a range from which each flow draws its own: `5s` or `0s..5s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanRange {
+    low: Span,
+    high: Span,
+}
+
+impl SpanRange {
+    /// The earliest or shortest it can be.
+    pub const fn low(self) -> Span {
+        self.low
+    }
+    /// The latest or longest it can be.
+    pub const fn high(self) -> Span {
+        self.high
+    }
+    /// The value at `u` in [0, 1) between the two.
+    pub fn at(self, u: f64) -> Dur {
+        let width = (self.high.0 - self.low.0) as f64;
+        Dur::from_nanos(self.low.0 + (width * u) as u64)
+    }
+
+    fn number(secs: f64) -> Result<Self, String> {
+        Span::number(secs).map(SpanRange::from)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let Some((low, high)) = text.split_once("..") else {
+            return Span::parse(text).map(SpanRange::from);
+        };
+        let (low, high) = (Span::parse(low)?, Span::parse(high)?);
+        if low > high {
+            return Err(format!("the range {low}..{high} ends before it begins"));
+        }
+        Ok(SpanRange { low, high })
+    }
+}
+
+impl From<Span> for SpanRange {
+    fn from(span: Span) -> Self {
+        SpanRange { low: span, high: span }
+    }
+}
+
+impl fmt::Display for SpanRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.low == self.high {
+            self.low.fmt(f)
+        } else {
+            write!(f, "{}..{}", self.low, self.high)
+        }
+    }
+}
+
+quantity!(
+    SpanRange,
+    "a time such as \"5s\" or a range such as \"0s..5s\"",
+    "A time, or a range `low..high` from which each flow draws its own, uniformly.",
+    r"^[0-9.]+([eE][+-]?[0-9]+)? ?(ns|us|µs|ms|s|sec|min|h)?(\.\.[0-9.]+([eE][+-]?[0-9]+)? ?(ns|us|µs|ms|s|sec|min|h)?)?$",
+    ["5s", "0s..5s", "1ms..10ms"]
+);
+
+/// Whether a connection carries timestamps, and how fine: `true` is 1 ms, `"10ms"` is what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps(Option<Span>);
+
+impl Timestamps {
+    /// No timestamps.
+    pub const NONE: Timestamps = Timestamps(None);
+
+    /// Their granularity; `None` when there are none.
+    pub fn granularity(self) -> Option<Dur> {
+        self.0.map(Span::dur)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Timestamps {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Timestamps;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false or the clock's granularity such as \"10ms\"")
+            }
+            fn visit_bool<E: serde::de::Error>(self, on: bool) -> Result<Timestamps, E> {
+                Ok(Timestamps(on.then_some(Span::millis(1))))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Timestamps, E> {
+                let span = Span::parse(text).map_err(E::custom)?;
+                if span == Span::ZERO {
+                    return Err(E::custom("the granularity of timestamps cannot be zero"));
+                }
+                Ok(Timestamps(Some(span)))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl serde::Serialize for Timestamps {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(granularity) => serializer.collect_str(&granularity),
+            None => serializer.serialize_bool(false),
+        }
+    }
+}
+
+impl schemars::JsonSchema for Timestamps {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Timestamps".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Timestamps (RFC 7323): true for a clock of 1 ms, or its granularity.",
+            "type": ["boolean", "string"],
+            "examples": [true, "10ms"],
+        })
+    }
+}
