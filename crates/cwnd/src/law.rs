@@ -121,7 +121,7 @@ pub trait RateLaw: Clone {
     fn tick(&mut self, rate: Rate, cx: &Context) -> Rate;
 
     /// The rate after a loss report. `fresh` when the newest lost packet was sent after the last
-    /// cut that a fresh report caused: a new congestion period.
+    /// decrease: a new congestion period.
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate;
 
     /// The receiver's report: for estimators.

@@ -80,4 +80,23 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
 
 /// The one list of all names. A new controller is a law in `laws/`, its entry in `window.rs` or
 /// `rate.rs`, and its name here.
-static ALGORITHMS: [Algorithm; 3] = [window::AIMD, window::RENO, rate::DAIMD];
+static ALGORITHMS: [Algorithm; 18] = [
+    window::AIMD,
+    window::RENO,
+    window::GAIMD,
+    window::FRIENDLY,
+    window::BINOMIAL,
+    window::IIAD,
+    window::SQRT,
+    window::SIMD,
+    window::AIRA,
+    window::AIAD,
+    window::WESTWOOD,
+    window::SCALABLE,
+    window::HIGHSPEED,
+    window::BIC,
+    window::CUBIC,
+    window::VEGAS,
+    rate::DAIMD,
+    rate::UDT,
+];

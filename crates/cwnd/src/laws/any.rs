@@ -1,6 +1,6 @@
 //! Every law in one type without heap, and a door for laws written elsewhere.
 
-use super::{Aimd, Daimd};
+use super::{Aiad, Aimd, Aira, Bic, Binomial, Cubic, Daimd, HighSpeed, Scalable, Simd, Udt, Vegas};
 use crate::event::{Acked, Report};
 use crate::law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
 use crate::units::{Dur, Packets, Rate};
@@ -91,13 +91,13 @@ macro_rules! any_law {
 any_law! {
     window
     /// Any window law.
-    AnyLaw { Aimd, Custom }
+    AnyLaw { Aimd, Binomial, Simd, Aira, Aiad, Scalable, HighSpeed, Bic, Cubic, Vegas, Custom }
 }
 
 any_law! {
     rate
     /// Any rate law.
-    AnyRateLaw { Daimd }
+    AnyRateLaw { Daimd, Udt }
 }
 
 /// A window law written outside of this crate: [`WindowLaw`] as an object.

@@ -2,13 +2,33 @@
 //!
 //! A new law is a file here, its name in the list in `any.rs`, and an entry in the registry.
 
+mod aiad;
 mod aimd;
+mod aira;
 mod any;
+mod bic;
+mod binomial;
+mod cubic;
 mod daimd;
+mod highspeed;
+mod scalable;
+mod simd;
+mod udt;
+mod vegas;
 
+pub use aiad::{Aiad, RateClock};
 pub use aimd::Aimd;
+pub use aira::{Aira, AiraParameters};
 pub use any::{AnyLaw, AnyRateLaw, Custom, CustomLaw};
+pub use bic::{Bic, BicParameters};
+pub use binomial::Binomial;
+pub use cubic::Cubic;
 pub use daimd::{Daimd, DaimdParameters};
+pub use highspeed::HighSpeed;
+pub use scalable::Scalable;
+pub use simd::Simd;
+pub use udt::Udt;
+pub use vegas::Vegas;
 
 #[cfg(test)]
 pub(crate) mod testing {

@@ -130,10 +130,8 @@ impl<L: RateLaw> Paced<L> {
         let before = self.rate.unwrap_or(MIN_RATE);
         let after = self.law.cut(before, fresh, why, &self.context(now));
         self.set_rate(if after < before { after } else { before });
-        if fresh {
-            self.last_cut = Some(now);
-        }
         if after < before {
+            self.last_cut = Some(now);
             self.cut = Some(Cut {
                 why,
                 before: before.as_per_sec(),

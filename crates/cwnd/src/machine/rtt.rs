@@ -8,8 +8,8 @@ pub(super) fn update(rtt: &mut Option<Rtt>, sample: Dur) {
     *rtt = Some(match *rtt {
         None => Rtt { latest: sample, smoothed: sample, min: sample },
         Some(old) => {
-            let smoothed = (7 * old.smoothed.as_nanos() + sample.as_nanos()) / 8;
-            Rtt { latest: sample, smoothed: Dur::from_nanos(smoothed), min: old.min.min(sample) }
+            let sum = old.smoothed.as_nanos().saturating_mul(7).saturating_add(sample.as_nanos());
+            Rtt { latest: sample, smoothed: Dur::from_nanos(sum / 8), min: old.min.min(sample) }
         }
     });
 }

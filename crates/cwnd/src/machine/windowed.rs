@@ -19,6 +19,8 @@ use crate::units::{Packets, Time};
 const MIN_SSTHRESH: Packets = 2.0;
 /// The smallest window.
 const MIN_WINDOW: Packets = 1.0;
+/// The largest window: drivers count packets in 32 bits.
+const MAX_WINDOW: Packets = u32::MAX as f64;
 
 /// A window law in its machine.
 #[derive(Clone, Debug)]
@@ -46,14 +48,16 @@ struct Saved<L> {
     law: L,
     window: Packets,
     ssthresh: Packets,
+    entered: bool,
 }
 
 impl<L: WindowLaw> Windowed<L> {
     /// A controller that runs `law` from the start of a connection.
-    pub fn new(law: L, settings: Settings) -> Self {
+    pub fn new(law: L, mut settings: Settings) -> Self {
+        settings.max_window = settings.max_window.min(MAX_WINDOW);
         Windowed {
             law,
-            window: settings.initial_window.max(MIN_WINDOW),
+            window: settings.initial_window.max(MIN_WINDOW).min(MAX_WINDOW),
             // ns-2 starts from the receiver's window.
             ssthresh: if settings.ns2 { settings.max_window } else { f64::INFINITY },
             hystart: matches!(settings.slow_start, SlowStart::HyStart).then(HyStart::new),
@@ -136,9 +140,9 @@ impl<L: WindowLaw> Windowed<L> {
             }
             self.window = self.law.grow(self.window, f64::from(acked.credit), &cx).max(MIN_WINDOW);
         }
-        if !self.settings.ns2 {
-            self.window = self.window.min(self.settings.max_window);
-        }
+        // ns-2 lets the window grow past the receiver's.
+        let most = if self.settings.ns2 { MAX_WINDOW } else { self.settings.max_window };
+        self.window = self.window.min(most);
     }
 
     fn slow_start(&mut self, now: Time, acked: &Acked, cx: Context) {
@@ -174,13 +178,18 @@ impl<L: WindowLaw> Windowed<L> {
     fn shrink(&mut self, now: Time, why: Signal, sent: u64) {
         let before = self.window();
         let in_slow_start = self.in_slow_start();
-        self.undo =
-            Some(Saved { law: self.law.clone(), window: self.window, ssthresh: self.ssthresh });
+        self.undo = Some(Saved {
+            law: self.law.clone(),
+            window: self.window,
+            ssthresh: self.ssthresh,
+            entered: self.entered,
+        });
         self.round.sent = sent.saturating_sub(self.round_began);
         self.round.took = now.since(self.last_cut.unwrap_or(Time::ZERO));
         self.round_began = sent;
         let cx = self.context(now);
-        let target = self.law.cut(before, why, &cx);
+        // f64::min keeps the window where a law's answer is not a number.
+        let target = self.law.cut(before, why, &cx).min(before);
         // ns-2 halves at the first cut, in slow start and after a timeout, whatever the law says.
         let halves = self.settings.ns2 && (in_slow_start || self.last_cut.is_none());
         let target = if halves { before / 2.0 } else { target };
@@ -245,7 +254,7 @@ impl<L: WindowLaw> Windowed<L> {
             if saved.window > self.window {
                 self.window = saved.window;
                 self.law = saved.law;
-                self.entered = saved.window >= saved.ssthresh;
+                self.entered = saved.entered;
             }
         }
     }

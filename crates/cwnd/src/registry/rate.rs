@@ -1,7 +1,7 @@
 //! The entries of the rate laws.
 
 use super::{Algorithm, Build, Parameter, Range};
-use crate::laws::{Daimd, DaimdParameters};
+use crate::laws::{Daimd, DaimdParameters, Udt};
 use crate::units::Dur;
 
 /// The control interval: UDT's SYN.
@@ -64,4 +64,37 @@ pub(super) const DAIMD: Algorithm = Algorithm {
         let syn = Dur::from_secs(v[2]);
         Daimd::new(DaimdParameters { tau: v[0], beta: v[1], syn, capacity, lambda: v[4] }).into()
     }),
+};
+
+pub(super) const UDT: Algorithm = Algorithm {
+    name: "udt",
+    title: "UDT version 4",
+    summary: "UDT's own rate control: DAIMD with a least increase and randomised repeat decreases.",
+    source: "Gu, draft-gg-udt-03 section 6, and UDT 4.11",
+    equations: &[
+        "report, SYN after the last: x <- x + inc / SYN, unless a loss report came since",
+        "inc = max(10^ceil(log10(8 S B)) * 1.5e-6 / S, least)",
+        "B = L - x; at most L / 9 while x is below its value before the last decrease",
+        "loss report of a new congestion period: x <- x / 1.125, d drawn from 1..average reports a period",
+        "its next four loss reports: x <- x / 1.125 at each d-th of the period",
+        "flow window: W = A (RTT + SYN) + 16",
+    ],
+    deviations: &[
+        "UDT 4.11 inverts the period where slow start ends without an arrival rate",
+        "UDT 4.11 rounds periods up to microseconds and averages from 1 packet/s",
+        "UDT 4.11 draws from the C library's generator, seeded with the sequence number",
+        "the draft allows five decreases after the first and counts decreases, not reports",
+    ],
+    parameters: &[
+        SYN,
+        Parameter::number(
+            "least",
+            "1/S",
+            "packets",
+            0.01,
+            Range::above(0.0, 100.0),
+            "least increase in each control interval",
+        ),
+    ],
+    build: Build::Rate(|v, seed| Udt::new(Dur::from_secs(v[0]), v[1], seed).into()),
 };

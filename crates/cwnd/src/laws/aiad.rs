@@ -1,0 +1,240 @@
+//! **AIAD**, additive increase, adaptive decrease to an estimated rate; with the rate of the
+//! acknowledgements it is TCP Westwood.
+//!
+//! Xu and Ansari, *Stability and fairness of rate estimation-based AIAD congestion control in TCP*,
+//! IEEE Communications Letters 2005; filter and TCP Westwood: Casetti, Gerla, Mascolo, Sanadidi and
+//! Wang, MobiCom 2001.
+//!
+//! ```text
+//! each ACK       w <- w + 1 / w                                                              (1)
+//! at a loss      w <- r d, at most w, at least 2                                             (1)
+//! sample k       b_k = packets acknowledged in D_k / D_k,   D_k = t_k - t_(k-1)
+//! filter         r <- ((2 tau / D_k - 1) r + b_k + b_(k-1)) / (2 tau / D_k + 1)
+//! no sample for tau / 2: a sample of 0 with D = tau / 2
+//! ```
+//!
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `r` | estimated rate | packets/s | | |
+//! | `d` | round-trip propagation delay: the smallest sample | s | | |
+//! | `t_k` | `rate=ack` (AIAD_kappa): arrival of the ACK at the sender | s | | ack |
+//! | | `rate=receiver` (AIAD_phi): arrival of the packet at the receiver | s | | |
+//! | `tau` | 1/tau is the filter's cut-off frequency | s | 1 ms..100 s | 0.5 |
+//!
+//! TCP-friendly where r d is half of the window, that is with a buffer of one bandwidth-delay
+//! product.
+//!
+//! Known deviations: samples at one instant (or one tick of the receiver's clock) are taken together;
+//! the rest of a gap shorter than tau / 50 after its samples of 0 is joined to the last of them, as
+//! in the ns-2 code of TCP Westwood (10 ms there). The estimate starts at 0, as it does there. Without
+//! a round-trip time or any sample a loss halves the window.
+
+use crate::event::Acked;
+use crate::law::{Context, Signal, WindowLaw};
+use crate::units::{Dur, Packets, Time};
+
+/// What clock an AIAD law reads its rate from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RateClock {
+    /// The arrivals of acknowledgements at the sender: AIAD_κ, TCP Westwood.
+    Ack,
+    /// The arrivals of packets at the receiver, by its timestamps: AIAD_φ.
+    Receiver,
+}
+
+/// Samples of 0 are fed after this fraction of τ without an acknowledgement: the paper's m.
+const M: f64 = 2.0;
+/// The shortest rest of a gap that makes a sample of its own, as a fraction of τ.
+const SHORTEST: f64 = 0.02;
+/// After so many samples of 0 nothing is left of an estimate.
+const MOST_ZEROS: f64 = 128.0;
+
+/// AIAD: see the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aiad {
+    clock: RateClock,
+    /// In seconds.
+    tau: f64,
+    /// In packets per second: the estimate r, and the last sample.
+    rate: f64,
+    sample: f64,
+    last: Option<Time>,
+    /// Packets acknowledged since `last`.
+    pending: u64,
+}
+
+impl Aiad {
+    /// AIAD whose filter has the time constant `tau`.
+    pub fn new(clock: RateClock, tau: Dur) -> Self {
+        Aiad { clock, tau: tau.as_secs(), rate: 0.0, sample: 0.0, last: None, pending: 0 }
+    }
+
+    /// The estimated rate in packets per second.
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// Westwood's filter: the bilinear transform of a first-order low pass.
+    #[inline]
+    fn filter(&mut self, sample: f64, interval: f64) {
+        let k = 2.0 * self.tau / interval;
+        self.rate = ((k - 1.0) * self.rate + sample + self.sample) / (k + 1.0);
+        self.sample = sample;
+    }
+
+    /// Feeds the samples of 0 of a gap and returns what is left of it.
+    #[cold]
+    fn idle(&mut self, gap: f64) -> f64 {
+        let step = self.tau / M;
+        let mut zeros = crate::math::floor(gap / step);
+        let mut rest = gap - zeros * step;
+        if rest < SHORTEST * self.tau {
+            zeros -= 1.0;
+            rest = step;
+        }
+        let mut fed = 0.0;
+        while fed < zeros.min(MOST_ZEROS) {
+            self.filter(0.0, step);
+            fed += 1.0;
+        }
+        rest
+    }
+}
+
+impl WindowLaw for Aiad {
+    #[inline]
+    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+        w + acked / w
+    }
+
+    fn cut(&mut self, w: Packets, _why: Signal, cx: &Context) -> Packets {
+        match cx.rtt {
+            Some(rtt) if self.rate > 0.0 => (self.rate * rtt.min.as_secs()).max(2.0).min(w),
+            _ => w / 2.0,
+        }
+    }
+
+    #[inline]
+    fn observe(&mut self, acked: &Acked, cx: &Context) {
+        let now = match self.clock {
+            RateClock::Ack => Some(cx.now),
+            RateClock::Receiver => acked.received_at,
+        };
+        self.pending += u64::from(acked.packets);
+        let Some(now) = now else { return };
+        let Some(last) = self.last else {
+            self.last = Some(now);
+            self.pending = 0;
+            return;
+        };
+        if now <= last || self.pending == 0 {
+            return;
+        }
+        let mut gap = now.since(last).as_secs();
+        if gap > self.tau / M {
+            gap = self.idle(gap);
+        }
+        let sample = self.pending as f64 / gap;
+        self.filter(sample, gap);
+        self.last = Some(now);
+        self.pending = 0;
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        emit("rate", self.rate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Limit;
+    use crate::laws::testing::at;
+
+    fn ack(packets: u32, received_at: Option<Time>) -> Acked {
+        Acked {
+            packets,
+            credit: packets,
+            in_flight: 10,
+            sent: 100,
+            sent_at: Time::ZERO,
+            rtt: None,
+            received_at,
+            echo: false,
+            limit: Limit::Window,
+        }
+    }
+
+    fn millis(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    /// 2 tau / D = 2 * 0.5 s / 0.1 s = 10: r = (9 r + b_k + b_(k-1)) / 11, at 20 packets/s.
+    #[test]
+    fn the_filter_follows_its_equation() {
+        let mut law = Aiad::new(RateClock::Ack, Dur::from_millis(500));
+        law.observe(&ack(2, None), &at(millis(0)));
+        law.observe(&ack(2, None), &at(millis(100)));
+        assert!((law.rate() - 20.0 / 11.0).abs() < 1e-9);
+        law.observe(&ack(2, None), &at(millis(200)));
+        assert!((law.rate() - (9.0 * 20.0 / 11.0 + 40.0) / 11.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_steady_rate_is_found_and_the_window_cut_to_it() {
+        let mut law = Aiad::new(RateClock::Ack, Dur::from_millis(500));
+        for ms in (0..10_000).step_by(5) {
+            law.observe(&ack(1, None), &at(millis(ms)));
+        }
+        assert!((law.rate() - 200.0).abs() < 1e-6);
+        // 200 packets/s in 100 ms.
+        assert!((law.cut(50.0, Signal::Loss, &at(millis(0))) - 20.0).abs() < 1e-6);
+        assert_eq!(law.cut(15.0, Signal::Loss, &at(millis(0))), 15.0);
+    }
+
+    /// Between two samples of 20 packets/s, 600 ms pass: two samples of 0 at 250 ms, each
+    /// r = (3 r + b_(k-1)) / 5, and one of 2 packets in 100 ms.
+    #[test]
+    fn silence_lowers_the_estimate() {
+        let mut law = Aiad::new(RateClock::Ack, Dur::from_millis(500));
+        law.observe(&ack(2, None), &at(millis(0)));
+        law.observe(&ack(2, None), &at(millis(100)));
+        law.observe(&ack(2, None), &at(millis(700)));
+        let first = (3.0 * 20.0 / 11.0 + 20.0) / 5.0;
+        let second = 3.0 * first / 5.0;
+        assert!((law.rate() - (9.0 * second + 20.0) / 11.0).abs() < 1e-9);
+    }
+
+    /// AIAD_phi does not see that acknowledgements bunch up on their way back.
+    #[test]
+    fn the_receivers_clock_is_blind_to_the_reverse_path() {
+        let tau = Dur::from_millis(500);
+        let (mut kappa, mut phi) =
+            (Aiad::new(RateClock::Ack, tau), Aiad::new(RateClock::Receiver, tau));
+        for n in 0..2000_u64 {
+            // One packet in 10 ms, but pairs of acknowledgements 1 ms apart.
+            let acked = ack(1, Some(millis(10 * n)));
+            let now = millis(20 * (n / 2) + n % 2 + 40);
+            kappa.observe(&acked, &at(now));
+            phi.observe(&acked, &at(now));
+        }
+        assert!((phi.rate() - 100.0).abs() < 1e-6, "{}", phi.rate());
+        assert!(kappa.rate() > 200.0, "{}", kappa.rate());
+    }
+
+    /// A clock that ticks every 10 ms: the packets of a tick are counted together.
+    #[test]
+    fn a_coarse_receivers_clock_is_summed_up() {
+        let mut law = Aiad::new(RateClock::Receiver, Dur::from_millis(500));
+        for n in 0..20_000_u64 {
+            law.observe(&ack(1, Some(millis(2 * n / 10 * 10))), &at(millis(2 * n + 50)));
+        }
+        assert!((law.rate() - 500.0).abs() < 1e-6, "{}", law.rate());
+    }
+
+    #[test]
+    fn without_an_estimate_it_halves() {
+        let mut law = Aiad::new(RateClock::Receiver, Dur::from_millis(500));
+        assert_eq!(law.cut(30.0, Signal::Loss, &at(millis(0))), 15.0);
+    }
+}

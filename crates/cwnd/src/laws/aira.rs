@@ -1,0 +1,208 @@
+//! **AIRA**, the additive increase rate accelerator.
+//!
+//! Psaras and Tsaoussidis, *On the properties of an additive increase rate accelerator*, Computer
+//! Networks.
+//!
+//! ```text
+//! each ACK                       w <- w + a / w                                              (1)
+//! at a loss                      w <- w - beta w
+//! after round i, p_i = lost / sent                                                          (22)
+//!   decrease, if p_i > p_(i-1)   a <- a (1 - p_i)                                            (5)
+//!   increase, if p_i < p_(i-1)   a <- a (1 + p_(i-1) - p_i)                                 (14)
+//!   bound                        a >= 0.1                                          (section 6.1)
+//!   MAIL                         a >= 1 - 0.9 R_N / 100, R_N rounds completed               (23)
+//! reset                          a <- 1 once w reaches 3/2 of its value at the last loss   (6.3)
+//! ```
+//!
+//! | symbol | meaning | range | default |
+//! |---|---|---|---|
+//! | `a` | packets gained each round-trip time | bound..1 | starts at 1 |
+//! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/2 |
+//! | `bound` | the lower bound; 0 is off | 0..1 | 0.1 |
+//! | `mail`, `reset`, `increase`, `decrease` | switches for the rules | on, off | on |
+//!
+//! Never more aggressive than TCP: `a <= 1`.
+//!
+//! Known deviations: none from the rules. What the paper leaves open: `a` never exceeds 1, which
+//! section 6.3 calls the fastest; the 0.9 of Eq. 23 is 1 - bound; a timeout ends a round as a loss
+//! does, but does not lower the window that the reset condition compares with.
+
+use crate::law::{Context, Round, Signal, WindowLaw};
+use crate::units::Packets;
+
+/// AIRA's parameters and the switches of its rules.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AiraParameters {
+    /// The fraction of the window given up at a loss.
+    pub beta: f64,
+    /// The lower bound of `a`, in packets per round-trip time; 0 is off.
+    pub bound: f64,
+    /// The minimum additive increase limit (Eq. 23).
+    pub mail: bool,
+    /// The reset condition (section 6.3).
+    pub reset: bool,
+    /// The increase rule (Eq. 14).
+    pub increase: bool,
+    /// The decrease rule (Eq. 5).
+    pub decrease: bool,
+}
+
+impl Default for AiraParameters {
+    fn default() -> Self {
+        AiraParameters {
+            beta: 0.5,
+            bound: 0.1,
+            mail: true,
+            reset: true,
+            increase: true,
+            decrease: true,
+        }
+    }
+}
+
+/// AIRA: see the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aira {
+    parameters: AiraParameters,
+    a: f64,
+    /// The loss rate of the last round.
+    p: f64,
+    rounds: u32,
+    /// The window at which `a` is reset: 3/2 of that at the last loss.
+    reset_at: Packets,
+}
+
+impl Aira {
+    /// The initial, and the greatest, additive increase.
+    const A: f64 = 1.0;
+
+    /// AIRA with these parameters.
+    pub const fn new(parameters: AiraParameters) -> Self {
+        Aira { parameters, a: Self::A, p: 0.0, rounds: 0, reset_at: f64::INFINITY }
+    }
+
+    /// The additive increase `a` in packets per round-trip time.
+    pub const fn a(&self) -> f64 {
+        self.a
+    }
+
+    /// The lower bound after the rounds completed so far.
+    fn least(&self) -> f64 {
+        let AiraParameters { bound, mail, .. } = self.parameters;
+        let mail = if mail { 1.0 - (1.0 - bound) * f64::from(self.rounds) / 100.0 } else { 0.0 };
+        bound.max(mail)
+    }
+}
+
+impl WindowLaw for Aira {
+    #[inline]
+    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+        if w >= self.reset_at {
+            self.a = Self::A;
+        }
+        w + self.a * acked / w
+    }
+
+    fn cut(&mut self, w: Packets, why: Signal, _cx: &Context) -> Packets {
+        if self.parameters.reset && why != Signal::Timeout {
+            self.reset_at = 1.5 * w;
+        }
+        w - self.parameters.beta * w
+    }
+
+    fn round(&mut self, round: &Round, _cx: &Context) {
+        let p = round.lost.min(round.sent) as f64 / round.sent.max(1) as f64;
+        self.rounds = self.rounds.saturating_add(1);
+        if p > self.p && self.parameters.decrease {
+            self.a *= 1.0 - p;
+        } else if p < self.p && self.parameters.increase {
+            self.a *= 1.0 + self.p - p;
+        }
+        self.a = self.a.max(self.least()).min(Self::A);
+        self.p = p;
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        emit("a", self.a);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::testing::context;
+    use crate::units::Dur;
+
+    fn round(lost: u64, sent: u64) -> Round {
+        Round { sent, lost, marked: 0, took: Dur::ZERO }
+    }
+
+    fn unbounded() -> AiraParameters {
+        AiraParameters { bound: 0.0, mail: false, ..AiraParameters::default() }
+    }
+
+    #[test]
+    fn more_loss_lowers_and_less_loss_raises_the_increase() {
+        let mut law = Aira::new(unbounded());
+        law.round(&round(1, 10), &context());
+        assert_eq!(law.a(), 0.9);
+        law.round(&round(2, 8), &context());
+        assert_eq!(law.a(), 0.9 * 0.75);
+        law.round(&round(1, 8), &context());
+        assert_eq!(law.a(), 0.9 * 0.75 * 1.125);
+        // The same loss rate changes nothing.
+        law.round(&round(2, 16), &context());
+        assert_eq!(law.a(), 0.9 * 0.75 * 1.125);
+        assert_eq!(law.grow(10.0, 1.0, &context()), 10.0 + law.a() / 10.0);
+    }
+
+    #[test]
+    fn the_bound_and_mail_hold_it_up() {
+        let mut law = Aira::new(AiraParameters { mail: false, ..AiraParameters::default() });
+        law.round(&round(99, 100), &context());
+        assert_eq!(law.a(), 0.1);
+        // Eq. 23: 0.991 after one round, 0.1 after a hundred.
+        let mut law = Aira::new(AiraParameters::default());
+        law.round(&round(99, 100), &context());
+        assert!((law.a() - 0.991).abs() < 1e-12);
+        for lost in (1..100).map(|i| 99 + i % 2) {
+            law.round(&round(lost, 100), &context());
+        }
+        assert!((law.a() - 0.1).abs() < 1e-12, "{}", law.a());
+    }
+
+    #[test]
+    fn it_resets_at_three_halves_of_the_window_at_the_last_loss() {
+        let mut law = Aira::new(unbounded());
+        assert_eq!(law.cut(20.0, Signal::Loss, &context()), 10.0);
+        law.round(&round(1, 2), &context());
+        law.grow(29.9, 1.0, &context());
+        assert_eq!(law.a(), 0.5);
+        law.grow(30.0, 1.0, &context());
+        assert_eq!(law.a(), 1.0);
+    }
+
+    #[test]
+    fn every_rule_can_be_switched_off() {
+        let off = AiraParameters {
+            beta: 0.5,
+            bound: 0.0,
+            mail: false,
+            reset: false,
+            increase: false,
+            decrease: false,
+        };
+        let mut law = Aira::new(off);
+        law.cut(2.0, Signal::Loss, &context());
+        for lost in [5, 1, 7] {
+            law.round(&round(lost, 10), &context());
+            assert_eq!(law.a(), 1.0);
+        }
+        let mut law = Aira::new(AiraParameters { decrease: true, ..off });
+        law.cut(2.0, Signal::Loss, &context());
+        law.round(&round(1, 2), &context());
+        law.round(&round(1, 4), &context());
+        law.grow(100.0, 1.0, &context());
+        assert_eq!(law.a(), 0.5);
+    }
+}

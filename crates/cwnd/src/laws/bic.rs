@@ -1,0 +1,149 @@
+//! **BIC**, binary increase.
+//!
+//! Xu, Harfoush and Rhee, *Binary increase congestion control (BIC) for fast long-distance networks*,
+//! INFOCOM 2004.
+//!
+//! ```text
+//! each ACK, w < max:  w <- w + s / w,  s = (max + w) / 2 - w, at least smin, at most smax
+//! each ACK, w >= max: w <- w + s / w,  s = 1, doubled each time w has grown by it, at most smax
+//! at a loss           max <- w, or (2 - beta) w / 2 if w < max (fast convergence);  w <- w - beta w
+//! below `low`         w <- w + 1 / w   and   w <- w / 2, as Reno
+//! ```
+//!
+//! | symbol | meaning | range | default |
+//! |---|---|---|---|
+//! | `smax` | most packets gained each round-trip time | 1..1000 | 32 |
+//! | `smin` | least packets gained each round-trip time | 0 < smin <= 1 | 1/100 |
+//! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/8 |
+//! | `low` | window below which it is Reno, packets | 1..1000 | 14 |
+//!
+//! TCP-friendly below `low`; at large windows it nears AIMD(smax, beta).
+//!
+//! Known deviations: the least increment applies at each ACK, where the paper ends its binary search
+//! when a step falls below it. Before the first loss the maximum is infinite: growth by `smax`.
+//! Fast convergence compares with the last maximum, as Linux does; the paper's code forgets that in
+//! the probe beyond it.
+
+use crate::law::{Context, Signal, WindowLaw};
+use crate::units::Packets;
+
+/// BIC's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BicParameters {
+    /// The most packets gained each round-trip time.
+    pub smax: f64,
+    /// The least packets gained each round-trip time.
+    pub smin: f64,
+    /// The fraction of the window given up at a loss.
+    pub beta: f64,
+    /// The window below which it is Reno.
+    pub low: Packets,
+}
+
+impl Default for BicParameters {
+    fn default() -> Self {
+        BicParameters { smax: 32.0, smin: 0.01, beta: 0.125, low: 14.0 }
+    }
+}
+
+/// BIC: see the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bic {
+    parameters: BicParameters,
+    /// The window at the last loss, which the binary search nears.
+    max: Packets,
+    /// Past `max`: the step of the probe, and the window at which it doubles.
+    probe: Option<(f64, Packets)>,
+}
+
+impl Bic {
+    /// BIC with these parameters.
+    pub const fn new(parameters: BicParameters) -> Self {
+        Bic { parameters, max: f64::INFINITY, probe: None }
+    }
+
+    /// The packets to gain each round-trip time beyond the old maximum.
+    fn probe(&mut self, w: Packets) -> f64 {
+        let (mut step, mut doubles_at) = self.probe.unwrap_or((1.0, w + 1.0));
+        if w >= doubles_at && step < self.parameters.smax {
+            step = (2.0 * step).min(self.parameters.smax);
+            doubles_at = w + step;
+        }
+        self.probe = Some((step, doubles_at));
+        step
+    }
+}
+
+impl WindowLaw for Bic {
+    #[inline]
+    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+        let BicParameters { smax, smin, low, .. } = self.parameters;
+        let step = if w < low {
+            1.0
+        } else if w < self.max {
+            ((self.max - w) / 2.0).min(smax).max(smin)
+        } else {
+            self.probe(w)
+        };
+        w + step * acked / w
+    }
+
+    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+        let BicParameters { beta, low, .. } = self.parameters;
+        self.probe = None;
+        if w < low {
+            return w / 2.0;
+        }
+        self.max = if w < self.max && self.max.is_finite() { (2.0 - beta) * w / 2.0 } else { w };
+        w - beta * w
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        emit("w_max", self.max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::testing::context;
+
+    #[test]
+    fn it_halves_the_way_to_the_old_maximum() {
+        let mut law = Bic::new(BicParameters::default());
+        assert_eq!(law.cut(400.0, Signal::Loss, &context()), 350.0);
+        // Half of the way is 25; at 100 packets below it would be 50, more than smax.
+        assert_eq!(law.grow(350.0, 1.0, &context()), 350.0 + 25.0 / 350.0);
+        assert_eq!(law.grow(300.0, 1.0, &context()), 300.0 + 32.0 / 300.0);
+        assert_eq!(law.grow(399.999, 1.0, &context()), 399.999 + 0.01 / 399.999);
+    }
+
+    #[test]
+    fn past_the_maximum_it_doubles_its_steps() {
+        let mut law = Bic::new(BicParameters::default());
+        law.cut(400.0, Signal::Loss, &context());
+        let steps = [(400.0, 1.0), (400.5, 1.0), (401.0, 2.0), (403.0, 4.0), (407.0, 8.0)];
+        for (w, step) in steps {
+            assert_eq!(law.grow(w, 1.0, &context()), w + step / w);
+        }
+        for (w, step) in [(415.0, 16.0), (431.0, 32.0), (463.0, 32.0)] {
+            assert_eq!(law.grow(w, 1.0, &context()), w + step / w);
+        }
+    }
+
+    #[test]
+    fn a_loss_below_the_old_maximum_lowers_the_target() {
+        let mut law = Bic::new(BicParameters::default());
+        law.cut(400.0, Signal::Loss, &context());
+        law.cut(320.0, Signal::Loss, &context());
+        // (2 - 1/8) / 2 * 320, halfway between 320 and the 280 it falls to.
+        assert_eq!(law.max, 300.0);
+    }
+
+    #[test]
+    fn it_is_reno_at_small_windows() {
+        let mut law = Bic::new(BicParameters::default());
+        assert_eq!(law.grow(10.0, 1.0, &context()), 10.1);
+        assert_eq!(law.cut(10.0, Signal::Loss, &context()), 5.0);
+    }
+}

@@ -1,0 +1,134 @@
+//! **HighSpeed TCP**: Reno whose increase and decrease follow the window.
+//!
+//! Floyd, *HighSpeed TCP for large congestion windows*, RFC 3649 section 5.
+//!
+//! ```text
+//! each ACK       w <- w + a(w) / w
+//! at a loss      w <- w - b(w) w
+//! w <= W         a(w) = 1,  b(w) = 1/2
+//! w > W          p(w) = P (w / W)^(1/S),   S = (ln W1 - ln W) / (ln P1 - ln P)
+//!                b(w) = 1/2 - (1/2 - B1) (ln w - ln W) / (ln W1 - ln W)
+//!                a(w) = 2 w^2 b(w) p(w) / (2 - b(w))
+//! ```
+//!
+//! | symbol | meaning | range | default |
+//! |---|---|---|---|
+//! | `W`, `low` | window up to which it is Reno, packets | 1..1000 | 38 |
+//! | `W1`, `high` | window of the highest speed, packets | 1001..10^9 | 83000 |
+//! | `P`, `plow` | loss rate at which the window is `W` | 10^-5..0.1 | 10^-3 |
+//! | `P1`, `phigh` | loss rate at which the window is `W1` | 10^-12..10^-6 | 10^-7 |
+//! | `B1`, `bhigh` | fraction given up at `W1` | 0 < B1 <= 1/2 | 1/10 |
+//!
+//! TCP-friendly up to `W`.
+//!
+//! Known deviations: `a(w)` is recomputed when the window has moved by a packet, not at each ACK.
+//! Beyond `W1`, where the RFC says nothing, `b` stays `B1` and `a` follows its formula.
+
+use crate::law::{Context, Signal, WindowLaw};
+use crate::math::{exp, ln};
+use crate::units::Packets;
+
+/// HighSpeed TCP: see the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HighSpeed {
+    low: Packets,
+    high_decrease: f64,
+    ln_low: f64,
+    /// ln W1 - ln W.
+    span: f64,
+    ln_p_low: f64,
+    /// 1/S.
+    slope: f64,
+    /// The window at which `a` was computed, and it.
+    at: Packets,
+    a: f64,
+}
+
+impl HighSpeed {
+    /// HighSpeed TCP: Reno up to a window of `low.0` packets, which it has at a loss rate of `low.1`;
+    /// at a loss rate of `high.1` it has `high.0` packets, of which it gives up `high_decrease`.
+    pub fn new(low: (Packets, f64), high: (Packets, f64), high_decrease: f64) -> Self {
+        let (ln_low, ln_p_low) = (ln(low.0), ln(low.1));
+        let span = ln(high.0) - ln_low;
+        let slope = (ln(high.1) - ln_p_low) / span;
+        let low = low.0;
+        HighSpeed { low, high_decrease, ln_low, span, ln_p_low, slope, at: 0.0, a: 1.0 }
+    }
+
+    /// The fraction given up at a loss at window `w`.
+    pub fn decrease(&self, w: Packets) -> f64 {
+        if w <= self.low {
+            return 0.5;
+        }
+        let part = (ln(w) - self.ln_low) / self.span;
+        (0.5 - (0.5 - self.high_decrease) * part).max(self.high_decrease)
+    }
+
+    /// The packets gained each round-trip time at window `w`.
+    pub fn increase(&self, w: Packets) -> f64 {
+        if w <= self.low {
+            return 1.0;
+        }
+        let p = exp(self.ln_p_low + self.slope * (ln(w) - self.ln_low));
+        let b = self.decrease(w);
+        2.0 * w * w * b * p / (2.0 - b)
+    }
+}
+
+impl Default for HighSpeed {
+    /// The RFC's parameters.
+    fn default() -> Self {
+        HighSpeed::new((38.0, 1e-3), (83_000.0, 1e-7), 0.1)
+    }
+}
+
+impl WindowLaw for HighSpeed {
+    #[inline]
+    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+        if (w - self.at).abs() >= 1.0 {
+            self.at = w;
+            self.a = self.increase(w);
+        }
+        w + self.a * acked / w
+    }
+
+    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+        w - self.decrease(w) * w
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::testing::context;
+
+    /// The rows of RFC 3649's appendix B: the smallest window for each whole a(w), and b(w) there.
+    #[test]
+    fn agrees_with_the_table_of_the_rfc() {
+        let law = HighSpeed::default();
+        for (w, a, b) in [
+            (118.0, 2.0, 0.44),
+            (221.0, 3.0, 0.41),
+            (347.0, 4.0, 0.38),
+            (495.0, 5.0, 0.37),
+            (1058.0, 8.0, 0.33),
+        ] {
+            assert!((law.increase(w) / a - 1.0).abs() < 0.02, "a({w}) = {}", law.increase(w));
+            assert!((law.decrease(w) - b).abs() < 0.006, "b({w}) = {}", law.decrease(w));
+        }
+    }
+
+    #[test]
+    fn is_reno_at_small_windows() {
+        let mut law = HighSpeed::default();
+        assert_eq!(law.grow(38.0, 1.0, &context()), 38.0 + 1.0 / 38.0);
+        assert_eq!(law.cut(38.0, Signal::Loss, &context()), 19.0);
+    }
+
+    #[test]
+    fn the_ends_are_the_parameters() {
+        let law = HighSpeed::default();
+        assert!((law.decrease(83_000.0) - 0.1).abs() < 1e-12);
+        assert_eq!(law.decrease(1e7), 0.1);
+    }
+}

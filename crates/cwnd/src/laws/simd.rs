@@ -1,0 +1,130 @@
+//! **SIMD(β)**, square increase, multiplicative decrease.
+//!
+//! Jin, Guo, Matta and Bestavros, *TCP-friendly SIMD congestion control and its convergence
+//! behavior*, BU-CS-2001-006.
+//!
+//! ```text
+//! each round-trip time   w <- w + alpha sqrt(w - w0)                                        (1)
+//! with                   alpha = 3 sqrt(beta) / ((1 - 2 beta / 3) sqrt(2 w_max))            (3)
+//! each ACK               w <- w + alpha sqrt(w - w0) / w                                    (9)
+//! the first ACK          w <- w0 + alpha^2 / (4 w0)                                (appendix B)
+//! at a loss              w_max <- w,  w <- w - beta w,  w0 <- w                             (1)
+//! so that                w(t) = w0 + alpha^2 t^2 / 4, t in round-trip times                 (2)
+//! ```
+//!
+//! | symbol | meaning | range | default |
+//! |---|---|---|---|
+//! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/16 |
+//! | `w_max` | window before the last decrease, packets | | |
+//! | `w0` | window after it, packets | | |
+//!
+//! TCP-friendly under random losses by the choice of `alpha` (section 3).
+//!
+//! Known deviations: none. An acknowledgement of n packets counts as n. Where slow start ends
+//! without a loss, `w0` is the window and `w_max` is `w0 / (1 - beta)` (footnote 2).
+
+use crate::law::{Context, Signal, WindowLaw};
+use crate::math::sqrt;
+use crate::units::Packets;
+
+/// SIMD(β): see the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Simd {
+    beta: f64,
+    alpha: f64,
+    w0: Packets,
+    /// Set by a cut until congestion avoidance begins again.
+    w_max: Option<Packets>,
+}
+
+impl Simd {
+    /// SIMD that gives up `beta` of its window.
+    pub const fn new(beta: f64) -> Self {
+        Simd { beta, alpha: 0.0, w0: 0.0, w_max: None }
+    }
+
+    /// The α of Eq. 3 for a window of `w_max` before the last decrease.
+    pub fn alpha(beta: f64, w_max: Packets) -> f64 {
+        3.0 * sqrt(beta) / ((1.0 - 2.0 * beta / 3.0) * sqrt(2.0 * w_max))
+    }
+}
+
+impl WindowLaw for Simd {
+    #[inline]
+    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+        let each = if w > self.w0 {
+            self.alpha * sqrt(w - self.w0)
+        } else {
+            self.alpha * self.alpha / 4.0
+        };
+        w + each * acked / w
+    }
+
+    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+        self.w_max = Some(w);
+        w - self.beta * w
+    }
+
+    fn enter(&mut self, w: Packets, _cx: &Context) {
+        self.w0 = w;
+        let w_max = self.w_max.take().unwrap_or(w / (1.0 - self.beta));
+        self.alpha = Simd::alpha(self.beta, w_max);
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        emit("alpha", self.alpha);
+        emit("w0", self.w0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::testing::context;
+
+    /// For beta = 3/8 and w_max = 32: 3 sqrt(3/8) / ((1 - 1/4) sqrt(64)) = sqrt(3/8) / 2.
+    fn after_a_loss_at_32() -> (Simd, f64) {
+        let mut law = Simd::new(0.375);
+        let w = law.cut(32.0, Signal::Loss, &context());
+        assert_eq!(w, 20.0);
+        law.enter(w, &context());
+        (law, 0.375_f64.sqrt() / 2.0)
+    }
+
+    #[test]
+    fn alpha_follows_from_the_window_before_the_loss() {
+        let (law, alpha) = after_a_loss_at_32();
+        assert!((law.alpha - alpha).abs() < 1e-15);
+        assert_eq!(law.w0, 20.0);
+    }
+
+    #[test]
+    fn the_first_ack_starts_the_square() {
+        let (mut law, alpha) = after_a_loss_at_32();
+        let first = law.grow(20.0, 1.0, &context());
+        assert!((first - (20.0 + alpha * alpha / 80.0)).abs() < 1e-12);
+        let second = law.grow(29.0, 2.0, &context());
+        assert!((second - (29.0 + 2.0 * alpha * 3.0 / 29.0)).abs() < 1e-12);
+    }
+
+    /// Eq. 2, with as many ACKs in a round as the window has packets.
+    #[test]
+    fn grows_with_the_square_of_time() {
+        let (mut law, alpha) = after_a_loss_at_32();
+        let (mut w, mut t) = (20.0, 0.0);
+        while t < 40.0 {
+            t += 1.0 / w;
+            w = law.grow(w, 1.0, &context());
+        }
+        let expected = 20.0 + alpha * alpha * t * t / 4.0;
+        assert!((w - expected).abs() < 0.02 * expected, "{w} against {expected}");
+    }
+
+    #[test]
+    fn slow_start_without_a_loss_sets_both_windows() {
+        let mut law = Simd::new(0.5);
+        law.enter(16.0, &context());
+        assert_eq!(law.w0, 16.0);
+        assert_eq!(law.alpha, Simd::alpha(0.5, 32.0));
+    }
+}

@@ -1,0 +1,159 @@
+//! Records of what a controller was told and answered: a run anywhere (a simulator, a socket, the
+//! kernel) can be replayed through a law and held against it bit by bit.
+//!
+//! A record is text, one line for each event: the time in nanoseconds, a word for the event, its
+//! fields in their declared order, and after a bar the window, the pacing rate in packets per second
+//! and the time of the next wake. `-` is none. Numbers are the shortest that read back bit-equal.
+//!
+//! ```text
+//! 50000000 acked 2 2 8 10 0 50000000 - 0 window | 12 - -
+//! 61000000 lost 1 50000000 14 | 6 - -
+//! ```
+
+mod line;
+
+pub use line::ParseError;
+
+use crate::event::{Event, Output};
+use crate::machine::{Controller, Cut};
+use crate::units::{Rate, Time};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+/// One event and the answer to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    /// When it happened.
+    pub at: Time,
+    /// What happened.
+    pub event: Event,
+    /// The controller's answer after it.
+    pub output: Output,
+}
+
+/// What a controller was told and answered, in order.
+///
+/// Its [`Display`](fmt::Display) is the text described [above](self), which parses back to it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// The events, in the order in which the controller was told of them.
+    pub entries: Vec<Entry>,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.entries.iter().try_for_each(|entry| writeln!(f, "{entry}"))
+    }
+}
+
+impl FromStr for Record {
+    type Err = ParseError;
+
+    /// Reads the text of a record. Empty lines and lines that begin with `#` are skipped.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let lines = text.lines().enumerate();
+        let meant = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+        let entries = meant.map(|(n, line)| line::parse(line).map_err(|error| error.on(n + 1)));
+        Ok(Record { entries: entries.collect::<Result<_, _>>()? })
+    }
+}
+
+/// A controller that remembers what it was told and answered.
+#[derive(Clone, Debug)]
+pub struct Recorder<C> {
+    controller: C,
+    record: Record,
+}
+
+impl<C: Controller> Recorder<C> {
+    /// Records `controller` from here on.
+    pub const fn new(controller: C) -> Self {
+        Recorder { controller, record: Record { entries: Vec::new() } }
+    }
+
+    /// The controller.
+    pub const fn controller(&self) -> &C {
+        &self.controller
+    }
+
+    /// The record so far.
+    pub const fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The controller and its record.
+    pub fn into_parts(self) -> (C, Record) {
+        (self.controller, self.record)
+    }
+}
+
+impl<C: Controller> Controller for Recorder<C> {
+    fn on(&mut self, now: Time, event: &Event) {
+        self.controller.on(now, event);
+        let output = self.controller.output();
+        self.record.entries.push(Entry { at: now, event: *event, output });
+    }
+
+    fn output(&self) -> Output {
+        self.controller.output()
+    }
+
+    fn take_cut(&mut self) -> Option<Cut> {
+        self.controller.take_cut()
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        self.controller.gauges(emit);
+    }
+}
+
+/// Where a replay answered otherwise than its record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    /// The position of the entry.
+    pub position: usize,
+    /// The entry with the answer on record.
+    pub entry: Entry,
+    /// The answer of the replay.
+    pub output: Output,
+}
+
+impl core::error::Error for Mismatch {}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch { position, entry, output } = self;
+        write!(f, "entry {position} ({entry}) was answered with {}", line::Answer(output))
+    }
+}
+
+/// Tells `controller` the events of `record` and compares its answers, bit by bit.
+///
+/// # Errors
+/// The first answer that differs.
+pub fn replay(mut controller: impl Controller, record: &Record) -> Result<(), Mismatch> {
+    for (position, entry) in record.entries.iter().enumerate() {
+        controller.on(entry.at, &entry.event);
+        let output = controller.output();
+        if bits(&output) != bits(&entry.output) {
+            return Err(Mismatch { position, entry: *entry, output });
+        }
+    }
+    Ok(())
+}
+
+/// An answer as bits, for which 0 and -0 differ and a NaN equals itself.
+fn bits(output: &Output) -> (u64, Option<u64>, Option<Time>) {
+    let Output { window, pace, wake } = *output;
+    (window.to_bits(), pace.map(|rate: Rate| rate.as_per_sec().to_bits()), wake)
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        line::write(&mut text, self)?;
+        f.write_str(&text)
+    }
+}
