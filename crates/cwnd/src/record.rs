@@ -114,18 +114,19 @@ impl<C: Controller> Controller for Recorder<C> {
 pub struct Mismatch {
     /// The position of the entry.
     pub position: usize,
-    /// The entry with the answer on record.
-    pub entry: Entry,
+    /// The answer on record.
+    pub recorded: Output,
     /// The answer of the replay.
-    pub output: Output,
+    pub replayed: Output,
 }
 
 impl core::error::Error for Mismatch {}
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mismatch { position, entry, output } = self;
-        write!(f, "entry {position} ({entry}) was answered with {}", line::Answer(output))
+        let Mismatch { position, recorded, replayed } = self;
+        let (recorded, replayed) = (line::Answer(recorded), line::Answer(replayed));
+        write!(f, "entry {position}: {recorded} on record, {replayed} in the replay")
     }
 }
 
@@ -136,9 +137,9 @@ impl fmt::Display for Mismatch {
 pub fn replay(mut controller: impl Controller, record: &Record) -> Result<(), Mismatch> {
     for (position, entry) in record.entries.iter().enumerate() {
         controller.on(entry.at, &entry.event);
-        let output = controller.output();
-        if bits(&output) != bits(&entry.output) {
-            return Err(Mismatch { position, entry: *entry, output });
+        let (recorded, replayed) = (entry.output, controller.output());
+        if bits(&recorded) != bits(&replayed) {
+            return Err(Mismatch { position, recorded, replayed });
         }
     }
     Ok(())

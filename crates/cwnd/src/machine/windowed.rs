@@ -57,7 +57,7 @@ impl<L: WindowLaw> Windowed<L> {
         settings.max_window = settings.max_window.min(MAX_WINDOW);
         Windowed {
             law,
-            window: settings.initial_window.max(MIN_WINDOW).min(MAX_WINDOW),
+            window: settings.initial_window.clamp(MIN_WINDOW, MAX_WINDOW),
             // ns-2 starts from the receiver's window.
             ssthresh: if settings.ns2 { settings.max_window } else { f64::INFINITY },
             hystart: matches!(settings.slow_start, SlowStart::HyStart).then(HyStart::new),

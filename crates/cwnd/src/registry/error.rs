@@ -174,11 +174,11 @@ fn allowed(f: &mut fmt::Formatter<'_>, parameter: &'static Parameter) -> fmt::Re
     }
 }
 
-/// The name nearest to `given`, if any is near: at most a third of its letters differ.
+/// The name nearest to `given`, if any is near: at most half of the letters differ.
 fn closest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names
         .map(|name| (distance(given, name), name))
-        .filter(|(distance, name)| distance * 3 <= name.len().max(given.len()))
+        .filter(|(distance, name)| distance * 2 <= name.len().max(given.len()))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }

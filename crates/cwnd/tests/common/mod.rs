@@ -1,0 +1,176 @@
+//! Random events and random specs, for the property tests.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use cwnd::registry::{Algorithm, Domain, algorithms};
+use cwnd::{Acked, Dur, Event, Limit, Lost, Marked, Rate, Report, Spec, Time};
+use proptest::prelude::*;
+
+/// Few enough cases that all laws take seconds, and no files beside the tests.
+pub fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn algorithm() -> impl Strategy<Value = &'static Algorithm> {
+    (0..algorithms().len()).prop_map(|at| &algorithms()[at])
+}
+
+/// A value of `domain`, as a spec holds it.
+fn value(domain: Domain) -> BoxedStrategy<f64> {
+    match domain {
+        Domain::Switch { .. } => prop_oneof![Just(0.0), Just(1.0)].boxed(),
+        Domain::Choice { choices, default } => {
+            let least = if default.is_none() { -1 } else { 0 };
+            (least..choices.len() as i32).prop_map(f64::from).boxed()
+        }
+        Domain::Number { range, .. } => {
+            let inside = (0.0..1.0_f64).prop_map(move |u| range.min + u * (range.max - range.min));
+            let fraction = (1..64_u32, 1..64_u32).prop_map(|(n, d)| f64::from(n) / f64::from(d));
+            let small = (-12.0..0.0_f64).prop_map(move |e| range.min + 10_f64.powf(e));
+            let any = prop_oneof![inside, fraction, small];
+            any.prop_map(move |v| if range.contains(v) { v } else { (range.min + range.max) / 2.0 })
+                .boxed()
+        }
+    }
+}
+
+/// Any controller with any values of its parameters.
+pub fn spec() -> impl Strategy<Value = Spec> {
+    algorithm().prop_flat_map(|algorithm| {
+        let values: Vec<_> = algorithm.parameters.iter().map(|p| value(p.domain)).collect();
+        values.prop_map(move |values| {
+            algorithm.parameters.iter().zip(values).fold(Spec::new(algorithm), |spec, (p, v)| {
+                spec.with(p.name, v).expect("a value of the domain is allowed")
+            })
+        })
+    })
+}
+
+/// Each controller with its defaults, and with each number at both ends of its range.
+pub fn corners() -> Vec<Spec> {
+    let mut specs = Vec::new();
+    for algorithm in algorithms() {
+        let plain = Spec::new(algorithm);
+        specs.push(plain);
+        for parameter in algorithm.parameters {
+            if let Domain::Number { range, .. } = parameter.domain {
+                let least = if range.min_excluded { range.min.next_up() } else { range.min };
+                let most = if range.max_excluded { range.max.next_down() } else { range.max };
+                specs.push(plain.with(parameter.name, least).expect("the least is allowed"));
+                specs.push(plain.with(parameter.name, most).expect("the most is allowed"));
+            }
+        }
+    }
+    specs
+}
+
+/// One event and the time that passes before it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub after: Dur,
+    pub event: Event,
+}
+
+/// Times run on, and packets sent are counted up, as a driver would.
+pub fn timed(steps: Vec<Step>) -> Vec<(Time, Event)> {
+    let (mut now, mut total) = (Time::ZERO, 0_u64);
+    let timed = steps.into_iter().map(|Step { after, mut event }| {
+        now += after;
+        total += 3;
+        match &mut event {
+            Event::Acked(Acked { sent_at, received_at, sent, .. }) => {
+                // Drawn as an age.
+                *sent_at = now - Dur::from_nanos(sent_at.as_nanos());
+                *received_at = received_at.map(|age| now - Dur::from_nanos(age.as_nanos()));
+                *sent = total;
+            }
+            Event::Lost(Lost { sent_at, sent, .. })
+            | Event::Marked(Marked { sent_at, sent, .. }) => {
+                *sent_at = now - Dur::from_nanos(sent_at.as_nanos());
+                *sent = total;
+            }
+            Event::Report(Report { sent, .. }) | Event::Timeout { sent } => *sent = total,
+            _ => {}
+        }
+        (now, event)
+    });
+    timed.collect()
+}
+
+fn age() -> impl Strategy<Value = Time> {
+    prop_oneof![
+        8 => (0..300_000_000_u64).prop_map(Time::from_nanos),
+        1 => (0..20_000_000_000_u64).prop_map(Time::from_nanos),
+    ]
+}
+
+fn rtt() -> impl Strategy<Value = Dur> {
+    prop_oneof![
+        8 => (1_000_000..300_000_000_u64).prop_map(Dur::from_nanos),
+        1 => (0..20_000_000_000_u64).prop_map(Dur::from_nanos),
+    ]
+}
+
+fn packets() -> impl Strategy<Value = u32> {
+    prop_oneof![20 => 0..5_u32, 2 => 5..1000_u32, 1 => any::<u32>()]
+}
+
+fn acked() -> impl Strategy<Value = Event> {
+    let limit = prop_oneof![
+        8 => Just(Limit::Window),
+        1 => Just(Limit::Pacing),
+        1 => Just(Limit::Receiver),
+        1 => Just(Limit::Application),
+    ];
+    let times = (age(), prop::option::of(rtt()), prop::option::of(age()));
+    (packets(), packets(), any::<u32>(), times, prop::bool::weighted(0.05), limit).prop_map(
+        |(packets, credit, in_flight, (sent_at, rtt, received_at), echo, limit)| {
+            let sent = 0;
+            Event::Acked(Acked {
+                packets,
+                credit,
+                in_flight,
+                sent,
+                sent_at,
+                rtt,
+                received_at,
+                echo,
+                limit,
+            })
+        },
+    )
+}
+
+fn rate() -> impl Strategy<Value = Option<Rate>> {
+    prop::option::of((-3.0..9.0_f64).prop_map(|e| Rate::per_sec(10_f64.powf(e))))
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        30 => acked(),
+        3 => (packets(), age()).prop_map(|(packets, sent_at)| {
+            Event::Lost(Lost { packets, sent_at, sent: 0 })
+        }),
+        2 => (packets(), age()).prop_map(|(packets, sent_at)| {
+            Event::Marked(Marked { packets, sent_at, sent: 0 })
+        }),
+        10 => (packets(), rate(), rate(), rtt()).prop_map(|(packets, arrival, capacity, rtt)| {
+            Event::Report(Report { packets, sent: 0, arrival, capacity, rtt })
+        }),
+        3 => Just(Event::Recovered),
+        1 => Just(Event::Timeout { sent: 0 }),
+        1 => Just(Event::Undo),
+        1 => (0.0..10.0_f64).prop_map(|packets| Event::Deflated { packets }),
+        10 => Just(Event::Tick),
+    ]
+}
+
+/// What a driver might tell a controller, in any order.
+pub fn events(most: usize) -> impl Strategy<Value = Vec<(Time, Event)>> {
+    let after = prop_oneof![
+        1 => Just(Dur::ZERO),
+        8 => (0..30_000_000_u64).prop_map(Dur::from_nanos),
+        1 => (0..5_000_000_000_u64).prop_map(Dur::from_nanos),
+    ];
+    let step = (after, event()).prop_map(|(after, event)| Step { after, event });
+    prop::collection::vec(step, 0..most).prop_map(timed)
+}

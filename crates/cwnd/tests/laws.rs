@@ -1,0 +1,193 @@
+//! What holds for every controller of the registry, whatever it is told.
+
+mod common;
+
+use cwnd::laws::AnyLaw;
+use cwnd::record::{Record, Recorder, replay};
+use cwnd::registry::{Kind, Law};
+use cwnd::{Acked, Context, Controller, Event, Output, Packets, Round, Settings, Signal};
+use cwnd::{Spec, Time, WindowLaw, Windowed};
+use proptest::prelude::*;
+
+/// The paced machine's smallest flow window.
+const LEAST_FLOW_WINDOW: f64 = 16.0;
+
+fn settings(ns2: bool) -> Settings {
+    Settings { ns2, seed: 7, ..Settings::default() }
+}
+
+/// A pace, where none is faster than any.
+fn pace(output: &Output) -> f64 {
+    output.pace.map_or(f64::INFINITY, cwnd::Rate::as_per_sec)
+}
+
+fn sound(spec: &Spec, output: &Output) -> Result<(), TestCaseError> {
+    let least = match spec.algorithm().kind() {
+        Kind::Window => 1.0,
+        Kind::Rate => LEAST_FLOW_WINDOW,
+    };
+    // A rate law may leave the flow window to the receiver, whose window has no limit here.
+    let limited = output.window.is_finite() || spec.algorithm().kind() == Kind::Rate;
+    prop_assert!(limited && output.window >= least, "{spec}: window {}", output.window);
+    if let Some(rate) = output.pace {
+        let rate = rate.as_per_sec();
+        prop_assert!(rate.is_finite() && rate >= 1.0, "{spec}: pace {rate}");
+    }
+    Ok(())
+}
+
+/// A law that is held to account itself, without the clamps of its machine.
+#[derive(Clone)]
+struct Honest(AnyLaw);
+
+impl WindowLaw for Honest {
+    fn grow(&mut self, w: Packets, acked: Packets, cx: &Context) -> Packets {
+        let grown = self.0.grow(w, acked, cx);
+        assert!(grown.is_finite() && grown >= w - 1.0, "{:?} went from {w} to {grown}", self.0);
+        grown
+    }
+    fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets {
+        let cut = self.0.cut(w, why, cx);
+        assert!((0.0..=w).contains(&cut), "{:?} was cut from {w} to {cut}", self.0);
+        cut
+    }
+    fn enter(&mut self, w: Packets, cx: &Context) {
+        self.0.enter(w, cx);
+    }
+    fn round(&mut self, round: &Round, cx: &Context) {
+        self.0.round(round, cx);
+    }
+    fn observe(&mut self, acked: &Acked, cx: &Context) {
+        self.0.observe(acked, cx);
+    }
+    fn leave_slow_start(&mut self, w: Packets, cx: &Context) -> bool {
+        self.0.leave_slow_start(w, cx)
+    }
+}
+
+/// Runs `events` through the controller and checks every answer.
+fn check(spec: &Spec, ns2: bool, events: &[(Time, Event)]) -> Result<(), TestCaseError> {
+    let mut controller = spec.controller(settings(ns2));
+    let windowed = spec.algorithm().kind() == Kind::Window;
+    let mut last_cut: Option<Time> = None;
+    for (now, event) in events {
+        let before = controller.output();
+        controller.on(*now, event);
+        let after = controller.output();
+        sound(spec, &after)?;
+        if matches!(event, Event::Tick) {
+            prop_assert!(after.wake.is_none_or(|wake| wake > *now), "{spec}: wakes in the past");
+        }
+        let cut = controller.take_cut();
+        let bad_news = match event {
+            Event::Lost(lost) => Some(lost.sent_at),
+            Event::Marked(marked) => Some(marked.sent_at),
+            Event::Timeout { .. } => Some(*now),
+            _ => None,
+        };
+        if let Some(sent_at) = bad_news {
+            prop_assert!(after.window <= before.window, "{spec}: grew at {event:?}");
+            prop_assert!(pace(&after) <= pace(&before), "{spec}: sped up at {event:?}");
+            if windowed && last_cut.is_some_and(|cut| sent_at < cut) {
+                prop_assert!(cut.is_none(), "{spec}: cut twice in a round at {event:?}");
+                prop_assert_eq!(after, before);
+            }
+        } else {
+            prop_assert!(cut.is_none(), "{spec}: cut at {event:?}");
+        }
+        if cut.is_some() {
+            last_cut = Some(*now);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(common::config(256))]
+
+    #[test]
+    fn any_spec_stays_sound(spec in common::spec(), ns2: bool, events in common::events(400)) {
+        check(&spec, ns2, &events)?;
+    }
+
+    #[test]
+    fn no_law_relies_on_the_clamps(spec in common::spec(), ns2: bool, events in common::events(400)) {
+        if let Law::Window(law) = spec.law(&settings(ns2)) {
+            let mut machine = Windowed::new(Honest(law), spec.settings(settings(ns2)));
+            for (now, event) in &events {
+                machine.on(*now, event);
+            }
+        }
+    }
+
+    #[test]
+    fn equal_inputs_give_equal_outputs(spec in common::spec(), events in common::events(200)) {
+        let mut recorder = Recorder::new(spec.controller(settings(false)));
+        for (now, event) in &events {
+            recorder.on(*now, event);
+        }
+        let record = recorder.record();
+        prop_assert_eq!(replay(spec.controller(settings(false)), record), Ok(()));
+        // Through its text as well, and bit for bit.
+        let read: Record = record.to_string().parse().expect("a record's text is read back");
+        prop_assert_eq!(&read, record);
+        prop_assert_eq!(replay(spec.controller(settings(false)), &read), Ok(()));
+    }
+
+    #[test]
+    fn undo_restores(spec in common::spec(), ns2: bool, events in common::events(200)) {
+        let mut controller = spec.controller(settings(ns2));
+        for (now, event) in &events {
+            let mut spurious = controller.clone();
+            let before = spurious.output();
+            if spec.algorithm().kind() == Kind::Window {
+                spurious.take_cut();
+                spurious.on(*now, event);
+                if spurious.take_cut().is_some() {
+                    spurious.on(*now, &Event::Undo);
+                    prop_assert_eq!(spurious.output(), before, "{} after {:?}", spec, event);
+                }
+            }
+            controller.on(*now, event);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(common::config(16))]
+
+    #[test]
+    fn the_ends_of_every_range_stay_sound(ns2: bool, events in common::events(600)) {
+        for spec in common::corners() {
+            check(&spec, ns2, &events)?;
+        }
+    }
+}
+
+#[test]
+fn a_replay_finds_what_differs() {
+    let mut recorder = Recorder::new(Spec::parse("reno").unwrap().controller(settings(false)));
+    recorder.on(Time::from_nanos(5), &Event::Timeout { sent: 3 });
+    let record = recorder.into_parts().1;
+    let other = Settings { initial_window: 4.0, ..settings(false) };
+    assert_eq!(replay(Spec::parse("reno").unwrap().controller(other), &record), Ok(()));
+    let text = record.to_string().replace("| 1 ", "| 2 ");
+    let mismatch = replay(Spec::parse("reno").unwrap().controller(other), &text.parse().unwrap());
+    let message = mismatch.unwrap_err().to_string();
+    assert_eq!(message, "entry 0: 2 - - on record, 1 - - in the replay");
+}
+
+#[test]
+fn a_records_errors_name_the_line() {
+    for (text, message) in [
+        (
+            "# a comment\n\n12 tick | 1 - -\n13 tock | 1 - -",
+            "line 4: expected the name of an event",
+        ),
+        ("12 lost 1 x 3 | 1 - -", "line 1: expected the time of sending in nanoseconds"),
+        ("12 tick 1 - -", "line 1: expected | between the event and the answer"),
+        ("12 tick | 1 - - -", "line 1: expected nothing after the answer"),
+    ] {
+        assert_eq!(text.parse::<Record>().unwrap_err().to_string(), message);
+    }
+}

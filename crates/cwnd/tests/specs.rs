@@ -1,0 +1,155 @@
+//! Specs: what is read, how it is written, and what is refused.
+
+mod common;
+
+use cwnd::registry::{Domain, Kind, algorithms, find};
+use cwnd::{Settings, SlowStart, Spec};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(common::config(1024))]
+
+    #[test]
+    fn specs_round_trip(spec in common::spec()) {
+        let text = spec.to_string();
+        let read = Spec::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        prop_assert_eq!(&read, &spec);
+        prop_assert_eq!(read.to_string(), text);
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic(text: String) {
+        if let Err(error) = Spec::parse(&text) {
+            prop_assert!(!error.to_string().contains('\n'));
+        }
+    }
+
+    #[test]
+    fn no_near_miss_makes_the_parser_panic(text in "[a-z]{0,5}[ (]{0,3}([a-z]{0,6}=?[-+0-9./e]{0,6}[a-zµ]{0,4}[,()]{0,2}){0,4}") {
+        for name in ["", "simd", "aimd(", "daimd( syn = ", "aira(mail="] {
+            if let Err(error) = Spec::parse(&format!("{name}{text}")) {
+                prop_assert!(!error.to_string().contains('\n'));
+            }
+        }
+    }
+}
+
+fn canonical(text: &str) -> String {
+    Spec::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).to_string()
+}
+
+fn refused(text: &str) -> String {
+    Spec::parse(text).expect_err(text).to_string()
+}
+
+#[test]
+fn equal_controllers_have_one_name() {
+    for (text, expected) in [
+        ("reno", "reno"),
+        (" reno ( ) ", "reno"),
+        ("simd(beta=1/16)", "simd"),
+        ("simd(1/8)", "simd(beta=1/8)"),
+        ("aimd(alpha=0.31, beta=1/8)", "aimd(alpha=0.31, beta=1/8)"),
+        ("aimd( 0.31 ,1/8)", "aimd(alpha=0.31, beta=1/8)"),
+        ("aimd(beta = 1.25e-1)", "aimd(beta=1/8)"),
+        ("aimd(beta = 1/10)", "aimd(beta=0.1)"),
+        ("aira(mail=0, reset=false, increase=on)", "aira(mail=off, reset=off)"),
+        ("aiad(receiver, 250ms)", "aiad(rate=receiver, tau=0.25s)"),
+        ("daimd(syn=10ms, capacity=1gbit)", "daimd(capacity=1gbit)"),
+        ("daimd(capacity=1544000)", "daimd(capacity=1544kbit)"),
+        ("cubic(start=hystart)", "cubic(start=hystart)"),
+        ("friendly(1/16, on)", "friendly(beta=1/16, timeouts=on)"),
+    ] {
+        assert_eq!(canonical(text), expected);
+    }
+}
+
+#[test]
+fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
+    let long = "x".repeat(10_000);
+    for (text, expected) in [
+        ("", "no controller given: write a name such as reno or simd(beta=1/16)"),
+        ("simd(gamma=1)", "simd has no parameter \"gamma\" (it takes: beta, start)"),
+        (
+            "simd(bta=1)",
+            "simd has no parameter \"bta\", did you mean beta? (it takes: beta, start)",
+        ),
+        ("simd(beta=1)", "simd: beta cannot be \"1\": it is a number with 0 < beta < 1"),
+        ("simd(beta=1/0)", "simd: beta cannot be \"1/0\": it is a number with 0 < beta < 1"),
+        ("simd(beta=nan)", "simd: beta cannot be \"nan\": it is a number with 0 < beta < 1"),
+        ("simd(beta=)", "simd: beta cannot be \"\": it is a number with 0 < beta < 1"),
+        ("simd(1/8, beta=1/4)", "simd: beta is given twice"),
+        ("simd(beta=1/8", "expected a closing parenthesis at the end of the spec"),
+        ("simd(1/8) x", "expected nothing after the closing parenthesis, found \"x\""),
+        ("simd(1/8))", "expected nothing after the closing parenthesis, found \")\""),
+        ("aimd(alpha=1, 1/2)", "aimd: \"1/2\" needs its parameter's name after a named value"),
+        ("reno(classic, 1)", "reno takes at most 1 values: start"),
+        ("aira(mail=maybe)", "aira: mail cannot be \"maybe\": it is on or off"),
+        ("reno(start=fast)", "reno: start cannot be \"fast\": it is one of classic, hystart"),
+        ("udt(syn=1h)", "udt: syn cannot be \"1h\": it is a number with 0.0001s <= syn <= 10s"),
+        (&long, "a controller's spec has at most 256 bytes, this one 10000"),
+    ] {
+        assert_eq!(refused(text), expected);
+    }
+    let unknown = refused("smid(beta=1/8)");
+    assert!(
+        unknown.starts_with("unknown controller \"smid\", did you mean simd? (known: aimd, reno, ")
+    );
+    assert!(refused("quantum").starts_with("unknown controller \"quantum\" (known: "));
+}
+
+#[test]
+fn every_window_law_takes_the_machines_start() {
+    for algorithm in algorithms() {
+        assert_eq!(find(algorithm.name).map(|found| found.name), Some(algorithm.name));
+        let spec = Spec::parse(&format!("{}(start=hystart)", algorithm.name));
+        assert_eq!(spec.is_ok(), algorithm.kind() == Kind::Window, "{}", algorithm.name);
+    }
+    let start = |text: &str, slow_start| {
+        let settings = Settings { slow_start, ..Settings::default() };
+        Spec::parse(text).unwrap().settings(settings).slow_start
+    };
+    assert_eq!(start("reno", SlowStart::HyStart), SlowStart::HyStart);
+    assert_eq!(start("reno(start=classic)", SlowStart::HyStart), SlowStart::Classic);
+    assert_eq!(start("reno(start=hystart)", SlowStart::Classic), SlowStart::HyStart);
+}
+
+#[test]
+fn every_entry_is_complete() {
+    for algorithm in algorithms() {
+        let name = algorithm.name;
+        assert_eq!(algorithms().iter().filter(|other| other.name == name).count(), 1, "{name}");
+        assert!(!algorithm.title.is_empty() && algorithm.summary.ends_with('.'), "{name}");
+        assert!(!algorithm.source.is_empty() && !algorithm.equations.is_empty(), "{name}");
+        for parameter in algorithm.parameters {
+            assert!(parameter.allows(parameter.default()), "{name}: {}", parameter.name);
+            assert!(!parameter.meaning.is_empty() && !parameter.symbol.is_empty(), "{name}");
+            if let Domain::Number { range, .. } = parameter.domain {
+                assert!(range.min.is_finite() && range.max.is_finite() && range.min < range.max);
+            }
+        }
+    }
+}
+
+/// A law's file begins with a card that holds the equations of its entry.
+#[test]
+fn entries_agree_with_the_cards_of_their_laws() {
+    let file = |name| match name {
+        "reno" | "gaimd" | "friendly" => "aimd",
+        "iiad" | "sqrt" => "binomial",
+        "westwood" => "aiad",
+        own => own,
+    };
+    for algorithm in algorithms() {
+        let path = format!("{}/src/laws/{}.rs", env!("CARGO_MANIFEST_DIR"), file(algorithm.name));
+        let source = std::fs::read_to_string(&path).unwrap();
+        let words = source.lines().map_while(|line| line.strip_prefix("//!"));
+        let card = words.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
+        for equation in algorithm.equations {
+            let rule = equation.split_once(": ").map_or(*equation, |(_, rule)| rule);
+            for rule in rule.split(" and ").flat_map(|rule| rule.split(", ")) {
+                assert!(card.contains(rule.trim()), "{path} does not say: {rule}");
+            }
+        }
+    }
+}
