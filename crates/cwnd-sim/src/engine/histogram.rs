@@ -1,0 +1,98 @@
+//! A histogram of durations with a relative resolution of 1/32. It takes no memory before its first
+//! entry: most links of a large network never queue.
+
+const SUB_BITS: u32 = 5;
+const SUBS: usize = 1 << SUB_BITS;
+const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUBS;
+
+#[derive(Clone)]
+pub(crate) struct Histogram {
+    counts: Vec<u64>,
+}
+
+impl Histogram {
+    pub fn new() -> Self {
+        Histogram { counts: Vec::new() }
+    }
+
+    /// The bucket of a number of nanoseconds: exact below 32, then 32 for each power of two.
+    #[inline(always)]
+    fn bucket(nanos: u64) -> usize {
+        if nanos < SUBS as u64 {
+            return nanos as usize;
+        }
+        let octave = 63 - nanos.leading_zeros() - SUB_BITS;
+        ((octave as usize + 1) << SUB_BITS) + ((nanos >> octave) as usize & (SUBS - 1))
+    }
+
+    /// The middle of a bucket, in nanoseconds.
+    fn middle(bucket: usize) -> f64 {
+        if bucket < SUBS {
+            return bucket as f64;
+        }
+        let octave = (bucket >> SUB_BITS) - 1;
+        let low = ((SUBS + (bucket & (SUBS - 1))) as u64) << octave;
+        low as f64 + ((1u64 << octave) - 1) as f64 / 2.0
+    }
+
+    #[inline(always)]
+    pub fn add(&mut self, nanos: u64) {
+        match self.counts.get_mut(Self::bucket(nanos)) {
+            Some(count) => *count += 1,
+            None => self.first(nanos),
+        }
+    }
+
+    #[cold]
+    fn first(&mut self, nanos: u64) {
+        self.counts = vec![0; BUCKETS];
+        self.add(nanos);
+    }
+
+    pub fn clear(&mut self) {
+        self.counts.fill(0);
+    }
+
+    /// The number of entries.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The duration in nanoseconds that this fraction of the entries and of `zeros` more does not
+    /// exceed; NaN without any.
+    pub fn quantile(&self, fraction: f64, zeros: u64) -> f64 {
+        let total = zeros + self.count();
+        let wanted = (fraction * total as f64).ceil().max(1.0) as u64;
+        let mut seen = zeros;
+        if zeros > 0 && seen >= wanted {
+            return 0.0;
+        }
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            seen += count;
+            if count > 0 && seen >= wanted {
+                return Self::middle(bucket);
+            }
+        }
+        f64::NAN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_right_within_the_resolution() {
+        let mut histogram = Histogram::new();
+        assert!(histogram.quantile(0.5, 0).is_nan());
+        for nanos in 1..=100_000 {
+            histogram.add(nanos);
+        }
+        for fraction in [0.01, 0.5, 0.95, 0.99, 1.0] {
+            let expected = fraction * 100_000.0;
+            assert!((histogram.quantile(fraction, 0) / expected - 1.0).abs() < 1.0 / 32.0);
+        }
+        assert_eq!(histogram.quantile(0.5, 100_001), 0.0);
+        assert_eq!(Histogram::bucket(u64::MAX), BUCKETS - 1);
+    }
+}

@@ -1,0 +1,11 @@
+//! The event loop's parts: schedule, links, queues, packets. Nothing here knows TCP.
+
+pub(crate) mod clock;
+mod histogram;
+mod link;
+pub(crate) mod net;
+pub(crate) mod packet;
+mod red;
+pub(crate) mod ring;
+pub(crate) mod schedule;
+pub(crate) mod tap;

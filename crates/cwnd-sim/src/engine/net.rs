@@ -1,0 +1,148 @@
+//! Links, routes, timers and the event queue: what endpoints see of the network.
+
+use super::clock::Clock;
+use super::link::{Given, Link};
+use super::packet::{Extras, Packet, flags};
+use super::schedule::{NONE, Schedule};
+use super::tap::Tap;
+use crate::network::Network;
+
+/// The end of a route.
+pub(crate) const ARRIVED: u32 = u32::MAX;
+
+pub(crate) struct Net {
+    pub clock: Clock,
+    schedule: Schedule,
+    /// Bits of a key below the time: the source.
+    shift: u32,
+    pub links: Vec<Link>,
+    /// No key holds a time from here on, and no run gets there.
+    horizon: u64,
+    /// For each position on a route the link to take, then [`ARRIVED`].
+    routes: Vec<u32>,
+    pub extras: Extras,
+    /// For each timer the time of its live entry in the schedule, [`NONE`] for none.
+    armed: Vec<u64>,
+    pub tap: Option<Tap>,
+    /// For each flow its data packets dropped by queues and lost in pipes.
+    pub lost: Vec<u64>,
+}
+
+/// The next thing to happen.
+pub(crate) enum Next {
+    /// Nothing before the end.
+    Nothing,
+    /// A packet reaches its destination.
+    Arrival(Packet),
+    /// A timer fires.
+    Timer(usize),
+    /// Something the network dealt with itself.
+    Internal,
+}
+
+impl Net {
+    /// The network's links, with `timers` timers, and the first hop of each flow's way there and
+    /// way back.
+    ///
+    /// `None` if the event keys cannot hold that many sources for that long.
+    pub fn new(network: &Network, seed: u64, timers: usize) -> Option<(Self, Vec<[u32; 2]>)> {
+        let sources = (network.links.len() + timers) as u64;
+        let shift = 64 - sources.leading_zeros();
+        let clock = Clock::new(network.duration, 64 - shift)?;
+        let links = network.links.iter().enumerate();
+        let links: Vec<_> =
+            links.map(|(index, link)| Link::new(link, clock, index, seed)).collect();
+        let mut routes = Vec::new();
+        let mut add = |path: &[usize]| {
+            let first = routes.len() as u32;
+            routes.extend(path.iter().map(|&link| link as u32));
+            routes.push(ARRIVED);
+            first
+        };
+        let hops = network.flows.iter().map(|flow| [add(&flow.path), add(&flow.back)]).collect();
+        let net = Net {
+            clock,
+            schedule: Schedule::new(),
+            shift,
+            horizon: 1 << (63 - shift),
+            links,
+            routes,
+            extras: Extras::new(),
+            armed: vec![NONE; timers],
+            tap: None,
+            lost: vec![0; network.flows.len()],
+        };
+        Some((net, hops))
+    }
+
+    /// Puts a packet on the link its hop names.
+    #[inline(always)]
+    pub fn send(&mut self, now: u64, packet: Packet) {
+        let link = self.routes[packet.hop as usize];
+        match self.links[link as usize].give(now, packet) {
+            Given::First(at) => self.schedule.push(at << self.shift | u64::from(link)),
+            Given::Behind => {}
+            Given::Dropped => self.lose(&packet),
+        }
+    }
+
+    #[cold]
+    fn lose(&mut self, packet: &Packet) {
+        self.extras.discard(packet);
+        if packet.flags & flags::ACK == 0 {
+            self.lost[packet.flow as usize] += 1;
+        }
+    }
+
+    /// Has `timer` fire at `at`, or earlier if it is set to already.
+    #[inline(always)]
+    pub fn arm(&mut self, timer: usize, at: u64) {
+        if at < self.armed[timer] && at < self.horizon {
+            self.armed[timer] = at;
+            self.schedule.push(at << self.shift | (self.links.len() + timer) as u64);
+        }
+    }
+
+    /// Takes the next event before `end`, and its time.
+    #[inline(always)]
+    pub fn next(&mut self, end: u64) -> (u64, Next) {
+        let key = self.schedule.pop();
+        let now = key >> self.shift;
+        if now >= end {
+            if key != NONE {
+                self.schedule.push(key);
+            }
+            return (end, Next::Nothing);
+        }
+        let source = (key & ((1 << self.shift) - 1)) as usize;
+        let Some(link) = self.links.get_mut(source) else {
+            let timer = source - self.links.len();
+            // A timer that was set again leaves its earlier entries behind.
+            if self.armed[timer] != now {
+                return (now, Next::Internal);
+            }
+            self.armed[timer] = NONE;
+            return (now, Next::Timer(timer));
+        };
+        let (mut packet, following) = link.take();
+        if let Some(at) = following {
+            self.schedule.push(at << self.shift | source as u64);
+        }
+        if let Some(tap) = &mut self.tap
+            && tap.link == source
+        {
+            let left = now - self.links[source].delay();
+            tap.see(self.clock.nanos(left), &packet, &self.extras);
+        }
+        if packet.flags & flags::LOST != 0 {
+            self.lose(&packet);
+            return (now, Next::Internal);
+        }
+        packet.hop += 1;
+        if self.routes[packet.hop as usize] == ARRIVED {
+            return (now, Next::Arrival(packet));
+        }
+        self.send(now, packet);
+        (now, Next::Internal)
+    }
+}

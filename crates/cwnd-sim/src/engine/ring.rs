@@ -1,0 +1,67 @@
+//! A queue in a power-of-two buffer, indexed from its front.
+
+pub(crate) struct Ring<T: Copy> {
+    buffer: Vec<T>,
+    head: usize,
+    len: usize,
+}
+
+impl<T: Copy + Default> Ring<T> {
+    pub fn new() -> Self {
+        Ring { buffer: Vec::new(), head: 0, len: 0 }
+    }
+
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn slot(&self, index: usize) -> usize {
+        (self.head + index) & (self.buffer.len().wrapping_sub(1))
+    }
+
+    #[inline(always)]
+    pub fn push(&mut self, item: T) {
+        if self.len == self.buffer.len() {
+            self.grow();
+        }
+        let slot = self.slot(self.len);
+        self.buffer[slot] = item;
+        self.len += 1;
+    }
+
+    /// The item `index` places behind the front. The ring must be longer than `index`.
+    #[inline(always)]
+    pub fn get(&self, index: usize) -> T {
+        debug_assert!(index < self.len);
+        self.buffer[self.slot(index)]
+    }
+
+    #[inline(always)]
+    pub fn get_mut(&mut self, index: usize) -> &mut T {
+        debug_assert!(index < self.len);
+        let slot = self.slot(index);
+        &mut self.buffer[slot]
+    }
+
+    /// Takes the front. The ring must not be empty.
+    #[inline(always)]
+    pub fn pop(&mut self) -> T {
+        debug_assert!(self.len > 0);
+        let item = self.buffer[self.slot(0)];
+        self.head = self.head.wrapping_add(1);
+        self.len -= 1;
+        item
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = (2 * self.buffer.len()).max(8);
+        let mut larger = Vec::with_capacity(size);
+        larger.extend((0..self.len).map(|index| self.get(index)));
+        larger.resize(size, T::default());
+        self.buffer = larger;
+        self.head = 0;
+    }
+}

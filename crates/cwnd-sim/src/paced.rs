@@ -1,0 +1,443 @@
+//! The endpoints of a paced controller: UDT's way of reporting without its wire protocol. The
+//! receiver reports every 10 ms and names losses at once; the sender paces, sends a packet pair every
+//! sixteenth packet and repairs what is named (Gu, Hong and Grossman; draft-gg-udt-03).
+
+use crate::engine::clock::Clock;
+use crate::engine::net::Net;
+use crate::engine::packet::{Extra, Packet, flags};
+use crate::engine::schedule::NONE;
+use crate::network::Tcp;
+use crate::record::{CutRecord, Told};
+use crate::tcp::scoreboard::Scoreboard;
+use crate::tcp::sender::{Counters, Place};
+use cwnd::AnyController;
+use cwnd::{Controller, Event, Limit, Lost, Rate, Report};
+
+/// SYN, the interval of reports and of rate control, in nanoseconds.
+const SYN: u64 = 10_000_000;
+/// A packet pair starts at every packet whose number is a multiple of this.
+const PAIR_EVERY: u32 = 16;
+/// Intervals that the median filters look at.
+const HISTORY: usize = 16;
+/// The filter leaves out what is this many times above or below the median.
+const OUTLIER: u64 = 8;
+/// The shortest time without any answer that counts as a timeout, in nanoseconds.
+const MIN_EXPIRY: u64 = 300_000_000;
+/// Nanoseconds in a unit of the stamps in packets.
+const MICRO: u64 = 1000;
+
+pub(crate) struct PacedSender {
+    clock: Clock,
+    flow: u32,
+    hop: u32,
+    timer: usize,
+    size: u16,
+    receiver_window: u32,
+    pub controller: AnyController,
+    board: Scoreboard,
+    total: u32,
+    /// The earliest time for the next packet.
+    next_send: u64,
+    /// The next packet completes a pair: it does not wait.
+    pair: bool,
+    /// Without an answer until then, the connection has timed out.
+    expiry: u64,
+    smoothed_rtt: u64,
+    limit: Limit,
+    limit_since: u64,
+    pub packets_sent: u64,
+    pub counters: Counters,
+    pub min_rtt: u64,
+    pub last_rtt: u64,
+    pub completed: u64,
+    pub cuts: Vec<CutRecord>,
+    pub told: Option<Vec<Told>>,
+}
+
+impl PacedSender {
+    pub fn new(tcp: &Tcp, controller: AnyController, place: Place) -> Self {
+        let Place { clock, flow, hop, timer } = place;
+        let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
+        PacedSender {
+            clock,
+            flow,
+            hop,
+            timer,
+            size: (tcp.packet + tcp.header) as u16,
+            receiver_window: tcp.window,
+            controller,
+            board: Scoreboard::new(),
+            total: packets.map_or(u32::MAX, |packets| packets.min(u64::from(u32::MAX)) as u32),
+            next_send: 0,
+            pair: false,
+            expiry: NONE,
+            smoothed_rtt: clock.ticks(10 * SYN),
+            limit: Limit::Application,
+            limit_since: 0,
+            packets_sent: 0,
+            counters: Counters::default(),
+            min_rtt: u64::MAX,
+            last_rtt: 0,
+            completed: NONE,
+            cuts: Vec::new(),
+            told: None,
+        }
+    }
+
+    pub fn start(&mut self, net: &mut Net, now: u64) {
+        self.limit_since = now;
+        self.next_send = now;
+        self.send(net, now);
+    }
+
+    pub fn stop(&mut self) {
+        self.total = self.total.min(self.board.high());
+    }
+
+    /// The flow window in packets.
+    pub fn window(&self) -> f64 {
+        self.controller.output().window
+    }
+
+    /// Brings the time that each limit held up to date.
+    pub fn settle(&mut self, now: u64) {
+        if self.completed == NONE {
+            self.limited_by(now, self.limit);
+        }
+    }
+
+    fn limited_by(&mut self, now: u64, limit: Limit) {
+        self.counters.limited[self.limit as usize] += now - self.limit_since;
+        self.limit_since = now;
+        self.limit = limit;
+    }
+
+    /// The timer fired.
+    pub fn wake(&mut self, net: &mut Net, now: u64) {
+        if self.controller.output().wake.is_some_and(|at| at <= self.clock.time(now)) {
+            self.tell(now, Event::Tick);
+        }
+        if self.expiry <= now && self.board.high() > self.board.una() {
+            self.counters.timeouts += 1;
+            self.board.lose_all();
+            let sent = self.packets_sent;
+            self.tell_congestion(now, Event::Timeout { sent });
+            self.expect_answer(now);
+        }
+        self.send(net, now);
+    }
+
+    /// A report or a list of losses arrived.
+    pub fn answer(&mut self, net: &mut Net, now: u64, packet: Packet) {
+        let extra = net.extras.take(packet.aux);
+        self.expect_answer(now);
+        if packet.flags & flags::NAK != 0 {
+            self.named(now, &extra);
+        } else {
+            self.report(now, packet.seq, &extra);
+        }
+        self.send(net, now);
+    }
+
+    fn expect_answer(&mut self, now: u64) {
+        let syn = self.clock.ticks(SYN);
+        self.expiry = now + (4 * self.smoothed_rtt + syn).max(self.clock.ticks(MIN_EXPIRY));
+    }
+
+    fn named(&mut self, now: u64, extra: &Extra) {
+        let (mut packets, mut newest) = (0, 0);
+        for &range in &extra.blocks[..extra.count as usize] {
+            let (found, sent_at) = self.board.lose(range);
+            packets += found;
+            newest = newest.max(sent_at);
+        }
+        if packets > 0 {
+            self.counters.lost += u64::from(packets);
+            let sent_at = self.clock.time(newest);
+            self.tell_congestion(
+                now,
+                Event::Lost(Lost { packets, sent_at, sent: self.packets_sent }),
+            );
+        }
+    }
+
+    fn report(&mut self, now: u64, ack: u32, extra: &Extra) {
+        let newly = ack.saturating_sub(self.board.una());
+        self.board.acked(ack);
+        // The receiver held the stamp for `stamp` ticks before it answered.
+        let micros = (self.clock.nanos(now) / MICRO) as u32;
+        let rtt = micros.wrapping_sub(extra.echo).wrapping_sub(extra.stamp).max(1);
+        let rtt = self.clock.ticks(u64::from(rtt) * MICRO);
+        self.last_rtt = rtt;
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.smoothed_rtt = (7 * self.smoothed_rtt + rtt) / 8;
+        self.counters.rtt_sum += rtt;
+        self.counters.rtt_count += 1;
+        let known = |rate: f64| (!rate.is_nan()).then_some(Rate::per_sec(rate));
+        self.tell(
+            now,
+            Event::Report(Report {
+                packets: newly,
+                sent: self.packets_sent,
+                arrival: known(extra.arrival),
+                capacity: known(extra.capacity),
+                rtt: self.clock.dur(rtt),
+            }),
+        );
+        if self.board.una() >= self.total && self.completed == NONE {
+            self.settle(now);
+            self.completed = now;
+        }
+    }
+
+    fn tell(&mut self, now: u64, event: Event) {
+        let now = self.clock.time(now);
+        self.controller.on(now, &event);
+        if let Some(told) = &mut self.told {
+            told.push(Told { now, event, output: self.controller.output() });
+        }
+    }
+
+    fn tell_congestion(&mut self, now: u64, event: Event) {
+        self.tell(now, event);
+        if let Some(cut) = self.controller.take_cut() {
+            self.cuts.push(CutRecord { at: self.clock.time(now), cut });
+        }
+    }
+
+    /// Sends what is due, and asks to be woken for the rest.
+    fn send(&mut self, net: &mut Net, now: u64) {
+        let output = self.controller.output();
+        let period = output.pace.map_or(0, |pace| self.clock.ticks(pace.period().as_nanos()));
+        let limit = loop {
+            if self.next_send > now && !self.pair {
+                break Limit::Pacing;
+            }
+            let repair = self.board.next_lost();
+            let outstanding = self.board.high() - self.board.una();
+            let seq = match repair {
+                Some(seq) => seq,
+                None if self.board.high() >= self.total => break Limit::Application,
+                None if f64::from(outstanding) + 1.0 > output.window => break Limit::Window,
+                None if outstanding >= self.receiver_window => break Limit::Receiver,
+                None => self.board.high(),
+            };
+            self.transmit(net, now, seq, repair.is_some());
+            // A pair takes the time of two packets: the rate stays what it was.
+            self.next_send = self.next_send.max(now) + period;
+        };
+        // A second packet that had to wait would not measure the capacity.
+        self.pair = false;
+        if self.completed == NONE {
+            self.limited_by(now, limit);
+        }
+        // What the window held back is not caught up on.
+        if limit != Limit::Pacing {
+            self.next_send = self.next_send.max(now);
+        }
+        let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
+        let tick = output.wake.map_or(NONE, |at| self.clock.ticks(at.as_nanos()).max(now + 1));
+        let expiry = if outstanding(&self.board) { self.expiry.max(now + 1) } else { NONE };
+        let wake = paced.min(tick).min(expiry);
+        if wake != NONE && self.completed == NONE {
+            net.arm(self.timer, wake);
+        }
+    }
+
+    fn transmit(&mut self, net: &mut Net, now: u64, seq: u32, again: bool) {
+        if self.expiry == NONE {
+            self.expect_answer(now);
+        }
+        let mut bits = 0;
+        if again {
+            self.board.resent(now, seq);
+            self.counters.retransmitted += 1;
+            bits |= flags::AGAIN;
+            self.pair = false;
+        } else {
+            self.board.sent(now);
+            if self.pair {
+                bits |= flags::PAIR;
+            }
+            self.pair = seq.is_multiple_of(PAIR_EVERY);
+        }
+        self.packets_sent += 1;
+        self.counters.sent += 1;
+        let aux = (self.clock.nanos(now) / MICRO) as u32;
+        let (flow, hop, size) = (self.flow, self.hop, self.size);
+        net.send(now, Packet { flow, seq, hop, aux, size, flags: bits });
+    }
+}
+
+fn outstanding(board: &Scoreboard) -> bool {
+    board.high() > board.una()
+}
+
+/// The receiver of a paced flow.
+pub(crate) struct PacedReceiver {
+    clock: Clock,
+    flow: u32,
+    hop: u32,
+    timer: usize,
+    ack_size: u16,
+    /// What is missing below `highest`: ranges, and when each was last named.
+    missing: Vec<(u32, u32, u64)>,
+    /// One past the highest packet that arrived.
+    highest: u32,
+    last_arrival: u64,
+    last_stamp: u32,
+    intervals: Median,
+    pairs: Median,
+    fresh: bool,
+    reporting: bool,
+    pub arrived: u64,
+}
+
+impl PacedReceiver {
+    pub fn new(tcp: &Tcp, clock: Clock, flow: u32, hop: u32, timer: usize) -> Self {
+        PacedReceiver {
+            clock,
+            flow,
+            hop,
+            timer,
+            ack_size: tcp.ack as u16,
+            missing: Vec::new(),
+            highest: 0,
+            last_arrival: 0,
+            last_stamp: 0,
+            intervals: Median::default(),
+            pairs: Median::default(),
+            fresh: false,
+            reporting: false,
+            arrived: 0,
+        }
+    }
+
+    /// Packets that arrived in order.
+    pub fn in_order(&self) -> u32 {
+        self.missing.first().map_or(self.highest, |range| range.0)
+    }
+
+    /// A data packet arrived.
+    pub fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
+        self.arrived += 1;
+        if self.arrived > 1 {
+            let gap = self.clock.nanos(now - self.last_arrival);
+            if packet.flags & flags::PAIR != 0 {
+                self.pairs.add(gap);
+            }
+            self.intervals.add(gap);
+        }
+        self.last_arrival = now;
+        self.last_stamp = packet.aux;
+        self.fresh = true;
+        let seq = packet.seq;
+        if seq >= self.highest {
+            if seq > self.highest {
+                self.missing.push((self.highest, seq, now));
+                self.name(net, now, &[(self.highest, seq)]);
+            }
+            self.highest = seq + 1;
+        } else {
+            self.fill(seq);
+        }
+        if !self.reporting {
+            self.reporting = true;
+            net.arm(self.timer, now + self.clock.ticks(SYN));
+        }
+    }
+
+    fn fill(&mut self, seq: u32) {
+        let at = self.missing.partition_point(|range| range.1 <= seq);
+        let Some(&(start, end, named)) = self.missing.get(at) else { return };
+        if seq < start {
+            return;
+        }
+        match (seq == start, seq + 1 == end) {
+            (true, true) => {
+                self.missing.remove(at);
+            }
+            (true, false) => self.missing[at].0 = seq + 1,
+            (false, true) => self.missing[at].1 = seq,
+            (false, false) => {
+                self.missing[at].1 = seq;
+                self.missing.insert(at + 1, (seq + 1, end, named));
+            }
+        }
+    }
+
+    /// The report timer fired. `rtt` is what the sender believes: losses are named again after it.
+    pub fn wake(&mut self, net: &mut Net, now: u64, rtt: u64) {
+        let syn = self.clock.ticks(SYN);
+        let patience = 4 * rtt + syn;
+        let mut ranges = [(0, 0); 3];
+        let mut count = 0;
+        for range in &mut self.missing {
+            if now - range.2 >= patience {
+                range.2 = now;
+                ranges[count] = (range.0, range.1);
+                count += 1;
+                if count == ranges.len() {
+                    break;
+                }
+            }
+        }
+        if count > 0 {
+            self.name(net, now, &ranges[..count]);
+        }
+        if std::mem::take(&mut self.fresh) {
+            let extra = Extra {
+                stamp: (self.clock.nanos(now - self.last_arrival) / MICRO) as u32,
+                echo: self.last_stamp,
+                arrival: self.intervals.rate(HISTORY / 2),
+                capacity: self.pairs.rate(0),
+                ..Extra::default()
+            };
+            self.answer(net, now, extra, flags::REPORT);
+        }
+        self.reporting = now - self.last_arrival < syn || !self.missing.is_empty();
+        if self.reporting {
+            net.arm(self.timer, now + syn);
+        }
+    }
+
+    fn name(&mut self, net: &mut Net, now: u64, ranges: &[(u32, u32)]) {
+        let mut extra = Extra { count: ranges.len() as u32, ..Extra::default() };
+        extra.blocks[..ranges.len()].copy_from_slice(ranges);
+        self.answer(net, now, extra, flags::NAK);
+    }
+
+    fn answer(&mut self, net: &mut Net, now: u64, extra: Extra, kind: u16) {
+        let aux = net.extras.put(extra);
+        let (flow, hop, seq, size) = (self.flow, self.hop, self.in_order(), self.ack_size);
+        net.send(now, Packet { flow, seq, hop, aux, size, flags: flags::ACK | kind });
+    }
+}
+
+/// The last intervals, and the mean of those near their median.
+#[derive(Default)]
+struct Median {
+    values: [u64; HISTORY],
+    count: usize,
+}
+
+impl Median {
+    fn add(&mut self, interval: u64) {
+        self.values[self.count % HISTORY] = interval;
+        self.count += 1;
+    }
+
+    /// Packets per second; NaN while the history is not full or no more than `at_least` intervals
+    /// are near the median.
+    fn rate(&self, at_least: usize) -> f64 {
+        if self.count < HISTORY {
+            return f64::NAN;
+        }
+        let mut sorted = self.values;
+        sorted.sort_unstable();
+        let median = sorted[HISTORY / 2];
+        let near = sorted.iter().filter(|&&v| v < median * OUTLIER && v > median / OUTLIER);
+        let (sum, count) = near.fold((0, 0), |(sum, count), v| (sum + v, count + 1));
+        if count <= at_least || sum == 0 { f64::NAN } else { count as f64 * 1e9 / sum as f64 }
+    }
+}

@@ -1,0 +1,417 @@
+//! A run: endpoints on a network, from the first event to the records.
+
+use crate::engine::clock::Clock;
+use crate::engine::net::{Net, Next};
+use crate::engine::packet::{Packet, flags};
+use crate::engine::tap::{Seen, Tap};
+use crate::network::{Conventions, Flow, Network, Tcp, Traffic};
+use crate::paced::{PacedReceiver, PacedSender};
+use crate::record::{FlowRecord, FlowSeries, LinkRecord, Records};
+use crate::tcp::sender::{Counters, Place};
+use crate::tcp::{Receiver, Sender};
+use crate::traffic::Source;
+use cwnd::AnyController;
+use cwnd::registry::Spec;
+use cwnd::{Controller, Settings, SlowStart};
+
+/// Timers of a flow: its source's, its sink's, and the one that starts and stops it.
+const TIMERS: usize = 3;
+const SINK: usize = 1;
+const LIFE: usize = 2;
+
+/// Why a network cannot be simulated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SimulationError {
+    /// A flow's controller is unknown or its parameters are wrong.
+    #[error("flow {flow}: {message}")]
+    Controller {
+        /// The flow's name.
+        flow: String,
+        /// What was wrong and what is allowed.
+        message: String,
+    },
+    /// There are more links and timers than event keys can name at this duration.
+    #[error("{duration} s is too long for a network with {sources} links and timers")]
+    TooLong {
+        /// Seconds asked for.
+        duration: f64,
+        /// Links and timers.
+        sources: usize,
+    },
+}
+
+/// What a run may be told besides its network and seed.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// Makes controllers that the registry does not know: by the text after `python:` in a flow's
+    /// controller.
+    pub custom: Option<&'a dyn Fn(&str, Settings) -> Option<AnyController>>,
+    /// Records every event told to every controller.
+    pub tell: bool,
+}
+
+enum Endpoint {
+    Tcp(Box<(Sender, Receiver)>),
+    Paced(Box<(PacedSender, PacedReceiver)>),
+    Source(Box<Source>),
+}
+
+/// A network in the middle of a run. It shares nothing: many run side by side.
+pub struct Simulation {
+    net: Net,
+    endpoints: Vec<Endpoint>,
+    flows: Vec<Flow>,
+    rates: Vec<Option<f64>>,
+    now: u64,
+    warmup: u64,
+    end: u64,
+    sample: u64,
+    next_sample: u64,
+    warm: bool,
+    events: u64,
+    /// Delivered when the measurement began.
+    base: Vec<u64>,
+    records: Records,
+}
+
+impl Simulation {
+    /// A run of `network` with this seed.
+    pub fn new(network: &Network, seed: u64, options: &Options) -> Result<Self, SimulationError> {
+        let timers = TIMERS * network.flows.len();
+        let (mut net, hops) =
+            Net::new(network, seed, timers).ok_or_else(|| SimulationError::TooLong {
+                duration: network.duration.as_secs(),
+                sources: timers + network.links.len(),
+            })?;
+        let clock = net.clock;
+        let mut endpoints = Vec::with_capacity(network.flows.len());
+        for (index, (flow, hops)) in network.flows.iter().zip(&hops).enumerate() {
+            let place = Place { clock, flow: index as u32, hop: hops[0], timer: TIMERS * index };
+            endpoints.push(endpoint(flow, place, hops[1], seed, options)?);
+            net.arm(TIMERS * index + LIFE, clock.ticks(flow.start.as_nanos()));
+        }
+        Ok(Simulation {
+            net,
+            endpoints,
+            rates: network.links.iter().map(|link| link.rate).collect(),
+            now: 0,
+            warmup: clock.ticks(network.warmup.as_nanos()),
+            end: clock.ticks(network.duration.as_nanos()),
+            sample: clock.ticks(network.sample.as_nanos().max(1)),
+            next_sample: 0,
+            warm: false,
+            events: 0,
+            base: vec![0; network.flows.len()],
+            records: Records {
+                flows: vec![FlowRecord::default(); network.flows.len()],
+                links: vec![LinkRecord::default(); network.links.len()],
+                ..Records::default()
+            },
+            flows: network.flows.clone(),
+        })
+    }
+
+    /// Shows every packet that crosses link number `link` to `watch`.
+    pub fn tap(&mut self, link: usize, watch: impl FnMut(&Seen) + Send + 'static) {
+        self.net.tap = Some(Tap { link, watch: Box::new(watch) });
+    }
+
+    /// Runs to the end.
+    pub fn run(&mut self) {
+        while !self.run_for(u64::MAX) {}
+    }
+
+    /// Runs for this many events; true when the end is reached.
+    pub fn run_for(&mut self, events: u64) -> bool {
+        let mut left = events;
+        while left > 0 {
+            if self.now >= self.next_sample && self.now < self.end {
+                self.take_sample();
+            }
+            if self.now >= self.warmup && !self.warm {
+                self.begin_measurement();
+            }
+            if self.now >= self.end {
+                return true;
+            }
+            let pause = if self.warm { self.end } else { self.warmup.min(self.end) };
+            left = self.step(pause.min(self.next_sample), left);
+        }
+        false
+    }
+
+    /// The fraction of simulated time that has passed.
+    pub fn progress(&self) -> f64 {
+        self.now as f64 / self.end as f64
+    }
+
+    /// Deals with events until `pause`, at most `left` of them; returns how many are left over.
+    fn step(&mut self, pause: u64, left: u64) -> u64 {
+        let mut dealt = 0;
+        while dealt < left {
+            let (now, next) = self.net.next(pause);
+            match next {
+                Next::Internal => {}
+                Next::Arrival(packet) => self.arrive(now, packet),
+                Next::Timer(timer) => self.fire(now, timer),
+                Next::Nothing => {
+                    self.now = pause;
+                    break;
+                }
+            }
+            dealt += 1;
+            self.now = now;
+        }
+        self.events += dealt;
+        left - dealt
+    }
+
+    #[inline(always)]
+    fn arrive(&mut self, now: u64, packet: Packet) {
+        let answer = packet.flags & flags::ACK != 0;
+        match &mut self.endpoints[packet.flow as usize] {
+            Endpoint::Tcp(tcp) if answer => tcp.0.acknowledgement(&mut self.net, now, packet),
+            Endpoint::Tcp(tcp) => tcp.1.data(&mut self.net, now, packet),
+            Endpoint::Paced(paced) if answer => paced.0.answer(&mut self.net, now, packet),
+            Endpoint::Paced(paced) => paced.1.data(&mut self.net, now, packet),
+            Endpoint::Source(source) => source.arrived += 1,
+        }
+    }
+
+    fn fire(&mut self, now: u64, timer: usize) {
+        let (flow, kind) = (timer / TIMERS, timer % TIMERS);
+        if kind == LIFE {
+            return self.begin_or_end(now, flow);
+        }
+        let net = &mut self.net;
+        match &mut self.endpoints[flow] {
+            Endpoint::Tcp(tcp) if kind == SINK => tcp.1.wake(net, now),
+            Endpoint::Tcp(tcp) => tcp.0.wake(net, now),
+            Endpoint::Paced(paced) if kind == SINK => {
+                let rtt = paced.0.last_rtt;
+                paced.1.wake(net, now, rtt);
+            }
+            Endpoint::Paced(paced) => paced.0.wake(net, now),
+            Endpoint::Source(source) => source.wake(net, now),
+        }
+    }
+
+    fn begin_or_end(&mut self, now: u64, index: usize) {
+        let flow = &self.flows[index];
+        let net = &mut self.net;
+        let stop = net.clock.ticks(flow.stop.as_nanos());
+        if now >= stop {
+            match &mut self.endpoints[index] {
+                Endpoint::Tcp(tcp) => tcp.0.stop(),
+                Endpoint::Paced(paced) => paced.0.stop(),
+                Endpoint::Source(source) => source.stop(),
+            }
+            return;
+        }
+        net.arm(TIMERS * index + LIFE, stop);
+        match &mut self.endpoints[index] {
+            Endpoint::Tcp(tcp) => tcp.0.start(net, now),
+            Endpoint::Paced(paced) => paced.0.start(net, now),
+            Endpoint::Source(source) => source.start(net, now),
+        }
+    }
+
+    fn begin_measurement(&mut self) {
+        self.warm = true;
+        let now = self.now;
+        for (index, endpoint) in self.endpoints.iter_mut().enumerate() {
+            self.base[index] = endpoint.delivered();
+            endpoint.reset(now);
+        }
+        self.net.lost.fill(0);
+        for link in &mut self.net.links {
+            let ahead = link.ahead(now);
+            link.counters = ahead;
+            link.delays.clear();
+        }
+    }
+
+    fn take_sample(&mut self) {
+        let now = self.now;
+        self.next_sample += self.sample;
+        let clock = self.net.clock;
+        self.records.time.push(clock.seconds(now));
+        for (endpoint, record) in self.endpoints.iter().zip(&mut self.records.flows) {
+            endpoint.sample(&mut record.series, clock, self.records.time.len());
+        }
+        for (link, record) in self.net.links.iter_mut().zip(&mut self.records.links) {
+            record.queue.push(f64::from(link.waiting(now)));
+            record.drops_series.push(link.total_lost as f64);
+        }
+    }
+
+    /// The records of a run that has reached its end.
+    pub fn finish(mut self) -> Records {
+        let end = self.end;
+        let clock = self.net.clock;
+        let seconds = clock.seconds(self.end - self.warmup);
+        let mut records = std::mem::take(&mut self.records);
+        records.events = self.events;
+        for (index, endpoint) in self.endpoints.into_iter().enumerate() {
+            let record = &mut records.flows[index];
+            record.packets_delivered = endpoint.delivered() - self.base[index];
+            record.packets_lost = self.net.lost[index];
+            records.packets += endpoint.total_sent();
+            endpoint.finish(end, clock, record);
+        }
+        for (index, link) in self.net.links.iter_mut().enumerate() {
+            let ahead = link.ahead(end);
+            link.summarise(ahead, self.rates[index], seconds, &mut records.links[index]);
+        }
+        records
+    }
+}
+
+/// The controller of a flow.
+fn controller(
+    flow: &Flow,
+    tcp: &Tcp,
+    seed: u64,
+    options: &Options,
+) -> Result<AnyController, SimulationError> {
+    let settings = Settings {
+        packet: tcp.packet,
+        initial_window: f64::from(tcp.initial_window),
+        max_window: f64::from(tcp.window),
+        slow_start: SlowStart::Classic,
+        ns2: tcp.conventions != Conventions::Rfc,
+        seed,
+    };
+    let fail = |message: String| SimulationError::Controller { flow: flow.name.clone(), message };
+    if let Some(name) = tcp.controller.strip_prefix("python:") {
+        let made = options.custom.and_then(|custom| custom(name, settings));
+        return made.ok_or_else(|| fail(format!("no controller class named {name:?} was given")));
+    }
+    let spec = Spec::parse(&tcp.controller).map_err(|error| fail(error.to_string()))?;
+    Ok(spec.controller(settings))
+}
+
+fn endpoint(
+    flow: &Flow,
+    place: Place,
+    back: u32,
+    seed: u64,
+    options: &Options,
+) -> Result<Endpoint, SimulationError> {
+    let Traffic::Tcp(tcp) = &flow.traffic else {
+        let source = Source::new(&flow.traffic, place, seed);
+        return Ok(Endpoint::Source(Box::new(source.expect("traffic that is not TCP"))));
+    };
+    // Each flow's law draws from its own stream.
+    let law_seed = crate::rng::Rng::new(seed, "law", u64::from(place.flow)).bits();
+    let controller = controller(flow, tcp, law_seed, options)?;
+    let told = options.tell.then(Vec::new);
+    let clock = place.clock;
+    Ok(match controller {
+        AnyController::Window(_) => {
+            let mut sender = Sender::new(tcp, controller, place, seed);
+            sender.told = told;
+            let receiver = Receiver::new(tcp, clock, place.flow, back, place.timer + SINK);
+            Endpoint::Tcp(Box::new((sender, receiver)))
+        }
+        AnyController::Rate(_) => {
+            let mut sender = PacedSender::new(tcp, controller, place);
+            sender.told = told;
+            let receiver = PacedReceiver::new(tcp, clock, place.flow, back, place.timer + SINK);
+            Endpoint::Paced(Box::new((sender, receiver)))
+        }
+    })
+}
+
+impl Endpoint {
+    /// Data packets delivered in order since the start.
+    fn delivered(&self) -> u64 {
+        match self {
+            Endpoint::Tcp(tcp) => tcp.1.delivered(),
+            Endpoint::Paced(paced) => u64::from(paced.1.in_order()),
+            Endpoint::Source(source) => source.arrived,
+        }
+    }
+
+    fn total_sent(&self) -> u64 {
+        match self {
+            Endpoint::Tcp(tcp) => tcp.0.packets_sent,
+            Endpoint::Paced(paced) => paced.0.packets_sent,
+            Endpoint::Source(source) => source.sent,
+        }
+    }
+
+    fn reset(&mut self, now: u64) {
+        match self {
+            Endpoint::Tcp(tcp) => {
+                tcp.0.settle(now);
+                tcp.0.counters = Counters::default();
+                tcp.1.marked = 0;
+            }
+            Endpoint::Paced(paced) => {
+                paced.0.settle(now);
+                paced.0.counters = Counters::default();
+            }
+            Endpoint::Source(source) => source.base = source.sent,
+        }
+    }
+
+    fn sample(&self, series: &mut FlowSeries, clock: Clock, samples: usize) {
+        let (controller, window, rtt) = match self {
+            Endpoint::Tcp(tcp) => (&tcp.0.controller, tcp.0.window(), tcp.0.last_rtt),
+            Endpoint::Paced(paced) => (&paced.0.controller, paced.0.window(), paced.0.last_rtt),
+            Endpoint::Source(_) => {
+                series.sent.push(self.total_sent() as f64);
+                series.delivered.push(self.delivered() as f64);
+                return;
+            }
+        };
+        series.window.push(window);
+        series.rtt.push(if rtt == 0 { f64::NAN } else { clock.seconds(rtt) });
+        series.sent.push(self.total_sent() as f64);
+        series.delivered.push(self.delivered() as f64);
+        controller.gauges(&mut |name, value| {
+            let known = series.gauges.iter().position(|gauge| gauge.0 == name);
+            let place = known.unwrap_or_else(|| {
+                series.gauges.push((name, Vec::new()));
+                series.gauges.len() - 1
+            });
+            let values = &mut series.gauges[place].1;
+            values.resize(samples - 1, f64::NAN);
+            values.push(value);
+        });
+    }
+
+    fn finish(self, end: u64, clock: Clock, record: &mut FlowRecord) {
+        let (counters, min_rtt, completed) = match self {
+            Endpoint::Tcp(tcp) => {
+                let (mut sender, receiver) = *tcp;
+                sender.settle(end);
+                record.cuts = sender.cuts;
+                record.told = sender.told;
+                record.packets_marked = receiver.marked;
+                (sender.counters, sender.min_rtt, sender.completed)
+            }
+            Endpoint::Paced(paced) => {
+                let mut sender = paced.0;
+                sender.settle(end);
+                record.cuts = sender.cuts;
+                record.told = sender.told;
+                (sender.counters, sender.min_rtt, sender.completed)
+            }
+            Endpoint::Source(source) => {
+                let sent = source.sent - source.base;
+                (Counters { sent, ..Counters::default() }, u64::MAX, u64::MAX)
+            }
+        };
+        let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
+        record.packets_sent = counters.sent;
+        record.retransmissions = counters.retransmitted;
+        record.timeouts = counters.timeouts;
+        record.ecn_cuts = counters.mark_cuts;
+        record.limited = counters.limited.map(|ticks| clock.seconds(ticks));
+        record.mean_rtt = clock.seconds(counters.rtt_sum) / counters.rtt_count as f64;
+        record.min_rtt = seconds(min_rtt);
+        record.completed = seconds(completed);
+    }
+}

@@ -1,0 +1,323 @@
+//! ns-2's habits: how its Sack1, Newreno and Reno agents (2.35) answer acknowledgements and
+//! timeouts, where that differs from the RFCs.
+//!
+//! * SACK recovery estimates what is in flight by counting down from the start of recovery, takes
+//!   every hole below a SACKed packet for a loss, and forgets the scoreboard outside recovery.
+//! * A timeout goes back to the oldest packet and sends everything again.
+//! * One round-trip time is measured in a window.
+//! * NewReno's partial window deflation is never taken back.
+//! * Reno leaves recovery at the first new acknowledgement and may enter it again at once.
+
+use super::scoreboard::{DUP_THRESH, Newly};
+use super::sender::{Action, Covered, Sender};
+use crate::engine::net::Net;
+use crate::engine::packet::Extra;
+use crate::network::Recovery;
+use cwnd::{Event, Limit, Lost, Marked};
+
+const DUPLICATES: u32 = DUP_THRESH as u32;
+/// Packets that NewReno sends at most on one acknowledgement in recovery.
+const RECOVERY_BURST: u32 = 2;
+
+/// An acknowledgement of everything below `ack` arrived.
+#[inline]
+pub(super) fn acknowledgement(
+    s: &mut Sender,
+    net: &mut Net,
+    now: u64,
+    ack: u32,
+    echo: bool,
+    extra: &Extra,
+) {
+    if ack < s.board.una() {
+        return;
+    }
+    if echo {
+        marked(s, now, ack);
+    }
+    match s.recovery {
+        Recovery::Sack => selective(s, net, now, ack, echo, extra),
+        Recovery::NewReno | Recovery::Reno => cumulative(s, net, now, ack, echo, extra),
+    }
+}
+
+/// Congestion was marked: a cut, unless one was made for this window already.
+fn marked(s: &mut Sender, now: u64, ack: u32) {
+    if i64::from(ack) - 1 > s.recover || s.last_action == Action::Timeout {
+        s.recover = i64::from(s.board.high()) - 1;
+        s.last_action = Action::Mark;
+        s.counters.mark_cuts += 1;
+        let sent = s.packets_sent;
+        let marked = Marked { packets: 1, sent_at: s.clock.time(now), sent };
+        s.tell_congestion(now, Event::Marked(marked));
+    }
+}
+
+fn sack(s: &mut Sender, extra: &Extra) -> Newly {
+    let blocks = extra.blocks[..extra.count as usize].iter().enumerate();
+    blocks.fold(Newly::default(), |newly, (place, &block)| newly.and(s.board.sack(place, block)))
+}
+
+#[inline]
+fn selective(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extra: &Extra) {
+    let advanced = ack > s.board.una();
+    if !s.in_recovery {
+        if advanced {
+            let newly = advance(s, net, now, ack);
+            tell_acked(s, now, newly, echo, extra, true);
+            s.connected = true;
+            s.timed_out = false;
+            s.board.forget();
+        } else if !s.timed_out {
+            let newly = sack(s, extra);
+            tell_acked(s, now, newly, echo, extra, false);
+            if newly.changed {
+                duplicate(s, net, now);
+            }
+        }
+        // Not on the third duplicate: recovery sends from the next acknowledgement on.
+        if s.duplicates == 0 {
+            s.send(net, now, false);
+        }
+        return;
+    }
+    s.pipe -= 1;
+    if i64::from(ack) > s.recover {
+        let newly = advance(s, net, now, ack);
+        tell_acked(s, now, newly, echo, extra, false);
+        s.in_recovery = false;
+        s.recover = -1;
+        s.timed_out = false;
+        s.board.forget();
+        s.tell(now, Event::Recovered);
+    } else {
+        let mut newly = Newly::default();
+        if advanced {
+            newly = s.board.acked(ack);
+            s.next = s.next.max(ack);
+            // A partial acknowledgement stands for the retransmission and for the original.
+            s.pipe -= 1;
+            s.rto.restart();
+            s.restart_timer(net, now);
+        }
+        newly = newly.and(sack(s, extra));
+        tell_acked(s, now, newly, echo, extra, false);
+        let (found, newest) = s.board.find_lost();
+        if found > 0 {
+            lost(s, now, found, newest);
+        }
+    }
+    s.send(net, now, false);
+}
+
+fn cumulative(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extra: &Extra) {
+    let mut burst = u32::MAX;
+    if ack > s.board.una() {
+        let partial = s.recovery == Recovery::NewReno
+            && i64::from(ack) - 1 < s.recover
+            && s.last_action == Action::Duplicates;
+        if partial {
+            partial_acknowledgement(s, net, now, ack, echo, extra);
+            burst = RECOVERY_BURST;
+        } else {
+            if s.recovery == Recovery::Reno || s.inflation > 0 {
+                leave(s, now);
+            }
+            s.first_partial = false;
+            let newly = advance(s, net, now, ack);
+            tell_acked(s, now, newly, echo, extra, true);
+            s.connected = true;
+        }
+    } else {
+        tell_acked(s, now, Newly::default(), echo, extra, false);
+        duplicate(s, net, now);
+        if s.recovery == Recovery::NewReno {
+            burst = RECOVERY_BURST;
+        }
+    }
+    if s.duplicates == 0 {
+        s.send(net, now, false);
+    } else if s.duplicates >= DUPLICATES {
+        s.burst = burst;
+        s.send(net, now, false);
+        s.burst = u32::MAX;
+    }
+}
+
+fn leave(s: &mut Sender, now: u64) {
+    s.inflation = 0;
+    if s.last_action == Action::Duplicates {
+        s.last_action = Action::None;
+    }
+    if std::mem::take(&mut s.in_recovery) {
+        s.tell(now, Event::Recovered);
+    }
+}
+
+/// NewReno: the packet after the acknowledged ones is lost too.
+fn partial_acknowledgement(
+    s: &mut Sender,
+    net: &mut Net,
+    now: u64,
+    ack: u32,
+    echo: bool,
+    extra: &Extra,
+) {
+    if !std::mem::replace(&mut s.first_partial, true) {
+        s.restart_timer(net, now);
+    }
+    let covered = i64::from(ack - s.board.una());
+    if s.inflation > covered {
+        s.inflation -= covered - 1;
+    } else {
+        let packets = (covered - s.inflation) as f64;
+        s.tell(now, Event::Deflated { packets });
+        // Above zero it says that recovery goes on.
+        s.inflation = 1;
+    }
+    let newly = s.board.acked(ack);
+    s.next = s.next.max(ack);
+    if s.timed.is_some_and(|(seq, _)| ack > seq) {
+        s.timed = None;
+        s.rto.restart();
+    }
+    tell_acked(s, now, newly, echo, extra, false);
+    let sent_at = s.board.sent_at(ack);
+    lost(s, now, 1, sent_at);
+    s.transmit(net, now, ack);
+}
+
+/// Everything below `ack` has arrived.
+#[inline]
+fn advance(s: &mut Sender, net: &mut Net, now: u64, ack: u32) -> Newly {
+    s.duplicates = 0;
+    let newly = s.board.acked(ack);
+    s.next = s.next.max(ack);
+    if let Some((seq, sent_at)) = s.timed
+        && ack > seq
+    {
+        s.timed = None;
+        s.rto.restart();
+        s.rto.sample(now, sent_at);
+    }
+    s.restart_timer(net, now);
+    newly
+}
+
+#[inline]
+fn tell_acked(s: &mut Sender, now: u64, newly: Newly, echo: bool, extra: &Extra, grows: bool) {
+    let covered = Covered {
+        packets: newly.packets,
+        sent_at: newly.sent_at,
+        rtt_from: newly.once.then_some(newly.sent_at),
+        stamp: extra.stamp,
+        echo,
+        grows: grows && s.connected,
+    };
+    s.tell_acked(now, covered);
+}
+
+/// A duplicate acknowledgement arrived.
+fn duplicate(s: &mut Sender, net: &mut Net, now: u64) {
+    s.duplicates += 1;
+    if s.duplicates == DUPLICATES {
+        fast_retransmit(s, net, now);
+    } else if s.duplicates > DUPLICATES {
+        if s.recovery != Recovery::Sack && s.last_action == Action::Duplicates {
+            s.inflation += 1;
+        }
+    } else if s.limited_transmit {
+        let una = f64::from(s.board.una());
+        let next = f64::from(s.next);
+        let fits = next + 1.0 <= una + s.unclamped_window() + f64::from(s.duplicates)
+            && next + 1.0 <= una + f64::from(s.receiver_window);
+        if fits && s.next < s.total {
+            let seq = s.next;
+            s.next += 1;
+            s.transmit(net, now, seq);
+        }
+    }
+}
+
+fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
+    let una = s.board.una();
+    let highest_acked = i64::from(una) - 1;
+    let fresh = highest_acked > s.recover
+        || highest_acked == 0
+        || s.recovery == Recovery::Reno && s.last_action == Action::Duplicates;
+    if !fresh && s.last_action != Action::Mark {
+        return;
+    }
+    s.last_action = Action::Duplicates;
+    s.in_recovery = true;
+    s.timed = None;
+    if fresh {
+        s.recover = i64::from(s.board.high()) - 1;
+    }
+    s.pipe = i64::from(s.board.high()) - i64::from(una) - i64::from(DUPLICATES);
+    if s.recovery != Recovery::Sack {
+        s.inflation = i64::from(DUPLICATES);
+    }
+    s.restart_timer(net, now);
+    let (first, _) = s.board.mark_lost_below(una + 1);
+    let (more, _) = s.board.find_lost();
+    // The window is cut for a fresh loss only: a loss among marked packets was answered already.
+    lost(s, now, (first + more).max(1), if fresh { now } else { 0 });
+    s.transmit(net, now, una);
+}
+
+fn lost(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
+    s.counters.lost += u64::from(packets);
+    let lost = Lost { packets, sent_at: s.clock.time(sent_at), sent: s.packets_sent };
+    s.tell_congestion(now, Event::Lost(lost));
+}
+
+/// The retransmission timer expired.
+pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
+    if s.board.high() == s.board.una() {
+        return;
+    }
+    s.counters.timeouts += 1;
+    s.duplicates = 0;
+    s.inflation = 0;
+    s.in_recovery = false;
+    s.timed_out = true;
+    s.timed = None;
+    s.recover = i64::from(s.board.high()) - 1;
+    s.last_action = Action::Timeout;
+    s.board.forget();
+    let sent = s.packets_sent;
+    s.tell_congestion(now, Event::Timeout { sent });
+    s.rto.back_off();
+    s.restart_timer(net, now);
+    s.next = s.board.una();
+    s.send(net, now, false);
+}
+
+/// Sends what the window allows, and says what stopped it.
+#[inline]
+pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
+    let mut sent = 0;
+    loop {
+        let window = s.window() as i64 + if s.recovery == Recovery::Sack { 0 } else { s.inflation };
+        let window = window.min(i64::from(s.receiver_window));
+        let outstanding = i64::from(s.next) - i64::from(s.board.una());
+        let repairs = s.in_recovery && s.recovery == Recovery::Sack;
+        let open =
+            if repairs { s.pipe < s.unclamped_window() as i64 } else { outstanding < window };
+        if !open || sent >= s.burst {
+            return Limit::Window;
+        }
+        let hole = if repairs { s.board.next_hole() } else { None };
+        let seq = match hole {
+            Some(seq) => seq,
+            None if s.next >= s.total => return Limit::Application,
+            None if outstanding >= i64::from(s.receiver_window) => return Limit::Receiver,
+            None => s.next,
+        };
+        s.next = s.next.max(seq + 1);
+        s.pipe += 1;
+        sent += 1;
+        s.transmit(net, now, seq);
+    }
+}

@@ -1,0 +1,275 @@
+//! Loss recovery by the RFCs: 6675 with selective acknowledgements, 6582 (NewReno) and 5681 (Reno)
+//! without, 6298 for the timeout, 3042 for limited transmit, 3522 for taking a cut back.
+
+use super::scoreboard::{DUP_THRESH, Newly};
+use super::sender::{Covered, Sender};
+use crate::engine::net::Net;
+use crate::engine::packet::Extra;
+use crate::engine::schedule::NONE;
+use crate::network::Recovery;
+use cwnd::{Event, Limit, Lost, Marked};
+
+/// An acknowledgement of everything below `ack` arrived.
+#[inline]
+pub(super) fn acknowledgement(
+    s: &mut Sender,
+    net: &mut Net,
+    now: u64,
+    ack: u32,
+    echo: bool,
+    extra: &Extra,
+) {
+    let una = s.board.una();
+    if ack < una {
+        return;
+    }
+    let advanced = ack > una;
+    let mut newly = s.board.acked(ack);
+    for (place, &block) in extra.blocks[..extra.count as usize].iter().enumerate() {
+        newly = newly.and(s.board.sack(place, block));
+    }
+    s.next = s.next.max(ack);
+    let rtt_from = newly.once.then_some(newly.sent_at);
+    if let Some(sent_at) = rtt_from {
+        s.rto.sample(now, sent_at);
+        s.rto.restart();
+    }
+    if advanced {
+        spurious(s, now, extra);
+    }
+    s.tell_acked(
+        now,
+        Covered {
+            packets: newly.packets,
+            sent_at: newly.sent_at,
+            rtt_from,
+            stamp: extra.stamp,
+            echo,
+            grows: advanced && s.connected,
+        },
+    );
+    s.connected |= advanced;
+    if echo {
+        let marked =
+            Marked { packets: 1, sent_at: s.clock.time(newly.sent_at), sent: s.packets_sent };
+        let cuts = s.cuts.len();
+        s.tell_congestion(now, Event::Marked(marked));
+        s.counters.mark_cuts += (s.cuts.len() - cuts) as u64;
+    }
+    if s.recovery == Recovery::Sack {
+        selective(s, net, now, advanced, newly);
+    } else {
+        cumulative(s, net, now, advanced, ack - una);
+    }
+    s.send(net, now, false);
+    if s.board.high() == s.board.una() {
+        s.deadline = NONE;
+    }
+}
+
+/// Eifel detection (RFC 3522): if the acknowledgement answers the original and not the
+/// retransmission, the cut was spurious.
+fn spurious(s: &mut Sender, now: u64, extra: &Extra) {
+    if let Some(stamp) = s.doubt.take()
+        && extra.echo < stamp
+    {
+        s.board.forget();
+        s.next = s.board.high();
+        s.in_recovery = false;
+        s.tell(now, Event::Undo);
+    }
+}
+
+/// RFC 6675.
+#[inline]
+fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: Newly) {
+    if advanced {
+        s.duplicates = 0;
+        s.restart_timer(net, now);
+    } else if newly.changed {
+        s.duplicates += 1;
+    }
+    if s.board.sacked() == 0 && !s.in_recovery {
+        return;
+    }
+    let (found, newest) = s.board.find_lost();
+    let una = s.board.una();
+    if s.in_recovery {
+        if i64::from(una) > s.recover {
+            s.in_recovery = false;
+            s.tell(now, Event::Recovered);
+        } else if found > 0 {
+            lost(s, now, found, newest);
+        }
+    } else if (found > 0 || s.duplicates >= DUP_THRESH as u32) && i64::from(una) > s.recover {
+        let (first, sent_at) = s.board.mark_lost_below(una + 1);
+        enter(s, now, found + first, newest.max(sent_at));
+        if let Some(seq) = s.board.next_lost() {
+            s.transmit(net, now, seq);
+        }
+        s.restart_timer(net, now);
+    }
+}
+
+/// RFC 5681 section 3.2 and RFC 6582 section 3.2.
+fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: u32) {
+    let una = s.board.una();
+    if !advanced {
+        if s.board.high() == una {
+            return;
+        }
+        s.duplicates += 1;
+        if s.in_recovery {
+            s.inflation += 1;
+        } else if s.duplicates == DUP_THRESH as u32 && i64::from(una) > s.recover {
+            let sent_at = s.board.sent_at(una);
+            enter(s, now, 1, sent_at);
+            s.inflation = DUP_THRESH as i64;
+            s.first_partial = true;
+            s.transmit(net, now, una);
+            s.restart_timer(net, now);
+        }
+        return;
+    }
+    if s.in_recovery && s.recovery == Recovery::NewReno && i64::from(una) <= s.recover {
+        // A partial acknowledgement: the next packet is lost too. Take off what has left the
+        // network and put one packet back.
+        s.inflation -= i64::from(covered) - 1;
+        let sent_at = s.board.sent_at(una);
+        lost(s, now, 1, sent_at);
+        s.transmit(net, now, una);
+        if std::mem::take(&mut s.first_partial) {
+            s.restart_timer(net, now);
+        }
+        return;
+    }
+    s.duplicates = 0;
+    s.inflation = 0;
+    s.restart_timer(net, now);
+    if std::mem::take(&mut s.in_recovery) {
+        s.tell(now, Event::Recovered);
+    }
+}
+
+fn enter(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
+    s.in_recovery = true;
+    s.rescued = false;
+    s.recover = i64::from(s.board.high()) - 1;
+    lost(s, now, packets, sent_at);
+    s.note_doubt(now);
+}
+
+fn lost(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
+    s.counters.lost += u64::from(packets);
+    let lost = Lost { packets, sent_at: s.clock.time(sent_at), sent: s.packets_sent };
+    s.tell_congestion(now, Event::Lost(lost));
+}
+
+/// The retransmission timer expired (RFC 6298 section 5).
+pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
+    if s.board.high() == s.board.una() {
+        return;
+    }
+    s.counters.timeouts += 1;
+    s.rto.back_off();
+    s.in_recovery = false;
+    s.inflation = 0;
+    s.duplicates = 0;
+    s.recover = i64::from(s.board.high()) - 1;
+    let sent = s.packets_sent;
+    s.tell_congestion(now, Event::Timeout { sent });
+    s.note_doubt(now);
+    if s.recovery == Recovery::Sack {
+        s.board.lose_all();
+    } else {
+        s.next = s.board.una();
+    }
+    if s.connected {
+        s.send(net, now, false);
+    } else {
+        s.transmit(net, now, 0);
+    }
+    if s.deadline == NONE {
+        s.restart_timer(net, now);
+    }
+}
+
+/// Sends what the window allows, and says what stopped it.
+#[inline]
+pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
+    if s.recovery == Recovery::Sack {
+        send_selective(s, net, now)
+    } else {
+        send_cumulative(s, net, now)
+    }
+}
+
+#[inline]
+fn send_selective(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
+    let window = s.window();
+    // Outside recovery a SACKed packet makes room for a new one only by limited transmit.
+    let all = !s.limited_transmit && !s.in_recovery && s.board.lost() == 0;
+    loop {
+        let held_back = if all { s.board.sacked() } else { 0 };
+        if f64::from(s.board.in_flight() + held_back) + 1.0 > window {
+            return Limit::Window;
+        }
+        if let Some(seq) = s.board.next_lost() {
+            s.transmit(net, now, seq);
+            continue;
+        }
+        let high = s.board.high();
+        let room = high - s.board.una() < s.receiver_window;
+        if high < s.total && room {
+            s.transmit(net, now, high);
+            s.next = high + 1;
+            continue;
+        }
+        if s.in_recovery && repair_more(s, net, now) {
+            continue;
+        }
+        return if high < s.total { Limit::Receiver } else { Limit::Application };
+    }
+}
+
+/// RFC 6675's NextSeg rules 3 and 4: a hole that is not yet presumed lost, then once a recovery
+/// the last packet outstanding.
+fn repair_more(s: &mut Sender, net: &mut Net, now: u64) -> bool {
+    if let Some(seq) = s.board.next_hole() {
+        s.transmit(net, now, seq);
+        return true;
+    }
+    let last = s.board.high() - 1;
+    if s.rescued || last < s.board.highest_sacked() {
+        return false;
+    }
+    s.rescued = true;
+    s.transmit(net, now, last);
+    true
+}
+
+fn send_cumulative(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
+    let extra = if s.in_recovery {
+        s.inflation as f64
+    } else if s.limited_transmit && s.duplicates < DUP_THRESH as u32 {
+        f64::from(s.duplicates)
+    } else {
+        0.0
+    };
+    let window = s.window() + extra;
+    loop {
+        let outstanding = s.next - s.board.una();
+        if f64::from(outstanding) + 1.0 > window {
+            return Limit::Window;
+        }
+        if s.next >= s.total {
+            return Limit::Application;
+        }
+        if outstanding >= s.receiver_window {
+            return Limit::Receiver;
+        }
+        let seq = s.next;
+        s.next += 1;
+        s.transmit(net, now, seq);
+    }
+}

@@ -1,0 +1,129 @@
+//! The retransmission timeout: RFC 6298, or ns-2's arithmetic in whole steps of a coarse clock.
+//! Times are in the engine's ticks.
+
+use crate::engine::clock::Clock;
+use crate::network::{Conventions, Tcp};
+use crate::rng::Rng;
+
+/// The largest factor by which a timeout is backed off.
+const MAX_BACKOFF: u64 = 64;
+
+pub(crate) struct Rto {
+    granularity: u64,
+    min: u64,
+    max: u64,
+    /// The timeout before back-off and bounds.
+    base: u64,
+    backoff: u64,
+    estimator: Estimator,
+}
+
+enum Estimator {
+    /// Smoothed round-trip time and its variation; none before the first sample.
+    Rfc(Option<(u64, u64)>),
+    /// ns-2: eight times and four times the same in steps, the sender's offset to them, and whether
+    /// the minimum holds before the back-off (ns-2 since 2002) or after.
+    Steps { srtt: i64, rttvar: i64, offset: u64, min_first: bool },
+}
+
+impl Rto {
+    pub fn new(tcp: &Tcp, clock: Clock, rng: &mut Rng) -> Self {
+        let granularity = clock.ticks(tcp.granularity.as_nanos()).max(1);
+        let twelve_seconds = clock.ticks(12_000_000_000);
+        let steps = |min_first| Estimator::Steps {
+            srtt: 0,
+            // Twelve seconds of variation: only seen if the first packets time out.
+            rttvar: ((twelve_seconds / granularity) as i64) << 2,
+            offset: 0,
+            min_first,
+        };
+        let mut estimator = match tcp.conventions {
+            Conventions::Rfc => Estimator::Rfc(None),
+            Conventions::Ns2 => steps(true),
+            Conventions::Ns2001 => steps(false),
+        };
+        if let Estimator::Steps { offset, .. } = &mut estimator {
+            *offset = rng.below(granularity);
+        }
+        Rto {
+            granularity,
+            min: clock.ticks(tcp.min_rto.as_nanos()),
+            max: clock.ticks(tcp.max_rto.as_nanos()),
+            base: clock.ticks(tcp.initial_rto.as_nanos()),
+            backoff: 1,
+            estimator,
+        }
+    }
+
+    /// A round-trip time was measured from a packet sent at `sent_at`.
+    pub fn sample(&mut self, now: u64, sent_at: u64) {
+        let rtt = now - sent_at;
+        match &mut self.estimator {
+            Estimator::Rfc(state) => {
+                let (srtt, rttvar) = match *state {
+                    None => (rtt, rtt / 2),
+                    Some((srtt, rttvar)) => {
+                        ((7 * srtt + rtt) / 8, (3 * rttvar + srtt.abs_diff(rtt)) / 4)
+                    }
+                };
+                *state = Some((srtt, rttvar));
+                let spread = (4 * rttvar).max(self.granularity);
+                self.base = (srtt + spread).next_multiple_of(self.granularity);
+            }
+            Estimator::Steps { srtt, rttvar, offset, .. } => {
+                let since_step = (sent_at + *offset) % self.granularity;
+                let rtt = (((rtt + since_step) / self.granularity) as i64).max(1);
+                if *srtt == 0 {
+                    *srtt = rtt << 3;
+                    *rttvar = rtt << 1;
+                } else {
+                    let error = rtt - (*srtt >> 3);
+                    *srtt = (*srtt + error).max(1);
+                    *rttvar = (*rttvar + error.abs() - (*rttvar >> 2)).max(1);
+                }
+                self.base = (((*rttvar << 3) + *srtt) >> 3) as u64 * self.granularity;
+            }
+        }
+    }
+
+    /// The next timeout.
+    pub fn timeout(&self) -> u64 {
+        match self.estimator {
+            Estimator::Rfc(_) => (self.base.max(self.min) * self.backoff).min(self.max),
+            Estimator::Steps { min_first, .. } => {
+                let timeout = if min_first {
+                    self.base.max(self.min) * self.backoff
+                } else {
+                    (self.base * self.backoff).max(self.min)
+                };
+                timeout.min(self.max).max(2 * self.granularity)
+            }
+        }
+    }
+
+    /// A timeout expired: the next is twice as long.
+    pub fn back_off(&mut self) {
+        let room = match self.estimator {
+            Estimator::Rfc(_) => self.timeout() < self.max,
+            Estimator::Steps { min_first, .. } => {
+                self.backoff < MAX_BACKOFF || min_first && self.timeout() < self.max
+            }
+        };
+        if room {
+            self.backoff *= 2;
+        }
+        if let Estimator::Steps { srtt, rttvar, .. } = &mut self.estimator
+            && self.backoff > 8
+        {
+            // This far backed off the old estimate is worth nothing: the next sample replaces it.
+            *rttvar += *srtt >> 3;
+            *srtt = 0;
+        }
+    }
+
+    /// New data was acknowledged: no more back-off.
+    #[inline]
+    pub fn restart(&mut self) {
+        self.backoff = 1;
+    }
+}

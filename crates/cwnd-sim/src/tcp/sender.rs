@@ -1,0 +1,387 @@
+//! The sender's state and all that the RFCs and ns-2 agree on: what is sent when, timers, counters,
+//! and what the controller is told.
+
+use super::rto::Rto;
+use super::scoreboard::Scoreboard;
+use super::{ns2, rfc};
+use crate::engine::clock::Clock;
+use crate::engine::net::Net;
+use crate::engine::packet::{Extra, Packet, flags};
+use crate::engine::schedule::NONE;
+use crate::network::{Conventions, Recovery, Tcp};
+use crate::record::{CutRecord, Told};
+use crate::rng::Rng;
+use cwnd::AnyController;
+use cwnd::{Acked, Controller, Event, Limit};
+
+/// What a sender has done since the measurement began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub sent: u64,
+    pub retransmitted: u64,
+    pub lost: u64,
+    pub timeouts: u64,
+    pub mark_cuts: u64,
+    pub rtt_sum: u64,
+    pub rtt_count: u64,
+    /// Ticks limited by the window, pacing, the receiver and the application.
+    pub limited: [u64; 4],
+}
+
+/// Where a sender is in the network.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub clock: Clock,
+    pub flow: u32,
+    /// The first hop of its route.
+    pub hop: u32,
+    pub timer: usize,
+}
+
+/// What the last duplicate acknowledgement, mark or timeout made ns-2 do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    None,
+    Duplicates,
+    Mark,
+    Timeout,
+}
+
+pub(crate) struct Sender {
+    flow: u32,
+    hop: u32,
+    timer: usize,
+    size: u16,
+    last_size: u16,
+    ect: u16,
+    pub(super) recovery: Recovery,
+    pub(super) ns2: bool,
+    pub(super) limited_transmit: bool,
+    byte_counting: bool,
+    pub(super) clock: Clock,
+    stamps: Option<u64>,
+    overhead: f64,
+    rng: Rng,
+    pub controller: AnyController,
+    /// The receiver's window in packets.
+    pub(super) receiver_window: u32,
+    pub(super) board: Scoreboard,
+    /// The next packet to send: below the highest sent while going back after a timeout.
+    pub(super) next: u32,
+    /// One past the last packet of the transfer.
+    pub(super) total: u32,
+    syn: bool,
+    pub(super) connected: bool,
+    pub(super) duplicates: u32,
+    pub(super) in_recovery: bool,
+    /// Recovery, or what ns-2 takes for it, ends when this packet is acknowledged (RFC 6675's
+    /// RecoveryPoint); -1 before the first loss.
+    pub(super) recover: i64,
+    /// Packets by which fast recovery inflates the window (RFC 5681 section 3.2 step 4).
+    pub(super) inflation: i64,
+    /// ns-2's own estimate of what is in flight in SACK recovery.
+    pub(super) pipe: i64,
+    pub(super) first_partial: bool,
+    /// Packets that may be sent on one acknowledgement.
+    pub(super) burst: u32,
+    pub(super) rescued: bool,
+    pub(super) last_action: Action,
+    /// A timeout's retransmission has not been acknowledged yet.
+    pub(super) timed_out: bool,
+    /// The window was reduced: the next data packet says so (RFC 3168 section 6.1.2).
+    reduced: bool,
+    pub(super) rto: Rto,
+    /// When the retransmission timer expires.
+    pub(super) deadline: u64,
+    /// When a burst put off by `overhead` goes out, or the transfer starts.
+    put_off: u64,
+    /// ns-2 times one packet in a window: its number and when it was sent.
+    pub(super) timed: Option<(u32, u64)>,
+    /// The stamp of the last retransmission, while it is open whether it was needed (RFC 3522).
+    pub(super) doubt: Option<u32>,
+    limit: Limit,
+    limit_since: u64,
+    pub packets_sent: u64,
+    pub counters: Counters,
+    pub min_rtt: u64,
+    pub last_rtt: u64,
+    pub completed: u64,
+    pub cuts: Vec<CutRecord>,
+    /// Every event told to the controller and its answer, when they are recorded.
+    pub told: Option<Vec<Told>>,
+}
+
+impl Sender {
+    pub fn new(tcp: &Tcp, controller: AnyController, place: Place, seed: u64) -> Self {
+        let Place { clock, flow, hop, timer } = place;
+        let mut rng = Rng::new(seed, "sender", u64::from(flow));
+        let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
+        let remainder = tcp.bytes.map_or(0, |bytes| bytes % u64::from(tcp.packet)) as u32;
+        let last = if remainder == 0 { tcp.packet } else { remainder };
+        let syn = u32::from(tcp.syn);
+        Sender {
+            flow,
+            hop,
+            timer,
+            size: (tcp.packet + tcp.header) as u16,
+            last_size: (last + tcp.header) as u16,
+            ect: if tcp.ecn { flags::ECT } else { 0 },
+            recovery: tcp.recovery,
+            ns2: tcp.conventions != Conventions::Rfc,
+            limited_transmit: tcp.limited_transmit,
+            byte_counting: tcp.byte_counting,
+            clock,
+            stamps: tcp.timestamps.map(|granularity| clock.ticks(granularity.as_nanos()).max(1)),
+            overhead: clock.ticks(tcp.overhead.as_nanos()) as f64,
+            rto: Rto::new(tcp, clock, &mut rng),
+            rng,
+            controller,
+            receiver_window: tcp.window,
+            board: Scoreboard::new(),
+            next: 0,
+            total: packets
+                .map_or(u32::MAX, |packets| packets.min(u64::from(u32::MAX)) as u32)
+                .saturating_add(syn),
+            syn: tcp.syn,
+            connected: !tcp.syn,
+            duplicates: 0,
+            in_recovery: false,
+            recover: -1,
+            inflation: 0,
+            pipe: 0,
+            first_partial: false,
+            burst: u32::MAX,
+            rescued: false,
+            last_action: Action::None,
+            timed_out: false,
+            reduced: false,
+            deadline: NONE,
+            put_off: NONE,
+            timed: None,
+            doubt: None,
+            limit: Limit::Application,
+            limit_since: 0,
+            packets_sent: 0,
+            counters: Counters::default(),
+            min_rtt: u64::MAX,
+            last_rtt: 0,
+            completed: NONE,
+            cuts: Vec::new(),
+            told: None,
+        }
+    }
+
+    /// The congestion window in packets.
+    #[inline(always)]
+    pub fn window(&self) -> f64 {
+        self.controller.output().window
+    }
+
+    /// The congestion window in packets before the receiver's window limits it.
+    pub(super) fn unclamped_window(&self) -> f64 {
+        match &self.controller {
+            AnyController::Window(windowed) => windowed.unclamped(),
+            AnyController::Rate(_) => self.window(),
+        }
+    }
+
+    /// A packet is sent again that may not be lost: remember when (RFC 3522).
+    pub(super) fn note_doubt(&mut self, now: u64) {
+        self.doubt = self.stamps.map(|granularity| (now / granularity) as u32);
+    }
+
+    /// The transfer begins.
+    pub fn start(&mut self, net: &mut Net, now: u64) {
+        self.limit_since = now;
+        self.send(net, now, false);
+    }
+
+    /// No new data from now on.
+    pub fn stop(&mut self) {
+        self.total = self.total.min(self.board.high());
+    }
+
+    /// The timer fired.
+    pub fn wake(&mut self, net: &mut Net, now: u64) {
+        if self.put_off <= now {
+            self.put_off = NONE;
+            self.send(net, now, true);
+        }
+        if self.deadline <= now {
+            self.deadline = NONE;
+            if self.ns2 { ns2::timeout(self, net, now) } else { rfc::timeout(self, net, now) }
+        }
+        let at = self.deadline.min(self.put_off);
+        if at != NONE {
+            net.arm(self.timer, at);
+        }
+    }
+
+    /// An acknowledgement arrived.
+    #[inline]
+    pub fn acknowledgement(&mut self, net: &mut Net, now: u64, packet: Packet) {
+        let extra = if packet.aux == 0 { Extra::default() } else { net.extras.take(packet.aux) };
+        let echo = packet.flags & flags::ECE != 0;
+        if self.ns2 {
+            ns2::acknowledgement(self, net, now, packet.seq, echo, &extra);
+        } else {
+            rfc::acknowledgement(self, net, now, packet.seq, echo, &extra);
+        }
+        if self.board.una() >= self.total && self.completed == NONE {
+            self.completed = now;
+            self.deadline = NONE;
+        }
+    }
+
+    /// Sends what the window allows.
+    #[inline]
+    pub(super) fn send(&mut self, net: &mut Net, now: u64, forced: bool) {
+        if self.overhead > 0.0 && !forced {
+            if self.put_off == NONE {
+                self.put_off = now + (self.overhead * self.rng.uniform()) as u64;
+                net.arm(self.timer, self.put_off);
+            }
+            return;
+        }
+        let limit = if !self.connected {
+            self.send_syn(net, now)
+        } else if self.ns2 {
+            ns2::send(self, net, now)
+        } else {
+            rfc::send(self, net, now)
+        };
+        self.limited_by(now, limit);
+    }
+
+    fn send_syn(&mut self, net: &mut Net, now: u64) -> Limit {
+        if self.next == 0 {
+            self.transmit(net, now, 0);
+            self.next = 1;
+        }
+        Limit::Window
+    }
+
+    #[inline(always)]
+    fn limited_by(&mut self, now: u64, limit: Limit) {
+        self.counters.limited[self.limit as usize] += now - self.limit_since;
+        self.limit_since = now;
+        self.limit = limit;
+    }
+
+    /// Brings the time that each limit held up to date.
+    pub fn settle(&mut self, now: u64) {
+        if self.completed == NONE {
+            self.limited_by(now, self.limit);
+        }
+    }
+
+    /// Puts packet `seq` on the wire, for the first time or again.
+    #[inline]
+    pub(super) fn transmit(&mut self, net: &mut Net, now: u64, seq: u32) {
+        let again = seq < self.board.high();
+        let mut bits = self.ect;
+        if again {
+            self.board.resent(now, seq);
+            self.counters.retransmitted += 1;
+            bits |= flags::AGAIN;
+        } else {
+            self.board.sent(now);
+            if self.ns2 && self.timed.is_none() {
+                self.timed = Some((seq, now));
+            }
+        }
+        let syn = seq == 0 && self.syn;
+        if syn {
+            bits = flags::SYN;
+        } else if self.reduced {
+            bits |= flags::CWR;
+            self.reduced = false;
+        }
+        self.packets_sent += 1;
+        self.counters.sent += 1;
+        let last = seq + 1 == self.total;
+        let size = if syn {
+            40
+        } else if last {
+            self.last_size
+        } else {
+            self.size
+        };
+        let aux = self.stamps.map_or(0, |granularity| (now / granularity) as u32);
+        net.send(now, Packet { flow: self.flow, seq, hop: self.hop, aux, size, flags: bits });
+        if self.deadline == NONE {
+            self.restart_timer(net, now);
+        }
+    }
+
+    /// Starts the retransmission timer afresh (RFC 6298 section 5).
+    #[inline]
+    pub(super) fn restart_timer(&mut self, net: &mut Net, now: u64) {
+        self.deadline = now + self.rto.timeout();
+        net.arm(self.timer, self.deadline);
+    }
+
+    /// Tells the controller.
+    #[inline(always)]
+    pub(super) fn tell(&mut self, now: u64, event: Event) {
+        let now = self.clock.time(now);
+        self.controller.on(now, &event);
+        if let Some(told) = &mut self.told {
+            told.push(Told { now, event, output: self.controller.output() });
+        }
+    }
+
+    /// Tells the controller of what may have made it cut its window, and notes the cut.
+    pub(super) fn tell_congestion(&mut self, now: u64, event: Event) {
+        self.tell(now, event);
+        if let Some(cut) = self.controller.take_cut() {
+            self.reduced = self.ect != 0;
+            self.cuts.push(CutRecord { at: self.clock.time(now), cut });
+        }
+    }
+
+    /// Tells the controller of an acknowledgement that covered `packets`.
+    #[inline(always)]
+    pub(super) fn tell_acked(&mut self, now: u64, acked: Covered) {
+        let rtt = acked.rtt_from.map(|sent_at| {
+            let rtt = now - sent_at;
+            self.last_rtt = rtt;
+            self.min_rtt = self.min_rtt.min(rtt);
+            self.counters.rtt_sum += rtt;
+            self.counters.rtt_count += 1;
+            self.clock.dur(rtt)
+        });
+        let received_at = match self.stamps {
+            Some(granularity) => Some(self.clock.time(u64::from(acked.stamp) * granularity)),
+            None => None,
+        };
+        let credit = if self.byte_counting { acked.packets } else { acked.packets.min(1) };
+        let event = Event::Acked(Acked {
+            packets: acked.packets,
+            credit: if acked.grows { credit } else { 0 },
+            in_flight: self.board.in_flight(),
+            sent: self.packets_sent,
+            sent_at: self.clock.time(acked.sent_at),
+            rtt,
+            received_at,
+            echo: acked.echo,
+            limit: self.limit,
+        });
+        self.tell(now, event);
+    }
+}
+
+/// What an acknowledgement covered, for the controller.
+#[derive(Clone, Copy)]
+pub(super) struct Covered {
+    pub packets: u32,
+    /// When the newest covered packet was sent.
+    pub sent_at: u64,
+    /// The same, if a round-trip time may be taken from it.
+    pub rtt_from: Option<u64>,
+    /// The receiver's clock in ticks.
+    pub stamp: u32,
+    pub echo: bool,
+    /// Whether the window may grow on it.
+    pub grows: bool,
+}
