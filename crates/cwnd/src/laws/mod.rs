@@ -2,19 +2,19 @@
 //!
 //! A new law is a file here, its name in the list in `any.rs`, and an entry in the registry.
 
-mod aiad;
-mod aimd;
-mod aira;
+pub mod aiad;
+pub mod aimd;
+pub mod aira;
 mod any;
-mod bic;
-mod binomial;
-mod cubic;
-mod daimd;
-mod highspeed;
-mod scalable;
-mod simd;
-mod udt;
-mod vegas;
+pub mod bic;
+pub mod binomial;
+pub mod cubic;
+pub mod daimd;
+pub mod highspeed;
+pub mod scalable;
+pub mod simd;
+pub mod udt;
+pub mod vegas;
 
 pub use aiad::{Aiad, RateClock};
 pub use aimd::Aimd;
