@@ -1,0 +1,62 @@
+# One entry for people and machines. Everything Python is in .venv; nothing else is installed.
+
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+.PHONY: help demo test build dev bench clean
+
+help:
+	@echo "make demo    build everything, compare five controllers, write out/demo.html"
+	@echo "make test    run every check and every test"
+	@echo "make build   install cwnd into $(VENV), for use"
+	@echo "make dev     the same, with the tools of make test"
+	@echo "make bench   measure the simulator's speed, beside ns-2 where that is installed"
+	@echo "make clean   remove what these made"
+
+demo: build
+	@mkdir -p out
+	$(BIN)/cwnd compare reno "aimd(0.31, 1/8)" simd aira aiad --report out/demo.html
+	@echo
+	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
+
+test: dev
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	cargo test --locked
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/stubtest --concise cwnd._native
+	$(BIN)/pytest
+
+bench: build
+	$(BIN)/python bench/run.py
+
+build: $(VENV)/.tools
+	$(BIN)/maturin develop --release --quiet
+
+dev: $(VENV)/.tools
+	$(BIN)/maturin develop --release --quiet --extras dev
+
+# A virtual environment with maturin. Debian keeps Python's venv in a package of its own: that one is
+# installed if it is missing and this user may.
+$(VENV)/.tools:
+	@command -v cargo >/dev/null || { echo "cwnd needs Rust: see https://rustup.rs"; exit 1; }
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "cwnd needs Python 3.10 or later"; exit 1; }
+	@python3 -c 'import ensurepip' 2>/dev/null || $(MAKE) --no-print-directory venv-package
+	python3 -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
+	@touch $@
+
+.PHONY: venv-package
+venv-package:
+	@as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
+	{ $$as apt-get update -qq && $$as apt-get install -y -qq python3-venv; } \
+		|| { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
+
+clean:
+	rm -rf $(VENV) out target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,70 @@
+"""The command line: its verbs, and how it speaks of mistakes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cwnd.cli.verbs import cwnd as command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MISTAKE = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments
+        What follows the command's name.
+
+    Returns
+    -------
+    int
+        The exit status: 0, 2 for a user's mistake (told in one line on standard error), 130 when
+        interrupted, 141 when the reader of standard output went away.
+    """
+    try:
+        status = command.main(list(arguments), prog_name="cwnd", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain again when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("interrupted", INTERRUPTED)
+    except (click.ClickException, OSError, ValueError) as problem:
+        return _fail(_explain(problem), MISTAKE)
+    return status if isinstance(status, int) else 0
+
+
+def _explain(problem: Exception) -> str:
+    """Put a user's mistake into words; anything else is a bug and raised again."""
+    from cwnd import ScenarioError, SpecError
+    from cwnd.errors import ArgumentError
+
+    if isinstance(problem, click.ClickException):
+        return problem.format_message()
+    if isinstance(problem, OSError):
+        where = f"{problem.filename}: " if problem.filename else ""
+        return f"{where}{problem.strerror or problem}"
+    if isinstance(problem, ArgumentError):
+        option = "" if problem.argument == "controllers" else f"--{problem.argument}: "
+        return option + problem.problem
+    if isinstance(problem, ScenarioError | SpecError):
+        return str(problem)
+    raise problem
+
+
+def _fail(message: str, status: int) -> int:
+    """Say in one line what went wrong."""
+    click.echo(f"cwnd: {' '.join(message.split())}", err=True)
+    return status

@@ -1,0 +1,129 @@
+"""Where results go: files that can be written, and a bar that shows how far a run is."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PLOTS = (".png", ".svg")
+PATIENCE = 1.0
+"""Seconds after which a bar is worth its space."""
+
+
+def check_outputs(
+    *, report: str | None, plot: str | None, pcap: str | None = None, trace: str | None = None
+) -> None:
+    """Refuse files that could not be written, before any work is done.
+
+    Parameters
+    ----------
+    report, plot, pcap
+        Files to write.
+    trace
+        A directory to write files to.
+
+    Raises
+    ------
+    click.UsageError
+        One of them cannot be written.
+    """
+    if plot is not None and Path(plot).suffix.lower() not in PLOTS:
+        raise click.UsageError(f"--plot: {plot!r} ends neither in .png nor in .svg")
+    for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):
+        if path is not None:
+            _check_file(option, Path(path))
+    if trace is not None:
+        _check_directory(Path(trace))
+
+
+@contextmanager
+def show_progress(task: str) -> Iterator[Callable[[float], None] | None]:
+    """Show a bar on standard error, if that is a terminal and the work takes its time.
+
+    Parameters
+    ----------
+    task
+        What is being done.
+
+    Yields
+    ------
+    callable or None
+        To be called with the fraction that is done; None where nobody would see it.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar = _Bar(task)
+    try:
+        yield bar.update
+    finally:
+        bar.close()
+
+
+class _Bar:
+    """A bar of progress that appears after a while."""
+
+    def __init__(self, task: str) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task(task, total=1.0)
+        self._start = time.monotonic()
+        self._shown = False
+
+    def update(self, fraction: float) -> None:
+        """Show what fraction is done."""
+        if not self._shown and time.monotonic() - self._start > PATIENCE:
+            self._progress.start()
+            self._shown = True
+        self._progress.update(self._task, completed=fraction)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._shown:
+            self._progress.stop()
+
+
+def _check_file(option: str, path: Path) -> None:
+    """Refuse a file that cannot be written."""
+    existed = path.exists()
+    try:
+        with path.open("ab"):
+            pass
+    except OSError as problem:
+        raise click.UsageError(f"--{option}: cannot write {path}: {problem.strerror}") from None
+    if not existed:
+        path.unlink()
+
+
+def _check_directory(path: Path) -> None:
+    """Refuse a directory in which nothing can be written; one that is missing is made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise click.UsageError(f"--trace: cannot make {path}: {problem.strerror}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise click.UsageError(f"--trace: cannot write into {path}")

@@ -1,0 +1,182 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cwnd.figures import (
+    against_columns,
+    alone_columns,
+    flow_sheet,
+    link_sheet,
+    metric_items,
+    network_text,
+    run_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.comparison import Comparison, Row
+    from cwnd.doctor import Finding
+    from cwnd.figures import Column, Sheet
+    from cwnd.registry import Algorithm
+    from cwnd.result import Result
+
+_WIDTH = 120
+"""Columns where there is no terminal to ask."""
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """Print the verdict, and the figures that it rests on.
+
+    Parameters
+    ----------
+    comparison
+        What ``compare`` found.
+    """
+    console = _console()
+    console.print(Text(network_text(comparison.network), style="dim"))
+    console.print()
+    console.print(_estimates("Each alone", comparison.rows_alone, alone_columns(comparison)))
+    console.print(
+        _estimates(
+            f"Half and half against {comparison.reference}",
+            comparison.rows_against,
+            against_columns(comparison),
+        )
+    )
+    for verdict in comparison.verdicts:
+        console.print(Text(verdict.controller, style="bold"))
+        console.print(Padding(Text(verdict.sentence), (0, 0, 0, 2)))
+
+
+def print_result(result: Result) -> None:
+    """Print the figures of a run.
+
+    Parameters
+    ----------
+    result
+        A run.
+    """
+    console = _console()
+    console.print(Text(run_text(result), style="dim"))
+    console.print()
+    document = result.to_json()
+    console.print(_sheet("Flows", flow_sheet(document), left={0, 1, 9}))
+    console.print(_sheet("Links", link_sheet(document), left={0, 1}))
+    for name, value, remark in metric_items(document["metrics"]):
+        console.print(Text(f"{name}: {value} ({remark})"))
+
+
+def print_algorithms(algorithms: Sequence[Algorithm]) -> None:
+    """Print a list of controllers.
+
+    Parameters
+    ----------
+    algorithms
+        What to list.
+    """
+    table = _table("", ("name", "parameters", "source"))
+    for algorithm in algorithms:
+        parameters = ", ".join(f"{p.name}={p.default}" for p in algorithm.parameters)
+        table.add_row(algorithm.name, escape(parameters), escape(algorithm.source))
+    _console().print(table)
+
+
+def print_algorithm(algorithm: Algorithm) -> None:
+    """Print what a controller says of itself.
+
+    Parameters
+    ----------
+    algorithm
+        The controller.
+    """
+    console = _console()
+    console.print(Text(f"{algorithm.name}: {algorithm.title}", style="bold"))
+    console.print(Text(algorithm.summary))
+    console.print()
+    for equation in algorithm.equations:
+        console.print(Padding(Text(equation), (0, 0, 0, 4)))
+    console.print()
+    console.print(Text(f"Controls the {algorithm.kind}. {algorithm.source}"))
+    for deviation in algorithm.deviations:
+        console.print(Text(f"Differs: {deviation}"))
+    if algorithm.parameters:
+        console.print()
+        table = _table("", ("parameter", "default", "range", "meaning"))
+        for parameter in algorithm.parameters:
+            name = parameter.name
+            if parameter.symbol and parameter.symbol != name:
+                name += f" ({parameter.symbol})"
+            meaning = parameter.meaning + (f", in {parameter.unit}" if parameter.unit else "")
+            allowed = " | ".join(parameter.choices) or parameter.range
+            table.add_row(*map(escape, (name, parameter.default, allowed, meaning)))
+        console.print(table)
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print what was found of the outside world.
+
+    Parameters
+    ----------
+    findings
+        What ``doctor`` found.
+    """
+    table = _table("", ("", "name", "detail", "purpose"))
+    for finding in findings:
+        mark = Text("yes", style="green") if finding.present else Text("no", style="yellow")
+        table.add_row(mark, finding.name, escape(finding.detail), escape(finding.purpose))
+    _console().print(table)
+
+
+def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Column]) -> Table:
+    """Tabulate means with their intervals."""
+    table = _table(title, ("controller",))
+    for column in columns:
+        table.add_column(f"{column.title}\n{column.unit}", justify="right")
+    for row in rows:
+        cells = []
+        for column in columns:
+            figure = row.figures[column.figure]
+            cells.append(f"{column.mean(figure)} [dim]{column.spread(figure)}[/dim]".rstrip())
+        table.add_row(escape(row.controller), *cells)
+    return table
+
+
+def _sheet(title: str, sheet: Sheet, left: set[int]) -> Table:
+    """Make a table of text; columns of ``left`` begin at the left."""
+    table = _table(title, ())
+    for i, (name, unit, _) in enumerate(sheet.heads):
+        table.add_column(f"{name}\n{unit}".rstrip(), justify="left" if i in left else "right")
+    for row in sheet.rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    """Start a table without lines around it."""
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="dim",
+    )
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
+def _console() -> Console:
+    """Give a console on standard output, wide enough for tables where it is no terminal."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)

@@ -1,0 +1,243 @@
+"""The verbs of the command line, each over something that Python can do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cwnd.cli.outputs import check_outputs, show_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cwnd.comparison import Comparison
+    from cwnd.records import JsonObject
+    from cwnd.result import Result
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def _complete_controller(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a controller."""
+    from cwnd import algorithms
+
+    return [a.name for a in algorithms() if a.name.startswith(incomplete)]
+
+
+def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001
+    """Print the version and leave."""
+    if value and not context.resilient_parsing:
+        from cwnd import __version__
+
+        click.echo(f"cwnd {__version__}")
+        context.exit()
+
+
+def _outputs(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say where results go."""
+    for option in (
+        click.option("--plot", type=click.Path(), help="Write a plot: FILE.png or FILE.svg."),
+        click.option("--report", type=click.Path(), help="Write a self-contained HTML page."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    ):
+        command = option(command)
+    return command
+
+
+class _Verbs(click.Group):
+    """The verbs in the order in which they are told below."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_Verbs,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Print the version.",
+)
+@click.pass_context
+def cwnd(context: click.Context) -> None:
+    """Compare congestion controllers on simulated networks.
+
+    Rates and times are written as tc writes them: 15mbit, 100ms. Controllers are written as
+    reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@cwnd.command()
+@click.argument("controllers", nargs=-1, required=True, shell_complete=_complete_controller)
+@click.option(
+    "--reference",
+    default="reno",
+    show_default=True,
+    shell_complete=_complete_controller,
+    help="What the controllers compete with.",
+)
+@click.option("--rate", default="15mbit", show_default=True, help="Rate of the bottleneck.")
+@click.option("--rtt", default="100ms", show_default=True, help="Round-trip time without queue.")
+@click.option(
+    "--queue",
+    default="red",
+    show_default=True,
+    metavar="red|red-ecn|droptail|SIZE",
+    help="The bottleneck's queue; a SIZE such as 20p, 64kb or 1.5bdp is DropTail.",
+)
+@click.option("--flows", default=8, show_default=True, help="Flows in each run, even.")
+@click.option("--time", default="120s", show_default=True, help="Length of each run.")
+@click.option("--repeat", default=5, show_default=True, help="Runs of each case.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the first run.")
+@_outputs
+def compare(
+    controllers: tuple[str, ...],
+    as_json: bool,  # noqa: FBT001
+    report: str | None,
+    plot: str | None,
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Compare CONTROLLERs on one network: each alone, and half and half against a reference."""
+    check_outputs(report=report, plot=plot)
+    with show_progress("simulating") as progress:
+        from cwnd import compare as compare_controllers
+
+        comparison = compare_controllers(controllers, progress=progress, **options)
+    if as_json:
+        _print_json(comparison.to_json())
+    else:
+        from cwnd.cli.tables import print_comparison
+
+        print_comparison(comparison)
+    _save(comparison, report, plot)
+
+
+@cwnd.command()
+@click.argument("file", type=click.Path())
+@click.option("--seed", type=int, help="Seed of everything random; the file's by default.")
+@_outputs
+@click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
+@click.option("--pcap", type=click.Path(), help="Write what crosses a link, for Wireshark.")
+@click.option("--link", help="The link of --pcap, by its name.")
+def run(
+    file: str,
+    seed: int | None,
+    as_json: bool,  # noqa: FBT001
+    report: str | None,
+    plot: str | None,
+    **options: str | None,
+) -> None:
+    """Run the scenario FILE."""
+    trace, pcap, link = options["trace"], options["pcap"], options["link"]
+    check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
+    from cwnd import Scenario
+    from cwnd.running import run as run_scenario
+
+    links = Scenario.from_toml(Path(file)).validate()["links"]
+    if (link is None) != (pcap is None):
+        missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
+        raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
+    if link is not None and link not in links:
+        raise click.UsageError(f"--link: {link!r} is none of {', '.join(links)}")
+    with show_progress("simulating") as progress:
+        capture = None if link is None or pcap is None else (link, pcap)
+        result = run_scenario(Path(file), seed, pcap=capture, progress=progress)
+    if as_json:
+        _print_json(result.to_json())
+    else:
+        from cwnd.cli.tables import print_result
+
+        print_result(result)
+    _save(result, report, plot)
+    if trace is not None:
+        from cwnd.tables import write_trace
+
+        write_trace(result, trace)
+        click.echo(f"tables: {trace}", err=True)
+    if pcap is not None:
+        click.echo(f"packets: {pcap}", err=True)
+
+
+@cwnd.command()
+@click.argument("name", required=False, shell_complete=_complete_controller)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
+    """List the controllers, or describe the one called NAME."""
+    import cwnd as package
+
+    known = package.algorithms()
+    if name is not None:
+        asked = package.canonical(name).split("(")[0]
+        known = [algorithm for algorithm in known if algorithm.name == asked]
+    if as_json:
+        _print_json({"algorithms": [algorithm.to_json() for algorithm in known]})
+    else:
+        from cwnd.cli.tables import print_algorithm, print_algorithms
+
+        if name is None:
+            print_algorithms(known)
+        else:
+            print_algorithm(known[0])
+
+
+@cwnd.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    from cwnd import _native
+
+    _print_json(json.loads(_native.schema()))
+
+
+@cwnd.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def doctor(as_json: bool) -> None:  # noqa: FBT001
+    """Say what of the optional outside world is there."""
+    from cwnd.doctor import examine
+
+    findings = examine()
+    if as_json:
+        _print_json({"findings": [finding.to_json() for finding in findings]})
+    else:
+        from cwnd.cli.tables import print_findings
+
+        print_findings(findings)
+
+
+@cwnd.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the completion of SHELL: eval "$(cwnd completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for {shell}")
+    click.echo(kind(cwnd, {}, "cwnd", "_CWND_COMPLETE").source())
+
+
+def _save(outcome: Comparison | Result, report: str | None, plot: str | None) -> None:
+    """Write the report and the plot, and say where they are."""
+    if report is not None:
+        outcome.report(report)
+        click.echo(f"report: {report}", err=True)
+    if plot is not None:
+        outcome.plot().savefig(plot, dpi=150)
+        click.echo(f"plot: {plot}", err=True)
+
+
+def _print_json(document: JsonObject) -> None:
+    """Print one JSON document."""
+    from cwnd.result import dumps
+
+    click.echo(dumps(document))

@@ -1,0 +1,77 @@
+"""One color for each controller, the same in every plot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+REFERENCE = "#828b98"
+"""The reference's grey."""
+
+_COLORS = (
+    "#2f6fdb",
+    "#e0702c",
+    "#1a9e77",
+    "#c2549d",
+    "#c79a12",
+    "#3fa9d6",
+    "#8a63d2",
+    "#b5483f",
+    "#6f8f2f",
+    "#50607a",
+)
+
+
+def colors(controllers: Iterable[str], reference: str | None = None) -> dict[str, str]:
+    """Give each controller a color.
+
+    Parameters
+    ----------
+    controllers
+        Their names, in the order in which they are shown.
+    reference
+        The one that is grey.
+
+    Returns
+    -------
+    dict
+        A color such as ``#2f6fdb`` for each name. After ten of them the colors repeat.
+
+    Examples
+    --------
+    >>> colors(["reno", "simd"], reference="reno")
+    {'reno': '#828b98', 'simd': '#2f6fdb'}
+    """
+    shades: dict[str, str] = {}
+    for name in dict.fromkeys(controllers):
+        count = len(shades) - (reference in shades)
+        shades[name] = REFERENCE if name == reference else _COLORS[count % len(_COLORS)]
+    return shades
+
+
+def shades(color: str, count: int) -> list[str]:
+    """Make lighter and darker versions of a color, for flows of one controller.
+
+    Parameters
+    ----------
+    color
+        Such as ``#2f6fdb``.
+    count
+        How many.
+
+    Examples
+    --------
+    >>> shades("#808080", 3)
+    ['#595959', '#808080', '#a6a6a6']
+    """
+    channels = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+    if count < 2:
+        return [color] * count
+    made = []
+    for i in range(count):
+        depth = 0.6 * i / (count - 1) - 0.3
+        goal = 255 if depth > 0 else 0
+        made.append("#" + "".join(f"{round(c + (goal - c) * abs(depth)):02x}" for c in channels))
+    return made

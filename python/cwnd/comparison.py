@@ -1,0 +1,434 @@
+"""Compare controllers on one network: each alone, and half and half against a reference."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from cwnd import metrics
+from cwnd.errors import ArgumentError, read_argument
+from cwnd.result import SCALES, Result, jsonable, link_loss_rate, write_text
+from cwnd.running import simulate
+from cwnd.scenario import Scenario, controller_name
+from cwnd.stats import Estimate, estimate
+from cwnd.units import Quantity, parse_rate, parse_time, tc_rate, tc_time
+from cwnd.verdict import Figures, Verdict, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from cwnd.controller import Factory
+    from cwnd.records import FlowRecord, JsonObject
+
+    Spec: TypeAlias = str | Factory
+
+WARMUP = 0.25
+"""Fraction of a run that is left out of every figure."""
+
+STARTS = 0.05
+"""Fraction of a run over which the flows start, at random."""
+
+ACCESS = 1 / 80
+"""Longest delay of an access link in round-trip times: four of them add up to 5 % at most."""
+
+MOST_FLOWS = 10_000
+MOST_REPEATS = 10_000
+_MOST_SAMPLES = 12_000_000
+"""Samples of all flows and runs together: about 700 MB of series."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The figures of one controller, alone or against the reference.
+
+    Attributes
+    ----------
+    controller
+        Its specification.
+    repeats
+        The figures by name, for each repeat.
+    results
+        One run for each repeat.
+    """
+
+    controller: str
+    repeats: list[dict[str, float]]
+    results: list[Result]
+
+    @cached_property
+    def figures(self) -> dict[str, Estimate]:
+        """A mean and an interval for each figure, by name."""
+        return {
+            name: estimate(repeat.get(name, math.nan) for repeat in self.repeats)
+            for name in self.repeats[0]
+        }
+
+    def to_json(self) -> JsonObject:
+        """Give the row as plain data."""
+        return {"controller": self.controller} | {
+            name: figure.to_json() for name, figure in self.figures.items()
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What ``compare`` found.
+
+    Attributes
+    ----------
+    network
+        The network as it was asked for, and what follows from it.
+    reference
+        Specification of the reference.
+    rows_alone, rows_against
+        One row for each controller; the reference has a row alone in any case.
+    rerun
+        The command that repeats the comparison.
+    """
+
+    network: JsonObject
+    reference: str
+    rows_alone: list[Row]
+    rows_against: list[Row]
+    rerun: str
+
+    @cached_property
+    def alone(self) -> pd.DataFrame:
+        """Each controller alone: one row a controller, mean, low and high of each figure."""
+        return _frame(self.rows_alone)
+
+    @cached_property
+    def against(self) -> pd.DataFrame:
+        """Each controller against the reference: mean, low and high of each figure."""
+        return _frame(self.rows_against)
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """What the figures say, in words."""
+        alone = {row.controller: row for row in self.rows_alone}
+        return [
+            judge(
+                row.controller,
+                self.reference,
+                _evidence(row, alone[row.controller], alone[self.reference]),
+            )
+            for row in self.rows_against
+        ]
+
+    def plot(self) -> Figure:
+        """Draw fairness, smoothness, queue and one flow's window of each controller.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Show it in a notebook, or save it with ``savefig``.
+        """
+        from cwnd.plots import plot_comparison
+
+        return plot_comparison(self)
+
+    def report(self, path: str | Path) -> None:
+        """Write a self-contained HTML page with the verdict, tables and interactive plots.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        """
+        from cwnd.report.compare import compare_page
+
+        write_text(path, compare_page(self))
+
+    def to_json(self) -> JsonObject:
+        """Give the figures as plain data; docs/json.md describes them. Unknown figures are None."""
+        return jsonable(
+            {
+                "network": self.network,
+                "reference": self.reference,
+                "alone": [row.to_json() for row in self.rows_alone],
+                "against": [row.to_json() for row in self.rows_against],
+                "verdicts": [verdict.to_json() for verdict in self.verdicts],
+                "rerun": self.rerun,
+            }
+        )
+
+
+def compare(  # noqa: PLR0913
+    controllers: Sequence[Spec],
+    *,
+    reference: Spec = "reno",
+    rate: Quantity = "15mbit",
+    rtt: Quantity = "100ms",
+    queue: str = "red",
+    flows: int = 8,
+    time: Quantity = "120s",
+    repeat: int = 5,
+    seed: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> Comparison:
+    """Compare controllers with a reference on a dumbbell.
+
+    Every controller runs alone (``flows`` flows of it) and half and half against the reference.
+    Access delays and starts are random, drawn from the seed; the first quarter of a run is left
+    out of the figures.
+
+    Parameters
+    ----------
+    controllers
+        Specifications such as ``simd(beta=1/16)``, and Python classes with ``grow`` and ``cut``.
+    reference
+        What they are compared with.
+    rate, rtt
+        Rate of the bottleneck (bits per second) and round-trip time without queue (seconds).
+    queue
+        ``red`` (the parameters of SIMD's Table 2), ``red-ecn`` (the same, marking), ``droptail``
+        (one bandwidth-delay product), or the size of a DropTail queue: ``20p``, ``64kb``,
+        ``1.5bdp``.
+    flows
+        Flows in each run, even.
+    time
+        Length of each run in seconds.
+    repeat
+        Runs of each case; their seeds are ``seed``, ``seed + 1`` and so on.
+    seed
+        The same arguments and seed always give the same result.
+    progress
+        Called now and then with the fraction that is done.
+
+    Returns
+    -------
+    Comparison
+        Tables, verdicts, plots.
+
+    Raises
+    ------
+    ValueError
+        An argument makes no sense; the message names it. ``SpecError`` and ``ScenarioError`` are
+        ValueErrors too.
+
+    Examples
+    --------
+    >>> import cwnd
+    >>> comparison = cwnd.compare(["aimd(0.31, 1/8)"], time="8s", repeat=2, flows=2)
+    >>> comparison.against.loc[:, "share"].columns.tolist()
+    ['mean', 'low', 'high']
+    """
+    plan = _Plan(rate, rtt, queue, flows, time, repeat, seed)
+    specs = {controller_name(spec): spec for spec in [reference, *controllers]}
+    names = [controller_name(spec) for spec in controllers]
+    if not names:
+        raise ArgumentError("controllers", "at least one is needed")
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError("controllers", f"{name} is listed twice")
+    home = controller_name(reference)
+    alone = names if home in names else [home, *names]
+    cases: list[tuple[Spec, Spec | None]] = [(specs[name], None) for name in alone]
+    cases += [(specs[name], reference) for name in names]
+    runs = len(cases) * repeat
+    scenarios = [plan.scenario(one, other, runs) for one, other in cases]
+    results = simulate(
+        [(scenario, seed + i) for scenario in scenarios for i in range(repeat)], progress=progress
+    )
+    grouped = [results[i : i + repeat] for i in range(0, len(results), repeat)]
+    return Comparison(
+        network=plan.describe(results[0]),
+        reference=home,
+        rows_alone=[
+            Row(name, [_alone(run) for run in group], group)
+            for name, group in zip(alone, grouped, strict=False)
+        ],
+        rows_against=[
+            Row(name, [_against(run) for run in group], group)
+            for name, group in zip(names, grouped[len(alone) :], strict=True)
+        ],
+        rerun=plan.command(names, home),
+    )
+
+
+class _Plan:
+    """The arguments of ``compare``, checked."""
+
+    def __init__(
+        self,
+        rate: Quantity,
+        rtt: Quantity,
+        queue: str,
+        flows: int,
+        time: Quantity,
+        repeat: int,
+        seed: int,
+    ) -> None:
+        self.rate = read_argument("rate", parse_rate, rate)
+        self.rtt = read_argument("rtt", parse_time, rtt)
+        self.time = read_argument("time", parse_time, time)
+        if not 2 <= flows <= MOST_FLOWS or flows % 2:
+            raise ArgumentError("flows", f"{flows} is not an even number from 2 to {MOST_FLOWS}")
+        if not 1 <= repeat <= MOST_REPEATS:
+            raise ArgumentError("repeat", f"{repeat} is not between 1 and {MOST_REPEATS}")
+        self.queue, self.flows, self.repeat, self.seed = queue, flows, repeat, seed
+
+    def scenario(self, one: Spec, other: Spec | None, runs: int) -> Scenario:
+        """Build the network with its flows; ``other`` takes half of them."""
+        most = max(_MOST_SAMPLES / (self.flows * runs), 100.0)
+        sample = max(self.rtt, self.time / 2400, self.time / most)
+        scenario = Scenario.dumbbell(
+            rate=self.rate,
+            rtt=self.rtt,
+            queue=self.queue,
+            time=self.time,
+            warmup=WARMUP * self.time,
+            sample=min(sample, self.time / 100),
+            access=f"0s..{self.rtt * ACCESS:.9f}s",
+        )
+        start = f"0s..{self.time * STARTS:.9f}s"
+        if other is None:
+            return scenario.add_flow(one, count=self.flows, start=start)
+        scenario.add_flow(one, count=self.flows // 2, start=start)
+        return scenario.add_flow(other, count=self.flows // 2, start=start)
+
+    def describe(self, run: Result) -> JsonObject:
+        """Describe the network, with what its first run tells of it."""
+        link = run.bottleneck
+        packet = run.measured_flows[0]["packet_bytes"]
+        return {
+            "rate_bps": self.rate,
+            "rtt_s": self.rtt,
+            "queue": self.queue,
+            "queue_limit": link["queue_limit"],
+            "bdp_packets": self.rate * self.rtt / (8 * packet),
+            "packet_bytes": packet,
+            "flows": self.flows,
+            "duration_s": run.duration_s,
+            "warmup_s": run.warmup_s,
+            "scales_s": run.scales,
+            "repeat": self.repeat,
+            "seed": self.seed,
+        }
+
+    def command(self, names: list[str], reference: str) -> str:
+        """Write the command that repeats the comparison."""
+        return shlex.join(
+            [
+                *("cwnd", "compare", *names, "--reference", reference),
+                *("--rate", tc_rate(self.rate), "--rtt", tc_time(self.rtt)),
+                *("--queue", self.queue, "--flows", str(self.flows)),
+                *("--time", tc_time(self.time), "--repeat", str(self.repeat)),
+                *("--seed", str(self.seed)),
+            ]
+        )
+
+
+def _alone(run: Result) -> dict[str, float]:
+    """Give the figures of a run whose flows are all of one controller."""
+    flows, total = run.measured_flows, run.metrics
+    return {
+        "goodput_bps": total["goodput_bps"],
+        **_network_figures(run),
+        "jain": total["jain"],
+        **_group_figures(run, flows),
+    }
+
+
+def _against(run: Result) -> dict[str, float]:
+    """Give the figures of a run whose second half of the flows is the reference's."""
+    flows = run.measured_flows
+    half = len(flows) // 2
+    goodputs = [run.goodput_bps(flow) for flow in flows]
+    return {
+        "share": metrics.friendliness(goodputs[:half], goodputs[half:]),
+        "jain": metrics.jain(goodputs),
+        "goodput_bps": float(np.sum(goodputs[:half])),
+        "reference_goodput_bps": float(np.sum(goodputs[half:])),
+        **_network_figures(run),
+        **_group_figures(run, flows[:half]),
+    }
+
+
+def _network_figures(run: Result) -> dict[str, float]:
+    """Give the figures of the bottleneck."""
+    link = run.bottleneck
+    return {
+        "utilization": link["utilization"],
+        "loss_rate": link_loss_rate(link),
+        "mark_rate": metrics.mark_rate(link["marks"], link["arrivals"]),
+        "queueing_delay_s": link["delay"]["mean"],
+        "queueing_delay_p95_s": link["delay"]["p95"],
+        "queueing_delay_p99_s": link["delay"]["p99"],
+        "mean_queue": link["mean_queue"],
+    }
+
+
+def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
+    """Give the figures of the flows of one controller."""
+    sent = sum(flow["packets_sent"] for flow in flows)
+    seconds = sum(run.seconds(flow) for flow in flows)
+    smooth = [run.smoothness(flow) for flow in flows]
+    limits = [flow["limited"] for flow in flows]
+    cuts = sum(int(np.count_nonzero(f["cuts"]["time"] >= run.warmup_s)) for f in flows)
+    return {
+        **{
+            f"cov_{unit}rtt": float(np.mean([s[scale] for s in smooth]))
+            for unit, scale in zip(SCALES, run.scales, strict=False)
+        },
+        "retransmission_rate": metrics.retransmission_rate(
+            sum(flow["retransmissions"] for flow in flows), sent
+        ),
+        "timeouts": float(sum(flow["timeouts"] for flow in flows)),
+        "cuts": float(cuts),
+        "mean_window": float(np.mean([flow["mean_window"] for flow in flows])),
+        "mean_rtt_s": float(np.mean([flow["mean_rtt_s"] for flow in flows])),
+        "limited_window": sum(limit["window"] for limit in limits) / seconds,
+        "limited_pacing": sum(limit["pacing"] for limit in limits) / seconds,
+        "limited_receiver": sum(limit["receiver"] for limit in limits) / seconds,
+        "limited_application": sum(limit["application"] for limit in limits) / seconds,
+    }
+
+
+def _frame(rows: list[Row]) -> pd.DataFrame:
+    """Turn rows into a frame: figures by mean, low and high."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            (name, part): [getattr(row.figures[name], part) for row in rows]
+            for name in rows[0].figures
+            for part in ("mean", "low", "high")
+        },
+        index=pd.Index([row.controller for row in rows], name="controller"),
+    )
+
+
+def _evidence(against: Row, alone: Row, reference: Row) -> Figures:
+    """Collect what a verdict rests on."""
+    pairs = list(zip(alone.repeats, reference.repeats, strict=True))
+    delay = alone.figures["queueing_delay_s"]
+    link = alone.results[0].bottleneck
+    packet = alone.results[0].measured_flows[0]["packet_bytes"]
+    longest = 8 * packet * link["queue_limit"] / link["rate_bps"]
+    return Figures(
+        share=against.figures["share"],
+        roughness=estimate(_over(one, other, "cov_10rtt") for one, other in pairs),
+        queue=estimate(_over(one, other, "queueing_delay_s") for one, other in pairs),
+        delay_s=delay,
+        fill=delay.mean / longest,
+        limits={
+            cause: alone.figures[f"limited_{cause}"].mean
+            for cause in ("receiver", "application")
+            if alone.figures[f"limited_{cause}"].mean > 0.05
+        },
+    )
+
+
+def _over(one: dict[str, float], other: dict[str, float], name: str) -> float:
+    """Divide a figure of one run by the same figure of another."""
+    return one[name] / other[name] if other.get(name, 0) > 0 else math.nan

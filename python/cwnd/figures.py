@@ -1,0 +1,321 @@
+"""Which figures tables show, how they are called and how they are written."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cwnd.units import format_rate, format_time
+
+if TYPE_CHECKING:
+    from cwnd.comparison import Comparison
+    from cwnd.records import JsonObject, Limited
+    from cwnd.result import Result
+    from cwnd.stats import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure of a comparison as a table shows it.
+
+    Attributes
+    ----------
+    figure
+        Its name in a row.
+    title, unit
+        What stands above it.
+    meaning
+        What it is, in a sentence.
+    factor
+        From the figure to the unit shown.
+    digits
+        Decimals shown.
+    """
+
+    figure: str
+    title: str
+    unit: str
+    meaning: str
+    factor: float
+    digits: int
+
+    def mean(self, value: Estimate) -> str:
+        """Write the mean."""
+        return number(value.mean, self.digits, self.factor)
+
+    def spread(self, value: Estimate) -> str:
+        """Write half the interval; empty without one."""
+        if not value.known:
+            return ""
+        return "±" + number(value.half_width, self.digits, self.factor)
+
+
+_GOODPUT = Column(
+    "goodput_bps", "goodput", "Mbit/s", "Payload delivered in order, all its flows.", 1e-6, 2
+)
+_LOSS = Column("loss_rate", "loss", "%", "Packets the bottleneck lost.", 100, 2)
+_MARKS = Column("mark_rate", "marks", "%", "Packets the bottleneck marked.", 100, 2)
+_QUEUE = Column("queueing_delay_s", "queue", "ms", "Mean queueing delay.", 1e3, 1)
+_JAIN = Column("jain", "Jain", "", "Jain's fairness index of all flows; 1 is equal.", 1, 3)
+
+
+def alone_columns(comparison: Comparison) -> list[Column]:
+    """Choose what to show of each controller alone.
+
+    Parameters
+    ----------
+    comparison
+        What ``compare`` found.
+
+    Returns
+    -------
+    list of Column
+        From left to right.
+    """
+    return [
+        _GOODPUT,
+        Column("utilization", "used", "%", "Share of the bottleneck's capacity used.", 100, 1),
+        *_lost(comparison),
+        _QUEUE,
+        Column("queueing_delay_p95_s", "p95", "ms", "95 % waited no longer.", 1e3, 1),
+        _variation(comparison),
+        _JAIN,
+    ]
+
+
+def against_columns(comparison: Comparison) -> list[Column]:
+    """Choose what to show of each controller against the reference.
+
+    Parameters
+    ----------
+    comparison
+        What ``compare`` found.
+
+    Returns
+    -------
+    list of Column
+        From left to right.
+    """
+    other = comparison.reference
+    return [
+        Column("share", "share", "", f"Of a flow against one of {other}; 0.5 is equal.", 1, 3),
+        _GOODPUT,
+        Column("reference_goodput_bps", other, "Mbit/s", f"Goodput of {other}'s flows.", 1e-6, 2),
+        *_lost(comparison),
+        _QUEUE,
+        _variation(comparison),
+        _JAIN,
+    ]
+
+
+def _lost(comparison: Comparison) -> list[Column]:
+    """Show marks only where there are some."""
+    rows = [*comparison.rows_alone, *comparison.rows_against]
+    marked = any(row.figures["mark_rate"].mean > 0 for row in rows)
+    return [_LOSS, _MARKS] if marked else [_LOSS]
+
+
+def _variation(comparison: Comparison) -> Column:
+    """Name the time scale of the coefficient of variation."""
+    scale = format_time(comparison.rows_alone[0].results[0].scales[1])
+    meaning = f"Coefficient of variation of a flow's goodput over {scale}; 0 is smooth."
+    return Column("cov_10rtt", "CoV", scale, meaning, 1, 3)
+
+
+def number(value: float | None, digits: int, factor: float = 1.0) -> str:
+    """Write a number with so many decimals; a dash for what is not known.
+
+    Parameters
+    ----------
+    value
+        The number.
+    digits
+        Decimals.
+    factor
+        What it is multiplied by first.
+
+    Examples
+    --------
+    >>> number(0.0314159, 2, factor=100), number(None, 2)
+    ('3.14', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value * factor:.{digits}f}"
+
+
+def network_text(network: JsonObject) -> str:
+    """Describe the network of a comparison in one line.
+
+    Parameters
+    ----------
+    network
+        ``Comparison.network``.
+    """
+    limit = network["queue_limit"]
+    return (
+        f"{network['flows']} flows on {format_rate(network['rate_bps'])}, "
+        f"{format_time(network['rtt_s'])}, {network['queue']} queue of {number(limit, 0)} packets; "
+        f"{network['repeat']} × {format_time(network['duration_s'])}, of which the first "
+        f"{format_time(network['warmup_s'])} do not count"
+    )
+
+
+def run_text(result: Result) -> str:
+    """Describe a run in one line.
+
+    Parameters
+    ----------
+    result
+        A run.
+    """
+    engine = result.record["engine"]
+    return (
+        f"{result.scenario}, seed {result.seed}: {format_time(result.duration_s)}, of which the "
+        f"first {format_time(result.warmup_s)} do not count; {engine['packets']} packets in "
+        f"{engine['wall_s']:.2f} s"
+    )
+
+
+def limits_text(limited: Limited) -> str:
+    """Say what kept a flow from sending more.
+
+    Parameters
+    ----------
+    limited
+        Seconds by cause.
+
+    Examples
+    --------
+    >>> limits_text({"window": 90.0, "pacing": 0.0, "receiver": 10.0, "application": 0.0})
+    'window 90 %, receiver 10 %'
+    """
+    causes = {
+        "window": limited["window"],
+        "pacing": limited["pacing"],
+        "receiver": limited["receiver"],
+        "application": limited["application"],
+    }
+    total = sum(causes.values())
+    if total <= 0:
+        return "–"
+    shown = [f"{cause} {100 * s / total:.0f} %" for cause, s in causes.items() if s > total / 200]
+    return ", ".join(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table of text.
+
+    Attributes
+    ----------
+    heads
+        Title, unit and meaning of each column.
+    rows
+        The cells of each row, as many as there are heads.
+    """
+
+    heads: list[tuple[str, str, str]]
+    rows: list[list[str]]
+
+
+def flow_sheet(document: JsonObject) -> Sheet:
+    """Tabulate the flows of a run.
+
+    Parameters
+    ----------
+    document
+        ``Result.to_json()``.
+    """
+    return Sheet(
+        [
+            ("flow", "", ""),
+            ("controller", "", ""),
+            ("goodput", "Mbit/s", "Payload delivered in order."),
+            ("sent", "packets", "Data packets sent, retransmissions included."),
+            ("again", "packets", "Packets sent again."),
+            ("lost", "%", "Packets of the flow that were lost."),
+            ("cuts", "", "How often its window was cut."),
+            ("timeouts", "", "How often its retransmission timer expired."),
+            ("RTT", "ms", "Mean round-trip time."),
+            ("limited by", "", "What kept it from sending more, by time."),
+        ],
+        [
+            [
+                flow["name"],
+                flow["controller"],
+                number(flow["goodput_bps"], 2, 1e-6),
+                str(flow["packets_sent"]),
+                str(flow["retransmissions"]),
+                number(flow["loss_rate"], 2, 100),
+                str(flow["cuts"]),
+                str(flow["timeouts"]),
+                number(flow["mean_rtt_s"], 1, 1e3),
+                limits_text(flow["limited"]),
+            ]
+            for flow in document["flows"]
+        ],
+    )
+
+
+def link_sheet(document: JsonObject) -> Sheet:
+    """Tabulate the links of a run.
+
+    Parameters
+    ----------
+    document
+        ``Result.to_json()``.
+    """
+    return Sheet(
+        [
+            ("link", "", ""),
+            ("rate", "", "Capacity."),
+            ("used", "%", "Share of its capacity used."),
+            ("lost", "%", "Packets dropped by its queue or lost on the way."),
+            ("marked", "%", "Packets marked by its queue."),
+            ("queue", "packets", "Mean length of its queue."),
+            ("queue", "ms", "Mean queueing delay."),
+            ("p95", "ms", "95 % waited no longer."),
+        ],
+        [
+            [
+                link["name"],
+                format_rate(math.inf if link["rate_bps"] is None else link["rate_bps"]),
+                number(link["utilization"], 1, 100),
+                number(link["loss_rate"], 2, 100),
+                number(link["mark_rate"], 2, 100),
+                number(link["mean_queue"], 1),
+                number(link["queueing_delay_s"]["mean"], 1, 1e3),
+                number(link["queueing_delay_s"]["p95"], 1, 1e3),
+            ]
+            for link in document["links"]
+        ],
+    )
+
+
+def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
+    """List the metrics of a run: what it is, its value, a remark.
+
+    Parameters
+    ----------
+    metrics
+        ``Result.to_json()["metrics"]``.
+    """
+    delay = metrics["queueing_delay_s"]
+    items = [
+        ("Goodput", f"{number(metrics['goodput_bps'], 2, 1e-6)} Mbit/s", "all measured flows"),
+        ("Jain's index", number(metrics["jain"], 3), "1 is equal"),
+        ("Used", f"{number(metrics['utilization'], 1, 100)} %", f"of {metrics['bottleneck']}"),
+        ("Lost", f"{number(metrics['loss_rate'], 2, 100)} %", f"at {metrics['bottleneck']}"),
+        (
+            "Queueing delay",
+            f"{number(delay['mean'], 1, 1e3)} ms",
+            f"p95 {number(delay['p95'], 1, 1e3)}, p99 {number(delay['p99'], 1, 1e3)} ms",
+        ),
+    ]
+    if len(metrics["smoothness"]) > 1:
+        middle = metrics["smoothness"][1]
+        scale = format_time(middle["scale_s"])
+        items.append(("Variation", number(middle["cov"], 3), f"CoV of goodput over {scale}"))
+    return items

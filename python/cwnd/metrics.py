@@ -1,0 +1,525 @@
+"""The metrics of RFC 5166 and of the papers, each one function on plain arrays.
+
+Rates are in bits per second, times in seconds, windows in packets. A figure that the data cannot
+give (no packets, no time) is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+
+def throughput(packets_sent: float, packet_bytes: float, seconds: float) -> float:
+    """Payload put on the network, retransmissions included (RFC 5166, section 2.1.1).
+
+    Parameters
+    ----------
+    packets_sent
+        Data packets sent.
+    packet_bytes
+        Payload of a packet in bytes.
+    seconds
+        How long the flow was there.
+
+    Returns
+    -------
+    float
+        Bits per second.
+
+    Examples
+    --------
+    >>> throughput(1000, 1000, 8.0)
+    1000000.0
+    """
+    return _ratio(8.0 * packets_sent * packet_bytes, seconds)
+
+
+def goodput(packets_delivered: float, packet_bytes: float, seconds: float) -> float:
+    """Payload that reached the receiver in order, each byte once (RFC 5166, section 2.1.1).
+
+    Parameters
+    ----------
+    packets_delivered
+        Packets delivered in order, each counted once.
+    packet_bytes
+        Payload of a packet in bytes.
+    seconds
+        How long the flow was there.
+
+    Returns
+    -------
+    float
+        Bits per second.
+
+    Examples
+    --------
+    >>> goodput(950, 1000, 8.0)
+    950000.0
+    """
+    return _ratio(8.0 * packets_delivered * packet_bytes, seconds)
+
+
+def utilization(bytes_departed: float, rate_bps: float, seconds: float) -> float:
+    """Fraction of a link's capacity that was used (RFC 5166, section 2.1.1).
+
+    Parameters
+    ----------
+    bytes_departed
+        Bytes sent on the link, headers included.
+    rate_bps
+        Capacity of the link.
+    seconds
+        Length of the measurement.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> utilization(1_125_000, 1e6, 10.0)
+    0.9
+    """
+    return _ratio(8.0 * bytes_departed, rate_bps * seconds)
+
+
+def loss_rate(lost: float, packets: float) -> float:
+    """Fraction of the packets that was lost (RFC 5166, section 2.1.3).
+
+    Parameters
+    ----------
+    lost
+        Packets lost: dropped by the queue or by the link.
+    packets
+        Packets that arrived at a link, or that a flow sent.
+
+    Examples
+    --------
+    >>> loss_rate(5, 1000)
+    0.005
+    """
+    return _ratio(lost, packets)
+
+
+def mark_rate(marked: float, packets: float) -> float:
+    """Fraction of the packets that was marked instead of dropped (RFC 3168).
+
+    Parameters
+    ----------
+    marked
+        Packets marked.
+    packets
+        Packets that arrived at a link, or that a flow sent.
+
+    Examples
+    --------
+    >>> mark_rate(20, 1000)
+    0.02
+    """
+    return _ratio(marked, packets)
+
+
+def retransmission_rate(retransmissions: float, packets_sent: float) -> float:
+    """Fraction of the packets sent that repeated earlier ones: effort without gain.
+
+    Parameters
+    ----------
+    retransmissions
+        Packets sent again.
+    packets_sent
+        Packets sent, retransmissions included.
+
+    Examples
+    --------
+    >>> retransmission_rate(10, 400)
+    0.025
+    """
+    return _ratio(retransmissions, packets_sent)
+
+
+class Delay(NamedTuple):
+    """Queueing delay in seconds: its mean and percentiles."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+
+
+def queueing_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Delay:
+    """Time that packets waited in a queue (RFC 5166, section 2.1.2).
+
+    Parameters
+    ----------
+    delays
+        Waiting times in seconds, one a packet or one a sample.
+    weights
+        How many packets each waiting time stands for; one each by default.
+
+    Returns
+    -------
+    Delay
+        The mean and the smallest delays that 50, 95 and 99 % of the packets did not exceed.
+
+    Examples
+    --------
+    >>> queueing_delay([0.01, 0.02, 0.03, 0.04])
+    Delay(mean=0.025, p50=0.02, p95=0.04, p99=0.04)
+    """
+    d = np.asarray(delays, dtype=float)
+    w = np.ones_like(d) if weights is None else np.asarray(weights, dtype=float)
+    if d.size == 0 or w.sum() <= 0:
+        return Delay(math.nan, math.nan, math.nan, math.nan)
+    order = np.argsort(d)
+    d, w = d[order], w[order]
+    share = np.cumsum(w) / w.sum()
+    at = np.minimum(np.searchsorted(share, [0.5, 0.95, 0.99]), d.size - 1)
+    return Delay(float(np.average(d, weights=w)), *(float(value) for value in d[at]))
+
+
+def jain(rates: npt.ArrayLike) -> float:
+    """Jain's fairness index: (Σx)² / (n Σx²) (RFC 5166, section 2.3; Jain 1984).
+
+    Parameters
+    ----------
+    rates
+        What each flow got, in any unit.
+
+    Returns
+    -------
+    float
+        1 when all got the same, 1/n when one got everything.
+
+    Examples
+    --------
+    >>> jain([1.0, 1.0, 1.0, 1.0]), jain([1.0, 0.0, 0.0, 0.0])
+    (1.0, 0.25)
+    """
+    x = np.asarray(rates, dtype=float)
+    top = float(np.abs(x).max(initial=0.0))
+    if top == 0.0 or not math.isfinite(top):
+        return math.nan
+    x = x / top
+    return float(x.sum() ** 2 / (x.size * (x * x).sum()))
+
+
+def alpha_fairness(increases: npt.ArrayLike) -> float:
+    """AIRA's α-fairness: Jain's index of the flows' additive increases (AIRA, Eq. 4).
+
+    The paper prints Σa² over nΣa², which is 1/n whatever the flows do; it is read as
+    (Σa)² / (n Σa²).
+
+    Parameters
+    ----------
+    increases
+        The additive increase ``a`` of each flow, in packets per round-trip time.
+
+    Returns
+    -------
+    float
+        1 when all flows grow by the same.
+
+    Examples
+    --------
+    >>> alpha_fairness([1.0, 1.0, 0.5, 0.5])
+    0.9
+    """
+    return jain(increases)
+
+
+def efficiency_index(rates: npt.ArrayLike) -> float:
+    """DAIMD's efficiency index EI: the sum of the flows' rates (Gu et al., section V).
+
+    Parameters
+    ----------
+    rates
+        Mean rate of each flow.
+
+    Returns
+    -------
+    float
+        In the unit of the rates.
+
+    Examples
+    --------
+    >>> efficiency_index([40e6, 50e6])
+    90000000.0
+    """
+    return float(np.sum(np.asarray(rates, dtype=float)))
+
+
+def fairness_index(rates: npt.ArrayLike) -> float:
+    """DAIMD's fairness index FI: Jain's index of the flows' rates (Gu et al., Eq. 7).
+
+    Parameters
+    ----------
+    rates
+        Mean rate of each flow.
+
+    Examples
+    --------
+    >>> round(fairness_index([25.37, 19.93, 20.17, 19.70, 13.72]), 3)
+    0.966
+    """
+    return jain(rates)
+
+
+def stability_index(rates: npt.ArrayLike) -> float:
+    """DAIMD's stability index SI: mean relative deviation of the flows' rates (Gu et al., Eq. 18).
+
+    Parameters
+    ----------
+    rates
+        One row a flow, one column an interval: the rate of each flow in each of m intervals.
+
+    Returns
+    -------
+    float
+        0 when no rate ever changes. Flows that sent nothing are left out.
+
+    Examples
+    --------
+    >>> round(stability_index([[1.0, 3.0], [2.0, 2.0]]), 4)
+    0.3536
+    """
+    x = np.atleast_2d(np.asarray(rates, dtype=float))
+    if x.shape[1] < 2:
+        return math.nan
+    mean = x.mean(axis=1)
+    alive = mean > 0
+    if not alive.any():
+        return math.nan
+    return float(np.mean(x[alive].std(axis=1, ddof=1) / mean[alive]))
+
+
+def binned_rate(
+    time: npt.ArrayLike,
+    packets: npt.ArrayLike,
+    packet_bytes: float,
+    scale: float,
+    start: float | None = None,
+) -> tuple[Array, Array]:
+    """Rate of a flow in intervals of equal length.
+
+    Parameters
+    ----------
+    time
+        Times of the samples in seconds, ascending.
+    packets
+        Packets counted since the beginning, at those times.
+    packet_bytes
+        Payload of a packet in bytes.
+    scale
+        Length of an interval in seconds.
+    start
+        Where the first interval begins; the first sample by default.
+
+    Returns
+    -------
+    edges : ndarray
+        Where each interval begins.
+    rates : ndarray
+        Bits per second in each whole interval.
+
+    Examples
+    --------
+    >>> edges, rates = binned_rate([0.0, 1.0, 2.0], [0, 125, 375], 1000, 1.0)
+    >>> rates.tolist()
+    [1000000.0, 2000000.0]
+    """
+    t = np.asarray(time, dtype=float)
+    n = np.asarray(packets, dtype=float)
+    if t.size < 2:
+        return np.empty(0), np.empty(0)
+    first = float(t[0]) if start is None else start
+    count = math.floor((float(t[-1]) - first) / scale + 1e-9)
+    if count < 1:
+        return np.empty(0), np.empty(0)
+    edges = first + scale * np.arange(count + 1, dtype=np.float64)
+    counted = np.interp(edges, t, n)
+    return edges[:-1], np.asarray(np.diff(counted) * (8.0 * packet_bytes / scale), dtype=float)
+
+
+def coefficient_of_variation(rates: npt.ArrayLike) -> float:
+    """Coefficient of variation, deviation over mean: 0 is smooth (RFC 5166, section 2.5).
+
+    Parameters
+    ----------
+    rates
+        Rate in each interval.
+
+    Examples
+    --------
+    >>> coefficient_of_variation([1.0, 2.0, 3.0])
+    0.5
+    """
+    x = np.asarray(rates, dtype=float)
+    if x.size < 2 or x.mean() == 0:
+        return math.nan
+    return float(x.std(ddof=1) / x.mean())
+
+
+def smoothness(
+    time: npt.ArrayLike,
+    packets: npt.ArrayLike,
+    scales: Sequence[float],
+    start: float | None = None,
+) -> dict[float, float]:
+    """Coefficient of variation of a flow's rate at several time scales (RFC 5166, section 2.5).
+
+    Parameters
+    ----------
+    time
+        Times of the samples in seconds, ascending.
+    packets
+        Packets counted since the beginning, at those times.
+    scales
+        Lengths of the intervals in seconds.
+    start
+        Where the first interval begins; the first sample by default.
+
+    Returns
+    -------
+    dict
+        The coefficient of variation for each time scale: lower is smoother.
+
+    Examples
+    --------
+    >>> t = [0.0, 1.0, 2.0, 3.0, 4.0]
+    >>> {s: round(v, 3) for s, v in smoothness(t, [0, 10, 30, 40, 60], [1.0, 2.0]).items()}
+    {1.0: 0.385, 2.0: 0.0}
+    """
+    return {
+        scale: coefficient_of_variation(binned_rate(time, packets, 1.0, scale, start)[1])
+        for scale in scales
+    }
+
+
+def friendliness(controller: npt.ArrayLike, reference: npt.ArrayLike) -> float:
+    """Share of the controller's flows in what they and the reference's flows got together.
+
+    Groups of different size are compared by what a flow of each got on average.
+
+    Parameters
+    ----------
+    controller
+        Rate of each flow of the controller.
+    reference
+        Rate of each flow of the reference that shared the network with them.
+
+    Returns
+    -------
+    float
+        1/2 when a flow of either got the same, 1 when the reference got nothing.
+
+    Examples
+    --------
+    >>> friendliness([3.0, 3.0], [1.0, 1.0])
+    0.75
+    """
+    x = np.asarray(controller, dtype=float)
+    y = np.asarray(reference, dtype=float)
+    if x.size == 0 or y.size == 0:
+        return math.nan
+    return _ratio(float(x.mean()), float(x.mean() + y.mean()))
+
+
+def convergence_time(
+    time: npt.ArrayLike,
+    rates: npt.ArrayLike,
+    epsilon: float = 0.1,
+    hold: float = 0.0,
+) -> float:
+    """Time until all flows are, and for a while stay, within ε of the fair share.
+
+    RFC 5166, section 2.3.2 (δ-fair convergence time), for any number of flows and with the
+    fair share taken as the mean of the flows at that time.
+
+    Parameters
+    ----------
+    time
+        Times of the samples in seconds, ascending; the first is when the clock starts.
+    rates
+        One row a flow: its rate (or window) at those times.
+    epsilon
+        Largest relative distance from the mean.
+    hold
+        How long the flows must stay there, in seconds.
+
+    Returns
+    -------
+    float
+        Seconds from the first sample; NaN if it is never reached, or not held to the end.
+
+    Examples
+    --------
+    >>> convergence_time([0.0, 1.0, 2.0, 3.0], [[9, 7, 5, 5], [1, 3, 5, 5]])
+    2.0
+    """
+    t = np.asarray(time, dtype=float)
+    x = np.atleast_2d(np.asarray(rates, dtype=float))
+    if t.size == 0 or x.size == 0:
+        return math.nan
+    mean = x.mean(axis=0)
+    fair = (np.abs(x - mean) <= epsilon * mean).all(axis=0) & (mean > 0)
+    ends = np.concatenate([np.flatnonzero(~fair), [t.size]])
+    for begin in np.flatnonzero(fair & ~np.concatenate([[False], fair[:-1]])):
+        end = ends[np.searchsorted(ends, begin)]
+        if t[end - 1] - t[begin] >= hold:
+            return float(t[begin] - t[0])
+    return math.nan
+
+
+def responsiveness(
+    time: npt.ArrayLike, rate: npt.ArrayLike, congestion: float, rtt: float, factor: float = 0.5
+) -> float:
+    """Round-trip times of lasting congestion until a sender has halved its rate.
+
+    RFC 5166, section 2.2.1; Bansal et al. 2001.
+
+    Parameters
+    ----------
+    time
+        Times of the samples in seconds, ascending.
+    rate
+        The sender's rate (or window) at those times.
+    congestion
+        When the congestion began, in seconds; the rate there is what is to be halved.
+    rtt
+        Round-trip time in seconds.
+    factor
+        Fraction of the rate to come down to.
+
+    Returns
+    -------
+    float
+        Round-trip times; NaN if the rate never came down so far.
+
+    Examples
+    --------
+    >>> responsiveness([0.0, 0.1, 0.2, 0.3], [8.0, 8.0, 6.0, 4.0], congestion=0.1, rtt=0.1)
+    2.0
+    """
+    t = np.asarray(time, dtype=float)
+    x = np.asarray(rate, dtype=float)
+    after = t >= congestion
+    if not after.any():
+        return math.nan
+    before = float(np.interp(congestion, t, x))
+    down = np.flatnonzero(after & (x <= factor * before))
+    return round((float(t[down[0]]) - congestion) / rtt, 9) if down.size else math.nan
+
+
+def _ratio(part: float, whole: float) -> float:
+    """Divide; NaN where there is nothing to divide by."""
+    return part / whole if whole > 0 else math.nan

@@ -1,0 +1,142 @@
+"""Static plots with Matplotlib: for notebooks, papers and ``--plot``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from cwnd import metrics
+from cwnd.colors import REFERENCE, colors
+from cwnd.units import format_rate, format_time
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from cwnd.comparison import Comparison, Row
+    from cwnd.result import Result
+
+MOST_LINES = 12
+"""More flows than this in one plot cannot be told apart."""
+
+_STYLE = {"linewidth": 1.0, "alpha": 0.9}
+
+
+def plot_result(result: Result) -> Figure:
+    """Draw windows, goodput and the queue of the bottleneck over time.
+
+    Parameters
+    ----------
+    result
+        A run.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Three panels that share the axis of time.
+    """
+    figure = Figure(figsize=(9, 7.5), layout="constrained")
+    top, middle, bottom = figure.subplots(3, 1, sharex=True)
+    flows = result.measured_flows
+    shades = colors(flow["controller"] for flow in flows)
+    scale = result.scales[1] if result.scales else result.duration_s / 100
+    for flow in flows[:MOST_LINES]:
+        shade = shades[flow["controller"]]
+        top.plot(result.time, flow["window"], color=shade, label=flow["controller"], **_STYLE)
+        edges, rates = metrics.binned_rate(
+            result.time, flow["delivered"], flow["packet_bytes"], scale
+        )
+        middle.step(edges, rates / 1e6, where="post", color=shade, **_STYLE)
+    link = result.bottleneck
+    bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
+    top.set_ylabel("window (packets)")
+    middle.set_ylabel(f"goodput (Mbit/s)\nover {format_time(scale)}")
+    bottom.set_ylabel(f"queue of {link['name']}\n(packets)")
+    bottom.set_xlabel("time (s)")
+    title = f"{result.scenario}, seed {result.seed}"
+    if len(flows) > MOST_LINES:
+        title += f" (the first {MOST_LINES} of {len(flows)} flows)"
+    figure.suptitle(title)
+    handles, labels = top.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    figure.legend(
+        list(unique.values()), list(unique), loc="outside lower center", ncols=4, frameon=False
+    )
+    for axes in (top, middle, bottom):
+        _tidy(axes, from_zero=True)
+        if result.warmup_s > 0:
+            axes.axvspan(0, result.warmup_s, color="0.5", alpha=0.12, linewidth=0)
+    return figure
+
+
+def plot_comparison(comparison: Comparison) -> Figure:
+    """Draw fairness, smoothness and queue of all controllers, and a window of each.
+
+    Parameters
+    ----------
+    comparison
+        What ``compare`` found.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Three panels of figures with their intervals above one window for each controller.
+    """
+    alone, against = comparison.rows_alone, comparison.rows_against
+    height = 1.6 + 0.35 * len(alone)
+    figure = Figure(figsize=(10, height + 1.15 * len(alone) + 0.8), layout="constrained")
+    ratios = [height, 1.15 * len(alone) + 0.4]
+    upper, lower = figure.subfigures(2, 1, height_ratios=ratios, squeeze=False)[:, 0]
+    share, rough, queue = upper.subplots(1, 3, sharey=True)
+    shades = colors([row.controller for row in alone], comparison.reference)
+    _dots(share, against, "share", shades)
+    _dots(rough, alone, "cov_10rtt", shades)
+    _dots(queue, alone, "queueing_delay_s", shades, factor=1e3)
+    share.set_yticks(range(len(shades)), list(shades))
+    share.invert_yaxis()
+    share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")
+    share.set_xlim(0, 1)
+    share.set_title(f"share against {comparison.reference}", fontsize=10)
+    rough.set_title("variation of a flow's goodput", fontsize=10)
+    queue.set_title("queueing delay (ms)", fontsize=10)
+    network = comparison.network
+    figure.suptitle(
+        f"{network['flows']} flows on {format_rate(network['rate_bps'])}, "
+        f"{format_time(network['rtt_s'])}, {network['queue']}"
+    )
+    panels = np.atleast_1d(lower.subplots(len(alone), 1, sharex=True, sharey=True))
+    for axes, row in zip(panels, alone, strict=True):
+        run = row.results[0]
+        flow = run.measured_flows[0]
+        axes.plot(run.time, flow["window"], color=shades[row.controller], **_STYLE)
+        axes.set_title(row.controller, loc="left", fontsize=9)
+        _tidy(axes, from_zero=True)
+    panels[-1].set_xlabel("time (s): one flow's window in packets, all flows alike")
+    return figure
+
+
+def _dots(
+    axes: Axes, rows: list[Row], name: str, shades: dict[str, str], factor: float = 1.0
+) -> None:
+    """Draw one figure of each controller as a dot with its interval."""
+    places = list(shades)
+    for row in rows:
+        figure = row.figures[name]
+        place, shade = places.index(row.controller), shades[row.controller]
+        if figure.known:
+            axes.plot(
+                [figure.low * factor, figure.high * factor], [place] * 2, color=shade, linewidth=2
+            )
+        axes.plot([figure.mean * factor], [place], "o", color=shade, markersize=7)
+    axes.set_xlim(left=0)
+    _tidy(axes)
+    axes.grid(axis="x", alpha=0.25)
+
+
+def _tidy(axes: Axes, *, from_zero: bool = False) -> None:
+    """Remove what says nothing."""
+    axes.spines[["top", "right"]].set_visible(False)
+    if from_zero:
+        axes.set_ylim(bottom=0)
+        axes.margins(x=0)

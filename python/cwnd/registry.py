@@ -1,0 +1,122 @@
+"""The registry of controllers, as the laws describe themselves."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from cwnd import _native
+
+if TYPE_CHECKING:
+    from cwnd.records import AlgorithmRecord, JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an algorithm.
+
+    Attributes
+    ----------
+    name, symbol
+        Its name in a specification and its symbol in the paper.
+    meaning, unit
+        What it is, and in what unit.
+    default, range
+        As they are written in a specification.
+    choices
+        The words it may be; empty when it is a number.
+    """
+
+    name: str
+    symbol: str
+    meaning: str
+    unit: str
+    default: str
+    range: str
+    choices: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A congestion controller of the registry.
+
+    Attributes
+    ----------
+    name, title
+        Its name in a specification and its full name.
+    kind
+        ``window`` or ``rate``: what it controls.
+    summary, source
+        What it does in a sentence, and the paper or RFC it is from.
+    equations
+        The law, as its source prints it.
+    deviations
+        Where it is known to differ from its source.
+    parameters
+        What a specification may set.
+    """
+
+    name: str
+    title: str
+    kind: str
+    summary: str
+    source: str
+    equations: list[str]
+    deviations: list[str]
+    parameters: list[Parameter]
+
+    def to_json(self) -> JsonObject:
+        """Give the algorithm as plain data."""
+        return asdict(self)
+
+
+def algorithms() -> list[Algorithm]:
+    """List every controller of the registry.
+
+    Returns
+    -------
+    list of Algorithm
+        In the order of the registry.
+
+    Examples
+    --------
+    >>> import cwnd
+    >>> [a.name for a in cwnd.algorithms()][:1]
+    ['reno']
+    """
+    return [_algorithm(record) for record in _native.algorithms()]
+
+
+def canonical(spec: str) -> str:
+    """Write a specification of a controller in full.
+
+    Parameters
+    ----------
+    spec
+        A name, with parameters where they are not the defaults: ``simd(beta=1/16)``.
+
+    Returns
+    -------
+    str
+        The same law, always written in the same way.
+
+    Raises
+    ------
+    SpecError
+        An unknown name or parameter, or a value out of range; the message says what is allowed.
+    """
+    return _native.canonical(spec)
+
+
+def _algorithm(record: AlgorithmRecord) -> Algorithm:
+    """Turn a record of the bridge into an Algorithm."""
+    return Algorithm(
+        name=record["name"],
+        title=record["title"],
+        kind=record["kind"],
+        summary=record["summary"],
+        source=record["source"],
+        equations=record["equations"],
+        deviations=record["deviations"],
+        parameters=[Parameter(**parameter) for parameter in record["parameters"]],
+    )

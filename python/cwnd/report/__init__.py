@@ -1,0 +1,1 @@
+"""Self-contained HTML pages: they work offline, on a phone and in the dark."""

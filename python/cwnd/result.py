@@ -1,0 +1,353 @@
+"""What one run of a scenario gave: figures, tables and series."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cwnd import metrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from cwnd.records import FlowRecord, JsonObject, LinkRecord, RunRecord, Series
+
+SCALES = (2, 10, 50)
+"""Time scales of smoothness, in round-trip times (or in samples where these are longer)."""
+
+
+class Result:
+    """One run of a scenario.
+
+    Series are NumPy arrays, tables are pandas frames.
+
+    Parameters
+    ----------
+    record
+        What the simulator returned.
+    rerun
+        The command that repeats the run, for reports.
+    """
+
+    def __init__(self, record: RunRecord, rerun: str = "") -> None:
+        self.record = record
+        self.rerun = rerun
+
+    def __repr__(self) -> str:
+        flows, links = len(self.record["flows"]), len(self.record["links"])
+        return f"<Result of {self.scenario!r}, seed {self.seed}: {flows} flows, {links} links>"
+
+    @property
+    def scenario(self) -> str:
+        """Name of the scenario."""
+        return self.record["scenario"]
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+        return self.record["seed"]
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the run in seconds."""
+        return self.record["duration_s"]
+
+    @property
+    def warmup_s(self) -> float:
+        """Length of its beginning that no counter includes, in seconds."""
+        return self.record["warmup_s"]
+
+    @property
+    def measured_s(self) -> float:
+        """Length of what the counters include, in seconds."""
+        return self.duration_s - self.warmup_s
+
+    @property
+    def time(self) -> Series:
+        """Times of the samples in seconds, warm-up included."""
+        return self.record["time"]
+
+    @property
+    def measured_flows(self) -> list[FlowRecord]:
+        """Flows that count in the metrics; background traffic does not."""
+        return [flow for flow in self.record["flows"] if flow["measured"]]
+
+    @property
+    def bottleneck(self) -> LinkRecord:
+        """The link of finite rate that was used most."""
+        finite = [link for link in self.record["links"] if math.isfinite(link["rate_bps"])]
+        return max(finite or self.record["links"], key=lambda link: link["utilization"])
+
+    def seconds(self, flow: FlowRecord) -> float:
+        """Give how long a flow was there, warm-up excluded."""
+        ends = (self.duration_s, flow["stop_s"], flow["completed_s"])
+        end = min(end for end in ends if not math.isnan(end))
+        return max(end - max(flow["start_s"], self.warmup_s), 0.0)
+
+    def goodput_bps(self, flow: FlowRecord) -> float:
+        """Give the payload a flow delivered in order, in bits per second."""
+        return metrics.goodput(flow["packets_delivered"], flow["packet_bytes"], self.seconds(flow))
+
+    @cached_property
+    def scales(self) -> list[float]:
+        """Time scales of smoothness in seconds: the shortest is at least two samples."""
+        rtts = [f["min_rtt_s"] for f in self.measured_flows if math.isfinite(f["min_rtt_s"])]
+        sample = float(self.time[1] - self.time[0]) if self.time.size > 1 else math.nan
+        unit = max(float(np.median(rtts)), sample) if rtts else sample
+        return [round(scale * unit, 9) for scale in SCALES] if math.isfinite(unit) else []
+
+    def smoothness(self, flow: FlowRecord, scales: list[float] | None = None) -> dict[float, float]:
+        """Give the coefficient of variation of a flow's goodput at each time scale (seconds)."""
+        start = max(self.warmup_s, flow["start_s"])
+        end = start + self.seconds(flow)
+        here = self.time <= end
+        return metrics.smoothness(
+            self.time[here],
+            flow["delivered"][here],
+            self.scales if scales is None else scales,
+            start,
+        )
+
+    @cached_property
+    def metrics(self) -> JsonObject:
+        """The metrics of the measured flows together; see docs/metrics.md."""
+        flows, link = self.measured_flows, self.bottleneck
+        goodputs = [self.goodput_bps(flow) for flow in flows]
+        sent = sum(flow["packets_sent"] for flow in flows)
+        smooth = [self.smoothness(flow) for flow in flows]
+        stability = self._rates(self.scales[1]) if len(self.scales) > 1 else np.empty((0, 0))
+        increases = [f["gauges"]["a"] for f in flows if "a" in f["gauges"]]
+        return {
+            "jain": metrics.jain(goodputs),
+            "goodput_bps": metrics.efficiency_index(goodputs),
+            "efficiency_index": metrics.efficiency_index(goodputs),
+            "fairness_index": metrics.fairness_index(goodputs),
+            "stability_index": metrics.stability_index(stability) if flows else math.nan,
+            "alpha_fairness": metrics.alpha_fairness([a[-1] for a in increases])
+            if increases and len(increases) == len(flows)
+            else math.nan,
+            "bottleneck": link["name"],
+            "utilization": link["utilization"],
+            "loss_rate": link_loss_rate(link),
+            "mark_rate": metrics.mark_rate(link["marks"], link["arrivals"]),
+            "retransmission_rate": metrics.retransmission_rate(
+                sum(flow["retransmissions"] for flow in flows), sent
+            ),
+            "queueing_delay_s": dict(link["delay"]),
+            "smoothness": [
+                {"scale_s": scale, "cov": _mean([flow[scale] for flow in smooth])}
+                for scale in self.scales
+            ],
+            "convergence_time_s": self._convergence_time(),
+        }
+
+    @cached_property
+    def flows(self) -> pd.DataFrame:
+        """One row a flow; the columns are those of the JSON document, ``limited`` spread out."""
+        import pandas as pd
+
+        rows = []
+        for flow in self.record["flows"]:
+            row = self._flow_json(flow)
+            limited = row.pop("limited")
+            row.pop("smoothness")
+            rows.append(row | {f"limited_{cause}_s": s for cause, s in limited.items()})
+        return pd.DataFrame(rows).set_index("name")
+
+    @cached_property
+    def links(self) -> pd.DataFrame:
+        """One row a link; the columns are those of the JSON document."""
+        import pandas as pd
+
+        rows = []
+        for link in self.record["links"]:
+            row = _link_json(link)
+            delay = row.pop("queueing_delay_s")
+            rows.append(row | {f"queueing_delay_{name}_s": s for name, s in delay.items()})
+        return pd.DataFrame(rows).set_index("name")
+
+    @cached_property
+    def cuts(self) -> pd.DataFrame:
+        """One row for each time a window was cut, warm-up included."""
+        from cwnd.tables import cuts
+
+        frame: pd.DataFrame = cuts(self).to_pandas()
+        return frame
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """One row for each flow and sample: window, ssthresh, RTT, counters and the law's own."""
+        from cwnd.tables import samples
+
+        frame: pd.DataFrame = samples(self).to_pandas()
+        return frame
+
+    @cached_property
+    def queues(self) -> pd.DataFrame:
+        """One row for each link and sample: the queue in packets and the drops so far."""
+        from cwnd.tables import queues
+
+        frame: pd.DataFrame = queues(self).to_pandas()
+        return frame
+
+    def plot(self) -> Figure:
+        """Draw windows, goodput and queue over time.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Show it in a notebook, or save it with ``savefig``.
+        """
+        from cwnd.plots import plot_result
+
+        return plot_result(self)
+
+    def report(self, path: str | Path) -> None:
+        """Write a self-contained HTML page with tables and interactive plots.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        """
+        from cwnd.report.run import run_page
+
+        write_text(path, run_page(self))
+
+    def to_json(self) -> JsonObject:
+        """Give the figures as plain data; docs/json.md describes them. Unknown figures are None."""
+        return jsonable(
+            {
+                "scenario": self.scenario,
+                "seed": self.seed,
+                "duration_s": self.duration_s,
+                "warmup_s": self.warmup_s,
+                "flows": [self._flow_json(flow) for flow in self.record["flows"]],
+                "links": [_link_json(link) for link in self.record["links"]],
+                "metrics": self.metrics,
+                "engine": dict(self.record["engine"]),
+            }
+        )
+
+    def _flow_json(self, flow: FlowRecord) -> JsonObject:
+        """Give the figures of a flow."""
+        seconds = self.seconds(flow)
+        smooth = self.smoothness(flow)
+        return {
+            "name": flow["name"],
+            "controller": flow["controller"],
+            "kind": flow["kind"],
+            "measured": flow["measured"],
+            "start_s": flow["start_s"],
+            "stop_s": flow["stop_s"],
+            "completed_s": flow["completed_s"],
+            "throughput_bps": metrics.throughput(
+                flow["packets_sent"], flow["packet_bytes"], seconds
+            ),
+            "goodput_bps": self.goodput_bps(flow),
+            "packets_sent": flow["packets_sent"],
+            "packets_delivered": flow["packets_delivered"],
+            "packets_lost": flow["packets_lost"],
+            "packets_marked": flow["packets_marked"],
+            "retransmissions": flow["retransmissions"],
+            "timeouts": flow["timeouts"],
+            "cuts": int(np.count_nonzero(flow["cuts"]["time"] >= self.warmup_s)),
+            "loss_rate": metrics.loss_rate(flow["packets_lost"], flow["packets_sent"]),
+            "mean_rtt_s": flow["mean_rtt_s"],
+            "min_rtt_s": flow["min_rtt_s"],
+            "mean_window": flow["mean_window"],
+            "smoothness": [{"scale_s": scale, "cov": cov} for scale, cov in smooth.items()],
+            "limited": dict(flow["limited"]),
+        }
+
+    def _rates(self, scale: float) -> Series:
+        """Give the goodput of each measured flow in intervals of one length."""
+        return np.array(
+            [
+                metrics.binned_rate(
+                    self.time, flow["delivered"], flow["packet_bytes"], scale, self.warmup_s
+                )[1]
+                for flow in self.measured_flows
+            ]
+        )
+
+    def _convergence_time(self) -> float:
+        """Give the time from the last start until all flows stay near the fair share."""
+        flows = self.measured_flows
+        if len(flows) < 2 or len(self.scales) < 2:
+            return math.nan
+        scale = self.scales[1]
+        start = max(flow["start_s"] for flow in flows)
+        binned = [
+            metrics.binned_rate(self.time, flow["delivered"], flow["packet_bytes"], scale, start)
+            for flow in flows
+        ]
+        return metrics.convergence_time(
+            binned[0][0], np.array([rate for _, rate in binned]), epsilon=0.25, hold=4 * scale
+        )
+
+
+def link_loss_rate(link: LinkRecord) -> float:
+    """Give the fraction of the arrivals that the queue dropped or the link lost."""
+    return metrics.loss_rate(link["drops"] + link["losses"], link["arrivals"])
+
+
+def jsonable(document: JsonObject) -> JsonObject:
+    """Turn figures that are not numbers into None, through and through: JSON knows no NaN."""
+    return {key: _jsonable(item) for key, item in document.items()}
+
+
+def _jsonable(value: object) -> object:
+    """Turn one value into what JSON knows."""
+    if isinstance(value, dict):
+        return jsonable(value)
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def dumps(document: JsonObject) -> str:
+    """Write a JSON document."""
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def _link_json(link: LinkRecord) -> JsonObject:
+    """Give the figures of a link."""
+    return {
+        "name": link["name"],
+        "rate_bps": link["rate_bps"],
+        "delay_s": link["delay_s"],
+        "utilization": link["utilization"],
+        "arrivals": link["arrivals"],
+        "departures": link["departures"],
+        "drops": link["drops"],
+        "marks": link["marks"],
+        "losses": link["losses"],
+        "loss_rate": link_loss_rate(link),
+        "mark_rate": metrics.mark_rate(link["marks"], link["arrivals"]),
+        "mean_queue": link["mean_queue"],
+        "queue_limit": link["queue_limit"],
+        "queueing_delay_s": dict(link["delay"]),
+    }
+
+
+def _mean(values: list[float]) -> float:
+    """Average what is known."""
+    known = [value for value in values if math.isfinite(value)]
+    return float(np.mean(known)) if known else math.nan
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file."""
+    from pathlib import Path
+
+    Path(path).write_text(text, encoding="utf-8")

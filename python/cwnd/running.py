@@ -1,0 +1,105 @@
+"""Run scenarios on the simulator."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd import _native
+from cwnd.errors import ArgumentError
+from cwnd.result import Result
+from cwnd.scenario import Scenario, add_controller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cwnd.controller import Factory
+
+LARGEST_SEED = 2**64 - 1
+
+
+def run(
+    scenario: Scenario | str | Path,
+    seed: int | None = None,
+    *,
+    pcap: tuple[str, str | Path] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Result:
+    """Run one scenario.
+
+    Parameters
+    ----------
+    scenario
+        A scenario, or the path of a scenario file.
+    seed
+        The same scenario and seed always give the same result; the scenario's own by default.
+    pcap
+        The name of a link and the file to write what crosses it to, for Wireshark.
+    progress
+        Called now and then with the fraction that is done.
+
+    Returns
+    -------
+    Result
+        Figures, tables and series.
+
+    Raises
+    ------
+    ScenarioError
+        The scenario makes no sense; the message names the file, the line and the key.
+
+    Examples
+    --------
+    >>> import cwnd
+    >>> scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="5s")
+    >>> result = cwnd.run(scenario.add_flow("reno", count=2))
+    >>> list(result.flows["controller"])
+    ['reno', 'reno']
+    """
+    path = None if isinstance(scenario, Scenario) else Path(scenario)
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario.from_toml(Path(scenario))
+    seed = scenario.seed if seed is None else seed
+    capture = None if pcap is None else (pcap[0], str(pcap[1]))
+    (result,) = simulate([(scenario, seed)], pcap=capture, progress=progress)
+    if path is not None:
+        result.rerun = shlex.join(["cwnd", "run", str(path), "--seed", str(seed)])
+    return result
+
+
+def simulate(
+    jobs: Sequence[tuple[Scenario, int]],
+    *,
+    pcap: tuple[str, str] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> list[Result]:
+    """Run many scenarios, on all cores.
+
+    Parameters
+    ----------
+    jobs
+        Scenarios with their seeds.
+    pcap
+        The name of a link and the file to write what crosses it to; only with one job.
+    progress
+        Called now and then with the fraction that is done.
+
+    Returns
+    -------
+    list of Result
+        In the order of the jobs.
+    """
+    controllers: dict[str, Factory] = {}
+    for scenario, seed in jobs:
+        if not 0 <= seed <= LARGEST_SEED:
+            raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
+        for name, factory in scenario.controllers.items():
+            add_controller(controllers, name, factory)
+    records = _native.simulate(
+        [(scenario.to_json(), seed) for scenario, seed in jobs],
+        controllers=controllers or None,
+        progress=progress,
+        pcap=pcap,
+    )
+    return [Result(record) for record in records]

@@ -1,0 +1,150 @@
+"""A run as tables in Arrow's format, and as files of Parquet and CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from cwnd.result import dumps
+
+if TYPE_CHECKING:
+    from cwnd.result import Result
+
+
+def samples(result: Result) -> pa.Table:
+    """Tabulate the flows' series: one row for each flow and sample.
+
+    Parameters
+    ----------
+    result
+        A run.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``time_s``, ``flow``, ``controller``, ``window`` and ``ssthresh`` in packets, ``rtt_s``,
+        ``sent`` and ``delivered`` in packets since the start, and a column for each variable that
+        a law shows (null where a flow's law has none of that name).
+    """
+    flows = result.record["flows"]
+    n = result.time.size
+    gauges = sorted({name for flow in flows for name in flow["gauges"]})
+    nothing = np.full(n, np.nan)
+    columns = {
+        "time_s": pa.array(np.tile(result.time, len(flows))),
+        "flow": _labels([flow["name"] for flow in flows], n),
+        "controller": _labels([flow["controller"] for flow in flows], n),
+        "window": _stacked([flow["window"] for flow in flows]),
+        "ssthresh": _stacked([flow["ssthresh"] for flow in flows]),
+        "rtt_s": _stacked([flow["rtt"] for flow in flows]),
+        "sent": _stacked([flow["sent"] for flow in flows]),
+        "delivered": _stacked([flow["delivered"] for flow in flows]),
+    }
+    for name in gauges:
+        columns[name] = _stacked([flow["gauges"].get(name, nothing) for flow in flows])
+    return pa.table(columns)
+
+
+def queues(result: Result) -> pa.Table:
+    """Tabulate the links' series: one row for each link and sample.
+
+    Parameters
+    ----------
+    result
+        A run.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``time_s``, ``link``, ``queue`` in packets and ``drops`` since the start.
+    """
+    links = result.record["links"]
+    return pa.table(
+        {
+            "time_s": pa.array(np.tile(result.time, len(links))),
+            "link": _labels([link["name"] for link in links], result.time.size),
+            "queue": _stacked([link["queue"] for link in links]),
+            "drops": _stacked([link["drops_series"] for link in links]),
+        }
+    )
+
+
+def cuts(result: Result) -> pa.Table:
+    """Tabulate the cuts of the flows' windows, in the order of time.
+
+    Parameters
+    ----------
+    result
+        A run.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``time_s``, ``flow``, ``controller``, ``cause`` (loss, mark or timeout), the window
+        ``before`` and ``after`` in packets.
+    """
+    flows = result.record["flows"]
+    counts = [flow["cuts"]["time"].size for flow in flows]
+    table = pa.table(
+        {
+            "time_s": _stacked([flow["cuts"]["time"] for flow in flows]),
+            "flow": _labels([flow["name"] for flow in flows], counts),
+            "controller": _labels([flow["controller"] for flow in flows], counts),
+            "cause": pa.array([c for f in flows for c in f["cuts"]["cause"]], pa.string()),
+            "before": _stacked([flow["cuts"]["before"] for flow in flows]),
+            "after": _stacked([flow["cuts"]["after"] for flow in flows]),
+        }
+    )
+    return table.sort_by("time_s")
+
+
+def write_trace(result: Result, directory: str | Path) -> list[Path]:
+    """Write a run's tables as Parquet and CSV, and its figures as JSON.
+
+    Parameters
+    ----------
+    result
+        A run.
+    directory
+        Where to write; it is made if need be.
+
+    Returns
+    -------
+    list of Path
+        What was written: ``samples``, ``queues``, ``cuts``, ``flows`` and ``links``, each as
+        ``.parquet`` and as ``.csv``, and ``run.json``.
+    """
+    from pyarrow import csv, parquet
+
+    home = Path(directory)
+    home.mkdir(parents=True, exist_ok=True)
+    tables = {
+        "samples": samples(result),
+        "queues": queues(result),
+        "cuts": cuts(result),
+        "flows": pa.Table.from_pandas(result.flows.reset_index(), preserve_index=False),
+        "links": pa.Table.from_pandas(result.links.reset_index(), preserve_index=False),
+    }
+    written = []
+    for name, table in tables.items():
+        parquet.write_table(table, home / f"{name}.parquet", compression="zstd")
+        csv.write_csv(table, home / f"{name}.csv")
+        written += [home / f"{name}.parquet", home / f"{name}.csv"]
+    figures = home / "run.json"
+    figures.write_text(dumps(result.to_json()) + "\n", encoding="utf-8")
+    return [*written, figures]
+
+
+def _stacked(series: list[np.ndarray]) -> pa.Array:
+    """Put series one below the other; what is not a number becomes null."""
+    values = np.concatenate(series) if series else np.empty(0)
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _labels(names: list[str], counts: int | list[int]) -> pa.Array:
+    """Repeat each name for its rows, stored once."""
+    indices = np.repeat(np.arange(len(names), dtype=np.int32), counts)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string())).cast(pa.string())

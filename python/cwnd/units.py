@@ -1,0 +1,191 @@
+"""Rates, times and sizes: read as ``tc`` writes them, and written for people."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TypeAlias
+
+Quantity: TypeAlias = str | float
+"""A number in SI base units, or text such as ``15mbit`` or ``100ms``."""
+
+_RATES = {"": 1.0} | {
+    f"{prefix}bit": factor
+    for prefix, factor in {
+        "": 1.0,
+        "k": 1e3,
+        "m": 1e6,
+        "g": 1e9,
+        "t": 1e12,
+        "ki": 2.0**10,
+        "mi": 2.0**20,
+        "gi": 2.0**30,
+        "ti": 2.0**40,
+    }.items()
+}
+_TIMES = {
+    "": 1.0,
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ns": 1e-9,
+    "min": 60.0,
+    "h": 3600.0,
+}
+_NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)
+
+
+def parse_rate(value: Quantity) -> float:
+    """Read a rate.
+
+    Parameters
+    ----------
+    value
+        Bits per second, or text with a unit of ``tc``: ``15mbit``, ``1.5gbit``.
+
+    Returns
+    -------
+    float
+        Bits per second, above zero.
+
+    Raises
+    ------
+    ValueError
+        Not a rate; also for ``mbps``, which is megabytes to ``tc`` and megabits to everyone else.
+
+    Examples
+    --------
+    >>> parse_rate("15mbit")
+    15000000.0
+    """
+    return _parse(value, _RATES, "a rate such as 15mbit")
+
+
+def parse_time(value: Quantity) -> float:
+    """Read a time.
+
+    Parameters
+    ----------
+    value
+        Seconds, or text with a unit: ``100ms``, ``2min``.
+
+    Returns
+    -------
+    float
+        Seconds, above zero.
+
+    Raises
+    ------
+    ValueError
+        Not a time.
+
+    Examples
+    --------
+    >>> parse_time("100ms")
+    0.1
+    """
+    return _parse(value, _TIMES, "a time such as 100ms")
+
+
+def _parse(value: Quantity, units: dict[str, float], expected: str) -> float:
+    """Read a positive number with one of ``units``."""
+    if isinstance(value, str):
+        match = _NUMBER.fullmatch(value)
+        if match is None:
+            raise ValueError(f"{value!r} is not {expected}")
+        unit = match[2].lower()
+        if unit.endswith("bps"):
+            bits = f"{unit[:-3]}bit"
+            raise ValueError(
+                f"{value!r} is ambiguous, tc reads {unit} as bytes per second: write {bits}"
+            )
+        if unit not in units:
+            known = ", ".join(name for name in units if name)
+            raise ValueError(f"{value!r} is not {expected}; the units are {known}")
+        number = float(match[1]) * units[unit]
+    else:
+        number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{value!r} is not {expected}: it must be above 0 and finite")
+    return number
+
+
+def format_rate(bps: float) -> str:
+    """Write a rate for people.
+
+    Parameters
+    ----------
+    bps
+        Bits per second.
+
+    Examples
+    --------
+    >>> format_rate(1.5e7), format_rate(980.0), format_rate(float("inf"))
+    ('15 Mbit/s', '980 bit/s', 'infinite')
+    """
+    if math.isinf(bps):
+        return "infinite"
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(bps) >= 0.99995 * factor:
+            return f"{bps / factor:.4g} {prefix}bit/s"
+    return f"{bps:.4g} bit/s"
+
+
+def format_time(seconds: float) -> str:
+    """Write a time for people.
+
+    Parameters
+    ----------
+    seconds
+        Seconds.
+
+    Examples
+    --------
+    >>> format_time(0.1), format_time(120.0), format_time(0.0)
+    ('100 ms', '120 s', '0 s')
+    """
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if abs(seconds) >= 0.99995 * factor:
+            return f"{seconds / factor:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns" if seconds else "0 s"
+
+
+def tc_rate(bps: float) -> str:
+    """Write a rate as ``tc`` does.
+
+    Parameters
+    ----------
+    bps
+        Bits per second.
+
+    Examples
+    --------
+    >>> tc_rate(1.5e7), tc_rate(1234.5)
+    ('15mbit', '1234.5bit')
+    """
+    return _exact(bps, ((1e9, "gbit"), (1e6, "mbit"), (1e3, "kbit")), "bit")
+
+
+def tc_time(seconds: float) -> str:
+    """Write a time as ``tc`` does.
+
+    Parameters
+    ----------
+    seconds
+        Seconds.
+
+    Examples
+    --------
+    >>> tc_time(120.0), tc_time(0.1)
+    ('120s', '100ms')
+    """
+    return _exact(seconds * 1e9, ((1e9, "s"), (1e6, "ms"), (1e3, "us")), "ns")
+
+
+def _exact(number: float, units: tuple[tuple[float, str], ...], base: str) -> str:
+    """Write a number in the largest unit that leaves it whole."""
+    for factor, unit in units:
+        if number >= factor and (number / factor).is_integer():
+            return f"{number / factor:.0f}{unit}"
+    return f"{number:.12g}{base}"
