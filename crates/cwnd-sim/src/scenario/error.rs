@@ -48,6 +48,9 @@ impl ScenarioError {
     }
 }
 
+/// Serde's sentence for the one key that every scenario needs.
+const MISSING_AT_TOP: &str = "missing field `duration`";
+
 /// A mistake before it is known where the key stands in its file.
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -97,12 +100,23 @@ impl<'a> Source<'a> {
     ) -> ScenarioError {
         let span = error.span();
         let key = match (&span, document) {
+            // Missing from the scenario itself: its span is the whole file, which says nothing.
+            _ if error.message() == MISSING_AT_TOP => String::new(),
             (Some(span), Some(document)) => key_at(document, span).unwrap_or_default(),
             _ => String::new(),
         };
-        let message = match document {
-            Some(_) => plain(error.message(), &key),
-            None => format!("not TOML: {}", one_line(error.message())),
+        let message = match (document, &span) {
+            (Some(_), _) => plain(error.message()),
+            (None, Some(span)) => {
+                let what = self.text.get(span.clone()).unwrap_or_default();
+                let what = if what.trim().is_empty() || what.contains('\n') {
+                    String::new()
+                } else {
+                    format!(": `{}`", super::units::shorten(what))
+                };
+                format!("not TOML: {}{what}", one_line(error.message()))
+            }
+            (None, None) => format!("not TOML: {}", one_line(error.message())),
         };
         ScenarioError {
             origin: self.origin.to_owned(),
@@ -198,18 +212,13 @@ fn offset_of(document: &DeTable, path: &str) -> Option<usize> {
 }
 
 /// The deserializer's sentence in the words of the format's documentation.
-fn plain(message: &str, key: &str) -> String {
+fn plain(message: &str) -> String {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let (what, rest) = match message {
         m if m.starts_with("unknown field") => ("key", quoted.split_first()),
         m if m.starts_with("unknown variant") => ("value", quoted.split_first()),
         m if m.starts_with("missing field") => {
-            let name = quoted.first().copied().unwrap_or_default();
-            return if key.is_empty() {
-                format!("missing `{name}`")
-            } else {
-                format!("missing `{name}` in `{key}`")
-            };
+            return format!("missing `{}`", quoted.first().copied().unwrap_or_default());
         }
         _ => {
             return one_line(message)
@@ -220,7 +229,9 @@ fn plain(message: &str, key: &str) -> String {
                 .replacen("invalid value: ", "found the ", 1)
                 .replace("expected a sequence", "expected a list ([[...]])")
                 .replace("expected u32", "expected a whole number from 0 to 4294967295")
-                .replace("expected u64", "expected a whole number")
+                .replace("` as i128", "`")
+                .replace("` as u128", "`")
+                .replace("expected u64", "expected a whole number from 0 to 2^63 - 1")
                 .replace("expected usize", "expected a whole number");
         }
     };
@@ -232,14 +243,43 @@ fn plain(message: &str, key: &str) -> String {
 
 /// `unknown key "foo"; did you mean "for"? allowed: …`.
 pub(super) fn unknown_name(what: &str, unknown: &str, allowed: &[&str]) -> String {
-    let unknown = super::units::shorten(unknown);
-    let guess = nearest(&unknown, allowed)
-        .map(|name| format!("; did you mean \"{name}\"?"))
-        .unwrap_or_else(|| ";".into());
+    let shown = super::units::shorten(unknown);
+    let guess = synonym(&shown, allowed).or_else(|| nearest(&shown, allowed));
+    let guess = match guess {
+        Some(name) => format!("; did you mean \"{name}\"?"),
+        None => ";".into(),
+    };
     if allowed.len() > 60 {
-        return format!("unknown {what} \"{unknown}\"{guess} there are {} others", allowed.len());
+        return format!("unknown {what} \"{shown}\"{guess} there are {} others", allowed.len());
     }
-    format!("unknown {what} \"{unknown}\"{guess} allowed: {}", allowed.join(", "))
+    let known = if what == "node" { "known" } else { "allowed" };
+    format!("unknown {what} \"{shown}\"{guess} {known}: {}", allowed.join(", "))
+}
+
+/// What others call our keys.
+const SYNONYMS: [(&str, &str); 16] = [
+    ("algorithm", "controller"),
+    ("bandwidth", "rate"),
+    ("buffer", "queue"),
+    ("bw", "rate"),
+    ("capacity", "rate"),
+    ("cc", "controller"),
+    ("iw", "initial_window"),
+    ("latency", "delay"),
+    ("lossofacks", "loss_of_acks"),
+    ("mss", "packet"),
+    ("n", "count"),
+    ("parkinglot", "chain"),
+    ("path", "link"),
+    ("size", "bytes"),
+    ("time", "duration"),
+    ("type", "kind"),
+];
+
+fn synonym<'a>(unknown: &str, allowed: &[&'a str]) -> Option<&'a str> {
+    let unknown = unknown.to_lowercase().replace(['-', '_'], "");
+    let (_, ours) = SYNONYMS.iter().find(|(theirs, _)| *theirs == unknown)?;
+    allowed.iter().find(|name| *name == ours).copied()
 }
 
 /// The allowed name that a slip of the keyboard may have meant.
@@ -248,7 +288,7 @@ fn nearest<'a>(unknown: &str, allowed: &[&'a str]) -> Option<&'a str> {
     allowed
         .iter()
         .map(|name| (distance(&unknown, &name.to_lowercase().replace('-', "_")), *name))
-        .filter(|(edits, name)| *edits <= name.chars().count().max(3) / 3)
+        .filter(|(edits, name)| *edits <= (name.chars().count() + 1) / 3)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, name)| name)
 }

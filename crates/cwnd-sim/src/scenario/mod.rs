@@ -91,7 +91,7 @@ impl Scenario {
         // One reader for both notations: the parser of TOML knows where a value stands.
         let text = toml::Table::try_from(value)
             .and_then(|table| toml::to_string(&table))
-            .map_err(|error| refuse(error.to_string()))?;
+            .map_err(|_| refuse("a whole number is above 2^63 - 1".into()))?;
         read(&text, &Source::generated(&text))
     }
 

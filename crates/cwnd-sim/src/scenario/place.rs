@@ -174,10 +174,7 @@ fn check_times(group: &Group, size: u64) -> Result<(), Problem> {
     match group.stop {
         Some(stop) if stop.nanos() <= latest => problem(
             format!("{}.stop", group.key),
-            format!(
-                "stops at {stop}, but starts as late as {}s",
-                Dur::from_nanos(latest).as_secs()
-            ),
+            format!("stops at {stop}, but starts as late as {}", Span::shown(latest)),
         ),
         _ => Ok(()),
     }
@@ -303,9 +300,9 @@ fn ends(
         return problem(
             format!("{}.rtt", group.key),
             format!(
-                "{} is less than the {}s from \"{}\" to \"{}\" and back without access links",
+                "{} is less than the {} from \"{}\" to \"{}\" and back without access links",
                 wanted.low(),
-                Dur::from_nanos(rtt).as_secs(),
+                Span::shown(rtt),
                 name(from),
                 name(to)
             ),

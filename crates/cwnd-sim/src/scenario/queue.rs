@@ -77,11 +77,10 @@ fn red(table: &QueueTable, key: &str, around: &Surroundings) -> Result<network::
     let gentle = table.gentle.unwrap_or(true);
     // Equal thresholds make a step, which `gentle` would turn into something else.
     if min > max || (min == max && gentle) {
+        let step = if min == max { " (say gentle = false for a step)" } else { "" };
         return problem(
             key,
-            format!(
-                "red needs min below max (equal for a step with gentle = false): {min} and {max} packets"
-            ),
+            format!("red's min of {min} packets is not below its max of {max}{step}"),
         );
     }
     if max <= 0.0 || max > f64::from(limit) {

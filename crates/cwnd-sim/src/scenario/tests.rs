@@ -1,1 +1,335 @@
+//! What scenarios compile to.
 
+use std::path::PathBuf;
+
+use cwnd::{Dur, Time};
+use proptest::prelude::*;
+
+use super::*;
+use crate::network::{self, Queue as NetQueue, QueueLimit, Tcp, Traffic};
+
+mod mistakes;
+
+const HEAD: &str =
+    "duration = \"10s\"\n[dumbbell]\nrate = \"15mbit\"\ndelay = \"20ms\"\nqueue = \"20p\"\n";
+
+fn compile(text: &str) -> Network {
+    let scenario = Scenario::from_toml(text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+    scenario.network(scenario.seed).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn tcp(flow: &network::Flow) -> &Tcp {
+    match &flow.traffic {
+        Traffic::Tcp(tcp) => tcp,
+        other => panic!("not TCP: {other:?}"),
+    }
+}
+
+fn droptail(link: &network::Link) -> QueueLimit {
+    match link.queue {
+        NetQueue::DropTail { limit } => limit,
+        other => panic!("not droptail: {other:?}"),
+    }
+}
+
+fn files() -> Vec<(PathBuf, String)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .map(|path| (path.clone(), std::fs::read_to_string(&path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+fn file(name: &str) -> Network {
+    let (_, text) =
+        files().into_iter().find(|(path, _)| path.file_stem().unwrap() == name).unwrap();
+    compile(&text)
+}
+
+#[test]
+fn every_ready_made_scenario_compiles_and_is_called_what_it_is() {
+    let files = files();
+    assert!(files.len() >= 14);
+    for (path, text) in files {
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        let scenario = Scenario::from_toml(&text, stem).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(scenario.name, stem);
+        assert!(!scenario.title.is_empty(), "{stem} has no title");
+        assert!(text.starts_with("# "), "{stem} does not say what it is");
+        let network = scenario.network(7).unwrap();
+        for flow in &network.flows {
+            connected(&network, flow);
+        }
+        // The same through JSON, as Python builds it.
+        let again =
+            Scenario::from_json(&scenario.to_json()).unwrap_or_else(|e| panic!("{stem}: {e}"));
+        assert_eq!(again, scenario);
+        assert_eq!(again.network(7).unwrap(), network);
+    }
+}
+
+fn connected(network: &Network, flow: &network::Flow) {
+    for way in [&flow.path, &flow.back] {
+        assert!(way.windows(2).all(|hop| network.links[hop[0]].to == network.links[hop[1]].from));
+    }
+    let (first, last) = (flow.path[0], *flow.path.last().unwrap());
+    assert_eq!(network.links[first].from, network.links[*flow.back.last().unwrap()].to);
+    assert_eq!(network.links[last].to, network.links[flow.back[0]].from);
+}
+
+#[test]
+fn a_dumbbell_without_access_links_is_one_link_each_way() {
+    let network = compile(&format!("{HEAD}[[flow]]\ncontroller = \"reno\"\n"));
+    assert_eq!(network.nodes, ["left", "right"]);
+    assert_eq!(network.links.len(), 2);
+    assert_eq!(network.links[0].name, "left-right");
+    assert_eq!(network.links[1].name, "right-left");
+    assert_eq!(network.links[0].rate, Some(15e6));
+    assert_eq!(network.links[0].delay, Dur::from_millis(20));
+    assert_eq!(droptail(&network.links[1]), QueueLimit::Packets(20));
+    let flow = &network.flows[0];
+    assert_eq!((flow.name.as_str(), &flow.path[..], &flow.back[..]), ("reno", &[0][..], &[1][..]));
+    assert_eq!((flow.start, flow.stop, flow.measured), (Time::ZERO, Time::NEVER, true));
+    assert_eq!((network.warmup, network.sample), (Dur::ZERO, Dur::from_millis(100)));
+}
+
+#[test]
+fn access_links_give_each_flow_two_hosts() {
+    let network = compile(&format!(
+        "{HEAD}[access]\nrate = \"100mbit\"\ndelay = \"1ms\"\n[[flow]]\ncontroller = \"reno\"\n\
+         count = 2\nreverse = true\n"
+    ));
+    assert_eq!(network.nodes[2..4], ["reno-1.source", "reno-1.sink"]);
+    let flow = &network.flows[1];
+    let names: Vec<&str> = flow.path.iter().map(|at| network.links[*at].name.as_str()).collect();
+    assert_eq!(names, ["reno-2.source-right", "right-left", "left-reno-2.sink"]);
+    assert_eq!(network.links[flow.path[0]].rate, Some(100e6));
+    assert_eq!(droptail(&network.links[flow.path[0]]), QueueLimit::Packets(u32::MAX));
+    connected(&network, flow);
+}
+
+#[test]
+fn a_round_trip_time_is_made_of_access_links() {
+    let network = compile(&format!("{HEAD}[[flow]]\ncontroller = \"reno\"\nrtt = \"60ms\"\n"));
+    let flow = &network.flows[0];
+    let crossed = flow.path.iter().chain(&flow.back);
+    let rtt: u64 = crossed.map(|link| network.links[*link].delay.as_nanos()).sum();
+    assert_eq!(rtt, 60_000_000);
+}
+
+#[test]
+fn flows_of_a_kind_are_numbered() {
+    let network = compile(&format!(
+        "{HEAD}[[flow]]\ncontroller = \"simd(beta=1/16)\"\ncount = 2\n\
+         [[flow]]\ncontroller = \"reno\"\n\
+         [[flow]]\ncontroller = \"simd\"\n\
+         [[flow]]\ncontroller = \"reno\"\nname = \"back\"\ncount = 2\n\
+         [[cbr]]\nrate = \"1mbit\"\n"
+    ));
+    let names: Vec<&str> = network.flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(names, ["simd-1", "simd-2", "reno", "simd-3", "back-1", "back-2", "cbr"]);
+    assert!(network.flows[0].measured && !network.flows[6].measured);
+}
+
+#[test]
+fn starts_are_staggered_and_drawn() {
+    let network = compile(&format!(
+        "{HEAD}[[flow]]\ncontroller = \"reno\"\ncount = 3\nstart = \"0s..1s\"\nstagger = \"50s\"\n"
+    ));
+    for (at, flow) in network.flows.iter().enumerate() {
+        let start = flow.start.as_secs() - 50.0 * at as f64;
+        assert!((0.0..1.0).contains(&start), "{start}");
+    }
+}
+
+/// What a flow draws depends on the seed and its number, not on what else is drawn.
+#[test]
+fn placements_are_independent() {
+    let starts = |text: &str, seed| -> Vec<Time> {
+        let scenario = Scenario::from_toml(text, "test.toml").unwrap();
+        scenario.network(seed).unwrap().flows.iter().map(|flow| flow.start).collect()
+    };
+    let flows = "[[flow]]\ncontroller = \"reno\"\ncount = 3\nstart = \"0s..5s\"\n";
+    let plain = starts(&format!("{HEAD}{flows}"), 1);
+    assert_eq!(plain, starts(&format!("{HEAD}[access]\ndelay = \"0s..1ms\"\n{flows}"), 1));
+    assert_eq!(
+        plain[..],
+        starts(&format!("{HEAD}{flows}[[pareto]]\nrate = \"1mbit\"\non = 1\noff = 2\n"), 1)[..3]
+    );
+    assert_ne!(plain, starts(&format!("{HEAD}{flows}"), 2));
+    assert_eq!(plain[0].as_nanos(), 860_454_622, "the placement stream is pinned");
+}
+
+#[test]
+fn conventions_set_the_defaults() {
+    let of = |options: &str| {
+        let text = format!("{HEAD}[[flow]]\ncontroller = \"reno\"\n[tcp]\n{options}\n");
+        tcp(&compile(&text).flows[0]).clone()
+    };
+    let rfc = of("");
+    assert_eq!((rfc.packet, rfc.header, rfc.ack, rfc.initial_window), (1460, 40, 40, 10));
+    assert_eq!((rfc.delayed_acks, rfc.byte_counting, rfc.syn), (true, true, true));
+    assert_eq!((rfc.min_rto, rfc.initial_rto), (Dur::from_millis(1000), Dur::from_millis(1000)));
+    assert_eq!((rfc.window, rfc.ecn, rfc.timestamps), (1_000_000, false, None));
+    let ns2 = of("conventions = \"ns2\"");
+    assert_eq!((ns2.packet, ns2.header, ns2.ack, ns2.initial_window), (1000, 40, 40, 2));
+    assert_eq!((ns2.delayed_acks, ns2.byte_counting, ns2.limited_transmit), (false, false, true));
+    assert_eq!((ns2.min_rto, ns2.initial_rto), (Dur::from_millis(200), Dur::from_millis(3000)));
+    assert_eq!(ns2.granularity, Dur::from_millis(10));
+    let old = of("conventions = \"ns2-2001\"\ntimestamps = true\ninitial_window = 3");
+    assert_eq!((old.header, old.syn, old.limited_transmit), (0, false, false));
+    assert_eq!((old.min_rto, old.initial_rto), (Dur::ZERO, Dur::from_millis(6000)));
+    assert_eq!((old.timestamps, old.initial_window), (Some(Dur::from_millis(1)), 3));
+}
+
+#[test]
+fn a_flow_has_its_own_options_over_the_common_ones() {
+    let network = compile(&format!(
+        "{HEAD}[tcp]\nrecovery = \"reno\"\npacket = 500\n[[flow]]\ncontroller = \"reno\"\n\
+         tcp = {{ packet = 1000, timestamps = \"10ms\" }}\nbytes = \"1mb\"\n"
+    ));
+    let tcp = tcp(&network.flows[0]);
+    assert_eq!((tcp.packet, tcp.recovery), (1000, network::Recovery::Reno));
+    assert_eq!((tcp.timestamps, tcp.bytes), (Some(Dur::from_millis(10)), Some(1 << 20)));
+}
+
+/// The queues that ns-2's scripts of the same papers compute.
+#[test]
+fn queues_of_the_papers_have_their_sizes() {
+    let simd = file("simd");
+    let NetQueue::Red(red) = simd.links[0].queue else { panic!("not RED") };
+    // round(2.5 x 15e6 x 0.06 / 8 / 1000)
+    assert_eq!(red.limit, 281);
+    assert_eq!((red.min, red.max), (0.15 * 281.0, 0.5 * 281.0));
+    assert_eq!((red.max_p, red.weight, red.gentle, red.wait), (0.1, 0.002, true, true));
+    assert_eq!((red.ecn, red.mark_p, red.mean_packet), (false, 1.0, 1000));
+    assert_eq!(simd.flows.iter().filter(|flow| flow.measured).count(), 8);
+
+    let chain = file("simd-convergence");
+    let NetQueue::Red(red) = chain.links[0].queue else { panic!("not RED") };
+    assert_eq!((red.limit, red.mean_packet), (188, 500));
+    assert_eq!(droptail(&chain.links[1]), QueueLimit::Packets(188));
+    assert_eq!(chain.flows.len(), 17);
+    assert_eq!(chain.flows[0].path.len(), 4);
+
+    let parking = file("parking-lot-tcp");
+    assert_eq!(parking.flows.len(), 4);
+    assert_eq!(parking.flows[2].name, "short-2");
+    assert_eq!(parking.links[parking.flows[2].path[1]].name, "r2-r3");
+}
+
+#[test]
+fn bdp_is_that_of_the_longest_flow_unless_the_file_says() {
+    let limit = |more: &str, flow: &str| {
+        let text = format!(
+            "duration = 1\n[dumbbell]\nrate = \"12mbit\"\ndelay = \"20ms\"\n\
+             queue = \"2bdp\"\n{more}\n\
+             [[flow]]\ncontroller = \"reno\"\n{flow}\n"
+        );
+        droptail(&compile(&text).links[0])
+    };
+    // 12 Mb/s are 1000 packets of 1500 bytes a second.
+    assert_eq!(limit("", ""), QueueLimit::Packets(80));
+    assert_eq!(limit("", "rtt = \"100ms\""), QueueLimit::Packets(200));
+    assert_eq!(limit("bdp_rtt = \"50ms\"", "rtt = \"100ms\""), QueueLimit::Packets(100));
+    assert_eq!(limit("", "tcp = { packet = 710 }"), QueueLimit::Packets(160));
+}
+
+#[test]
+fn the_way_back_can_differ() {
+    let network = compile(
+        "duration = 1\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n\
+         queue = { kind = \"red\", limit = \"50p\", min = \"5p\", max = \"15p\", ecn = true }\n\
+         loss = \"1%\"\nback = { rate = \"1mbit\", queue = \"64kb\", loss = 0 }\n\
+         [[flow]]\ncontroller = \"reno\"\nfrom = \"a\"\nto = \"b\"\n",
+    );
+    let (there, back) = (&network.links[0], &network.links[1]);
+    assert!(matches!(there.queue, NetQueue::Red(red) if red.ecn && red.min == 5.0));
+    assert_eq!((there.loss, back.loss), (0.01, 0.0));
+    assert_eq!((back.rate, back.delay), (Some(1e6), Dur::from_millis(5)));
+    assert_eq!(droptail(back), QueueLimit::Bytes(65_536));
+}
+
+#[test]
+fn routes_are_the_shortest_and_the_first_of_equals() {
+    let link = |from, to| format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\ndelay = \"1ms\"\n");
+    let text = format!(
+        "duration = 1\n{}{}{}{}{}[[flow]]\ncontroller = \"reno\"\nfrom = \"a\"\nto = \"d\"\n",
+        link("a", "x"),
+        link("x", "d"),
+        link("a", "y"),
+        link("y", "d"),
+        link("x", "y")
+    );
+    let network = compile(&text);
+    let names = |way: &[usize]| -> Vec<String> {
+        way.iter().map(|at| network.links[*at].name.clone()).collect()
+    };
+    assert_eq!(names(&network.flows[0].path), ["a-x", "x-d"]);
+    assert_eq!(names(&network.flows[0].back), ["d-x", "x-a"]);
+}
+
+#[test]
+fn json_builds_the_same_network() {
+    let json = r#"{"duration": 10, "warmup": null,
+        "dumbbell": {"rate": 15e6, "delay": 0.02, "queue": 20},
+        "flow": [{"controller": "simd(beta=1/16)", "count": 2, "start": "0s..5s"}]}"#;
+    let toml = format!(
+        "{HEAD}[[flow]]\ncontroller = \"simd(beta=1/16)\"\ncount = 2\nstart = \"0s..5s\"\n"
+    );
+    assert_eq!(Scenario::from_json(json).unwrap().network(1).unwrap(), compile(&toml));
+}
+
+#[test]
+fn a_hundred_thousand_flows_are_no_trouble() {
+    let network = compile(&format!(
+        "{HEAD}[access]\ndelay = \"0s..1ms\"\n[[flow]]\ncontroller = \"reno\"\ncount = 100000\n"
+    ));
+    assert_eq!((network.flows.len(), network.nodes.len()), (100_000, 200_002));
+}
+
+#[test]
+fn the_schema_names_every_key() {
+    let schema = schema().to_string();
+    for key in ["dumbbell", "controller", "loss_of_acks", "initial_window", "mark_p", "15mbit"] {
+        assert!(schema.contains(key), "{key}");
+    }
+    assert!(schema.contains("\"additionalProperties\":false"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(
+        text in "\\PC{0,200}",
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let _ = Scenario::from_toml(&text, "x");
+        let _ = Scenario::from_json(&text);
+        let _ = Scenario::from_bytes(&bytes, "x");
+    }
+
+    /// A file with a piece cut out, doubled or replaced is a scenario or one line of explanation.
+    #[test]
+    fn no_damaged_file_panics(
+        which in 0usize..1000,
+        at in 0usize..10_000,
+        length in 0usize..40,
+        piece in "[a-z0-9\"=\\[\\]{}.,% -]{0,12}",
+    ) {
+        let files = files();
+        let (_, text) = &files[which % files.len()];
+        let chars: Vec<char> = text.chars().collect();
+        let start = at % chars.len();
+        let end = (start + length).min(chars.len());
+        let before = chars[..start].iter().copied();
+        let after = chars[end..].iter().copied();
+        let damaged: String = before.chain(piece.chars()).chain(after).collect();
+        if let Err(error) = Scenario::from_toml(&damaged, "x") {
+            prop_assert!(!error.to_string().contains('\n'));
+        }
+    }
+}

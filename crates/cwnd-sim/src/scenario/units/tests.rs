@@ -132,7 +132,11 @@ proptest! {
     }
 
     #[test]
-    fn every_size_round_trips(bytes in 1u64..1 << 53, packets in 1u32..1_000_000_000, x in 1e-3f64..1e3) {
+    fn every_size_round_trips(
+        bytes in 1u64..1 << 53,
+        packets in 1u32..1_000_000_000,
+        x in 1e-3f64..1e3,
+    ) {
         round_trip(Bytes::new(bytes))?;
         round_trip(QueueSize::Packets(packets))?;
         round_trip(QueueSize::Bytes(Bytes::new(bytes)))?;

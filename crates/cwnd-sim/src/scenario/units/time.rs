@@ -39,6 +39,11 @@ impl Span {
         Span(if nanos < LONGEST.0 { nanos } else { LONGEST.0 })
     }
 
+    /// Nanoseconds that were computed and are only shown: they may be beyond [`LONGEST`].
+    pub(in crate::scenario) const fn shown(nanos: u64) -> Self {
+        Span(nanos)
+    }
+
     /// As the simulator counts it.
     pub const fn dur(self) -> Dur {
         Dur::from_nanos(self.0)

@@ -1,0 +1,225 @@
+//! What is said of scenarios that cannot be.
+
+use super::super::*;
+
+/// Each mistake with the line it must be answered by.
+#[test]
+fn mistakes_are_answered_in_one_line() {
+    let flow = "[[flow]]\ncontroller = \"reno\"\n";
+    let net = "duration = \"10s\"\n[dumbbell]\nrate = \"15mbit\"\ndelay = \"20ms\"\n";
+    let link = "duration = \"10s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\n";
+    let cases = [
+        (String::new(), "x: empty: a scenario needs"),
+        ("\0\u{1}".into(), "x:1: not TOML: "),
+        ("name = simd".into(), "x:1: not TOML: string values must be quoted"),
+        (format!("a = {}", "[".repeat(9000)), "x:1: not TOML: cannot recurse further"),
+        (format!("{}b = 1", "a.".repeat(9000)), "x: not TOML: recursion limit"),
+        (format!("{net}rate = 1\n"), "x:5: not TOML: duplicate key: `rate`"),
+        (flow.into(), "x:1: missing `duration`"),
+        (net.into(), "x: no traffic: "),
+        (format!("duration = 1\n{flow}"), "x: no network: "),
+        (format!("duration = 0\n{flow}"), "x:1: duration: a run cannot last no time"),
+        (format!("duration = \"3h\"\n{flow}"), "x:1: duration: a time is at most 2h"),
+        (format!("duration = 1\nwarmup = 1\n{flow}"), "x:2: warmup: 1s leaves nothing"),
+        (format!("duration = 9\nsample = \"1us\"\n{flow}"), "x:2: sample: 9000000 samples"),
+        (format!("duration = 1\nseed = -1\n{flow}"), "x:2: seed: found the integer `-1`"),
+        (format!("duration = 1\nname = \"a b\"\n{flow}"), "x:2: name: \"a b\" is no name"),
+        (
+            format!("{net}[chain]\nrouters = 2\nrate = 9\ndelay = 1\n{flow}"),
+            "x:5: chain: a network is",
+        ),
+        (
+            "duration = 1\n[parking_lot]\n".into(),
+            "x:2: parking_lot: unknown key \"parking_lot\"; did you mean \"chain\"?",
+        ),
+        (
+            "duration = 1\n[chain]\nrouters = 1\nrate = 9\ndelay = 1\n".into(),
+            "x:3: chain.routers: a chain has from 2",
+        ),
+        (format!("{net}[[flow]]\n"), "x:5: flow[0]: missing `controller`"),
+        (
+            format!("{net}{flow}[[flow]]\ncontroller = \"simdd\"\n"),
+            "x:8: flow[1].controller: unknown controller \"simdd\", did you mean simd?",
+        ),
+        (
+            format!("{net}[[flow]]\ncontroler = \"reno\"\n"),
+            "x:6: flow[0].controler: unknown key \"controler\"; did you mean \"controller\"? allowed: controller, name, ",
+        ),
+        (
+            format!("{net}{flow}cc = 1\n"),
+            "x:7: flow[0].cc: unknown key \"cc\"; did you mean \"controller\"?",
+        ),
+        (
+            format!("{net}{flow}count = -1\n"),
+            "x:7: flow[0].count: found the integer `-1`, expected a whole number",
+        ),
+        (
+            format!("{net}{flow}count = 1000000000\n"),
+            "x:7: flow[0].count: 1000000000 flows so far; at most 1000000",
+        ),
+        (
+            format!("{net}{flow}count = 99999999999999999999\n"),
+            "x:7: flow[0].count: found the integer `99999999999999999999`, expected",
+        ),
+        (
+            format!("{net}{flow}to = \"rihgt\"\n"),
+            "x:7: flow[0].to: unknown node \"rihgt\"; did you mean \"right\"? known: left, right",
+        ),
+        (
+            format!("{net}{flow}to = \"left\"\n"),
+            "x:7: flow[0].to: starts and ends at the same node \"left\"",
+        ),
+        (format!("{net}{flow}start = \"5s..1s\"\n"), "x:7: flow[0].start: the range 5s..1s ends"),
+        (
+            format!("{net}{flow}start = 5\nstop = 5\n"),
+            "x:8: flow[0].stop: stops at 5s, but starts as late as 5s",
+        ),
+        (
+            format!("{net}{flow}count = 9\nstagger = \"1h\"\n"),
+            "x:8: flow[0].stagger: the last of 9 flows",
+        ),
+        (format!("{net}{flow}rtt = \"5ms\"\n"), "x:7: flow[0].rtt: 5ms is less than the 40ms from"),
+        (
+            format!("{net}{flow}rtt = 1\naccess = {{ delay = 1 }}\n"),
+            "x:7: flow[0].rtt: give either",
+        ),
+        (format!("{net}{flow}cross = true\n"), "x:7: flow[0].cross: cross traffic needs a [chain]"),
+        (format!("{net}{flow}bytes = 0\n"), "x:7: flow[0].bytes: a flow sends at least"),
+        (
+            format!("{net}{flow}name = \"a\"\n{flow}name = \"a\"\n"),
+            "x:10: flow[1].name: a second flow \"a\"",
+        ),
+        (format!("{net}{flow}tcp = {{ window = 0 }}\n"), "x:7: flow[0].tcp.window: a window is"),
+        (
+            format!("{net}{flow}[tcp]\npacket = 0\n"),
+            "x:8: tcp.packet: 0 is not from 1 to 65535 bytes",
+        ),
+        (
+            format!("{net}{flow}tcp.packet = 65530\n"),
+            "x:7: flow[0].tcp.packet: 65530 bytes and a header of 40",
+        ),
+        (
+            format!("{net}{flow}tcp.recovery = \"sak\"\n"),
+            "x:7: flow[0].tcp.recovery: unknown value \"sak\"; did you mean \"sack\"? allowed: sack, newreno, reno",
+        ),
+        (
+            format!("{net}{flow}tcp.max_rto = \"1ms\"\n"),
+            "x:7: flow[0].tcp.max_rto: max_rto 1ms is less than min_rto 1s",
+        ),
+        (
+            format!("{net}{flow}tcp.ack_delay = 1\n"),
+            "x:7: flow[0].tcp.ack_delay: 1s is more than the 500ms",
+        ),
+        (format!("{net}{flow}tcp.granularity = 0\n"), "x:7: flow[0].tcp.granularity: a clock's"),
+        (format!("{net}loss = 1.5\n{flow}"), "x:5: dumbbell.loss: a probability is from 0 to 1"),
+        (format!("{net}loss = nan\n{flow}"), "x:5: dumbbell.loss: a probability is from 0 to 1"),
+        (format!("{net}bdp_rtt = 0\n{flow}"), "x:5: dumbbell.bdp_rtt: a round-trip time cannot"),
+        (
+            format!("{net}queue = \"reed\"\n{flow}"),
+            "x:5: dumbbell.queue: unknown value \"reed\"; did you mean \"red\"?",
+        ),
+        (
+            format!("{net}queue = \"1b\"\n{flow}"),
+            "x:5: dumbbell.queue: 1b hold not even one packet of 1500",
+        ),
+        (
+            format!("{net}queue = {{ kind = \"red\", min = 50, max = 5 }}\n{flow}"),
+            "x:5: dumbbell.queue: red's min of 50 packets is not below its max of 5",
+        ),
+        (
+            format!("{net}queue = {{ min = 5 }}\n{flow}"),
+            "x:5: dumbbell.queue: a droptail queue has no keys",
+        ),
+        (
+            format!("{net}queue = {{ kind = \"red\", max_p = 0 }}\n{flow}"),
+            "x:5: dumbbell.queue.max_p: cannot be zero",
+        ),
+        (
+            format!("{net}back = {{ queue = \"0p\" }}\n{flow}"),
+            "x:5: dumbbell.back.queue: a queue holds at least",
+        ),
+        (
+            "duration = 1\n[dumbbell]\nrate = \"15mbps\"\n".into(),
+            "x:3: dumbbell.rate: `15mbps` can mean bits or bytes per second (tc reads bytes): write 15mbit for bits or 120mbit for bytes",
+        ),
+        (
+            "duration = 1\n[dumbbell]\nrate = 0\n".into(),
+            "x:3: dumbbell.rate: a rate cannot be zero",
+        ),
+        (
+            "duration = 1\n[dumbbell]\nrate = inf\n".into(),
+            "x:3: dumbbell.rate: a rate is a number of bits",
+        ),
+        (
+            "duration = 1\n[dumbbell]\ndelay = \"-1ms\"\n".into(),
+            "x:3: dumbbell.delay: a time cannot be negative",
+        ),
+        (
+            format!("{link}delay = [1]\n"),
+            "x:5: link[0].delay: found a list, expected a time such as",
+        ),
+        (format!("{link}{flow}"), "x:5: flow[0].from: missing `from`"),
+        (
+            format!("{link}duplex = false\n{flow}from = \"a\"\nto = \"b\"\n"),
+            "x:6: flow[0]: there is no path from \"b\" to \"a\"",
+        ),
+        (format!("{link}duplex = false\nback = {{}}\n"), "x:6: link[0].back: there is no way back"),
+        (
+            format!("{link}queue = \"1bdp\"\n{flow}from = \"a\"\nto = \"b\"\n"),
+            "x:5: link[0].queue: a link of infinite rate has no",
+        ),
+        (
+            format!("{link}[[link]]\nfrom = \"b\"\nto = \"a\"\n"),
+            "x:6: link[1].from: a second link \"b-a\"",
+        ),
+        (
+            format!("{link}[[link]]\nfrom = \"b\"\nto = \"b\"\n"),
+            "x:7: link[1].to: a link from \"b\" to itself",
+        ),
+        (
+            format!("{net}[access]\nqueue = \"1bdp\"\n{flow}"),
+            "x:6: access.queue: an access queue's limit",
+        ),
+        (
+            format!("{net}[[cbr]]\nrate = \"infinite\"\n"),
+            "x:6: cbr[0].rate: a source's rate is finite",
+        ),
+        (format!("{net}[[cbr]]\nrate = 9\non = 1\n"), "x:7: cbr[0].on: needs `off` beside it"),
+        (
+            format!("{net}[[cbr]]\nrate = 9\npacket = 0\n"),
+            "x:7: cbr[0].packet: a packet has from 1",
+        ),
+        (
+            format!("{net}[[pareto]]\nrate = 9\non = 1\noff = 1\nshape = 1\n"),
+            "x:9: pareto[0].shape: 1 is not above 1",
+        ),
+    ];
+    let mut wrong = String::new();
+    for (text, expected) in cases {
+        let error = Scenario::from_toml(&text, "x").expect_err(&text).to_string();
+        if !error.starts_with(expected) || error.contains('\n') || error.len() > 700 {
+            wrong += &format!("{text:?}\n  says     {error}\n  and not  {expected}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn mistakes_in_json_name_the_key() {
+    let of = |json: &str| Scenario::from_json(json).unwrap_err().to_string();
+    assert!(of("{").starts_with("not JSON: "));
+    assert!(of("[1]").starts_with("a scenario in JSON is an object"));
+    assert!(of("{}").starts_with("empty: "));
+    assert!(of(r#"{"duration": 1, "seed": 18446744073709551615}"#).contains("above 2^63"));
+    let two = r#"{"duration": 1, "dumbbell": {"rate": 1e6, "delay": 0},
+        "flow": [{"controller": "reno"}, {"controller": "simdd"}]}"#;
+    assert!(of(two).starts_with("flow[1].controller: unknown controller \"simdd\""), "{}", of(two));
+    let deep = format!("{{\"duration\": {}1{}}}", "[".repeat(120), "]".repeat(120));
+    assert!(!of(&deep).is_empty());
+    assert!(
+        Scenario::from_bytes(b"a\n\xff", "x")
+            .unwrap_err()
+            .to_string()
+            .starts_with("x:2: not a text")
+    );
+}
