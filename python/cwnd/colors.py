@@ -64,7 +64,7 @@ def shades(color: str, count: int) -> list[str]:
     Examples
     --------
     >>> shades("#808080", 3)
-    ['#595959', '#808080', '#a6a6a6']
+    ['#5a5a5a', '#808080', '#a6a6a6']
     """
     channels = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
     if count < 2:

@@ -41,9 +41,16 @@ ACCESS = 1 / 80
 """Longest delay of an access link in round-trip times: four of them add up to 5 % at most."""
 
 MOST_FLOWS = 10_000
-MOST_REPEATS = 10_000
-_MOST_SAMPLES = 12_000_000
-"""Samples of all flows and runs together: about 700 MB of series."""
+"""Flows in one run, at most."""
+
+MOST_FLOWS_ALTOGETHER = 100_000
+"""Flows of all runs together, at most."""
+
+MOST_SAMPLES = 12_000_000
+"""Samples of all flows and runs together, at most: about 700 MB of series."""
+
+FEWEST_SAMPLES = 100
+"""Samples of each series, at least."""
 
 
 @dataclass(frozen=True)
@@ -234,10 +241,12 @@ def compare(  # noqa: PLR0913
     alone = names if home in names else [home, *names]
     cases: list[tuple[Spec, Spec | None]] = [(specs[name], None) for name in alone]
     cases += [(specs[name], reference) for name in names]
-    runs = len(cases) * repeat
-    scenarios = [plan.scenario(one, other, runs) for one, other in cases]
+    sample = plan.sample(len(cases) * repeat)
+    scenarios = [plan.scenario(one, other, sample) for one, other in cases]
     results = simulate(
-        [(scenario, seed + i) for scenario in scenarios for i in range(repeat)], progress=progress
+        [(scenario, seed + i) for scenario in scenarios for i in range(repeat)],
+        progress=progress,
+        scales=[float(f"{scale * max(sample, plan.rtt):.6g}") for scale in SCALES],
     )
     grouped = [results[i : i + repeat] for i in range(0, len(results), repeat)]
     return Comparison(
@@ -273,21 +282,30 @@ class _Plan:
         self.time = read_argument("time", parse_time, time)
         if not 2 <= flows <= MOST_FLOWS or flows % 2:
             raise ArgumentError("flows", f"{flows} is not an even number from 2 to {MOST_FLOWS}")
-        if not 1 <= repeat <= MOST_REPEATS:
-            raise ArgumentError("repeat", f"{repeat} is not between 1 and {MOST_REPEATS}")
+        if repeat < 1:
+            raise ArgumentError("repeat", f"{repeat} is not at least 1")
         self.queue, self.flows, self.repeat, self.seed = queue, flows, repeat, seed
 
-    def scenario(self, one: Spec, other: Spec | None, runs: int) -> Scenario:
+    def sample(self, runs: int) -> float:
+        """Choose the time between two samples: a round-trip time, or what memory allows."""
+        if self.flows * runs > MOST_FLOWS_ALTOGETHER:
+            raise ArgumentError(
+                "repeat",
+                f"{runs} runs of {self.flows} flows are too many: all together may have "
+                f"{MOST_FLOWS_ALTOGETHER} flows",
+            )
+        most = min(MOST_SAMPLES / (self.flows * runs), 2400.0)
+        return min(max(self.rtt, self.time / most), self.time / FEWEST_SAMPLES)
+
+    def scenario(self, one: Spec, other: Spec | None, sample: float) -> Scenario:
         """Build the network with its flows; ``other`` takes half of them."""
-        most = max(_MOST_SAMPLES / (self.flows * runs), 100.0)
-        sample = max(self.rtt, self.time / 2400, self.time / most)
         scenario = Scenario.dumbbell(
             rate=self.rate,
             rtt=self.rtt,
             queue=self.queue,
             time=self.time,
             warmup=WARMUP * self.time,
-            sample=min(sample, self.time / 100),
+            sample=sample,
             access=f"0s..{self.rtt * ACCESS:.9f}s",
         )
         start = f"0s..{self.time * STARTS:.9f}s"
@@ -378,7 +396,7 @@ def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
     return {
         **{
             f"cov_{unit}rtt": float(np.mean([s[scale] for s in smooth]))
-            for unit, scale in zip(SCALES, run.scales, strict=False)
+            for unit, scale in zip(SCALES, run.scales, strict=True)
         },
         "retransmission_rate": metrics.retransmission_rate(
             sum(flow["retransmissions"] for flow in flows), sent

@@ -293,7 +293,7 @@ def stability_index(rates: npt.ArrayLike) -> float:
     0.3536
     """
     x = np.atleast_2d(np.asarray(rates, dtype=float))
-    if x.shape[1] < 2:
+    if x.size == 0 or x.shape[1] < 2:
         return math.nan
     mean = x.mean(axis=1)
     alive = mean > 0

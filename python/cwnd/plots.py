@@ -40,7 +40,7 @@ def plot_result(result: Result) -> Figure:
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
     flows = result.measured_flows
     shades = colors(flow["controller"] for flow in flows)
-    scale = result.scales[1] if result.scales else result.duration_s / 100
+    scale = result.scales[1]
     for flow in flows[:MOST_LINES]:
         shade = shades[flow["controller"]]
         top.plot(result.time, flow["window"], color=shade, label=flow["controller"], **_STYLE)
@@ -54,7 +54,7 @@ def plot_result(result: Result) -> Figure:
     middle.set_ylabel(f"goodput (Mbit/s)\nover {format_time(scale)}")
     bottom.set_ylabel(f"queue of {link['name']}\n(packets)")
     bottom.set_xlabel("time (s)")
-    title = f"{result.scenario}, seed {result.seed}"
+    title = f"{result.title}, seed {result.seed}"
     if len(flows) > MOST_LINES:
         title += f" (the first {MOST_LINES} of {len(flows)} flows)"
     figure.suptitle(title)

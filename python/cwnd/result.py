@@ -32,13 +32,26 @@ class Result:
     ----------
     record
         What the simulator returned.
+    title
+        What the run is called in reports; the scenario's name by default.
     rerun
         The command that repeats the run, for reports.
+    scales
+        Time scales of smoothness in seconds; ``SCALES`` by default.
     """
 
-    def __init__(self, record: RunRecord, rerun: str = "") -> None:
+    def __init__(
+        self,
+        record: RunRecord,
+        *,
+        title: str = "",
+        rerun: str = "",
+        scales: list[float] | None = None,
+    ) -> None:
         self.record = record
+        self.title = title or record["scenario"]
         self.rerun = rerun
+        self.scales = default_scales(record) if scales is None else scales
 
     def __repr__(self) -> str:
         flows, links = len(self.record["flows"]), len(self.record["links"])
@@ -95,15 +108,7 @@ class Result:
         """Give the payload a flow delivered in order, in bits per second."""
         return metrics.goodput(flow["packets_delivered"], flow["packet_bytes"], self.seconds(flow))
 
-    @cached_property
-    def scales(self) -> list[float]:
-        """Time scales of smoothness in seconds: the shortest is at least two samples."""
-        rtts = [f["min_rtt_s"] for f in self.measured_flows if math.isfinite(f["min_rtt_s"])]
-        sample = float(self.time[1] - self.time[0]) if self.time.size > 1 else math.nan
-        unit = max(float(np.median(rtts)), sample) if rtts else sample
-        return [round(scale * unit, 9) for scale in SCALES] if math.isfinite(unit) else []
-
-    def smoothness(self, flow: FlowRecord, scales: list[float] | None = None) -> dict[float, float]:
+    def smoothness(self, flow: FlowRecord) -> dict[float, float]:
         """Give the coefficient of variation of a flow's goodput at each time scale (seconds)."""
         start = max(self.warmup_s, flow["start_s"])
         end = start + self.seconds(flow)
@@ -111,7 +116,7 @@ class Result:
         return metrics.smoothness(
             self.time[here],
             flow["delivered"][here],
-            self.scales if scales is None else scales,
+            self.scales,
             start,
         )
 
@@ -122,14 +127,13 @@ class Result:
         goodputs = [self.goodput_bps(flow) for flow in flows]
         sent = sum(flow["packets_sent"] for flow in flows)
         smooth = [self.smoothness(flow) for flow in flows]
-        stability = self._rates(self.scales[1]) if len(self.scales) > 1 else np.empty((0, 0))
         increases = [f["gauges"]["a"] for f in flows if "a" in f["gauges"]]
         return {
             "jain": metrics.jain(goodputs),
             "goodput_bps": metrics.efficiency_index(goodputs),
             "efficiency_index": metrics.efficiency_index(goodputs),
             "fairness_index": metrics.fairness_index(goodputs),
-            "stability_index": metrics.stability_index(stability) if flows else math.nan,
+            "stability_index": metrics.stability_index(self._rates(self.scales[1])),
             "alpha_fairness": metrics.alpha_fairness([a[-1] for a in increases])
             if increases and len(increases) == len(flows)
             else math.nan,
@@ -281,7 +285,7 @@ class Result:
     def _convergence_time(self) -> float:
         """Give the time from the last start until all flows stay near the fair share."""
         flows = self.measured_flows
-        if len(flows) < 2 or len(self.scales) < 2:
+        if len(flows) < 2:
             return math.nan
         scale = self.scales[1]
         start = max(flow["start_s"] for flow in flows)
@@ -292,6 +296,26 @@ class Result:
         return metrics.convergence_time(
             binned[0][0], np.array([rate for _, rate in binned]), epsilon=0.25, hold=4 * scale
         )
+
+
+def default_scales(record: RunRecord) -> list[float]:
+    """Choose the time scales of smoothness: multiples of the round-trip time.
+
+    Parameters
+    ----------
+    record
+        What the simulator returned.
+
+    Returns
+    -------
+    list of float
+        ``SCALES`` times the median of the flows' smallest round-trip times (or the time between two
+        samples, if that is longer), in seconds to two digits.
+    """
+    rtts = [flow["min_rtt_s"] for flow in record["flows"] if math.isfinite(flow["min_rtt_s"])]
+    sample = record["duration_s"] / max(record["time"].size - 1, 1)
+    unit = max(float(np.median(rtts)), sample) if rtts else sample
+    return [float(f"{scale * unit:.2g}") for scale in SCALES]
 
 
 def link_loss_rate(link: LinkRecord) -> float:

@@ -73,6 +73,7 @@ def simulate(
     *,
     pcap: tuple[str, str] | None = None,
     progress: Callable[[float], None] | None = None,
+    scales: list[float] | None = None,
 ) -> list[Result]:
     """Run many scenarios, on all cores.
 
@@ -84,6 +85,8 @@ def simulate(
         The name of a link and the file to write what crosses it to; only with one job.
     progress
         Called now and then with the fraction that is done.
+    scales
+        Time scales of smoothness in seconds; chosen for each run by default.
 
     Returns
     -------
@@ -102,4 +105,7 @@ def simulate(
         progress=progress,
         pcap=pcap,
     )
-    return [Result(record) for record in records]
+    return [
+        Result(record, title=scenario.title, scales=scales)
+        for record, (scenario, _) in zip(records, jobs, strict=True)
+    ]

@@ -90,6 +90,8 @@ class Scenario:
     ) -> Self:
         """Make a dumbbell: one bottleneck that all flows share, in both directions.
 
+        TCP is as the RFCs have it, with timestamps (RFC 7323).
+
         Parameters
         ----------
         rate, rtt
@@ -122,9 +124,10 @@ class Scenario:
                 "bdp_rtt": trip,
             },
             "access": {"delay": access},
+            "tcp": {"timestamps": True},
         }
         if ecn:
-            document["tcp"] = {"ecn": True}
+            document["tcp"]["ecn"] = True
         return cls(document)
 
     def add_flow(self, controller: str | Factory, **keys: object) -> Self:
@@ -154,6 +157,11 @@ class Scenario:
     def controllers(self) -> dict[str, Factory]:
         """The controllers written in Python, by the name the scenario calls them."""
         return dict(self._controllers)
+
+    @property
+    def title(self) -> str:
+        """What the scenario is called: its title, or else its name."""
+        return str(self._document.get("title") or self._document.get("name", ""))
 
     @property
     def seed(self) -> int:

@@ -54,7 +54,7 @@ def run_page(result: Result) -> str:
 {_sheet("Links", link_sheet(document), {}, text={1})}
 {again}
 """
-    return page(result.scenario or "A run", "cwnd run", body, {"runs": [run_data(result, shade)]})
+    return page(result.title or "A run", "cwnd run", body, {"runs": [run_data(result, shade)]})
 
 
 def _sheet(caption: str, sheet: Sheet, color: dict[str, str], text: set[int]) -> str:

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SMALL = ("--rate", "10mbit", "--rtt", "40ms", "--time", "5s", "--repeat", "2", "--flows", "2")
+
+
+def one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """A user's mistake: one line, exit status 2, nothing on standard output."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("cwnd: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_compare(command):
+    done = command("compare", "simd", *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for word in ("Each alone", "Half and half against reno", "simd", "share", "fair"):
+        assert word in done.stdout
+
+
+def test_compare_prints_one_json_document(command):
+    done = command("compare", "simd", *SMALL, "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["reference"] == "reno"
+    assert document["network"]["rate_bps"] == 10e6
+
+
+def test_compare_writes_what_it_is_asked_to(command, tmp_path):
+    report, plot = tmp_path / "r.html", tmp_path / "p.svg"
+    done = command("compare", "simd", *SMALL, "--json", "--report", report, "--plot", plot)
+    assert done.returncode == 0, done.stderr
+    json.loads(done.stdout)
+    assert report.stat().st_size > 1e6
+    assert plot.read_text().startswith("<?xml")
+
+
+def test_run(command, scenario_file, tmp_path):
+    trace, report, plot = tmp_path / "trace", tmp_path / "r.html", tmp_path / "p.png"
+    done = command(
+        "run", scenario_file, "--report", report, "--plot", plot, "--trace", trace, "--seed", "3"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "reno" in done.stdout
+    assert "seed 3" in done.stdout
+    assert (trace / "samples.parquet").exists()
+    assert report.exists()
+    assert plot.exists()
+
+
+def test_run_prints_one_json_document(command, scenario_file):
+    done = command("run", scenario_file, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["scenario"] == "two"
+
+
+def test_run_writes_packets(command, scenario_file, tmp_path):
+    pcap = tmp_path / "x.pcap"
+    done = command("run", scenario_file, "--pcap", pcap, "--link", "left-right")
+    assert done.returncode == 0, done.stderr
+    assert pcap.read_bytes()[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1", b"\x0a\x0d\x0d\x0a")
+
+
+def test_algorithms(command):
+    listed = command("algorithms").stdout
+    for name in ("reno", "simd", "aira", "aiad", "daimd", "udt", "cubic"):
+        assert name in listed
+    one = command("algorithms", "simd").stdout
+    assert "beta" in one
+    assert "Jin" in one
+    (described,) = json.loads(command("algorithms", "simd", "--json").stdout)["algorithms"]
+    assert described["name"] == "simd"
+    assert described["equations"]
+
+
+def test_schema(command):
+    schema = json.loads(command("schema").stdout)
+    assert "dumbbell" in schema["properties"]
+
+
+def test_doctor(command):
+    done = command("doctor")
+    assert done.returncode == 0
+    assert "numpy" in done.stdout
+    findings = json.loads(command("doctor", "--json").stdout)["findings"]
+    assert {"name", "present", "detail", "purpose"} == set(findings[0])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(command, shell):
+    assert "_CWND_COMPLETE" in command("completion", shell).stdout
+
+
+def test_controllers_complete():
+    done = subprocess.run(
+        [sys.executable, "-m", "cwnd"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ
+        | {"_CWND_COMPLETE": "bash_complete", "COMP_WORDS": "cwnd compare si", "COMP_CWORD": "2"},
+    )
+    assert "plain,simd" in done.stdout
+
+
+def test_help_and_version(command):
+    import cwnd
+
+    assert command("--version").stdout == f"cwnd {cwnd.__version__}\n"
+    assert "compare" in command().stdout
+    assert "--report" in command("compare", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compare"], ["CONTROLLERS"]),
+        (["compare", "renno"], ["renno", "reno"]),
+        (["compare", "simd(gamma=2)"], ["gamma"]),
+        (["compare", "simd(beta=2)"], ["beta"]),
+        (["compare", "reno", "reno"], ["twice"]),
+        (["compare", "reno", "--reference", "x"], ["x"]),
+        (["compare", "reno", "--rate", "15mbps"], ["--rate", "15mbit"]),
+        (["compare", "reno", "--rate", "nan"], ["--rate"]),
+        (["compare", "reno", "--rate", "0"], ["--rate"]),
+        (["compare", "reno", "--rtt", "fast"], ["--rtt", "100ms"]),
+        (["compare", "reno", "--time", "-5s"], ["--time"]),
+        (["compare", "reno", "--time", "10h"], ["--time", "2h"]),
+        (["compare", "reno", "--queue", "blue"], ["--queue", "blue"]),
+        (["compare", "reno", "--queue", "-3p"], ["--queue"]),
+        (["compare", "reno", "--flows", "0"], ["--flows"]),
+        (["compare", "reno", "--flows", "3"], ["--flows"]),
+        (["compare", "reno", "--flows", "1000000000"], ["--flows"]),
+        (["compare", "reno", "--flows", "many"], ["--flows"]),
+        (["compare", "reno", "--repeat", "0"], ["--repeat"]),
+        (["compare", "reno", "--repeat", "1000000000"], ["--repeat"]),
+        (["compare", "reno", "--seed", "-1"], ["--seed"]),
+        (["compare", "reno", "--seed", "99999999999999999999"], ["--seed"]),
+        (["compare", "reno", "--plot", "x.gif"], ["--plot", ".png", ".svg"]),
+        (["compare", "reno", "--plot", "/nowhere/x.png"], ["--plot", "/nowhere/x.png"]),
+        (["compare", "reno", "--report", "/"], ["--report"]),
+        (["compare", "reno", "--frobnicate"], ["--frobnicate"]),
+        (["run"], ["FILE"]),
+        (["run", "/nowhere/x.toml"], ["/nowhere/x.toml"]),
+        (["run", "/"], ["/"]),
+        (["algorithms", "renno"], ["renno"]),
+        (["completion", "tcsh"], ["tcsh"]),
+        (["frobnicate"], ["frobnicate"]),
+    ],
+    ids=" ".join,
+)
+def test_mistakes_are_one_line(command, arguments, words):
+    one_line(command(*arguments), *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--pcap", "x.pcap"], ["--link", "left-right"]),
+        (["--link", "left-right"], ["--pcap"]),
+        (["--pcap", "x.pcap", "--link", "nowhere"], ["nowhere", "left-right"]),
+        (["--trace", "/proc/x"], ["--trace"]),
+        (["--seed", "-1"], ["--seed"]),
+    ],
+    ids=" ".join,
+)
+def test_mistakes_of_run_are_one_line(command, scenario_file, tmp_path, arguments, words):
+    one_line(command("run", scenario_file, *arguments, cwd=tmp_path), *words)
+
+
+def test_mistakes_in_a_file_name_the_place(command, tmp_path):
+    path = tmp_path / "wrong.toml"
+    path.write_text('duration = "5s"\n[dumbbell]\nrate = "15mbps"\ndelay = "1ms"\n')
+    one_line(command("run", path), f"{path}:3: dumbbell.rate")
+    path.write_bytes(b"\xff\x00")
+    one_line(command("run", path), str(path))
+
+
+def test_outputs_are_tried_before_the_run(command, tmp_path):
+    start = time.monotonic()
+    done = command("compare", "reno", "--time", "2h", "--rate", "10gbit", "--report", tmp_path)
+    one_line(done, "--report", str(tmp_path))
+    assert time.monotonic() - start < 5
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_run_leaves_no_file(command, tmp_path):
+    one_line(command("compare", "renno", "--report", tmp_path / "r.html"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "verb", [["algorithms"], ["schema"], ["compare", "simd", *SMALL, "--json"]]
+)
+def test_the_reader_may_go_away(verb):
+    with subprocess.Popen(
+        [sys.executable, "-m", "cwnd", *verb], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.wait(timeout=30)
+
+
+def test_ctrl_c_stops_a_run_within_a_second():
+    with subprocess.Popen(
+        [sys.executable, "-m", "cwnd", "compare", "simd", "--rate", "10gbit", "--time", "2h"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        time.sleep(2)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        out, err = process.communicate(timeout=10)
+        assert time.monotonic() - start < 1.0
+        assert (process.returncode, out, err) == (130, "", "cwnd: interrupted\n")

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import cwnd
+
+SMALL = {"rate": "10mbit", "rtt": "40ms", "time": "10s", "repeat": 2, "flows": 4}
+
+
+class Reno:
+    def grow(self, w, acked, cx):
+        return w + acked / w
+
+    def cut(self, w, why, cx):
+        return w - 0.5 * w
+
+
+class Timid:
+    """Stays at its window, and looks at all it is shown."""
+
+    seen: ClassVar[list[tuple]] = []
+
+    def grow(self, w, acked, cx):
+        if len(self.seen) < 100:
+            self.seen.append((cx.now, cx.rtt, cx.min_rtt, cx.last_cut, cx.packet))
+        return w
+
+    def cut(self, w, why, cx):
+        assert why in ("loss", "mark", "timeout")
+        return w * 0.3
+
+
+def test_the_json_document_has_the_promised_names(comparison):
+    document = comparison.to_json()
+    assert {"network", "reference", "alone", "against"} <= set(document)
+    assert [row["controller"] for row in document["alone"]] == [
+        "reno",
+        "simd",
+        "aimd(alpha=0.31, beta=1/8)",
+    ]
+    for row in document["against"]:
+        assert {"controller", "share", "jain"} <= set(row)
+    for row in [*document["alone"], *document["against"]]:
+        for name, figure in row.items():
+            if name != "controller":
+                assert set(figure) == {"mean", "interval"}
+                assert figure["interval"] is None or len(figure["interval"]) == 2
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+
+
+def test_shares_and_goodputs_agree(comparison):
+    for row in comparison.rows_against:
+        for repeat in row.repeats:
+            both = repeat["goodput_bps"] + repeat["reference_goodput_bps"]
+            assert repeat["share"] == pytest.approx(repeat["goodput_bps"] / both)
+            assert 0.5 * 10e6 < both < 10e6
+
+
+def test_frames(comparison):
+    assert list(comparison.alone.index) == ["reno", "simd", "aimd(alpha=0.31, beta=1/8)"]
+    share = comparison.against["share"]
+    assert (share["low"] <= share["mean"]).all()
+    assert (share["mean"] <= share["high"]).all()
+
+
+def test_published_smoothness(comparison):
+    """SIMD and AIMD(0.31, 1/8) vary less than TCP: Jin et al. 2001, Yang and Lam 2000."""
+    cov = comparison.alone["cov_10rtt"]["mean"]
+    assert cov["simd"] < cov["reno"]
+    assert cov["aimd(alpha=0.31, beta=1/8)"] < cov["reno"]
+
+
+def test_every_controller_gets_a_verdict(comparison):
+    assert [v.controller for v in comparison.verdicts] == ["simd", "aimd(alpha=0.31, beta=1/8)"]
+    assert all(v.sentence.endswith(".") for v in comparison.verdicts)
+
+
+def test_the_command_repeats_it(comparison):
+    import shlex
+
+    words = shlex.split(comparison.rerun)
+    assert words[:4] == ["cwnd", "compare", "simd", "aimd(alpha=0.31, beta=1/8)"]
+    for option, value in [("--rate", "10mbit"), ("--rtt", "40ms"), ("--repeat", "3")]:
+        assert words[words.index(option) + 1] == value
+
+
+def test_a_class_is_as_good_as_a_native_law():
+    comparison = cwnd.compare([Reno, "reno"], **SMALL)
+    python, native = comparison.rows_alone
+    assert python.controller == "python:Reno"
+    for one, other in zip(python.results, native.results, strict=True):
+        for flow, twin in zip(one.record["flows"], other.record["flows"], strict=True):
+            np.testing.assert_array_equal(flow["window"], twin["window"])
+            np.testing.assert_array_equal(flow["delivered"], twin["delivered"])
+
+
+def test_a_class_sees_its_context():
+    cwnd.compare([Timid], **SMALL)
+    now, rtt, min_rtt, last_cut, packet = Timid.seen[-1]
+    assert 0 <= last_cut <= now <= 10
+    assert 0.04 <= min_rtt <= rtt * 1.2
+    assert packet in (1460, 1500)
+
+
+def test_a_class_may_be_the_reference():
+    comparison = cwnd.compare(["simd"], reference=Reno, **SMALL)
+    assert comparison.reference == "python:Reno"
+    assert 0 < comparison.against.loc["simd", ("share", "mean")] < 1
+
+
+def test_mistakes_in_a_class_come_back():
+    class Broken:
+        def grow(self, w, acked, cx):
+            raise KeyError("no such thing")
+
+        def cut(self, w, why, cx):
+            return w / 2
+
+    with pytest.raises(KeyError, match="no such thing"):
+        cwnd.compare([Broken], **SMALL)
+
+
+@pytest.mark.parametrize("answer", [float("nan"), float("inf"), "wide", None])
+def test_a_class_that_answers_nonsense(answer):
+    class Wild:
+        def grow(self, w, acked, cx):
+            return answer
+
+        def cut(self, w, why, cx):
+            return w / 2
+
+    with pytest.raises((ValueError, TypeError)):
+        cwnd.compare([Wild], **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"rate": "15mbps"}, "rate"),
+        ({"rate": 0}, "rate"),
+        ({"rate": float("nan")}, "rate"),
+        ({"rtt": "-1s"}, "rtt"),
+        ({"time": "soon"}, "time"),
+        ({"queue": "blue"}, "queue"),
+        ({"flows": 0}, "flows"),
+        ({"flows": 3}, "flows"),
+        ({"flows": 10**9}, "flows"),
+        ({"repeat": 0}, "repeat"),
+        ({"repeat": 10**9}, "repeat"),
+        ({"seed": -1}, "seed"),
+        ({"reference": "renno"}, "renno"),
+    ],
+)
+def test_mistakes_are_named(change, named):
+    with pytest.raises(ValueError, match=named) as caught:
+        cwnd.compare(["reno"], **(SMALL | change))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("controllers", [[], ["reno", "reno"], ["aimd(1, 1/2)", "aimd"], ["x"]])
+def test_impossible_lists(controllers):
+    with pytest.raises(ValueError, match=r"needed|twice|unknown"):
+        cwnd.compare(controllers, **SMALL)
+
+
+@pytest.mark.parametrize("queue", ["red", "red-ecn", "droptail", "20p", "64kb", "1.5bdp"])
+def test_queues(queue):
+    comparison = cwnd.compare(["simd"], **(SMALL | {"queue": queue}))
+    row = comparison.rows_alone[0].figures
+    assert row["utilization"].mean > 0.5
+    if queue == "red-ecn":
+        assert row["mark_rate"].mean > 0
+
+
+def test_one_repeat_has_no_interval():
+    comparison = cwnd.compare(["simd"], **(SMALL | {"repeat": 1}))
+    assert not comparison.rows_against[0].figures["share"].known
+    assert "probably" in comparison.verdicts[0].sentence
+    assert math.isnan(comparison.against.loc["simd", ("share", "low")])
+
+
+@pytest.mark.parametrize(
+    "change", [{"time": "100ms"}, {"rtt": "5s"}, {"rate": "10kbit"}, {"rtt": "10us"}]
+)
+def test_extreme_networks_end_well(change):
+    comparison = cwnd.compare(["simd"], **(SMALL | change))
+    json.dumps(comparison.to_json(), allow_nan=False)
+
+
+def test_plot(comparison, tmp_path):
+    comparison.plot().savefig(tmp_path / "comparison.png")
+    assert (tmp_path / "comparison.png").stat().st_size > 10_000

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import cwnd
+
+ROOT = Path(__file__).parents[2]
+
+
+def python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout
+
+
+def test_importing_is_light():
+    loaded = json.loads(python("import sys, json, cwnd; print(json.dumps(list(sys.modules)))"))
+    heavy = {"numpy", "pandas", "matplotlib", "plotly", "pyarrow", "scipy", "rich", "click"}
+    assert heavy.isdisjoint(loaded)
+
+
+def test_the_version_is_quick():
+    best = min(_seconds("--version") for _ in range(5))
+    assert best < 0.5
+
+
+def _seconds(*arguments: str) -> float:
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-m", "cwnd", *arguments], capture_output=True, check=True)
+    return time.monotonic() - start
+
+
+def test_public_names():
+    assert set(cwnd.__all__) <= set(dir(cwnd))
+    for name in cwnd.__all__:
+        assert getattr(cwnd, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = cwnd.nothing
+
+
+def test_submodules_do_not_hide_functions():
+    code = "import cwnd; cwnd.compare; cwnd.run; cwnd.algorithms; print(callable(cwnd.compare))"
+    assert python(code) == "True\n"
+
+
+def test_algorithms():
+    names = [algorithm.name for algorithm in cwnd.algorithms()]
+    assert {"reno", "aimd", "simd", "aira", "aiad", "daimd", "udt", "cubic"} <= set(names)
+    for algorithm in cwnd.algorithms():
+        assert algorithm.kind in ("window", "rate")
+        assert algorithm.equations
+        assert algorithm.source
+        assert cwnd.canonical(algorithm.name) == algorithm.name
+
+
+@pytest.mark.parametrize("name", [a.name for a in cwnd.algorithms()])
+def test_every_algorithm_runs(name):
+    scenario = cwnd.Scenario.dumbbell(rate="5mbit", rtt="40ms", time="5s")
+    result = cwnd.run(scenario.add_flow(name))
+    assert result.metrics["goodput_bps"] > 0.2 * 5e6
+
+
+def test_contributing_is_true():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    out = python(example)
+    assert "python:Cautious" in out
+    assert "fair" in out
+    for path in re.findall(r"`((?:crates|python)/[^`\s]*\.(?:rs|py))`", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_the_documents_are_documented(comparison, result):
+    text = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`([a-z0-9_]+)`", text))
+
+    def names(value: object) -> set[str]:
+        if isinstance(value, dict):
+            return set(value).union(*(names(item) for item in value.values()))
+        return set().union(*(names(item) for item in value)) if isinstance(value, list) else set()
+
+    used = names(result.to_json()) | names(comparison.to_json())
+    assert used - documented - {"mean", "interval"} == set()
+
+
+def test_the_metrics_are_documented():
+    from cwnd import metrics
+
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    for name, value in vars(metrics).items():
+        if callable(value) and value.__module__ == "cwnd.metrics" and name.islower():
+            assert name.startswith("_") or f"`{name}`" in text or name == "binned_rate"

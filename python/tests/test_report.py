@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import cwnd
+from cwnd.report.compare import compare_page
+from cwnd.report.page import thin
+from cwnd.report.run import run_page
+
+
+class Reader(HTMLParser):
+    """Notes what a page would load, and what stands in it."""
+
+    VOID: ClassVar[set[str]] = {"meta", "br", "wbr", "link", "img", "input", "hr"}
+
+    def __init__(self):
+        super().__init__()
+        self.loads, self.open, self.scripts, self.ids = [], [], {}, []
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.loads += [attributes[a] for a in ("src", "href", "srcset") if a in attributes]
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        if tag not in self.VOID:
+            self.open.append((tag, attributes.get("id")))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1][0] == "script":
+            self.scripts[self.open[-1][1]] = data
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture(scope="module")
+def pages(comparison, result):
+    return {"compare": compare_page(comparison), "run": run_page(result)}
+
+
+@pytest.mark.parametrize("kind", ["compare", "run"])
+def test_pages_load_nothing(pages, kind):
+    reader = read(pages[kind])
+    assert reader.loads == []
+    assert "url(" not in re.sub(
+        r'<script type="text/plain".*?</script>', "", pages[kind], flags=re.DOTALL
+    )
+    assert len(reader.ids) == len(set(reader.ids))
+
+
+@pytest.mark.parametrize("kind", ["compare", "run"])
+def test_pages_are_of_reasonable_size(pages, kind):
+    assert 1e6 < len(pages[kind]) < 4e6
+
+
+def test_the_comparisons_page_shows_everything(pages, comparison):
+    page = pages["compare"]
+    assert page.index("Verdict") < page.index("<table")
+    for verdict in comparison.verdicts:
+        assert verdict.controller in page
+    assert "cwnd compare simd" in page
+    data = json.loads(read(page).scripts["data"])
+    assert {(run["controller"], run["mode"]) for run in data["runs"]} == {
+        (row.controller, mode) for row in comparison.rows_against for mode in ("alone", "against")
+    }
+    assert all(len(run["flows"]) == 4 for run in data["runs"])
+
+
+def test_the_runs_page_shows_its_flows(pages, result):
+    data = json.loads(read(pages["run"]).scripts["data"])
+    assert len(data["runs"][0]["flows"]) == len(result.measured_flows)
+    assert "Two of each" in pages["run"]
+
+
+def test_names_cannot_break_out_of_a_page():
+    scenario = cwnd.Scenario.dumbbell(rate="1mbit", time="2s").add_flow("reno")
+    document = scenario.to_dict() | {"title": "</script><script>alert(1)</script>&"}
+    page = run_page(cwnd.run(cwnd.Scenario(document)))
+    assert "<script>alert" not in page
+    read(page)
+
+
+def test_many_flows_are_drawn_in_part():
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="3s").add_flow("reno", count=40)
+    data = json.loads(read(run_page(cwnd.run(scenario))).scripts["data"])
+    assert len(data["runs"][0]["flows"]) == 16
+    assert data["runs"][0]["note"] == "16 of 40 flows"
+
+
+def test_thinning_keeps_the_extremes():
+    time = np.arange(10_000.0)
+    series = np.sin(time / 50) + 0.001 * time
+    series[1234], series[8765] = 99.0, -99.0
+    t, x = thin(time, series, most=200)
+    assert len(t) <= 200
+    assert max(x) == 99.0
+    assert min(x) == -99.0
+    assert t == sorted(t)
+
+
+def test_reports_are_written(comparison, result, tmp_path):
+    comparison.report(tmp_path / "a.html")
+    result.report(str(tmp_path / "b.html"))
+    assert (tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert (tmp_path / "b.html").exists()

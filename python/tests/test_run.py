@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import cwnd
+
+FLOW_NAMES = {
+    "name",
+    "controller",
+    "throughput_bps",
+    "goodput_bps",
+    "packets_sent",
+    "packets_delivered",
+    "retransmissions",
+    "timeouts",
+    "cuts",
+    "loss_rate",
+    "mean_rtt_s",
+    "mean_window",
+    "limited",
+}
+
+
+def test_the_json_document_has_the_promised_names(result):
+    document = result.to_json()
+    assert {"scenario", "seed", "duration_s", "flows", "links", "metrics", "engine"} <= set(
+        document
+    )
+    for flow in document["flows"]:
+        assert set(flow) >= FLOW_NAMES
+        assert set(flow["limited"]) == {"window", "pacing", "receiver", "application"}
+    for link in document["links"]:
+        assert {"name", "utilization", "drops", "marks", "loss_rate", "mean_queue"} <= set(link)
+    assert "jain" in document["metrics"]
+    assert set(document["engine"]) == {"packets", "events", "wall_s"}
+
+
+def test_the_json_document_is_json(result):
+    text = json.dumps(result.to_json(), allow_nan=False)
+    assert json.loads(text) == result.to_json()
+
+
+def test_the_figures_hang_together(result):
+    document = result.to_json()
+    for flow in document["flows"]:
+        assert flow["packets_delivered"] <= flow["packets_sent"]
+        assert flow["goodput_bps"] <= flow["throughput_bps"] * 1.02
+        assert 0.04 <= flow["min_rtt_s"] <= flow["mean_rtt_s"] < 1.0
+        assert sum(flow["limited"].values()) <= result.measured_s * 1.001
+        assert flow["mean_window"] >= 1
+    rate = max(link["rate_bps"] or 0 for link in document["links"])
+    assert 0.5 * rate < document["metrics"]["goodput_bps"] < rate
+    for link in document["links"]:
+        assert 0 <= link["utilization"] <= 1.001
+        assert link["departures"] + link["drops"] <= link["arrivals"] + 500
+        delay = link["queueing_delay_s"]
+        assert delay["p50"] <= delay["p95"] <= delay["p99"]
+
+
+def test_series_cover_the_whole_run(result):
+    n = result.time.size
+    assert result.time[0] >= 0
+    assert result.time[-1] == pytest.approx(result.duration_s, abs=0.2)
+    assert (np.diff(result.time) > 0).all()
+    for flow in result.record["flows"]:
+        for name in ("window", "ssthresh", "rtt", "sent", "delivered"):
+            assert flow[name].shape == (n,)
+        assert (np.diff(flow["delivered"]) >= 0).all()
+        assert (np.diff(flow["sent"]) >= 0).all()
+    for link in result.record["links"]:
+        assert link["queue"].shape == (n,)
+        assert (np.diff(link["drops_series"]) >= 0).all()
+
+
+def test_counters_begin_after_the_warm_up(result):
+    for flow in result.record["flows"]:
+        before = np.interp(result.warmup_s, result.time, flow["delivered"])
+        counted = flow["delivered"][-1] - before
+        assert flow["packets_delivered"] == pytest.approx(counted, rel=0.05, abs=20)
+
+
+def test_background_traffic_is_not_measured(result):
+    assert [flow["controller"] for flow in result.measured_flows] == ["reno"] * 2 + ["simd"] * 2
+    goodputs = result.flows.loc[result.flows["measured"], "goodput_bps"]
+    assert result.metrics["goodput_bps"] == pytest.approx(goodputs.sum())
+
+
+def test_tables(result):
+    assert len(result.flows) == 5
+    assert {"limited_window_s", "goodput_bps"} <= set(result.flows.columns)
+    assert "queueing_delay_mean_s" in result.links.columns
+    assert len(result.samples) == 5 * result.time.size
+    assert len(result.queues) == len(result.links) * result.time.size
+    cuts = result.cuts
+    assert set(cuts["cause"].unique()) <= {"loss", "mark", "timeout"}
+    assert cuts["time_s"].is_monotonic_increasing
+    assert (cuts["after"] < cuts["before"]).all()
+    measured = (cuts["time_s"] >= result.warmup_s).sum()
+    assert measured == result.flows["cuts"].sum()
+
+
+def test_the_same_seed_gives_the_same_run(result, two):
+    again = cwnd.run(cwnd.Scenario.from_toml(two), seed=7)
+    for one, other in zip(result.record["flows"], again.record["flows"], strict=True):
+        np.testing.assert_array_equal(one["window"], other["window"])
+    other_seed = cwnd.run(cwnd.Scenario.from_toml(two), seed=8)
+    assert not np.array_equal(
+        result.record["flows"][0]["window"], other_seed.record["flows"][0]["window"]
+    )
+
+
+def test_the_scenario_may_name_the_seed(two):
+    scenario = cwnd.Scenario.from_toml("seed = 42\n" + two)
+    assert cwnd.run(scenario).seed == 42
+    assert cwnd.run(scenario, seed=3).seed == 3
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_impossible_seeds(seed, two):
+    with pytest.raises(ValueError, match="seed"):
+        cwnd.run(cwnd.Scenario.from_toml(two), seed=seed)
+
+
+def test_finite_flows_complete():
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="10s")
+    result = cwnd.run(scenario.add_flow("reno", bytes=146_000))
+    (flow,) = result.measured_flows
+    assert 0.1 < flow["completed_s"] < 2.0
+    assert flow["packets_delivered"] == 100
+    assert result.seconds(flow) == pytest.approx(flow["completed_s"] - flow["start_s"])
+    assert result.to_json()["flows"][0]["completed_s"] == flow["completed_s"]
+
+
+def test_progress_reaches_the_end(two):
+    seen = []
+    cwnd.run(cwnd.Scenario.from_toml(two), progress=seen.append)
+    assert all(0 <= fraction <= 1 for fraction in seen)
+    assert seen == sorted(seen)
+
+
+def test_what_limits_a_flow_is_told():
+    scenario = cwnd.Scenario.dumbbell(rate="100mbit", rtt="100ms", time="10s")
+    result = cwnd.run(scenario.add_flow("reno", tcp={"window": 10}))
+    (flow,) = result.record["flows"]
+    assert flow["limited"]["receiver"] > 0.9 * result.measured_s
+    # Ten packets a round-trip time and no more.
+    assert result.goodput_bps(flow) == pytest.approx(10 * 1460 * 8 / 0.1, rel=0.05)
+
+
+def test_plot(result, tmp_path):
+    result.plot().savefig(tmp_path / "run.svg")
+    assert (tmp_path / "run.svg").stat().st_size > 10_000
+
+
+def test_runs_without_any_measured_flow():
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="5s")
+    result = cwnd.run(scenario.add_flow("reno", measured=False))
+    assert result.to_json()["metrics"]["jain"] is None
+    assert math.isfinite(result.metrics["utilization"])
+    assert "<html" in _page(result)
+
+
+def _page(result):
+    from cwnd.report.run import run_page
+
+    return run_page(result)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import cwnd
+
+ROOT = Path(__file__).parents[2]
+
+
+def dumbbell() -> cwnd.Scenario:
+    return cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="5s")
+
+
+def test_built_in_code():
+    scenario = dumbbell().add_flow("reno", count=3).add_flow("simd(beta=1/16)", start="0s..1s")
+    compiled = scenario.validate()
+    assert compiled["flows"] == 4
+    assert compiled["duration_s"] == 5.0
+    assert "left-right" in compiled["links"]
+
+
+def test_toml_reads_back_to_the_same_run():
+    scenario = dumbbell().add_flow("reno", count=2)
+    again = cwnd.Scenario.from_toml(scenario.to_toml())
+    assert again.validate() == scenario.validate()
+    one, other = cwnd.run(scenario).to_json(), cwnd.run(again).to_json()
+    one.pop("engine")
+    other.pop("engine")
+    assert one == other
+
+
+def test_controllers_are_written_in_full():
+    (flow,) = dumbbell().add_flow(" aimd( 0.31, 1/8 ) ").to_dict()["flow"]
+    assert flow["controller"] == "aimd(alpha=0.31, beta=1/8)"
+
+
+def test_what_is_given_out_is_a_copy():
+    scenario = dumbbell().add_flow("reno")
+    scenario.to_dict()["flow"].clear()
+    scenario.controllers["x"] = object
+    assert scenario.validate()["flows"] == 1
+    assert scenario.controllers == {}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.toml")), ids=lambda p: p.stem)
+def test_ready_made_scenarios(path):
+    assert cwnd.Scenario.from_toml(path).validate()["flows"] > 0
+
+
+def test_mistakes_name_file_line_and_key(tmp_path):
+    path = tmp_path / "wrong.toml"
+    path.write_text('duration = "5s"\n[dumbbell]\nrate = "15mbps"\ndelay = "20ms"\n')
+    with pytest.raises(
+        cwnd.ScenarioError, match=r"wrong\.toml:3: dumbbell\.rate: .*mbit"
+    ) as caught:
+        cwnd.Scenario.from_toml(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ({"start": "-1s"}, "start"),
+        ({"count": 10**9}, "count"),
+        ({"colour": "red"}, "colour"),
+        ({"bytes": -5}, "bytes"),
+    ],
+)
+def test_mistakes_in_code_name_the_key(keys, named):
+    with pytest.raises(cwnd.ScenarioError, match=named):
+        dumbbell().add_flow("reno", **keys).validate()
+
+
+def test_not_text(tmp_path):
+    path = tmp_path / "binary.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(cwnd.ScenarioError, match=r"binary\.toml"):
+        cwnd.Scenario.from_toml(path)
+
+
+def test_unknown_controllers_are_refused_at_once():
+    with pytest.raises(cwnd.SpecError, match="renno"):
+        dumbbell().add_flow("renno")
+    with pytest.raises(TypeError, match="grow and cut"):
+        dumbbell().add_flow(3)
+
+
+def test_two_classes_of_one_name():
+    def law():
+        class Law:
+            def grow(self, w, acked, cx):
+                return w
+
+            def cut(self, w, why, cx):
+                return w / 2
+
+        return Law
+
+    with pytest.raises(ValueError, match="Law"):
+        dumbbell().add_flow(law()).add_flow(law())

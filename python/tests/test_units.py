@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cwnd.units import format_rate, format_time, parse_rate, parse_time, tc_rate, tc_time
+
+
+@pytest.mark.parametrize(
+    ("text", "bps"),
+    [("15mbit", 15e6), ("1.5Gbit", 1.5e9), ("64 kbit", 64e3), ("100", 100.0), ("1kibit", 1024.0)],
+)
+def test_rates(text, bps):
+    assert parse_rate(text) == bps
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("100ms", 0.1), ("10us", 10e-6), ("2min", 120.0), ("0.5", 0.5), ("5s", 5.0), ("1e-3s", 1e-3)],
+)
+def test_times(text, seconds):
+    assert parse_time(text) == pytest.approx(seconds, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "mbit", "-5mbit", "0", "nan", "inf", "15 furlong", "1e999", "1..2s"]
+)
+def test_no_rates(text):
+    with pytest.raises(ValueError, match="a rate such as 15mbit"):
+        parse_rate(text)
+
+
+@pytest.mark.parametrize("number", [0, -1, float("nan"), float("inf")])
+def test_no_times(number):
+    with pytest.raises(ValueError, match="above 0 and finite"):
+        parse_time(number)
+
+
+@pytest.mark.parametrize("text", ["15mbps", "1kbps", "3bps"])
+def test_ambiguous_rates_say_what_to_write(text):
+    with pytest.raises(ValueError, match=r"ambiguous.*write .*bit"):
+        parse_rate(text)
+
+
+@given(st.integers(min_value=1, max_value=10**13))
+def test_rates_read_back(bps):
+    assert parse_rate(tc_rate(float(bps))) == pytest.approx(bps, rel=1e-11)
+
+
+@given(st.integers(min_value=1, max_value=7_200 * 10**9))
+def test_times_read_back(nanoseconds):
+    seconds = nanoseconds * 1e-9
+    assert parse_time(tc_time(seconds)) == pytest.approx(seconds, rel=1e-11)
+
+
+@given(st.floats(min_value=1e-9, max_value=1e15))
+def test_what_people_read_is_short(value):
+    assert len(format_rate(value)) < 20
+    assert len(format_time(value)) < 20
