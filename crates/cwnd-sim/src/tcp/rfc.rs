@@ -102,7 +102,8 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: New
             lost(s, now, found, newest);
         }
     } else if (found > 0 || s.duplicates >= DUP_THRESH as u32) && i64::from(una) > s.recover {
-        let (first, sent_at) = s.board.mark_lost_below(una + 1);
+        let (first, _) = s.board.mark_lost_below(una + 1);
+        let sent_at = s.board.sent_at(una);
         enter(s, now, found + first, newest.max(sent_at));
         if let Some(seq) = s.board.next_lost() {
             s.transmit(net, now, seq);

@@ -162,9 +162,11 @@ impl<L: WindowLaw> Windowed<L> {
     }
 
     /// Cuts for `why`, unless the newest packet concerned was sent before the last cut: one cut for
-    /// each window of data (RFC 5681 section 3.2, RFC 3168 section 6.1.2).
+    /// each window of data (RFC 5681 section 3.2, RFC 3168 section 6.1.2). Until a window is repaired
+    /// no other is begun (RFC 6675 section 5): a loss of what was sent in recovery is answered when
+    /// the driver starts to repair that.
     fn congested(&mut self, now: Time, why: Signal, sent_at: Time, sent: u64) {
-        if self.last_cut.is_some_and(|cut| sent_at < cut) {
+        if self.in_recovery || self.last_cut.is_some_and(|cut| sent_at < cut) {
             return;
         }
         self.shrink(now, why, sent);
@@ -225,9 +227,7 @@ impl<L: WindowLaw> Windowed<L> {
     /// Packets were reported as marked.
     pub fn marked(&mut self, now: Time, marked: &Marked) {
         self.round.marked += u64::from(marked.packets);
-        if !self.in_recovery {
-            self.congested(now, Signal::Mark, marked.sent_at, marked.sent);
-        }
+        self.congested(now, Signal::Mark, marked.sent_at, marked.sent);
     }
 
     /// The window with losses is repaired.
