@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from cwnd import metrics
+from cwnd import _native, metrics
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.result import SCALES, Result, jsonable, link_loss_rate, write_text
 from cwnd.running import simulate
@@ -46,11 +46,20 @@ MOST_FLOWS = 10_000
 MOST_FLOWS_ALTOGETHER = 100_000
 """Flows of all runs together, at most."""
 
-MOST_SAMPLES = 12_000_000
-"""Samples of all flows and runs together, at most: about 700 MB of series."""
+MOST_SAMPLES = 5_000_000
+"""Samples of all flows and runs together, at most: about 600 MB of series."""
 
 FEWEST_SAMPLES = 100
 """Samples of each series, at least."""
+
+_ARGUMENTS = {
+    "duration": "time",
+    "dumbbell.rate": "rate",
+    "dumbbell.delay": "rtt",
+    "dumbbell.bdp_rtt": "rtt",
+    "dumbbell.queue": "queue",
+}
+"""Keys of the scenario by the argument that they come from."""
 
 
 @dataclass(frozen=True)
@@ -243,6 +252,7 @@ def compare(  # noqa: PLR0913
     cases += [(specs[name], reference) for name in names]
     sample = plan.sample(len(cases) * repeat)
     scenarios = [plan.scenario(one, other, sample) for one, other in cases]
+    _check(scenarios[0])
     results = simulate(
         [(scenario, seed + i) for scenario in scenarios for i in range(repeat)],
         progress=progress,
@@ -262,6 +272,17 @@ def compare(  # noqa: PLR0913
         ],
         rerun=plan.command(names, home),
     )
+
+
+def _check(scenario: Scenario) -> None:
+    """Check the network; a mistake is told with the argument that it comes from."""
+    try:
+        scenario.validate()
+    except _native.ScenarioError as mistake:
+        key, _, problem = str(mistake).partition(": ")
+        if key not in _ARGUMENTS:
+            raise
+        raise ArgumentError(_ARGUMENTS[key], problem) from None
 
 
 class _Plan:

@@ -119,7 +119,7 @@ def _lost(comparison: Comparison) -> list[Column]:
 def _variation(comparison: Comparison) -> Column:
     """Name the time scale of the coefficient of variation."""
     scale = format_time(comparison.rows_alone[0].results[0].scales[1])
-    meaning = f"Coefficient of variation of a flow's goodput over {scale}; 0 is smooth."
+    meaning = f"Coefficient of variation of a flow's throughput over {scale}; 0 is smooth."
     return Column("cov_10rtt", "CoV", scale, meaning, 1, 3)
 
 
@@ -204,6 +204,10 @@ def limits_text(limited: Limited) -> str:
     return ", ".join(shown)
 
 
+MOST_ROWS = 40
+"""Rows of a table: more are read by machines."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """A table of text.
@@ -214,10 +218,13 @@ class Sheet:
         Title, unit and meaning of each column.
     rows
         The cells of each row, as many as there are heads.
+    more
+        How many rows are left out.
     """
 
     heads: list[tuple[str, str, str]]
     rows: list[list[str]]
+    more: int = 0
 
 
 def flow_sheet(document: JsonObject) -> Sheet:
@@ -254,19 +261,22 @@ def flow_sheet(document: JsonObject) -> Sheet:
                 number(flow["mean_rtt_s"], 1, 1e3),
                 limits_text(flow["limited"]),
             ]
-            for flow in document["flows"]
+            for flow in document["flows"][:MOST_ROWS]
         ],
+        more=max(len(document["flows"]) - MOST_ROWS, 0),
     )
 
 
 def link_sheet(document: JsonObject) -> Sheet:
-    """Tabulate the links of a run.
+    """Tabulate the links of a run where a queue can form, the busiest first.
 
     Parameters
     ----------
     document
         ``Result.to_json()``.
     """
+    finite = [link for link in document["links"] if link["rate_bps"] is not None]
+    finite.sort(key=lambda link: link["utilization"], reverse=True)
     return Sheet(
         [
             ("link", "", ""),
@@ -281,7 +291,7 @@ def link_sheet(document: JsonObject) -> Sheet:
         [
             [
                 link["name"],
-                format_rate(math.inf if link["rate_bps"] is None else link["rate_bps"]),
+                format_rate(link["rate_bps"]),
                 number(link["utilization"], 1, 100),
                 number(link["loss_rate"], 2, 100),
                 number(link["mark_rate"], 2, 100),
@@ -289,8 +299,9 @@ def link_sheet(document: JsonObject) -> Sheet:
                 number(link["queueing_delay_s"]["mean"], 1, 1e3),
                 number(link["queueing_delay_s"]["p95"], 1, 1e3),
             ]
-            for link in document["links"]
+            for link in finite[:MOST_ROWS]
         ],
+        more=max(len(finite) - MOST_ROWS, 0),
     )
 
 
@@ -317,5 +328,5 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
     if len(metrics["smoothness"]) > 1:
         middle = metrics["smoothness"][1]
         scale = format_time(middle["scale_s"])
-        items.append(("Variation", number(middle["cov"], 3), f"CoV of goodput over {scale}"))
+        items.append(("Variation", number(middle["cov"], 3), f"CoV of throughput over {scale}"))
     return items

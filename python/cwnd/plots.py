@@ -24,7 +24,7 @@ _STYLE = {"linewidth": 1.0, "alpha": 0.9}
 
 
 def plot_result(result: Result) -> Figure:
-    """Draw windows, goodput and the queue of the bottleneck over time.
+    """Draw windows, throughput and the queue of the bottleneck over time.
 
     Parameters
     ----------
@@ -44,14 +44,12 @@ def plot_result(result: Result) -> Figure:
     for flow in flows[:MOST_LINES]:
         shade = shades[flow["controller"]]
         top.plot(result.time, flow["window"], color=shade, label=flow["controller"], **_STYLE)
-        edges, rates = metrics.binned_rate(
-            result.time, flow["delivered"], flow["packet_bytes"], scale
-        )
+        edges, rates = metrics.binned_rate(result.time, flow["sent"], flow["packet_bytes"], scale)
         middle.step(edges, rates / 1e6, where="post", color=shade, **_STYLE)
     link = result.bottleneck
     bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
     top.set_ylabel("window (packets)")
-    middle.set_ylabel(f"goodput (Mbit/s)\nover {format_time(scale)}")
+    middle.set_ylabel(f"throughput (Mbit/s)\nover {format_time(scale)}")
     bottom.set_ylabel(f"queue of {link['name']}\n(packets)")
     bottom.set_xlabel("time (s)")
     title = f"{result.title}, seed {result.seed}"
@@ -98,7 +96,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")
     share.set_xlim(0, 1)
     share.set_title(f"share against {comparison.reference}", fontsize=10)
-    rough.set_title("variation of a flow's goodput", fontsize=10)
+    rough.set_title("variation of a flow's rate", fontsize=10)
     queue.set_title("queueing delay (ms)", fontsize=10)
     network = comparison.network
     figure.suptitle(

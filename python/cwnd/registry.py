@@ -81,8 +81,8 @@ def algorithms() -> list[Algorithm]:
     Examples
     --------
     >>> import cwnd
-    >>> [a.name for a in cwnd.algorithms()][:1]
-    ['reno']
+    >>> [a.name for a in cwnd.algorithms()][:3]
+    ['aimd', 'reno', 'gaimd']
     """
     return [_algorithm(record) for record in _native.algorithms()]
 

@@ -109,13 +109,13 @@ class Result:
         return metrics.goodput(flow["packets_delivered"], flow["packet_bytes"], self.seconds(flow))
 
     def smoothness(self, flow: FlowRecord) -> dict[float, float]:
-        """Give the coefficient of variation of a flow's goodput at each time scale (seconds)."""
+        """Give the coefficient of variation of a flow's throughput at each time scale (seconds)."""
         start = max(self.warmup_s, flow["start_s"])
         end = start + self.seconds(flow)
         here = self.time <= end
         return metrics.smoothness(
             self.time[here],
-            flow["delivered"][here],
+            flow["sent"][here],
             self.scales,
             start,
         )
@@ -202,7 +202,7 @@ class Result:
         return frame
 
     def plot(self) -> Figure:
-        """Draw windows, goodput and queue over time.
+        """Draw windows, throughput and queue over time.
 
         Returns
         -------
@@ -272,11 +272,11 @@ class Result:
         }
 
     def _rates(self, scale: float) -> Series:
-        """Give the goodput of each measured flow in intervals of one length."""
+        """Give the throughput of each measured flow in intervals of one length."""
         return np.array(
             [
                 metrics.binned_rate(
-                    self.time, flow["delivered"], flow["packet_bytes"], scale, self.warmup_s
+                    self.time, flow["sent"], flow["packet_bytes"], scale, self.warmup_s
                 )[1]
                 for flow in self.measured_flows
             ]
@@ -290,7 +290,7 @@ class Result:
         scale = self.scales[1]
         start = max(flow["start_s"] for flow in flows)
         binned = [
-            metrics.binned_rate(self.time, flow["delivered"], flow["packet_bytes"], scale, start)
+            metrics.binned_rate(self.time, flow["sent"], flow["packet_bytes"], scale, start)
             for flow in flows
         ]
         return metrics.convergence_time(

@@ -96,7 +96,7 @@ def _parse(value: Quantity, units: dict[str, float], expected: str) -> float:
             raise ValueError(f"{value!r} is not {expected}")
         unit = match[2].lower()
         if unit.endswith("bps"):
-            bits = f"{unit[:-3]}bit"
+            bits = f"{match[1]}{unit[:-3]}bit"
             raise ValueError(
                 f"{value!r} is ambiguous, tc reads {unit} as bytes per second: write {bits}"
             )

@@ -22,7 +22,7 @@ RULE = (
     "Two figures count as alike when their ratio is between 4/5 and 5/4. Fair: a flow of the "
     "controller and a flow of the reference that share the network get alike goodput; roughly "
     "fair: within a factor of two (RFC 5348, section 1). Smoother or less smooth: the coefficient "
-    "of variation of a flow's goodput, each controller alone, over intervals of about ten "
+    "of variation of a flow's throughput, each controller alone, over intervals of about ten "
     "round-trip times. Queue: the mean queueing delay, each controller alone. The word "
     "“probably” says that the 95 % interval over the repeats reaches across a bound."
 )

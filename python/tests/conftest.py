@@ -43,7 +43,7 @@ measured = false
 @pytest.fixture(scope="session")
 def comparison() -> cwnd.Comparison:
     return cwnd.compare(
-        ["simd", "aimd(0.31, 1/8)"], rate="10mbit", rtt="40ms", time="20s", repeat=3, flows=4
+        ["simd", "aimd(0.31, 1/8)"], rate="10mbit", rtt="40ms", time="60s", repeat=3, flows=4
     )
 
 

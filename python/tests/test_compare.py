@@ -58,7 +58,8 @@ def test_shares_and_goodputs_agree(comparison):
         for repeat in row.repeats:
             both = repeat["goodput_bps"] + repeat["reference_goodput_bps"]
             assert repeat["share"] == pytest.approx(repeat["goodput_bps"] / both)
-            assert 0.5 * 10e6 < both < 10e6
+            # What waited for a hole to be filled may be delivered after the warm-up.
+            assert 0.5 * 10e6 < both < 1.1 * 10e6
 
 
 def test_frames(comparison):

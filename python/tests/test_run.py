@@ -53,7 +53,8 @@ def test_the_figures_hang_together(result):
         assert sum(flow["limited"].values()) <= result.measured_s * 1.001
         assert flow["mean_window"] >= 1
     rate = max(link["rate_bps"] or 0 for link in document["links"])
-    assert 0.5 * rate < document["metrics"]["goodput_bps"] < rate
+    # What waited for a hole to be filled may be delivered after the warm-up.
+    assert 0.5 * rate < document["metrics"]["goodput_bps"] < 1.1 * rate
     for link in document["links"]:
         assert 0 <= link["utilization"] <= 1.001
         assert link["departures"] + link["drops"] <= link["arrivals"] + 500

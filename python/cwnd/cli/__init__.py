@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cwnd.cli.verbs import Interrupted
 from cwnd.cli.verbs import cwnd as command
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def run(arguments: Sequence[str]) -> int:
         # Python would complain again when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except (KeyboardInterrupt, click.Abort):
+    except (Interrupted, KeyboardInterrupt, click.Abort):
         return _fail("interrupted", INTERRUPTED)
     except (click.ClickException, OSError, ValueError) as problem:
         return _fail(_explain(problem), MISTAKE)

@@ -86,7 +86,7 @@ def print_algorithms(algorithms: Sequence[Algorithm]) -> None:
     """
     table = _table("", ("name", "parameters", "source"))
     for algorithm in algorithms:
-        parameters = ", ".join(f"{p.name}={p.default}" for p in algorithm.parameters)
+        parameters = ", ".join(f"{p.name}={p.default}" for p in algorithm.parameters if p.default)
         table.add_row(algorithm.name, escape(parameters), escape(algorithm.source))
     _console().print(table)
 
@@ -158,6 +158,8 @@ def _sheet(title: str, sheet: Sheet, left: set[int]) -> Table:
         table.add_column(f"{name}\n{unit}".rstrip(), justify="left" if i in left else "right")
     for row in sheet.rows:
         table.add_row(*map(escape, row))
+    if sheet.more:
+        table.add_row(f"[dim]and {sheet.more} more[/dim]")
     return table
 
 

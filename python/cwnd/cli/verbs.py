@@ -47,8 +47,19 @@ def _outputs(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+class Interrupted(Exception):  # noqa: N818
+    """The user wants no more."""
+
+
 class _Verbs(click.Group):
     """The verbs in the order in which they are told below."""
+
+    def invoke(self, context: click.Context) -> Any:  # noqa: ANN401
+        """Run a verb; Click would start a line of its own when interrupted."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            raise Interrupted from None
 
     def list_commands(self, _: click.Context) -> list[str]:
         return list(self.commands)

@@ -102,7 +102,7 @@ function drawFigures(target) {
   Plotly.react(target, traces, layout({ ...extra, height }), config);
 }
 
-// Windows, goodput and queue over time, above each other on one axis.
+// Windows, throughput and queue over time, above each other on one axis.
 function drawRun(target, run) {
   const traces = [];
   for (const flow of run.flows) {
@@ -113,7 +113,7 @@ function drawRun(target, run) {
       hovertemplate: "%{y:.1f} packets<extra>%{fullData.name}</extra>",
     });
     traces.push({
-      ...common, x: flow.goodput[0], y: flow.goodput[1], yaxis: "y2",
+      ...common, x: flow.throughput[0], y: flow.throughput[1], yaxis: "y2",
       line: { color: flow.color, width: 1.3, shape: "hv" },
       hovertemplate: "%{y:.3~s}bit/s<extra>%{fullData.name}</extra>",
     });
@@ -142,7 +142,7 @@ function drawRun(target, run) {
     }] : [],
     annotations: [
       heading("window, packets" + (run.note ? ` (${run.note})` : ""), "y3 domain", 1),
-      heading(`goodput over ${run.scale}, bit/s`, "y2 domain", 1),
+      heading(`throughput over ${run.scale}, bit/s`, "y2 domain", 1),
       heading(`queue of ${run.link}, packets`, "y domain", 1),
     ],
   }), config);

@@ -165,10 +165,8 @@ def run_data(result: Result, colors: dict[str, str], **labels: str) -> JsonObjec
                 "name": flow["name"],
                 "color": next(shade[flow["controller"]]),
                 "window": thin(result.time, flow["window"]),
-                "goodput": _rounded(
-                    *metrics.binned_rate(
-                        result.time, flow["delivered"], flow["packet_bytes"], scale
-                    )
+                "throughput": _rounded(
+                    *metrics.binned_rate(result.time, flow["sent"], flow["packet_bytes"], scale)
                 ),
             }
             for flow in shown

@@ -71,4 +71,4 @@ def _sheet(caption: str, sheet: Sheet, color: dict[str, str], text: set[int]) ->
             + "</tr>"
             for row in sheet.rows
         ),
-    )
+    ) + (f'<p class="note">And {sheet.more} more.</p>' if sheet.more else "")
