@@ -48,6 +48,7 @@ def plot_result(result: Result) -> Figure:
         middle.step(edges, rates / 1e6, where="post", color=shade, **_STYLE)
     link = result.bottleneck
     bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
+    bottom.plot(result.time, link["queue"], color=REFERENCE, linewidth=0.5)
     top.set_ylabel("window (packets)")
     middle.set_ylabel(f"throughput (Mbit/s)\nover {format_time(scale)}")
     bottom.set_ylabel(f"queue of {link['name']}\n(packets)")
@@ -62,7 +63,9 @@ def plot_result(result: Result) -> Figure:
         list(unique.values()), list(unique), loc="outside lower center", ncols=4, frameon=False
     )
     for axes in (top, middle, bottom):
-        _tidy(axes, from_zero=True)
+        _tidy(axes)
+        axes.set_xlim(0, result.duration_s)
+        axes.set_ylim(0, _largest([axes], result.warmup_s))
         if result.warmup_s > 0:
             axes.axvspan(0, result.warmup_s, color="0.5", alpha=0.12, linewidth=0)
     return figure
@@ -109,7 +112,9 @@ def plot_comparison(comparison: Comparison) -> Figure:
         flow = run.measured_flows[0]
         axes.plot(run.time, flow["window"], color=shades[row.controller], **_STYLE)
         axes.set_title(row.controller, loc="left", fontsize=9)
-        _tidy(axes, from_zero=True)
+        _tidy(axes)
+        axes.set_xlim(0, run.duration_s)
+    panels[0].set_ylim(0, _largest(list(panels), network["warmup_s"]))
     panels[-1].set_xlabel("time (s): one flow's window in packets, all flows alike")
     return figure
 
@@ -132,9 +137,16 @@ def _dots(
     axes.grid(axis="x", alpha=0.25)
 
 
-def _tidy(axes: Axes, *, from_zero: bool = False) -> None:
+def _largest(panels: list[Axes], start: float) -> float:
+    """Give room for the largest value that counts: a start may reach far above it."""
+    most = 0.0
+    for line in (line for axes in panels for line in axes.get_lines()):
+        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+        counted = y[(x >= start) & np.isfinite(y)]
+        most = max(most, float(counted.max(initial=0.0)))
+    return 1.05 * most or 1.0
+
+
+def _tidy(axes: Axes) -> None:
     """Remove what says nothing."""
     axes.spines[["top", "right"]].set_visible(False)
-    if from_zero:
-        axes.set_ylim(bottom=0)
-        axes.margins(x=0)

@@ -132,13 +132,15 @@ def format_rate(bps: float) -> str:
     return f"{bps:.4g} bit/s"
 
 
-def format_time(seconds: float) -> str:
+def format_time(seconds: float, digits: int = 4) -> str:
     """Write a time for people.
 
     Parameters
     ----------
     seconds
         Seconds.
+    digits
+        Significant digits.
 
     Examples
     --------
@@ -147,8 +149,8 @@ def format_time(seconds: float) -> str:
     """
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if abs(seconds) >= 0.99995 * factor:
-            return f"{seconds / factor:.4g} {unit}"
-    return f"{seconds * 1e9:.4g} ns" if seconds else "0 s"
+            return f"{seconds / factor:.{digits}g} {unit}"
+    return f"{seconds * 1e9:.{digits}g} ns" if seconds else "0 s"
 
 
 def tc_rate(bps: float) -> str:

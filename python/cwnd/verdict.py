@@ -104,7 +104,9 @@ def judge(controller: str, reference: str, figures: Figures) -> Verdict:
     smooth, smooth_sure = _alike(figures.roughness, "smoother", "as smooth", "less smooth")
     queue, queue_sure = _alike(figures.queue, "less queue", "as much queue", "more queue")
     parts = [fair_text]
-    if controller != reference:
+    if controller == reference:
+        parts = [f"the reference against itself: {fair_text}"]
+    else:
         if smooth != "unknown":
             parts.append(
                 f"{smooth_sure}{smooth} (its rate varies {figures.roughness.mean:.2f} times as "
@@ -116,7 +118,7 @@ def judge(controller: str, reference: str, figures: Figures) -> Verdict:
         full = (
             f", {100 * figures.fill:.0f} % of a full queue" if math.isfinite(figures.fill) else ""
         )
-        parts.append(f"alone it keeps {format_time(figures.delay_s.mean)} of queue{full}")
+        parts.append(f"alone it keeps {format_time(figures.delay_s.mean, 3)} of queue{full}")
     sentence = "; ".join(parts) + "."
     for cause, fraction in figures.limits.items():
         sentence += f" Limited by {cause} and not by its window {100 * fraction:.0f} % of the time."

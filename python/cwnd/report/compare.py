@@ -53,7 +53,7 @@ def compare_page(comparison: Comparison) -> str:
 <details><summary>What the columns mean</summary>{terms(glossary.items())}</details>
 <h2>Over time</h2>
 <p class="note">The first of the runs; {escape(comparison.reference)} in grey. What is shaded is
-warm-up and counts in no figure.</p>
+warm-up and counts in no figure; the axes fit the rest.</p>
 {_chooser([row.controller for row in comparison.rows_against], comparison.reference)}
 <div class="plot loading" id="run"></div>
 <h2>Run it again</h2>

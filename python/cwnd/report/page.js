@@ -51,22 +51,24 @@ function drawFigures(target) {
   const { panels, rows } = data.figures;
   const stacked = narrow();
   const traces = [];
-  const extra = { margin: { l: 8, r: 14, t: 34, b: stacked ? 10 : 34 }, annotations: [], shapes: [] };
+  const extra = { margin: { l: 8, r: 14, t: 40, b: 34 }, annotations: [], shapes: [] };
   const count = panels.length;
+  const high = 34 * rows.length + 10;
+  const gap = 64;
+  const inner = stacked ? count * high + (count - 1) * gap : high;
   const label = (row) => stacked ? row.controller.replace(/, /g, ",<br>") : row.controller;
   const names = rows.map(label);
   panels.forEach((panel, i) => {
     const n = i === 0 ? "" : i + 1;
-    const low = i / count;
-    const high = (i + 1) / count;
+    const top = 1 - i * (high + gap) / inner;
     const shownNames = stacked || i === 0;
     extra["xaxis" + n] = {
-      domain: stacked ? [0, 1] : [low + (i ? 0.03 : 0), high - 0.01],
+      domain: stacked ? [0, 1] : [i / count + (i ? 0.03 : 0), (i + 1) / count - 0.01],
       anchor: "y" + n, rangemode: "tozero", nticks: 6, fixedrange: true,
       ...(panel.range ? { range: panel.range } : {}),
     };
     extra["yaxis" + n] = {
-      domain: stacked ? [1 - high + 0.075, 1 - low - 0.025] : [0, 1],
+      domain: stacked ? [Math.max(top - high / inner, 0), top] : [0, 1],
       anchor: "x" + n, autorange: "reversed", type: "category", categoryorder: "array",
       categoryarray: names, range: [-0.6, names.length - 0.4], fixedrange: true,
       showticklabels: shownNames, automargin: shownNames, ticklabelstandoff: 6,
@@ -97,9 +99,17 @@ function drawFigures(target) {
       });
     });
   });
-  const rowsHigh = 34 * rows.length + 40;
-  const height = stacked ? count * (rowsHigh + 40) : rowsHigh + 80;
+  const height = inner + extra.margin.t + extra.margin.b;
   Plotly.react(target, traces, layout({ ...extra, height }), config);
+}
+
+// The largest value after `start`.
+function largest(lines, start) {
+  let most = 0;
+  for (const [x, y] of lines) {
+    y.forEach((value, i) => { if (x[i] >= start && value > most) most = value; });
+  }
+  return most || 1;
 }
 
 // Windows, throughput and queue over time, above each other on one axis.
@@ -123,8 +133,10 @@ function drawRun(target, run) {
     line: { color: css("--soft"), width: 0.8 }, fill: "tozeroy",
     hovertemplate: "%{y:.0f} packets<extra>queue</extra>",
   });
-  const axis = (low, high) => ({
-    domain: [low, high], rangemode: "tozero", nticks: 5, fixedrange: true, automargin: true,
+  // The axes fit what counts: a start may reach far above it.
+  const axis = (low, high, lines) => ({
+    domain: [low, high], range: [0, 1.08 * largest(lines, run.warmup)], nticks: 5,
+    fixedrange: true, automargin: true,
   });
   Plotly.react(target, traces, layout({
     height: narrow() ? 620 : 680,
@@ -133,9 +145,9 @@ function drawRun(target, run) {
       title: { text: "time (s)", standoff: 6 }, anchor: "y", range: [0, run.duration],
       showgrid: false,
     },
-    yaxis: axis(0, 0.22),
-    yaxis2: { ...axis(0.32, 0.61), tickformat: "~s" },
-    yaxis3: axis(0.71, 1),
+    yaxis: axis(0, 0.22, [run.queue]),
+    yaxis2: { ...axis(0.32, 0.61, run.flows.map((flow) => flow.throughput)), tickformat: "~s" },
+    yaxis3: axis(0.71, 1, run.flows.map((flow) => flow.window)),
     shapes: run.warmup > 0 ? [{
       type: "rect", x0: 0, x1: run.warmup, y0: 0, y1: 1, yref: "paper", layer: "below",
       line: { width: 0 }, fillcolor: css("--line"), opacity: 0.45,

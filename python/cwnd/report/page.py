@@ -31,6 +31,9 @@ MOST_FLOWS = 16
 """Flows in one plot: more cannot be told apart."""
 
 
+_TEXT = ' class="text"'
+
+
 def page(title: str, brand: str, body: str, data: JsonObject) -> str:
     """Put a page together.
 
@@ -95,12 +98,20 @@ def facts(items: Iterable[tuple[str, str, str]]) -> str:
     )
 
 
-def table(caption: str, heads: Sequence[tuple[str, str, str]], rows: Iterable[str]) -> str:
-    """Make a table: heads of a title, a unit and an explanation; rows as HTML."""
+def table(
+    caption: str,
+    heads: Sequence[tuple[str, str, str]],
+    rows: Iterable[str],
+    text: frozenset[int] = frozenset(),
+) -> str:
+    """Make a table: heads of a title, a unit and an explanation; rows as HTML.
+
+    Columns of ``text`` begin at the left.
+    """
     head = "".join(
-        f'<th scope="col" title="{escape(meaning)}">{escape(title)}'
+        f'<th scope="col"{_TEXT if i in text else ""} title="{escape(meaning)}">{escape(title)}'
         f"<small>{escape(unit)}</small></th>"
-        for title, unit, meaning in heads
+        for i, (title, unit, meaning) in enumerate(heads)
     )
     return (
         f'<div class="scroll" tabindex="0"><table><caption>{escape(caption)}</caption>'
@@ -113,6 +124,18 @@ def named(name: str, color: str | None) -> str:
     swatch = f'<span class="swatch" style="--shade:{color}"></span>' if color else ""
     breakable = escape(name).replace("(", "(<wbr>").replace(", ", ",<wbr> ")
     return f'<th scope="row">{swatch}{breakable}</th>'
+
+
+def legend(colors: dict[str, str]) -> str:
+    """Say which color is which."""
+    return (
+        '<p class="legend">'
+        + "".join(
+            f'<span><span class="swatch" style="--shade:{color}"></span>{escape(name)}</span>'
+            for name, color in colors.items()
+        )
+        + "</p>"
+    )
 
 
 def terms(items: Iterable[tuple[str, str]]) -> str:

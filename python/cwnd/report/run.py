@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
 from cwnd.figures import flow_sheet, link_sheet, metric_items
-from cwnd.report.page import command, facts, named, page, run_data, table
+from cwnd.report.page import command, facts, legend, named, page, run_data, table
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
@@ -43,21 +43,21 @@ def run_page(result: Result) -> str:
         if result.rerun
         else f'<p class="note">Seed {result.seed}.</p>'
     )
-    legend = ", ".join(shade)
     body = f"""
 {facts(summary)}
 <h2>Over time</h2>
-<p class="note">{escape(legend)}. What is shaded is warm-up and counts in no figure.</p>
+<p class="note">What is shaded is warm-up and counts in no figure; the axes fit the rest.</p>
+{legend(shade)}
 <div class="plot loading" id="run"></div>
 <h2>Figures</h2>
-{_sheet("Flows", flow_sheet(document), by_flow, text={1, 9})}
-{_sheet("Links", link_sheet(document), {}, text={1})}
+{_sheet("Flows", flow_sheet(document), by_flow, text=frozenset({1, 9}))}
+{_sheet("Links", link_sheet(document), {}, text=frozenset({1}))}
 {again}
 """
     return page(result.title or "A run", "cwnd run", body, {"runs": [run_data(result, shade)]})
 
 
-def _sheet(caption: str, sheet: Sheet, color: dict[str, str], text: set[int]) -> str:
+def _sheet(caption: str, sheet: Sheet, color: dict[str, str], text: frozenset[int]) -> str:
     """Make a table; columns of ``text`` begin at the left."""
     return table(
         caption,
@@ -71,4 +71,5 @@ def _sheet(caption: str, sheet: Sheet, color: dict[str, str], text: set[int]) ->
             + "</tr>"
             for row in sheet.rows
         ),
+        text,
     ) + (f'<p class="note">And {sheet.more} more.</p>' if sheet.more else "")
