@@ -1,1 +1,72 @@
-//! py
+//! The bridge from Rust results to Python and NumPy, and nothing else: `cwnd._native`.
+
+mod custom;
+mod records;
+mod registry;
+mod simulate;
+
+use cwnd_sim::scenario::{self, Scenario};
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+create_exception!(
+    cwnd._native,
+    ScenarioError,
+    PyValueError,
+    "A scenario is wrong; one line says how."
+);
+create_exception!(cwnd._native, SpecError, PyValueError, "A controller's specification is wrong.");
+
+/// The version of the native module.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The JSON Schema of a scenario, as JSON text.
+#[pyfunction]
+fn schema() -> String {
+    format!("{:#}", scenario::schema())
+}
+
+/// Reads a scenario file's text; `origin` names it in messages. Returns it as JSON.
+#[pyfunction]
+fn load(text: &str, origin: &str) -> PyResult<String> {
+    let scenario = Scenario::from_toml(text, origin).map_err(scenario_error)?;
+    Ok(scenario.to_json())
+}
+
+/// Checks a scenario in JSON and says what it is compiled to.
+#[pyfunction]
+fn validate<'py>(py: Python<'py>, scenario_json: &str, seed: u64) -> PyResult<Bound<'py, PyDict>> {
+    let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
+    let network = scenario.network(seed).map_err(scenario_error)?;
+    let links: Vec<_> = network.links.iter().map(|link| link.name.as_str()).collect();
+    let result = PyDict::new(py);
+    result.set_item("flows", network.flows.len())?;
+    result.set_item("links", links)?;
+    result.set_item("duration_s", network.duration.as_secs())?;
+    Ok(result)
+}
+
+fn scenario_error(error: scenario::ScenarioError) -> PyErr {
+    ScenarioError::new_err(error.to_string())
+}
+
+/// The laws, the simulator and the scenario format, as Rust has them.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("ScenarioError", py.get_type::<ScenarioError>())?;
+    module.add("SpecError", py.get_type::<SpecError>())?;
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(schema, module)?)?;
+    module.add_function(wrap_pyfunction!(load, module)?)?;
+    module.add_function(wrap_pyfunction!(validate, module)?)?;
+    module.add_function(wrap_pyfunction!(registry::algorithms, module)?)?;
+    module.add_function(wrap_pyfunction!(registry::canonical, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
+    Ok(())
+}

@@ -1,9 +1,21 @@
 //! A deterministic packet simulator for congestion control.
 //!
-//! A [`network::Network`] is nodes, one-way links and traffic.
+//! A [`network::Network`] is nodes, one-way links and traffic. A [`Simulation`] runs it with a seed
+//! and leaves [`record::Records`]: the same network and seed give the same bits anywhere.
 
 #![forbid(unsafe_code)]
 
+mod engine;
 pub mod network;
+mod paced;
+mod pcap;
+pub mod record;
 pub mod rng;
 pub mod scenario;
+mod simulation;
+mod tcp;
+mod traffic;
+
+pub use engine::tap::Seen;
+pub use pcap::PcapWriter;
+pub use simulation::{MakeController, Options, Simulation, SimulationError};

@@ -11,6 +11,7 @@ use crate::tcp::sender::{Counters, Place};
 use crate::tcp::{Receiver, Sender};
 use crate::traffic::Source;
 use cwnd::AnyController;
+use cwnd::record::Record;
 use cwnd::registry::Spec;
 use cwnd::{Controller, Settings, SlowStart};
 
@@ -40,12 +41,15 @@ pub enum SimulationError {
     },
 }
 
+/// Makes a controller from its name and the machine's settings.
+pub type MakeController<'a> = dyn Fn(&str, Settings) -> Option<AnyController> + 'a;
+
 /// What a run may be told besides its network and seed.
 #[derive(Default)]
 pub struct Options<'a> {
     /// Makes controllers that the registry does not know: by the text after `python:` in a flow's
     /// controller.
-    pub custom: Option<&'a dyn Fn(&str, Settings) -> Option<AnyController>>,
+    pub custom: Option<&'a MakeController<'a>>,
     /// Records every event told to every controller.
     pub tell: bool,
 }
@@ -305,7 +309,7 @@ fn endpoint(
     // Each flow's law draws from its own stream.
     let law_seed = crate::rng::Rng::new(seed, "law", u64::from(place.flow)).bits();
     let controller = controller(flow, tcp, law_seed, options)?;
-    let told = options.tell.then(Vec::new);
+    let told = options.tell.then(Record::default);
     let clock = place.clock;
     Ok(match controller {
         AnyController::Window(_) => {

@@ -1,0 +1,199 @@
+//! A congestion controller written as a Python class.
+
+use cwnd::laws::{AnyLaw, Custom, CustomLaw};
+use cwnd::registry::Law;
+use cwnd::{Acked, AnyController, Packets, Round, Settings, Signal};
+use pyo3::intern;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where the first thing that goes wrong in Python is kept until the run can be stopped.
+#[derive(Default)]
+pub struct Failure {
+    error: Mutex<Option<PyErr>>,
+    happened: AtomicBool,
+}
+
+impl Failure {
+    pub fn happened(&self) -> bool {
+        self.happened.load(Ordering::Relaxed)
+    }
+
+    fn keep(&self, error: PyErr) {
+        let mut kept = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get_or_insert(error);
+        self.happened.store(true, Ordering::Relaxed);
+    }
+
+    pub fn take(&self) -> Option<PyErr> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// What a Python controller may look at; times in seconds.
+#[pyclass(frozen, get_all, module = "cwnd._native")]
+struct Context {
+    now: f64,
+    rtt: Option<f64>,
+    min_rtt: Option<f64>,
+    last_cut: f64,
+    packet: u32,
+}
+
+impl From<&cwnd::Context> for Context {
+    fn from(cx: &cwnd::Context) -> Self {
+        Context {
+            now: cx.now.as_secs(),
+            rtt: cx.rtt.map(|rtt| rtt.smoothed.as_secs()),
+            min_rtt: cx.rtt.map(|rtt| rtt.min.as_secs()),
+            last_cut: cx.last_cut.as_secs(),
+            packet: cx.packet,
+        }
+    }
+}
+
+/// What happened between two cuts.
+#[pyclass(frozen, get_all, name = "Round", module = "cwnd._native")]
+struct PyRound {
+    sent: u64,
+    lost: u64,
+    marked: u64,
+    took: f64,
+}
+
+/// One acknowledgement; times in seconds.
+#[pyclass(frozen, get_all, name = "Acked", module = "cwnd._native")]
+struct PyAcked {
+    packets: u32,
+    in_flight: u32,
+    rtt: Option<f64>,
+    received_at: Option<f64>,
+}
+
+struct PyLaw {
+    object: Py<PyAny>,
+    failure: Arc<Failure>,
+    enters: bool,
+    rounds: bool,
+    observes: bool,
+}
+
+/// Makes the controller of one flow by calling `factory`; `None` after a failure.
+pub fn controller(
+    factory: &Py<PyAny>,
+    settings: Settings,
+    failure: &Arc<Failure>,
+) -> Option<AnyController> {
+    let made = Python::attach(|py| {
+        let object = factory.call0(py)?;
+        for method in ["grow", "cut"] {
+            object.getattr(py, method)?;
+        }
+        let has = |method: &str| object.bind(py).hasattr(method);
+        let (enters, rounds, observes) = (has("enter")?, has("round")?, has("observe")?);
+        let law = PyLaw { object, failure: failure.clone(), enters, rounds, observes };
+        let law = AnyLaw::from(Custom::new(Box::new(law)));
+        Ok(AnyController::new(Law::Window(law), settings))
+    });
+    made.map_err(|error| failure.keep(error)).ok()
+}
+
+impl PyLaw {
+    /// Calls into Python; after a failure gives `otherwise` until the run is stopped.
+    fn call<T>(&self, otherwise: T, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
+        if self.failure.happened() {
+            return otherwise;
+        }
+        Python::attach(call).unwrap_or_else(|error| {
+            self.failure.keep(error);
+            otherwise
+        })
+    }
+}
+
+impl CustomLaw for PyLaw {
+    fn name(&self) -> &str {
+        "python"
+    }
+
+    fn boxed_clone(&self) -> Box<dyn CustomLaw> {
+        let copied = Python::attach(|py| {
+            let copy = py.import(intern!(py, "copy"))?;
+            Ok(copy.call_method1(intern!(py, "copy"), (&self.object,))?.unbind())
+        });
+        let object = copied.unwrap_or_else(|error: PyErr| {
+            self.failure.keep(error);
+            Python::attach(|py| self.object.clone_ref(py))
+        });
+        Box::new(PyLaw {
+            object,
+            failure: self.failure.clone(),
+            enters: self.enters,
+            rounds: self.rounds,
+            observes: self.observes,
+        })
+    }
+
+    fn grow(&mut self, w: Packets, acked: Packets, cx: &cwnd::Context) -> Packets {
+        self.call(w, |py| {
+            let grown =
+                self.object.call_method1(py, intern!(py, "grow"), (w, acked, Context::from(cx)))?;
+            grown.extract(py)
+        })
+    }
+
+    fn cut(&mut self, w: Packets, why: Signal, cx: &cwnd::Context) -> Packets {
+        self.call(w, |py| {
+            let why = cause(why);
+            let cut =
+                self.object.call_method1(py, intern!(py, "cut"), (w, why, Context::from(cx)))?;
+            cut.extract(py)
+        })
+    }
+
+    fn enter(&mut self, w: Packets, cx: &cwnd::Context) {
+        if self.enters {
+            self.call((), |py| {
+                self.object.call_method1(py, intern!(py, "enter"), (w, Context::from(cx)))?;
+                Ok(())
+            });
+        }
+    }
+
+    fn round(&mut self, round: &Round, cx: &cwnd::Context) {
+        if self.rounds {
+            self.call((), |py| {
+                let took = round.took.as_secs();
+                let round =
+                    PyRound { sent: round.sent, lost: round.lost, marked: round.marked, took };
+                self.object.call_method1(py, intern!(py, "round"), (round, Context::from(cx)))?;
+                Ok(())
+            });
+        }
+    }
+
+    fn observe(&mut self, acked: &Acked, cx: &cwnd::Context) {
+        if self.observes {
+            self.call((), |py| {
+                let acked = PyAcked {
+                    packets: acked.packets,
+                    in_flight: acked.in_flight,
+                    rtt: acked.rtt.map(cwnd::Dur::as_secs),
+                    received_at: acked.received_at.map(cwnd::Time::as_secs),
+                };
+                self.object.call_method1(py, intern!(py, "observe"), (acked, Context::from(cx)))?;
+                Ok(())
+            });
+        }
+    }
+}
+
+/// A signal's name in Python.
+pub fn cause(why: Signal) -> &'static str {
+    match why {
+        Signal::Loss => "loss",
+        Signal::Mark => "mark",
+        Signal::Timeout => "timeout",
+    }
+}

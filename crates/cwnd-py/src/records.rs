@@ -1,0 +1,146 @@
+//! Records as Python dictionaries with NumPy arrays.
+
+use crate::custom::cause;
+use crate::simulate::Finished;
+use cwnd_sim::network::{Flow, Link, Queue, QueueLimit, Traffic};
+use cwnd_sim::record::{FlowRecord, LinkRecord};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+/// One finished run.
+pub fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'py, PyDict>> {
+    let Finished { name, seed, network, records, wall } = finished;
+    let result = PyDict::new(py);
+    result.set_item("scenario", name)?;
+    result.set_item("seed", seed)?;
+    result.set_item("duration_s", network.duration.as_secs())?;
+    result.set_item("warmup_s", network.warmup.as_secs())?;
+    let engine = PyDict::new(py);
+    engine.set_item("packets", records.packets)?;
+    engine.set_item("events", records.events)?;
+    engine.set_item("wall_s", wall)?;
+    result.set_item("engine", engine)?;
+    let samples = records.time.len();
+    let warm = records.time.partition_point(|&at| at < network.warmup.as_secs());
+    result.set_item("time", records.time.into_pyarray(py))?;
+    let flows = PyList::empty(py);
+    for (spec, record) in network.flows.iter().zip(records.flows) {
+        flows.append(flow(py, spec, record, samples, warm)?)?;
+    }
+    result.set_item("flows", flows)?;
+    let links = PyList::empty(py);
+    for (spec, record) in network.links.iter().zip(records.links) {
+        links.append(link(py, spec, record)?)?;
+    }
+    result.set_item("links", links)?;
+    Ok(result)
+}
+
+fn flow<'py>(
+    py: Python<'py>,
+    spec: &Flow,
+    record: FlowRecord,
+    samples: usize,
+    warm: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (kind, controller, packet) = match &spec.traffic {
+        Traffic::Tcp(tcp) => ("tcp", tcp.controller.as_str(), tcp.packet),
+        Traffic::Cbr { packet, .. } => ("cbr", "", *packet),
+        Traffic::Pareto { packet, .. } => ("pareto", "", *packet),
+    };
+    let flow = PyDict::new(py);
+    flow.set_item("name", &spec.name)?;
+    flow.set_item("controller", controller)?;
+    flow.set_item("kind", kind)?;
+    flow.set_item("measured", spec.measured)?;
+    flow.set_item("packet_bytes", packet)?;
+    flow.set_item("start_s", spec.start.as_secs())?;
+    let endless = spec.stop == cwnd::Time::NEVER;
+    flow.set_item("stop_s", if endless { f64::INFINITY } else { spec.stop.as_secs() })?;
+    flow.set_item("completed_s", record.completed)?;
+    flow.set_item("packets_sent", record.packets_sent)?;
+    flow.set_item("packets_delivered", record.packets_delivered)?;
+    flow.set_item("retransmissions", record.retransmissions)?;
+    flow.set_item("packets_lost", record.packets_lost)?;
+    flow.set_item("packets_marked", record.packets_marked)?;
+    flow.set_item("timeouts", record.timeouts)?;
+    flow.set_item("ecn_cuts", record.ecn_cuts)?;
+    let limited = PyDict::new(py);
+    for (name, seconds) in
+        ["window", "pacing", "receiver", "application"].iter().zip(record.limited)
+    {
+        limited.set_item(name, seconds)?;
+    }
+    flow.set_item("limited", limited)?;
+    flow.set_item("mean_rtt_s", record.mean_rtt)?;
+    flow.set_item("min_rtt_s", record.min_rtt)?;
+    let mut series = record.series;
+    flow.set_item("mean_window", mean(series.window.get(warm..).unwrap_or_default()))?;
+    let cuts = PyDict::new(py);
+    let column = |get: fn(&cwnd_sim::record::CutRecord) -> f64| {
+        record.cuts.iter().map(get).collect::<Vec<_>>().into_pyarray(py)
+    };
+    cuts.set_item("time", column(|cut| cut.at.as_secs()))?;
+    cuts.set_item("cause", record.cuts.iter().map(|cut| cause(cut.cut.why)).collect::<Vec<_>>())?;
+    cuts.set_item("before", column(|cut| cut.cut.before))?;
+    cuts.set_item("after", column(|cut| cut.cut.after))?;
+    flow.set_item("cuts", cuts)?;
+    let gauges = PyDict::new(py);
+    for (name, values) in series.gauges {
+        let values = padded(values, samples).into_pyarray(py);
+        if name == "ssthresh" {
+            flow.set_item(name, values)?
+        } else {
+            gauges.set_item(name, values)?
+        }
+    }
+    if !flow.contains("ssthresh")? {
+        flow.set_item("ssthresh", padded(Vec::new(), samples).into_pyarray(py))?;
+    }
+    flow.set_item("gauges", gauges)?;
+    flow.set_item("window", padded(std::mem::take(&mut series.window), samples).into_pyarray(py))?;
+    flow.set_item("rtt", padded(series.rtt, samples).into_pyarray(py))?;
+    flow.set_item("sent", series.sent.into_pyarray(py))?;
+    flow.set_item("delivered", series.delivered.into_pyarray(py))?;
+    Ok(flow)
+}
+
+/// A series as long as the others: not a number where there was none.
+fn padded(mut values: Vec<f64>, samples: usize) -> Vec<f64> {
+    values.resize(samples, f64::NAN);
+    values
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn link<'py>(py: Python<'py>, spec: &Link, record: LinkRecord) -> PyResult<Bound<'py, PyDict>> {
+    let link = PyDict::new(py);
+    link.set_item("name", &spec.name)?;
+    link.set_item("rate_bps", spec.rate.unwrap_or(f64::INFINITY))?;
+    link.set_item("delay_s", spec.delay.as_secs())?;
+    link.set_item("arrivals", record.arrivals)?;
+    link.set_item("departures", record.departures)?;
+    link.set_item("drops", record.drops)?;
+    link.set_item("marks", record.marks)?;
+    link.set_item("losses", record.losses)?;
+    link.set_item("bytes_departed", record.bytes_departed)?;
+    link.set_item("utilization", record.utilization)?;
+    link.set_item("mean_queue", record.mean_queue)?;
+    let limit = match spec.queue {
+        Queue::DropTail { limit: QueueLimit::Packets(packets) } => f64::from(packets),
+        Queue::DropTail { limit: QueueLimit::Bytes(bytes) } => bytes as f64,
+        Queue::Red(red) => f64::from(red.limit),
+    };
+    link.set_item("queue_limit", limit)?;
+    let delay = PyDict::new(py);
+    for (name, seconds) in ["mean", "p50", "p95", "p99"].iter().zip(record.delay) {
+        delay.set_item(name, seconds)?;
+    }
+    link.set_item("delay", delay)?;
+    link.set_item("queue", record.queue.into_pyarray(py))?;
+    link.set_item("drops_series", record.drops_series.into_pyarray(py))?;
+    Ok(link)
+}

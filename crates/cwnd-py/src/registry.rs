@@ -1,0 +1,79 @@
+//! The registry of controllers as Python dictionaries.
+
+use crate::SpecError;
+use cwnd::Spec;
+use cwnd::registry::{self, Domain, Kind, Parameter, Range};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+/// Every controller of the registry.
+#[pyfunction]
+pub fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for algorithm in registry::algorithms() {
+        let entry = PyDict::new(py);
+        entry.set_item("name", algorithm.name)?;
+        entry.set_item("title", algorithm.title)?;
+        let kind = match algorithm.kind() {
+            Kind::Window => "window",
+            Kind::Rate => "rate",
+        };
+        entry.set_item("kind", kind)?;
+        entry.set_item("summary", algorithm.summary)?;
+        entry.set_item("source", algorithm.source)?;
+        entry.set_item("equations", algorithm.equations)?;
+        entry.set_item("deviations", algorithm.deviations)?;
+        let parameters = PyList::empty(py);
+        for parameter in algorithm.parameters {
+            parameters.append(describe(py, parameter)?)?;
+        }
+        entry.set_item("parameters", parameters)?;
+        list.append(entry)?;
+    }
+    Ok(list)
+}
+
+/// The canonical spelling of a specification.
+#[pyfunction]
+pub fn canonical(spec: &str) -> PyResult<String> {
+    let parsed = Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))?;
+    Ok(parsed.to_string())
+}
+
+fn describe<'py>(py: Python<'py>, parameter: &Parameter) -> PyResult<Bound<'py, PyDict>> {
+    let (default, range, choices): (String, String, Vec<&str>) = match &parameter.domain {
+        Domain::Number { default, range } => (number(*default), interval(range), Vec::new()),
+        Domain::Switch { default } => {
+            (if *default { "on" } else { "off" }.into(), "on or off".into(), vec!["on", "off"])
+        }
+        Domain::Choice { choices, default } => {
+            let default = default.map_or("", |place| choices[place]);
+            (default.into(), choices.join(" or "), choices.to_vec())
+        }
+    };
+    let entry = PyDict::new(py);
+    entry.set_item("name", parameter.name)?;
+    entry.set_item("symbol", parameter.symbol)?;
+    entry.set_item("meaning", parameter.meaning)?;
+    entry.set_item("unit", parameter.unit)?;
+    entry.set_item("default", default)?;
+    entry.set_item("range", range)?;
+    entry.set_item("choices", choices)?;
+    Ok(entry)
+}
+
+/// A number, as the fraction that people write where it is one over a small whole number.
+fn number(value: f64) -> String {
+    let inverse = 1.0 / value;
+    if value < 1.0 && inverse.fract() == 0.0 && inverse <= 1024.0 && inverse != 10.0 {
+        format!("1/{inverse}")
+    } else {
+        value.to_string()
+    }
+}
+
+fn interval(range: &Range) -> String {
+    let open = if range.min_excluded { "above" } else { "from" };
+    let close = if range.max_excluded { "below" } else { "to" };
+    format!("{open} {} {close} {}", number(range.min), number(range.max))
+}

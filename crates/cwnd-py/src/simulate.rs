@@ -1,0 +1,238 @@
+//! Runs simulations on all cores with the interpreter's lock released.
+
+use crate::custom::{self, Failure};
+use crate::{ScenarioError, records, scenario_error};
+use cwnd_sim::network::Network;
+use cwnd_sim::record::Records;
+use cwnd_sim::scenario::Scenario;
+use cwnd_sim::{Options, PcapWriter, Simulation};
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+/// Events between two looks at whether to stop.
+const SLICE: u64 = 50_000;
+/// Time between two looks at signals and progress.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Progress is counted in this many parts of a run.
+const PARTS: f64 = 1e6;
+
+/// A run with what it was made from.
+pub struct Finished {
+    pub name: String,
+    pub seed: u64,
+    pub network: Network,
+    pub records: Records,
+    pub wall: f64,
+}
+
+struct Job {
+    name: String,
+    seed: u64,
+    network: Network,
+    /// Parts done so far.
+    done: AtomicU64,
+}
+
+/// What the workers share.
+struct Shared {
+    jobs: Vec<Job>,
+    next: AtomicUsize,
+    stop: AtomicBool,
+    failure: Arc<Failure>,
+    controllers: HashMap<String, Py<PyAny>>,
+    tap: Option<Tap>,
+}
+
+/// The capture of one link; what went wrong with it, if anything did.
+struct Tap {
+    link: usize,
+    writer: Arc<Mutex<io::Result<PcapWriter<BufWriter<File>>>>>,
+}
+
+/// Runs every job, a scenario in JSON with a seed, and returns their records in order.
+#[pyfunction]
+#[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, pcap = None))]
+pub fn simulate<'py>(
+    py: Python<'py>,
+    jobs: Vec<(String, u64)>,
+    threads: usize,
+    controllers: Option<HashMap<String, Py<PyAny>>>,
+    progress: Option<Bound<'py, PyAny>>,
+    pcap: Option<(String, String)>,
+) -> PyResult<Bound<'py, PyList>> {
+    let jobs = py.detach(|| jobs.into_iter().map(prepare).collect::<PyResult<Vec<_>>>())?;
+    let tap = match (pcap, jobs.first()) {
+        (Some((link, path)), Some(job)) => Some(Tap::new(&job.network, &link, &path)?),
+        _ => None,
+    };
+    let shared = Arc::new(Shared {
+        jobs,
+        next: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        failure: Arc::default(),
+        controllers: controllers.unwrap_or_default(),
+        tap,
+    });
+    let mut results = run_all(py, &shared, threads, progress.as_ref())?;
+    if let Some(tap) = &shared.tap {
+        tap.finish()?;
+    }
+    results.sort_by_key(|(index, _)| *index);
+    let list = PyList::empty(py);
+    for (_, finished) in results {
+        list.append(records::run(py, finished)?)?;
+    }
+    Ok(list)
+}
+
+fn prepare((scenario, seed): (String, u64)) -> PyResult<Job> {
+    let scenario = Scenario::from_json(&scenario).map_err(scenario_error)?;
+    let network = scenario.network(seed).map_err(scenario_error)?;
+    Ok(Job { name: network.name.clone(), seed, network, done: AtomicU64::new(0) })
+}
+
+type Message = (usize, Result<Finished, String>);
+
+/// Starts the workers and waits for them, looking after signals and the progress bar meanwhile.
+fn run_all<'py>(
+    py: Python<'py>,
+    shared: &Arc<Shared>,
+    threads: usize,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vec<(usize, Finished)>> {
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if threads == 0 { available } else { threads }.min(shared.jobs.len());
+    let (sender, receiver) = mpsc::channel();
+    let workers: Vec<_> = (0..threads)
+        .map(|_| {
+            let (shared, sender) = (shared.clone(), sender.clone());
+            std::thread::spawn(move || work(&shared, &sender))
+        })
+        .collect();
+    drop(sender);
+    let receiver = Mutex::new(receiver);
+    let outcome = collect(py, shared, &receiver, progress);
+    shared.stop.store(true, Ordering::Relaxed);
+    let panicked =
+        py.detach(|| workers.into_iter().map(|worker| worker.join()).any(|end| end.is_err()));
+    // What went wrong in Python comes first: the rest follows from it.
+    if let Some(error) = shared.failure.take() {
+        return Err(error);
+    }
+    let results = outcome?;
+    if panicked || results.len() < shared.jobs.len() {
+        return Err(PyRuntimeError::new_err("a run ended early: this is a bug in cwnd"));
+    }
+    Ok(results)
+}
+
+fn collect<'py>(
+    py: Python<'py>,
+    shared: &Shared,
+    receiver: &Mutex<mpsc::Receiver<Message>>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vec<(usize, Finished)>> {
+    let mut results = Vec::with_capacity(shared.jobs.len());
+    let total: f64 = shared.jobs.iter().map(|job| job.network.duration.as_secs()).sum();
+    loop {
+        let message = py.detach(|| {
+            let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+            receiver.recv_timeout(PATIENCE)
+        });
+        py.check_signals()?;
+        if let Some(progress) = progress {
+            let done = |job: &Job| {
+                job.network.duration.as_secs() * job.done.load(Ordering::Relaxed) as f64 / PARTS
+            };
+            progress.call1((shared.jobs.iter().map(done).sum::<f64>() / total,))?;
+        }
+        match message {
+            Ok((index, Ok(finished))) => results.push((index, finished)),
+            Ok((_, Err(message))) => return Err(ScenarioError::new_err(message)),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(results),
+        }
+    }
+}
+
+/// Takes jobs until there are none left or the run is to stop.
+fn work(shared: &Shared, sender: &mpsc::Sender<Message>) {
+    loop {
+        let index = shared.next.fetch_add(1, Ordering::Relaxed);
+        let Some(job) = shared.jobs.get(index) else { return };
+        let message = match run_one(shared, job) {
+            Ok(Some(finished)) => Ok(finished),
+            Ok(None) => return,
+            Err(message) => Err(message),
+        };
+        if sender.send((index, message)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Runs one job; `None` if it was stopped.
+fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
+    let begin = Instant::now();
+    let custom = |name: &str, settings| {
+        let factory = shared.controllers.get(name)?;
+        custom::controller(factory, settings, &shared.failure)
+    };
+    let options = Options { custom: Some(&custom), ..Options::default() };
+    let made = Simulation::new(&job.network, job.seed, &options);
+    if shared.failure.happened() {
+        return Ok(None);
+    }
+    let mut simulation = made.map_err(|error| error.to_string())?;
+    if let Some(tap) = &shared.tap {
+        let writer = tap.writer.clone();
+        simulation.tap(tap.link, move |seen| {
+            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Ok(pcap) = &mut *writer
+                && let Err(error) = pcap.write(seen)
+            {
+                *writer = Err(error);
+            }
+        });
+    }
+    while !simulation.run_for(SLICE) {
+        job.done.store((simulation.progress() * PARTS) as u64, Ordering::Relaxed);
+        if shared.stop.load(Ordering::Relaxed) || shared.failure.happened() {
+            return Ok(None);
+        }
+    }
+    job.done.store(PARTS as u64, Ordering::Relaxed);
+    let records = simulation.finish();
+    let wall = begin.elapsed().as_secs_f64();
+    let (name, seed, network) = (job.name.clone(), job.seed, job.network.clone());
+    Ok(Some(Finished { name, seed, network, records, wall }))
+}
+
+impl Tap {
+    fn new(network: &Network, link: &str, path: &str) -> PyResult<Self> {
+        let found = network.links.iter().position(|known| known.name == link);
+        let link = found.ok_or_else(|| {
+            let known: Vec<_> = network.links.iter().map(|link| link.name.as_str()).collect();
+            let most = known.len().min(12);
+            let more = if most < known.len() { ", …" } else { "" };
+            let known = known[..most].join(", ");
+            ScenarioError::new_err(format!("no link is named {link:?}; links: {known}{more}"))
+        })?;
+        let file = File::create(path)?;
+        let writer = PcapWriter::new(BufWriter::new(file), network)?;
+        Ok(Tap { link, writer: Arc::new(Mutex::new(Ok(writer))) })
+    }
+
+    fn finish(&self) -> PyResult<()> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let finished = std::mem::replace(&mut *writer, Err(io::Error::other("finished")));
+        finished.and_then(PcapWriter::finish).map_err(|error| PyOSError::new_err(error.to_string()))
+    }
+}
