@@ -1,0 +1,305 @@
+//! What crossed a link as a pcap file, for Wireshark and its kin.
+//!
+//! Packets are IPv4 without a link layer, times in nanoseconds from the start, cut off after the
+//! headers. Flow `n` runs from 10.0.0.0 plus `n + 1` to 10.128.0.0 plus `n + 1`. TCP is written with
+//! sequence numbers in bytes, so that an analyser finds retransmissions, duplicate acknowledgements
+//! and selective ones by itself; paced flows and open-loop sources are UDP.
+//!
+//! A scenario may count fewer bytes of headers than real ones have (ns-2 counts none at all). The
+//! payload is then right, so that sequence numbers meet, and the packet is longer than the simulated
+//! one.
+
+use crate::engine::packet::flags;
+use crate::engine::tap::Seen;
+use crate::network::{Flow, Network, Recovery, Tcp, Traffic};
+use cwnd::registry::Kind;
+use cwnd::{Dur, Spec};
+use etherparse::TcpOptionElement::{
+    self, MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted,
+    Timestamp, WindowScale,
+};
+use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, UdpHeader};
+use pcap_file::pcap::{self, PcapHeader, PcapPacket};
+use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
+use std::io::{self, Write};
+
+/// The sink's port is that of the discard service, and what it does.
+const SINK_PORT: u16 = 9;
+/// The first of the ports for private use, which sources have.
+const SOURCE_PORT: u16 = 49152;
+const TIME_TO_LIVE: u8 = 64;
+/// The largest IPv4 packet.
+const LARGEST: usize = u16::MAX as usize;
+/// RFC 7323's largest window scale.
+const LARGEST_SCALE: u8 = 14;
+/// Payloads are not simulated: they count as zeros in checksums.
+static ZEROS: [u8; LARGEST] = [0; LARGEST];
+
+/// Writes what crosses a link as a pcap file.
+///
+/// ```
+/// use cwnd_sim::{Options, PcapWriter, Simulation, scenario::Scenario};
+/// use std::sync::{Arc, Mutex};
+///
+/// let text = r#"
+///     duration = "1s"
+///     [dumbbell]
+///     rate = "2mbit"
+///     delay = "10ms"
+///     [[flow]]
+///     controller = "reno"
+/// "#;
+/// let network = Scenario::from_toml(text, "one.toml")?.network(1)?;
+/// let mut simulation = Simulation::new(&network, 1, &Options::default())?;
+/// let pcap = Arc::new(Mutex::new(PcapWriter::new(Vec::new(), &network)?));
+/// let writer = pcap.clone();
+/// simulation.tap(0, move |seen| writer.lock().unwrap().write(seen).unwrap());
+/// simulation.run();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct PcapWriter<W: Write> {
+    pcap: pcap::PcapWriter<W>,
+    flows: Vec<Wire>,
+    identification: u16,
+    bytes: Vec<u8>,
+}
+
+/// How a flow's packets look.
+struct Wire {
+    source: ([u8; 4], u16),
+    sink: ([u8; 4], u16),
+    tcp: Option<Stream>,
+}
+
+/// What a TCP connection's headers are made from.
+struct Stream {
+    payload: u64,
+    /// Data of the whole transfer.
+    bytes: u64,
+    syn: bool,
+    /// The acknowledgement of the opening packet went by.
+    greeted: bool,
+    sack: bool,
+    ecn: bool,
+    stamps: bool,
+    /// The receiver's window in bytes, and by how many bits it is shifted.
+    window: u64,
+    scale: u8,
+}
+
+impl<W: Write> PcapWriter<W> {
+    /// A file for packets of `network`.
+    ///
+    /// # Errors
+    /// When `out` cannot be written to.
+    pub fn new(out: W, network: &Network) -> io::Result<Self> {
+        let header = PcapHeader {
+            snaplen: LARGEST as u32,
+            datalink: DataLink::RAW,
+            ts_resolution: TsResolution::NanoSecond,
+            // Not the machine's own: the same run gives the same file anywhere.
+            endianness: Endianness::Little,
+            ..PcapHeader::default()
+        };
+        Ok(PcapWriter {
+            pcap: pcap::PcapWriter::with_header(out, header).map_err(failure)?,
+            flows: network.flows.iter().enumerate().map(|(n, flow)| Wire::new(n, flow)).collect(),
+            identification: 0,
+            bytes: Vec::with_capacity(Ipv4Header::MIN_LEN + TcpHeader::MAX_LEN),
+        })
+    }
+
+    /// Writes a packet.
+    ///
+    /// # Errors
+    /// When the file cannot be written to, or the packet is later than the format's 136 years.
+    pub fn write(&mut self, seen: &Seen) -> io::Result<()> {
+        let wire = &mut self.flows[seen.packet.flow as usize];
+        let answer = seen.packet.flags & flags::ACK != 0;
+        let (from, to) = if answer { (wire.sink, wire.source) } else { (wire.source, wire.sink) };
+        let ports = (from.1, to.1);
+        let mut ip = Ipv4Header { source: from.0, destination: to.0, ..Ipv4Header::default() };
+        ip.time_to_live = TIME_TO_LIVE;
+        ip.identification = self.identification;
+        self.identification = self.identification.wrapping_add(1);
+        self.bytes.clear();
+        let length = match &mut wire.tcp {
+            Some(stream) => stream.write(&mut self.bytes, &mut ip, ports, seen)?,
+            None => datagram(&mut self.bytes, &mut ip, ports, seen)?,
+        };
+        let length = length.max(usize::from(seen.packet.size)) as u32;
+        let at = std::time::Duration::from_nanos(seen.at);
+        self.pcap.write_packet(&PcapPacket::new(at, length, &self.bytes)).map_err(failure)?;
+        Ok(())
+    }
+
+    /// Writes out what is buffered.
+    ///
+    /// # Errors
+    /// When the file cannot be written to.
+    pub fn finish(self) -> io::Result<()> {
+        self.pcap.into_writer().flush()
+    }
+}
+
+fn failure(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other.to_string()),
+    }
+}
+
+impl Wire {
+    fn new(index: usize, flow: &Flow) -> Self {
+        let [_, y, z, w] = (index as u32 + 1).to_be_bytes();
+        let port = SOURCE_PORT | index as u16;
+        Wire {
+            source: ([10, y & 127, z, w], port),
+            sink: ([10, y | 128, z, w], SINK_PORT),
+            tcp: match &flow.traffic {
+                Traffic::Tcp(tcp) if !paced(tcp) => Some(Stream::new(tcp)),
+                _ => None,
+            },
+        }
+    }
+}
+
+fn paced(tcp: &Tcp) -> bool {
+    Spec::parse(&tcp.controller).is_ok_and(|spec| spec.algorithm().kind() == Kind::Rate)
+}
+
+impl Stream {
+    fn new(tcp: &Tcp) -> Self {
+        let window = u64::from(tcp.window) * u64::from(tcp.packet);
+        let fits = (0..LARGEST_SCALE).find(|scale| window >> scale <= u64::from(u16::MAX));
+        Stream {
+            payload: u64::from(tcp.packet),
+            bytes: tcp.bytes.unwrap_or(u64::MAX),
+            syn: tcp.syn,
+            greeted: false,
+            sack: tcp.recovery == Recovery::Sack,
+            ecn: tcp.ecn,
+            stamps: tcp.timestamps.is_some_and(|granularity| granularity > Dur::ZERO),
+            window,
+            scale: fits.unwrap_or(LARGEST_SCALE),
+        }
+    }
+
+    /// Where packet `number` begins: the opening packet is number 0 of a stream that has one, and
+    /// data begins at 1.
+    fn begins(&self, number: u32) -> u64 {
+        if self.syn && number == 0 {
+            return 0;
+        }
+        let packets = u64::from(number) - u64::from(self.syn);
+        1 + (packets * self.payload).min(self.bytes)
+    }
+
+    /// Appends the headers and returns the length of the whole packet.
+    fn write(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        ip: &mut Ipv4Header,
+        ports: (u16, u16),
+        seen: &Seen,
+    ) -> io::Result<usize> {
+        let has = |flag| seen.packet.flags & flag != 0;
+        let number = seen.packet.seq;
+        let mut tcp = TcpHeader::new(ports.0, ports.1, 0, 0);
+        let mut options = Vec::with_capacity(8);
+        let mut payload = 0;
+        if has(flags::ACK) {
+            tcp.syn = self.syn && number == 1 && !std::mem::replace(&mut self.greeted, true);
+            tcp.sequence_number = u32::from(!tcp.syn);
+            tcp.ack = true;
+            tcp.acknowledgment_number = self.begins(number) as u32;
+            tcp.ece = has(flags::ECE) || tcp.syn && self.ecn;
+            self.answers(&mut options, seen, tcp.syn);
+        } else {
+            tcp.syn = has(flags::SYN);
+            tcp.sequence_number = self.begins(number) as u32;
+            tcp.ack = !tcp.syn;
+            tcp.acknowledgment_number = u32::from(!tcp.syn);
+            tcp.cwr = has(flags::CWR) || tcp.syn && self.ecn;
+            tcp.ece = tcp.syn && self.ecn;
+            self.opens(&mut options, tcp.syn);
+            self.stamp(&mut options, seen.packet.aux, 0);
+            if !tcp.syn {
+                payload = (self.begins(number + 1) - self.begins(number)) as usize;
+            }
+        }
+        // In the opening packets the window is not scaled.
+        let scale = if tcp.syn { 0 } else { self.scale };
+        tcp.window_size = (self.window >> scale).min(u64::from(u16::MAX)) as u16;
+        tcp.set_options(&options).map_err(io::Error::other)?;
+
+        ip.protocol = IpNumber::TCP;
+        if has(flags::CE) {
+            ip.ecn = IpEcn::CongestionExperienced;
+        } else if has(flags::ECT) {
+            ip.ecn = IpEcn::Ect0;
+        }
+        let headers = Ipv4Header::MIN_LEN + tcp.header_len();
+        let payload = payload.min(LARGEST - headers);
+        let zeros = &ZEROS[..payload];
+        tcp.checksum = tcp.calc_checksum_ipv4(ip, zeros).map_err(io::Error::other)?;
+        append(bytes, ip, headers + payload)?;
+        tcp.write(bytes)?;
+        Ok(headers + payload)
+    }
+
+    /// The options of an opening packet.
+    fn opens(&self, options: &mut Vec<TcpOptionElement>, opening: bool) {
+        if !opening {
+            return;
+        }
+        options.push(MaximumSegmentSize(self.payload.min(u64::from(u16::MAX)) as u16));
+        options.extend([Noop, WindowScale(self.scale)]);
+        if self.sack {
+            options.extend([Noop, Noop, SelectiveAcknowledgementPermitted]);
+        }
+    }
+
+    /// The options of an acknowledgement.
+    fn answers(&self, options: &mut Vec<TcpOptionElement>, seen: &Seen, opening: bool) {
+        self.opens(options, opening);
+        self.stamp(options, seen.extra.stamp, seen.extra.echo);
+        let blocks = &seen.extra.blocks[..seen.extra.count as usize];
+        let mut ends =
+            blocks.iter().map(|block| (self.begins(block.0) as u32, self.begins(block.1) as u32));
+        if let Some(first) = ends.next() {
+            let more = [ends.next(), ends.next(), None];
+            options.extend([Noop, Noop, SelectiveAcknowledgement(first, more)]);
+        }
+    }
+
+    fn stamp(&self, options: &mut Vec<TcpOptionElement>, stamp: u32, echo: u32) {
+        if self.stamps {
+            options.extend([Noop, Noop, Timestamp(stamp, echo)]);
+        }
+    }
+}
+
+/// Appends the headers of a packet that is not TCP and returns its length.
+fn datagram(
+    bytes: &mut Vec<u8>,
+    ip: &mut Ipv4Header,
+    ports: (u16, u16),
+    seen: &Seen,
+) -> io::Result<usize> {
+    let headers = Ipv4Header::MIN_LEN + UdpHeader::LEN;
+    let length = usize::from(seen.packet.size).max(headers);
+    ip.protocol = IpNumber::UDP;
+    let zeros = &ZEROS[..length - headers];
+    let udp =
+        UdpHeader::with_ipv4_checksum(ports.0, ports.1, ip, zeros).map_err(io::Error::other)?;
+    append(bytes, ip, length)?;
+    udp.write(bytes)?;
+    Ok(length)
+}
+
+fn append(bytes: &mut Vec<u8>, ip: &mut Ipv4Header, length: usize) -> io::Result<()> {
+    ip.total_len = length as u16;
+    ip.header_checksum = ip.calc_header_checksum();
+    ip.write_raw(bytes)
+}
