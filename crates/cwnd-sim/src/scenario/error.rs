@@ -92,44 +92,43 @@ impl<'a> Source<'a> {
         self.lines.then(|| 1 + before.iter().filter(|byte| **byte == b'\n').count())
     }
 
-    /// A mistake that the parser found.
-    pub fn parse_error(
-        &self,
-        error: &toml::de::Error,
-        document: Option<&DeTable>,
-    ) -> ScenarioError {
+    /// What is not even TOML.
+    pub fn syntax_error(&self, error: &toml::de::Error) -> ScenarioError {
         let span = error.span();
-        let key = match (&span, document) {
+        let found = span.clone().and_then(|span| self.text.get(span)).unwrap_or_default();
+        let found = if found.trim().is_empty() || found.contains('\n') {
+            String::new()
+        } else {
+            format!(": `{}`", super::units::shorten(found))
+        };
+        let message = format!("not TOML: {}{found}", one_line(error.message()));
+        Problem::new("", message).at(self.origin, span.and_then(|span| self.line_at(span.start)))
+    }
+
+    /// A value or a key that is not what it should be.
+    pub fn value_error(&self, error: &toml::de::Error) -> ScenarioError {
+        let span = error.span();
+        let key = match (&span, self.document()) {
             // Missing from the scenario itself: its span is the whole file, which says nothing.
-            _ if error.message() == MISSING_AT_TOP => String::new(),
-            (Some(span), Some(document)) => key_at(document, span).unwrap_or_default(),
-            _ => String::new(),
+            _ if error.message() == MISSING_AT_TOP => None,
+            (Some(span), Some(document)) => key_at(document.get_ref(), span),
+            _ => None,
         };
-        let message = match (document, &span) {
-            (Some(_), _) => plain(error.message()),
-            (None, Some(span)) => {
-                let what = self.text.get(span.clone()).unwrap_or_default();
-                let what = if what.trim().is_empty() || what.contains('\n') {
-                    String::new()
-                } else {
-                    format!(": `{}`", super::units::shorten(what))
-                };
-                format!("not TOML: {}{what}", one_line(error.message()))
-            }
-            (None, None) => format!("not TOML: {}", one_line(error.message())),
-        };
-        ScenarioError {
-            origin: self.origin.to_owned(),
-            line: span.and_then(|span| self.line_at(span.start)),
-            key,
-            message,
-        }
+        Problem::new(key.unwrap_or_default(), plain(error.message()))
+            .at(self.origin, span.and_then(|span| self.line_at(span.start)))
     }
 
     /// A mistake that only shows when the network is put together.
-    pub fn locate(&self, problem: Problem, document: &DeTable) -> ScenarioError {
-        let line = offset_of(document, &problem.key).and_then(|offset| self.line_at(offset));
+    pub fn locate(&self, problem: Problem) -> ScenarioError {
+        let offset =
+            self.document().and_then(|document| offset_of(document.get_ref(), &problem.key));
+        let line = offset.and_then(|offset| self.line_at(offset));
         problem.at(self.origin, line)
+    }
+
+    /// The document again: only a mistake needs it twice.
+    fn document(&self) -> Option<Spanned<DeTable<'a>>> {
+        DeTable::parse(self.text).ok()
     }
 }
 

@@ -29,7 +29,7 @@ fn is_one(value: &u64) -> bool {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a scenario")]
 pub struct Scenario {
-    /// A short name of letters, digits, `-`, `_` and `.`.
+    /// A short name of letters, digits, `-` and `_`; the file's by default.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// One line for lists and plots.
@@ -219,7 +219,8 @@ pub struct Access {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of TCP flows")]
 pub struct Flow {
-    /// The congestion controller, such as `simd(beta=1/16)`.
+    /// The congestion controller, such as `simd(beta=1/16)`; `python:Name` is one that a Python
+    /// program brings along.
     pub controller: String,
     /// Name in the records: the controller's by default. Several flows are `name-1`, `name-2`, ….
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -88,8 +88,16 @@ pub(super) fn groups(scenario: &Scenario) -> Result<Vec<Group<'_>>, Problem> {
     Ok(groups)
 }
 
+/// What stands before the name of a controller that the program brings along; the registry does not
+/// know it, and only the run can tell whether it is there.
+const BROUGHT_ALONG: &str = "python:";
+
 /// Checks a controller's specification; its base name.
 fn controller(key: &str, spec: &str) -> Result<String, Problem> {
+    if let Some(name) = spec.strip_prefix(BROUGHT_ALONG) {
+        check_name(format!("{key}.controller"), name)?;
+        return Ok(name.to_owned());
+    }
     match Spec::parse(spec) {
         Ok(spec) => Ok(spec.name().to_owned()),
         Err(error) => problem(format!("{key}.controller"), error.to_string()),

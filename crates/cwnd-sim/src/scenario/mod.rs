@@ -30,6 +30,7 @@
 mod error;
 mod format;
 mod groups;
+mod json;
 mod place;
 mod queue;
 mod routes;
@@ -51,12 +52,20 @@ use crate::network::Network;
 use error::{Problem, Source};
 
 impl Scenario {
-    /// Reads a scenario file and checks all of it. `origin` is its name in messages.
+    /// Reads a scenario file and checks all of it. `origin` is its name in messages, and without its
+    /// ending the name of a scenario that has none.
     ///
     /// # Errors
     /// Says in one line what is wrong, where, and what was expected.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        read(text, &Source::file(origin, text))
+        let mut scenario = read(text, &Source::file(origin, text))?;
+        let stem = std::path::Path::new(origin).file_stem().and_then(|stem| stem.to_str());
+        if let (true, Some(stem)) = (scenario.name.is_empty(), stem)
+            && topology::check_name("name", stem).is_ok()
+        {
+            scenario.name = stem.to_owned();
+        }
+        Ok(scenario)
     }
 
     /// Reads a scenario file from its bytes, which need not be text at all.
@@ -82,16 +91,12 @@ impl Scenario {
     /// As [`from_toml`](Self::from_toml), without file and line.
     pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
         let refuse = |message: String| Problem::new("", message).at("", None);
-        let mut value: serde_json::Value =
+        let value: serde_json::Value =
             serde_json::from_str(text).map_err(|error| refuse(format!("not JSON: {error}")))?;
-        if !value.is_object() {
+        let serde_json::Value::Object(object) = value else {
             return Err(refuse("a scenario in JSON is an object, {\"duration\": …}".into()));
-        }
-        strip_nulls(&mut value);
-        // One reader for both notations: the parser of TOML knows where a value stands.
-        let text = toml::Table::try_from(value)
-            .and_then(|table| toml::to_string(&table))
-            .map_err(|_| refuse("a whole number is above 2^63 - 1".into()))?;
+        };
+        let text = json::to_toml(&object).map_err(refuse)?;
         read(&text, &Source::generated(&text))
     }
 
@@ -115,31 +120,16 @@ pub fn schema() -> serde_json::Value {
 }
 
 fn read(text: &str, source: &Source) -> Result<Scenario, ScenarioError> {
-    let document = DeTable::parse(text).map_err(|error| source.parse_error(&error, None))?;
+    let document = DeTable::parse(text).map_err(|error| source.syntax_error(&error))?;
     if document.get_ref().is_empty() {
         let message = "empty: a scenario needs a duration, a network and a flow";
-        return Err(source.locate(Problem::new("", message), document.get_ref()));
+        return Err(source.locate(Problem::new("", message)));
     }
-    let scenario = Scenario::deserialize(toml::de::Deserializer::from(document.clone()))
-        .map_err(|error| source.parse_error(&error, Some(document.get_ref())))?;
+    let scenario = Scenario::deserialize(toml::de::Deserializer::from(document))
+        .map_err(|error| source.value_error(&error))?;
     match place::network(&scenario, scenario.seed) {
         Ok(_) => Ok(scenario),
-        Err(problem) => Err(source.locate(problem, document.get_ref())),
-    }
-}
-
-/// Removes what other programs write for "not given".
-fn strip_nulls(value: &mut serde_json::Value) {
-    match value {
-        serde_json::Value::Object(object) => {
-            object.retain(|_, value| !value.is_null());
-            object.values_mut().for_each(strip_nulls);
-        }
-        serde_json::Value::Array(items) => {
-            items.retain(|value| !value.is_null());
-            items.iter_mut().for_each(strip_nulls);
-        }
-        _ => {}
+        Err(problem) => Err(source.locate(problem)),
     }
 }
 

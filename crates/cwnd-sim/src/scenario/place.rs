@@ -6,17 +6,19 @@ use std::rc::Rc;
 use cwnd::{Dur, Time};
 
 use super::error::{Problem, problem};
-use super::format::{Access, Queue, Scenario};
+use super::format::{Access, Queue, QueueKind, Scenario};
 use super::groups::{Group, Names, groups};
 use super::queue::{self, Surroundings};
 use super::routes::Routes;
 use super::topology::{Topology, check_name};
-use super::units::{BitRate, LONGEST, Span, SpanRange};
+use super::units::{BitRate, LONGEST, QueueSize, Span, SpanRange};
 use crate::network::{self, Flow, Network, Traffic};
 use crate::rng::Rng;
 
 /// Flows of one scenario, at most.
 pub const MOST_FLOWS: u64 = 1_000_000;
+/// Links on the paths of all flows together, at most: a memory of half a gigabyte.
+const MOST_HOPS: u64 = 50_000_000;
 /// Samples of one series, at most.
 const MOST_SAMPLES: u64 = 1_000_000;
 
@@ -65,37 +67,35 @@ pub(super) fn network(scenario: &Scenario, seed: u64) -> Result<Network, Problem
     let sizes = sizes(&groups, &topology)?;
 
     let mut flows = Vec::new();
-    {
-        let mut routes = Routes::new(topology.nodes.len(), &topology.links);
-        let mut names = Names::new(&groups, &sizes);
-        let mut taken = HashSet::new();
-        for (group, &size) in groups.iter().zip(&sizes) {
-            check_times(group, size)?;
-            let hosts = hosts(group, scenario.access.as_ref())?;
-            let all_ends = all_ends(group, &mut topology, &mut routes)?;
-            let mut at = 0;
-            for ends in &all_ends {
-                for _ in 0..group.count {
-                    let name = names.next(group, at, size);
-                    if !taken.insert(name.clone()) {
-                        let key = if group.name.is_some() { ".name" } else { "" };
-                        return problem(
-                            format!("{}{key}", group.key),
-                            format!("a second flow \"{name}\": give each group a name of its own"),
-                        );
-                    }
-                    let draws = Draws::new(seed, flows.len());
-                    flows.push(place(
-                        group,
-                        name,
-                        at,
-                        ends,
-                        hosts.as_ref(),
-                        &draws,
-                        &mut topology,
-                    )?);
-                    at += 1;
+    let mut hops = 0u64;
+    let mut routes = Routes::new(topology.nodes.len(), &topology.links);
+    let mut names = Names::new(&groups, &sizes);
+    let mut taken = HashSet::new();
+    for (group, &size) in groups.iter().zip(&sizes) {
+        check_times(group, size)?;
+        let hosts = hosts(group, scenario.access.as_ref())?;
+        let mut at = 0;
+        for ends in all_ends(group, &topology, &mut routes)? {
+            let crossed = (ends.path.len() + ends.back.len()) as u64;
+            hops = hops.saturating_add(crossed.saturating_mul(group.count));
+            if hops > MOST_HOPS {
+                return problem(
+                    group.key.as_str(),
+                    format!("the flows so far cross {hops} links in all; at most {MOST_HOPS}"),
+                );
+            }
+            for _ in 0..group.count {
+                let name = names.next(group, at, size);
+                if !taken.insert(name.clone()) {
+                    let key = if group.name.is_some() { ".name" } else { "" };
+                    return problem(
+                        format!("{}{key}", group.key),
+                        format!("a second flow \"{name}\": give each group a name of its own"),
+                    );
                 }
+                let draws = Draws::new(seed, flows.len());
+                flows.push(place(group, name, at, &ends, hosts.as_ref(), &draws, &mut topology));
+                at += 1;
             }
         }
     }
@@ -206,8 +206,6 @@ fn access_queue(
     rate: Option<f64>,
     group: &Group,
 ) -> Result<network::Queue, Problem> {
-    use super::format::QueueKind;
-    use super::units::QueueSize;
     // The hosts of one group differ in their delays, and so would the queues.
     if matches!(queue.0.limit, Some(QueueSize::Bdp(_))) {
         return problem(
@@ -236,11 +234,7 @@ fn wire(traffic: &Traffic) -> u32 {
 }
 
 /// The pairs of nodes between which a group's flows run.
-fn all_ends(
-    group: &Group,
-    topology: &mut Topology,
-    routes: &mut Routes,
-) -> Result<Vec<Ends>, Problem> {
+fn all_ends(group: &Group, topology: &Topology, routes: &mut Routes) -> Result<Vec<Ends>, Problem> {
     if group.cross {
         for (name, given) in [("from", group.from), ("to", group.to)] {
             if given.is_some() {
@@ -320,7 +314,7 @@ fn place(
     hosts: Option<&Hosts>,
     draws: &Draws,
     topology: &mut Topology,
-) -> Result<Flow, Problem> {
+) -> Flow {
     let (mut path, mut back) = (ends.path.to_vec(), ends.back.to_vec());
     if let Some(hosts) = hosts {
         let (source, sink) = match group.rtt {
@@ -339,7 +333,7 @@ fn place(
         back.insert(0, up);
     }
     let start = group.start.at(draws.start).as_nanos() + group.stagger.nanos().saturating_mul(at);
-    Ok(Flow {
+    Flow {
         name,
         path,
         back,
@@ -347,7 +341,7 @@ fn place(
         stop: group.stop.map_or(Time::NEVER, |stop| Time::from_nanos(stop.nanos())),
         traffic: group.traffic.clone(),
         measured: group.measured,
-    })
+    }
 }
 
 /// A host and its two links: up to the router and down from it.

@@ -281,7 +281,33 @@ fn json_builds_the_same_network() {
     let toml = format!(
         "{HEAD}[[flow]]\ncontroller = \"simd(beta=1/16)\"\ncount = 2\nstart = \"0s..5s\"\n"
     );
-    assert_eq!(Scenario::from_json(json).unwrap().network(1).unwrap(), compile(&toml));
+    let mut other = Scenario::from_json(json).unwrap();
+    other.name = "test".into();
+    assert_eq!(other.network(1).unwrap(), compile(&toml));
+}
+
+/// The example that the reference opens with.
+#[test]
+fn the_documentation_tells_the_truth() {
+    let page = include_str!("../../../../docs/scenario.md");
+    let example = page.split("```").nth(1).and_then(|code| code.strip_prefix("toml\n")).unwrap();
+    let network = compile(example);
+    assert_eq!(network.flows.len(), 8);
+    assert!(network.flows.iter().all(|flow| tcp(flow).ecn));
+    let wrong = example.replace("\"reno\"", "\"renno\"");
+    let error = Scenario::from_toml(&wrong, "four.toml").unwrap_err().to_string();
+    let said = error.split("? ").next().unwrap();
+    assert!(page.contains(said), "{error}");
+}
+
+#[test]
+fn a_controller_may_be_brought_along() {
+    let flow = "[[flow]]\ncontroller = \"python:Mine\"\ncount = 2\n";
+    let scenario = Scenario::from_toml(&format!("{HEAD}{flow}"), "runs/try-1.toml").unwrap();
+    assert_eq!(scenario.name, "try-1");
+    let network = scenario.network(1).unwrap();
+    assert_eq!(network.flows[0].name, "Mine-1");
+    assert_eq!(tcp(&network.flows[0]).controller, "python:Mine");
 }
 
 #[test]

@@ -36,6 +36,12 @@ fn mistakes_are_answered_in_one_line() {
             "duration = 1\n[chain]\nrouters = 1\nrate = 9\ndelay = 1\n".into(),
             "x:3: chain.routers: a chain has from 2",
         ),
+        (
+            format!(
+                "duration = 1\n[chain]\nrouters = 10000\nrate = 9\ndelay = 1\n{flow}count = 9999\n"
+            ),
+            "x:6: flow[0]: the flows so far cross 199960002 links in all; at most",
+        ),
         (format!("{net}[[flow]]\n"), "x:5: flow[0]: missing `controller`"),
         (
             format!("{net}{flow}[[flow]]\ncontroller = \"simdd\"\n"),

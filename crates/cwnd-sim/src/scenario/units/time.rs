@@ -174,6 +174,13 @@ impl Timestamps {
     /// No timestamps.
     pub const NONE: Timestamps = Timestamps(None);
 
+    fn every(granularity: Span) -> Result<Self, String> {
+        match granularity {
+            Span::ZERO => Err("the granularity of timestamps cannot be zero".into()),
+            granularity => Ok(Timestamps(Some(granularity))),
+        }
+    }
+
     /// Their granularity; `None` when there are none.
     pub fn granularity(self) -> Option<Dur> {
         self.0.map(Span::dur)
@@ -192,11 +199,16 @@ impl<'de> serde::Deserialize<'de> for Timestamps {
                 Ok(Timestamps(on.then_some(Span::millis(1))))
             }
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Timestamps, E> {
-                let span = Span::parse(text).map_err(E::custom)?;
-                if span == Span::ZERO {
-                    return Err(E::custom("the granularity of timestamps cannot be zero"));
-                }
-                Ok(Timestamps(Some(span)))
+                Span::parse(text).and_then(Timestamps::every).map_err(E::custom)
+            }
+            fn visit_f64<E: serde::de::Error>(self, secs: f64) -> Result<Timestamps, E> {
+                Span::number(secs).and_then(Timestamps::every).map_err(E::custom)
+            }
+            fn visit_i64<E: serde::de::Error>(self, secs: i64) -> Result<Timestamps, E> {
+                self.visit_f64(secs as f64)
+            }
+            fn visit_u64<E: serde::de::Error>(self, secs: u64) -> Result<Timestamps, E> {
+                self.visit_f64(secs as f64)
             }
         }
         deserializer.deserialize_any(Visitor)
@@ -219,7 +231,7 @@ impl schemars::JsonSchema for Timestamps {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "description": "Timestamps (RFC 7323): true for a clock of 1 ms, or its granularity.",
-            "type": ["boolean", "string"],
+            "type": ["boolean", "string", "number"],
             "examples": [true, "10ms"],
         })
     }
