@@ -140,7 +140,10 @@ def _fairness(reference: str, share: Estimate) -> tuple[str, str]:
     if roughly[0] <= share.mean <= roughly[1]:
         side = "above" if share.mean > 0.5 else "below"
         return "roughly fair", f"{sure}roughly fair to {reference}, {side} it ({figure})"
-    got = f"{ratio:.2g} times what {reference} gets" if math.isfinite(ratio) else "everything"
+    digits = 0 if ratio >= 10 else 2 if ratio < 1 else 1
+    got = (
+        f"{ratio:.{digits}f} times what {reference} gets" if math.isfinite(ratio) else "everything"
+    )
     if share.mean > 0.5:
         return "takes more", f"{sure}not fair to {reference}: it takes {got} ({figure})"
     return "yields", f"{sure}yields to {reference}: it gets {got} ({figure})"

@@ -59,7 +59,7 @@ def test_an_interval_across_a_bound_is_only_probable():
 
 def test_everything_and_nothing():
     assert "takes everything" in verdict(share=1.0).sentence
-    assert "gets 0 times" in verdict(share=0.0).sentence
+    assert "gets 0.00 times" in verdict(share=0.0).sentence
 
 
 def test_what_is_not_known_is_not_claimed():
