@@ -192,11 +192,13 @@ impl<L: WindowLaw> Windowed<L> {
         let cx = self.context(now);
         // f64::min keeps the window where a law's answer is not a number.
         let target = self.law.cut(before, why, &cx).min(before);
-        // ns-2 halves at the first cut, in slow start and after a timeout, whatever the law says.
-        let halves = self.settings.ns2 && (in_slow_start || self.last_cut.is_none());
-        let target = if halves { before / 2.0 } else { target };
-        let halves_threshold = self.settings.ns2 && why == Signal::Timeout;
-        let threshold = if halves_threshold { before / 2.0 } else { target };
+        // Slow start overshoots by up to a factor of two, and after a timeout nothing is known of the
+        // path: there RFC 5681 equation 4 halves, whatever the law would give up. ns-2 also halves at
+        // the first cut of all.
+        let half = before / 2.0;
+        let first = self.settings.ns2 && self.last_cut.is_none();
+        let target = if in_slow_start || first { target.min(half) } else { target };
+        let threshold = if why == Signal::Timeout { target.min(half) } else { target };
         self.ssthresh = if self.settings.ns2 { crate::math::floor(threshold) } else { threshold }
             .min(before)
             .max(MIN_SSTHRESH);
