@@ -1,0 +1,110 @@
+//! Small networks, written in code.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use cwnd::{Dur, Time};
+use cwnd_sim::network::{
+    Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Tcp, Traffic,
+};
+use cwnd_sim::record::Records;
+use cwnd_sim::{Options, Simulation};
+
+pub const MS: Dur = Dur::from_millis(1);
+
+pub fn ms(count: u64) -> Dur {
+    Dur::from_millis(count)
+}
+
+/// A time that many milliseconds after the start.
+pub fn at_ms(count: u64) -> Time {
+    Time::from_nanos(count * 1_000_000)
+}
+
+pub fn packets(limit: u32) -> Queue {
+    Queue::DropTail { limit: QueueLimit::Packets(limit) }
+}
+
+/// TCP as the RFCs have it, with packets of 1000 bytes on the wire and an immediate acknowledgement
+/// of each: sums are easy.
+pub fn tcp(controller: &str) -> Tcp {
+    Tcp {
+        controller: controller.into(),
+        bytes: None,
+        recovery: Recovery::Sack,
+        conventions: Conventions::Rfc,
+        packet: 960,
+        header: 40,
+        ack: 40,
+        initial_window: 2,
+        window: 1_000_000,
+        delayed_acks: false,
+        ack_delay: ms(40),
+        ecn: false,
+        timestamps: None,
+        limited_transmit: true,
+        syn: false,
+        byte_counting: true,
+        granularity: MS,
+        min_rto: ms(200),
+        max_rto: ms(60_000),
+        initial_rto: ms(1000),
+        overhead: Dur::ZERO,
+    }
+}
+
+/// A one-way link without loss.
+pub fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) -> Link {
+    Link {
+        name: format!("{from}-{to}"),
+        from,
+        to,
+        rate: Some(rate),
+        delay,
+        queue,
+        loss: 0.0,
+        loss_of_acks: false,
+    }
+}
+
+pub fn flow(traffic: Traffic) -> Flow {
+    Flow {
+        name: "flow".into(),
+        path: vec![0],
+        back: vec![1],
+        start: Time::ZERO,
+        stop: Time::NEVER,
+        traffic,
+        measured: true,
+    }
+}
+
+/// One link there and one back with the same delay: the bottleneck, and an infinitely fast one.
+pub fn pair(rate: f64, delay: Dur, queue: Queue, traffic: Vec<Traffic>, duration: Dur) -> Network {
+    let mut back = link(1, 0, rate, delay, packets(u32::MAX));
+    back.rate = None;
+    Network {
+        name: "pair".into(),
+        nodes: vec!["source".into(), "sink".into()],
+        links: vec![link(0, 1, rate, delay, queue), back],
+        flows: traffic.into_iter().map(flow).collect(),
+        duration,
+        warmup: Dur::ZERO,
+        sample: MS,
+    }
+}
+
+/// Runs to the end.
+pub fn run(network: &Network, seed: u64) -> Records {
+    run_with(network, seed, &Options::default())
+}
+
+/// Runs to the end and records what the controllers are told.
+pub fn run_told(network: &Network, seed: u64) -> Records {
+    run_with(network, seed, &Options { tell: true, ..Options::default() })
+}
+
+pub fn run_with(network: &Network, seed: u64, options: &Options) -> Records {
+    let mut simulation = Simulation::new(network, seed, options).unwrap();
+    simulation.run();
+    simulation.finish()
+}

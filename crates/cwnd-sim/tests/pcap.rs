@@ -1,0 +1,271 @@
+//! What the pcap writer writes, read back by somebody else's readers.
+
+mod common;
+
+use common::{ms, packets, pair, tcp};
+use cwnd_sim::network::{Network, Queue, Red, Tcp, Traffic};
+use cwnd_sim::{Options, PcapWriter, Simulation};
+use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeaderSlice, TcpOptionElement, UdpHeaderSlice};
+use pcap_file::DataLink;
+use pcap_file::pcap::PcapReader;
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+/// A file in memory that outlives its writer.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A packet read back.
+struct Read {
+    at: u64,
+    length: u32,
+    total: u16,
+    source: [u8; 4],
+    sink: [u8; 4],
+    ecn: IpEcn,
+    transport: Transport,
+}
+
+enum Transport {
+    Tcp(etherparse::TcpHeader),
+    Udp(etherparse::UdpHeader),
+}
+
+impl Read {
+    fn tcp(&self) -> &etherparse::TcpHeader {
+        match &self.transport {
+            Transport::Tcp(header) => header,
+            Transport::Udp(_) => panic!("UDP"),
+        }
+    }
+
+    fn payload(&self) -> u32 {
+        u32::from(self.total) - 20 - self.tcp().header_len() as u32
+    }
+
+    fn blocks(&self) -> Vec<(u32, u32)> {
+        let blocks = self.tcp().options_iterator().find_map(|option| match option.unwrap() {
+            TcpOptionElement::SelectiveAcknowledgement(first, more) => {
+                Some([Some(first)].into_iter().chain(more).flatten().collect())
+            }
+            _ => None,
+        });
+        blocks.unwrap_or_default()
+    }
+}
+
+/// Runs the network and reads what crossed a link. Every checksum and length is checked.
+fn capture(network: &Network, link: usize) -> Vec<Read> {
+    let file = Memory::default();
+    let writer = PcapWriter::new(file.clone(), network).unwrap();
+    let writer = Arc::new(Mutex::new(Some(writer)));
+    let mut simulation = Simulation::new(network, 1, &Options::default()).unwrap();
+    let tap = writer.clone();
+    simulation.tap(link, move |seen| tap.lock().unwrap().as_mut().unwrap().write(seen).unwrap());
+    simulation.run();
+    drop(simulation.finish());
+    writer.lock().unwrap().take().unwrap().finish().unwrap();
+    let bytes = file.0.lock().unwrap().clone();
+
+    let mut reader = PcapReader::new(&bytes[..]).unwrap();
+    assert_eq!(reader.header().datalink, DataLink::RAW);
+    let mut all: Vec<Read> = Vec::new();
+    while let Some(packet) = reader.next_packet() {
+        let packet = packet.unwrap();
+        let (ip, header) = Ipv4Header::from_slice(&packet.data).unwrap();
+        assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+        let transport = match ip.protocol {
+            IpNumber::TCP => {
+                let tcp = TcpHeaderSlice::from_slice(header).unwrap().to_header();
+                assert_eq!(packet.data.len(), 20 + tcp.header_len());
+                let zeros = vec![0; usize::from(ip.total_len) - packet.data.len()];
+                assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4(&ip, &zeros).unwrap());
+                Transport::Tcp(tcp)
+            }
+            IpNumber::UDP => {
+                let udp = UdpHeaderSlice::from_slice(header).unwrap().to_header();
+                assert_eq!(udp.length, ip.total_len - 20);
+                let zeros = vec![0; usize::from(ip.total_len) - packet.data.len()];
+                assert_eq!(udp.checksum, udp.calc_checksum_ipv4(&ip, &zeros).unwrap());
+                Transport::Udp(udp)
+            }
+            _ => panic!("neither TCP nor UDP"),
+        };
+        assert!(packet.orig_len >= u32::from(ip.total_len));
+        let at = packet.timestamp.as_nanos() as u64;
+        assert!(all.last().is_none_or(|before| before.at <= at));
+        let (source, sink) = (ip.source, ip.destination);
+        let (length, total, ecn) = (packet.orig_len, ip.total_len, ip.ecn);
+        all.push(Read { at, length, total, source, sink, ecn, transport });
+    }
+    assert!(all.len() > 10);
+    all
+}
+
+/// 2 Mb/s, 20 ms there and back, a queue of three: slow start loses many packets at once.
+fn lossy(traffic: Vec<Traffic>) -> Network {
+    pair(2e6, ms(10), packets(3), traffic, ms(2000))
+}
+
+/// 104 packets of 960 bytes and one of 660.
+fn with_handshake() -> Tcp {
+    Tcp { syn: true, timestamps: Some(ms(1)), bytes: Some(100_500), ..tcp("reno") }
+}
+
+#[test]
+fn data_has_numbers_in_bytes_and_is_sent_again() {
+    let mut network = lossy(vec![Traffic::Tcp(with_handshake())]);
+    network.links[0].loss = 0.05;
+    let data = capture(&network, 0);
+    assert_eq!((data[0].source, data[0].sink), ([10, 0, 0, 1], [10, 128, 0, 1]));
+    let syn = data[0].tcp();
+    assert!(syn.syn && !syn.ack && syn.sequence_number == 0);
+    let options: Vec<_> = syn.options_iterator().map(Result::unwrap).collect();
+    assert!(options.contains(&TcpOptionElement::MaximumSegmentSize(960)));
+    assert!(options.contains(&TcpOptionElement::SelectiveAcknowledgementPermitted));
+    // 960e6 bytes are below 2^16 only without their last 14 bits.
+    assert!(options.contains(&TcpOptionElement::WindowScale(14)));
+    // 40 simulated bytes at 2 Mb/s take 160 us. Real options make the packet longer.
+    assert_eq!(data[0].at, 160_000);
+    assert_eq!(data[0].length, 20 + 20 + 24);
+
+    let (mut seen, mut next, mut again) = (HashSet::new(), 1, 0);
+    for packet in &data[1..] {
+        let number = packet.tcp().sequence_number;
+        assert!(packet.tcp().ack && !packet.tcp().syn);
+        assert_eq!(packet.payload(), if number == 1 + 104 * 960 { 660 } else { 960 });
+        assert_eq!((number - 1) % 960, 0);
+        again += u32::from(!seen.insert(number));
+        next = next.max(number + packet.payload());
+    }
+    assert_eq!(next, 1 + 100_500);
+    assert!(again > 0);
+    assert_eq!(seen.len(), 105);
+}
+
+#[test]
+fn acknowledgements_carry_blocks_and_stamps() {
+    let network = lossy(vec![Traffic::Tcp(with_handshake())]);
+    let acks = capture(&network, 1);
+    assert_eq!((acks[0].source, acks[0].sink), ([10, 128, 0, 1], [10, 0, 0, 1]));
+    assert!(acks[0].tcp().syn && acks[0].tcp().acknowledgment_number == 1);
+    let (mut duplicates, mut with_blocks, mut last) = (0, 0, 1);
+    for packet in &acks[1..] {
+        let header = packet.tcp();
+        assert!(!header.syn && header.ack && packet.payload() == 0);
+        assert_eq!(header.sequence_number, 1);
+        let number = header.acknowledgment_number;
+        assert!(number >= last);
+        let blocks = packet.blocks();
+        for &(start, end) in &blocks {
+            assert!(number < start && start < end && end <= 1 + 100_500);
+            assert_eq!((start - 1) % 960, 0);
+        }
+        // Padded, and counted as the simulator counts: the packet has its size on the wire.
+        let options = 12 + if blocks.is_empty() { 0 } else { 4 + 8 * blocks.len() };
+        assert_eq!(header.header_len(), 20 + options);
+        assert_eq!(packet.length, 40 + options as u32);
+        let stamp = header.options_iterator().find_map(|option| match option.unwrap() {
+            TcpOptionElement::Timestamp(stamp, echo) => Some((stamp, echo)),
+            _ => None,
+        });
+        let (stamp, echo) = stamp.unwrap();
+        // A clock in milliseconds; the packet that is echoed was sent 10 ms and more ago. The way
+        // back has no transmission time.
+        assert_eq!(u64::from(stamp), packet.at / 1_000_000);
+        assert!(echo + 10 <= stamp);
+        duplicates += u32::from(number == last);
+        with_blocks += u32::from(!blocks.is_empty());
+        last = number;
+    }
+    assert_eq!(last, 1 + 100_500);
+    assert!(duplicates >= 3 && with_blocks >= duplicates);
+}
+
+#[test]
+fn marks_are_seen_and_answered() {
+    let tcp = Tcp { ecn: true, syn: true, ..tcp("reno") };
+    let mut network = lossy(vec![Traffic::Tcp(tcp)]);
+    network.links[0].queue = Queue::Red(Red {
+        limit: 50,
+        min: 3.0,
+        max: 9.0,
+        max_p: 0.1,
+        weight: 0.2,
+        gentle: true,
+        wait: false,
+        ecn: true,
+        mark_p: 1.0,
+        mean_packet: 1000,
+    });
+    let data = capture(&network, 0);
+    assert!(data[0].tcp().ece && data[0].tcp().cwr && data[0].ecn == IpEcn::NotEct);
+    let data = &data[1..];
+    assert!(data.iter().all(|packet| packet.ecn != IpEcn::NotEct));
+    let marked = data.iter().filter(|packet| packet.ecn == IpEcn::CongestionExperienced).count();
+    let reduced = data.iter().filter(|packet| packet.tcp().cwr).count();
+    assert!(reduced > 1 && marked >= reduced && marked < data.len() / 2);
+    let acks = capture(&network, 1);
+    assert!(acks[0].tcp().syn && acks[0].tcp().ece && !acks[0].tcp().cwr);
+    let echoes = acks[1..].iter().filter(|packet| packet.tcp().ece).count();
+    // The echo lasts until the answer is there: about a round trip of packets.
+    assert!(echoes > marked);
+}
+
+#[test]
+fn sizes_without_room_for_headers_are_packets_too() {
+    let tiny = Tcp { packet: 1, header: 0, ack: 1, timestamps: Some(ms(1)), ..tcp("reno") };
+    let large = Tcp { packet: 65_535, header: 0, initial_window: 1, ..tcp("reno") };
+    let paced = Tcp { packet: 1, header: 0, ack: 1, ..tcp("udt") };
+    let cbr = Traffic::Cbr { rate: 1e3, packet: 1, schedule: None, jitter: 0.0 };
+    let network = lossy(vec![Traffic::Tcp(tiny), Traffic::Tcp(large), Traffic::Tcp(paced), cbr]);
+    let data = capture(&network, 0);
+    let of_flow = |flow| data.iter().filter(move |packet| packet.source == [10, 0, 0, flow]);
+    assert!(of_flow(1).all(|packet| packet.payload() == 1 && packet.length == 20 + 20 + 12 + 1));
+    assert!(of_flow(2).all(|packet| packet.length == 65_535 && packet.payload() == 65_535 - 40));
+    assert!(of_flow(3).chain(of_flow(4)).all(|packet| packet.length == 28));
+    assert!((1..=4).all(|flow| of_flow(flow).count() > 0));
+    capture(&network, 1);
+}
+
+#[test]
+fn what_is_not_tcp_is_udp() {
+    let pareto = Traffic::Pareto { rate: 1e6, packet: 500, on: ms(100), off: ms(100), shape: 1.5 };
+    let network = lossy(vec![Traffic::Tcp(tcp("daimd")), pareto]);
+    for packet in capture(&network, 0) {
+        let Transport::Udp(header) = &packet.transport else { panic!("not UDP") };
+        assert_eq!(packet.length, u32::from(packet.total));
+        assert_eq!(packet.length, if packet.source[3] == 1 { 1000 } else { 500 });
+        assert_eq!(header.destination_port, 9);
+    }
+    assert!(capture(&network, 1).iter().all(|packet| packet.length == 40));
+}
+
+#[test]
+fn addresses_differ_for_a_million_flows() {
+    // The address is the flow's number in 23 bits: check it at the edges of its bytes.
+    let cbr = Traffic::Cbr { rate: 1e6, packet: 100, schedule: None, jitter: 0.0 };
+    let mut network = lossy(vec![cbr]);
+    network.sample = network.duration;
+    let mut idle = network.flows[0].clone();
+    idle.start = cwnd::Time::NEVER;
+    let busy = network.flows[0].clone();
+    for count in [255, 256, 65_535] {
+        network.flows = vec![idle.clone(); count];
+        network.flows.push(busy.clone());
+        let seen = capture(&network, 0);
+        let number = (count as u32 + 1).to_be_bytes();
+        assert_eq!(seen[0].source, [10, number[1], number[2], number[3]]);
+        assert_eq!(seen[0].sink, [10, number[1] | 128, number[2], number[3]]);
+    }
+}
