@@ -65,6 +65,7 @@ pub struct Simulation {
     net: Net,
     endpoints: Vec<Endpoint>,
     flows: Vec<Flow>,
+    seed: u64,
     rates: Vec<Option<f64>>,
     now: u64,
     warmup: u64,
@@ -97,6 +98,7 @@ impl Simulation {
         Ok(Simulation {
             net,
             endpoints,
+            seed,
             rates: network.links.iter().map(|link| link.rate).collect(),
             now: 0,
             warmup: clock.ticks(network.warmup.as_nanos()),
@@ -113,6 +115,15 @@ impl Simulation {
             },
             flows: network.flows.clone(),
         })
+    }
+
+    /// What the controller of flow number `flow` was made with: its specification and these settings
+    /// make another that answers its record bit by bit. `None` for a flow without a controller.
+    pub fn settings(&self, flow: usize) -> Option<Settings> {
+        match &self.flows[flow].traffic {
+            Traffic::Tcp(tcp) => Some(settings(tcp, self.seed, flow)),
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
+        }
     }
 
     /// Shows every packet that crosses link number `link` to `watch`.
@@ -271,21 +282,25 @@ impl Simulation {
     }
 }
 
-/// The controller of a flow.
-fn controller(
-    flow: &Flow,
-    tcp: &Tcp,
-    seed: u64,
-    options: &Options,
-) -> Result<AnyController, SimulationError> {
-    let settings = Settings {
+/// What surrounds the law of flow number `index`, which draws from its own stream.
+fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
+    Settings {
         packet: tcp.packet,
         initial_window: f64::from(tcp.initial_window),
         max_window: f64::from(tcp.window),
         slow_start: SlowStart::Classic,
         ns2: tcp.conventions != Conventions::Rfc,
-        seed,
-    };
+        seed: crate::rng::Rng::new(seed, "law", index as u64).bits(),
+    }
+}
+
+/// The controller of a flow.
+fn controller(
+    flow: &Flow,
+    tcp: &Tcp,
+    settings: Settings,
+    options: &Options,
+) -> Result<AnyController, SimulationError> {
     let fail = |message: String| SimulationError::Controller { flow: flow.name.clone(), message };
     if let Some(name) = tcp.controller.strip_prefix("python:") {
         let made = options.custom.and_then(|custom| custom(name, settings));
@@ -306,9 +321,7 @@ fn endpoint(
         let source = Source::new(&flow.traffic, place, seed);
         return Ok(Endpoint::Source(Box::new(source.expect("traffic that is not TCP"))));
     };
-    // Each flow's law draws from its own stream.
-    let law_seed = crate::rng::Rng::new(seed, "law", u64::from(place.flow)).bits();
-    let controller = controller(flow, tcp, law_seed, options)?;
+    let controller = controller(flow, tcp, settings(tcp, seed, place.flow as usize), options)?;
     let told = options.tell.then(Record::default);
     let clock = place.clock;
     Ok(match controller {
