@@ -1,0 +1,216 @@
+//! The same network and seed give the same bits: again, in slices, beside others on other threads.
+//! A digest of each scenario file is kept, so that a change which should not change results can be
+//! held against it.
+
+mod common;
+
+use common::run;
+use cwnd_sim::network::Network;
+use cwnd_sim::record::Records;
+use cwnd_sim::scenario::Scenario;
+use cwnd_sim::{Options, Simulation};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Longer runs are cut down to this, so that all files together take seconds.
+const LONGEST: f64 = 8.0;
+/// The transatlantic path moves this many times the packets of the others.
+const LONGEST_FAST: f64 = 2.0;
+
+/// FNV-1a over the bits of every number of a run.
+struct Digest(u64);
+
+impl Digest {
+    fn word(&mut self, word: u64) {
+        for byte in word.to_le_bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn numbers(&mut self, numbers: &[f64]) {
+        self.word(numbers.len() as u64);
+        // No two NaNs need have the same bits.
+        let bits = |&number: &f64| if number.is_nan() { u64::MAX } else { number.to_bits() };
+        numbers.iter().map(bits).for_each(|bits| self.word(bits));
+    }
+}
+
+/// All that a run measured. What is added to the records is added here too: the patterns are full.
+fn digest(records: &Records) -> u64 {
+    let mut all = Digest(0xcbf2_9ce4_8422_2325);
+    let Records { time, flows, links, packets, events } = records;
+    all.numbers(time);
+    [*packets, *events].into_iter().for_each(|word| all.word(word));
+    for flow in flows {
+        for word in [
+            flow.packets_sent,
+            flow.packets_delivered,
+            flow.retransmissions,
+            flow.packets_lost,
+            flow.packets_marked,
+            flow.timeouts,
+            flow.ecn_cuts,
+        ] {
+            all.word(word);
+        }
+        all.numbers(&flow.limited);
+        all.numbers(&[flow.mean_rtt, flow.min_rtt, flow.completed]);
+        for cut in &flow.cuts {
+            all.word(cut.at.as_nanos());
+            all.word(cut.cut.why as u64);
+            all.numbers(&[cut.cut.before, cut.cut.after]);
+        }
+        let series = &flow.series;
+        for values in [&series.window, &series.rtt, &series.sent, &series.delivered] {
+            all.numbers(values);
+        }
+        for (name, values) in &series.gauges {
+            name.bytes().for_each(|byte| all.word(u64::from(byte)));
+            all.numbers(values);
+        }
+    }
+    for link in links {
+        for word in [
+            link.arrivals,
+            link.departures,
+            link.drops,
+            link.marks,
+            link.losses,
+            link.bytes_departed,
+        ] {
+            all.word(word);
+        }
+        all.numbers(&[link.utilization, link.mean_queue]);
+        all.numbers(&link.delay);
+        all.numbers(&link.queue);
+        all.numbers(&link.drops_series);
+    }
+    all.0
+}
+
+/// The scenario files, shortened, by name.
+fn scenarios() -> BTreeMap<String, Network> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let shortened = files.map(|file| {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let scenario = Scenario::from_toml(&fs::read_to_string(&file).unwrap(), &name).unwrap();
+        let mut network = scenario.network(scenario.seed).unwrap();
+        let rate = network.links.iter().filter_map(|link| link.rate).fold(0.0, f64::max);
+        let longest = if rate >= 1e9 { LONGEST_FAST } else { LONGEST };
+        let factor = (longest / network.duration.as_secs()).min(1.0);
+        // Starts and stops keep their order.
+        let shorter = |nanos: u64| (nanos as f64 * factor) as u64;
+        network.duration = cwnd::Dur::from_nanos(shorter(network.duration.as_nanos()));
+        network.warmup = cwnd::Dur::from_nanos(shorter(network.warmup.as_nanos()));
+        for flow in &mut network.flows {
+            flow.start = cwnd::Time::from_nanos(shorter(flow.start.as_nanos()));
+            if flow.stop != cwnd::Time::NEVER {
+                flow.stop = cwnd::Time::from_nanos(shorter(flow.stop.as_nanos()));
+            }
+        }
+        (name, network)
+    });
+    shortened.collect()
+}
+
+#[test]
+fn digests_of_the_scenarios() {
+    let digests: BTreeMap<_, _> = scenarios()
+        .into_iter()
+        .map(|(name, network)| {
+            let records = run(&network, 1);
+            let delivered: u64 = records.flows.iter().map(|flow| flow.packets_delivered).sum();
+            // The words beside the digest say what changed at a glance.
+            let line = format!("{:016x}", digest(&records));
+            (name, format!("{line} {} events, {delivered} delivered", records.events))
+        })
+        .collect();
+    insta::assert_json_snapshot!(digests);
+}
+
+/// The smaller scenarios, for tests that run each several times.
+fn small() -> BTreeMap<String, Network> {
+    let mut all = scenarios();
+    all.retain(|name, _| name != "transatlantic");
+    for network in all.values_mut() {
+        network.duration = cwnd::Dur::from_nanos(network.duration.as_nanos() / 4);
+        network.warmup = cwnd::Dur::from_nanos(network.warmup.as_nanos() / 4);
+    }
+    all
+}
+
+fn in_slices(network: &Network, seed: u64, slices: impl Iterator<Item = u64>) -> Records {
+    let mut simulation = Simulation::new(network, seed, &Options::default()).unwrap();
+    let mut last = 0.0;
+    for slice in slices {
+        let done = simulation.run_for(slice);
+        assert!(simulation.progress() >= last && simulation.progress() <= 1.0);
+        last = simulation.progress();
+        if done {
+            break;
+        }
+    }
+    assert_eq!(last, 1.0);
+    simulation.finish()
+}
+
+#[test]
+fn slices_change_nothing() {
+    for (name, network) in small() {
+        let at_once = digest(&run(&network, 7));
+        assert_eq!(digest(&run(&network, 7)), at_once, "{name}");
+        assert_eq!(digest(&in_slices(&network, 7, std::iter::repeat(1))), at_once, "{name}");
+        let odd = [1, 2, 1000, 3, 7, 31].into_iter().cycle();
+        assert_eq!(digest(&in_slices(&network, 7, odd)), at_once, "{name}");
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let networks = small();
+    let alone: Vec<_> = networks.values().map(|network| digest(&run(network, 3))).collect();
+    let beside: Vec<_> = std::thread::scope(|scope| {
+        let running: Vec<_> =
+            networks.values().map(|network| scope.spawn(|| digest(&run(network, 3)))).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(alone, beside);
+}
+
+/// Watching and recording do not disturb.
+#[test]
+fn watching_changes_nothing() {
+    for (name, network) in small() {
+        let unseen = digest(&run(&network, 5));
+        let options = Options { tell: true, ..Options::default() };
+        let mut simulation = Simulation::new(&network, 5, &options).unwrap();
+        let mut last = 0;
+        simulation.tap(0, move |seen| {
+            assert!(seen.at >= last);
+            last = seen.at;
+        });
+        simulation.run();
+        assert_eq!(digest(&simulation.finish()), unseen, "{name}");
+    }
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let networks = small();
+    for name in ["random-loss", "wireless", "gaimd", "simd", "dumbbell"] {
+        let network = &networks[name];
+        assert_ne!(digest(&run(network, 1)), digest(&run(network, 2)), "{name}");
+    }
+}
+
+/// Without anything random the seed does not matter.
+#[test]
+fn without_chance_every_seed_is_the_same() {
+    let traffic =
+        ["reno", "cubic", "aira"].map(|law| cwnd_sim::network::Traffic::Tcp(common::tcp(law)));
+    let queue = common::packets(20);
+    let network = common::pair(5e6, common::ms(10), queue, traffic.into(), common::ms(5000));
+    assert_eq!(digest(&run(&network, 1)), digest(&run(&network, 2)));
+}
