@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo test build dev bench clean
 
@@ -49,7 +51,7 @@ $(VENV)/.tools:
 		|| { echo "cwnd needs Python 3.10 or later"; exit 1; }
 	@python3 -c 'import ensurepip' 2>/dev/null || $(MAKE) --no-print-directory venv-package
 	python3 -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
+	$(BIN)/pip install "maturin>=1.9,<2"
 	@touch $@
 
 .PHONY: venv-package

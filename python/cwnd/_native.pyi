@@ -3,6 +3,18 @@ from collections.abc import Callable, Mapping, Sequence
 from cwnd.controller import Controller
 from cwnd.records import AlgorithmRecord, Compiled, RunRecord
 
+__all__ = [
+    "ScenarioError",
+    "SpecError",
+    "algorithms",
+    "canonical",
+    "load",
+    "schema",
+    "simulate",
+    "validate",
+    "version",
+]
+
 class ScenarioError(ValueError): ...
 class SpecError(ValueError): ...
 
