@@ -72,6 +72,21 @@ fn every_ready_made_scenario_compiles_and_is_called_what_it_is() {
     }
 }
 
+#[test]
+fn every_ready_made_scenario_runs() {
+    for (path, text) in files() {
+        let mut network = compile(&text);
+        network.duration = network.duration.min(Dur::from_millis(6_000));
+        network.warmup = Dur::ZERO;
+        let options = crate::Options::default();
+        let mut run = crate::Simulation::new(&network, 1, &options)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        run.run();
+        let records = run.finish();
+        assert_eq!(records.flows.len(), network.flows.len());
+    }
+}
+
 fn connected(network: &Network, flow: &network::Flow) {
     for way in [&flow.path, &flow.back] {
         assert!(way.windows(2).all(|hop| network.links[hop[0]].to == network.links[hop[1]].from));
