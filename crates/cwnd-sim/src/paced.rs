@@ -7,10 +7,11 @@ use crate::engine::net::Net;
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
-use crate::record::{CutRecord, Told};
+use crate::record::CutRecord;
 use crate::tcp::scoreboard::Scoreboard;
 use crate::tcp::sender::{Counters, Place};
 use cwnd::AnyController;
+use cwnd::record::{Entry, Record};
 use cwnd::{Controller, Event, Limit, Lost, Rate, Report};
 
 /// SYN, the interval of reports and of rate control, in nanoseconds.
@@ -51,7 +52,7 @@ pub(crate) struct PacedSender {
     pub last_rtt: u64,
     pub completed: u64,
     pub cuts: Vec<CutRecord>,
-    pub told: Option<Vec<Told>>,
+    pub told: Option<Record>,
 }
 
 impl PacedSender {
@@ -194,7 +195,7 @@ impl PacedSender {
         let now = self.clock.time(now);
         self.controller.on(now, &event);
         if let Some(told) = &mut self.told {
-            told.push(Told { now, event, output: self.controller.output() });
+            told.entries.push(Entry { at: now, event, output: self.controller.output() });
         }
     }
 

@@ -1,7 +1,8 @@
 //! What a run leaves behind. Counters run from the end of the warm-up to the end of the run; series
 //! and cuts cover the whole run.
 
-use cwnd::{Cut, Event, Output, Time};
+use cwnd::record::Record;
+use cwnd::{Cut, Time};
 
 /// A cut of a flow's window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,17 +11,6 @@ pub struct CutRecord {
     pub at: Time,
     /// What was cut and why.
     pub cut: Cut,
-}
-
-/// An event told to a controller, and its answer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Told {
-    /// When.
-    pub now: Time,
-    /// What happened.
-    pub event: Event,
-    /// What the controller answered.
-    pub output: Output,
 }
 
 /// Everything a run measured.
@@ -68,7 +58,7 @@ pub struct FlowRecord {
     /// Samples.
     pub series: FlowSeries,
     /// Every event told to the controller, if that was asked for.
-    pub told: Option<Vec<Told>>,
+    pub told: Option<Record>,
 }
 
 /// Samples of a flow, one for each of [`Records::time`].

@@ -155,7 +155,8 @@ impl Link {
             self.lose(&mut packet);
         }
         let size = u64::from(packet.size);
-        if self.sending(now) {
+        // At an infinite rate nothing waits, not even for a packet of the same instant.
+        if self.per_byte != 0 && self.sending(now) {
             let wait = self.busy - now;
             self.counters.waited += wait;
             self.delays.add(self.clock.nanos(wait));

@@ -241,6 +241,10 @@ fn duplicate(s: &mut Sender, net: &mut Net, now: u64) {
 
 fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
     let una = s.board.una();
+    if una >= s.total {
+        // Answers to what was sent again in vain: there is nothing left to send.
+        return;
+    }
     let highest_acked = i64::from(una) - 1;
     let fresh = highest_acked > s.recover
         || highest_acked == 0

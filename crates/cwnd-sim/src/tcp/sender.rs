@@ -9,9 +9,10 @@ use crate::engine::net::Net;
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
-use crate::record::{CutRecord, Told};
+use crate::record::CutRecord;
 use crate::rng::Rng;
 use cwnd::AnyController;
+use cwnd::record::{Entry, Record};
 use cwnd::{Acked, Controller, Event, Limit};
 
 /// What a sender has done since the measurement began.
@@ -108,7 +109,7 @@ pub(crate) struct Sender {
     pub completed: u64,
     pub cuts: Vec<CutRecord>,
     /// Every event told to the controller and its answer, when they are recorded.
-    pub told: Option<Vec<Told>>,
+    pub told: Option<Record>,
 }
 
 impl Sender {
@@ -228,6 +229,7 @@ impl Sender {
             rfc::acknowledgement(self, net, now, packet.seq, echo, &extra);
         }
         if self.board.una() >= self.total && self.completed == NONE {
+            self.settle(now);
             self.completed = now;
             self.deadline = NONE;
         }
@@ -250,7 +252,10 @@ impl Sender {
         } else {
             rfc::send(self, net, now)
         };
-        self.limited_by(now, limit);
+        // What comes after the end (duplicates, a burst put off) is no time of the transfer.
+        if self.completed == NONE {
+            self.limited_by(now, limit);
+        }
     }
 
     fn send_syn(&mut self, net: &mut Net, now: u64) -> Limit {
@@ -327,7 +332,7 @@ impl Sender {
         let now = self.clock.time(now);
         self.controller.on(now, &event);
         if let Some(told) = &mut self.told {
-            told.push(Told { now, event, output: self.controller.output() });
+            told.entries.push(Entry { at: now, event, output: self.controller.output() });
         }
     }
 
