@@ -19,7 +19,8 @@
 //!
 //! TCP-friendly where W_est is the larger: short round-trip times or small windows.
 //!
-//! Known deviations: none. Where congestion avoidance begins without a loss in it (slow start left
+//! Known deviations: the machine halves in slow start and after a timeout, where the RFC keeps `kept`
+//! (section 4.6, 4.7). Where congestion avoidance begins without a loss in it (slow start left
 //! by its own, or a timeout before), K = 0 and w_max = w0 (section 4.8, 4.10). Time in which the
 //! application, the receiver or the pacing limits the sender does not count (section 4.2).
 

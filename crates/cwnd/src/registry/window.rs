@@ -389,7 +389,9 @@ pub(super) const CUBIC: Algorithm = Algorithm {
         "target = W(t + RTT), at least w, at most 3/2 w",
         "at a loss: w_prior <- w; w_max <- w, or (1 + kept) w / 2 if w < w_max; w <- kept w",
     ],
-    deviations: &[],
+    deviations: &[
+        "the machine halves in slow start and after a timeout, where the RFC keeps `kept`",
+    ],
     parameters: &[
         Parameter::number("c", "C", "packets/s^3", 0.4, Range::closed(0.001, 100.0), "growth"),
         Parameter::number(
