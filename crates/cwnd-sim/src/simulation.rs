@@ -161,24 +161,26 @@ impl Simulation {
     }
 
     /// Deals with events until `pause`, at most `left` of them; returns how many are left over.
-    fn step(&mut self, pause: u64, left: u64) -> u64 {
-        let mut dealt = 0;
-        while dealt < left {
-            let (now, next) = self.net.next(pause);
+    fn step(&mut self, pause: u64, mut left: u64) -> u64 {
+        let given = left;
+        loop {
+            let (now, next) = self.net.next(pause, &mut left);
             match next {
-                Next::Internal => {}
                 Next::Arrival(packet) => self.arrive(now, packet),
                 Next::Timer(timer) => self.fire(now, timer),
-                Next::Nothing => {
+                Next::End => {
                     self.now = pause;
                     break;
                 }
+                Next::Pause => {
+                    self.now = self.now.max(now);
+                    break;
+                }
             }
-            dealt += 1;
             self.now = now;
         }
-        self.events += dealt;
-        left - dealt
+        self.events += given - left;
+        left
     }
 
     #[inline(always)]

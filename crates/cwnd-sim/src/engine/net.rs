@@ -28,16 +28,16 @@ pub(crate) struct Net {
     pub lost: Vec<u64>,
 }
 
-/// The next thing to happen.
+/// The next thing that concerns an endpoint.
 pub(crate) enum Next {
     /// Nothing before the end.
-    Nothing,
+    End,
+    /// Nothing among the events that were asked for.
+    Pause,
     /// A packet reaches its destination.
     Arrival(Packet),
     /// A timer fires.
     Timer(usize),
-    /// Something the network dealt with itself.
-    Internal,
 }
 
 impl Net {
@@ -78,7 +78,11 @@ impl Net {
     /// Puts a packet on the link its hop names.
     #[inline(always)]
     pub fn send(&mut self, now: u64, packet: Packet) {
-        let link = self.routes[packet.hop as usize];
+        self.give(now, self.routes[packet.hop as usize], packet);
+    }
+
+    #[inline(always)]
+    fn give(&mut self, now: u64, link: u32, packet: Packet) {
         match self.links[link as usize].give(now, packet) {
             Given::First(at) => self.schedule.push(at << self.shift | u64::from(link)),
             Given::Behind => {}
@@ -103,46 +107,52 @@ impl Net {
         }
     }
 
-    /// Takes the next event before `end`, and its time.
+    /// Deals with events before `end`, as many as are `left`, until one concerns an endpoint. Gives
+    /// its time.
     #[inline(always)]
-    pub fn next(&mut self, end: u64) -> (u64, Next) {
-        let key = self.schedule.pop();
-        let now = key >> self.shift;
-        if now >= end {
-            if key != NONE {
-                self.schedule.push(key);
+    pub fn next(&mut self, end: u64, left: &mut u64) -> (u64, Next) {
+        let mut now = 0;
+        while *left > 0 {
+            let key = self.schedule.pop();
+            if key >> self.shift >= end {
+                if key != NONE {
+                    self.schedule.push(key);
+                }
+                return (end, Next::End);
             }
-            return (end, Next::Nothing);
-        }
-        let source = (key & ((1 << self.shift) - 1)) as usize;
-        let Some(link) = self.links.get_mut(source) else {
-            let timer = source - self.links.len();
-            // A timer that was set again leaves its earlier entries behind.
-            if self.armed[timer] != now {
-                return (now, Next::Internal);
+            *left -= 1;
+            now = key >> self.shift;
+            let source = (key & ((1 << self.shift) - 1)) as usize;
+            let Some(link) = self.links.get_mut(source) else {
+                let timer = source - self.links.len();
+                // A timer that was set again leaves its earlier entries behind.
+                if self.armed[timer] == now {
+                    self.armed[timer] = NONE;
+                    return (now, Next::Timer(timer));
+                }
+                continue;
+            };
+            let (mut packet, following) = link.take();
+            if let Some(at) = following {
+                self.schedule.push(at << self.shift | source as u64);
             }
-            self.armed[timer] = NONE;
-            return (now, Next::Timer(timer));
-        };
-        let (mut packet, following) = link.take();
-        if let Some(at) = following {
-            self.schedule.push(at << self.shift | source as u64);
+            if let Some(tap) = &mut self.tap
+                && tap.link == source
+            {
+                let left = now - self.links[source].delay();
+                tap.see(self.clock.nanos(left), &packet, &self.extras);
+            }
+            if packet.flags & flags::LOST != 0 {
+                self.lose(&packet);
+                continue;
+            }
+            packet.hop += 1;
+            let next = self.routes[packet.hop as usize];
+            if next == ARRIVED {
+                return (now, Next::Arrival(packet));
+            }
+            self.give(now, next, packet);
         }
-        if let Some(tap) = &mut self.tap
-            && tap.link == source
-        {
-            let left = now - self.links[source].delay();
-            tap.see(self.clock.nanos(left), &packet, &self.extras);
-        }
-        if packet.flags & flags::LOST != 0 {
-            self.lose(&packet);
-            return (now, Next::Internal);
-        }
-        packet.hop += 1;
-        if self.routes[packet.hop as usize] == ARRIVED {
-            return (now, Next::Arrival(packet));
-        }
-        self.send(now, packet);
-        (now, Next::Internal)
+        (now, Next::Pause)
     }
 }
