@@ -152,8 +152,12 @@ impl Scoreboard {
                 self.lost -= u32::from(segment.has(LOST));
                 self.resent -= u32::from(segment.has(RESENT));
             }
-            newly.sent_at = segment.sent_at();
-            newly.once = !segment.has(AGAIN | DELIVERED);
+            // The packet that filled a hole was sent after those that waited behind it.
+            let sent_at = segment.sent_at();
+            if sent_at >= newly.sent_at {
+                newly.sent_at = sent_at;
+                newly.once = !segment.has(AGAIN | DELIVERED);
+            }
             newly.changed = true;
         }
         newly
@@ -321,6 +325,22 @@ mod tests {
         let newly = board.acked(1);
         assert_eq!((newly.packets, newly.once, newly.sent_at), (1, false, 20));
         assert_eq!(board.in_flight(), 5);
+    }
+
+    /// Packets 1 to 3 arrived and waited for packet 0: they say nothing of the round trip.
+    #[test]
+    fn what_waited_behind_a_hole_is_not_timed() {
+        let mut board = board(4);
+        board.resent(50, 0);
+        let newly = board.acked(4);
+        assert_eq!((newly.packets, newly.once, newly.sent_at), (4, false, 50));
+        // What was sent after the repair is.
+        board.sent(60);
+        board.sent(61);
+        board.resent(70, 4);
+        board.sent(71);
+        let newly = board.acked(7);
+        assert_eq!((newly.packets, newly.once, newly.sent_at), (3, true, 71));
     }
 
     proptest! {
