@@ -1,0 +1,304 @@
+//! What holds on any network: packets are conserved, queues keep their limits, transfers complete.
+
+mod common;
+
+use common::{ms, packets};
+use cwnd::{Dur, Time};
+use cwnd_sim::network::{
+    Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Red, Tcp, Traffic,
+};
+use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
+use cwnd_sim::{Options, Simulation};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// More than any of these runs needs: one that stands still fails instead of running for ever.
+const MOST_EVENTS: u64 = 20_000_000;
+
+const LAWS: [&str; 20] = [
+    "reno",
+    "aimd(0.31, 1/8)",
+    "aimd(alpha=4, beta=7/8)",
+    "gaimd",
+    "friendly",
+    "binomial(k=1, l=0)",
+    "iiad",
+    "sqrt",
+    "simd",
+    "simd(beta=1/2)",
+    "aira",
+    "aiad",
+    "aiad(rate=receiver)",
+    "westwood",
+    "scalable",
+    "highspeed",
+    "bic",
+    "cubic",
+    "vegas",
+    "cubic(start=hystart)",
+];
+const PACED: [&str; 3] = ["udt", "daimd", "daimd(lambda=1)"];
+
+fn queues() -> impl Strategy<Value = Queue> {
+    let red = (1u32..60, 0.5..10.0, 1.0..20.0, 0.01..1.0, 0.001..1.0, any::<[bool; 3]>());
+    prop_oneof![
+        (0u32..60).prop_map(packets),
+        (0u64..60_000).prop_map(|bytes| Queue::DropTail { limit: QueueLimit::Bytes(bytes) }),
+        red.prop_map(|(limit, min, more, max_p, weight, [gentle, wait, ecn])| Queue::Red(Red {
+            limit,
+            min,
+            max: min + more,
+            max_p,
+            weight,
+            gentle,
+            wait,
+            ecn,
+            mark_p: if gentle { 1.0 } else { 0.5 },
+            mean_packet: 1000,
+        })),
+    ]
+}
+
+/// Rates from 100 kb/s to 30 Mb/s, and infinite ones; losses of up to 9 %.
+fn links() -> impl Strategy<Value = Link> {
+    let rate = prop_oneof![1 => Just(None), 5 => (5.0..7.5f64).prop_map(|r| Some(10f64.powf(r)))];
+    let loss = prop_oneof![2 => Just(0.0), 1 => 0.0..0.09];
+    (rate, 0u64..60_000, queues(), loss, any::<bool>()).prop_map(
+        |(rate, micros, queue, loss, loss_of_acks)| Link {
+            name: String::new(),
+            from: 0,
+            to: 0,
+            rate,
+            delay: Dur::from_nanos(1000 * micros),
+            queue,
+            loss,
+            loss_of_acks,
+        },
+    )
+}
+
+prop_compose! {
+    fn transport()(
+        recovery in select(vec![Recovery::Sack, Recovery::NewReno, Recovery::Reno]),
+        conventions in select(vec![Conventions::Rfc, Conventions::Ns2, Conventions::Ns2001]),
+        (packet, header) in select(vec![(1460, 40), (1000, 0), (500, 40), (1, 0), (100, 200)]),
+        (initial_window, window) in (1u32..12, prop_oneof![1u32..40, Just(1_000_000)]),
+        [delayed_acks, ecn, limited_transmit, syn, byte_counting] in any::<[bool; 5]>(),
+        stamps in prop_oneof![Just(None), (1u64..20_000).prop_map(|t| Some(Dur::from_nanos(1000 * t)))],
+        (granularity, min_rto) in (1u64..200, 1u64..1000),
+        overhead in prop_oneof![4 => Just(0), 1 => 1u64..3],
+    ) -> Tcp {
+        Tcp {
+            controller: String::new(),
+            bytes: None,
+            recovery,
+            conventions,
+            packet,
+            header,
+            ack: 40,
+            initial_window,
+            window,
+            delayed_acks,
+            ack_delay: ms(min_rto / 2),
+            ecn,
+            timestamps: stamps,
+            limited_transmit,
+            syn,
+            byte_counting,
+            granularity: ms(granularity),
+            min_rto: ms(min_rto),
+            max_rto: ms(60_000),
+            initial_rto: ms(1000),
+            overhead: ms(overhead),
+        }
+    }
+}
+
+/// TCP and paced flows of up to 200 packets.
+fn transfers() -> impl Strategy<Value = Tcp> {
+    let law = prop_oneof![6 => select(LAWS.to_vec()), 1 => select(PACED.to_vec())];
+    (transport(), law, 1u64..200, 0u32..1000).prop_map(|(tcp, law, count, part)| {
+        // The last packet may be a part of one.
+        let bytes = (count - 1) * u64::from(tcp.packet) + u64::from(1 + part % tcp.packet);
+        Tcp { controller: law.into(), bytes: Some(bytes), ..tcp }
+    })
+}
+
+/// Links in a row there and in a row back, and flows from one end to the other.
+fn network(there: Vec<Link>, back: Vec<Link>, flows: Vec<(Traffic, u64)>) -> Network {
+    let path: Vec<_> = (0..there.len()).collect();
+    let way_back: Vec<_> = (there.len()..there.len() + back.len()).collect();
+    let flows = flows.into_iter().map(|(traffic, start)| Flow {
+        name: String::new(),
+        path: path.clone(),
+        back: way_back.clone(),
+        start: Time::from_nanos(start * 1_000_000),
+        stop: Time::NEVER,
+        traffic,
+        measured: true,
+    });
+    Network {
+        name: String::new(),
+        nodes: vec![String::new()],
+        flows: flows.collect(),
+        links: there.into_iter().chain(back).collect(),
+        duration: ms(20_000),
+        warmup: Dur::ZERO,
+        sample: ms(100),
+    }
+}
+
+fn run(network: &Network, seed: u64) -> Records {
+    let mut simulation = Simulation::new(network, seed, &Options::default()).unwrap();
+    assert!(simulation.run_for(MOST_EVENTS), "no end after {MOST_EVENTS} events");
+    simulation.finish()
+}
+
+/// The longest queue in packets; packets have 40 bytes and more, but for one of a single byte.
+fn limit(queue: &Queue) -> f64 {
+    match queue {
+        Queue::DropTail { limit: QueueLimit::Packets(packets) } => f64::from(*packets),
+        Queue::DropTail { limit: QueueLimit::Bytes(bytes) } => *bytes as f64,
+        Queue::Red(red) => f64::from(red.limit),
+    }
+}
+
+fn check_link(network: &Network, link: &Link, record: &LinkRecord) {
+    let limit = limit(&link.queue);
+    // What waits at the beginning of a measurement is not an arrival, what waits at its end is no
+    // departure.
+    let left = (record.arrivals - record.drops).abs_diff(record.departures) as f64;
+    assert!(left <= limit && (link.rate.is_some() || left == 0.0), "{left} left of {record:?}");
+    assert!(record.losses as f64 <= record.departures as f64 + limit);
+    assert!(link.loss > 0.0 || record.losses == 0);
+    assert!(record.queue.iter().all(|&queue| queue <= limit));
+    if let Some(rate) = link.rate {
+        let largest = network.flows.iter().map(|flow| match &flow.traffic {
+            Traffic::Tcp(tcp) => f64::from(tcp.packet + tcp.header).max(tcp.ack.into()) + 40.0,
+            Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => f64::from(*packet),
+        });
+        let seconds = (network.duration.as_nanos() - network.warmup.as_nanos()) as f64 / 1e9;
+        let packet = 8.0 * largest.fold(0.0, f64::max) / (rate * seconds);
+        assert!(record.utilization <= 1.0 + packet, "{record:?}");
+        assert!(record.mean_queue <= limit);
+    }
+    assert!(record.drops_series.is_sorted());
+}
+
+fn check_flow(network: &Network, flow: &Flow, record: &FlowRecord) {
+    let series = &record.series;
+    assert!(series.sent.is_sorted() && series.delivered.is_sorted());
+    assert!(series.delivered.iter().zip(&series.sent).all(|(delivered, sent)| delivered <= sent));
+    if let Traffic::Tcp(tcp) = &flow.traffic {
+        assert!(series.window.iter().all(|&w| w.is_finite() && w >= 1.0 && w <= 4.3e9));
+        assert!(tcp.ecn || record.packets_marked == 0 && record.ecn_cuts == 0);
+        let start = flow.start.as_secs().max(network.warmup.as_secs());
+        let end = network.duration.as_secs();
+        let end = if record.completed.is_nan() { end } else { record.completed };
+        let active = (end - start).max(0.0);
+        let limited: f64 = record.limited.iter().sum();
+        assert!((limited - active).abs() < 1e-6, "{limited} of {active} s: {:?}", record.limited);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    /// Every transfer completes and delivers exactly its packets; when all have, nothing is left
+    /// anywhere, and every packet is accounted for.
+    #[test]
+    fn transfers_complete_and_packets_are_conserved(
+        there in prop::collection::vec(links(), 1..4),
+        back in prop::collection::vec(links(), 1..4),
+        flows in prop::collection::vec((transfers(), 0u64..2000), 1..4),
+        seed in any::<u64>(),
+    ) {
+        let hops = there.len();
+        let flows = flows.into_iter().map(|(tcp, start)| (Traffic::Tcp(tcp), start)).collect();
+        let mut network = network(there, back, flows);
+        // Back-off reaches a minute, and a packet may need a dozen attempts.
+        network.duration = ms(20_000_000);
+        network.sample = ms(1_000_000);
+        let records = run(&network, seed);
+        for (flow, record) in network.flows.iter().zip(&records.flows) {
+            let Traffic::Tcp(tcp) = &flow.traffic else { unreachable!() };
+            let total = tcp.bytes.unwrap().div_ceil(u64::from(tcp.packet));
+            prop_assert!(!record.completed.is_nan(), "{tcp:?} {record:?}");
+            prop_assert_eq!(record.packets_delivered, total, "{:?}", tcp);
+            let opening = record.packets_sent - record.retransmissions - total;
+            let paced = PACED.contains(&tcp.controller.as_str());
+            prop_assert_eq!(opening, u64::from(tcp.syn && !paced));
+            // What was lost was sent again; what was sent again in vain is a duplicate.
+            prop_assert!(record.retransmissions >= record.packets_lost, "{:?}", record);
+            check_flow(&network, flow, record);
+        }
+        for (link, record) in network.links.iter().zip(&records.links) {
+            check_link(&network, link, record);
+            prop_assert_eq!(record.arrivals, record.departures + record.drops);
+        }
+        for end in [0, hops] {
+            let way = &records.links[end..if end == 0 { hops } else { records.links.len() }];
+            for pair in way.windows(2) {
+                prop_assert_eq!(pair[0].departures - pair[0].losses, pair[1].arrivals);
+            }
+        }
+        // Only data goes there.
+        let sent: u64 = records.flows.iter().map(|flow| flow.packets_sent).sum();
+        let lost: u64 = records.flows.iter().map(|flow| flow.packets_lost).sum();
+        prop_assert_eq!(sent, records.links[0].arrivals);
+        prop_assert_eq!(sent, records.packets);
+        let gone = records.links[..hops].iter().map(|link| link.drops + link.losses).sum::<u64>();
+        prop_assert_eq!(lost, gone);
+    }
+
+    /// Flows without end beside sources that nobody answers, both ways, measured after a warm-up.
+    #[test]
+    fn nothing_appears_or_vanishes_on_the_way(
+        there in prop::collection::vec(links(), 1..3),
+        back in prop::collection::vec(links(), 1..3),
+        flows in prop::collection::vec((transfers(), any::<bool>(), 0u64..9000), 1..4),
+        (rate, packet, on, off) in (1e4..2e6, 50u32..1500, 1u64..3000, 1u64..3000),
+        (warmup, seed) in (0u64..10_000, any::<u64>()),
+    ) {
+        let hops = there.len();
+        let schedule = Some((ms(on), ms(off)));
+        let cbr = Traffic::Cbr { rate, packet, schedule, jitter: 0.5 };
+        let pareto = Traffic::Pareto { rate, packet, on: ms(on), off: ms(off), shape: 1.4 };
+        let mut traffic = vec![(cbr, 0), (pareto, 500)];
+        traffic.extend(flows.iter().map(|(tcp, bulk, start)| {
+            let bytes = if *bulk { None } else { tcp.bytes };
+            // An endless flow over links without rate or delay would never let time pass.
+            let window = tcp.window.min(1000);
+            (Traffic::Tcp(Tcp { bytes, window, ..tcp.clone() }), *start)
+        }));
+        let mut network = network(there, back, traffic);
+        network.links[0].rate = network.links[0].rate.or(Some(1e7));
+        network.warmup = ms(warmup);
+        for flow in network.flows.iter_mut().skip(1).step_by(2) {
+            std::mem::swap(&mut flow.path, &mut flow.back);
+        }
+        let last = network.links.len() - 1;
+        network.links[last].rate = network.links[last].rate.or(Some(1e7));
+        let records = run(&network, seed);
+        for (flow, record) in network.flows.iter().zip(&records.flows) {
+            check_flow(&network, flow, record);
+            // Counters begin after the warm-up; the series tell the whole run.
+            if warmup == 0 {
+                let accounted = record.packets_delivered + record.packets_lost;
+                prop_assert!(accounted <= record.packets_sent);
+            }
+            if !matches!(flow.traffic, Traffic::Tcp(_)) {
+                prop_assert_eq!(record.retransmissions, 0);
+            }
+        }
+        for (link, record) in network.links.iter().zip(&records.links) {
+            check_link(&network, link, record);
+        }
+        if warmup == 0 {
+            let lost: u64 = records.flows.iter().map(|flow| flow.packets_lost).sum();
+            let gone: u64 = records.links.iter().map(|link| link.drops + link.losses).sum();
+            prop_assert!(lost <= gone);
+        }
+        prop_assert!(hops > 0);
+    }
+}
