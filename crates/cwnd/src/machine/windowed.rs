@@ -139,6 +139,8 @@ impl<L: WindowLaw> Windowed<L> {
                 self.enter(cx);
             }
             self.window = self.law.grow(self.window, f64::from(acked.credit), &cx).max(MIN_WINDOW);
+            // A law may shrink its window (Vegas): that is no return to slow start.
+            self.ssthresh = self.ssthresh.min(self.window);
         }
         // ns-2 lets the window grow past the receiver's.
         let most = if self.settings.ns2 { MAX_WINDOW } else { self.settings.max_window };
