@@ -428,15 +428,18 @@ impl Median {
         self.count += 1;
     }
 
-    /// Packets per second; NaN while the history is not full or no more than `at_least` intervals
-    /// are near the median.
+    /// Packets per second; NaN while no more than `at_least` intervals are near the median. A history
+    /// that is not full yet counts: a flow that lost its rate early must not wait for many packets
+    /// to learn what the link could carry.
     fn rate(&self, at_least: usize) -> f64 {
-        if self.count < HISTORY {
+        let known = self.count.min(HISTORY);
+        if known <= at_least {
             return f64::NAN;
         }
-        let mut sorted = self.values;
+        let mut values = self.values;
+        let sorted = &mut values[..known];
         sorted.sort_unstable();
-        let median = sorted[HISTORY / 2];
+        let median = sorted[known / 2];
         let near = sorted.iter().filter(|&&v| v < median * OUTLIER && v > median / OUTLIER);
         let (sum, count) = near.fold((0, 0), |(sum, count), v| (sum + v, count + 1));
         if count <= at_least || sum == 0 { f64::NAN } else { count as f64 * 1e9 / sum as f64 }
