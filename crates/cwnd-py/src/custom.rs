@@ -3,6 +3,7 @@
 use cwnd::laws::{AnyLaw, Custom, CustomLaw};
 use cwnd::registry::Law;
 use cwnd::{Acked, AnyController, Packets, Round, Settings, Signal};
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,7 +140,7 @@ impl CustomLaw for PyLaw {
         self.call(w, |py| {
             let grown =
                 self.object.call_method1(py, intern!(py, "grow"), (w, acked, Context::from(cx)))?;
-            grown.extract(py)
+            window(py, &grown, "grow")
         })
     }
 
@@ -148,7 +149,7 @@ impl CustomLaw for PyLaw {
             let why = cause(why);
             let cut =
                 self.object.call_method1(py, intern!(py, "cut"), (w, why, Context::from(cx)))?;
-            cut.extract(py)
+            window(py, &cut, "cut")
         })
     }
 
@@ -187,6 +188,15 @@ impl CustomLaw for PyLaw {
             });
         }
     }
+}
+
+/// The window that a method answered.
+fn window(py: Python<'_>, answer: &Py<PyAny>, method: &str) -> PyResult<Packets> {
+    let window: f64 = answer.extract(py)?;
+    if window.is_finite() {
+        return Ok(window);
+    }
+    Err(PyValueError::new_err(format!("{method} answered {window}: a window is a finite number")))
 }
 
 /// A signal's name in Python.

@@ -310,7 +310,7 @@ pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
         let open =
             if repairs { s.pipe < s.unclamped_window() as i64 } else { outstanding < window };
         if !open || sent >= s.burst {
-            return Limit::Window;
+            return s.closed();
         }
         let hole = if repairs { s.board.next_hole() } else { None };
         let seq = match hole {

@@ -213,7 +213,7 @@ fn send_selective(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     loop {
         let held_back = if all { s.board.sacked() } else { 0 };
         if f64::from(s.board.in_flight() + held_back) + 1.0 > window {
-            return Limit::Window;
+            return s.closed();
         }
         if let Some(seq) = s.board.next_lost() {
             s.transmit(net, now, seq);
@@ -261,7 +261,7 @@ fn send_cumulative(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     loop {
         let outstanding = s.next - s.board.una();
         if f64::from(outstanding) + 1.0 > window {
-            return Limit::Window;
+            return s.closed();
         }
         if s.next >= s.total {
             return Limit::Application;

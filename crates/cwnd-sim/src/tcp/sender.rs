@@ -178,6 +178,13 @@ impl Sender {
         self.controller.output().window
     }
 
+    /// What closed the window: the controller, or the receiver whose window limits it.
+    #[inline]
+    pub(super) fn closed(&self) -> Limit {
+        let outstanding = self.board.high() - self.board.una();
+        if outstanding >= self.receiver_window { Limit::Receiver } else { Limit::Window }
+    }
+
     /// The congestion window in packets before the receiver's window limits it.
     pub(super) fn unclamped_window(&self) -> f64 {
         match &self.controller {
