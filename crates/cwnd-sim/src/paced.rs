@@ -219,8 +219,8 @@ impl PacedSender {
             let seq = match repair {
                 Some(seq) => seq,
                 None if self.board.high() >= self.total => break Limit::Application,
-                None if f64::from(outstanding) + 1.0 > output.window => break Limit::Window,
                 None if outstanding >= self.receiver_window => break Limit::Receiver,
+                None if f64::from(outstanding) + 1.0 > output.window => break Limit::Window,
                 None => self.board.high(),
             };
             self.transmit(net, now, seq, repair.is_some());

@@ -101,6 +101,8 @@ pub(crate) struct Sender {
     /// The stamp of the last retransmission, while it is open whether it was needed (RFC 3522).
     pub(super) doubt: Option<u32>,
     limit: Limit,
+    /// The same for the counters: a congestion window as large as the receiver's is the receiver's.
+    blamed: Limit,
     limit_since: u64,
     pub packets_sent: u64,
     pub counters: Counters,
@@ -161,6 +163,7 @@ impl Sender {
             timed: None,
             doubt: None,
             limit: Limit::Application,
+            blamed: Limit::Application,
             limit_since: 0,
             packets_sent: 0,
             counters: Counters::default(),
@@ -259,10 +262,7 @@ impl Sender {
         } else {
             rfc::send(self, net, now)
         };
-        // What comes after the end (duplicates, a burst put off) is no time of the transfer.
-        if self.completed == NONE {
-            self.limited_by(now, limit);
-        }
+        self.limited_by(now, limit);
     }
 
     fn send_syn(&mut self, net: &mut Net, now: u64) -> Limit {
@@ -275,15 +275,19 @@ impl Sender {
 
     #[inline(always)]
     fn limited_by(&mut self, now: u64, limit: Limit) {
-        self.counters.limited[self.limit as usize] += now - self.limit_since;
-        self.limit_since = now;
+        self.settle(now);
         self.limit = limit;
+        let full = limit == Limit::Window && self.window() >= f64::from(self.receiver_window);
+        self.blamed = if full { Limit::Receiver } else { limit };
     }
 
-    /// Brings the time that each limit held up to date.
+    /// Brings the time that each limit held up to date. What comes after the end (duplicates, a
+    /// burst put off) is no time of the transfer.
+    #[inline(always)]
     pub fn settle(&mut self, now: u64) {
         if self.completed == NONE {
-            self.limited_by(now, self.limit);
+            self.counters.limited[self.blamed as usize] += now - self.limit_since;
+            self.limit_since = now;
         }
     }
 
