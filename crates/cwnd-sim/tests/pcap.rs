@@ -2,28 +2,12 @@
 
 mod common;
 
-use common::{ms, packets, pair, tcp};
+use common::{ms, packets, pair, tcp, wire};
 use cwnd_sim::network::{Network, Queue, Red, Tcp, Traffic};
-use cwnd_sim::{Options, PcapWriter, Simulation};
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeaderSlice, TcpOptionElement, UdpHeaderSlice};
 use pcap_file::DataLink;
 use pcap_file::pcap::PcapReader;
 use std::collections::HashSet;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
-
-/// A file in memory that outlives its writer.
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// A packet read back.
 struct Read {
@@ -66,17 +50,7 @@ impl Read {
 
 /// Runs the network and reads what crossed a link. Every checksum and length is checked.
 fn capture(network: &Network, link: usize) -> Vec<Read> {
-    let file = Memory::default();
-    let writer = PcapWriter::new(file.clone(), network).unwrap();
-    let writer = Arc::new(Mutex::new(Some(writer)));
-    let mut simulation = Simulation::new(network, 1, &Options::default()).unwrap();
-    let tap = writer.clone();
-    simulation.tap(link, move |seen| tap.lock().unwrap().as_mut().unwrap().write(seen).unwrap());
-    simulation.run();
-    drop(simulation.finish());
-    writer.lock().unwrap().take().unwrap().finish().unwrap();
-    let bytes = file.0.lock().unwrap().clone();
-
+    let bytes = wire::capture(network, 1, link);
     let mut reader = PcapReader::new(&bytes[..]).unwrap();
     assert_eq!(reader.header().datalink, DataLink::RAW);
     let mut all: Vec<Read> = Vec::new();

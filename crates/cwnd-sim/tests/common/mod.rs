@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod wire;
+
 use cwnd::{Dur, Time};
 use cwnd_sim::network::{
     Conventions, Flow, Link, Network, Queue, QueueLimit, Recovery, Tcp, Traffic,

@@ -1,0 +1,476 @@
+//! TCP as the RFCs have it, in networks so small that the times and numbers follow by algebra.
+//!
+//! Packets have 1000 bytes on the wire, links 8 Mb/s: a transmission takes a millisecond. The way
+//! there and the way back take 50 ms each, acknowledgements no time of their own: a round trip is
+//! 101 ms.
+
+mod common;
+
+use common::wire::{Crossed, crossed};
+use common::{at_ms, flow, link, ms, packets, pair, run, run_told, tcp};
+use cwnd::{Dur, Event, Signal};
+use cwnd_sim::network::{Network, Queue, Recovery, Red, Tcp, Traffic};
+use cwnd_sim::record::FlowRecord;
+
+/// A round trip without queues, in milliseconds.
+const RTT: f64 = 101.0;
+/// The bandwidth-delay product is 101 packets: none is lost here before the queue is used.
+const PLENTY: Queue = Queue::DropTail { limit: cwnd_sim::network::QueueLimit::Packets(100_000) };
+
+fn alone(tcp: Tcp, queue: Queue, duration: u64) -> Network {
+    pair(8e6, ms(50), queue, vec![Traffic::Tcp(tcp)], ms(duration))
+}
+
+/// How many packets left the link in each round trip. The first packet of round r leaves its
+/// transmitter at 101 r + 1 ms.
+fn rounds(data: &[Crossed], count: usize) -> Vec<usize> {
+    let mut rounds = vec![0; count];
+    for packet in data {
+        let round = ((packet.at - 1.0) / RTT) as usize;
+        if round < count {
+            rounds[round] += 1;
+        }
+    }
+    rounds
+}
+
+fn told(flow: &FlowRecord) -> impl Iterator<Item = (f64, &Event)> {
+    let entries = &flow.told.as_ref().unwrap().entries;
+    entries.iter().map(|entry| (entry.at.as_nanos() as f64 / 1e6, &entry.event))
+}
+
+fn assert_near(value: f64, expected: f64, within: f64) {
+    assert!((value - expected).abs() <= within, "{value} is not within {within} of {expected}");
+}
+
+// --- Slow start (RFC 5681 section 3.1, RFC 6928, RFC 3465)
+
+#[test]
+fn slow_start_doubles_from_the_initial_window() {
+    for initial in [1, 3, 4] {
+        let network = alone(Tcp { initial_window: initial, ..tcp("reno") }, PLENTY, 1000);
+        let data = crossed(&network, 1, 0);
+        let initial = initial as usize;
+        assert_eq!(rounds(&data, 5), [1, 2, 4, 8, 16].map(|factor| factor * initial));
+        // Each acknowledgement releases two packets, back to back.
+        let first = &data[initial];
+        assert_eq!(first.at, RTT + 1.0);
+        assert_eq!(data[initial + 1].at, RTT + 2.0);
+    }
+}
+
+/// An acknowledgement of two packets opens the window by two, or by one where acknowledgements are
+/// counted: then a round of w packets is followed by one of 3 w / 2.
+#[test]
+fn with_delayed_acknowledgements_counting_matters() {
+    let delayed = Tcp { delayed_acks: true, initial_window: 4, ..tcp("reno") };
+    let network = alone(delayed.clone(), PLENTY, 1000);
+    assert_eq!(rounds(&crossed(&network, 1, 0), 4), [4, 8, 16, 32]);
+    let network = alone(Tcp { byte_counting: false, ..delayed }, PLENTY, 1000);
+    assert_eq!(rounds(&crossed(&network, 1, 0), 3), [4, 6, 9]);
+}
+
+/// In congestion avoidance the window grows by a packet a round trip: it is cut to half of what it
+/// was at the loss, and reaches it again after as many round trips.
+#[test]
+fn congestion_avoidance_adds_a_packet_a_round_trip() {
+    let records = run(&alone(tcp("reno"), packets(30), 60_000), 1);
+    let cuts = &records.flows[0].cuts;
+    assert!(cuts.len() > 3);
+    for pair in cuts[1..].windows(2) {
+        let (first, second) = (pair[0].cut, pair[1].cut);
+        assert_eq!(first.why, Signal::Loss);
+        assert_eq!(first.after, first.before / 2.0);
+        // 101 in the pipe and 30 waiting; one more is lost, and the loss is seen a round trip later.
+        assert_near(first.before, 132.0, 2.0);
+        // The link is busy or has 101 packets on the way: while the window is below, 101 ms, above as
+        // many ms as packets.
+        let below = RTT - first.after;
+        let above = second.before - RTT;
+        // Nothing grows during the recovery, one round trip of a full queue.
+        let recovery = first.before;
+        let expected = recovery + below * RTT + above * (RTT + above / 2.0);
+        let took = (pair[1].at.as_nanos() - pair[0].at.as_nanos()) as f64 / 1e6;
+        assert_near(took, expected, 2.0 * RTT);
+    }
+}
+
+// --- Acknowledgements (RFC 5681 section 4.2, RFC 2018)
+
+#[test]
+fn acknowledgements_are_delayed_for_a_second_packet_or_a_time() {
+    let three = Tcp {
+        delayed_acks: true,
+        ack_delay: ms(40),
+        initial_window: 3,
+        bytes: Some(3 * 960),
+        ..tcp("reno")
+    };
+    let network = alone(three.clone(), PLENTY, 1000);
+    let acks = crossed(&network, 1, 1);
+    // Packets arrive after 51, 52 and 53 ms.
+    let seen: Vec<_> = acks.iter().map(|ack| (ack.at, ack.number)).collect();
+    assert_eq!(seen, [(52.0, 2), (93.0, 3)]);
+    let network = alone(Tcp { delayed_acks: false, ..three }, PLENTY, 1000);
+    let seen: Vec<_> = crossed(&network, 1, 1).iter().map(|ack| (ack.at, ack.number)).collect();
+    assert_eq!(seen, [(51.0, 1), (52.0, 2), (53.0, 3)]);
+}
+
+/// Slow start into a queue of 3: from the fifth acknowledgement of a round on, the second packet of
+/// each two is dropped.
+fn many_losses(recovery: Recovery) -> Network {
+    // NewReno restarts its timer at the first partial acknowledgement only: it must last.
+    let min_rto = ms(1000);
+    let bytes = Some(200 * 960);
+    let options = Tcp { recovery, initial_window: 2, bytes, min_rto, ..tcp("reno") };
+    alone(options, packets(3), 10_000)
+}
+
+/// The packets that never crossed before packet number `below` did for the first time.
+fn holes(data: &[Crossed]) -> Vec<u32> {
+    let mut next = 0;
+    let mut missing = Vec::new();
+    for packet in data {
+        if packet.number >= next {
+            missing.extend(next..packet.number);
+            next = packet.number + 1;
+        }
+    }
+    missing
+}
+
+#[test]
+fn what_is_out_of_order_is_acknowledged_at_once() {
+    let mut network = many_losses(Recovery::Sack);
+    let Traffic::Tcp(tcp) = &mut network.flows[0].traffic else { unreachable!() };
+    tcp.delayed_acks = true;
+    let data = crossed(&network, 1, 0);
+    let acks = crossed(&network, 1, 1);
+    let missing = holes(&data);
+    let highest = data.iter().map(|packet| packet.number).max().unwrap();
+    let repaired = data.iter().rev().find(|packet| missing.contains(&packet.number)).unwrap();
+    // From the first packet above a hole to the one that fills the last hole.
+    let first = data.iter().find(|packet| packet.number > missing[0]).unwrap();
+    let during = data.iter().filter(|packet| packet.at >= first.at && packet.at <= repaired.at);
+    for packet in during {
+        let answer = acks.iter().find(|ack| ack.at == packet.at + 50.0);
+        assert!(answer.is_some(), "packet {} of {highest} is not answered", packet.number);
+    }
+}
+
+// --- Loss recovery (RFC 5681 section 3.2, RFC 6582, RFC 6675)
+
+/// Times of the first loss and of the end of recovery, in milliseconds.
+fn first_recovery(flow: &FlowRecord) -> (f64, f64) {
+    let lost = told(flow).find(|(_, event)| matches!(event, Event::Lost(_))).unwrap().0;
+    let recovered = told(flow).find(|(_, event)| matches!(event, Event::Recovered)).unwrap().0;
+    (lost, recovered)
+}
+
+#[test]
+fn the_third_duplicate_starts_recovery() {
+    for recovery in [Recovery::NewReno, Recovery::Reno] {
+        let records = run_told(&many_losses(recovery), 1);
+        let until_loss: Vec<_> = told(&records.flows[0])
+            .map(|(_, event)| event)
+            .take_while(|event| !matches!(event, Event::Lost(_)))
+            .collect();
+        let duplicates = until_loss
+            .iter()
+            .rev()
+            .take_while(|event| matches!(event, Event::Acked(acked) if acked.packets == 0));
+        assert_eq!(duplicates.count(), 3);
+    }
+}
+
+/// NewReno repairs one loss each round trip. SACK repairs what it knows of at once: here the losses
+/// of two round trips, and the last is known when something sent after the cut has arrived.
+#[test]
+fn newreno_takes_a_round_trip_for_each_loss_and_sack_does_not() {
+    let missing = holes(&crossed(&many_losses(Recovery::NewReno), 1, 0));
+    let records = run_told(&many_losses(Recovery::NewReno), 1);
+    let newreno = &records.flows[0];
+    let (lost, recovered) = first_recovery(newreno);
+    let repairs: Vec<_> = told(newreno)
+        .filter(|(at, event)| (lost..recovered).contains(at) && matches!(event, Event::Lost(_)))
+        .map(|(at, _)| at)
+        .collect();
+    assert!(repairs.len() >= 4 && repairs.len() <= missing.len());
+    for pair in repairs.windows(2) {
+        // At most three packets wait in front of a retransmission.
+        assert!((RTT..=RTT + 3.0).contains(&(pair[1] - pair[0])), "{repairs:?}");
+    }
+    let trips = repairs.len() as f64;
+    assert!((trips * RTT..=trips * (RTT + 3.0)).contains(&(recovered - lost)));
+
+    let records = run_told(&many_losses(Recovery::Sack), 1);
+    let sack = &records.flows[0];
+    let (lost, recovered) = first_recovery(sack);
+    assert!(recovered - lost < 3.1 * RTT, "{}", recovered - lost);
+    assert!(sack.completed < newreno.completed);
+    assert_eq!((sack.timeouts, newreno.timeouts), (0, 0));
+    // Everything lost is sent again, and nothing else.
+    assert_eq!(sack.retransmissions, records.links[0].drops);
+}
+
+/// Reno leaves recovery at the first partial acknowledgement and has to wait for its timer.
+#[test]
+fn reno_does_not_survive_many_losses() {
+    let records = run(&many_losses(Recovery::Reno), 1);
+    assert!(records.flows[0].timeouts > 0);
+    assert_eq!(records.flows[0].packets_delivered, 200);
+}
+
+#[test]
+fn one_cut_for_a_window_of_losses() {
+    for recovery in [Recovery::Sack, Recovery::NewReno] {
+        let records = run_told(&many_losses(recovery), 1);
+        let flow = &records.flows[0];
+        let (lost, recovered) = first_recovery(flow);
+        let during = flow
+            .cuts
+            .iter()
+            .filter(|cut| (lost..=recovered).contains(&(cut.at.as_nanos() as f64 / 1e6)));
+        let cuts: Vec<_> = during.collect();
+        assert_eq!(cuts.len(), 1);
+        assert_eq!(cuts[0].cut.after, cuts[0].cut.before / 2.0);
+        // The window does not grow before recovery is over (RFC 6675 section 5).
+        let entries = &flow.told.as_ref().unwrap().entries;
+        let windows = entries
+            .iter()
+            .filter(|entry| (lost..recovered).contains(&(entry.at.as_nanos() as f64 / 1e6)));
+        let after: Vec<_> = windows.map(|entry| entry.output.window).skip(1).collect();
+        assert!(after.iter().all(|&window| window == cuts[0].cut.after), "{after:?}");
+    }
+}
+
+// --- The retransmission timer (RFC 6298)
+
+/// When packets left the sender: link 0 is an empty one before the bottleneck.
+fn departures(data: &[Crossed]) -> Vec<(f64, u32)> {
+    data.iter().map(|packet| (packet.at - 1.0, packet.number)).collect()
+}
+
+#[test]
+fn the_timer_backs_off_to_a_minute_where_nothing_arrives() {
+    let mut network = alone(Tcp { syn: true, ..tcp("reno") }, PLENTY, 200_000);
+    network.links[0].loss = 1.0;
+    let data = crossed(&network, 1, 0);
+    assert!(data.iter().all(|packet| packet.tcp.syn));
+    // RFC 6298 section 2.1: 1 s; 5.5: doubled; 2.5: at most 60 s. The opening packet has 40 bytes.
+    let times: Vec<_> = data.iter().map(|packet| packet.at - 0.04).collect();
+    let seconds = [0, 1, 3, 7, 15, 31, 63, 123, 183];
+    assert_eq!(times, seconds.map(|s| f64::from(s) * 1000.0));
+    let records = run(&network, 1);
+    assert_eq!((records.flows[0].timeouts, records.flows[0].packets_delivered), (8, 0));
+}
+
+/// Stop and wait, a round trip of 100 ms, and from 450 ms on a flood that leaves no place in the
+/// queue: five samples, then a timeout. At `until` the flood ends.
+fn stop_and_wait(min_rto: Dur, until: u64) -> Network {
+    let options = Tcp { window: 1, initial_window: 1, min_rto, ..tcp("reno") };
+    let mut network = alone(options, PLENTY, 5000);
+    network.links[0].delay = Dur::ZERO;
+    network.links[1].delay = ms(49);
+    network.links.push(link(2, 1, 8e6, ms(49), packets(0)));
+    network.flows[0].path = vec![0, 2];
+    // One packet of 65.5 ms after the other, offered every 0.1 ms.
+    let flood = Traffic::Cbr { rate: 5242.8e6, packet: 65_535, schedule: None, jitter: 0.0 };
+    let mut flood = flow(flood);
+    flood.path = vec![2];
+    flood.start = at_ms(450);
+    flood.stop = at_ms(until);
+    network.flows.push(flood);
+    network
+}
+
+#[test]
+fn the_timeout_follows_the_samples() {
+    let data = crossed(&stop_and_wait(ms(1), 10_000), 1, 0);
+    let sent = departures(&data);
+    let first: Vec<_> = (0..6).map(|n| (100.0 * f64::from(n), n)).collect();
+    assert_eq!(sent[..6], first);
+    // SRTT = 100 ms; RTTVAR = 50 ms after the first sample, then 3/4 of itself at each of four more;
+    // RTO = SRTT + 4 RTTVAR, up to the next tick of a millisecond (sections 2.2 to 2.4).
+    let rto = (100.0 + 4.0 * 50.0 * 0.75f64.powi(4)).ceil();
+    assert_eq!(rto, 164.0);
+    let mut at = 500.0;
+    for (n, &(time, number)) in sent[6..].iter().enumerate() {
+        at += rto * f64::from(1 << n);
+        assert_eq!((time, number), (at, 5));
+    }
+    assert!(sent.len() >= 10);
+    // Section 2.4: at least the minimum.
+    let sent = departures(&crossed(&stop_and_wait(ms(1000), 10_000), 1, 0));
+    assert_eq!(sent[6..8], [(1500.0, 5), (3500.0, 5)]);
+}
+
+/// Karn's rule: the answer to a packet sent twice is no sample, and the timer stays backed off until
+/// there is one.
+#[test]
+fn what_was_sent_twice_is_not_timed() {
+    // Sent again at 664 and 992 ms, then at 1648 ms into a free queue.
+    let network = stop_and_wait(ms(1), 1500);
+    let records = run_told(&network, 1);
+    let acks: Vec<_> = told(&records.flows[0])
+        .filter_map(|(at, event)| match event {
+            Event::Acked(acked) => Some((at, acked.rtt)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(acks[5], (1748.0, None));
+    assert_eq!(acks[6], (1848.0, Some(ms(100))));
+    assert_eq!((records.flows[0].mean_rtt, records.flows[0].min_rtt), (0.1, 0.1));
+    assert_eq!(records.flows[0].timeouts, 3);
+    // A timeout leaves a window of one packet and half of what was in flight, at least two.
+    let cut = records.flows[0].cuts[0].cut;
+    assert_eq!((cut.why, cut.after), (Signal::Timeout, 1.0));
+
+    // The flood comes again just after that answer: the next timeout is still 8 times the first.
+    let mut network = stop_and_wait(ms(1), 1500);
+    let mut again = network.flows[1].clone();
+    (again.start, again.stop) = (at_ms(1700), at_ms(10_000));
+    network.flows.push(again);
+    let sent = departures(&crossed(&network, 1, 0));
+    let after: Vec<_> = sent.iter().filter(|(at, _)| *at > 1648.0).collect();
+    assert_eq!(*after[0], (1748.0, 6));
+    assert_eq!(*after[1], (1748.0 + 8.0 * 164.0, 6));
+}
+
+// --- Explicit congestion notification (RFC 3168)
+
+#[test]
+fn marks_cut_once_a_window_and_are_answered() {
+    let queue = Queue::Red(Red {
+        limit: 1000,
+        min: 5.0,
+        max: 100.0,
+        max_p: 0.5,
+        weight: 0.02,
+        gentle: true,
+        wait: true,
+        ecn: true,
+        mark_p: 1.0,
+        mean_packet: 1000,
+    });
+    let network = alone(Tcp { ecn: true, ..tcp("reno") }, queue, 60_000);
+    let records = run(&network, 1);
+    let flow = &records.flows[0];
+    assert!(flow.cuts.len() > 5 && records.links[0].marks > flow.cuts.len() as u64);
+    assert_eq!((flow.packets_lost, flow.retransmissions, flow.timeouts), (0, 0, 0));
+    assert_eq!(flow.ecn_cuts, flow.cuts.len() as u64);
+    assert!(flow.packets_marked <= records.links[0].marks);
+    assert!(flow.cuts.iter().all(|cut| cut.cut.why == Signal::Mark));
+    for pair in flow.cuts.windows(2) {
+        let gap = (pair[1].at.as_nanos() - pair[0].at.as_nanos()) as f64 / 1e6;
+        assert!(gap >= RTT, "two cuts {gap} ms apart");
+    }
+
+    // Section 6.1.2: the first new packet after a cut says so. Section 6.1.3: the echo lasts from
+    // a mark until that packet arrives.
+    let data = crossed(&network, 1, 0);
+    let acks = crossed(&network, 1, 1);
+    let reduced: Vec<_> = data.iter().filter(|packet| packet.tcp.cwr).collect();
+    assert!(flow.cuts.len() - reduced.len() <= 1);
+    for (packet, cut) in reduced.iter().zip(&flow.cuts) {
+        let wait = packet.at - cut.at.as_nanos() as f64 / 1e6;
+        // Half a window must be acknowledged first, then what waits in the queue be sent.
+        assert!((1.0..2.0 * RTT).contains(&wait), "told {wait} ms after the cut");
+    }
+    let mut echo = false;
+    let mut arrivals = data.iter();
+    for ack in &acks {
+        let packet = arrivals.next().unwrap();
+        assert_eq!(ack.at, packet.at + 50.0);
+        echo = (echo && !packet.tcp.cwr) || packet.marked;
+        assert_eq!(ack.tcp.ece, echo, "at {} ms", ack.at);
+    }
+}
+
+// --- What limits a sender
+
+/// Shares of the time limited by the window, pacing, the receiver and the application.
+fn shares(flow: &FlowRecord) -> [f64; 4] {
+    let whole: f64 = flow.limited.iter().sum();
+    flow.limited.map(|seconds| seconds / whole)
+}
+
+#[test]
+fn a_small_receiver_limits() {
+    let network = alone(Tcp { window: 10, initial_window: 10, ..tcp("reno") }, PLENTY, 10_100);
+    let records = run(&network, 1);
+    assert_eq!(shares(&records.flows[0]), [0.0, 0.0, 1.0, 0.0]);
+    // Ten packets each round trip; the hundredth round's arrive 51 to 60 ms after its start.
+    assert_eq!(records.flows[0].packets_delivered, 1000);
+    assert_near(records.links[0].utilization, 10.0 / RTT, 0.001);
+}
+
+#[test]
+fn a_congestion_window_limits_until_it_is_the_receivers() {
+    let network = alone(Tcp { window: 16, initial_window: 1, ..tcp("reno") }, PLENTY, 10_100);
+    let records = run(&network, 1);
+    // One, two, four and eight packets, then the receiver's sixteen.
+    assert_near(records.flows[0].limited[0] * 1000.0, 4.0 * RTT, 8.0);
+    assert_eq!(records.flows[0].limited[1], 0.0);
+    assert_eq!(records.flows[0].limited[3], 0.0);
+}
+
+#[test]
+fn an_application_without_more_data_limits() {
+    let short = Tcp { initial_window: 10, bytes: Some(2 * 960), ..tcp("reno") };
+    let records = run(&alone(short, PLENTY, 1000), 1);
+    let flow = &records.flows[0];
+    assert_eq!(flow.completed, 0.102);
+    assert_eq!(flow.limited, [0.0, 0.0, 0.0, 0.102]);
+    // It starts later, and what happens before is no time of the transfer.
+    let short = Tcp { initial_window: 1, bytes: Some(2 * 960), ..tcp("reno") };
+    let mut network = alone(short, PLENTY, 1000);
+    network.flows[0].start = at_ms(500);
+    let records = run(&network, 1);
+    let flow = &records.flows[0];
+    assert_near(flow.completed, 0.5 + 2.0 * 0.101, 1e-9);
+    assert_near(flow.limited[0], 0.101, 1e-9);
+    assert_near(flow.limited[3], 0.101, 1e-9);
+}
+
+// --- Sources that nobody answers
+
+#[test]
+fn constant_bit_rate_is_exact() {
+    // 1 Mb/s in packets of 125 bytes: one each millisecond, the first at once.
+    let cbr = |schedule| Traffic::Cbr { rate: 1e6, packet: 125, schedule, jitter: 0.0 };
+    let sent = |schedule| {
+        let network = pair(8e6, ms(1), PLENTY, vec![cbr(schedule)], ms(1000));
+        let records = run(&network, 1);
+        (records.flows[0].packets_sent, records.flows[0].series.sent.clone())
+    };
+    assert_eq!(sent(None).0, 1000);
+    // On from 0, 400 and 800 ms, for 100 ms each.
+    let (count, series) = sent(Some((ms(100), ms(300))));
+    assert_eq!(count, 300);
+    for (time, expected) in [(0, 0.0), (50, 50.0), (100, 100.0), (399, 100.0), (450, 150.0)] {
+        assert_eq!(series[time], expected, "at {time} ms");
+    }
+}
+
+#[test]
+fn jitter_keeps_the_rate() {
+    let cbr = Traffic::Cbr { rate: 1e6, packet: 125, schedule: None, jitter: 0.5 };
+    let records = run(&pair(8e6, ms(1), PLENTY, vec![cbr], ms(20_000)), 1);
+    // Each of 20000 gaps is spread uniformly over half of itself: a deviation of 0.5 / sqrt(12).
+    let deviation = 0.5 / 12f64.sqrt() * 20_000f64.sqrt();
+    assert_near(records.flows[0].packets_sent as f64, 20_000.0, 4.0 * deviation);
+    assert_ne!(records.flows[0].packets_sent, 20_000);
+}
+
+#[test]
+fn pareto_sources_have_their_mean_rate() {
+    let (on, off) = (200, 600);
+    let pareto = Traffic::Pareto { rate: 1e6, packet: 125, on: ms(on), off: ms(off), shape: 1.9 };
+    let network = pair(1e9, ms(1), PLENTY, vec![pareto; 400], ms(50_000));
+    let records = run(&network, 1);
+    let sent: u64 = records.flows.iter().map(|flow| flow.packets_sent).sum();
+    let expected = 400.0 * 50_000.0 * on as f64 / (on + off) as f64;
+    // 25000 periods each; with this shape a sum of n scatters as n^(1/1.9), far from its mean.
+    assert_near(sent as f64 / expected, 1.0, 0.04);
+}

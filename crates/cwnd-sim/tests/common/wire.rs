@@ -1,0 +1,70 @@
+//! What crossed a link, read from the pcap file of a run.
+
+use cwnd_sim::network::Network;
+use cwnd_sim::{Options, PcapWriter, Simulation};
+use etherparse::{IpEcn, Ipv4Header, TcpHeader};
+use pcap_file::pcap::PcapReader;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+/// A file in memory that outlives its writer.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The pcap file of what crossed link number `link`.
+pub fn capture(network: &Network, seed: u64, link: usize) -> Vec<u8> {
+    let file = Memory::default();
+    let writer = PcapWriter::new(file.clone(), network).unwrap();
+    let writer = Arc::new(Mutex::new(Some(writer)));
+    let mut simulation = Simulation::new(network, seed, &Options::default()).unwrap();
+    let tap = writer.clone();
+    simulation.tap(link, move |seen| tap.lock().unwrap().as_mut().unwrap().write(seen).unwrap());
+    simulation.run();
+    drop(simulation.finish());
+    writer.lock().unwrap().take().unwrap().finish().unwrap();
+    file.0.lock().unwrap().clone()
+}
+
+/// A TCP packet of flow 0 that left a link's transmitter.
+#[derive(Clone, Debug)]
+pub struct Crossed {
+    /// Milliseconds since the start.
+    pub at: f64,
+    /// The number of the data packet, or the next number expected by an acknowledgement.
+    pub number: u32,
+    pub tcp: TcpHeader,
+    pub marked: bool,
+}
+
+/// What of flow 0 crossed a link, for a flow with packets of 960 bytes.
+pub fn crossed(network: &Network, seed: u64, link: usize) -> Vec<Crossed> {
+    let bytes = capture(network, seed, link);
+    let mut reader = PcapReader::new(&bytes[..]).unwrap();
+    let mut all = Vec::new();
+    while let Some(packet) = reader.next_packet() {
+        let packet = packet.unwrap();
+        let (ip, rest) = Ipv4Header::from_slice(&packet.data).unwrap();
+        let answer = ip.source == [10, 128, 0, 1];
+        if ip.source != [10, 0, 0, 1] && !answer {
+            continue;
+        }
+        let (tcp, _) = TcpHeader::from_slice(rest).unwrap();
+        let byte = if answer { tcp.acknowledgment_number } else { tcp.sequence_number };
+        all.push(Crossed {
+            at: packet.timestamp.as_nanos() as f64 / 1e6,
+            number: byte.saturating_sub(1) / 960,
+            marked: ip.ecn == IpEcn::CongestionExperienced,
+            tcp,
+        });
+    }
+    all
+}

@@ -1,0 +1,212 @@
+//! Every law on a link of its own: it uses the link, and keeps the queue and the shares that its
+//! paper promises.
+
+mod common;
+
+use common::{ms, packets, pair, run, tcp};
+use cwnd::Signal;
+use cwnd::registry::{Kind, algorithms};
+use cwnd_sim::network::{Network, Queue, Tcp, Traffic};
+use cwnd_sim::record::{FlowRecord, Records};
+
+/// Packets of 1000 bytes on 10 Mb/s with 40 ms: a bandwidth-delay product of 50 packets.
+const BDP: u32 = 50;
+
+fn windowed(controller: &str, flows: usize, queue: u32) -> Network {
+    let options = Tcp {
+        timestamps: Some(cwnd::Dur::from_nanos(1000)),
+        initial_window: 10,
+        ..tcp(controller)
+    };
+    let traffic = vec![Traffic::Tcp(options); flows];
+    let mut network = pair(10e6, ms(20), packets(queue), traffic, ms(60_000));
+    network.warmup = ms(20_000);
+    network.sample = ms(10);
+    network
+}
+
+/// Packets of 1500 bytes on 100 Mb/s with 40 ms: 333 packets.
+fn paced(controller: &str, flows: usize, queue: Queue) -> Network {
+    let options = Tcp { packet: 1460, ..tcp(controller) };
+    let traffic = vec![Traffic::Tcp(options); flows];
+    let mut network = pair(100e6, ms(20), queue, traffic, ms(60_000));
+    network.warmup = ms(20_000);
+    network.sample = ms(100);
+    network
+}
+
+/// The mean of a controller's variable after the warm-up.
+fn gauge(records: &Records, flow: &FlowRecord, name: &str) -> f64 {
+    let values = &flow.series.gauges.iter().find(|gauge| gauge.0 == name).unwrap().1;
+    let late = records.time.iter().zip(values).filter(|(time, _)| **time >= 20.0);
+    let values: Vec<_> = late.map(|(_, value)| *value).collect();
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Jain's index of what was delivered.
+fn jain(records: &Records) -> f64 {
+    let shares = records.flows.iter().map(|flow| flow.packets_delivered as f64);
+    let (sum, squares) = shares.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    sum * sum / (records.flows.len() as f64 * squares)
+}
+
+fn kind(kind: Kind) -> impl Iterator<Item = &'static str> {
+    algorithms().iter().filter(move |law| law.kind() == kind).map(|law| law.name)
+}
+
+/// Half a window still fills the pipe where the buffer is a bandwidth-delay product. All others cut
+/// by less, or to the rate.
+#[test]
+fn a_buffer_of_one_bandwidth_delay_product_is_enough_for_all() {
+    for law in kind(Kind::Window).chain(["cubic(start=hystart)", "aiad(rate=receiver)"]) {
+        for flows in [1, 2] {
+            let records = run(&windowed(law, flows, BDP), 1);
+            let used = records.links[0].utilization;
+            assert!(used > 0.995, "{law}: {flows} flows use {used}");
+            assert!(jain(&records) > 0.85, "{law}: Jain's index is {}", jain(&records));
+            let timeouts: u64 = records.flows.iter().map(|flow| flow.timeouts).sum();
+            assert_eq!(timeouts, 0, "{law}");
+        }
+    }
+}
+
+/// With less, the window runs from half to the whole of pipe and queue, B + q, and below B the pipe
+/// is not full.
+#[test]
+fn a_small_buffer_costs_what_algebra_says() {
+    let (b, q) = (f64::from(BDP), 12.0);
+    let records = run(&windowed("reno", 1, 12), 1);
+    // Packets in a cycle: windows summed over its round trips. Its time: round trips of 1 below B
+    // and of w/B above it.
+    let (low, high) = ((b + q) / 2.0, b + q);
+    let sent = (high * high - low * low) / 2.0;
+    let time = (b - low) + (high * high - b * b) / (2.0 * b);
+    let expected = sent / (b * time);
+    let used = records.links[0].utilization;
+    assert!((used / expected - 1.0).abs() < 0.03, "{used} is not near {expected}");
+}
+
+#[test]
+fn cuts_are_as_deep_as_the_laws_say() {
+    // What is kept of a window of about 100 packets.
+    let simple = [
+        ("reno", 0.5),
+        ("gaimd(0.31, 7/8)", 7.0 / 8.0),
+        ("aimd(0.2, 1/8)", 7.0 / 8.0),
+        ("simd(beta=1/16)", 15.0 / 16.0),
+        ("scalable", 7.0 / 8.0),
+        ("cubic", 0.7),
+        ("vegas", 0.5),
+    ];
+    for (law, kept) in simple {
+        let records = run(&windowed(law, 1, BDP), 1);
+        let cuts = &records.flows[0].cuts;
+        assert!(!cuts.is_empty());
+        for cut in &cuts[1..] {
+            assert_eq!(cut.cut.why, Signal::Loss);
+            let ratio = cut.cut.after / cut.cut.before;
+            assert!((ratio - kept).abs() < 1e-9, "{law} keeps {ratio}");
+        }
+    }
+}
+
+/// Vegas keeps from alpha = 2 to beta = 4 packets queued for each flow, and loses none of them.
+#[test]
+fn vegas_keeps_a_small_queue() {
+    for queue in [12, BDP, 10 * BDP] {
+        let records = run(&windowed("vegas", 1, queue), 1);
+        let link = &records.links[0];
+        assert!((1.0..=5.0).contains(&link.mean_queue), "{} of {queue}", link.mean_queue);
+        assert_eq!(link.drops, 0);
+        assert!(link.utilization > 0.995);
+    }
+    // A second flow takes the first one's queue for propagation delay: some packets more.
+    let records = run(&windowed("vegas", 2, 10 * BDP), 1);
+    assert!(records.links[0].mean_queue < 20.0, "{}", records.links[0].mean_queue);
+    assert_eq!(records.links[0].drops, 0);
+}
+
+/// A flow alone acknowledges at the link's rate, whichever clock measures it.
+#[test]
+fn aiad_rates_are_the_links() {
+    for law in ["aiad(rate=ack)", "aiad(rate=receiver)", "westwood"] {
+        let records = run(&windowed(law, 1, BDP), 1);
+        let rate = gauge(&records, &records.flows[0], "rate");
+        assert!((rate / 1250.0 - 1.0).abs() < 0.03, "{law}: {rate} packets/s");
+        // It cuts to what fits into the pipe: rate times the smallest round trip, 51 packets.
+        for cut in &records.flows[0].cuts[1..] {
+            assert!((cut.cut.after / 51.0 - 1.0).abs() < 0.05, "{law}: {:?}", cut.cut);
+        }
+    }
+}
+
+/// AIAD's promise: losses that are no congestion cost little.
+#[test]
+fn aiad_survives_random_loss() {
+    let used = |law| {
+        let mut network = windowed(law, 1, BDP);
+        network.links[0].loss = 0.01;
+        run(&network, 1).links[0].utilization
+    };
+    let (aiad, reno) = (used("aiad"), used("reno"));
+    assert!(aiad > 1.5 * reno, "{aiad} against {reno}");
+}
+
+#[test]
+fn paced_flows_fill_the_link_alone() {
+    for law in kind(Kind::Rate).chain(["daimd(capacity=100mbit)", "daimd(lambda=1)"]) {
+        for queue in [20, 100, 400] {
+            let records = run(&paced(law, 1, packets(queue)), 1);
+            let used = records.links[0].utilization;
+            assert!(used > 0.85, "{law} uses {used} with a queue of {queue}");
+            let capacity = gauge(&records, &records.flows[0], "capacity") * 1500.0 * 8.0;
+            assert!((capacity / 100e6 - 1.0).abs() < 0.1, "{law} estimates {capacity} bit/s");
+            assert_eq!(records.flows[0].timeouts, 0);
+        }
+    }
+}
+
+#[test]
+fn paced_flows_share() {
+    for law in kind(Kind::Rate) {
+        for flows in [2, 4] {
+            let records = run(&paced(law, flows, packets(100)), 1);
+            assert!(jain(&records) > 0.9, "{law}: {flows} flows have {}", jain(&records));
+            let used = records.links[0].utilization;
+            assert!(used > 0.75, "{law}: {flows} flows use {used}");
+        }
+    }
+}
+
+/// A flow whose rate was cut to nothing before it knew the capacity finds it again.
+#[test]
+fn paced_flows_recover_from_a_collapse() {
+    for law in kind(Kind::Rate) {
+        // Four slow starts at once into a short queue, at four times the delay.
+        let mut network = paced(law, 4, packets(100));
+        network.links.iter_mut().for_each(|link| link.delay = ms(50));
+        let records = run(&network, 1);
+        let least = records.flows.iter().map(|flow| flow.packets_delivered).min().unwrap();
+        let fair = 100e6 / 12_000.0 * 40.0 / 4.0;
+        assert!(least as f64 > fair / 3.0, "{law}: one flow has {least} of {fair} packets");
+    }
+}
+
+/// Rate control works by its own clock: a ten times longer way does not cost a tenth.
+#[test]
+fn udt_is_fair_to_the_far() {
+    let mut network = paced("udt", 2, packets(200));
+    let slow: Vec<_> = network.links.iter().cloned().collect();
+    network.links.extend(slow);
+    // Flow 1 has 10 ms more each way before the bottleneck.
+    network.links[2].rate = None;
+    network.links[2].delay = ms(90);
+    network.links[3].rate = None;
+    network.links[3].delay = ms(90);
+    network.links[0].delay = ms(10);
+    network.links[1].delay = ms(10);
+    network.flows[1].path = vec![2, 0];
+    network.flows[1].back = vec![1, 3];
+    let records = run(&network, 1);
+    assert!(jain(&records) > 0.9, "{}", jain(&records));
+}
