@@ -120,6 +120,12 @@ fn vegas_keeps_a_small_queue() {
         assert_eq!(link.drops, 0);
         assert!(link.utilization > 0.995);
     }
+    // A receiver's window that is full before slow start ends is no reason to stay there.
+    let mut capped = windowed("vegas", 1, 10 * BDP);
+    let Traffic::Tcp(tcp) = &mut capped.flows[0].traffic else { unreachable!() };
+    tcp.window = 70;
+    let queue = run(&capped, 1).links[0].mean_queue;
+    assert!((1.0..=5.0).contains(&queue), "{queue}");
     // A second flow takes the first one's queue for propagation delay: some packets more.
     let records = run(&windowed("vegas", 2, 10 * BDP), 1);
     assert!(records.links[0].mean_queue < 20.0, "{}", records.links[0].mean_queue);
@@ -196,8 +202,7 @@ fn paced_flows_recover_from_a_collapse() {
 #[test]
 fn udt_is_fair_to_the_far() {
     let mut network = paced("udt", 2, packets(200));
-    let slow: Vec<_> = network.links.iter().cloned().collect();
-    network.links.extend(slow);
+    network.links.extend(network.links.clone());
     // Flow 1 has 10 ms more each way before the bottleneck.
     network.links[2].rate = None;
     network.links[2].delay = ms(90);

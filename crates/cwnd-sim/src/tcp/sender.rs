@@ -101,8 +101,6 @@ pub(crate) struct Sender {
     /// The stamp of the last retransmission, while it is open whether it was needed (RFC 3522).
     pub(super) doubt: Option<u32>,
     limit: Limit,
-    /// The same for the counters: a congestion window as large as the receiver's is the receiver's.
-    blamed: Limit,
     limit_since: u64,
     pub packets_sent: u64,
     pub counters: Counters,
@@ -163,7 +161,6 @@ impl Sender {
             timed: None,
             doubt: None,
             limit: Limit::Application,
-            blamed: Limit::Application,
             limit_since: 0,
             packets_sent: 0,
             counters: Counters::default(),
@@ -277,8 +274,6 @@ impl Sender {
     fn limited_by(&mut self, now: u64, limit: Limit) {
         self.settle(now);
         self.limit = limit;
-        let full = limit == Limit::Window && self.window() >= f64::from(self.receiver_window);
-        self.blamed = if full { Limit::Receiver } else { limit };
     }
 
     /// Brings the time that each limit held up to date. What comes after the end (duplicates, a
@@ -286,7 +281,7 @@ impl Sender {
     #[inline(always)]
     pub fn settle(&mut self, now: u64) {
         if self.completed == NONE {
-            self.counters.limited[self.blamed as usize] += now - self.limit_since;
+            self.counters.limited[self.limit as usize] += now - self.limit_since;
             self.limit_since = now;
         }
     }

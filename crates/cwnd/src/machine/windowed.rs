@@ -129,7 +129,9 @@ impl<L: WindowLaw> Windowed<L> {
             return;
         }
         // RFC 7661: a window that is not used says nothing about the path. ns-2 grows it anyway.
-        if acked.limit != Limit::Window && !self.settings.ns2 {
+        // At the largest window the law still runs: it may want less (Vegas).
+        let full = acked.limit == Limit::Receiver && self.window >= self.settings.max_window;
+        if acked.limit != Limit::Window && !full && !self.settings.ns2 {
             return;
         }
         if self.in_slow_start() {
@@ -142,13 +144,19 @@ impl<L: WindowLaw> Windowed<L> {
             // A law may shrink its window (Vegas): that is no return to slow start.
             self.ssthresh = self.ssthresh.min(self.window);
         }
-        // ns-2 lets the window grow past the receiver's.
-        let most = if self.settings.ns2 { MAX_WINDOW } else { self.settings.max_window };
-        self.window = self.window.min(most);
+        self.window = self.window.min(self.largest());
+    }
+
+    /// The largest window; ns-2 lets it grow past the receiver's.
+    #[inline]
+    fn largest(&self) -> Packets {
+        if self.settings.ns2 { MAX_WINDOW } else { self.settings.max_window }
     }
 
     fn slow_start(&mut self, now: Time, acked: &Acked, cx: Context) {
         let (grown, done) = slow_start::grow(&mut self.hystart, self.window, now, acked, self.rtt);
+        // A threshold above the largest window would never be reached.
+        let grown = grown.min(self.largest());
         self.window = if self.settings.ns2 { grown } else { grown.min(self.ssthresh) };
         if done || self.law.leave_slow_start(self.window, &cx) {
             self.ssthresh = self.window;
