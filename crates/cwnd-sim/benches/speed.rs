@@ -1,0 +1,111 @@
+//! How long an event of the simulator takes, and an acknowledgement in each law.
+//!
+//! `cargo bench -p cwnd-sim` for all, `cargo bench -p cwnd-sim -- laws/cubic` for one.
+
+#![allow(missing_docs, reason = "criterion's macros make a public function without any")]
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use cwnd::record::Record;
+use cwnd::registry::{Kind, algorithms};
+use cwnd::{AnyController, Controller, Settings, Spec};
+use cwnd_sim::network::Network;
+use cwnd_sim::scenario::Scenario;
+use cwnd_sim::{Options, Simulation};
+use std::hint::black_box;
+
+/// The dumbbell of `bench/run.py`, for three seconds of simulated time.
+fn dumbbell(conventions: &str) -> Network {
+    let text = format!(
+        r#"
+        duration = "3s"
+        [dumbbell]
+        rate = "100mbit"
+        delay = "40ms"
+        queue = {{ kind = "red", limit = "3125p", mean_packet = 1000 }}
+        [access]
+        rate = "1gbit"
+        delay = "1ms..2ms"
+        [tcp]
+        conventions = "{conventions}"
+        packet = 1000
+        delayed_acks = false
+        [[flow]]
+        controller = "reno"
+        count = 8
+        start = "0s..1s"
+        "#
+    );
+    let scenario = Scenario::from_toml(&text, "dumbbell.toml").expect("a scenario");
+    scenario.network(1).expect("a network")
+}
+
+fn run(network: &Network) -> u64 {
+    let mut simulation = Simulation::new(network, 1, &Options::default()).expect("a network");
+    simulation.run();
+    simulation.finish().events
+}
+
+fn events(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("dumbbell");
+    group.sample_size(20);
+    for conventions in ["rfc", "ns2"] {
+        let network = dumbbell(conventions);
+        group.throughput(Throughput::Elements(run(&network)));
+        group.bench_function(conventions, |bencher| bencher.iter(|| run(black_box(&network))));
+    }
+    group.finish();
+}
+
+/// What a controller is told in 30 s alone on 10 Mb/s, losses and recoveries included.
+fn told(law: &str) -> (Record, Settings) {
+    let text = format!(
+        r#"
+        duration = "30s"
+        [dumbbell]
+        rate = "10mbit"
+        delay = "20ms"
+        queue = "0.5bdp"
+        [tcp]
+        timestamps = "1ms"
+        [[flow]]
+        controller = "{law}"
+        "#
+    );
+    let scenario = Scenario::from_toml(&text, "one.toml").expect("a scenario");
+    let network = scenario.network(1).expect("a network");
+    let options = Options { tell: true, ..Options::default() };
+    let mut simulation = Simulation::new(&network, 1, &options).expect("a network");
+    let settings = simulation.settings(0).expect("a controlled flow");
+    simulation.run();
+    let record = simulation.finish().flows.swap_remove(0).told.expect("a record");
+    (record, settings)
+}
+
+fn tell(mut controller: AnyController, record: &Record) -> f64 {
+    let mut sum = 0.0;
+    for entry in &record.entries {
+        controller.on(entry.at, &entry.event);
+        sum += controller.output().window;
+    }
+    sum
+}
+
+/// One element is an event: for a windowed law all but a few are acknowledgements, for a paced one
+/// reports and ticks.
+fn laws(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("laws");
+    for law in algorithms() {
+        let (record, settings) = told(law.name);
+        let spec = Spec::new(law);
+        group.throughput(Throughput::Elements(record.entries.len() as u64));
+        let kind = if law.kind() == Kind::Window { "windowed" } else { "paced" };
+        group.bench_with_input(BenchmarkId::new(law.name, kind), &record, |bencher, record| {
+            let make = || spec.controller(settings);
+            bencher.iter_batched(make, |fresh| tell(fresh, record), BatchSize::SmallInput);
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, events, laws);
+criterion_main!(benches);
