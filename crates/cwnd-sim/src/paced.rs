@@ -29,7 +29,6 @@ const MICRO: u64 = 1000;
 
 pub(crate) struct PacedSender {
     clock: Clock,
-    flow: u32,
     hop: u32,
     timer: usize,
     size: u16,
@@ -57,11 +56,10 @@ pub(crate) struct PacedSender {
 
 impl PacedSender {
     pub fn new(tcp: &Tcp, controller: AnyController, place: Place) -> Self {
-        let Place { clock, flow, hop, timer } = place;
+        let Place { clock, hop, timer, .. } = place;
         let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
         PacedSender {
             clock,
-            flow,
             hop,
             timer,
             size: (tcp.packet + tcp.header) as u16,
@@ -265,8 +263,8 @@ impl PacedSender {
         self.packets_sent += 1;
         self.counters.sent += 1;
         let aux = (self.clock.nanos(now) / MICRO) as u32;
-        let (flow, hop, size) = (self.flow, self.hop, self.size);
-        net.send(now, Packet { flow, seq, hop, aux, size, flags: bits });
+        let (hop, size) = (self.hop, self.size);
+        net.send(now, Packet { seq, hop, aux, size, flags: bits });
     }
 }
 
@@ -277,7 +275,6 @@ fn outstanding(board: &Scoreboard) -> bool {
 /// The receiver of a paced flow.
 pub(crate) struct PacedReceiver {
     clock: Clock,
-    flow: u32,
     hop: u32,
     timer: usize,
     ack_size: u16,
@@ -295,10 +292,9 @@ pub(crate) struct PacedReceiver {
 }
 
 impl PacedReceiver {
-    pub fn new(tcp: &Tcp, clock: Clock, flow: u32, hop: u32, timer: usize) -> Self {
+    pub fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
         PacedReceiver {
             clock,
-            flow,
             hop,
             timer,
             ack_size: tcp.ack as u16,
@@ -410,8 +406,8 @@ impl PacedReceiver {
 
     fn answer(&mut self, net: &mut Net, now: u64, extra: Extra, kind: u16) {
         let aux = net.extras.put(extra);
-        let (flow, hop, seq, size) = (self.flow, self.hop, self.in_order(), self.ack_size);
-        net.send(now, Packet { flow, seq, hop, aux, size, flags: flags::ACK | kind });
+        let (hop, seq, size) = (self.hop, self.in_order(), self.ack_size);
+        net.send(now, Packet { seq, hop, aux, size, flags: flags::ACK | kind });
     }
 }
 

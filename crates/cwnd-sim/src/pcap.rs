@@ -114,7 +114,7 @@ impl<W: Write> PcapWriter<W> {
     /// # Errors
     /// When the file cannot be written to, or the packet is later than the format's 136 years.
     pub fn write(&mut self, seen: &Seen) -> io::Result<()> {
-        let wire = &mut self.flows[seen.packet.flow as usize];
+        let wire = &mut self.flows[seen.flow as usize];
         let answer = seen.packet.flags & flags::ACK != 0;
         let (from, to) = if answer { (wire.sink, wire.source) } else { (wire.source, wire.sink) };
         let ports = (from.1, to.1);

@@ -166,7 +166,7 @@ impl Simulation {
         loop {
             let (now, next) = self.net.next(pause, &mut left);
             match next {
-                Next::Arrival(packet) => self.arrive(now, packet),
+                Next::Arrival(flow, packet) => self.arrive(now, flow, packet),
                 Next::Timer(timer) => self.fire(now, timer),
                 Next::End => {
                     self.now = pause;
@@ -184,9 +184,9 @@ impl Simulation {
     }
 
     #[inline(always)]
-    fn arrive(&mut self, now: u64, packet: Packet) {
+    fn arrive(&mut self, now: u64, flow: u32, packet: Packet) {
         let answer = packet.flags & flags::ACK != 0;
-        match &mut self.endpoints[packet.flow as usize] {
+        match &mut self.endpoints[flow as usize] {
             Endpoint::Tcp(tcp) if answer => tcp.0.acknowledgement(&mut self.net, now, packet),
             Endpoint::Tcp(tcp) => tcp.1.data(&mut self.net, now, packet),
             Endpoint::Paced(paced) if answer => paced.0.answer(&mut self.net, now, packet),
@@ -330,13 +330,13 @@ fn endpoint(
         AnyController::Window(_) => {
             let mut sender = Sender::new(tcp, controller, place, seed);
             sender.told = told;
-            let receiver = Receiver::new(tcp, clock, place.flow, back, place.timer + SINK);
+            let receiver = Receiver::new(tcp, clock, back, place.timer + SINK);
             Endpoint::Tcp(Box::new((sender, receiver)))
         }
         AnyController::Rate(_) => {
             let mut sender = PacedSender::new(tcp, controller, place);
             sender.told = told;
-            let receiver = PacedReceiver::new(tcp, clock, place.flow, back, place.timer + SINK);
+            let receiver = PacedReceiver::new(tcp, clock, back, place.timer + SINK);
             Endpoint::Paced(Box::new((sender, receiver)))
         }
     })

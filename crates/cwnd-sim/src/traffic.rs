@@ -14,7 +14,6 @@ enum Pattern {
 }
 
 pub(crate) struct Source {
-    flow: u32,
     hop: u32,
     timer: usize,
     size: u16,
@@ -53,7 +52,6 @@ impl Source {
             }
         };
         Some(Source {
-            flow,
             hop,
             timer,
             size: packet as u16,
@@ -92,10 +90,10 @@ impl Source {
         if now >= self.burst_end {
             self.next_burst();
         } else {
-            let (flow, hop, size) = (self.flow, self.hop, self.size);
+            let (hop, size) = (self.hop, self.size);
             let seq = self.sent as u32;
             self.sent += 1;
-            net.send(now, Packet { flow, seq, hop, aux: 0, size, flags: flags::DATAGRAM });
+            net.send(now, Packet { seq, hop, aux: 0, size, flags: flags::DATAGRAM });
             let spread = self.jitter * (self.rng.uniform() - 0.5);
             self.due += self.gap * (1.0 + spread);
         }

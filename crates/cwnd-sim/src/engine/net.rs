@@ -7,8 +7,8 @@ use super::schedule::{NONE, Schedule};
 use super::tap::Tap;
 use crate::network::Network;
 
-/// The end of a route.
-pub(crate) const ARRIVED: u32 = u32::MAX;
+/// Set in a route's last entry; the rest of it is the flow.
+const LAST: u32 = 1 << 31;
 
 pub(crate) struct Net {
     pub clock: Clock,
@@ -18,7 +18,7 @@ pub(crate) struct Net {
     pub links: Vec<Link>,
     /// No key holds a time from here on, and no run gets there.
     horizon: u64,
-    /// For each position on a route the link to take, then [`ARRIVED`].
+    /// For each position on a route the link to take; after them the flow, with [`LAST`] set.
     routes: Vec<u32>,
     pub extras: Extras,
     /// For each timer the time of its live entry in the schedule, [`NONE`] for none.
@@ -34,8 +34,8 @@ pub(crate) enum Next {
     End,
     /// Nothing among the events that were asked for.
     Pause,
-    /// A packet reaches its destination.
-    Arrival(Packet),
+    /// A packet of this flow reaches its destination.
+    Arrival(u32, Packet),
     /// A timer fires.
     Timer(usize),
 }
@@ -53,13 +53,15 @@ impl Net {
         let links: Vec<_> =
             links.map(|(index, link)| Link::new(link, clock, index, seed)).collect();
         let mut routes = Vec::new();
-        let mut add = |path: &[usize]| {
+        let mut add = |flow: usize, path: &[usize]| {
             let first = routes.len() as u32;
             routes.extend(path.iter().map(|&link| link as u32));
-            routes.push(ARRIVED);
+            routes.push(flow as u32 | LAST);
             first
         };
-        let hops = network.flows.iter().map(|flow| [add(&flow.path), add(&flow.back)]).collect();
+        let flows = network.flows.iter().enumerate();
+        let hops =
+            flows.map(|(index, flow)| [add(index, &flow.path), add(index, &flow.back)]).collect();
         let net = Net {
             clock,
             schedule: Schedule::new(),
@@ -94,7 +96,26 @@ impl Net {
     fn lose(&mut self, packet: &Packet) {
         self.extras.discard(packet);
         if packet.flags & flags::ACK == 0 {
-            self.lost[packet.flow as usize] += 1;
+            let flow = self.flow(packet);
+            self.lost[flow as usize] += 1;
+        }
+    }
+
+    /// Whose packet it is: the end of its route says so.
+    fn flow(&self, packet: &Packet) -> u32 {
+        let ahead = &self.routes[packet.hop as usize..];
+        ahead.iter().find(|&&entry| entry & LAST != 0).map_or(0, |&last| last & !LAST)
+    }
+
+    /// Shows a packet at the end of link `source` to the tap, as of when it left the transmitter.
+    #[cold]
+    fn show(&mut self, now: u64, source: usize, packet: &Packet) {
+        let at = self.clock.nanos(now - self.links[source].delay());
+        let flow = self.flow(packet);
+        if let Some(tap) = &mut self.tap
+            && tap.link == source
+        {
+            tap.see(at, flow, packet, &self.extras);
         }
     }
 
@@ -136,11 +157,8 @@ impl Net {
             if let Some(at) = following {
                 self.schedule.push(at << self.shift | source as u64);
             }
-            if let Some(tap) = &mut self.tap
-                && tap.link == source
-            {
-                let left = now - self.links[source].delay();
-                tap.see(self.clock.nanos(left), &packet, &self.extras);
+            if self.tap.is_some() {
+                self.show(now, source, &packet);
             }
             if packet.flags & flags::LOST != 0 {
                 self.lose(&packet);
@@ -148,8 +166,8 @@ impl Net {
             }
             packet.hop += 1;
             let next = self.routes[packet.hop as usize];
-            if next == ARRIVED {
-                return (now, Next::Arrival(packet));
+            if next & LAST != 0 {
+                return (now, Next::Arrival(next & !LAST, packet));
             }
             self.give(now, next, packet);
         }

@@ -1,9 +1,9 @@
-//! What crosses a link: 24 bytes, and a side table for what only some acknowledgements carry.
+//! What crosses a link: 16 bytes, two registers, and a side table for what only some
+//! acknowledgements carry. Whose packet it is follows from its route.
 
 /// A packet on its way. Its meaning depends on [`flags`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
-    pub flow: u32,
     /// Data: its number. Acknowledgement: the next number expected.
     pub seq: u32,
     /// Where it is on its route: an index into the table of routes.

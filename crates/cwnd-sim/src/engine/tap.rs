@@ -7,6 +7,7 @@ use super::packet::{Extra, Extras, Packet, flags};
 pub struct Seen {
     /// Nanoseconds since the start.
     pub at: u64,
+    pub(crate) flow: u32,
     pub(crate) packet: Packet,
     pub(crate) extra: Extra,
 }
@@ -17,9 +18,9 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    pub fn see(&mut self, at: u64, packet: &Packet, extras: &Extras) {
+    pub fn see(&mut self, at: u64, flow: u32, packet: &Packet, extras: &Extras) {
         let has_extra = packet.flags & flags::ACK != 0 && packet.aux != 0;
         let extra = if has_extra { extras.peek(packet.aux) } else { Extra::default() };
-        (self.watch)(&Seen { at, packet: *packet, extra });
+        (self.watch)(&Seen { at, flow, packet: *packet, extra });
     }
 }

@@ -105,7 +105,6 @@ impl Blocks {
 }
 
 pub(crate) struct Receiver {
-    flow: u32,
     hop: u32,
     timer: usize,
     ack_size: u16,
@@ -131,9 +130,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub fn new(tcp: &Tcp, clock: Clock, flow: u32, hop: u32, timer: usize) -> Self {
+    pub fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
         Receiver {
-            flow,
             hop,
             timer,
             ack_size: tcp.ack as u16,
@@ -219,7 +217,6 @@ impl Receiver {
         net.send(
             now,
             Packet {
-                flow: self.flow,
                 seq: self.expected,
                 hop: self.hop,
                 aux,

@@ -49,7 +49,6 @@ pub(crate) enum Action {
 }
 
 pub(crate) struct Sender {
-    flow: u32,
     hop: u32,
     timer: usize,
     size: u16,
@@ -121,7 +120,6 @@ impl Sender {
         let last = if remainder == 0 { tcp.packet } else { remainder };
         let syn = u32::from(tcp.syn);
         Sender {
-            flow,
             hop,
             timer,
             size: (tcp.packet + tcp.header) as u16,
@@ -319,7 +317,7 @@ impl Sender {
             self.size
         };
         let aux = self.stamps.map_or(0, |granularity| (now / granularity) as u32);
-        net.send(now, Packet { flow: self.flow, seq, hop: self.hop, aux, size, flags: bits });
+        net.send(now, Packet { seq, hop: self.hop, aux, size, flags: bits });
         if self.deadline == NONE {
             self.restart_timer(net, now);
         }
