@@ -16,6 +16,8 @@ use crate::network::Recovery;
 use cwnd::{Event, Limit, Lost, Marked};
 
 const DUPLICATES: u32 = DUP_THRESH as u32;
+/// The time of a loss that is part of one already answered: before every cut.
+const KNOWN: u64 = 0;
 /// Packets that NewReno sends at most on one acknowledgement in recovery.
 const RECOVERY_BURST: u32 = 2;
 
@@ -46,6 +48,12 @@ fn marked(s: &mut Sender, now: u64, ack: u32) {
     if i64::from(ack) - 1 > s.recover || s.last_action == Action::Timeout {
         s.recover = i64::from(s.board.high()) - 1;
         s.last_action = Action::Mark;
+        // Half of less than two packets closes the window, until the timer opens it again
+        // (RFC 3168 section 6.1.2). The next mark slows the timer down.
+        if s.closed_by_mark && s.unclamped_window() <= 1.0 {
+            s.rto.back_off();
+        }
+        s.closed_by_mark = s.unclamped_window() < 2.0;
         s.counters.mark_cuts += 1;
         let sent = s.packets_sent;
         let marked = Marked { packets: 1, sent_at: s.clock.time(now), sent };
@@ -63,7 +71,7 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extr
     let advanced = ack > s.board.una();
     if !s.in_recovery {
         if advanced {
-            let newly = advance(s, net, now, ack);
+            let newly = advance(s, net, now, ack, echo);
             tell_acked(s, now, newly, echo, extra, true);
             s.connected = true;
             s.timed_out = false;
@@ -83,7 +91,7 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extr
     }
     s.pipe -= 1;
     if i64::from(ack) > s.recover {
-        let newly = advance(s, net, now, ack);
+        let newly = advance(s, net, now, ack, echo);
         tell_acked(s, now, newly, echo, extra, false);
         s.in_recovery = false;
         s.recover = -1;
@@ -102,9 +110,9 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extr
         }
         newly = newly.and(sack(s, extra));
         tell_acked(s, now, newly, echo, extra, false);
-        let (found, newest) = s.board.find_lost();
+        let (found, _) = s.board.find_lost();
         if found > 0 {
-            lost(s, now, found, newest);
+            lost(s, now, found, KNOWN);
         }
     }
     s.send(net, now, false);
@@ -124,7 +132,7 @@ fn cumulative(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, ext
                 leave(s, now);
             }
             s.first_partial = false;
-            let newly = advance(s, net, now, ack);
+            let newly = advance(s, net, now, ack, echo);
             tell_acked(s, now, newly, echo, extra, true);
             s.connected = true;
         }
@@ -182,14 +190,13 @@ fn partial_acknowledgement(
         s.rto.restart();
     }
     tell_acked(s, now, newly, echo, extra, false);
-    let sent_at = s.board.sent_at(ack);
-    lost(s, now, 1, sent_at);
+    lost(s, now, 1, KNOWN);
     s.transmit(net, now, ack);
 }
 
 /// Everything below `ack` has arrived.
 #[inline]
-fn advance(s: &mut Sender, net: &mut Net, now: u64, ack: u32) -> Newly {
+fn advance(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool) -> Newly {
     s.duplicates = 0;
     let newly = s.board.acked(ack);
     s.next = s.next.max(ack);
@@ -197,9 +204,12 @@ fn advance(s: &mut Sender, net: &mut Net, now: u64, ack: u32) -> Newly {
         && ack > seq
     {
         s.timed = None;
-        s.rto.restart();
+        if !(s.closed_by_mark && echo) {
+            s.rto.restart();
+        }
         s.rto.sample(now, sent_at);
     }
+    s.closed_by_mark &= echo;
     s.restart_timer(net, now);
     newly
 }
@@ -266,7 +276,7 @@ fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
     let (first, _) = s.board.mark_lost_below(una + 1);
     let (more, _) = s.board.find_lost();
     // The window is cut for a fresh loss only: a loss among marked packets was answered already.
-    lost(s, now, (first + more).max(1), if fresh { now } else { 0 });
+    lost(s, now, (first + more).max(1), if fresh { now } else { KNOWN });
     s.transmit(net, now, una);
 }
 
@@ -278,21 +288,26 @@ fn lost(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
 
 /// The retransmission timer expired.
 pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
-    if s.board.high() == s.board.una() {
+    let idle = s.board.high() == s.board.una();
+    if idle && !s.closed_by_mark {
         return;
     }
-    s.counters.timeouts += 1;
+    // ns-2 does not count those that follow a mark.
+    s.counters.timeouts += u64::from(!idle && s.last_action != Action::Mark);
     s.duplicates = 0;
     s.inflation = 0;
     s.in_recovery = false;
     s.timed_out = true;
+    s.closed_by_mark = false;
     s.timed = None;
     s.recover = i64::from(s.board.high()) - 1;
     s.last_action = Action::Timeout;
     s.board.forget();
     let sent = s.packets_sent;
     s.tell_congestion(now, Event::Timeout { sent });
-    s.rto.back_off();
+    if !idle {
+        s.rto.back_off();
+    }
     s.restart_timer(net, now);
     s.next = s.board.una();
     s.send(net, now, false);
@@ -303,7 +318,8 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
 pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     let mut sent = 0;
     loop {
-        let window = s.window() as i64 + if s.recovery == Recovery::Sack { 0 } else { s.inflation };
+        let open = if s.closed_by_mark { 0 } else { s.window() as i64 };
+        let window = open + if s.recovery == Recovery::Sack { 0 } else { s.inflation };
         let window = window.min(i64::from(s.receiver_window));
         let outstanding = i64::from(s.next) - i64::from(s.board.una());
         let repairs = s.in_recovery && s.recovery == Recovery::Sack;

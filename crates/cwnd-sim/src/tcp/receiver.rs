@@ -122,6 +122,8 @@ pub(crate) struct Receiver {
     highest: u32,
     /// A packet that waits to be acknowledged, and until when.
     pending: Option<u64>,
+    /// Flags of the packets that came since the last acknowledgement.
+    news: u16,
     /// ECN echo is on until the sender has answered.
     echo: bool,
     recent_stamp: u32,
@@ -145,6 +147,7 @@ impl Receiver {
             blocks: Blocks::default(),
             highest: 0,
             pending: None,
+            news: 0,
             echo: false,
             recent_stamp: 0,
             marked: 0,
@@ -160,13 +163,8 @@ impl Receiver {
     #[inline]
     pub fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
         if self.ecn {
-            if packet.flags & flags::CWR != 0 {
-                self.echo = false;
-            }
-            if packet.flags & flags::CE != 0 {
-                self.echo = true;
-                self.marked += 1;
-            }
+            self.news |= packet.flags;
+            self.marked += u64::from(packet.flags & flags::CE != 0);
         }
         let seq = packet.seq;
         let in_order = seq == self.expected;
@@ -187,6 +185,7 @@ impl Receiver {
             && gapless
             && self.pending.is_none()
             && packet.flags & flags::SYN == 0
+            && !(self.ns2 && seq == 0)
         {
             self.pending = Some(now + delay);
             net.arm(self.timer, now + delay);
@@ -213,6 +212,10 @@ impl Receiver {
         let blocks = self.sack && self.blocks.count > 0;
         let (aux, options) =
             if blocks || self.stamps.is_some() { self.extra(net, now, blocks) } else { (0, 0) };
+        // A mark on any of the packets acknowledged together outlives the sender's answer to an
+        // older one (RFC 3168 section 6.1.3).
+        let news = std::mem::take(&mut self.news);
+        self.echo = news & flags::CE != 0 || self.echo && news & flags::CWR == 0;
         let echo = if self.echo { flags::ECE } else { 0 };
         net.send(
             now,

@@ -86,6 +86,8 @@ pub(crate) struct Sender {
     pub(super) burst: u32,
     pub(super) rescued: bool,
     pub(super) last_action: Action,
+    /// A mark closed ns-2's window: nothing is sent until the timer expires.
+    pub(super) closed_by_mark: bool,
     /// A timeout's retransmission has not been acknowledged yet.
     pub(super) timed_out: bool,
     /// The window was reduced: the next data packet says so (RFC 3168 section 6.1.2).
@@ -152,6 +154,7 @@ impl Sender {
             burst: u32::MAX,
             rescued: false,
             last_action: Action::None,
+            closed_by_mark: false,
             timed_out: false,
             reduced: false,
             deadline: NONE,

@@ -38,6 +38,8 @@ pub struct Windowed<L> {
     round: Round,
     /// Packets sent when the round began.
     round_began: u64,
+    /// The last congestion was a mark.
+    marked: bool,
     undo: Option<Saved<L>>,
     cut: Option<Cut>,
 }
@@ -68,6 +70,7 @@ impl<L: WindowLaw> Windowed<L> {
             last_cut: None,
             round: Round::default(),
             round_began: 0,
+            marked: false,
             undo: None,
             cut: None,
         }
@@ -220,6 +223,7 @@ impl<L: WindowLaw> Windowed<L> {
         };
         self.hystart = None;
         self.last_cut = Some(now);
+        self.marked = why == Signal::Mark;
         self.entered = false;
         self.cut = Some(Cut { why, before, after: self.window });
     }
@@ -233,6 +237,7 @@ impl<L: WindowLaw> Windowed<L> {
     /// Packets were found lost.
     pub fn lost(&mut self, now: Time, lost: &Lost) {
         self.round.lost += u64::from(lost.packets);
+        self.marked = false;
         self.congested(now, Signal::Loss, lost.sent_at, lost.sent);
     }
 
@@ -253,7 +258,10 @@ impl<L: WindowLaw> Windowed<L> {
     /// The retransmission timer expired.
     pub fn timeout(&mut self, now: Time, sent: u64) {
         self.in_recovery = false;
+        // ns-2 lowers the threshold for a mark and the timeout after it once.
+        let kept = (self.settings.ns2 && self.marked).then_some(self.ssthresh);
         self.shrink(now, Signal::Timeout, sent);
+        self.ssthresh = kept.unwrap_or(self.ssthresh);
         self.close_round(now);
     }
 
