@@ -128,7 +128,7 @@ impl Simulation {
 
     /// Shows every packet that crosses link number `link` to `watch`.
     pub fn tap(&mut self, link: usize, watch: impl FnMut(&Seen) + Send + 'static) {
-        self.net.tap = Some(Tap { link, watch: Box::new(watch) });
+        self.net.set_tap(Tap { link, watch: Box::new(watch) });
     }
 
     /// Runs to the end.
@@ -241,8 +241,9 @@ impl Simulation {
             endpoint.reset(now);
         }
         self.net.lost.fill(0);
-        for link in &mut self.net.links {
-            let ahead = link.ahead(now);
+        for index in 0..self.net.links.len() {
+            let ahead = self.net.ahead(index, now);
+            let link = &mut self.net.links[index];
             link.counters = ahead;
             link.delays.clear();
         }
@@ -276,9 +277,14 @@ impl Simulation {
             records.packets += endpoint.total_sent();
             endpoint.finish(end, clock, record);
         }
-        for (index, link) in self.net.links.iter_mut().enumerate() {
-            let ahead = link.ahead(end);
-            link.summarise(ahead, self.rates[index], seconds, &mut records.links[index]);
+        for index in 0..self.net.links.len() {
+            let ahead = self.net.ahead(index, end);
+            self.net.links[index].summarise(
+                ahead,
+                self.rates[index],
+                seconds,
+                &mut records.links[index],
+            );
         }
         records
     }

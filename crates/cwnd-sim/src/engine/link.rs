@@ -3,6 +3,9 @@
 //! A packet's departure is known when it arrives, so there is no event for the transmitter. The
 //! list holds the packets in the pipe, then the one being sent, then those waiting; how many wait
 //! is brought up to date when somebody asks.
+//!
+//! A packet that cannot wait at the next link either is given to it at once, ahead of its time: see
+//! [`Net`](super::net::Net). It stays in this list, flagged, for as long as it counts here.
 
 use super::clock::Clock;
 use super::histogram::Histogram;
@@ -51,6 +54,11 @@ pub(crate) struct Link {
     busy: u64,
     delay: u64,
     list: Ring<Item>,
+    /// Where in the list the first packet is that an event brings to the far end; the length of the
+    /// list if there is none.
+    due: usize,
+    /// Packets on their way from the one link that feeds this one.
+    pub coming: u32,
     waiting: u32,
     waiting_bytes: u64,
     discipline: Discipline,
@@ -61,15 +69,6 @@ pub(crate) struct Link {
     pub delays: Histogram,
     /// Packets dropped and lost since the start.
     pub total_lost: u64,
-}
-
-/// What became of a packet given to a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
-    Dropped,
-    /// The link was empty: its first packet arrives at this time.
-    First(u64),
-    Behind,
 }
 
 impl Link {
@@ -94,6 +93,8 @@ impl Link {
             busy: 0,
             delay: clock.ticks(link.delay.as_nanos()),
             list: Ring::new(),
+            due: 0,
+            coming: 0,
             waiting: 0,
             waiting_bytes: 0,
             discipline,
@@ -132,13 +133,26 @@ impl Link {
         self.waiting
     }
 
-    /// A packet arrives at the link.
+    /// Whether a packet that arrives at `at` will neither wait nor be lost, whatever else happens
+    /// from `now` to then. Only for a link that one other feeds, in order.
     #[inline]
-    pub fn give(&mut self, now: u64, mut packet: Packet) -> Given {
+    pub fn will_pass(&mut self, now: u64, at: u64) -> bool {
+        self.coming == 0 && self.busy < at && (self.waiting == 0 || self.waiting(now) == 0)
+    }
+
+    /// Whether packets pass this link unchanged and unharmed when it is idle.
+    pub fn is_plain(&self) -> bool {
+        self.loss == 0.0 && matches!(self.discipline, Discipline::DropTail { .. })
+    }
+
+    /// A packet arrives at the link. Gives the time at which it reaches the far end; none if it is
+    /// dropped.
+    #[inline]
+    pub fn give(&mut self, now: u64, packet: &mut Packet) -> Option<u64> {
         self.counters.arrivals += 1;
+        self.advance(now);
         if self.per_byte != 0 {
-            self.advance(now);
-            match self.judge(now, &packet) {
+            match self.judge(now, packet) {
                 Verdict::Keep => {}
                 Verdict::Mark => {
                     packet.flags |= flags::CE;
@@ -147,12 +161,12 @@ impl Link {
                 Verdict::Drop => {
                     self.counters.drops += 1;
                     self.total_lost += 1;
-                    return Given::Dropped;
+                    return None;
                 }
             }
         }
         if self.loss > 0.0 {
-            self.lose(&mut packet);
+            self.lose(packet);
         }
         let size = u64::from(packet.size);
         // At an infinite rate nothing waits, not even for a packet of the same instant.
@@ -167,9 +181,27 @@ impl Link {
         self.busy = departs;
         self.counters.accepted += 1;
         self.counters.bytes += size;
-        let at = departs + self.delay;
+        Some(departs + self.delay)
+    }
+
+    /// The packet just given is in the link until `at`. True if it is the first there that needs an
+    /// event to bring it to the far end.
+    #[inline(always)]
+    pub fn keep(&mut self, at: u64, packet: Packet) -> bool {
+        let first = self.due == self.list.len() && packet.flags & flags::AHEAD == 0;
+        self.due += usize::from(packet.flags & flags::AHEAD != 0 && self.due == self.list.len());
         self.list.push(Item { at, packet });
-        if self.list.len() == 1 { Given::First(at) } else { Given::Behind }
+        first
+    }
+
+    /// Lets go of packets that have left by `now` and that no event will take.
+    #[inline]
+    pub fn forget(&mut self, now: u64) {
+        self.advance(now);
+        while self.due > 0 && self.list.get(0).at < now {
+            self.list.pop();
+            self.due -= 1;
+        }
     }
 
     /// Whether the transmitter is busy at `now`. A packet that departs at this very instant still
@@ -209,16 +241,34 @@ impl Link {
     /// Takes the packet that arrives at the far end now, and tells when the next one will.
     #[inline]
     pub fn take(&mut self) -> (Packet, Option<u64>) {
+        if self.due > 0 {
+            // Those before it are gone too, and counted as waiting no more.
+            self.advance(self.list.get(self.due).at);
+            (0..self.due).for_each(|_| drop(self.list.pop()));
+        }
         let item = self.list.pop();
         let left = self.list.len();
-        if left == 0 {
-            return (item.packet, None);
-        }
-        if self.waiting as usize == left {
+        if self.waiting as usize == left && left > 0 {
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(self.list.get(0).packet.size);
         }
-        (item.packet, Some(self.list.get(0).at))
+        self.due = 0;
+        while self.due < left {
+            let next = self.list.get(self.due);
+            if next.packet.flags & flags::AHEAD == 0 {
+                return (item.packet, Some(next.at));
+            }
+            self.due += 1;
+        }
+        (item.packet, None)
+    }
+
+    /// Packets that were given to the next link ahead of their time and reach it after `now`.
+    pub fn given_ahead(&self, now: u64) -> impl Iterator<Item = Packet> {
+        let items = (0..self.list.len()).map(|index| self.list.get(index));
+        let early =
+            items.filter(move |item| item.packet.flags & flags::AHEAD != 0 && item.at > now);
+        early.map(|item| item.packet)
     }
 
     /// Waiting, packets and bytes that are counted but lie after `now`: what a
@@ -245,7 +295,7 @@ impl Link {
         record: &mut LinkRecord,
     ) {
         let counters = &self.counters;
-        record.arrivals = counters.arrivals;
+        record.arrivals = counters.arrivals - ahead.arrivals;
         record.departures = counters.accepted - ahead.accepted;
         record.drops = counters.drops;
         record.marks = counters.marks;

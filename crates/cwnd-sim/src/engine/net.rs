@@ -1,11 +1,19 @@
 //! Links, routes, timers and the event queue: what endpoints see of the network.
+//!
+//! Most links never queue: those behind a slower one. Where a link is fed by one other alone, its
+//! packets come in an order that is known; one that will find it idle is given to it at once, at the
+//! time at which it will arrive, and costs no event there. Nothing else differs: queues, losses and
+//! times are those of the events left out.
 
 use super::clock::Clock;
-use super::link::{Given, Link};
+use super::link::{Counters, Link};
 use super::packet::{Extras, Packet, flags};
 use super::schedule::{NONE, Schedule};
 use super::tap::Tap;
 use crate::network::Network;
+
+/// No link.
+const NOBODY: u32 = u32::MAX;
 
 /// Set in a route's last entry; the rest of it is the flow.
 const LAST: u32 = 1 << 31;
@@ -20,10 +28,13 @@ pub(crate) struct Net {
     horizon: u64,
     /// For each position on a route the link to take; after them the flow, with [`LAST`] set.
     routes: Vec<u32>,
+    /// For each link the one that alone feeds it, [`NOBODY`] where there is no such link or where it
+    /// takes events to be exact.
+    fed_by: Vec<u32>,
     pub extras: Extras,
     /// For each timer the time of its live entry in the schedule, [`NONE`] for none.
     armed: Vec<u64>,
-    pub tap: Option<Tap>,
+    tap: Option<Tap>,
     /// For each flow its data packets dropped by queues and lost in pipes.
     pub lost: Vec<u64>,
 }
@@ -62,8 +73,10 @@ impl Net {
         let flows = network.flows.iter().enumerate();
         let hops =
             flows.map(|(index, flow)| [add(index, &flow.path), add(index, &flow.back)]).collect();
+        let fed_by = feeders(network, &links);
         let net = Net {
             clock,
+            fed_by,
             schedule: Schedule::new(),
             shift,
             horizon: 1 << (63 - shift),
@@ -83,13 +96,61 @@ impl Net {
         self.give(now, self.routes[packet.hop as usize], packet);
     }
 
+    /// Gives a packet to a link, and to those after it where it will not wait.
     #[inline(always)]
-    fn give(&mut self, now: u64, link: u32, packet: Packet) {
-        match self.links[link as usize].give(now, packet) {
-            Given::First(at) => self.schedule.push(at << self.shift | u64::from(link)),
-            Given::Behind => {}
-            Given::Dropped => self.lose(&packet),
+    fn give(&mut self, now: u64, mut link: u32, mut packet: Packet) {
+        let mut at = now;
+        loop {
+            let here = &mut self.links[link as usize];
+            here.forget(now);
+            let Some(arrives) = here.give(at, &mut packet) else {
+                return self.lose(&packet);
+            };
+            let next = self.routes[packet.hop as usize + 1];
+            let alone = next & LAST == 0 && self.fed_by[next as usize] == link;
+            if alone && packet.flags & flags::LOST == 0 {
+                let following = &mut self.links[next as usize];
+                if following.will_pass(now, arrives) {
+                    let copy = Packet { flags: packet.flags | flags::AHEAD, ..packet };
+                    self.links[link as usize].keep(arrives, copy);
+                    packet.hop += 1;
+                    (link, at) = (next, arrives);
+                    continue;
+                }
+                following.coming += 1;
+            }
+            if self.links[link as usize].keep(arrives, packet) {
+                self.schedule.push(arrives << self.shift | u64::from(link));
+            }
+            return;
         }
+    }
+
+    /// What link number `link` has counted that lies after `now`: a measurement that ends then must
+    /// take it off.
+    pub fn ahead(&mut self, link: usize, now: u64) -> Counters {
+        let mut ahead = self.links[link].ahead(now);
+        if let Some(feeder) = self.links.get(self.fed_by[link] as usize) {
+            for packet in feeder.given_ahead(now) {
+                if self.routes[packet.hop as usize + 1] == link as u32 {
+                    ahead.arrivals += 1;
+                    ahead.accepted += 1;
+                    ahead.bytes += u64::from(packet.size);
+                }
+            }
+        }
+        ahead
+    }
+
+    /// Shows every packet that crosses link number `link` to `tap`.
+    pub fn set_tap(&mut self, tap: Tap) {
+        // A tap sees packets in events: every one of its link's must have one.
+        for feeder in &mut self.fed_by {
+            if *feeder as usize == tap.link {
+                *feeder = NOBODY;
+            }
+        }
+        self.tap = Some(tap);
     }
 
     #[cold]
@@ -169,8 +230,31 @@ impl Net {
             if next & LAST != 0 {
                 return (now, Next::Arrival(next & !LAST, packet));
             }
+            if self.fed_by[next as usize] == source as u32 {
+                self.links[next as usize].coming -= 1;
+            }
             self.give(now, next, packet);
         }
         (now, Next::Pause)
     }
+}
+
+/// For each link the one that alone feeds it.
+fn feeders(network: &Network, links: &[Link]) -> Vec<u32> {
+    const SEVERAL: u32 = NOBODY - 1;
+    let mut fed_by = vec![NOBODY; links.len()];
+    for path in network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
+        let mut before = SEVERAL;
+        for &link in path {
+            let known = &mut fed_by[link];
+            *known = if *known == NOBODY || *known == before { before } else { SEVERAL };
+            before = link as u32;
+        }
+    }
+    for (feeder, link) in fed_by.iter_mut().zip(links) {
+        if *feeder == SEVERAL || !link.is_plain() {
+            *feeder = NOBODY;
+        }
+    }
+    fed_by
 }
