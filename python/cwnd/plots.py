@@ -132,7 +132,8 @@ def _dots(
                 [figure.low * factor, figure.high * factor], [place] * 2, color=shade, linewidth=2
             )
         axes.plot([figure.mean * factor], [place], "o", color=shade, markersize=7)
-    axes.set_xlim(left=0)
+    # A limit given by hand takes the margin away: the largest dot would be cut in half.
+    axes.set_xlim(0, 1.05 * axes.dataLim.x1)
     _tidy(axes)
     axes.grid(axis="x", alpha=0.25)
 
