@@ -305,6 +305,9 @@ impl Sender {
         let syn = seq == 0 && self.syn;
         if syn {
             bits = flags::SYN;
+        } else if seq == 0 && self.ns2 {
+            // Stands for the handshake, which is not ECN-capable (RFC 3168 section 6.1.1).
+            bits &= !flags::ECT;
         } else if self.reduced {
             bits |= flags::CWR;
             self.reduced = false;

@@ -179,7 +179,9 @@ impl<L: WindowLaw> Windowed<L> {
     /// no other is begun (RFC 6675 section 5): a loss of what was sent in recovery is answered when
     /// the driver starts to repair that.
     fn congested(&mut self, now: Time, why: Signal, sent_at: Time, sent: u64) {
-        if self.in_recovery || self.last_cut.is_some_and(|cut| sent_at < cut) {
+        // ns-2 answers the mark on the acknowledgement that would end a recovery.
+        let repairing = self.in_recovery && !(self.settings.ns2 && why == Signal::Mark);
+        if repairing || self.last_cut.is_some_and(|cut| sent_at < cut) {
             return;
         }
         self.shrink(now, why, sent);
