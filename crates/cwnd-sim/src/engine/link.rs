@@ -150,9 +150,12 @@ impl Link {
     #[inline]
     pub fn give(&mut self, now: u64, packet: &mut Packet) -> Option<u64> {
         self.counters.arrivals += 1;
-        self.advance(now);
+        // At an infinite rate nothing waits, not even for a packet of the same instant.
+        let mut sending = false;
         if self.per_byte != 0 {
-            match self.judge(now, packet) {
+            self.advance(now);
+            sending = self.sending(now);
+            match self.judge(now, sending, packet) {
                 Verdict::Keep => {}
                 Verdict::Mark => {
                     packet.flags |= flags::CE;
@@ -169,8 +172,7 @@ impl Link {
             self.lose(packet);
         }
         let size = u64::from(packet.size);
-        // At an infinite rate nothing waits, not even for a packet of the same instant.
-        if self.per_byte != 0 && self.sending(now) {
+        if sending {
             let wait = self.busy - now;
             self.counters.waited += wait;
             self.delays.add(self.clock.nanos(wait));
@@ -188,15 +190,28 @@ impl Link {
     /// event to bring it to the far end.
     #[inline(always)]
     pub fn keep(&mut self, at: u64, packet: Packet) -> bool {
-        let first = self.due == self.list.len() && packet.flags & flags::AHEAD == 0;
-        self.due += usize::from(packet.flags & flags::AHEAD != 0 && self.due == self.list.len());
+        let first = self.due == self.list.len();
         self.list.push(Item { at, packet });
         first
     }
 
+    /// The packet just given is in the link until `at`, but with the next link already.
+    #[inline(always)]
+    pub fn keep_ahead(&mut self, at: u64, packet: Packet) {
+        self.due += usize::from(self.due == self.list.len());
+        let flags = packet.flags | flags::AHEAD;
+        self.list.push(Item { at, packet: Packet { flags, ..packet } });
+    }
+
     /// Lets go of packets that have left by `now` and that no event will take.
-    #[inline]
+    #[inline(always)]
     pub fn forget(&mut self, now: u64) {
+        if self.due > 0 {
+            self.forget_ahead(now);
+        }
+    }
+
+    fn forget_ahead(&mut self, now: u64) {
         self.advance(now);
         while self.due > 0 && self.list.get(0).at < now {
             self.list.pop();
@@ -212,8 +227,7 @@ impl Link {
     }
 
     #[inline]
-    fn judge(&mut self, now: u64, packet: &Packet) -> Verdict {
-        let sending = self.sending(now);
+    fn judge(&mut self, now: u64, sending: bool, packet: &Packet) -> Verdict {
         match &mut self.discipline {
             Discipline::DropTail { packets, bytes } => {
                 let full = self.waiting >= *packets
@@ -244,7 +258,9 @@ impl Link {
         if self.due > 0 {
             // Those before it are gone too, and counted as waiting no more.
             self.advance(self.list.get(self.due).at);
-            (0..self.due).for_each(|_| drop(self.list.pop()));
+            for _ in 0..self.due {
+                self.list.pop();
+            }
         }
         let item = self.list.pop();
         let left = self.list.len();
@@ -304,9 +320,11 @@ impl Link {
         let bits = 8.0 * record.bytes_departed as f64;
         record.utilization = rate.map_or(f64::NAN, |rate| bits / (rate * seconds));
         record.mean_queue = self.clock.seconds(counters.waited - ahead.waited) / seconds;
-        let zeros = counters.accepted.saturating_sub(self.delays.count());
+        // Waiting counts when it begins: only packets that have not even arrived are left out.
+        let arrived = counters.accepted - ahead.arrivals;
+        let zeros = arrived.saturating_sub(self.delays.count());
         let quantile = |fraction| self.delays.quantile(fraction, zeros) / 1e9;
-        let mean = self.clock.seconds(counters.waited) / counters.accepted as f64;
+        let mean = self.clock.seconds(counters.waited) / arrived as f64;
         record.delay = [mean, quantile(0.5), quantile(0.95), quantile(0.99)];
     }
 }

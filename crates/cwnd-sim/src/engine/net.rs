@@ -12,11 +12,10 @@ use super::schedule::{NONE, Schedule};
 use super::tap::Tap;
 use crate::network::Network;
 
-/// No link.
-const NOBODY: u32 = u32::MAX;
-
 /// Set in a route's last entry; the rest of it is the flow.
 const LAST: u32 = 1 << 31;
+/// Set where a link is fed by the one before it alone.
+const ALONE: u32 = 1 << 30;
 
 pub(crate) struct Net {
     pub clock: Clock,
@@ -26,11 +25,12 @@ pub(crate) struct Net {
     pub links: Vec<Link>,
     /// No key holds a time from here on, and no run gets there.
     horizon: u64,
-    /// For each position on a route the link to take; after them the flow, with [`LAST`] set.
+    /// For each position on a route the link to take, with [`ALONE`] set or not; after them the flow,
+    /// with [`LAST`] set.
     routes: Vec<u32>,
-    /// For each link the one that alone feeds it, [`NOBODY`] where there is no such link or where it
-    /// takes events to be exact.
-    fed_by: Vec<u32>,
+    /// For each link the one that alone feeds it, where packets may be given to it ahead of their
+    /// time.
+    fed_by: Vec<Option<usize>>,
     pub extras: Extras,
     /// For each timer the time of its live entry in the schedule, [`NONE`] for none.
     armed: Vec<u64>,
@@ -63,17 +63,18 @@ impl Net {
         let links = network.links.iter().enumerate();
         let links: Vec<_> =
             links.map(|(index, link)| Link::new(link, clock, index, seed)).collect();
+        let fed_by = feeders(network, &links);
         let mut routes = Vec::new();
         let mut add = |flow: usize, path: &[usize]| {
             let first = routes.len() as u32;
-            routes.extend(path.iter().map(|&link| link as u32));
+            let alone = |link: usize| if fed_by[link].is_some() { ALONE } else { 0 };
+            routes.extend(path.iter().map(|&link| link as u32 | alone(link)));
             routes.push(flow as u32 | LAST);
             first
         };
         let flows = network.flows.iter().enumerate();
         let hops =
             flows.map(|(index, flow)| [add(index, &flow.path), add(index, &flow.back)]).collect();
-        let fed_by = feeders(network, &links);
         let net = Net {
             clock,
             fed_by,
@@ -107,12 +108,11 @@ impl Net {
                 return self.lose(&packet);
             };
             let next = self.routes[packet.hop as usize + 1];
-            let alone = next & LAST == 0 && self.fed_by[next as usize] == link;
-            if alone && packet.flags & flags::LOST == 0 {
+            if next & (ALONE | LAST) == ALONE && packet.flags & flags::LOST == 0 {
+                let next = next & !ALONE;
                 let following = &mut self.links[next as usize];
                 if following.will_pass(now, arrives) {
-                    let copy = Packet { flags: packet.flags | flags::AHEAD, ..packet };
-                    self.links[link as usize].keep(arrives, copy);
+                    self.links[link as usize].keep_ahead(arrives, packet);
                     packet.hop += 1;
                     (link, at) = (next, arrives);
                     continue;
@@ -130,9 +130,9 @@ impl Net {
     /// take it off.
     pub fn ahead(&mut self, link: usize, now: u64) -> Counters {
         let mut ahead = self.links[link].ahead(now);
-        if let Some(feeder) = self.links.get(self.fed_by[link] as usize) {
-            for packet in feeder.given_ahead(now) {
-                if self.routes[packet.hop as usize + 1] == link as u32 {
+        if let Some(feeder) = self.fed_by[link] {
+            for packet in self.links[feeder].given_ahead(now) {
+                if self.routes[packet.hop as usize + 1] == link as u32 | ALONE {
                     ahead.arrivals += 1;
                     ahead.accepted += 1;
                     ahead.bytes += u64::from(packet.size);
@@ -145,9 +145,10 @@ impl Net {
     /// Shows every packet that crosses link number `link` to `tap`.
     pub fn set_tap(&mut self, tap: Tap) {
         // A tap sees packets in events: every one of its link's must have one.
-        for feeder in &mut self.fed_by {
-            if *feeder as usize == tap.link {
-                *feeder = NOBODY;
+        for entry in &mut self.routes {
+            let after_it = |link: u32| self.fed_by[link as usize] == Some(tap.link);
+            if *entry & (ALONE | LAST) == ALONE && after_it(*entry & !ALONE) {
+                *entry &= !ALONE;
             }
         }
         self.tap = Some(tap);
@@ -230,31 +231,38 @@ impl Net {
             if next & LAST != 0 {
                 return (now, Next::Arrival(next & !LAST, packet));
             }
-            if self.fed_by[next as usize] == source as u32 {
-                self.links[next as usize].coming -= 1;
+            if next & ALONE != 0 {
+                self.links[(next & !ALONE) as usize].coming -= 1;
             }
-            self.give(now, next, packet);
+            self.give(now, next & !ALONE, packet);
         }
         (now, Next::Pause)
     }
 }
 
-/// For each link the one that alone feeds it.
-fn feeders(network: &Network, links: &[Link]) -> Vec<u32> {
-    const SEVERAL: u32 = NOBODY - 1;
-    let mut fed_by = vec![NOBODY; links.len()];
+/// For each link the one that alone feeds it, where it takes no event to be exact.
+fn feeders(network: &Network, links: &[Link]) -> Vec<Option<usize>> {
+    /// What feeds a link: endpoints are nobody.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Feeder {
+        Unseen,
+        One(Option<usize>),
+        Several,
+    }
+    let mut feeders = vec![Feeder::Unseen; links.len()];
     for path in network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
-        let mut before = SEVERAL;
+        let mut before = None;
         for &link in path {
-            let known = &mut fed_by[link];
-            *known = if *known == NOBODY || *known == before { before } else { SEVERAL };
-            before = link as u32;
+            let one = Feeder::One(before);
+            let seen = feeders[link];
+            feeders[link] =
+                if seen == Feeder::Unseen || seen == one { one } else { Feeder::Several };
+            before = Some(link);
         }
     }
-    for (feeder, link) in fed_by.iter_mut().zip(links) {
-        if *feeder == SEVERAL || !link.is_plain() {
-            *feeder = NOBODY;
-        }
-    }
-    fed_by
+    let alone = feeders.iter().zip(links).map(|(feeder, link)| match feeder {
+        Feeder::One(feeder) if link.is_plain() => *feeder,
+        _ => None,
+    });
+    alone.collect()
 }
