@@ -1,0 +1,107 @@
+//! The dumbbells of the AIRA paper, with ns-2's own AIMD.
+
+use crate::compare::{Allowed, Case, Row, cases, draws, over_seeds, run};
+
+/// The scenario of `exp_aira`: `n` flows over one DropTail bottleneck.
+pub fn scenario(case: &Case, seed: u64) -> String {
+    let mut draw = draws(seed);
+    let number = |key, default| case.number(key, default);
+    let delay = number("delay", 0.020);
+    let access = number("access", 0.001);
+    let (a, b) = (number("a", 1.0), number("b", 0.5));
+    let flows = number("n", 2.0) as usize;
+    let rtts = case.text("rtts").unwrap_or_default();
+    let rtts: Vec<&str> = rtts.split_whitespace().collect();
+    let jitter = number("jitter", 1.0);
+    let mut text = format!(
+        r#"
+        duration = "{}s"
+
+        [dumbbell]
+        rate = {}
+        delay = {delay}
+        queue = "{}p"
+
+        [access]
+        rate = {}
+        delay = {access}
+
+        [tcp]
+        conventions = "ns2"
+        packet = {}
+        window = 10000
+        delayed_acks = {}
+        "#,
+        number("T", 200.0),
+        number("bw", 1e6),
+        number("buf", 15.0) - 1.0,
+        number("access_bw", 1e7),
+        number("pkt", 1000.0),
+        number("delack", 0.0) == 1.0,
+    );
+    for flow in 0..flows {
+        let start = flow as f64 * number("stagger", 0.0) + jitter * draw();
+        let rtt = match rtts.get(flow % rtts.len().max(1)) {
+            Some(rtt) => format!("rtt = {rtt}"),
+            None => String::new(),
+        };
+        text += &format!(
+            r#"
+            [[flow]]
+            name = "flow-{flow}"
+            controller = "gaimd({a}, {b})"
+            start = {start:.9}
+            {rtt}
+            "#
+        );
+    }
+    text
+}
+
+/// Goodput in bytes a second, retransmissions, timeouts, cuts, drop rate, Jain's index.
+fn measure(case: &Case, seed: u64) -> [f64; 6] {
+    let run = run(&scenario(case, seed), seed);
+    let link = run.link("left-right");
+    let delivered: Vec<f64> = run.flows().map(|flow| flow.packets_delivered as f64).collect();
+    let sum: f64 = delivered.iter().sum();
+    let squares: f64 = delivered.iter().map(|packets| packets * packets).sum();
+    [
+        sum * case.number("pkt", 1000.0) / run.seconds(),
+        run.sum(|flow| flow.retransmissions as f64),
+        run.sum(|flow| flow.timeouts as f64),
+        run.sum(|flow| flow.cuts.len() as f64),
+        link.drops as f64 / link.arrivals as f64,
+        sum * sum / (delivered.len() as f64 * squares),
+    ]
+}
+
+fn rows(cases: &[Case], seeds: u64, checked: bool) -> Vec<Row> {
+    let measured = over_seeds(cases, |_| seeds, measure);
+    let allow = |allowed| if checked { allowed } else { Allowed::Any };
+    let quantities = [
+        ("goodput", "goodput", allow(Allowed::Share(0.01))),
+        ("retransmissions", "retransmissions", allow(Allowed::ShareOrSpread(0.1))),
+        ("timeouts", "timeouts", Allowed::Any),
+        ("cuts", "cuts", Allowed::Any),
+        ("drop rate", "drop_rate", Allowed::Any),
+        ("Jain's index", "jain", Allowed::Any),
+    ];
+    let mut rows = Vec::new();
+    for (case, measured) in cases.iter().zip(measured) {
+        for ((what, key, allowed), value) in quantities.into_iter().zip(measured) {
+            rows.push(Row::new(case, what, key, value, allowed));
+        }
+    }
+    rows
+}
+
+/// Table 1: two and four flows on 1 Mb/s with increases from 2 to 1/5, and with delayed ACKs.
+pub fn table_1(seeds: u64) -> Vec<Row> {
+    rows(&cases(include_str!("aira_table1.json")), seeds, true)
+}
+
+/// Table 3 (flows that join one after the other), Table 4 (four round-trip times), section 7 (ten
+/// flows).
+pub fn tables_3_and_4(seeds: u64) -> Vec<Row> {
+    rows(&cases(include_str!("aira_tables34.json")), seeds, false)
+}

@@ -1,0 +1,369 @@
+//! Recorded numbers, runs of scenarios, and rows that hold one against the other.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cwnd_sim::network::Network;
+use cwnd_sim::record::{FlowRecord, LinkRecord, Records};
+use cwnd_sim::scenario::Scenario;
+use cwnd_sim::{Options, Simulation};
+use serde_json::Value;
+
+/// One experiment of ns-2, with its parameters and results.
+pub struct Case {
+    pub name: String,
+    value: Value,
+}
+
+/// The cases of a recorded experiment.
+pub fn cases(json: &str) -> Vec<Case> {
+    let mut file: Value = serde_json::from_str(json).expect("recorded results are JSON");
+    let Value::Array(cases) = file["cases"].take() else { panic!("no cases") };
+    cases
+        .into_iter()
+        .map(|value| Case { name: value["name"].as_str().expect("a name").to_owned(), value })
+        .collect()
+}
+
+impl Case {
+    /// A parameter of the experiment, if it was given.
+    pub fn text(&self, key: &str) -> Option<String> {
+        match &self.value["params"][key] {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            value => Some(value.to_string()),
+        }
+    }
+
+    /// A numeric parameter, or what the experiment uses when it is not given.
+    pub fn number(&self, key: &str, default: f64) -> f64 {
+        self.value["params"][key].as_f64().unwrap_or(default)
+    }
+
+    /// A result: its mean and its standard deviation over ns-2's seeds.
+    pub fn result(&self, key: &str) -> (f64, f64) {
+        match &self.value[key] {
+            Value::Array(pair) => {
+                (pair[0].as_f64().expect("a mean"), pair[1].as_f64().expect("a standard deviation"))
+            }
+            value => (value.as_f64().expect("a result"), 0.0),
+        }
+    }
+
+    /// How many runs of ns-2 the results are the mean of.
+    pub fn seeds(&self) -> u64 {
+        self.value["seeds"].as_u64().unwrap_or(1)
+    }
+
+    /// Whether ns-2 measured this.
+    pub fn has(&self, key: &str) -> bool {
+        !self.value[key].is_null()
+    }
+
+    /// A list among the results, or an empty one.
+    pub fn list(&self, key: &str) -> &[Value] {
+        self.value[key].as_array().map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The uniform numbers from 0 to 1 with which ns-2 placed the flows of this seed, in order.
+pub fn draws(seed: u64) -> impl FnMut() -> f64 {
+    let mut file: Value = serde_json::from_str(include_str!("draws.json")).expect("JSON");
+    let lists = file["draws"].as_array_mut().expect("lists of draws");
+    let at = (seed - 1) as usize % lists.len();
+    let Value::Array(list) = lists[at].take() else { panic!("no draws of seed {seed}") };
+    let mut list = list.into_iter();
+    move || list.next().and_then(|draw| draw.as_f64()).expect("enough draws")
+}
+
+/// Hosts with a link of their own, and delays as ns-2 drew them.
+pub struct Hosts<D> {
+    /// Rate of their links.
+    pub rate: f64,
+    /// The next uniform number.
+    pub draw: D,
+    /// The shortest and the longest delay of their links.
+    pub least: f64,
+    pub longest: f64,
+    pub count: usize,
+}
+
+impl<D: FnMut() -> f64> Hosts<D> {
+    /// Adds a host at a router to a scenario; returns its name.
+    pub fn add(&mut self, scenario: &mut String, router: &str) -> String {
+        self.count += 1;
+        let (rate, delay) = (self.rate, self.least + (self.longest - self.least) * (self.draw)());
+        *scenario += &format!(
+            r#"
+            [[link]]
+            from = "host-{}"
+            to = "{router}"
+            rate = {rate}
+            delay = {delay:.9}
+            queue = "infinite"
+            "#,
+            self.count
+        );
+        format!("host-{}", self.count)
+    }
+}
+
+/// A TCP flow in a scenario, without an end to its table.
+pub fn tcp_flow(name: &str, law: &str, from: &str, to: &str, start: f64) -> String {
+    format!(
+        r#"
+        [[flow]]
+        name = "{name}"
+        controller = "{law}"
+        from = "{from}"
+        to = "{to}"
+        start = {start:.9}
+        "#
+    )
+}
+
+/// A run: the network and what it left.
+pub struct Run {
+    pub network: Network,
+    pub records: Records,
+}
+
+/// Runs a scenario written as TOML.
+pub fn run(toml: &str, seed: u64) -> Run {
+    let scenario = Scenario::from_toml(toml, "oracle.toml").unwrap_or_else(|error| {
+        panic!("{error}\n{toml}");
+    });
+    let network = scenario.network(seed).expect("a network");
+    let mut simulation =
+        Simulation::new(&network, seed, &Options::default()).expect("a simulation");
+    simulation.run();
+    Run { network, records: simulation.finish() }
+}
+
+impl Run {
+    /// The records of the link of this name.
+    pub fn link(&self, name: &str) -> &LinkRecord {
+        let index = self.network.links.iter().position(|link| link.name == name);
+        &self.records.links[index.unwrap_or_else(|| panic!("no link {name}"))]
+    }
+
+    /// The measured flows.
+    pub fn flows(&self) -> impl Iterator<Item = &FlowRecord> {
+        let flows = self.network.flows.iter().zip(&self.records.flows);
+        flows.filter(|(flow, _)| flow.measured).map(|(_, record)| record)
+    }
+
+    /// A sum over the measured flows.
+    pub fn sum(&self, of: impl Fn(&FlowRecord) -> f64) -> f64 {
+        self.flows().map(of).sum()
+    }
+
+    /// Seconds measured.
+    pub fn seconds(&self) -> f64 {
+        (self.network.duration.as_nanos() - self.network.warmup.as_nanos()) as f64 / 1e9
+    }
+}
+
+/// `work` on every item, on as many threads as there are cores; results in the items' order.
+pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(items.len()));
+    let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((index, item)) = {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    items.get(index).map(|item| (index, item))
+                } {
+                    let result = work(item);
+                    results.lock().expect("no thread panics").push((index, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().expect("no thread panics");
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Runs every case with seeds 1 to `seeds`. Of each run `measure` takes some quantities; the result
+/// is the mean and standard deviation of each, for each case.
+pub fn over_seeds<const N: usize>(
+    cases: &[Case],
+    seeds: impl Fn(&Case) -> u64,
+    measure: impl Fn(&Case, u64) -> [f64; N] + Sync,
+) -> Vec<[Measured; N]> {
+    let asked = std::env::var("ORACLE_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    let jobs: Vec<(usize, u64)> = cases
+        .iter()
+        .enumerate()
+        .flat_map(|(index, case)| (1..=asked.unwrap_or(seeds(case))).map(move |seed| (index, seed)))
+        .collect();
+    let results = each(&jobs, |&(index, seed)| measure(&cases[index], seed));
+    let mut by_case = vec![Vec::new(); cases.len()];
+    for ((index, _), result) in jobs.into_iter().zip(results) {
+        by_case[index].push(result);
+    }
+    let mean_of = |runs: Vec<[f64; N]>| {
+        std::array::from_fn(|at| Measured::of(runs.iter().map(|run| run[at]).collect()))
+    };
+    by_case.into_iter().map(mean_of).collect()
+}
+
+/// A mean over seeds.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    pub mean: f64,
+    /// Standard deviation over the seeds.
+    pub spread: f64,
+    pub runs: f64,
+}
+
+impl Measured {
+    /// The mean of those values that are numbers.
+    pub fn of(mut values: Vec<f64>) -> Self {
+        values.retain(|value| !value.is_nan());
+        let runs = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / runs;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Measured {
+            mean,
+            spread: if runs > 1.0 { (squares / (runs - 1.0)).sqrt() } else { 0.0 },
+            runs,
+        }
+    }
+
+    /// The variance of the mean.
+    fn error(self) -> f64 {
+        self.spread * self.spread / self.runs
+    }
+}
+
+/// How far cwnd may be from ns-2.
+#[derive(Clone, Copy, Debug)]
+pub enum Allowed {
+    /// By this much.
+    Absolute(f64),
+    /// By this share of ns-2's number.
+    Share(f64),
+    /// By this share, or by this much if that is more.
+    ShareOr(f64, f64),
+    /// By this share, or by one standard deviation of ns-2's runs if that is more.
+    ShareOrSpread(f64),
+    /// By this share, or by two standard errors of the difference of the means if that is more.
+    ShareOrErrors(f64),
+    /// Shown, not checked.
+    Any,
+}
+
+/// One quantity of one case.
+pub struct Row {
+    case: String,
+    what: &'static str,
+    pub ns2: Measured,
+    cwnd: Measured,
+    allowed: Allowed,
+}
+
+impl Row {
+    /// A quantity of `case` that ns-2's results call `key`.
+    pub fn new(
+        case: &Case,
+        what: &'static str,
+        key: &str,
+        cwnd: Measured,
+        allowed: Allowed,
+    ) -> Self {
+        let (mean, spread) = case.result(key);
+        let ns2 = Measured { mean, spread, runs: case.seeds() as f64 };
+        Row { case: case.name.clone(), what, ns2, cwnd, allowed }
+    }
+
+    fn limit(&self) -> f64 {
+        let share = |share: f64| share * self.ns2.mean.abs();
+        match self.allowed {
+            Allowed::Absolute(limit) => limit,
+            Allowed::Share(part) => share(part),
+            Allowed::ShareOr(part, limit) => share(part).max(limit),
+            Allowed::ShareOrSpread(part) => share(part).max(self.ns2.spread),
+            Allowed::ShareOrErrors(part) => {
+                share(part).max(2.0 * (self.ns2.error() + self.cwnd.error()).sqrt())
+            }
+            Allowed::Any => f64::INFINITY,
+        }
+    }
+
+    fn holds(&self) -> bool {
+        let difference = (self.cwnd.mean - self.ns2.mean).abs();
+        difference <= self.limit() + 1e-9 || matches!(self.allowed, Allowed::Any)
+    }
+
+    /// Both numbers, and how far the second is from the first.
+    fn cell(&self) -> String {
+        let (ns2, cwnd) = (self.ns2.mean, self.cwnd.mean);
+        let share = 100.0 * (cwnd / ns2 - 1.0);
+        let difference = match () {
+            () if ns2 == cwnd => String::new(),
+            () if ns2 == 0.0 => " (–)".into(),
+            () => format!(" ({share:+.1} %)"),
+        };
+        let fails = if self.holds() { "" } else { " **!**" };
+        format!("{} / {}{difference}{fails}", short(ns2), short(cwnd))
+    }
+}
+
+/// Four digits, or all of a whole number.
+fn short(value: f64) -> String {
+    let digits = if value == 0.0 || value.fract() == 0.0 && value.abs() < 1e6 {
+        0
+    } else {
+        (3 - value.abs().log10().floor() as i32).clamp(0, 6) as usize
+    };
+    format!("{value:.digits$}")
+}
+
+/// Fails with all rows that do not hold.
+pub fn check(rows: &[Row]) {
+    let wrong: Vec<_> = rows
+        .iter()
+        .filter(|row| !row.holds())
+        .map(|row| {
+            let Row { case, what, ns2, cwnd, .. } = row;
+            format!(
+                "{case}, {what}: {} ({} ± {} and {} ± {}, {:.2} of what is allowed)",
+                row.cell(),
+                ns2.mean,
+                ns2.spread,
+                cwnd.mean,
+                cwnd.spread,
+                (ns2.mean - cwnd.mean).abs() / row.limit()
+            )
+        })
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {} numbers disagree (ns-2 / cwnd):\n{}",
+        wrong.len(),
+        rows.len(),
+        wrong.join("\n")
+    );
+}
+
+/// Prints a table: a line for each case, ns-2 / cwnd in each column.
+pub fn print(rows: &[Row]) {
+    let mut columns: Vec<&str> = Vec::new();
+    for row in rows {
+        if !columns.contains(&row.what) {
+            columns.push(row.what);
+        }
+    }
+    println!("| case | {} |\n|---|{}", columns.join(" | "), "---|".repeat(columns.len()));
+    for of_case in rows.chunk_by(|a, b| a.case == b.case) {
+        let cell = |column: &&str| {
+            of_case.iter().find(|row| row.what == *column).map_or(String::new(), Row::cell)
+        };
+        let cells: Vec<_> = columns.iter().map(cell).collect();
+        println!("| {} | {} |", of_case[0].case, cells.join(" | "));
+    }
+}
