@@ -39,9 +39,6 @@ fn loss_and_mark_rates_of_red() {
     check(&red::rows(red::Cases::Some));
 }
 
-/// Runs an experiment.
-type Table = fn() -> Vec<Row>;
-
 /// Prints every table of `docs/validation.md`: some minutes.
 #[test]
 #[ignore = "prints tables for the documentation"]
