@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod driver;
 mod engine;
 pub mod network;
 mod paced;

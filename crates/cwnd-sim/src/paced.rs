@@ -2,16 +2,14 @@
 //! receiver reports every 10 ms and names losses at once; the sender paces, sends a packet pair every
 //! sixteenth packet and repairs what is named (Gu, Hong and Grossman; draft-gg-udt-03).
 
+use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::Net;
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
-use crate::record::CutRecord;
 use crate::tcp::scoreboard::Scoreboard;
-use crate::tcp::sender::{Counters, Place};
-use cwnd::AnyController;
-use cwnd::record::{Entry, Record};
+use crate::tcp::sender::Place;
 use cwnd::{Controller, Event, Limit, Lost, Rate, Report};
 
 /// SYN, the interval of reports and of rate control, in nanoseconds.
@@ -28,12 +26,10 @@ const MIN_EXPIRY: u64 = 300_000_000;
 const MICRO: u64 = 1000;
 
 pub(crate) struct PacedSender {
-    clock: Clock,
     hop: u32,
     timer: usize,
     size: u16,
     receiver_window: u32,
-    pub controller: AnyController,
     board: Scoreboard,
     total: u32,
     /// The earliest time for the next packet.
@@ -43,48 +39,30 @@ pub(crate) struct PacedSender {
     /// Without an answer until then, the connection has timed out.
     expiry: u64,
     smoothed_rtt: u64,
-    limit: Limit,
-    limit_since: u64,
-    pub packets_sent: u64,
-    pub counters: Counters,
-    pub min_rtt: u64,
-    pub last_rtt: u64,
-    pub completed: u64,
-    pub cuts: Vec<CutRecord>,
-    pub told: Option<Record>,
+    pub driver: Driver,
 }
 
 impl PacedSender {
-    pub fn new(tcp: &Tcp, controller: AnyController, place: Place) -> Self {
+    pub fn new(tcp: &Tcp, driver: Driver, place: Place) -> Self {
         let Place { clock, hop, timer, .. } = place;
         let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
         PacedSender {
-            clock,
             hop,
             timer,
             size: (tcp.packet + tcp.header) as u16,
             receiver_window: tcp.window,
-            controller,
             board: Scoreboard::new(),
             total: packets.map_or(u32::MAX, |packets| packets.min(u64::from(u32::MAX)) as u32),
             next_send: 0,
             pair: false,
             expiry: NONE,
             smoothed_rtt: clock.ticks(10 * SYN),
-            limit: Limit::Application,
-            limit_since: 0,
-            packets_sent: 0,
-            counters: Counters::default(),
-            min_rtt: u64::MAX,
-            last_rtt: 0,
-            completed: NONE,
-            cuts: Vec::new(),
-            told: None,
+            driver,
         }
     }
 
     pub fn start(&mut self, net: &mut Net, now: u64) {
-        self.limit_since = now;
+        self.driver.start(now);
         self.next_send = now;
         self.send(net, now);
     }
@@ -93,34 +71,17 @@ impl PacedSender {
         self.total = self.total.min(self.board.high());
     }
 
-    /// The flow window in packets.
-    pub fn window(&self) -> f64 {
-        self.controller.output().window
-    }
-
-    /// Brings the time that each limit held up to date.
-    pub fn settle(&mut self, now: u64) {
-        if self.completed == NONE {
-            self.limited_by(now, self.limit);
-        }
-    }
-
-    fn limited_by(&mut self, now: u64, limit: Limit) {
-        self.counters.limited[self.limit as usize] += now - self.limit_since;
-        self.limit_since = now;
-        self.limit = limit;
-    }
-
     /// The timer fired.
     pub fn wake(&mut self, net: &mut Net, now: u64) {
-        if self.controller.output().wake.is_some_and(|at| at <= self.clock.time(now)) {
-            self.tell(now, Event::Tick);
+        if self.driver.controller.output().wake.is_some_and(|at| at <= self.driver.clock.time(now))
+        {
+            self.driver.tell(now, Event::Tick);
         }
         if self.expiry <= now && self.board.high() > self.board.una() {
-            self.counters.timeouts += 1;
+            self.driver.counters.timeouts += 1;
             self.board.lose_all();
-            let sent = self.packets_sent;
-            self.tell_congestion(now, Event::Timeout { sent });
+            let sent = self.driver.packets_sent;
+            self.driver.tell_congestion(now, Event::Timeout { sent });
             self.expect_answer(now);
         }
         self.send(net, now);
@@ -139,8 +100,8 @@ impl PacedSender {
     }
 
     fn expect_answer(&mut self, now: u64) {
-        let syn = self.clock.ticks(SYN);
-        self.expiry = now + (4 * self.smoothed_rtt + syn).max(self.clock.ticks(MIN_EXPIRY));
+        let syn = self.driver.clock.ticks(SYN);
+        self.expiry = now + (4 * self.smoothed_rtt + syn).max(self.driver.clock.ticks(MIN_EXPIRY));
     }
 
     fn named(&mut self, now: u64, extra: &Extra) {
@@ -151,11 +112,11 @@ impl PacedSender {
             newest = newest.max(sent_at);
         }
         if packets > 0 {
-            self.counters.lost += u64::from(packets);
-            let sent_at = self.clock.time(newest);
-            self.tell_congestion(
+            self.driver.counters.lost += u64::from(packets);
+            let sent_at = self.driver.clock.time(newest);
+            self.driver.tell_congestion(
                 now,
-                Event::Lost(Lost { packets, sent_at, sent: self.packets_sent }),
+                Event::Lost(Lost { packets, sent_at, sent: self.driver.packets_sent }),
             );
         }
     }
@@ -164,50 +125,33 @@ impl PacedSender {
         let newly = ack.saturating_sub(self.board.una());
         self.board.acked(ack);
         // The receiver held the stamp for `stamp` ticks before it answered.
-        let micros = (self.clock.nanos(now) / MICRO) as u32;
+        let micros = (self.driver.clock.nanos(now) / MICRO) as u32;
         let rtt = micros.wrapping_sub(extra.echo).wrapping_sub(extra.stamp).max(1);
-        let rtt = self.clock.ticks(u64::from(rtt) * MICRO);
-        self.last_rtt = rtt;
-        self.min_rtt = self.min_rtt.min(rtt);
+        let rtt = self.driver.clock.ticks(u64::from(rtt) * MICRO);
         self.smoothed_rtt = (7 * self.smoothed_rtt + rtt) / 8;
-        self.counters.rtt_sum += rtt;
-        self.counters.rtt_count += 1;
+        let measured = self.driver.measured(rtt);
         let known = |rate: f64| (!rate.is_nan()).then_some(Rate::per_sec(rate));
-        self.tell(
+        self.driver.tell(
             now,
             Event::Report(Report {
                 packets: newly,
-                sent: self.packets_sent,
+                sent: self.driver.packets_sent,
                 arrival: known(extra.arrival),
                 capacity: known(extra.capacity),
-                rtt: self.clock.dur(rtt),
+                rtt: measured,
             }),
         );
-        if self.board.una() >= self.total && self.completed == NONE {
-            self.settle(now);
-            self.completed = now;
-        }
-    }
-
-    fn tell(&mut self, now: u64, event: Event) {
-        let now = self.clock.time(now);
-        self.controller.on(now, &event);
-        if let Some(told) = &mut self.told {
-            told.entries.push(Entry { at: now, event, output: self.controller.output() });
-        }
-    }
-
-    fn tell_congestion(&mut self, now: u64, event: Event) {
-        self.tell(now, event);
-        if let Some(cut) = self.controller.take_cut() {
-            self.cuts.push(CutRecord { at: self.clock.time(now), cut });
+        if self.board.una() >= self.total && self.driver.completed == NONE {
+            self.driver.settle(now);
+            self.driver.completed = now;
         }
     }
 
     /// Sends what is due, and asks to be woken for the rest.
     fn send(&mut self, net: &mut Net, now: u64) {
-        let output = self.controller.output();
-        let period = output.pace.map_or(0, |pace| self.clock.ticks(pace.period().as_nanos()));
+        let output = self.driver.controller.output();
+        let period =
+            output.pace.map_or(0, |pace| self.driver.clock.ticks(pace.period().as_nanos()));
         let limit = loop {
             if self.next_send > now && !self.pair {
                 break Limit::Pacing;
@@ -227,18 +171,17 @@ impl PacedSender {
         };
         // A second packet that had to wait would not measure the capacity.
         self.pair = false;
-        if self.completed == NONE {
-            self.limited_by(now, limit);
-        }
+        self.driver.limited_by(now, limit);
         // What the window held back is not caught up on.
         if limit != Limit::Pacing {
             self.next_send = self.next_send.max(now);
         }
         let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
-        let tick = output.wake.map_or(NONE, |at| self.clock.ticks(at.as_nanos()).max(now + 1));
+        let tick =
+            output.wake.map_or(NONE, |at| self.driver.clock.ticks(at.as_nanos()).max(now + 1));
         let expiry = if outstanding(&self.board) { self.expiry.max(now + 1) } else { NONE };
         let wake = paced.min(tick).min(expiry);
-        if wake != NONE && self.completed == NONE {
+        if wake != NONE && self.driver.completed == NONE {
             net.arm(self.timer, wake);
         }
     }
@@ -250,7 +193,7 @@ impl PacedSender {
         let mut bits = 0;
         if again {
             self.board.resent(now, seq);
-            self.counters.retransmitted += 1;
+            self.driver.counters.retransmitted += 1;
             bits |= flags::AGAIN;
             self.pair = false;
         } else {
@@ -260,9 +203,9 @@ impl PacedSender {
             }
             self.pair = seq.is_multiple_of(PAIR_EVERY);
         }
-        self.packets_sent += 1;
-        self.counters.sent += 1;
-        let aux = (self.clock.nanos(now) / MICRO) as u32;
+        self.driver.packets_sent += 1;
+        self.driver.counters.sent += 1;
+        let aux = (self.driver.clock.nanos(now) / MICRO) as u32;
         let (hop, size) = (self.hop, self.size);
         net.send(now, Packet { seq, hop, aux, size, flags: bits });
     }

@@ -1,5 +1,6 @@
 //! A run: endpoints on a network, from the first event to the records.
 
+use crate::driver::{Counters, Driver};
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, Next};
 use crate::engine::packet::{Packet, flags};
@@ -7,7 +8,7 @@ use crate::engine::tap::{Seen, Tap};
 use crate::network::{Conventions, Flow, Network, Tcp, Traffic};
 use crate::paced::{PacedReceiver, PacedSender};
 use crate::record::{FlowRecord, FlowSeries, LinkRecord, Records};
-use crate::tcp::sender::{Counters, Place};
+use crate::tcp::sender::Place;
 use crate::tcp::{Receiver, Sender};
 use crate::traffic::Source;
 use cwnd::AnyController;
@@ -205,7 +206,7 @@ impl Simulation {
             Endpoint::Tcp(tcp) if kind == SINK => tcp.1.wake(net, now),
             Endpoint::Tcp(tcp) => tcp.0.wake(net, now),
             Endpoint::Paced(paced) if kind == SINK => {
-                let rtt = paced.0.last_rtt;
+                let rtt = paced.0.driver.last_rtt;
                 paced.1.wake(net, now, rtt);
             }
             Endpoint::Paced(paced) => paced.0.wake(net, now),
@@ -330,18 +331,16 @@ fn endpoint(
         return Ok(Endpoint::Source(Box::new(source.expect("traffic that is not TCP"))));
     };
     let controller = controller(flow, tcp, settings(tcp, seed, place.flow as usize), options)?;
-    let told = options.tell.then(Record::default);
     let clock = place.clock;
-    Ok(match controller {
+    let driver = Driver::new(clock, controller, options.tell.then(Record::default));
+    Ok(match driver.controller {
         AnyController::Window(_) => {
-            let mut sender = Sender::new(tcp, controller, place, seed);
-            sender.told = told;
+            let sender = Sender::new(tcp, driver, place, seed);
             let receiver = Receiver::new(tcp, clock, back, place.timer + SINK);
             Endpoint::Tcp(Box::new((sender, receiver)))
         }
         AnyController::Rate(_) => {
-            let mut sender = PacedSender::new(tcp, controller, place);
-            sender.told = told;
+            let sender = PacedSender::new(tcp, driver, place);
             let receiver = PacedReceiver::new(tcp, clock, back, place.timer + SINK);
             Endpoint::Paced(Box::new((sender, receiver)))
         }
@@ -358,44 +357,46 @@ impl Endpoint {
         }
     }
 
+    /// The driver of a controller; open-loop sources have none.
+    fn driver(&self) -> Option<&Driver> {
+        match self {
+            Endpoint::Tcp(tcp) => Some(&tcp.0.driver),
+            Endpoint::Paced(paced) => Some(&paced.0.driver),
+            Endpoint::Source(_) => None,
+        }
+    }
+
     fn total_sent(&self) -> u64 {
         match self {
-            Endpoint::Tcp(tcp) => tcp.0.packets_sent,
-            Endpoint::Paced(paced) => paced.0.packets_sent,
             Endpoint::Source(source) => source.sent,
+            _ => self.driver().map_or(0, |driver| driver.packets_sent),
         }
     }
 
     fn reset(&mut self, now: u64) {
-        match self {
+        let driver = match self {
             Endpoint::Tcp(tcp) => {
-                tcp.0.settle(now);
-                tcp.0.counters = Counters::default();
                 tcp.1.marked = 0;
+                &mut tcp.0.driver
             }
-            Endpoint::Paced(paced) => {
-                paced.0.settle(now);
-                paced.0.counters = Counters::default();
-            }
-            Endpoint::Source(source) => source.base = source.sent,
-        }
-    }
-
-    fn sample(&self, series: &mut FlowSeries, clock: Clock, samples: usize) {
-        let (controller, window, rtt) = match self {
-            Endpoint::Tcp(tcp) => (&tcp.0.controller, tcp.0.window(), tcp.0.last_rtt),
-            Endpoint::Paced(paced) => (&paced.0.controller, paced.0.window(), paced.0.last_rtt),
-            Endpoint::Source(_) => {
-                series.sent.push(self.total_sent() as f64);
-                series.delivered.push(self.delivered() as f64);
+            Endpoint::Paced(paced) => &mut paced.0.driver,
+            Endpoint::Source(source) => {
+                source.base = source.sent;
                 return;
             }
         };
-        series.window.push(window);
-        series.rtt.push(if rtt == 0 { f64::NAN } else { clock.seconds(rtt) });
+        driver.settle(now);
+        driver.counters = Counters::default();
+    }
+
+    fn sample(&self, series: &mut FlowSeries, clock: Clock, samples: usize) {
         series.sent.push(self.total_sent() as f64);
         series.delivered.push(self.delivered() as f64);
-        controller.gauges(&mut |name, value| {
+        let Some(driver) = self.driver() else { return };
+        let rtt = driver.last_rtt;
+        series.window.push(driver.window());
+        series.rtt.push(if rtt == 0 { f64::NAN } else { clock.seconds(rtt) });
+        driver.controller.gauges(&mut |name, value| {
             let known = series.gauges.iter().position(|gauge| gauge.0 == name);
             let place = known.unwrap_or_else(|| {
                 series.gauges.push((name, Vec::new()));
@@ -408,27 +409,23 @@ impl Endpoint {
     }
 
     fn finish(self, end: u64, clock: Clock, record: &mut FlowRecord) {
-        let (counters, min_rtt, completed) = match self {
+        let mut driver = match self {
             Endpoint::Tcp(tcp) => {
-                let (mut sender, receiver) = *tcp;
-                sender.settle(end);
-                record.cuts = sender.cuts;
-                record.told = sender.told;
-                record.packets_marked = receiver.marked;
-                (sender.counters, sender.min_rtt, sender.completed)
+                record.packets_marked = tcp.1.marked;
+                tcp.0.driver
             }
-            Endpoint::Paced(paced) => {
-                let mut sender = paced.0;
-                sender.settle(end);
-                record.cuts = sender.cuts;
-                record.told = sender.told;
-                (sender.counters, sender.min_rtt, sender.completed)
-            }
+            Endpoint::Paced(paced) => paced.0.driver,
             Endpoint::Source(source) => {
-                let sent = source.sent - source.base;
-                (Counters { sent, ..Counters::default() }, u64::MAX, u64::MAX)
+                record.packets_sent = source.sent - source.base;
+                (record.mean_rtt, record.min_rtt, record.completed) =
+                    (f64::NAN, f64::NAN, f64::NAN);
+                return;
             }
         };
+        driver.settle(end);
+        record.cuts = driver.cuts;
+        record.told = driver.told;
+        let counters = driver.counters;
         let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
         record.packets_sent = counters.sent;
         record.retransmissions = counters.retransmitted;
@@ -436,7 +433,7 @@ impl Endpoint {
         record.ecn_cuts = counters.mark_cuts;
         record.limited = counters.limited.map(|ticks| clock.seconds(ticks));
         record.mean_rtt = clock.seconds(counters.rtt_sum) / counters.rtt_count as f64;
-        record.min_rtt = seconds(min_rtt);
-        record.completed = seconds(completed);
+        record.min_rtt = seconds(driver.min_rtt);
+        record.completed = seconds(driver.completed);
     }
 }

@@ -54,9 +54,9 @@ fn marked(s: &mut Sender, now: u64, ack: u32) {
             s.rto.back_off();
         }
         s.closed_by_mark = s.unclamped_window() < 2.0;
-        s.counters.mark_cuts += 1;
-        let sent = s.packets_sent;
-        let marked = Marked { packets: 1, sent_at: s.clock.time(now), sent };
+        s.driver.counters.mark_cuts += 1;
+        let sent = s.driver.packets_sent;
+        let marked = Marked { packets: 1, sent_at: s.driver.clock.time(now), sent };
         s.tell_congestion(now, Event::Marked(marked));
     }
 }
@@ -97,7 +97,7 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extr
         s.recover = -1;
         s.timed_out = false;
         s.board.forget();
-        s.tell(now, Event::Recovered);
+        s.driver.tell(now, Event::Recovered);
     } else {
         let mut newly = Newly::default();
         if advanced {
@@ -158,7 +158,7 @@ fn leave(s: &mut Sender, now: u64) {
         s.last_action = Action::None;
     }
     if std::mem::take(&mut s.in_recovery) {
-        s.tell(now, Event::Recovered);
+        s.driver.tell(now, Event::Recovered);
     }
 }
 
@@ -179,7 +179,7 @@ fn partial_acknowledgement(
         s.inflation -= covered - 1;
     } else {
         let packets = (covered - s.inflation) as f64;
-        s.tell(now, Event::Deflated { packets });
+        s.driver.tell(now, Event::Deflated { packets });
         // Above zero it says that recovery goes on.
         s.inflation = 1;
     }
@@ -281,8 +281,8 @@ fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
 }
 
 fn lost(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
-    s.counters.lost += u64::from(packets);
-    let lost = Lost { packets, sent_at: s.clock.time(sent_at), sent: s.packets_sent };
+    s.driver.counters.lost += u64::from(packets);
+    let lost = Lost { packets, sent_at: s.driver.clock.time(sent_at), sent: s.driver.packets_sent };
     s.tell_congestion(now, Event::Lost(lost));
 }
 
@@ -293,7 +293,7 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
         return;
     }
     // ns-2 does not count those that follow a mark.
-    s.counters.timeouts += u64::from(!idle && s.last_action != Action::Mark);
+    s.driver.counters.timeouts += u64::from(!idle && s.last_action != Action::Mark);
     s.duplicates = 0;
     s.inflation = 0;
     s.in_recovery = false;
@@ -303,7 +303,7 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
     s.recover = i64::from(s.board.high()) - 1;
     s.last_action = Action::Timeout;
     s.board.forget();
-    let sent = s.packets_sent;
+    let sent = s.driver.packets_sent;
     s.tell_congestion(now, Event::Timeout { sent });
     if !idle {
         s.rto.back_off();

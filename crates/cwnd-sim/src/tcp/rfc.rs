@@ -50,11 +50,13 @@ pub(super) fn acknowledgement(
     );
     s.connected |= advanced;
     if echo {
-        let marked =
-            Marked { packets: 1, sent_at: s.clock.time(newly.sent_at), sent: s.packets_sent };
-        let cuts = s.cuts.len();
-        s.tell_congestion(now, Event::Marked(marked));
-        s.counters.mark_cuts += (s.cuts.len() - cuts) as u64;
+        let marked = Marked {
+            packets: 1,
+            sent_at: s.driver.clock.time(newly.sent_at),
+            sent: s.driver.packets_sent,
+        };
+        let cut = s.tell_congestion(now, Event::Marked(marked));
+        s.driver.counters.mark_cuts += u64::from(cut);
     }
     if s.recovery == Recovery::Sack {
         selective(s, net, now, advanced, newly);
@@ -76,7 +78,7 @@ fn spurious(s: &mut Sender, now: u64, extra: &Extra) {
         s.board.forget();
         s.next = s.board.high();
         s.in_recovery = false;
-        s.tell(now, Event::Undo);
+        s.driver.tell(now, Event::Undo);
     }
 }
 
@@ -97,7 +99,7 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: New
     if s.in_recovery {
         if i64::from(una) > s.recover {
             s.in_recovery = false;
-            s.tell(now, Event::Recovered);
+            s.driver.tell(now, Event::Recovered);
         } else if found > 0 {
             lost(s, now, found, newest);
         }
@@ -148,7 +150,7 @@ fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: 
     s.inflation = 0;
     s.restart_timer(net, now);
     if std::mem::take(&mut s.in_recovery) {
-        s.tell(now, Event::Recovered);
+        s.driver.tell(now, Event::Recovered);
     }
 }
 
@@ -161,8 +163,8 @@ fn enter(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
 }
 
 fn lost(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
-    s.counters.lost += u64::from(packets);
-    let lost = Lost { packets, sent_at: s.clock.time(sent_at), sent: s.packets_sent };
+    s.driver.counters.lost += u64::from(packets);
+    let lost = Lost { packets, sent_at: s.driver.clock.time(sent_at), sent: s.driver.packets_sent };
     s.tell_congestion(now, Event::Lost(lost));
 }
 
@@ -171,13 +173,13 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
     if s.board.high() == s.board.una() {
         return;
     }
-    s.counters.timeouts += 1;
+    s.driver.counters.timeouts += 1;
     s.rto.back_off();
     s.in_recovery = false;
     s.inflation = 0;
     s.duplicates = 0;
     s.recover = i64::from(s.board.high()) - 1;
-    let sent = s.packets_sent;
+    let sent = s.driver.packets_sent;
     s.tell_congestion(now, Event::Timeout { sent });
     s.note_doubt(now);
     if s.recovery == Recovery::Sack {

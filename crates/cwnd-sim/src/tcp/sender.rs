@@ -4,30 +4,15 @@
 use super::rto::Rto;
 use super::scoreboard::Scoreboard;
 use super::{ns2, rfc};
+use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::Net;
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
-use crate::record::CutRecord;
 use crate::rng::Rng;
 use cwnd::AnyController;
-use cwnd::record::{Entry, Record};
-use cwnd::{Acked, Controller, Event, Limit};
-
-/// What a sender has done since the measurement began.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counters {
-    pub sent: u64,
-    pub retransmitted: u64,
-    pub lost: u64,
-    pub timeouts: u64,
-    pub mark_cuts: u64,
-    pub rtt_sum: u64,
-    pub rtt_count: u64,
-    /// Ticks limited by the window, pacing, the receiver and the application.
-    pub limited: [u64; 4],
-}
+use cwnd::{Acked, Event, Limit};
 
 /// Where a sender is in the network.
 #[derive(Clone, Copy)]
@@ -58,11 +43,9 @@ pub(crate) struct Sender {
     pub(super) ns2: bool,
     pub(super) limited_transmit: bool,
     byte_counting: bool,
-    pub(super) clock: Clock,
     stamps: Option<u64>,
     overhead: f64,
     rng: Rng,
-    pub controller: AnyController,
     /// The receiver's window in packets.
     pub(super) receiver_window: u32,
     pub(super) board: Scoreboard,
@@ -101,20 +84,11 @@ pub(crate) struct Sender {
     pub(super) timed: Option<(u32, u64)>,
     /// The stamp of the last retransmission, while it is open whether it was needed (RFC 3522).
     pub(super) doubt: Option<u32>,
-    limit: Limit,
-    limit_since: u64,
-    pub packets_sent: u64,
-    pub counters: Counters,
-    pub min_rtt: u64,
-    pub last_rtt: u64,
-    pub completed: u64,
-    pub cuts: Vec<CutRecord>,
-    /// Every event told to the controller and its answer, when they are recorded.
-    pub told: Option<Record>,
+    pub driver: Driver,
 }
 
 impl Sender {
-    pub fn new(tcp: &Tcp, controller: AnyController, place: Place, seed: u64) -> Self {
+    pub fn new(tcp: &Tcp, driver: Driver, place: Place, seed: u64) -> Self {
         let Place { clock, flow, hop, timer } = place;
         let mut rng = Rng::new(seed, "sender", u64::from(flow));
         let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
@@ -131,12 +105,10 @@ impl Sender {
             ns2: tcp.conventions != Conventions::Rfc,
             limited_transmit: tcp.limited_transmit,
             byte_counting: tcp.byte_counting,
-            clock,
             stamps: tcp.timestamps.map(|granularity| clock.ticks(granularity.as_nanos()).max(1)),
             overhead: clock.ticks(tcp.overhead.as_nanos()) as f64,
             rto: Rto::new(tcp, clock, &mut rng),
             rng,
-            controller,
             receiver_window: tcp.window,
             board: Scoreboard::new(),
             next: 0,
@@ -161,22 +133,14 @@ impl Sender {
             put_off: NONE,
             timed: None,
             doubt: None,
-            limit: Limit::Application,
-            limit_since: 0,
-            packets_sent: 0,
-            counters: Counters::default(),
-            min_rtt: u64::MAX,
-            last_rtt: 0,
-            completed: NONE,
-            cuts: Vec::new(),
-            told: None,
+            driver,
         }
     }
 
     /// The congestion window in packets.
     #[inline(always)]
     pub fn window(&self) -> f64 {
-        self.controller.output().window
+        self.driver.window()
     }
 
     /// What closed the window: the controller, or the receiver whose window limits it.
@@ -188,7 +152,7 @@ impl Sender {
 
     /// The congestion window in packets before the receiver's window limits it.
     pub(super) fn unclamped_window(&self) -> f64 {
-        match &self.controller {
+        match &self.driver.controller {
             AnyController::Window(windowed) => windowed.unclamped(),
             AnyController::Rate(_) => self.window(),
         }
@@ -201,7 +165,7 @@ impl Sender {
 
     /// The transfer begins.
     pub fn start(&mut self, net: &mut Net, now: u64) {
-        self.limit_since = now;
+        self.driver.start(now);
         self.send(net, now, false);
     }
 
@@ -236,9 +200,9 @@ impl Sender {
         } else {
             rfc::acknowledgement(self, net, now, packet.seq, echo, &extra);
         }
-        if self.board.una() >= self.total && self.completed == NONE {
-            self.settle(now);
-            self.completed = now;
+        if self.board.una() >= self.total && self.driver.completed == NONE {
+            self.driver.settle(now);
+            self.driver.completed = now;
             self.deadline = NONE;
         }
     }
@@ -260,7 +224,7 @@ impl Sender {
         } else {
             rfc::send(self, net, now)
         };
-        self.limited_by(now, limit);
+        self.driver.limited_by(now, limit);
     }
 
     fn send_syn(&mut self, net: &mut Net, now: u64) -> Limit {
@@ -271,22 +235,6 @@ impl Sender {
         Limit::Window
     }
 
-    #[inline(always)]
-    fn limited_by(&mut self, now: u64, limit: Limit) {
-        self.settle(now);
-        self.limit = limit;
-    }
-
-    /// Brings the time that each limit held up to date. What comes after the end (duplicates, a
-    /// burst put off) is no time of the transfer.
-    #[inline(always)]
-    pub fn settle(&mut self, now: u64) {
-        if self.completed == NONE {
-            self.counters.limited[self.limit as usize] += now - self.limit_since;
-            self.limit_since = now;
-        }
-    }
-
     /// Puts packet `seq` on the wire, for the first time or again.
     #[inline]
     pub(super) fn transmit(&mut self, net: &mut Net, now: u64, seq: u32) {
@@ -294,7 +242,7 @@ impl Sender {
         let mut bits = self.ect;
         if again {
             self.board.resent(now, seq);
-            self.counters.retransmitted += 1;
+            self.driver.counters.retransmitted += 1;
             bits |= flags::AGAIN;
         } else {
             self.board.sent(now);
@@ -312,8 +260,8 @@ impl Sender {
             bits |= flags::CWR;
             self.reduced = false;
         }
-        self.packets_sent += 1;
-        self.counters.sent += 1;
+        self.driver.packets_sent += 1;
+        self.driver.counters.sent += 1;
         let last = seq + 1 == self.total;
         let size = if syn {
             40
@@ -336,38 +284,20 @@ impl Sender {
         net.arm(self.timer, self.deadline);
     }
 
-    /// Tells the controller.
-    #[inline(always)]
-    pub(super) fn tell(&mut self, now: u64, event: Event) {
-        let now = self.clock.time(now);
-        self.controller.on(now, &event);
-        if let Some(told) = &mut self.told {
-            told.entries.push(Entry { at: now, event, output: self.controller.output() });
-        }
-    }
-
     /// Tells the controller of what may have made it cut its window, and notes the cut.
-    pub(super) fn tell_congestion(&mut self, now: u64, event: Event) {
-        self.tell(now, event);
-        if let Some(cut) = self.controller.take_cut() {
-            self.reduced = self.ect != 0;
-            self.cuts.push(CutRecord { at: self.clock.time(now), cut });
-        }
+    /// True if it was cut.
+    pub(super) fn tell_congestion(&mut self, now: u64, event: Event) -> bool {
+        let cut = self.driver.tell_congestion(now, event);
+        self.reduced |= cut && self.ect != 0;
+        cut
     }
 
     /// Tells the controller of an acknowledgement that covered `packets`.
     #[inline(always)]
     pub(super) fn tell_acked(&mut self, now: u64, acked: Covered) {
-        let rtt = acked.rtt_from.map(|sent_at| {
-            let rtt = now - sent_at;
-            self.last_rtt = rtt;
-            self.min_rtt = self.min_rtt.min(rtt);
-            self.counters.rtt_sum += rtt;
-            self.counters.rtt_count += 1;
-            self.clock.dur(rtt)
-        });
+        let rtt = acked.rtt_from.map(|sent_at| self.driver.measured(now - sent_at));
         let received_at = match self.stamps {
-            Some(granularity) => Some(self.clock.time(u64::from(acked.stamp) * granularity)),
+            Some(granularity) => Some(self.driver.clock.time(u64::from(acked.stamp) * granularity)),
             None => None,
         };
         let credit = if self.byte_counting { acked.packets } else { acked.packets.min(1) };
@@ -375,14 +305,14 @@ impl Sender {
             packets: acked.packets,
             credit: if acked.grows { credit } else { 0 },
             in_flight: self.board.in_flight(),
-            sent: self.packets_sent,
-            sent_at: self.clock.time(acked.sent_at),
+            sent: self.driver.packets_sent,
+            sent_at: self.driver.clock.time(acked.sent_at),
             rtt,
             received_at,
             echo: acked.echo,
-            limit: self.limit,
+            limit: self.driver.limit,
         });
-        self.tell(now, event);
+        self.driver.tell(now, event);
     }
 }
 
