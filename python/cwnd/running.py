@@ -74,8 +74,9 @@ def simulate(
     pcap: tuple[str, str] | None = None,
     progress: Callable[[float], None] | None = None,
     scales: list[float] | None = None,
+    threads: int = 0,
 ) -> list[Result]:
-    """Run many scenarios, on all cores.
+    """Run many scenarios, side by side.
 
     Parameters
     ----------
@@ -87,6 +88,8 @@ def simulate(
         Called now and then with the fraction that is done.
     scales
         Time scales of smoothness in seconds; chosen for each run by default.
+    threads
+        Cores to use; 0 means all.
 
     Returns
     -------
@@ -101,6 +104,7 @@ def simulate(
             add_controller(controllers, name, factory)
     records = _native.simulate(
         [(scenario.to_json(), seed) for scenario, seed in jobs],
+        threads=threads,
         controllers=controllers or None,
         progress=progress,
         pcap=pcap,

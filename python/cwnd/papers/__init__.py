@@ -1,0 +1,1 @@
+"""The papers as something to run: every table and figure, beside what was published."""

@@ -1,0 +1,146 @@
+"""Figures and tables as data: what they show, not how it is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+Kind: TypeAlias = Literal["line", "points", "steps", "published"]
+
+
+@dataclass(slots=True)
+class Curve:
+    """One series of a panel.
+
+    Attributes
+    ----------
+    label
+        What it is called in the legend; empty for a curve that is not listed.
+    x, y
+        The points. Where the panel has ``ticks``, x counts them from 0.
+    kind
+        ``published`` marks what a paper prints; ``points`` are drawn as such, ``steps`` hold their
+        value until the next one.
+    low, high
+        Bounds of each point: a band around a line, bars at points.
+    color
+        Number of the colour; curves of one colour belong together. By default the next one.
+    dashed
+        Whether a line is dashed.
+    """
+
+    label: str
+    x: npt.ArrayLike
+    y: npt.ArrayLike
+    kind: Kind = "line"
+    low: npt.ArrayLike | None = None
+    high: npt.ArrayLike | None = None
+    color: int | None = None
+    dashed: bool = False
+
+
+@dataclass(slots=True)
+class Regions:
+    """A map: which of a few areas, or which value, each point belongs to.
+
+    Attributes
+    ----------
+    x, y
+        Centres of the columns and of the rows.
+    z
+        One row a y, one column an x; NaN is left white.
+    names
+        Names of the areas 0, 1, …; without them z is a value and gets a scale.
+    numbers
+        Whether the values are written into the cells.
+    """
+
+    x: npt.ArrayLike
+    y: npt.ArrayLike
+    z: npt.ArrayLike
+    names: Sequence[str] = ()
+    numbers: bool = False
+
+
+@dataclass(slots=True)
+class Panel:
+    """One set of axes.
+
+    Attributes
+    ----------
+    x_label, y_label
+        What the axes show, with units.
+    curves
+        What is drawn, in this order.
+    title
+        What stands above; may be empty.
+    regions
+        A map under the curves.
+    x_log, y_log
+        Logarithmic axes.
+    x_limits, y_limits
+        Bounds of the axes; as the data has it by default.
+    ticks, y_ticks
+        Names along the axes where the points are not numbers.
+    """
+
+    x_label: str
+    y_label: str
+    curves: list[Curve] = field(default_factory=list)
+    title: str = ""
+    regions: Regions | None = None
+    x_log: bool = False
+    y_log: bool = False
+    x_limits: tuple[float, float] | None = None
+    y_limits: tuple[float, float] | None = None
+    ticks: Sequence[str] = ()
+    y_ticks: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class Figure:
+    """A figure of one or more panels.
+
+    Attributes
+    ----------
+    name
+        Its file's name, unique within the paper: ``fig-5``.
+    title
+        Its caption.
+    panels
+        From left to right, from top to bottom.
+    columns
+        Panels side by side.
+    """
+
+    name: str
+    title: str
+    panels: list[Panel]
+    columns: int = 2
+
+
+@dataclass(slots=True)
+class Table:
+    """A table.
+
+    Attributes
+    ----------
+    name
+        Its file's name, unique within the paper.
+    title
+        Its caption.
+    columns
+        Heads, with units.
+    rows
+        Cells; numbers are shown with four digits.
+    """
+
+    name: str
+    title: str
+    columns: list[str]
+    rows: list[list[str | float]]
