@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 REFERENCE = "#828b98"
 """The reference's grey."""
 
-_COLORS = (
+PALETTE = (
     "#2f6fdb",
     "#e0702c",
     "#1a9e77",
@@ -22,6 +22,7 @@ _COLORS = (
     "#6f8f2f",
     "#50607a",
 )
+"""Ten colors that can be told apart."""
 
 
 def colors(controllers: Iterable[str], reference: str | None = None) -> dict[str, str]:
@@ -47,7 +48,7 @@ def colors(controllers: Iterable[str], reference: str | None = None) -> dict[str
     shades: dict[str, str] = {}
     for name in dict.fromkeys(controllers):
         count = len(shades) - (reference in shades)
-        shades[name] = REFERENCE if name == reference else _COLORS[count % len(_COLORS)]
+        shades[name] = REFERENCE if name == reference else PALETTE[count % len(PALETTE)]
     return shades
 
 

@@ -58,7 +58,8 @@ def _explain(problem: Exception) -> str:
         where = f"{problem.filename}: " if problem.filename else ""
         return f"{where}{problem.strerror or problem}"
     if isinstance(problem, ArgumentError):
-        option = "" if problem.argument == "controllers" else f"--{problem.argument}: "
+        named = problem.argument in {"controllers", "papers"}
+        option = "" if named else f"--{problem.argument}: "
         return option + problem.problem
     if isinstance(problem, ScenarioError | SpecError):
         return str(problem)

@@ -42,7 +42,7 @@ def check_outputs(
         if path is not None:
             _check_file(option, Path(path))
     if trace is not None:
-        _check_directory(Path(trace))
+        check_directory("trace", Path(trace))
 
 
 @contextmanager
@@ -119,11 +119,24 @@ def _check_file(option: str, path: Path) -> None:
         path.unlink()
 
 
-def _check_directory(path: Path) -> None:
-    """Refuse a directory in which nothing can be written; one that is missing is made."""
+def check_directory(option: str, path: Path) -> None:
+    """Refuse a directory in which nothing can be written; one that is missing is made.
+
+    Parameters
+    ----------
+    option
+        The option that names it.
+    path
+        The directory.
+
+    Raises
+    ------
+    click.UsageError
+        Nothing can be written there.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise click.UsageError(f"--trace: cannot make {path}: {problem.strerror}") from None
+        raise click.UsageError(f"--{option}: cannot make {path}: {problem.strerror}") from None
     if not os.access(path, os.W_OK | os.X_OK):
-        raise click.UsageError(f"--trace: cannot write into {path}")
+        raise click.UsageError(f"--{option}: cannot write into {path}")

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from cwnd.comparison import Comparison, Row
     from cwnd.doctor import Finding
     from cwnd.figures import Column, Sheet
+    from cwnd.records import JsonObject
     from cwnd.registry import Algorithm
     from cwnd.result import Result
+
+_VERDICT_STYLES = {"holds": "green", "differs": "red", "unclear": "yellow"}
+"""Verdicts of a claim, and their colours."""
 
 _WIDTH = 120
 """Columns where there is no terminal to ask."""
@@ -74,6 +78,55 @@ def print_result(result: Result) -> None:
     console.print(_sheet("Links", link_sheet(document), left={0, 1}))
     for name, value, remark in metric_items(document["metrics"]):
         console.print(Text(f"{name}: {value} ({remark})"))
+
+
+def print_reproduction(document: JsonObject) -> None:
+    """Print the verdicts of a reproduction, and the claims that do not hold.
+
+    Parameters
+    ----------
+    document
+        What ``reproduce`` returned.
+    """
+    console = _console()
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("exhibit", no_wrap=True)
+    table.add_column("")
+    for head in (*_VERDICT_STYLES, "seconds"):
+        table.add_column(head, justify="right")
+    for paper in document["papers"]:
+        for exhibit in paper["exhibits"]:
+            verdicts = [claim["verdict"] for claim in exhibit["claims"]]
+            table.add_row(
+                f"{paper['paper']} {exhibit['id']}",
+                escape(exhibit["title"]),
+                *(str(verdicts.count(verdict) or "") for verdict in _VERDICT_STYLES),
+                f"{exhibit['seconds']:.1f}",
+            )
+    console.print(table)
+    console.print()
+    for paper in document["papers"]:
+        for exhibit in paper["exhibits"]:
+            for claim in exhibit["claims"]:
+                if claim["verdict"] != "holds":
+                    verdict = Text(claim["verdict"], style=_VERDICT_STYLES[claim["verdict"]])
+                    where = f" {paper['paper']} {exhibit['id']}: {claim['text']}: "
+                    figures = f"published {claim['published'] or '–'}, {_measured(claim)}"
+                    console.print(verdict.append(where + figures, style="default"))
+                    console.print(Padding(Text(claim["why"], style="dim"), (0, 0, 0, 2)))
+    summary = document["summary"]
+    counts = ", ".join(f"{summary[verdict]} {verdict}" for verdict in _VERDICT_STYLES)
+    console.print(Text(counts, style="bold"))
+
+
+def _measured(claim: JsonObject) -> str:
+    """Write what was measured for a claim."""
+    value = claim["measured"]
+    text = "–" if value is None else value if isinstance(value, str) else f"{value:.4g}"
+    if claim["interval"]:
+        low, high = claim["interval"]
+        text += f" ({low:.4g} to {high:.4g})"
+    return f"measured {text}"
 
 
 def print_algorithms(algorithms: Sequence[Algorithm]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cwnd.cli.outputs import check_outputs, show_progress
+from cwnd.cli.outputs import check_directory, check_outputs, show_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,6 +178,46 @@ def run(
         click.echo(f"tables: {trace}", err=True)
     if pcap is not None:
         click.echo(f"packets: {pcap}", err=True)
+
+
+def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the short name of a paper."""
+    from cwnd.papers.exhibit import PAPERS
+
+    return [name for name in PAPERS if name.startswith(incomplete)]
+
+
+@cwnd.command()
+@click.argument("papers", nargs=-1, metavar="[PAPER]...", shell_complete=_complete_paper)
+@click.option("--exhibit", metavar="ID", help="Only the exhibits of this name, such as table-1.")
+@click.option("--quick", is_flag=True, help="Fewer seeds and shorter runs of the same exhibits.")
+@click.option("--repeat", type=int, help="Seeds of each case; each exhibit's own by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--out",
+    type=click.Path(),
+    default="out/reproduce",
+    show_default=True,
+    help="Directory of the report.",
+)
+def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) -> None:  # noqa: ANN401, FBT001
+    """Run the evaluation of each PAPER again: simd, gaimd, aira, daimd, aiad, beyond; or of all.
+
+    Every table and figure with what was published, what was measured here and a verdict. An
+    interrupted run goes on where it stopped when it is called again with the same options.
+    """
+    check_directory("out", Path(out))
+    with show_progress("reproducing") as progress:
+        from cwnd.papers.runner import reproduce as reproduce_papers
+
+        document = reproduce_papers(papers, out=out, progress=progress, **options)
+    if as_json:
+        _print_json(document)
+    else:
+        from cwnd.cli.tables import print_reproduction
+
+        print_reproduction(document)
+    click.echo(f"report: {Path(out) / 'index.html'}", err=True)
 
 
 @cwnd.command()

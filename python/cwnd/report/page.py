@@ -53,12 +53,41 @@ def page(title: str, brand: str, body: str, data: JsonObject) -> str:
     str
         A whole HTML document that loads nothing.
     """
-    from cwnd import __version__
-
     # Inside a script element only "</" and "<!--" would end the data.
     packed = json.dumps(jsonable(data), separators=(",", ":"), allow_nan=False).replace(
         "<", "\\u003c"
     )
+    scripts = f"""
+<script type="application/json" id="data">{packed}</script>
+<script type="text/plain" id="plotly">{_plotly()}</script>
+<script>
+{_resource("page.js")}</script>"""
+    return frame(title, brand, body, scripts=scripts)
+
+
+def frame(title: str, brand: str, body: str, *, style: str = "", scripts: str = "") -> str:
+    """Put HTML into the frame of all pages.
+
+    Parameters
+    ----------
+    title
+        Title of the page and its heading.
+    brand
+        The line above the heading.
+    body
+        HTML of the page's sections.
+    style
+        What the page adds to the style sheet.
+    scripts
+        HTML at the page's end.
+
+    Returns
+    -------
+    str
+        A whole HTML document.
+    """
+    from cwnd import __version__
+
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -66,7 +95,7 @@ def page(title: str, brand: str, body: str, data: JsonObject) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)} · cwnd</title>
 <style>
-{_resource("style.css")}</style>
+{_resource("style.css")}{style}</style>
 </head>
 <body>
 <main>
@@ -74,11 +103,7 @@ def page(title: str, brand: str, body: str, data: JsonObject) -> str:
 <h1>{escape(title)}</h1>
 {body}
 <footer>Made by cwnd {escape(__version__)}. This page needs no network.</footer>
-</main>
-<script type="application/json" id="data">{packed}</script>
-<script type="text/plain" id="plotly">{_plotly()}</script>
-<script>
-{_resource("page.js")}</script>
+</main>{scripts}
 </body>
 </html>
 """

@@ -1,0 +1,218 @@
+"""Figures and tables to files: PNG and SVG to look at, CSV to work with."""
+
+from __future__ import annotations
+
+import csv
+from itertools import count, zip_longest
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import Patch
+
+from cwnd.colors import PALETTE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from cwnd.papers.figure import Curve, Figure, Panel, Regions, Table
+
+PUBLISHED = "#c0212f"
+"""What a paper prints is drawn in this red and nothing else is."""
+
+WIDTH, HEIGHT = 4.8, 3.3
+"""Inches of a panel."""
+
+MOST_WRITTEN = 12
+"""Entries of a legend: with more it hides the curves."""
+
+
+def draw(figure: Figure, base: Path) -> None:
+    """Write a figure as PNG, SVG and CSV.
+
+    Parameters
+    ----------
+    figure
+        What to draw.
+    base
+        Where, without the ending.
+    """
+    columns = min(figure.columns, len(figure.panels))
+    rows = -(-len(figure.panels) // columns)
+    width = WIDTH if columns > 1 else 1.4 * WIDTH
+    canvas = Canvas(figsize=(width * columns, HEIGHT * rows), layout="constrained")
+    FigureCanvasAgg(canvas)
+    axes = canvas.subplots(rows, columns, squeeze=False).ravel()
+    for place, panel in zip_longest(axes, figure.panels):
+        if panel is None:
+            place.set_visible(False)
+        else:
+            _panel(canvas, place, panel)
+    canvas.savefig(base.with_suffix(".png"), dpi=150)
+    # A fixed salt and no date: the same figure is the same file.
+    with mpl.rc_context({"svg.hashsalt": "cwnd"}):
+        canvas.savefig(base.with_suffix(".svg"), metadata={"Date": None})
+    with base.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(_figure_rows(figure))
+
+
+def write_table(table: Table, base: Path) -> None:
+    """Write a table as CSV.
+
+    Parameters
+    ----------
+    table
+        What to write.
+    base
+        Where, without the ending.
+    """
+    with base.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.columns)
+        writer.writerows(table.rows)
+
+
+def _panel(canvas: Canvas, axes: Axes, panel: Panel) -> None:
+    """Draw one set of axes."""
+    areas = [] if panel.regions is None else _regions(canvas, axes, panel.regions)
+    following = count()
+    for curve in panel.curves:
+        if curve.kind == "published":
+            _published(axes, curve)
+        else:
+            _curve(axes, curve, next(following) if curve.color is None else curve.color)
+    _frame(axes, panel)
+    _ticks(axes, panel)
+    handles, labels = axes.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    if areas or 0 < len(unique) <= MOST_WRITTEN:
+        axes.legend(handles=[*areas, *unique.values()], fontsize=8, framealpha=0.8)
+
+
+def _frame(axes: Axes, panel: Panel) -> None:
+    """Set the axes: names, scales and bounds."""
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label)
+    if panel.title:
+        axes.set_title(panel.title, fontsize=10)
+    if panel.x_log:
+        axes.set_xscale("log")
+    if panel.y_log:
+        axes.set_yscale("log")
+    if panel.x_limits is not None:
+        axes.set_xlim(*panel.x_limits)
+    if panel.y_limits is not None:
+        axes.set_ylim(*panel.y_limits)
+    elif not panel.y_log and panel.regions is None and axes.get_ylim()[0] > 0:
+        axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    if panel.regions is None:
+        axes.grid(alpha=0.2)
+
+
+def _ticks(axes: Axes, panel: Panel) -> None:
+    """Write names along the axes where the points are not numbers."""
+    if panel.ticks:
+        tilt = 30 if sum(map(len, panel.ticks)) > 40 else 0
+        axes.set_xticks(
+            range(len(panel.ticks)), panel.ticks, rotation=tilt, ha="right" if tilt else "center"
+        )
+    if panel.y_ticks:
+        axes.set_yticks(range(len(panel.y_ticks)), panel.y_ticks)
+
+
+def _published(axes: Axes, curve: Curve) -> None:
+    """Mark what a paper prints."""
+    axes.plot(
+        np.asarray(curve.x, dtype=float),
+        np.asarray(curve.y, dtype=float),
+        "D",
+        color=PUBLISHED,
+        markerfacecolor="none",
+        markersize=7,
+        label=curve.label or None,
+        zorder=5,
+    )
+
+
+def _curve(axes: Axes, curve: Curve, color: int) -> None:
+    """Draw one series."""
+    x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
+    label = curve.label or None
+    shade = PALETTE[color % len(PALETTE)]
+    bounds = None
+    if curve.low is not None and curve.high is not None:
+        bounds = np.asarray(curve.low, dtype=float), np.asarray(curve.high, dtype=float)
+    if curve.kind == "points":
+        axes.plot(x, y, "o", color=shade, markersize=4, label=label)
+        if bounds:
+            axes.vlines(x, *bounds, color=shade, linewidth=1.5, alpha=0.7)
+        return
+    style = "--" if curve.dashed else "-"
+    if curve.kind == "steps":
+        axes.step(x, y, style, where="post", color=shade, linewidth=1.1, label=label)
+    else:
+        axes.plot(x, y, style, color=shade, linewidth=1.3, label=label)
+    if bounds:
+        axes.fill_between(x, *bounds, color=shade, alpha=0.2, linewidth=0)
+
+
+def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
+    """Draw a map, and give what its legend shows."""
+    x, y = np.asarray(regions.x, dtype=float), np.asarray(regions.y, dtype=float)
+    z = np.asarray(regions.z, dtype=float)
+    if regions.names:
+        shades = [*PALETTE[: len(regions.names)]]
+        axes.pcolormesh(
+            x,
+            y,
+            z,
+            cmap=ListedColormap(shades),
+            vmin=-0.5,
+            vmax=len(shades) - 0.5,
+            alpha=0.55,
+            shading="nearest",
+            rasterized=True,
+        )
+        return [
+            Patch(color=shade, alpha=0.55, label=name)
+            for name, shade in zip(regions.names, shades, strict=True)
+        ]
+    mesh = axes.pcolormesh(x, y, z, cmap="viridis", shading="nearest", rasterized=True)
+    canvas.colorbar(mesh, ax=axes, shrink=0.9)
+    if regions.numbers:
+        middle = (np.nanmin(z) + np.nanmax(z)) / 2
+        for i, row in enumerate(z):
+            for j, value in enumerate(row):
+                if np.isfinite(value):
+                    ink = "white" if value < middle else "black"
+                    axes.text(
+                        x[j], y[i], f"{value:.2g}", ha="center", va="center", color=ink, fontsize=7
+                    )
+    return []
+
+
+def _figure_rows(figure: Figure) -> Iterable[list[object]]:
+    """Write a figure's data as rows: one a point."""
+    yield ["panel", "series", "kind", "x", "y", "low", "high"]
+    for number, panel in enumerate(figure.panels, 1):
+        name = panel.title or str(number)
+        for curve in panel.curves:
+            x = np.asarray(curve.x, dtype=float).tolist()
+            y = np.asarray(curve.y, dtype=float).tolist()
+            low = [""] * len(x) if curve.low is None else np.asarray(curve.low, float).tolist()
+            high = [""] * len(x) if curve.high is None else np.asarray(curve.high, float).tolist()
+            for point in zip(x, y, low, high, strict=True):
+                yield [name, curve.label, curve.kind, *point]
+        if panel.regions is not None:
+            areas = panel.regions
+            for y_value, row in zip(np.asarray(areas.y), np.asarray(areas.z), strict=True):
+                for x_value, value in zip(np.asarray(areas.x), row, strict=True):
+                    named = areas.names[int(value)] if areas.names and value == value else ""  # noqa: PLR0124
+                    yield [name, named, "map", x_value, y_value, value, ""]
