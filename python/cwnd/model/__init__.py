@@ -1,0 +1,17 @@
+"""The papers' analysis, callable: each function cites its equation and gives its units.
+
+All take numbers or arrays, which are broadcast, and give a number for numbers and an array
+otherwise. Rates are in packets per second, times in seconds, windows in packets, unless a function
+says otherwise; `p` is the probability of a loss event; `beta` is the fraction GIVEN UP on a loss
+(1/2 for TCP), also where a paper writes the fraction kept.
+
+=================  ===============================================================================
+`throughput`       sending rates and response functions against loss, and their inverse
+`friendliness`     the increase that makes a law friendly to TCP
+`daimd`            DAIMD and UDT: stages, equilibrium, time to fill a link, utility
+`daimd_sharing`    DAIMD and UDT: against TCP, and the bounds of unfairness
+`aiad`             AIAD: rate estimates, Lemma 1, the characteristic roots, the delayed system
+`aira`             AIRA: rules, bounds, and one flow's rounds
+`catalog`          all of them by name, for the command line
+=================  ===============================================================================
+"""

@@ -1,0 +1,149 @@
+"""How UDT shares a link, by DAIMD's analysis: with TCP, and with flows that see another capacity.
+
+L is the capacity of a link in bits per second; `cwnd.model.daimd` says what stages are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cwnd.errors import ArgumentError
+from cwnd.model.checks import Value, between, plain, positive, whole
+from cwnd.model.daimd import SYN, TAU, exponent
+
+
+def friendliness_ratio(
+    rtt: npt.ArrayLike, capacity_bps: npt.ArrayLike, stage: npt.ArrayLike = 0
+) -> Value:
+    """Rate of UDT over that of TCP at the same loss: RTT/SYN · 10^((e-k-9)/2) · √6 (DAIMD, Eq. 19).
+
+    Parameters
+    ----------
+    rtt
+        Round-trip time in seconds.
+    capacity_bps
+        Capacity L in bits per second.
+    stage
+        Stage k that UDT is in: 0, the first, is the most aggressive.
+
+    Returns
+    -------
+    float or ndarray
+        At most 1 where UDT gets no more than TCP.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(friendliness_ratio(0.1, 1e9), 2)
+    24.49
+    """
+    power = exponent(capacity_bps) - whole("stage", stage) - TAU
+    return plain(positive("rtt", rtt) / SYN * 10 ** (power / 2) * np.sqrt(6))
+
+
+def friendly_margin(rtt: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+    """Margin of the condition that makes UDT friendly: SYN²·10⁸/6 over RTT²·L (DAIMD, Eq. 20).
+
+    Parameters
+    ----------
+    rtt
+        Round-trip time in seconds.
+    capacity_bps
+        Capacity L in bits per second.
+
+    Returns
+    -------
+    float or ndarray
+        At least 1 where the condition holds; it is sufficient, not necessary.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(friendly_margin(0.001, 1e8), 2), round(friendly_margin(0.1, 1e8), 4)
+    (16.67, 0.0017)
+    """
+    rtt = positive("rtt", rtt)
+    return plain(SYN**2 * 1e8 / 6 / (rtt**2 * positive("capacity_bps", capacity_bps)))
+
+
+def estimate_error_ratio(error: npt.ArrayLike) -> Value:
+    """Most that two flows' rates differ when one takes L for (1+ε)L (DAIMD, section VII).
+
+    The fourth condition is printed as -0.9 < ε ≤ 0.5; it is read as ≤ -0.5, where it meets the
+    third.
+
+    Parameters
+    ----------
+    error
+        Relative error ε of one flow's estimate of a capacity that is a power of 10, above -0.9 and
+        below 9.
+
+    Returns
+    -------
+    float or ndarray
+        The larger rate over the smaller.
+
+    Raises
+    ------
+    ArgumentError
+        An error outside (-0.9, 9).
+
+    Examples
+    --------
+    >>> [round(estimate_error_ratio(e), 3) for e in (0.5, 2.0, -0.2, -0.8)]
+    [1.702, 3.162, 1.0, 4.0]
+    """
+    error = between("error", error, -0.9, 9)
+    if np.any((error == -0.9) | (error == 9)):
+        raise ArgumentError("error", "must be above -0.9 and below 9")
+    rest = 11 + 2 * np.sqrt(10)
+    return plain(
+        np.select(
+            [error <= -0.5, error < 0, error < 1],
+            [-error / (1 + error), np.ones_like(error), (rest + 9 * error) / (rest - 9 * error)],
+            np.sqrt(10),
+        )
+    )
+
+
+def least_rate(capacity_bps: npt.ArrayLike, wider_bps: npt.ArrayLike) -> Value:
+    """Least that the flow with the narrower bottleneck gets of it: L₂/2 (DAIMD, section IV).
+
+    Flows F1 and F2 share a link of L₁; F2 crosses another one of L₂ < L₁. From Eq. 16 and 17:
+    x₂ ≥ L₂ - (L₁ - x₁) = L₂ - x₂.
+
+    Parameters
+    ----------
+    capacity_bps
+        L₂ in bits per second.
+    wider_bps
+        L₁ in bits per second.
+
+    Returns
+    -------
+    float or ndarray
+        Bits per second.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain, or L₂ > L₁.
+
+    Examples
+    --------
+    >>> least_rate(1e8, 2e8)
+    50000000.0
+    """
+    narrow, wide = positive("capacity_bps", capacity_bps), positive("wider_bps", wider_bps)
+    if np.any(narrow > wide):
+        raise ArgumentError("capacity_bps", "must not be above wider_bps")
+    return plain(np.broadcast_arrays(narrow / 2, wide)[0])

@@ -1,0 +1,271 @@
+"""What makes a law friendly to TCP: its increase for a given decrease, and the ratio of two rates.
+
+``beta`` is the fraction given up on a loss, 1/2 for TCP. Increases are in packets per round-trip
+time.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from cwnd.errors import ArgumentError
+from cwnd.model.checks import Value, fraction, non_negative, plain, positive, probability
+from cwnd.model.throughput import find_formula
+
+if TYPE_CHECKING:
+    from cwnd.model.throughput import Formula
+
+
+def aimd_alpha(beta: npt.ArrayLike) -> Value:
+    """Friendly increase of AIMD without timeouts: 3β/(2-β) (SIMD, section 2; Floyd et al. 2000).
+
+    Parameters
+    ----------
+    beta
+        Fraction of the window given up on a loss.
+
+    Returns
+    -------
+    float or ndarray
+        Packets per round-trip time.
+
+    Raises
+    ------
+    ArgumentError
+        A fraction outside (0, 1).
+
+    Examples
+    --------
+    >>> aimd_alpha(0.5), round(aimd_alpha(1/16), 4)
+    (1.0, 0.0968)
+    """
+    beta = fraction("beta", beta)
+    return plain(3 * beta / (2 - beta))
+
+
+def aimd_alpha_timeouts(beta: npt.ArrayLike) -> Value:
+    """Friendly increase of AIMD with timeouts: 4(1-(1-β)²)/3 (GAIMD, section 1).
+
+    Parameters
+    ----------
+    beta
+        Fraction of the window given up on a loss (the paper's β is one less this).
+
+    Returns
+    -------
+    float or ndarray
+        Packets per round-trip time.
+
+    Raises
+    ------
+    ArgumentError
+        A fraction outside (0, 1).
+
+    Examples
+    --------
+    >>> aimd_alpha_timeouts(0.5), aimd_alpha_timeouts(1/8)
+    (1.0, 0.3125)
+    """
+    beta = fraction("beta", beta)
+    return plain(4 * beta * (2 - beta) / 3)
+
+
+def simd_alpha_periodic(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value:
+    """Friendly α of SIMD when losses are periodic: 3√β/((1-2β/3)√W) (SIMD, Eq. 5).
+
+    Parameters
+    ----------
+    beta
+        Fraction of the window given up on a loss.
+    max_window
+        Window at the last loss, in packets.
+
+    Returns
+    -------
+    float or ndarray
+        SIMD's α: after t round-trip times the window has grown by α²t²/4 packets.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(simd_alpha_periodic(1/16, 100), 5)
+    0.07826
+    """
+    beta, window = fraction("beta", beta), positive("max_window", max_window)
+    return plain(3 * np.sqrt(beta) / ((1 - 2 * beta / 3) * np.sqrt(window)))
+
+
+def simd_alpha(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value:
+    """Friendly α of SIMD when losses are random: 3√β/((1-2β/3)√(2W)) (SIMD, Eq. 3).
+
+    Parameters
+    ----------
+    beta
+        Fraction of the window given up on a loss.
+    max_window
+        Window at the last loss, in packets.
+
+    Returns
+    -------
+    float or ndarray
+        SIMD's α: after t round-trip times the window has grown by α²t²/4 packets.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(simd_alpha(1/16, 100), 5)
+    0.05534
+    """
+    return plain(simd_alpha_periodic(beta, max_window) / np.sqrt(2))
+
+
+def binomial_is_friendly(k: npt.ArrayLike, l: npt.ArrayLike) -> bool | npt.NDArray[np.bool_]:  # noqa: E741
+    """Say whether a binomial law can be friendly to TCP: k + l = 1 (Bansal & Balakrishnan 2001).
+
+    The window grows by α/wᵏ each round-trip time and falls by βwˡ on a loss; its mean is
+    proportional to p^(-1/(k+l+1)), so the exponent is TCP's 1/2 only there.
+
+    Parameters
+    ----------
+    k, l
+        The law's exponents: (0, 1) is AIMD, (1, 0) IIAD, (1/2, 1/2) SQRT.
+
+    Returns
+    -------
+    bool or ndarray
+        True where it can.
+
+    Raises
+    ------
+    ArgumentError
+        An exponent below 0.
+
+    Examples
+    --------
+    >>> binomial_is_friendly(1, 0), binomial_is_friendly(1, 1)
+    (True, False)
+    """
+    total = np.asarray(non_negative("k", k) + non_negative("l", l))
+    friendly = np.isclose(total, 1, rtol=0, atol=1e-12)
+    return bool(friendly) if total.ndim == 0 else np.asarray(friendly)
+
+
+def binomial_alpha(
+    beta: npt.ArrayLike,
+    k: npt.ArrayLike,
+    l: npt.ArrayLike,  # noqa: E741
+    max_window: npt.ArrayLike = np.inf,
+) -> Value:
+    """Friendly α of a binomial law with k + l = 1, for periodic losses.
+
+    Between losses wᵏ dw = α dt takes the window from W - βWˡ to W. With T round-trip times and X
+    packets between losses, X/T = √(3X/2), the square-root law at p = 1/X, gives
+
+        α = 3/2 · (k+2)/(k+1)² · (Wᵏ⁺¹ - w₀ᵏ⁺¹)²/(Wᵏ⁺² - w₀ᵏ⁺²),   w₀ = W - βWˡ.
+
+    It is 3β/(2-β) for AIMD at any W, and 3β/2 for every other law as W grows: for IIAD β = 2/3
+    goes with α = 1, as in the SIMD paper's runs.
+
+    Parameters
+    ----------
+    beta
+        What is given up on a loss: βwˡ packets.
+    k, l
+        The law's exponents, which add up to 1.
+    max_window
+        Window at a loss in packets; the limit of large windows by default.
+
+    Returns
+    -------
+    float or ndarray
+        α: the window grows by α/wᵏ packets per round-trip time.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain; a loss that would leave no window.
+
+    Examples
+    --------
+    >>> binomial_alpha(2/3, 1, 0), binomial_alpha(0.5, 0, 1)
+    (1.0, 1.0)
+    """
+    beta, window = positive("beta", beta), positive("max_window", max_window, infinite=True)
+    if not np.all(binomial_is_friendly(k, l)):
+        raise ArgumentError("k", "k and l must add up to 1 for a law that is friendly to TCP")
+    k, l = non_negative("k", k), non_negative("l", l)  # noqa: E741
+    limitless = np.isinf(window)
+    scaled = np.where(limitless, 1.0, window)
+    # In units of the peak: the fraction that a loss takes.
+    lost = beta * np.where(limitless & (l < 1), 0.0, scaled ** (l - 1))
+    if np.any(lost >= 1):
+        raise ArgumentError("beta", "a loss would take the whole window")
+    kept = 1 - lost
+    first, second = 1 - kept ** (k + 1), 1 - kept ** (k + 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = 1.5 * (k + 2) / (k + 1) ** 2 * first**2 / second * scaled**k
+    return plain(np.where(lost == 0, 1.5 * beta, exact))
+
+
+def friendliness_ratio(
+    first: str | Formula, second: str | Formula, p: npt.ArrayLike, **parameters: npt.ArrayLike
+) -> Value:
+    """Rate by one formula over the rate by another, at the same loss.
+
+    Parameters
+    ----------
+    first, second
+        Names in `cwnd.model.throughput.FORMULAS`, or functions of ``p``: what is to be friendly,
+        and to whom.
+    p
+        Probability of a loss event, above 0, at most 1.
+    parameters
+        The other arguments of the formulas; each takes those it knows, so that a formula that is
+        to have others of its own is given as a function.
+
+    Returns
+    -------
+    float or ndarray
+        1 where both get the same.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter that neither knows, or an argument outside its domain.
+
+    Examples
+    --------
+    >>> round(friendliness_ratio(
+    ...     "gaimd", "pftk", 0.01, rtt=0.1, rto=0.4, alpha=0.3125, beta=1/8), 3)
+    1.225
+    """
+    loss = probability("p", p)
+    functions = (find_formula("first", first), find_formula("second", second))
+    known = [set(inspect.signature(function).parameters) for function in functions]
+    for name in parameters:
+        if not any(name in names for names in known):
+            raise ArgumentError(name, "neither formula has such a parameter")
+    rates = []
+    for function, names in zip(functions, known, strict=True):
+        taken = {name: value for name, value in parameters.items() if name in names}
+        missing = [
+            parameter.name
+            for parameter in list(inspect.signature(function).parameters.values())[1:]
+            if parameter.default is inspect.Parameter.empty and parameter.name not in taken
+        ]
+        if missing:
+            raise ArgumentError(missing[0], f"{function.__name__} needs it")
+        rates.append(np.asarray(function(loss, **taken), dtype=float))
+    return plain(rates[0] / rates[1])

@@ -1,0 +1,568 @@
+"""Sending rate against loss: the square-root law, PFTK, GAIMD, SIMD, and DAIMD's Table 6.
+
+Rates are in packets per second, the response functions' windows in packets (UDT's in packets per
+control interval). ``p`` is the probability of a loss event, the loss rate that the formulas are
+derived for: window reductions over packets sent, not lost packets over packets sent. ``beta`` is
+the fraction given up on a loss; GAIMD's paper writes β for the fraction kept, so its (0.31, 7/8) is
+``alpha=0.31, beta=1/8`` here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cwnd.errors import ArgumentError
+from cwnd.model.checks import Value, fraction, plain, positive, probability, whole
+from cwnd.model.daimd import exponent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Formula: TypeAlias = Callable[..., Value]
+
+_LEAST_LOSS = 1e-30
+"""Where the inverse begins to look: far below one loss in the life of any link."""
+
+
+def square_root(p: npt.ArrayLike, rtt: npt.ArrayLike, b: npt.ArrayLike = 1) -> Value:
+    """Rate of TCP by the square-root law: √(3/(2bp))/RTT (Mathis et al. 1997; GAIMD, section 2.3).
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+    rtt
+        Round-trip time in seconds.
+    b
+        Packets acknowledged by one ACK: 2 with delayed ACKs.
+
+    Returns
+    -------
+    float or ndarray
+        Packets per second.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(square_root(0.01, rtt=0.1), 2)
+    122.47
+    """
+    p, rtt, b = probability("p", p), positive("rtt", rtt), positive("b", b)
+    return plain(np.sqrt(3 / (2 * b * p)) / rtt)
+
+
+def pftk(
+    p: npt.ArrayLike,
+    rtt: npt.ArrayLike,
+    rto: npt.ArrayLike,
+    b: npt.ArrayLike = 1,
+    max_window: npt.ArrayLike = np.inf,
+) -> Value:
+    """Rate of TCP with timeouts, Padhye et al. 1998, approximate model (GAIMD, section 2.3).
+
+    min(max_window/RTT, 1/(RTT√(2bp/3) + RTO·min(1, 3√(3bp/8))·p(1+32p²))).
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+    rtt
+        Round-trip time in seconds.
+    rto
+        First timeout in seconds.
+    b
+        Packets acknowledged by one ACK: 2 with delayed ACKs.
+    max_window
+        Largest window in packets; none by default.
+
+    Returns
+    -------
+    float or ndarray
+        Packets per second.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(pftk(0.01, rtt=0.1, rto=0.4), 2)
+    112.33
+    """
+    p, rtt, rto = probability("p", p), positive("rtt", rtt), positive("rto", rto)
+    b, most = positive("b", b), positive("max_window", max_window, infinite=True)
+    timeout = np.minimum(1, 3 * np.sqrt(3 * b * p / 8))
+    rate = 1 / (rtt * np.sqrt(2 * b * p / 3) + rto * timeout * p * (1 + 32 * p**2))
+    return plain(np.minimum(most / rtt, rate))
+
+
+def gaimd(
+    p: npt.ArrayLike,
+    rtt: npt.ArrayLike,
+    rto: npt.ArrayLike,
+    b: npt.ArrayLike = 1,
+    alpha: npt.ArrayLike = 1,
+    beta: npt.ArrayLike = 0.5,
+) -> Value:
+    """Rate of AIMD(α, β) with timeouts: 1/(TD + TO) (GAIMD, Eq. 2).
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+    rtt
+        Round-trip time in seconds.
+    rto
+        First timeout in seconds.
+    b
+        Packets acknowledged by one ACK: 2 with delayed ACKs.
+    alpha
+        Increase in packets per round-trip time.
+    beta
+        Fraction of the window given up on a loss (the paper's β is one less this).
+
+    Returns
+    -------
+    float or ndarray
+        Packets per second.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(gaimd(0.01, rtt=0.1, rto=0.4, alpha=0.31, beta=1/8), 2)
+    137.02
+    """
+    between_losses = gaimd_td(p, rtt, b, alpha, beta)
+    in_timeouts = gaimd_to(p, rto, b, alpha, beta)
+    return plain(1 / (between_losses + in_timeouts))
+
+
+def gaimd_td(
+    p: npt.ArrayLike,
+    rtt: npt.ArrayLike,
+    b: npt.ArrayLike = 1,
+    alpha: npt.ArrayLike = 1,
+    beta: npt.ArrayLike = 0.5,
+) -> Value:
+    """Time a packet takes in congestion avoidance: RTT√(2bβp/(α(2-β))) (GAIMD, Eq. 3).
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+    rtt
+        Round-trip time in seconds.
+    b
+        Packets acknowledged by one ACK: 2 with delayed ACKs.
+    alpha
+        Increase in packets per round-trip time.
+    beta
+        Fraction of the window given up on a loss (the paper's β is one less this).
+
+    Returns
+    -------
+    float or ndarray
+        Seconds per packet: the rate without timeouts is its inverse.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(1 / gaimd_td(0.01, rtt=0.1), 2)
+    122.47
+    """
+    p, rtt, b = probability("p", p), positive("rtt", rtt), positive("b", b)
+    alpha, beta = positive("alpha", alpha), fraction("beta", beta)
+    return plain(rtt * np.sqrt(2 * b * beta * p / (alpha * (2 - beta))))
+
+
+def gaimd_to(
+    p: npt.ArrayLike,
+    rto: npt.ArrayLike,
+    b: npt.ArrayLike = 1,
+    alpha: npt.ArrayLike = 1,
+    beta: npt.ArrayLike = 0.5,
+) -> Value:
+    """Time a packet takes in timeouts: RTO·Q·p(1+32p²) (GAIMD, Eq. 4).
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+    rto
+        First timeout in seconds.
+    b
+        Packets acknowledged by one ACK: 2 with delayed ACKs.
+    alpha
+        Increase in packets per round-trip time.
+    beta
+        Fraction of the window given up on a loss (the paper's β is one less this).
+
+    Returns
+    -------
+    float or ndarray
+        Seconds per packet.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(gaimd_to(0.01, rto=0.4), 6)
+    0.000737
+    """
+    rto, timeout = positive("rto", rto), gaimd_timeout_probability(p, b, alpha, beta)
+    p = probability("p", p)
+    return plain(rto * timeout * p * (1 + 32 * p**2))
+
+
+def gaimd_timeout_probability(
+    p: npt.ArrayLike,
+    b: npt.ArrayLike = 1,
+    alpha: npt.ArrayLike = 1,
+    beta: npt.ArrayLike = 0.5,
+) -> Value:
+    """Probability that a loss is a timeout: min(1, 3√(β(2-β)bp/(2α))) (GAIMD, Q of section 2.3).
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+    b
+        Packets acknowledged by one ACK: 2 with delayed ACKs.
+    alpha
+        Increase in packets per round-trip time.
+    beta
+        Fraction of the window given up on a loss (the paper's β is one less this).
+
+    Returns
+    -------
+    float or ndarray
+        Between 0 and 1.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(gaimd_timeout_probability(0.01), 4), gaimd_timeout_probability(0.3)
+    (0.1837, 1.0)
+    """
+    p, b = probability("p", p), positive("b", b)
+    alpha, beta = positive("alpha", alpha), fraction("beta", beta)
+    return plain(np.minimum(1, 3 * np.sqrt(beta * (2 - beta) * b * p / (2 * alpha))))
+
+
+def simd_eq8(
+    p: npt.ArrayLike,
+    rtt: npt.ArrayLike,
+    rto: npt.ArrayLike,
+    alpha: npt.ArrayLike = 1,
+    beta: npt.ArrayLike = 0.5,
+    max_window: npt.ArrayLike = np.inf,
+) -> Value:
+    """Rate of AIMD(α, β) with timeouts and the largest window (SIMD, Eq. 8).
+
+    The text has p behind the radicals; under them, as in GAIMD's Eq. 2, it is what it says it is:
+    the TCP-friendly equation at (1, 1/2).
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+    rtt
+        Round-trip time in seconds.
+    rto
+        First timeout in seconds.
+    alpha
+        Increase in packets per round-trip time.
+    beta
+        Fraction of the window given up on a loss.
+    max_window
+        Largest window in packets; none by default, 128 in the paper's runs.
+
+    Returns
+    -------
+    float or ndarray
+        Packets per second.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> simd_eq8(0.00001, rtt=0.1, rto=0.4, max_window=128)
+    1280.0
+    """
+    most = positive("max_window", max_window, infinite=True) / positive("rtt", rtt)
+    return plain(np.minimum(most, gaimd(p, rtt, rto, 1, alpha, beta)))
+
+
+def reno_response(p: npt.ArrayLike) -> Value:
+    """Mean window of TCP Reno: 1.22 p^-0.5, as printed (DAIMD, Table 6).
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+
+    Returns
+    -------
+    float or ndarray
+        Packets.
+
+    Raises
+    ------
+    ArgumentError
+        A loss probability outside its domain.
+
+    Examples
+    --------
+    >>> round(reno_response(0.01), 9)
+    12.2
+    """
+    return plain(1.22 * probability("p", p) ** -0.5)
+
+
+def scalable_response(p: npt.ArrayLike) -> Value:
+    """Mean window of Scalable TCP: 0.8/p, as printed (DAIMD, Table 6).
+
+    It belongs to the printed increase 0.1w; Kelly's own constant is 0.01, which gives 0.08/p.
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+
+    Returns
+    -------
+    float or ndarray
+        Packets.
+
+    Raises
+    ------
+    ArgumentError
+        A loss probability outside its domain.
+
+    Examples
+    --------
+    >>> scalable_response(0.01)
+    80.0
+    """
+    return plain(0.8 / probability("p", p))
+
+
+def highspeed_response(p: npt.ArrayLike) -> Value:
+    """Mean window of HighSpeed TCP: 0.12 p^-0.835 (DAIMD, Table 6; RFC 3649, section 5).
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+
+    Returns
+    -------
+    float or ndarray
+        Packets.
+
+    Raises
+    ------
+    ArgumentError
+        A loss probability outside its domain.
+
+    Examples
+    --------
+    >>> round(highspeed_response(1e-7))
+    83981
+    """
+    return plain(0.12 * probability("p", p) ** -0.835)
+
+
+def bic_response(p: npt.ArrayLike) -> Value:
+    """Mean window of BIC TCP: 24.65 p^-0.5, as printed (DAIMD, Table 6).
+
+    AIMD(32, 1/8) alone, to which the paper says it comes close, gives 15.5 p^-0.5.
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+
+    Returns
+    -------
+    float or ndarray
+        Packets.
+
+    Raises
+    ------
+    ArgumentError
+        A loss probability outside its domain.
+
+    Examples
+    --------
+    >>> round(bic_response(0.01), 9)
+    246.5
+    """
+    return plain(24.65 * probability("p", p) ** -0.5)
+
+
+def udt_response(p: npt.ArrayLike, capacity_bps: npt.ArrayLike, stage: npt.ArrayLike = 0) -> Value:
+    """Mean rate of UDT in one stage: 3·10^((-k+⌈log L⌉-9)/2) p^-0.5 (DAIMD, Eq. 12, Table 6).
+
+    Parameters
+    ----------
+    p
+        Probability of a loss event, above 0, at most 1.
+    capacity_bps
+        Capacity L of the link in bits per second.
+    stage
+        Stage k: 0 is the first.
+
+    Returns
+    -------
+    float or ndarray
+        Packets of 1500 bytes per SYN (0.01 s): 100 times that are packets per second.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(udt_response(0.0001, 1e9, stage=2), 6)
+    30.0
+    """
+    p, stage = probability("p", p), whole("stage", stage)
+    return plain(3 * p**-0.5 * 10 ** ((exponent(capacity_bps) - stage - 9) / 2))
+
+
+RESPONSES: Mapping[str, Formula] = {
+    "reno": reno_response,
+    "scalable": scalable_response,
+    "highspeed": highspeed_response,
+    "bic": bic_response,
+    "udt": udt_response,
+}
+"""The response functions of DAIMD's Table 6."""
+
+FORMULAS: Mapping[str, Formula] = {
+    "square_root": square_root,
+    "pftk": pftk,
+    "gaimd": gaimd,
+    "simd_eq8": simd_eq8,
+    **{f"{name}_response": formula for name, formula in RESPONSES.items()},
+}
+"""What falls with p, by name."""
+
+
+def find_formula(name: str, formula: str | Formula) -> Formula:
+    """Find a formula by its name.
+
+    Parameters
+    ----------
+    name
+        The argument's name.
+    formula
+        A name in `FORMULAS`, or a function of ``p``, which is given back.
+
+    Raises
+    ------
+    ArgumentError
+        No such formula.
+
+    Examples
+    --------
+    >>> find_formula("formula", "pftk") is pftk
+    True
+    """
+    if not isinstance(formula, str):
+        return formula
+    if formula not in FORMULAS:
+        raise ArgumentError(name, f"{formula!r} is none of {', '.join(FORMULAS)}")
+    return FORMULAS[formula]
+
+
+def loss_for_rate(
+    rate: npt.ArrayLike, formula: str | Formula, **parameters: npt.ArrayLike
+) -> Value:
+    """Loss probability at which a formula gives a rate: the inverse of any that falls with p.
+
+    Parameters
+    ----------
+    rate
+        In the unit of the formula: packets per second, or packets for a response function.
+    formula
+        A name in `FORMULAS`, or a function of ``p`` that falls as ``p`` grows.
+    parameters
+        The formula's other arguments, broadcast with ``rate``.
+
+    Returns
+    -------
+    float or ndarray
+        Probability of a loss event, to the last digits of a double.
+
+    Raises
+    ------
+    ArgumentError
+        No loss probability gives that rate, or an argument outside its domain.
+
+    Examples
+    --------
+    >>> round(loss_for_rate(square_root(0.01, rtt=0.1), "square_root", rtt=0.1), 12)
+    0.01
+    """
+    function = find_formula("formula", formula)
+    known = inspect.signature(function).parameters
+    for name in parameters:
+        if name not in known:
+            raise ArgumentError(name, "the formula has no such parameter")
+    rates = positive("rate", rate)
+    shaped = np.broadcast_arrays(rates, *(np.asarray(v, dtype=float) for v in parameters.values()))
+    losses = np.empty(shaped[0].shape)
+    for place in np.ndindex(losses.shape):
+        values = (float(array[place]) for array in shaped[1:])
+        arguments = dict(zip(parameters, values, strict=True))
+        losses[place] = _solve(float(shaped[0][place]), function, arguments)
+    return plain(losses)
+
+
+def _solve(rate: float, formula: Formula, arguments: dict[str, float]) -> float:
+    """Find the logarithm of the loss probability by bracketing."""
+    from scipy.optimize import brentq
+
+    def excess(log_p: float) -> float:
+        p = min(1.0, float(np.exp(log_p)))
+        return float(np.log(formula(p, **arguments)) - np.log(rate))
+
+    low, high = float(np.log(_LEAST_LOSS)), 0.0
+    # At the cap of a window the rate no longer says what the loss is.
+    if excess(low) <= 0:
+        most = float(formula(_LEAST_LOSS, **arguments))
+        raise ArgumentError("rate", f"must be below {most:.6g}, the most the formula gives")
+    if excess(high) > 0:
+        least = float(formula(1.0, **arguments))
+        raise ArgumentError("rate", f"must be at least {least:.6g}, which is left at p = 1")
+    return float(np.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-15, maxiter=200)))
