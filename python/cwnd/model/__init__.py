@@ -10,7 +10,8 @@ says otherwise; `p` is the probability of a loss event; `beta` is the fraction G
 `friendliness`     the increase that makes a law friendly to TCP
 `daimd`            DAIMD and UDT: stages, equilibrium, time to fill a link, utility
 `daimd_sharing`    DAIMD and UDT: against TCP, and the bounds of unfairness
-`aiad`             AIAD: rate estimates, Lemma 1, the characteristic roots, the delayed system
+`aiad`             AIAD: rate estimates, equilibrium, Lemma 1, the characteristic roots
+`aiad_system`      AIAD: the nonlinear delayed system, integrated
 `aira`             AIRA: rules, bounds, and one flow's rounds
 `catalog`          all of them by name, for the command line
 =================  ===============================================================================

@@ -1,0 +1,531 @@
+"""AIAD's analysis: rate estimates, equilibrium, stability of the linear system (Xu & Ansari).
+
+N flows share a forward link of C packets per second; ACKs, rho times as long as packets, return
+over a link of gamma·C. A flow sets its window to (estimated rate) × (propagation delay d) on a loss. The
+estimate is φ, from the receiver's clock, or κ, from the ACKs'. Both follow one set of formulas with
+``ratio``, what an estimate is at most, over C: 1 for φ and gamma/rho (the paper's α) for κ.
+
+``p0`` is the loss probability at equilibrium and ``slope`` is p₀', its derivative by the rate of
+one flow, in seconds per packet. `cwnd.model.aiad_system` integrates the nonlinear system.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cwnd.errors import ArgumentError
+from cwnd.model.checks import (
+    Array,
+    Value,
+    non_negative,
+    plain,
+    positive,
+    probability,
+    whole,
+)
+
+_BRANCHES = (0, 1, -1, 2, -2)
+"""Branches of Lambert's W among which the rightmost root is looked for."""
+
+_LARGEST_EXPONENT = 500.0
+"""Beyond e to this, W is found from its logarithm."""
+
+
+def phi(rate: npt.ArrayLike, total: npt.ArrayLike, capacity: npt.ArrayLike) -> Value:
+    """Receiving rate of a flow behind a busy link: φ = C·x/y (AIAD, Eq. 2).
+
+    Parameters
+    ----------
+    rate
+        The flow's sending rate x in packets per second.
+    total
+        Sending rate y of all flows, at least C where the link is busy, as Eq. 2 takes it to be.
+    capacity
+        Rate C of the forward link.
+
+    Returns
+    -------
+    float or ndarray
+        Packets per second.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain, or a flow that sends more than all.
+
+    Examples
+    --------
+    >>> phi(100, 500, 375)
+    75.0
+    """
+    x, y = non_negative("rate", rate), positive("total", total)
+    if np.any(x > y):
+        raise ArgumentError("rate", "must not be above total")
+    return plain(positive("capacity", capacity) * x / y)
+
+
+def kappa(
+    received: npt.ArrayLike,
+    all_received: npt.ArrayLike,
+    capacity: npt.ArrayLike,
+    gamma: npt.ArrayLike = 1,
+    rho: npt.ArrayLike = 0.04,
+) -> Value:
+    """Rate that a flow's ACKs tell behind a busy reverse link: κ = gamma·C·φ/y_b (AIAD, Eq. 3).
+
+    Parameters
+    ----------
+    received
+        The flow's receiving rate φ in packets per second.
+    all_received
+        Receiving rate of all flows: y_b = rho times that is the rate of ACKs, in packets' lengths.
+    capacity
+        Rate C of the forward link.
+    gamma
+        Rate of the reverse link over C.
+    rho
+        Length of an ACK over that of a packet.
+
+    Returns
+    -------
+    float or ndarray
+        Packets per second; with the paper's 40 and 1000 bytes up to 25 times C.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain, or a flow that receives more than all.
+
+    Examples
+    --------
+    >>> round(kappa(75, 375, 375), 9)
+    1875.0
+    """
+    part, everything = non_negative("received", received), positive("all_received", all_received)
+    if np.any(part > everything):
+        raise ArgumentError("received", "must not be above all_received")
+    gamma, rho = positive("gamma", gamma), positive("rho", rho)
+    return plain(gamma * positive("capacity", capacity) * part / (rho * everything))
+
+
+class Equilibrium(NamedTuple):
+    """Where equal flows rest: rates in packets per second, times in seconds."""
+
+    rate: Value
+    estimate: Value
+    rtt: Value
+    queue_delay: Value
+    eta: Value
+
+
+def equilibrium(
+    flows: npt.ArrayLike,
+    capacity: npt.ArrayLike,
+    delay: npt.ArrayLike,
+    p0: npt.ArrayLike,
+    ratio: npt.ArrayLike = 1,
+) -> Equilibrium:
+    """Where equal flows rest in an endless queue: x₀ = C/N and τ that makes ẋ = 0 (AIAD, Eq. 4).
+
+    1/τ² = (1 - ratio·d/τ)·x₀²·p₀ always has one root, and it has ratio·η < 1 with η = d/τ: what is
+    missing for larger ratio·η, as Eq. 7 still allows, is not stability but the equilibrium.
+
+    Parameters
+    ----------
+    flows
+        How many flows, N.
+    capacity
+        Rate C of the link in packets per second.
+    delay
+        Round-trip propagation delay d in seconds.
+    p0
+        Loss probability where the flows send at C.
+    ratio
+        1 for AIAD_φ, gamma/rho for AIAD_κ.
+
+    Returns
+    -------
+    Equilibrium
+        ``rate`` x₀, ``estimate`` ratio·x₀, ``rtt`` τ, ``queue_delay`` τ - d and ``eta``.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> rest = equilibrium(5, capacity=375, delay=0.05, p0=0.02)
+    >>> rest.rate, round(rest.rtt, 4), round(rest.eta, 3)
+    (75.0, 0.1225, 0.408)
+    """
+    x = positive("capacity", capacity) / whole("flows", flows, least=1)
+    d, estimate = positive("delay", delay), positive("ratio", ratio)
+    half = estimate * d / 2
+    tau = half + np.sqrt(half**2 + 1 / (x**2 * probability("p0", p0)))
+    return Equilibrium(plain(x), plain(estimate * x), plain(tau), plain(tau - d), plain(d / tau))
+
+
+class Gains(NamedTuple):
+    """K₁ and K₂ of δẋ(t) = K₁δx(t) + K₂δx(t - τ), per second."""
+
+    k1: Value
+    k2: Value
+
+
+def gains(
+    flows: npt.ArrayLike,
+    capacity: npt.ArrayLike,
+    eta: npt.ArrayLike,
+    p0: npt.ArrayLike,
+    slope: npt.ArrayLike,
+    ratio: npt.ArrayLike = 1,
+) -> Gains:
+    """Gains of the linear system of one flow (AIAD, Eq. 5, cases 1 and 2).
+
+    K₁ = (ratio·η(N-1)/N² - 1/N)·C·p₀, K₂ = (ratio·η - 1)/N·C·(p₀ + p₀'C/N). They are those of one
+    flow that moves while the others stay; how all flows move together or against each other is
+    `mode_gains`. The queue, and so τ, is taken as constant.
+
+    Parameters
+    ----------
+    flows
+        How many flows, N.
+    capacity
+        Rate C of the link in packets per second.
+    eta
+        Propagation delay over round-trip time, η, above 0, at most 1.
+    p0
+        Loss probability at the equilibrium.
+    slope
+        p₀', its derivative by the rate of one flow, in seconds per packet.
+    ratio
+        1 for AIAD_φ, gamma/rho for AIAD_κ.
+
+    Returns
+    -------
+    Gains
+        Per second.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> [round(k, 4) for k in gains(5, 375, eta=0.4, p0=0.02, slope=0.0004)]
+    [-1.02, -2.25]
+    """
+    n, x, factor, p = _operating_point(flows, capacity, eta, p0, ratio)
+    k1 = (factor * (n - 1) / n - 1) * x * p
+    k2 = (factor - 1) * x * (p + x * non_negative("slope", slope))
+    return Gains(plain(k1), plain(k2))
+
+
+class ModeGains(NamedTuple):
+    """Gains of all flows together, and of flows against each other, per second."""
+
+    together_k1: Value
+    together_k2: Value
+    against_k1: Value
+    against_k2: Value
+
+
+def mode_gains(
+    flows: npt.ArrayLike,
+    capacity: npt.ArrayLike,
+    eta: npt.ArrayLike,
+    p0: npt.ArrayLike,
+    slope: npt.ArrayLike,
+    ratio: npt.ArrayLike = 1,
+) -> ModeGains:
+    """Gains of the modes of N equal flows: the linear system of Eq. 4 with its queue held.
+
+    When all flows move together, an estimate C·x/y stays the same and all add to the change of the
+    loss: K₁ = -x₀p₀, K₂ = (ratio·η - 1)·x₀(p₀ + N·x₀p₀'). When they move against each other, the
+    loss stays the same: K₁ = K₂ = (ratio·η - 1)·x₀p₀. The system is stable when both are; with one
+    flow, the first is the paper's (`gains`).
+
+    Parameters
+    ----------
+    flows
+        How many flows, N.
+    capacity
+        Rate C of the link in packets per second.
+    eta
+        Propagation delay over round-trip time, η, above 0, at most 1.
+    p0
+        Loss probability at the equilibrium.
+    slope
+        p₀', its derivative by the rate of one flow, in seconds per packet.
+    ratio
+        1 for AIAD_φ, gamma/rho for AIAD_κ.
+
+    Returns
+    -------
+    ModeGains
+        Per second.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> [round(k, 4) for k in mode_gains(5, 375, eta=0.4, p0=0.02, slope=0.0004)]
+    [-1.5, -7.65, -0.9, -0.9]
+    """
+    n, x, factor, p = _operating_point(flows, capacity, eta, p0, ratio)
+    against = (factor - 1) * x * p
+    together = (factor - 1) * x * (p + n * x * non_negative("slope", slope))
+    return ModeGains(plain(-x * p), plain(together), plain(against), plain(against))
+
+
+class Margins(NamedTuple):
+    """Margins of Lemma 1: each condition holds where its margin is above 0."""
+
+    first: Value
+    second: Value
+    third: Value
+
+    @property
+    def stable(self) -> bool | npt.NDArray[np.bool_]:
+        """Whether all roots have negative real parts; one truth an element of arrays."""
+        good = np.all([np.asarray(margin) > 0 for margin in self], axis=0)
+        return bool(good) if good.ndim == 0 else np.asarray(good)
+
+
+def lemma1(b: npt.ArrayLike, c: npt.ArrayLike) -> Margins:
+    """Say whether all roots of be^λ + c - λe^λ = 0 lie to the left (AIAD, Lemma 1; Johari & Tan).
+
+    With b = τK₁ and c = τK₂: (i) b < 1, (ii) b < -c, (iii) -c < √(a₁² + b²), where a₁ in (0, π)
+    solves a = b·tan a, π/2 for b = 0.
+
+    Parameters
+    ----------
+    b, c
+        Real numbers.
+
+    Returns
+    -------
+    Margins
+        1 - b, -c - b and √(a₁² + b²) + c, the last NaN where b ≥ 1 and a₁ does not exist.
+
+    Raises
+    ------
+    ArgumentError
+        A number that is not finite.
+
+    Examples
+    --------
+    >>> margins = lemma1(0.0, -1.5)
+    >>> margins.stable, round(margins.third, 4)
+    (True, 0.0708)
+    """
+    b, c = _finite("b", b), _finite("c", c)
+    low, high = np.zeros_like(b), np.full_like(b, np.pi)
+    # a·cot a falls from 1 to minus infinity between 0 and π.
+    for _ in range(80):
+        middle = (low + high) / 2
+        right = middle * np.cos(middle) > b * np.sin(middle)
+        low, high = np.where(right, middle, low), np.where(right, high, middle)
+    root = np.where(b < 1, (low + high) / 2, np.nan)
+    third = np.hypot(root, b) + c
+    b, c = np.broadcast_arrays(b, c)
+    return Margins(plain(1 - b), plain(-c - b), plain(third))
+
+
+def rightmost_root(b: npt.ArrayLike, c: npt.ArrayLike) -> complex | npt.NDArray[np.complex128]:
+    """Find the root of be^λ + c - λe^λ = 0 (AIAD, Eq. 6) with the largest real part.
+
+    (λ - b)e^(λ-b) = ce^(-b), so the roots are λ = b + W(ce^(-b)) over the branches of Lambert's W.
+
+    Parameters
+    ----------
+    b, c
+        τK₁ and τK₂, real.
+
+    Returns
+    -------
+    complex or ndarray
+        λ = sτ, of a pair the one with the positive imaginary part: a disturbance goes as
+        e^(λt/τ).
+
+    Raises
+    ------
+    ArgumentError
+        A number that is not finite.
+
+    Examples
+    --------
+    >>> root = rightmost_root(0.0, -1.5707963267948966)
+    >>> abs(root.real) < 1e-12, round(root.imag, 6)
+    (True, 1.570796)
+    """
+    first, second = np.broadcast_arrays(_finite("b", b), _finite("c", c))
+    roots = np.stack([_root(first, second, branch) for branch in _BRANCHES])
+    reals = np.where(np.isfinite(roots), roots.real, -np.inf)
+    best = np.take_along_axis(roots, np.argmax(reals, axis=0)[np.newaxis], axis=0)[0]
+    best = best.real + 1j * np.abs(best.imag)
+    return complex(best) if first.ndim == 0 else best
+
+
+def queue_delay_bound(
+    flows: npt.ArrayLike,
+    capacity: npt.ArrayLike,
+    p0: npt.ArrayLike,
+    slope: npt.ArrayLike,
+    delay: npt.ArrayLike = 0,
+    ratio: npt.ArrayLike = 1,
+) -> Value:
+    """Queueing delay that suffices for condition (iii): πN/(2C(p₀ + p₀'C/N)) + (ratio - 1)d (AIAD).
+
+    It takes √(a₁² + b²) for its least value with b < 0, π/2.
+
+    Parameters
+    ----------
+    flows
+        How many flows, N.
+    capacity
+        Rate C of the link in packets per second.
+    p0
+        Loss probability at the equilibrium.
+    slope
+        p₀', its derivative by the rate of one flow, in seconds per packet.
+    delay
+        Round-trip propagation delay d in seconds; not needed for φ.
+    ratio
+        1 for AIAD_φ (case 1), gamma/rho for AIAD_κ (case 2).
+
+    Returns
+    -------
+    float or ndarray
+        Seconds; a queueing delay below that is short enough.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(queue_delay_bound(5, 375, p0=0.02, slope=0.0004), 4)
+    0.4189
+    """
+    x = positive("capacity", capacity) / whole("flows", flows, least=1)
+    loss = probability("p0", p0) + x * non_negative("slope", slope)
+    least = (positive("ratio", ratio) - 1) * non_negative("delay", delay)
+    return plain(np.pi / (2 * x * loss) + least)
+
+
+def estimate_bound(
+    flows: npt.ArrayLike, capacity: npt.ArrayLike, p0: npt.ArrayLike, slope: npt.ArrayLike
+) -> Value:
+    """Bound of ratio·η by condition (ii): (2N + Cp₀'/p₀)/(2N + Cp₀'/p₀ - 1) (AIAD, Eq. 7).
+
+    Parameters
+    ----------
+    flows
+        How many flows, N.
+    capacity
+        Rate C of the link in packets per second.
+    p0
+        Loss probability at the equilibrium.
+    slope
+        p₀', its derivative by the rate of one flow, in seconds per packet.
+
+    Returns
+    -------
+    float or ndarray
+        Above 1, and 1 in the limit of many flows. `equilibrium` says why 1 is the bound anyway.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(estimate_bound(5, 375, p0=0.02, slope=0.0004), 4)
+    1.0606
+    """
+    sharpness = positive("capacity", capacity) * non_negative("slope", slope)
+    sharpness = sharpness / probability("p0", p0)
+    top = 2 * whole("flows", flows, least=1) + sharpness
+    return plain(top / (top - 1))
+
+
+def buffer_bound(capacity: npt.ArrayLike, delay: npt.ArrayLike, ratio: npt.ArrayLike = 25) -> Value:
+    """Queue that AIAD_κ with many flows must find room for: (ratio - 1)·C·d (AIAD, section IV).
+
+    Parameters
+    ----------
+    capacity
+        Rate C of the link in packets per second.
+    delay
+        Round-trip propagation delay d in seconds.
+    ratio
+        gamma/rho: 25, as in the paper's Q > 24Cd, for equal links, packets of 1000 bytes and ACKs
+        of 40.
+
+    Returns
+    -------
+    float or ndarray
+        Packets, in both directions' queues together.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(buffer_bound(375, 0.01), 9)
+    90.0
+    """
+    room = positive("capacity", capacity) * positive("delay", delay)
+    return plain(np.maximum(0, positive("ratio", ratio) - 1) * room)
+
+
+def _operating_point(
+    flows: npt.ArrayLike,
+    capacity: npt.ArrayLike,
+    eta: npt.ArrayLike,
+    p0: npt.ArrayLike,
+    ratio: npt.ArrayLike,
+) -> tuple[Array, Array, Array, Array]:
+    """Read N, x₀, ratio·η and p₀."""
+    n = whole("flows", flows, least=1)
+    x = positive("capacity", capacity) / n
+    return n, x, positive("ratio", ratio) * probability("eta", eta), probability("p0", p0)
+
+
+def _finite(name: str, values: npt.ArrayLike) -> Array:
+    """Read finite numbers."""
+    array = np.asarray(values, dtype=float)
+    if not np.all(np.isfinite(array)):
+        raise ArgumentError(name, "must be finite")
+    return array
+
+
+def _root(b: Array, c: Array, branch: int) -> npt.NDArray[np.complex128]:
+    """Give b + W(ce^(-b)) of one branch."""
+    from scipy.special import lambertw
+
+    size = np.log(np.where(c == 0, 1.0, np.abs(c))) - b
+    small = size < _LARGEST_EXPONENT
+    sign = np.sign(c)
+    with np.errstate(under="ignore", invalid="ignore"):
+        direct = lambertw(sign * np.exp(np.where(small, size, 0.0)), branch)
+    # W + log W = log(ce^(-b)) + 2πik, by Newton's method from its asymptote.
+    log = np.where(small, 2 * _LARGEST_EXPONENT, size) + 1j * np.pi * ((sign < 0) + 2 * branch)
+    large = log - np.log(log)
+    for _ in range(6):
+        large = large - (large + np.log(large) - log) * large / (large + 1)
+    found = b + np.where(small, direct, large)
+    return np.asarray(np.where(c == 0, b, found), dtype=np.complex128)
