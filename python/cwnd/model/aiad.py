@@ -1,9 +1,10 @@
 """AIAD's analysis: rate estimates, equilibrium, stability of the linear system (Xu & Ansari).
 
 N flows share a forward link of C packets per second; ACKs, rho times as long as packets, return
-over a link of gamma·C. A flow sets its window to (estimated rate) × (propagation delay d) on a loss. The
-estimate is φ, from the receiver's clock, or κ, from the ACKs'. Both follow one set of formulas with
-``ratio``, what an estimate is at most, over C: 1 for φ and gamma/rho (the paper's α) for κ.
+over a link of gamma·C. A flow sets its window to (estimated rate) × (propagation delay d) on a
+loss. The estimate is φ, from the receiver's clock, or κ, from the ACKs'. Both follow one set of
+formulas with ``ratio``, what an estimate is at most, over C: 1 for φ and gamma/rho (the paper's α)
+for κ.
 
 ``p0`` is the loss probability at equilibrium and ``slope`` is p₀', its derivative by the rate of
 one flow, in seconds per packet. `cwnd.model.aiad_system` integrates the nonlinear system.
