@@ -19,6 +19,8 @@
 //! | `a` | packets gained each round-trip time | bound..1 | starts at 1 |
 //! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/2 |
 //! | `bound` | the lower bound; 0 is off | 0..1 | 0.1 |
+//! | `rounds` | rounds after which MAIL has come down to the bound | 1..10000 | 100 |
+//! | `ratio` | window over that at the last loss at which `a` is reset | 1 < ratio <= 10 | 3/2 |
 //! | `mail`, `reset`, `increase`, `decrease` | switches for the rules | on, off | on |
 //!
 //! Never more aggressive than TCP: `a <= 1`.
@@ -41,6 +43,10 @@ pub struct AiraParameters {
     pub mail: bool,
     /// The reset condition (section 6.3).
     pub reset: bool,
+    /// Rounds after which MAIL has come down to the bound.
+    pub rounds: f64,
+    /// The window at which `a` is reset, over that at the last loss.
+    pub ratio: f64,
     /// The increase rule (Eq. 14).
     pub increase: bool,
     /// The decrease rule (Eq. 5).
@@ -54,6 +60,8 @@ impl Default for AiraParameters {
             bound: 0.1,
             mail: true,
             reset: true,
+            rounds: 100.0,
+            ratio: 1.5,
             increase: true,
             decrease: true,
         }
@@ -68,7 +76,7 @@ pub struct Aira {
     /// The loss rate of the last round.
     p: f64,
     rounds: u32,
-    /// The window at which `a` is reset: 3/2 of that at the last loss.
+    /// The window at which `a` is reset.
     reset_at: Packets,
 }
 
@@ -88,8 +96,8 @@ impl Aira {
 
     /// The lower bound after the rounds completed so far.
     fn least(&self) -> f64 {
-        let AiraParameters { bound, mail, .. } = self.parameters;
-        let mail = if mail { 1.0 - (1.0 - bound) * f64::from(self.rounds) / 100.0 } else { 0.0 };
+        let AiraParameters { bound, mail, rounds, .. } = self.parameters;
+        let mail = if mail { 1.0 - (1.0 - bound) * f64::from(self.rounds) / rounds } else { 0.0 };
         bound.max(mail)
     }
 }
@@ -105,7 +113,7 @@ impl WindowLaw for Aira {
 
     fn cut(&mut self, w: Packets, why: Signal, _cx: &Context) -> Packets {
         if self.parameters.reset && why != Signal::Timeout {
-            self.reset_at = 1.5 * w;
+            self.reset_at = self.parameters.ratio * w;
         }
         w - self.parameters.beta * w
     }
@@ -183,6 +191,19 @@ mod tests {
     }
 
     #[test]
+    fn the_free_choices_move_mail_and_the_reset() {
+        let free = AiraParameters { rounds: 10.0, ratio: 1.25, ..AiraParameters::default() };
+        let mut law = Aira::new(free);
+        law.cut(20.0, Signal::Loss, &context());
+        law.round(&round(99, 100), &context());
+        assert!((law.a() - 0.91).abs() < 1e-12);
+        law.grow(24.9, 1.0, &context());
+        assert!((law.a() - 0.91).abs() < 1e-12);
+        law.grow(25.0, 1.0, &context());
+        assert_eq!(law.a(), 1.0);
+    }
+
+    #[test]
     fn every_rule_can_be_switched_off() {
         let off = AiraParameters {
             beta: 0.5,
@@ -191,6 +212,7 @@ mod tests {
             reset: false,
             increase: false,
             decrease: false,
+            ..AiraParameters::default()
         };
         let mut law = Aira::new(off);
         law.cut(2.0, Signal::Loss, &context());

@@ -202,6 +202,22 @@ pub(super) const AIRA: Algorithm = Algorithm {
         Parameter::switch("reset", true, "the reset condition (section 6.3)"),
         Parameter::switch("increase", true, "the increase rule (Eq. 14)"),
         Parameter::switch("decrease", true, "the decrease rule (Eq. 5)"),
+        Parameter::number(
+            "rounds",
+            "R",
+            "",
+            100.0,
+            Range::closed(1.0, 10_000.0),
+            "rounds after which MAIL has come down to the bound",
+        ),
+        Parameter::number(
+            "ratio",
+            "W/W_max",
+            "",
+            1.5,
+            Range::above(1.0, 10.0),
+            "window over that at the last loss at which a is reset",
+        ),
         START,
     ],
     build: Build::Window(|v| {
@@ -212,6 +228,8 @@ pub(super) const AIRA: Algorithm = Algorithm {
             reset: v[3] != 0.0,
             increase: v[4] != 0.0,
             decrease: v[5] != 0.0,
+            rounds: v[6],
+            ratio: v[7],
         })
         .into()
     }),
