@@ -81,7 +81,7 @@ def write_table(table: Table, base: Path) -> None:
 def _panel(canvas: Canvas, axes: Axes, panel: Panel) -> None:
     """Draw one set of axes."""
     areas = [] if panel.regions is None else _regions(canvas, axes, panel.regions)
-    following = count()
+    following = count(len(areas))
     for curve in panel.curves:
         if curve.kind == "published":
             _published(axes, curve)
@@ -125,6 +125,8 @@ def _ticks(axes: Axes, panel: Panel) -> None:
         )
     if panel.y_ticks:
         axes.set_yticks(range(len(panel.y_ticks)), panel.y_ticks)
+        # Rows are read from the top.
+        axes.invert_yaxis()
 
 
 def _published(axes: Axes, curve: Curve) -> None:
