@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cwnd._native import ScenarioError, SpecError
     from cwnd._native import version as _version
     from cwnd.comparison import Comparison, compare
+    from cwnd.papers.runner import reproduce
     from cwnd.registry import Algorithm, algorithms, canonical
     from cwnd.result import Result
     from cwnd.running import run
@@ -32,6 +33,7 @@ __all__ = [
     "algorithms",
     "canonical",
     "compare",
+    "reproduce",
     "run",
 ]
 
@@ -45,6 +47,7 @@ _HOME = {
     "algorithms": "registry",
     "canonical": "registry",
     "compare": "comparison",
+    "reproduce": "papers.runner",
     "run": "running",
 }
 
