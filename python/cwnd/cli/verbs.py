@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwnd.cli.model import model
 from cwnd.cli.outputs import check_directory, check_outputs, show_progress
 
 if TYPE_CHECKING:
@@ -218,6 +219,9 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
 
         print_reproduction(document)
     click.echo(f"report: {Path(out) / 'index.html'}", err=True)
+
+
+cwnd.add_command(model)
 
 
 @cwnd.command()

@@ -6,7 +6,6 @@ time.
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from cwnd.errors import ArgumentError
 from cwnd.model.checks import Value, fraction, non_negative, plain, positive, probability
-from cwnd.model.throughput import find_formula
+from cwnd.model.throughput import find_formula, formula_arguments
 
 if TYPE_CHECKING:
     from cwnd.model.throughput import Formula
@@ -253,19 +252,12 @@ def friendliness_ratio(
     """
     loss = probability("p", p)
     functions = (find_formula("first", first), find_formula("second", second))
-    known = [set(inspect.signature(function).parameters) for function in functions]
+    taken = [formula_arguments(function, parameters) for function in functions]
     for name in parameters:
-        if not any(name in names for names in known):
+        if not any(name in arguments for arguments in taken):
             raise ArgumentError(name, "neither formula has such a parameter")
-    rates = []
-    for function, names in zip(functions, known, strict=True):
-        taken = {name: value for name, value in parameters.items() if name in names}
-        missing = [
-            parameter.name
-            for parameter in list(inspect.signature(function).parameters.values())[1:]
-            if parameter.default is inspect.Parameter.empty and parameter.name not in taken
-        ]
-        if missing:
-            raise ArgumentError(missing[0], f"{function.__name__} needs it")
-        rates.append(np.asarray(function(loss, **taken), dtype=float))
-    return plain(rates[0] / rates[1])
+    first_rate, second_rate = (
+        np.asarray(function(loss, **arguments), dtype=float)
+        for function, arguments in zip(functions, taken, strict=True)
+    )
+    return plain(first_rate / second_rate)

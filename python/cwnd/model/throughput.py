@@ -505,6 +505,35 @@ def find_formula(name: str, formula: str | Formula) -> Formula:
     return FORMULAS[formula]
 
 
+def formula_arguments(
+    formula: Formula, given: Mapping[str, npt.ArrayLike]
+) -> dict[str, npt.ArrayLike]:
+    """Pick the arguments that a formula takes beside p.
+
+    Parameters
+    ----------
+    formula
+        A function of ``p``, its first parameter.
+    given
+        Arguments by name.
+
+    Raises
+    ------
+    ArgumentError
+        One that it needs is not given.
+
+    Examples
+    --------
+    >>> formula_arguments(square_root, {"rtt": 0.1, "rto": 0.4})
+    {'rtt': 0.1}
+    """
+    known = list(inspect.signature(formula).parameters.values())[1:]
+    for parameter in known:
+        if parameter.default is inspect.Parameter.empty and parameter.name not in given:
+            raise ArgumentError(parameter.name, f"{formula.__name__} needs it")
+    return {parameter.name: given[parameter.name] for parameter in known if parameter.name in given}
+
+
 def loss_for_rate(
     rate: npt.ArrayLike, formula: str | Formula, **parameters: npt.ArrayLike
 ) -> Value:
@@ -535,9 +564,9 @@ def loss_for_rate(
     0.01
     """
     function = find_formula("formula", formula)
-    known = inspect.signature(function).parameters
+    taken = formula_arguments(function, parameters)
     for name in parameters:
-        if name not in known:
+        if name not in taken:
             raise ArgumentError(name, "the formula has no such parameter")
     rates = positive("rate", rate)
     shaped = np.broadcast_arrays(rates, *(np.asarray(v, dtype=float) for v in parameters.values()))

@@ -1,0 +1,447 @@
+"""The models by name, with what their docstrings and signatures say: for the command line.
+
+A model's name is its function's, with hyphens, after the short name of its module unless the
+module holds formulas of several papers. Parameters that their docstring gives in seconds or in bits
+per second may be written with units, as times and rates are everywhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cwnd.errors import ArgumentError, read_argument
+from cwnd.model.throughput import FORMULAS
+from cwnd.units import parse_rate, parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cwnd.model.checks import Array
+
+_COMMON = ("throughput", "friendliness")
+"""Modules whose functions need no prefix."""
+
+
+class Entry(NamedTuple):
+    """A model's module, function and the unit of what it gives; '' where fields have their own."""
+
+    module: str
+    function: str
+    unit: str = ""
+
+
+ENTRIES = (
+    Entry("throughput", "square_root", "packets/s"),
+    Entry("throughput", "pftk", "packets/s"),
+    Entry("throughput", "gaimd", "packets/s"),
+    Entry("throughput", "gaimd_td", "s/packet"),
+    Entry("throughput", "gaimd_to", "s/packet"),
+    Entry("throughput", "gaimd_timeout_probability"),
+    Entry("throughput", "simd_eq8", "packets/s"),
+    Entry("throughput", "reno_response", "packets"),
+    Entry("throughput", "scalable_response", "packets"),
+    Entry("throughput", "highspeed_response", "packets"),
+    Entry("throughput", "bic_response", "packets"),
+    Entry("throughput", "udt_response", "packets/SYN"),
+    Entry("throughput", "loss_for_rate"),
+    Entry("friendliness", "aimd_alpha", "packets/RTT"),
+    Entry("friendliness", "aimd_alpha_timeouts", "packets/RTT"),
+    Entry("friendliness", "simd_alpha", "√packets/RTT"),
+    Entry("friendliness", "simd_alpha_periodic", "√packets/RTT"),
+    Entry("friendliness", "binomial_is_friendly"),
+    Entry("friendliness", "binomial_alpha"),
+    Entry("friendliness", "friendliness_ratio"),
+    Entry("daimd", "increase_per_syn", "packets/SYN"),
+    Entry("daimd", "increase_per_second", "packets/s"),
+    Entry("daimd", "stage_increase", "packets/SYN"),
+    Entry("daimd", "stage_end", "packets/SYN"),
+    Entry("daimd", "equilibrium", "packets/SYN"),
+    Entry("daimd", "equilibrium_bps", "bit/s"),
+    Entry("daimd", "stable_stage"),
+    Entry("daimd", "trajectory", "packets/SYN"),
+    Entry("daimd", "time_to_fraction", "s"),
+    Entry("daimd", "tcp_recovery_time", "s"),
+    Entry("daimd", "rate_of_change", "packets/SYN²"),
+    Entry("daimd", "marginal_utility", "SYN/packet"),
+    Entry("daimd", "utility"),
+    Entry("daimd_sharing", "friendliness_ratio"),
+    Entry("daimd_sharing", "friendly_margin"),
+    Entry("daimd_sharing", "estimate_error_ratio"),
+    Entry("daimd_sharing", "least_rate", "bit/s"),
+    Entry("aiad", "phi", "packets/s"),
+    Entry("aiad", "kappa", "packets/s"),
+    Entry("aiad", "equilibrium"),
+    Entry("aiad", "gains", "1/s"),
+    Entry("aiad", "mode_gains", "1/s"),
+    Entry("aiad", "lemma1"),
+    Entry("aiad", "rightmost_root"),
+    Entry("aiad", "queue_delay_bound", "s"),
+    Entry("aiad", "estimate_bound"),
+    Entry("aiad", "buffer_bound", "packets"),
+    Entry("aiad_system", "motion"),
+    Entry("aira", "desired_slope_decrease", "packets/ACK"),
+    Entry("aira", "desired_slope_increase", "packets/ACK"),
+    Entry("aira", "next_increase", "packets/RTT"),
+    Entry("aira", "mail", "packets/RTT"),
+    Entry("aira", "reset_threshold", "packets"),
+    Entry("aira", "extra_time"),
+    Entry("aira", "total_time"),
+    Entry("aira", "one_flow"),
+)
+"""Every model that the command line knows."""
+
+
+class Range(NamedTuple):
+    """Values from ``low`` to ``high``."""
+
+    low: float
+    high: float
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the values lie more than a decade apart, and above 0."""
+        return self.low > 0 and self.high / self.low >= 10
+
+    def points(self, count: int, *, whole: bool = False) -> Array:
+        """Give values from one end to the other.
+
+        Parameters
+        ----------
+        count
+            How many, at most.
+        whole
+            Whether they are to be whole numbers.
+
+        Returns
+        -------
+        ndarray
+            In rising order, evenly spaced, by their logarithms if `logarithmic`.
+
+        Examples
+        --------
+        >>> Range(1, 100).points(3).tolist(), Range(0, 3).points(9, whole=True).tolist()
+        ([1.0, 10.0, 100.0], [0.0, 1.0, 2.0, 3.0])
+        """
+        if whole and self.high - self.low < count:
+            return np.arange(np.ceil(self.low), np.floor(self.high) + 1, dtype=np.float64)
+        if self.logarithmic:
+            values = np.geomspace(self.low, self.high, count)
+        else:
+            values = np.linspace(self.low, self.high, count)
+        return np.unique(np.round(values)) if whole else values
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a model.
+
+    Parameters
+    ----------
+    name
+        As in Python.
+    kind
+        ``number``, ``whole``, ``time``, ``rate``, ``text`` or ``flag``.
+    required
+        Whether it has no default.
+    default
+        What it is otherwise; None where the function decides.
+    text
+        What the docstring says of it.
+    """
+
+    name: str
+    kind: str
+    required: bool
+    default: Any
+    text: str
+
+    def read(self, text: str) -> float | str | Range:
+        """Read a value, or a range ``A..B`` of values.
+
+        Parameters
+        ----------
+        text
+            A number, a fraction such as 1/8, or a time or rate with its unit.
+
+        Returns
+        -------
+        float, str or Range
+            In SI base units.
+
+        Raises
+        ------
+        ArgumentError
+            It is none of them.
+
+        Examples
+        --------
+        >>> Parameter("rtt", "time", True, None, "").read("10ms..1s")
+        Range(low=0.01, high=1.0)
+        """
+        if self.kind == "text":
+            return text
+        if ".." not in text:
+            return self._number(text)
+        first, last = text.split("..", 1)
+        low, high = self._number(first), self._number(last)
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise ArgumentError(self.name, f"{text!r} must be finite and rise from A to B")
+        return Range(low, high)
+
+    def _number(self, text: str) -> float:
+        try:
+            # Fraction also reads what float does, but for infinity.
+            return float(Fraction(text.strip()) if "/" in text else float(text))
+        except (ValueError, ZeroDivisionError):
+            pass
+        if self.kind == "time":
+            return read_argument(self.name, parse_time, text)
+        if self.kind == "rate":
+            return read_argument(self.name, parse_rate, text)
+        raise ArgumentError(self.name, f"{text!r} is not a number, a fraction or a range A..B")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A function of `cwnd.model` that is known by name.
+
+    Parameters
+    ----------
+    name
+        On the command line.
+    entry
+        Where it is.
+    function
+        What it does.
+    """
+
+    name: str
+    entry: Entry
+    function: Callable[..., Any]
+
+    @cached_property
+    def _sections(self) -> dict[str, list[str]]:
+        """Split the docstring at its underlined headings; the text before them is ''."""
+        sections: dict[str, list[str]] = {"": []}
+        current = ""
+        lines = inspect.cleandoc(self.function.__doc__ or "").splitlines()
+        for line, after in zip(lines, [*lines[1:], ""], strict=True):
+            if after and set(after) == {"-"}:
+                current = line
+                sections[current] = []
+            elif not (line and set(line) == {"-"}):
+                sections[current].append(line)
+        return sections
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return self._sections[""][0]
+
+    @property
+    def facts(self) -> str:
+        """The docstring before its sections, without the first line."""
+        return "\n".join(self._sections[""][1:]).strip()
+
+    @property
+    def returns(self) -> str:
+        """What the docstring says of the result."""
+        lines = self._sections.get("Returns", [])
+        return " ".join(line.strip() for line in lines[1:] if line.strip())
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """The parameters by name, in the order of the signature."""
+        return dict(self._find_parameters())
+
+    def _find_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """Read the signature and the docstring."""
+        texts = _parameter_texts(self._sections.get("Parameters", []))
+        open_ended = False
+        for name, found in inspect.signature(self.function).parameters.items():
+            if found.kind is inspect.Parameter.VAR_KEYWORD:
+                open_ended = True
+                continue
+            required = found.default is inspect.Parameter.empty
+            text = texts.get(name, "")
+            kind = _kind(str(found.annotation), text)
+            default = None if required else found.default
+            yield name, Parameter(name, kind, required, default, text)
+        if open_ended:
+            known = set(inspect.signature(self.function).parameters) | {"p"}
+            for formula in FORMULAS.values():
+                for name, parameter in Model("", self.entry, formula).parameters.items():
+                    if name not in known:
+                        known.add(name)
+                        yield name, dataclasses.replace(parameter, required=False, default=None)
+
+    def evaluate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Call the function once.
+
+        Parameters
+        ----------
+        arguments
+            By name; ``whole`` ones may be floats.
+
+        Returns
+        -------
+        dict
+            Each field of the result, or ``value``: a number, or a one-dimensional array.
+
+        Raises
+        ------
+        ArgumentError
+            An argument outside its domain.
+
+        Examples
+        --------
+        >>> find_model("square-root").evaluate({"p": 1.5, "rtt": 1})
+        Traceback (most recent call last):
+        ...
+        cwnd.errors.ArgumentError: p: must be above 0 and at most 1, not 1.5
+        """
+        ready = {}
+        for name, value in arguments.items():
+            scalar = isinstance(value, float) and self.parameters[name].kind == "whole"
+            ready[name] = int(value) if scalar and value.is_integer() else value
+        return _columns(self.function(**ready))
+
+    def sweep(self, arguments: Mapping[str, Any], over: str, values: Array) -> dict[str, Array]:
+        """Call the function for each value of one parameter.
+
+        Parameters
+        ----------
+        arguments
+            The other parameters.
+        over
+            The parameter's name.
+        values
+            Its values.
+
+        Returns
+        -------
+        dict
+            Each field of the result, or ``value``, one element a value.
+
+        Raises
+        ------
+        ArgumentError
+            An argument outside its domain, or a function that gives a series already.
+
+        Examples
+        --------
+        >>> find_model("reno-response").sweep({}, "p", np.array([0.01, 0.04]))["value"].round(2)
+        array([12.2,  6.1])
+        """
+        rows = [self.evaluate({**arguments, over: float(value)}) for value in values]
+        if any(np.ndim(value) for value in rows[0].values()):
+            raise ArgumentError(over, f"{self.name} gives a series of its own: no range, a value")
+        return {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}
+
+
+def find_model(name: str) -> Model:
+    """Find a model.
+
+    Parameters
+    ----------
+    name
+        Its name; underscores do as hyphens.
+
+    Raises
+    ------
+    ArgumentError
+        There is none of that name; says which are like it.
+
+    Examples
+    --------
+    >>> find_model("aira-mail").summary
+    'Minimum Additive Increase Limit after a number of rounds: 1 - 0.9·R% (AIRA, Eq. 23).'
+    """
+    wanted = name.replace("_", "-")
+    names = {_name(entry): entry for entry in ENTRIES}
+    if wanted not in names:
+        near = difflib.get_close_matches(wanted, names, 4, 0.5) or [
+            known for known in names if wanted in known
+        ]
+        hint = f", perhaps {' or '.join(near)}" if near else ""
+        raise ArgumentError("model", f"there is no {name!r}{hint}; `cwnd model` lists them")
+    entry = names[wanted]
+    module = import_module(f"cwnd.model.{entry.module}")
+    return Model(wanted, entry, getattr(module, entry.function))
+
+
+def models() -> list[Model]:
+    """Give all models, in the order of `ENTRIES`.
+
+    Examples
+    --------
+    >>> models()[0].name
+    'square-root'
+    """
+    return [find_model(_name(entry)) for entry in ENTRIES]
+
+
+def _name(entry: Entry) -> str:
+    """Make the name of a model."""
+    name = entry.function.replace("_", "-")
+    return name if entry.module in _COMMON else f"{entry.module.split('_')[0]}-{name}"
+
+
+def _parameter_texts(lines: list[str]) -> dict[str, str]:
+    """Read the parameters' section of a docstring."""
+    texts: dict[str, str] = {}
+    names: list[str] = []
+    for line in lines:
+        if line and not line.startswith(" "):
+            names = [name.strip() for name in line.split(":")[0].split(",")]
+        for name in names:
+            if line.startswith(" "):
+                texts[name] = f"{texts.get(name, '')} {line.strip()}".strip()
+    return texts
+
+
+def _kind(annotation: str, text: str) -> str:
+    """Say how a parameter is written."""
+    if annotation == "bool":
+        return "flag"
+    if annotation.startswith("str"):
+        return "text"
+    if re.search(r"\bseconds\b(?! per)", text) and "per second" not in text:
+        return "time"
+    if "bits per second" in text:
+        return "rate"
+    if annotation == "int" or re.search(r"^How many|^Stage k|\bwhole number", text):
+        return "whole"
+    return "number"
+
+
+def _columns(result: object) -> dict[str, Any]:
+    """Take a result apart into numbers and one-dimensional arrays."""
+    fields: dict[str, Any] = {"value": result}
+    if isinstance(result, tuple) and hasattr(result, "_asdict"):
+        derived = [name for name, v in vars(type(result)).items() if isinstance(v, property)]
+        fields = {**result._asdict(), **{name: getattr(result, name) for name in derived}}
+    elif dataclasses.is_dataclass(result):
+        names = [field.name for field in dataclasses.fields(result)]
+        fields = {name: getattr(result, name) for name in names}
+    columns: dict[str, Any] = {}
+    for name, value in fields.items():
+        prefix = "" if name == "value" else f"{name}_"
+        if np.iscomplexobj(value):
+            columns[f"{prefix}real"], columns[f"{prefix}imag"] = np.real(value), np.imag(value)
+        elif np.ndim(value) > 1:
+            for number, column in enumerate(np.reshape(value, (len(value), -1)).T, start=1):
+                columns[f"{prefix}{number}"] = column
+        else:
+            columns[name] = value
+    return columns
