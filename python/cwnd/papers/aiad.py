@@ -84,7 +84,7 @@ REVERSE = (0.5e6, 1e6, 1.5e6, 2e6, 2.4e6, 2.8e6)
 """CBR rates on the way back, bit/s."""
 
 
-@exhibit("eq-2-3", "Eq. 2 and 3: what φ and κ are samples of", cost=8.0)
+@exhibit("eq-2-3", "Eq. 2 and 3: what φ and κ are samples of", cost=4.0)
 def eq_2_3(lab: Lab) -> Findings:
     """Hold both estimators against their equations, sample by sample and filtered."""
     seeds = lab.seeds(8)
@@ -346,7 +346,7 @@ def _fig_2_panel(name: str, flow: Flow) -> Panel:
     return Panel("time, s", "Mb/s", curves, name, y_limits=(0.0, 12.0))
 
 
-@exhibit("fig-3", "Fig. 3: evenness of the throughputs against the number of flows", cost=13.0)
+@exhibit("fig-3", "Fig. 3: evenness of the throughputs against the number of flows", cost=14.0)
 def fig_3(lab: Lab) -> Findings:
     """Let 5 to 200 flows share the bottleneck."""
     counts = lab.pick((5, 10, 20, 50, 100, 150, 200), (5, 50, 200))
@@ -454,7 +454,7 @@ def _spread_table(name: str, found: Even) -> Table:
     return Table(name, "Evenness of the throughputs, means over the seeds", columns, rows)
 
 
-@exhibit("buffers", "Text: κ with buffers of 200 packets and φ with 20", cost=11.0)
+@exhibit("buffers", "Text: κ with buffers of 200 packets and φ with 20", cost=10.0)
 def buffers(lab: Lab) -> Findings:
     """Give κ ten times the buffer of φ."""
     counts = lab.pick((5, 20, 50, 100, 200), (5, 50, 200))
@@ -492,7 +492,7 @@ PLACES = {"one flow": (1, 1.0), "20 flows": (20, 1.0), "one flow at 30 Mb/s": (1
 """Flows, and what the letter's rates (and buffer) are multiplied by."""
 
 
-@exhibit("granularity", "New: φ by timestamps of 1 µs to 1 s", cost=14.0, new=True)
+@exhibit("granularity", "New: φ by timestamps of 1 µs to 1 s", cost=18.0, new=True)
 def granularity(lab: Lab) -> Findings:
     """Coarsen the receiver's clock until φ is no better than κ."""
     duration = lab.pick(250.0, 100.0)

@@ -21,8 +21,9 @@ CROWD = (
 
 ROOM = (
     "With φ by an exact clock, φ is as uneven as κ with 20 packets (see Fig. 3), and more buffer "
-    "makes κ more even than both. With φ by 100 ms the two are alike from 20 flows on; with 5, "
-    "both are so even that their small deviations are not."
+    "makes κ more even than both. With φ by 100 ms the two are alike from 50 flows on, where "
+    "both are uneven. With 20 flows φ is all but even, which 200 packets do not make of κ; with "
+    "5 both are, and their deviations are too small to be compared."
 )
 """Why the buffers do not come out alike everywhere."""
 
