@@ -129,7 +129,7 @@ def next_increase(
     """
     increase, loss = positive("increase", increase), between("loss", loss, 0, 1)
     previous = between("previous_loss", previous_loss, 0, 1)
-    factor = np.where(loss > previous, 1 - loss, 1 + previous - loss)
+    factor = np.where(loss > previous, 1 - loss, 1 + (previous - loss))
     return plain(increase * factor)
 
 

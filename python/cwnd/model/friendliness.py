@@ -211,8 +211,9 @@ def binomial_alpha(
     lost = beta * np.where(limitless & (l < 1), 0.0, scaled ** (l - 1))
     if np.any(lost >= 1):
         raise ArgumentError("beta", "a loss would take the whole window")
-    kept = 1 - lost
-    first, second = 1 - kept ** (k + 1), 1 - kept ** (k + 2)
+    # 1 - kept^n without the difference of two nearly equal numbers.
+    kept = np.log1p(-lost)
+    first, second = -np.expm1((k + 1) * kept), -np.expm1((k + 2) * kept)
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = 1.5 * (k + 2) / (k + 1) ** 2 * first**2 / second * scaled**k
     return plain(np.where(lost == 0, 1.5 * beta, exact))
