@@ -8,7 +8,7 @@ import numpy as np
 
 from cwnd.model.aira import one_flow
 from cwnd.papers.aira_measures import KILO, column
-from cwnd.papers.aira_networks import CHOICES, FULL
+from cwnd.papers.aira_networks import CHOICES
 from cwnd.papers.aira_tables import HEADS, law_title
 from cwnd.papers.figure import Curve, Figure, Panel
 from cwnd.stats import estimate
@@ -86,10 +86,11 @@ def entry_figure(runs: Mapping[str, Entry]) -> Figure:
     panels = []
     for name, run in runs.items():
         for k, flow in ((1, "second"), (2, "third")):
-            shown = (run.time >= 50 * k - 5) & (run.time <= 50 * k + 50)
-            curves = [
-                Curve(f"flow {i + 1}", run.time[shown], run.windows[i][shown]) for i in range(k + 1)
-            ]
+            curves = []
+            for i, window in enumerate(run.windows[: k + 1]):
+                begin = max(50 * k - 5.0, run.starts[i])
+                shown = (run.time >= begin) & (run.time <= 50 * k + 50)
+                curves.append(Curve(f"flow {i + 1}", run.time[shown], window[shown]))
             panels.append(Panel("time, s", "window, packets", curves, f"{name}: the {flow} enters"))
     return Figure("fig-10-11", "Figures 10 and 11: windows as flows enter", panels)
 
@@ -194,6 +195,12 @@ def sweep_figure(
         One for each seed, by law and number of flows.
     """
     laws = list(dict.fromkeys(law for law, _ in rows))
+    rates = [rate for found in rows.values() for rate in column(found, "goodput")]
+    limits = {
+        "goodput": (0.97 * min(rates), 1.01 * max(rates)),
+        "fairness": (0.0, 1.05),
+        "alpha": (0.0, 1.05),
+    }
     return Figure(
         name,
         title,
@@ -206,7 +213,7 @@ def sweep_figure(
                     for law in laws
                 ],
                 title=f"({letter}) {head.partition(',')[0]}",
-                y_limits=(0, 1.05) if figure in {"fairness", "alpha"} else None,
+                y_limits=limits.get(figure),
             )
             for letter, (figure, head) in zip("abcd", HEADS.items(), strict=True)
         ],
@@ -234,22 +241,29 @@ def line(
     return Curve(label, x, means_, kind, low, high)
 
 
-def sensitivity_figure(rows: Mapping[str, Mapping[str, Sequence[Row]]]) -> Figure:
-    """Draw fairness and retransmissions against each free choice, as ratios to the paper's.
+def sensitivity_figure(
+    name: str, title: str, rows: Mapping[str, Mapping[str, Sequence[Row]]], choices: Sequence[str]
+) -> Figure:
+    """Draw fairness and retransmissions against free choices, as ratios to the paper's.
 
     Parameters
     ----------
+    name, title
+        Of the figure.
     rows
         One for each seed, by scenario and specification.
+    choices
+        What is chosen: some of `CHOICES`.
     """
     panels = []
     for figure in ("fairness", "retransmissions"):
-        for what, laws in CHOICES.items():
+        for what in choices:
+            paper, laws = CHOICES[what]
             curves = []
             for scenario, found in rows.items():
-                base = np.array(column(found[FULL], figure))
+                base = np.array(column(found[paper], figure))
                 ratios = [np.array(column(found[law], figure)) / base for law in laws.values()]
                 curves.append(line(scenario, np.arange(len(laws)), ratios))
-            label = f"{figure} over the paper's choice's"
-            panels.append(Panel(what, label, curves, ticks=list(laws), y_limits=(0.4, 1.8)))
-    return Figure("sensitivity", "AIRA's free choices", panels, columns=3)
+            label = f"{figure} over the paper's choice"
+            panels.append(Panel(what, label, curves, ticks=list(laws), y_limits=(0, 2.2)))
+    return Figure(name, title, panels, columns=len(choices))

@@ -121,6 +121,8 @@ class Entry:
     ----------
     time, windows
         The flows' windows over time, in packets.
+    starts
+        When each started.
     delivered
         Packets that flow 2 and flow 3 got through in their first 10 s.
     jains
@@ -132,6 +134,7 @@ class Entry:
 
     time: Series
     windows: list[Series]
+    starts: list[float]
     delivered: list[float]
     jains: list[float]
     together: float
@@ -155,6 +158,7 @@ def entry(result: Result) -> Entry:
     return Entry(
         time,
         [flow["window"] for flow in flows],
+        starts,
         [delivered(k, starts[k], starts[k] + 10) for k in (1, 2)],
         [
             jain([delivered(i, starts[k] + 10, 50.0 * (k + 1)) for i in range(k + 1)])

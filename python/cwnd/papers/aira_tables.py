@@ -8,7 +8,7 @@ import numpy as np
 
 from cwnd.papers.aira_measures import column
 from cwnd.papers.aira_networks import AIMD, CHOICES, FULL
-from cwnd.papers.claims import Claim, alike, less, number
+from cwnd.papers.claims import Claim, alike, at_least, less, number
 from cwnd.papers.figure import Table
 from cwnd.stats import estimate
 
@@ -29,7 +29,8 @@ HEADS = {
 def printed_claims(
     printed: Mapping[str, Mapping[str, str]],
     rows: Mapping[str, Sequence[Row]],
-    why: Mapping[tuple[str, str], str],
+    why: Mapping[str, str],
+    exhibit: str,
 ) -> list[Claim]:
     """Hold a table's numbers against runs.
 
@@ -40,7 +41,9 @@ def printed_claims(
     rows
         What was measured of each law, one a seed.
     why
-        Reasons, by law and figure.
+        Reasons, by exhibit, law and figure.
+    exhibit
+        The exhibit's name.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def printed_claims(
             f"{law_title(law)}: {HEADS[figure]}",
             expected,
             column(rows[law], figure),
-            why=why.get((law, figure), ""),
+            why=why.get(f"{exhibit} {law_title(law)} {figure}", ""),
         )
         for law, figures in printed.items()
         for figure, expected in figures.items()
@@ -60,10 +63,50 @@ def printed_claims(
     ]
 
 
+def increase_claims(rows: Mapping[tuple[str, int], Sequence[Row]]) -> list[Claim]:
+    """Claim what section 3 says of Table 1: a costs retransmissions and gains no goodput.
+
+    Parameters
+    ----------
+    rows
+        One for each seed, by the name of the row and the number of flows.
+    """
+    claims = []
+    names = list(dict.fromkeys(name for name, _ in rows if name.startswith("a = ")))
+    for flows in (2, 4):
+        by_a = np.array([column(rows[name, flows], "retransmissions") for name in names])
+        claims.append(
+            at_least(
+                f"{flows} flows: the higher a, the more is retransmitted; the smallest step from "
+                "one a to the next, packets",
+                0.0,
+                (by_a[:-1] - by_a[1:]).min(axis=0),
+                published="the higher the Additive Increase factor, the more the retransmission "
+                "effort",
+            )
+        )
+        fast, slow = (column(rows[name, flows], "goodput") for name in ("a = 2", "a = 0.2"))
+        claims.append(
+            alike(
+                f"{flows} flows: goodput at a = 2 over that at a = 0.2",
+                np.divide(fast, slow),
+                published="no goodput performance gain",
+            )
+        )
+    two, four = (
+        np.array([column(found, "retransmissions") for (_, n), found in rows.items() if n == flows])
+        for flows in (2, 4)
+    )
+    growth = 100 * ((four / two).mean(axis=0) - 1)
+    text = "more retransmissions with 4 flows than with 2, mean of the rows, %"
+    return [*claims, number(text, "≈160", growth)]
+
+
 def order_claims(
     aimd: Mapping[str, Sequence[float]],
     aira: Mapping[str, Sequence[float]],
     why: Mapping[str, str],
+    exhibit: str,
     of: str = "",
 ) -> list[Claim]:
     """Claim what the paper says of both of its comparisons: AIRA improves all three figures.
@@ -73,7 +116,9 @@ def order_claims(
     aimd, aira
         Figures of each law, one a seed.
     why
-        Reasons, by figure.
+        Reasons, by exhibit and figure.
+    exhibit
+        The exhibit's name.
     of
         What the figures are of.
     """
@@ -83,21 +128,21 @@ def order_claims(
             aimd["goodput"],
             aira["goodput"],
             published="AIRA increases the goodput",
-            why=why.get("goodput", ""),
+            why=why.get(f"{exhibit} goodput", ""),
         ),
         less(
             f"retransmissions{of}: AIRA against AIMD",
             aira["retransmissions"],
             aimd["retransmissions"],
             published="AIRA retransmits less",
-            why=why.get("retransmissions", ""),
+            why=why.get(f"{exhibit} retransmissions", ""),
         ),
         less(
             f"fairness{of}: AIMD against AIRA",
             aimd["fairness"],
             aira["fairness"],
             published="AIRA increases the fairness",
-            why=why.get("fairness", ""),
+            why=why.get(f"{exhibit} fairness", ""),
         ),
     ]
 
@@ -175,19 +220,25 @@ def sensitivity_claims(
     rows
         One for each seed, by scenario and specification.
     why
-        Reasons, by what is chosen.
+        Reasons, by ``sensitivity`` and what is chosen.
     """
     claims = []
     for name, by_law in rows.items():
-        for what, laws in CHOICES.items():
+        for what, (paper, laws) in CHOICES.items():
             for figure in ("fairness", "retransmissions"):
-                base = np.array(column(by_law[FULL], figure))
+                base = np.array(column(by_law[paper], figure))
                 ratios = {v: column(by_law[law], figure) / base for v, law in laws.items()}
                 far = {abs(float(np.log(r.mean()))): value for value, r in ratios.items()}
                 worst = far[max(far)]
+                why.get(f"sensitivity {what}", "")
                 text = f"{name}, {what}: {figure} at {worst}, the farthest, over the paper's choice"
                 claims.append(
-                    alike(text, ratios[worst], published="left open", why=why.get(what, ""))
+                    alike(
+                        text,
+                        ratios[worst],
+                        published="left open",
+                        why=why.get(f"sensitivity {what}", ""),
+                    )
                 )
     return claims
 
