@@ -120,14 +120,18 @@ def _command(model: Model) -> click.Command:
         if parameter.kind == "flag":
             options.append(click.Option(declared, is_flag=True, help=parameter.text))
             continue
+        # A default of None would be one: Click would not miss a required option.
+        default: dict[str, Any] = {}
+        if parameter.default is not None:
+            default["default"] = f"{parameter.default}"
         options.append(
             click.Option(
                 declared,
                 required=parameter.required,
-                default=None if parameter.default is None else f"{parameter.default}",
                 show_default=True,
                 metavar=_METAVARS[parameter.kind],
                 help=parameter.text,
+                **default,
             )
         )
     options.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."))

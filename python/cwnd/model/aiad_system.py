@@ -126,8 +126,9 @@ class Motion(NamedTuple):
 
     ``time`` has the steps in seconds, ``rates`` one row a step and one column a flow in packets
     per second, ``queue`` packets. ``error`` is the largest difference from the same motion with
-    twice the step, over the largest rate: about 15 times what the finer one's own should be
-    while everything is smooth.
+    twice the step, over the largest rate. The motion's own is a fifteenth of that while everything
+    is smooth, more where a kink of the past, or an empty or full queue, falls within a step. An
+    error near 1 says that the step is too long for so quick a system.
     """
 
     time: Array

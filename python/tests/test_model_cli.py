@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cwnd.cli import run
+from cwnd.errors import ArgumentError
+from cwnd.model.catalog import ENTRIES, Range, find_model, models
+from cwnd.model.throughput import pftk
+
+NETWORK = ("--rtt", "100ms", "--rto", "0.4")
+
+
+def one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """A user's mistake: one line, exit status 2, nothing on standard output."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("cwnd: ")
+    assert done.stderr.count("\n") == 1
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.fixture
+def command(capfd):
+    """Runs the command line in this process, which has the models' imports behind it."""
+
+    def invoke(*arguments: object) -> subprocess.CompletedProcess[str]:
+        status = run([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(arguments, status, out, err)
+
+    return invoke
+
+
+def test_the_list(command):
+    done = command("model")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(ENTRIES)
+    assert any(line.startswith("pftk ") and "Padhye" in line for line in lines)
+
+
+def test_the_list_as_json(command):
+    document = json.loads(command("model", "--json").stdout)
+    found = {model["name"]: model for model in document["models"]}
+    assert found["pftk"]["unit"] == "packets/s"
+    assert [p["name"] for p in found["pftk"]["parameters"]][:3] == ["p", "rtt", "rto"]
+    assert [p["kind"] for p in found["daimd-stage-end"]["parameters"]] == ["whole", "rate"]
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
+def test_every_model_tells_all_about_itself(model):
+    assert model.summary.endswith(".")
+    told = f"{model.summary} {model.facts}"
+    own = model.name in ("loss-for-rate", "friendliness-ratio")
+    assert own or re.search(r"Eq\. |section |Table |Fig\. |Lemma |\d{4}|AIAD|square-root law", told)
+    assert model.returns
+    assert all(parameter.text for parameter in model.parameters.values())
+
+
+def test_names_are_different():
+    assert len({model.name for model in models()}) == len(ENTRIES)
+
+
+def test_a_value(command):
+    done = command("model", "pftk", "--p", "0.01", *NETWORK)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{pftk(0.01, 0.1, 0.4):.6g} packets/s\n"
+
+
+def test_a_value_as_json(command):
+    document = json.loads(command("model", "pftk", "--p", "1/100", *NETWORK, "--json").stdout)
+    assert document["model"] == "pftk"
+    assert document["parameters"]["rtt"] == 0.1
+    assert document["parameters"]["max_window"] is None
+    assert document["result"] == {"value": pftk(0.01, 0.1, 0.4)}
+
+
+def test_fields(command):
+    done = command("model", "aiad-lemma1", "--b", "0", "--c", "-1.5")
+    assert done.stdout.splitlines() == [
+        "first: 1",
+        "second: 1.5",
+        "third: 0.0707963",
+        "stable: yes",
+    ]
+
+
+def test_a_range_gives_a_table(command):
+    done = command("model", "pftk", "--p", "0.001..0.2", *NETWORK)
+    assert done.returncode == 0, done.stderr
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == ["p", "value", "(packets/s)"]
+    table = np.array([row.split() for row in rows], dtype=float)
+    assert table[[0, -1], 0].tolist() == [0.001, 0.2]
+    # A wide range is logarithmic.
+    assert np.allclose(np.diff(np.log(table[:, 0])), np.log(200) / (len(table) - 1), rtol=1e-3)
+    assert np.allclose(table[:, 1], pftk(table[:, 0], 0.1, 0.4), rtol=1e-4)
+
+
+def test_a_range_as_json(command):
+    done = command("model", "aira-mail", "--rounds", "0..10", "--json")
+    document = json.loads(done.stdout)
+    assert document["over"] == "rounds"
+    assert [row["rounds"] for row in document["rows"]] == list(range(11))
+    assert document["rows"][10]["value"] == pytest.approx(0.91)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_a_curve(command, tmp_path, suffix):
+    plot = tmp_path / f"curve.{suffix}"
+    done = command("model", "gaimd", "--p", "0.001..0.2", *NETWORK, "--plot", plot)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"plot: {plot}\n"
+    assert plot.stat().st_size > 2000
+
+
+def test_a_series(command, tmp_path):
+    plot = tmp_path / "rounds.svg"
+    arguments = (
+        "aira-one-flow",
+        "--rounds",
+        "100",
+        "--rate",
+        "125",
+        "--rtt",
+        "40ms",
+        "--queue",
+        "15",
+    )
+    done = command("model", *arguments, "--plot", plot)
+    assert done.returncode == 0, done.stderr
+    assert "of 100 rows" in done.stdout
+    assert plot.exists()
+    document = json.loads(command("model", *arguments, "--json").stdout)
+    assert len(document["result"]["seconds"]) == 100
+
+
+def test_names_of_formulas_and_their_parameters(command):
+    pair = ("--first", "gaimd", "--second", "pftk", "--alpha", "0.3125", "--beta", "1/8")
+    done = command("model", "friendliness-ratio", "--p", "0.01", *NETWORK, *pair)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(1.225, abs=1e-3)
+
+
+def test_help_has_the_facts(command):
+    done = command("model", "simd-eq8", "--help")
+    assert done.returncode == 0
+    for words in ("SIMD, Eq. 8", "Packets per second", "--max-window", "128 in the paper"):
+        assert words in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("pfkt",), ("'pfkt'", "pftk")),
+        (("nothing-like-it",), ("there is no 'nothing-like-it'", "lists them")),
+        (("pftk", "--p", "0.1"), ("--rtt",)),
+        (("pftk", "--p", "2", *NETWORK), ("--p", "at most 1")),
+        (("pftk", "--p", "often", *NETWORK), ("--p", "'often'")),
+        (("pftk", "--p", "0.1", "--rtt", "1x", "--rto", "1"), ("--rtt", "'1x'")),
+        (("pftk", "--p", "0.1..0.2", "--rtt", "1ms..1s", "--rto", "1"), ("--p and --rtt",)),
+        (("pftk", "--p", "0.2..0.1", *NETWORK), ("--p", "rise")),
+        (("pftk", "--p", "0..0.1", *NETWORK), ("--p", "above 0")),
+        (("pftk", "--p", "0.1", *NETWORK, "--plot", "x.png"), ("--plot needs a range",)),
+        (("pftk", "--p", "0.1..1", *NETWORK, "--plot", "x.pdf"), ("--plot", "x.pdf")),
+        (("pftk", "--p", "0.1", *NETWORK, "--max-window", "0"), ("--max-window",)),
+        (("aira-mail", "--rounds", "1.5"), ("--rounds", "whole")),
+        (("aira-mail", "--rounds", "1.2..1.8"), ("--rounds", "whole")),
+        (("daimd-trajectory", "--intervals", "5..9", "--capacity-bps", "1gbit"), ("series",)),
+        (("loss-for-rate", "--rate", "1", "--formula", "cubic"), ("--formula", "'cubic'")),
+        (("loss-for-rate", "--rate", "1", "--formula", "pftk"), ("--rtt", "needs it")),
+        (("--json", "pftk"), ("--json goes behind pftk",)),
+    ],
+)
+def test_mistakes(command, arguments, words):
+    one_line(command("model", *arguments), *words)
+
+
+def test_near_names():
+    with pytest.raises(ArgumentError, match="aira-mail"):
+        find_model("mail")
+    assert find_model("simd_eq8").name == "simd-eq8"
+
+
+def test_ranges():
+    assert not Range(0.1, 0.5).logarithmic
+    assert Range(0.1, 1.0).logarithmic
+    assert not Range(-5.0, 5.0).logarithmic
+    assert Range(1.0, 1000.0).points(4).tolist() == pytest.approx([1, 10, 100, 1000])
+    assert Range(1.0, 1000.0).points(4, whole=True).tolist() == [1, 10, 100, 1000]
+    assert Range(0.5, 3.5).points(21, whole=True).tolist() == [1, 2, 3]
+
+
+def test_the_command_line_starts_without_numpy():
+    code = "import sys, cwnd.cli; sys.exit(any(m in sys.modules for m in ('numpy', 'scipy')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
