@@ -49,7 +49,8 @@ def test_the_list(command):
 def test_the_list_as_json(command):
     document = json.loads(command("model", "--json").stdout)
     found = {model["name"]: model for model in document["models"]}
-    assert found["pftk"]["unit"] == "packets/s"
+    assert found["pftk"]["units"] == {"value": "packets/s"}
+    assert found["aiad-equilibrium"]["units"]["rtt"] == "s"
     assert [p["name"] for p in found["pftk"]["parameters"]][:3] == ["p", "rtt", "rto"]
     assert [p["kind"] for p in found["daimd-stage-end"]["parameters"]] == ["whole", "rate"]
 
@@ -77,6 +78,7 @@ def test_a_value(command):
 def test_a_value_as_json(command):
     document = json.loads(command("model", "pftk", "--p", "1/100", *NETWORK, "--json").stdout)
     assert document["model"] == "pftk"
+    assert document["units"] == {"value": "packets/s"}
     assert document["parameters"]["rtt"] == 0.1
     assert document["parameters"]["max_window"] is None
     assert document["result"] == {"value": pftk(0.01, 0.1, 0.4)}

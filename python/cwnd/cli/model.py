@@ -90,7 +90,7 @@ def _describe(model: Model) -> JsonObject:
     return {
         "name": model.name,
         "summary": model.summary,
-        "unit": model.entry.unit,
+        "units": dict(model.entry.fields) or {"value": model.entry.unit},
         "parameters": [
             {
                 "name": parameter.name,
@@ -175,12 +175,11 @@ def _evaluate(model: Model, given: dict[str, Any], *, as_json: bool, plot: str |
         _save(_draw(model, series, logarithmic=False), plot)
     fixed = {name: _plain(value) for name, value in result.items() if name not in series}
     if as_json:
-        document: JsonObject = _head(model, arguments)
         lists = {name: [_plain(v) for v in column] for name, column in series.items()}
-        _print_json({**document, "result": {**fixed, **lists}})
+        _print_json({**_head(model, arguments, result), "result": {**fixed, **lists}})
         return
     for name, value in fixed.items():
-        shown = _text(value) + (f" {model.entry.unit}" if model.entry.unit else "")
+        shown = f"{_text(value)} {model.unit(name)}".rstrip()
         click.echo(shown if name == "value" else f"{name}: {shown}")
     if series:
         _print_series(model, series)
@@ -206,15 +205,16 @@ def _sweep(
             {name: _plain(value) for name, value in zip(table, row, strict=True)}
             for row in zip(*table.values(), strict=True)
         ]
-        _print_json({**_head(model, fixed), "over": over, "rows": rows})
+        _print_json({**_head(model, fixed, table), "over": over, "rows": rows})
         return
-    _print_table(table, model.entry.unit)
+    _print_table(model, table)
 
 
-def _head(model: Model, arguments: dict[str, Any]) -> JsonObject:
+def _head(model: Model, arguments: dict[str, Any], columns: dict[str, Any]) -> JsonObject:
     """Begin a document."""
     taken = {name: _plain(value) for name, value in arguments.items()}
-    return {"model": model.name, "unit": model.entry.unit, "parameters": taken}
+    units = {name: model.unit(name) for name in columns if name not in model.parameters}
+    return {"model": model.name, "units": units, "parameters": taken}
 
 
 def _print_series(model: Model, series: dict[str, Any]) -> None:
@@ -224,14 +224,12 @@ def _print_series(model: Model, series: dict[str, Any]) -> None:
     if length > 2 * _ROWS:
         kept = range(0, length, math.ceil(length / _ROWS))
         click.echo(f"{len(kept)} of {length} rows; --json gives all")
-    _print_table({name: [column[i] for i in kept] for name, column in series.items()}, "")
-    if model.entry.unit:
-        click.echo(f"in {model.entry.unit}")
+    _print_table(model, {name: [column[i] for i in kept] for name, column in series.items()})
 
 
-def _print_table(table: dict[str, Any], unit: str) -> None:
+def _print_table(model: Model, table: dict[str, Any]) -> None:
     """Print columns, aligned to the right."""
-    heads = [f"value ({unit})" if name == "value" and unit else name for name in table]
+    heads = [_label(model, name) for name in table]
     columns = [[_text(_plain(value)) for value in column] for column in table.values()]
     widths = [
         max(len(head), *(len(text) for text in column))
@@ -266,20 +264,21 @@ def _draw(model: Model, columns: dict[str, Any], *, logarithmic: bool) -> Figure
             axes.set_xscale("log")
         if logarithmic and known.size and known.min() > 0 and known.max() > 30 * known.min():
             axes.set_yscale("log")
-        axes.set_ylabel(model.entry.unit if name == "value" else name.replace("_", " "))
+        axes.set_ylabel(_label(model, name))
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel(_axis(model, names[0]))
+    panels[-1].set_xlabel(_label(model, names[0]))
     figure.suptitle(model.name)
     return figure
 
 
-def _axis(model: Model, name: str) -> str:
-    """Name the axis of a parameter, with its unit."""
-    parameter = model.parameters.get(name)
-    units = {"time": " (s)", "rate": " (bit/s)"}
-    label = name.replace("_", " ")
-    return label + (units.get(parameter.kind, "") if parameter is not None else "")
+def _label(model: Model, name: str) -> str:
+    """Name a parameter or a column of the result, with its unit."""
+    if name in model.parameters:
+        unit = {"time": "s", "rate": "bit/s"}.get(model.parameters[name].kind, "")
+    else:
+        unit = model.unit(name)
+    return f"{name} ({unit})" if unit else name
 
 
 def _save(figure: Figure, plot: str) -> None:

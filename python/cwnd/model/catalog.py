@@ -32,22 +32,26 @@ _COMMON = ("throughput", "friendliness")
 """Modules whose functions need no prefix."""
 
 
+_PPS = "packets/s"
+
+
 class Entry(NamedTuple):
-    """A model's module, function and the unit of what it gives; '' where fields have their own."""
+    """A model's module, function and the unit of what it gives; of its fields, if it has any."""
 
     module: str
     function: str
     unit: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 ENTRIES = (
-    Entry("throughput", "square_root", "packets/s"),
-    Entry("throughput", "pftk", "packets/s"),
-    Entry("throughput", "gaimd", "packets/s"),
+    Entry("throughput", "square_root", _PPS),
+    Entry("throughput", "pftk", _PPS),
+    Entry("throughput", "gaimd", _PPS),
     Entry("throughput", "gaimd_td", "s/packet"),
     Entry("throughput", "gaimd_to", "s/packet"),
     Entry("throughput", "gaimd_timeout_probability"),
-    Entry("throughput", "simd_eq8", "packets/s"),
+    Entry("throughput", "simd_eq8", _PPS),
     Entry("throughput", "reno_response", "packets"),
     Entry("throughput", "scalable_response", "packets"),
     Entry("throughput", "highspeed_response", "packets"),
@@ -62,7 +66,7 @@ ENTRIES = (
     Entry("friendliness", "binomial_alpha"),
     Entry("friendliness", "friendliness_ratio"),
     Entry("daimd", "increase_per_syn", "packets/SYN"),
-    Entry("daimd", "increase_per_second", "packets/s"),
+    Entry("daimd", "increase_per_second", _PPS),
     Entry("daimd", "stage_increase", "packets/SYN"),
     Entry("daimd", "stage_end", "packets/SYN"),
     Entry("daimd", "equilibrium", "packets/SYN"),
@@ -78,9 +82,13 @@ ENTRIES = (
     Entry("daimd_sharing", "friendly_margin"),
     Entry("daimd_sharing", "estimate_error_ratio"),
     Entry("daimd_sharing", "least_rate", "bit/s"),
-    Entry("aiad", "phi", "packets/s"),
-    Entry("aiad", "kappa", "packets/s"),
-    Entry("aiad", "equilibrium"),
+    Entry("aiad", "phi", _PPS),
+    Entry("aiad", "kappa", _PPS),
+    Entry(
+        "aiad",
+        "equilibrium",
+        fields=(("rate", _PPS), ("estimate", _PPS), ("rtt", "s"), ("queue_delay", "s")),
+    ),
     Entry("aiad", "gains", "1/s"),
     Entry("aiad", "mode_gains", "1/s"),
     Entry("aiad", "lemma1"),
@@ -88,7 +96,7 @@ ENTRIES = (
     Entry("aiad", "queue_delay_bound", "s"),
     Entry("aiad", "estimate_bound"),
     Entry("aiad", "buffer_bound", "packets"),
-    Entry("aiad_system", "motion"),
+    Entry("aiad_system", "motion", fields=(("time", "s"), ("total", _PPS), ("queue", "packets"))),
     Entry("aira", "desired_slope_decrease", "packets/ACK"),
     Entry("aira", "desired_slope_increase", "packets/ACK"),
     Entry("aira", "next_increase", "packets/RTT"),
@@ -96,7 +104,11 @@ ENTRIES = (
     Entry("aira", "reset_threshold", "packets"),
     Entry("aira", "extra_time"),
     Entry("aira", "total_time"),
-    Entry("aira", "one_flow"),
+    Entry(
+        "aira",
+        "one_flow",
+        fields=(("increase", "packets/RTT"), ("packets", "packets"), ("seconds", "s")),
+    ),
 )
 """Every model that the command line knows."""
 
@@ -242,6 +254,21 @@ class Model:
             elif not (line and set(line) == {"-"}):
                 sections[current].append(line)
         return sections
+
+    def unit(self, column: str) -> str:
+        """Give the unit of a column of the result, '' if it has none.
+
+        Parameters
+        ----------
+        column
+            A field's name, or ``value``.
+
+        Examples
+        --------
+        >>> find_model("pftk").unit("value"), find_model("aiad-equilibrium").unit("rtt")
+        ('packets/s', 's')
+        """
+        return dict(self.entry.fields).get(column, self.entry.unit)
 
     @property
     def summary(self) -> str:
