@@ -64,6 +64,17 @@ def test_timeouts_count_for_little_at_small_loss(alpha, beta):
     assert ratios[1] / ratios[0] == pytest.approx(10, rel=1e-6)
 
 
+@given(losses, times, alphas, betas, st.floats(min_value=1.01, max_value=2))
+def test_what_gaimds_rate_rises_and_falls_with(p, rtt, alpha, beta, factor):
+    """GAIMD, section 2.3: it falls with RTT and T₀, and rises with α and the fraction kept."""
+    base = {"rtt": rtt, "rto": 0.4, "alpha": alpha, "beta": beta}
+    rate = model.gaimd(p, **base)
+    for name, slower in (("rtt", factor), ("rto", factor), ("alpha", 1 / factor)):
+        assert model.gaimd(p, **{**base, name: base[name] * slower}) < rate
+    more = beta + (1 - beta) * (factor - 1) / 2
+    assert model.gaimd(p, **{**base, "beta": more}) < rate
+
+
 @pytest.mark.parametrize("name", list(model.FORMULAS))
 def test_rates_fall_as_loss_grows(name):
     p = np.geomspace(1e-8, 1, 400)
