@@ -30,6 +30,7 @@ mod law;
 pub mod laws;
 pub mod machine;
 mod math;
+pub mod model;
 pub mod record;
 pub mod registry;
 mod units;

@@ -1,0 +1,238 @@
+//! One law on a path that never changes.
+
+use crate::event::{Acked, Limit, Report};
+use crate::law::{Context, RateLaw, Round, Rtt, Signal, WindowLaw};
+use crate::machine::Settings;
+use crate::math::floor;
+use crate::registry::{Law, Spec};
+use crate::units::{Dur, Packets, Rate, Time};
+
+/// The smallest window, as in [`crate::Windowed`].
+const MIN_WINDOW: Packets = 1.0;
+
+/// What a law can learn of its path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Path {
+    /// The round-trip time; it never changes.
+    pub rtt: Dur,
+    /// What a rate law's receiver reports as the capacity of the link.
+    pub capacity: Rate,
+    /// Bytes in a packet.
+    pub packet: u32,
+}
+
+/// How the acknowledgements of a round come. A rate law does not see the difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// One for each packet of the window and one for the fraction that is left, evenly spread.
+    Each,
+    /// One for the whole window: the rule for a round-trip time, as papers print it.
+    Whole,
+}
+
+/// A law alone, in congestion avoidance.
+///
+/// A rate law's window is what it sends in a round-trip time; its flow window and slow start are not
+/// modelled. It hears of its arrival rate (its own) and of the capacity every control interval.
+///
+/// ```
+/// use cwnd::model::{Alone, Path, Pattern};
+/// use cwnd::{Dur, Rate, Spec};
+///
+/// let path = Path { rtt: Dur::from_millis(100), capacity: Rate::per_sec(1000.0), packet: 1500 };
+/// let mut reno = Alone::new(&Spec::parse("reno")?, 10.0, path, 0);
+/// reno.round(Pattern::Whole);
+/// assert_eq!(reno.window(), 11.0);
+/// reno.cut();
+/// assert_eq!(reno.window(), 5.5);
+/// # Ok::<(), cwnd::SpecError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Alone {
+    law: Law,
+    path: Path,
+    window: Packets,
+    /// In nanoseconds since the start: acknowledgements of large windows come less than one apart.
+    now: f64,
+    last_cut: Time,
+    /// Window laws: whether the law knows the window at which congestion avoidance began.
+    entered: bool,
+    /// Packets acknowledged since the last cut, and the part of them not yet observed by the law.
+    acked: Packets,
+    unseen: Packets,
+    sent: u64,
+    /// Rate laws: the start of the running control interval, and whether a loss fell into it.
+    interval: f64,
+    lost: bool,
+}
+
+impl Alone {
+    /// The law of `spec` at the beginning of congestion avoidance, with `window` packets. `seed` is
+    /// that of the law's own randomness.
+    pub fn new(spec: &Spec, window: Packets, path: Path, seed: u64) -> Self {
+        Alone {
+            law: spec.law(&Settings { packet: path.packet, seed, ..Settings::default() }),
+            path,
+            window,
+            now: 0.0,
+            last_cut: Time::ZERO,
+            entered: false,
+            acked: 0.0,
+            unseen: 0.0,
+            sent: 0,
+            interval: 0.0,
+            lost: false,
+        }
+    }
+
+    /// The window in packets.
+    pub fn window(&self) -> Packets {
+        self.window
+    }
+
+    /// Puts the window where something else than the law has brought it.
+    pub(super) fn set_window(&mut self, window: Packets) {
+        self.window = window;
+    }
+
+    fn rtt(&self) -> f64 {
+        self.path.rtt.as_nanos() as f64
+    }
+
+    #[inline]
+    fn context(&self) -> Context {
+        let rtt = self.path.rtt;
+        Context {
+            now: Time::from_nanos(self.now as u64),
+            rtt: Some(Rtt { latest: rtt, smoothed: rtt, min: rtt }),
+            last_cut: self.last_cut,
+            packet: self.path.packet,
+            slow_start: false,
+        }
+    }
+
+    /// `count` acknowledgements of `credit` packets each, `gap` nanoseconds apart. A rate law has
+    /// none.
+    #[inline]
+    fn ack(&mut self, count: u64, credit: Packets, gap: f64) {
+        let mut cx = self.context();
+        let Law::Window(law) = &mut self.law else { return };
+        let rtt = self.path.rtt;
+        let way_back = Dur::from_nanos(rtt.as_nanos() / 2);
+        let (mut now, mut window) = (self.now, self.window);
+        let (mut unseen, mut sent) = (self.unseen, self.sent);
+        for _ in 0..count {
+            now += gap;
+            unseen += credit;
+            cx.now = Time::from_nanos(now as u64);
+            if unseen >= 1.0 {
+                let packets = unseen as u32;
+                unseen -= f64::from(packets);
+                sent += u64::from(packets);
+                law.observe(
+                    &Acked {
+                        packets,
+                        credit: packets,
+                        in_flight: window as u32,
+                        sent: sent + window as u64,
+                        sent_at: cx.now - rtt,
+                        rtt: Some(rtt),
+                        received_at: Some(cx.now - way_back),
+                        echo: false,
+                        limit: Limit::Window,
+                    },
+                    &cx,
+                );
+            }
+            if !self.entered {
+                self.entered = true;
+                law.enter(window, &cx);
+            }
+            window = law.grow(window, credit, &cx).max(MIN_WINDOW);
+        }
+        (self.now, self.window) = (now, window);
+        (self.unseen, self.sent) = (unseen, sent);
+        self.acked += count as f64 * credit;
+    }
+
+    /// One packet of a window law is acknowledged, a share of the round-trip time after the last.
+    #[inline]
+    pub fn acknowledge(&mut self) {
+        self.ack(1, 1.0, self.rtt() / self.window);
+    }
+
+    /// A round-trip time passes in which a window law does nothing: its recovery.
+    pub fn pause(&mut self) {
+        self.now += self.rtt();
+    }
+
+    /// A round-trip time passes without a loss: all packets of the window are acknowledged.
+    pub fn round(&mut self, pattern: Pattern) {
+        let (rtt, w) = (self.rtt(), self.window);
+        match (&self.law, pattern) {
+            (Law::Rate(_), _) => self.rate_round(),
+            (Law::Window(_), Pattern::Whole) => self.ack(1, w, rtt),
+            (Law::Window(_), Pattern::Each) => {
+                let whole = floor(w);
+                self.ack(whole as u64, 1.0, rtt / w);
+                if w > whole {
+                    self.ack(1, w - whole, rtt / w * (w - whole));
+                }
+            }
+        }
+    }
+
+    fn rate_round(&mut self) {
+        let end = self.now + self.rtt();
+        let Path { rtt, capacity, .. } = self.path;
+        loop {
+            let Law::Rate(law) = &self.law else { return };
+            let next = self.interval + law.interval().as_nanos() as f64;
+            if next > end {
+                break;
+            }
+            self.now = next;
+            self.interval = next;
+            let cx = self.context();
+            let rate = Rate::over(self.window, rtt);
+            let Law::Rate(law) = &mut self.law else { return };
+            let packets = rate.packets(law.interval());
+            self.acked += packets;
+            self.sent += packets as u64;
+            let (arrival, capacity) = (Some(rate), Some(capacity));
+            let report =
+                Report { packets: packets as u32, sent: self.sent, arrival, capacity, rtt };
+            law.observe(&report, &cx);
+            // An interval with a loss in it does not grow, as in the paced machine.
+            if !core::mem::take(&mut self.lost) {
+                self.window = law.tick(rate, &cx).packets(rtt);
+            }
+        }
+        self.now = end;
+    }
+
+    /// A loss, answered at once; one packet of all those since the last cut.
+    pub fn cut(&mut self) {
+        let cx = self.context();
+        let before = self.window;
+        let after = match &mut self.law {
+            Law::Window(law) => {
+                let after = law.cut(before, Signal::Loss, &cx);
+                let took = cx.now.since(self.last_cut);
+                let sent = (self.acked as u64).max(1);
+                law.round(&Round { sent, lost: 1, marked: 0, took }, &cx);
+                after
+            }
+            Law::Rate(law) => {
+                let rate = Rate::over(before, self.path.rtt);
+                law.cut(rate, true, Signal::Loss, &cx).packets(self.path.rtt)
+            }
+        };
+        // f64::min keeps the window where a law's answer is not a number.
+        self.window = after.min(before).max(MIN_WINDOW);
+        self.entered = false;
+        self.lost = true;
+        self.last_cut = cx.now;
+        self.acked = 0.0;
+    }
+}
