@@ -1,16 +1,27 @@
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from cwnd.controller import Controller
-from cwnd.records import AlgorithmRecord, Compiled, RunRecord
+from cwnd.records import AlgorithmRecord, Compiled, RunRecord, Series
 
 __all__ = [
     "ScenarioError",
     "SpecError",
     "algorithms",
     "canonical",
+    "converge",
+    "law_acks",
+    "law_cut",
+    "law_forgets",
+    "law_rounds",
+    "law_sawtooth",
     "load",
+    "loss_chain",
     "schema",
     "simulate",
+    "synchronous",
     "validate",
     "version",
 ]
@@ -32,3 +43,54 @@ def simulate(
     progress: Callable[[float], None] | None = None,
     pcap: tuple[str, str] | None = None,
 ) -> list[RunRecord]: ...
+def law_acks(
+    spec: str, window: float, acks: int, *, rtt: float, packet: int, at_loss: bool
+) -> Series: ...
+def law_rounds(
+    spec: str,
+    window: float,
+    rounds: int,
+    *,
+    rtt: float,
+    packet: int,
+    capacity: float,
+    whole: bool,
+    at_loss: bool,
+) -> Series: ...
+def law_cut(spec: str, windows: Series, *, rtt: float, packet: int) -> Series: ...
+def law_forgets(spec: str, *, rtt: float, packet: int) -> bool: ...
+def law_sawtooth(
+    spec: str, windows: Series, *, rtt: float, packet: int
+) -> npt.NDArray[np.float64]: ...
+def synchronous(
+    specs: Sequence[str],
+    windows: Sequence[float],
+    capacity: float,
+    rounds: int,
+    *,
+    rtt: float,
+    packet: int,
+    whole: bool,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+def converge(
+    specs: tuple[str, str],
+    first: Series,
+    second: Series,
+    capacity: float,
+    epsilon: float,
+    *,
+    limit: int,
+    rtt: float,
+    packet: int,
+    whole: bool,
+) -> npt.NDArray[np.float64]: ...
+def loss_chain(
+    spec: str,
+    grid: Series,
+    p: float,
+    *,
+    tail: float,
+    recovery: bool,
+    rtt: float,
+    packet: int,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...

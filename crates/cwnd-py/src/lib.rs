@@ -1,6 +1,8 @@
 //! The bridge from Rust results to Python and NumPy, and nothing else: `cwnd._native`.
 
 mod custom;
+mod model;
+mod parallel;
 mod records;
 mod registry;
 mod simulate;
@@ -68,5 +70,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(registry::canonical, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
+    model::add(module)?;
     Ok(())
 }

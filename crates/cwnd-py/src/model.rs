@@ -1,0 +1,276 @@
+//! Laws without a network, for the models in Python. What is asked for has been checked there.
+
+use crate::{SpecError, parallel};
+use cwnd::model::{self, Alone, Epoch, Path, Pattern, Plane};
+use cwnd::registry::Kind;
+use cwnd::{Dur, Rate, Spec};
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Acknowledgements after which a sawtooth that is not back counts as none.
+const SAWTOOTH_LIMIT: u64 = 100_000_000;
+
+type Column<'py> = Bound<'py, PyArray1<f64>>;
+type Table<'py> = Bound<'py, PyArray2<f64>>;
+
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(law_acks, module)?)?;
+    module.add_function(wrap_pyfunction!(law_rounds, module)?)?;
+    module.add_function(wrap_pyfunction!(law_cut, module)?)?;
+    module.add_function(wrap_pyfunction!(law_forgets, module)?)?;
+    module.add_function(wrap_pyfunction!(law_sawtooth, module)?)?;
+    module.add_function(wrap_pyfunction!(synchronous, module)?)?;
+    module.add_function(wrap_pyfunction!(converge, module)?)?;
+    module.add_function(wrap_pyfunction!(loss_chain, module)?)?;
+    Ok(())
+}
+
+fn parse(spec: &str) -> PyResult<Spec> {
+    Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))
+}
+
+/// A specification of a law that acknowledgements clock.
+fn window_law(spec: &str) -> PyResult<Spec> {
+    let spec = parse(spec)?;
+    match spec.algorithm().kind() {
+        Kind::Window => Ok(spec),
+        Kind::Rate => Err(SpecError::new_err(format!(
+            "{} sets a rate by a clock of its own: here a law for the window is needed",
+            spec.name()
+        ))),
+    }
+}
+
+fn path(rtt: f64, packet: u32, capacity: f64) -> Path {
+    Path { rtt: Dur::from_secs(rtt), capacity: Rate::per_sec(capacity / rtt), packet }
+}
+
+fn pattern(whole: bool) -> Pattern {
+    if whole { Pattern::Whole } else { Pattern::Each }
+}
+
+fn table<'py>(py: Python<'py>, columns: usize, rows: Vec<f64>) -> PyResult<Table<'py>> {
+    let shape = (rows.len() / columns.max(1), columns);
+    let array = Array2::from_shape_vec(shape, rows)
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(array.into_pyarray(py))
+}
+
+/// A law at the beginning of congestion avoidance with `window`, or with what a loss leaves of it.
+fn start(spec: &Spec, window: f64, path: Path, at_loss: bool) -> Alone {
+    let mut flow = Alone::new(spec, window, path, 0);
+    if at_loss {
+        flow.cut();
+    }
+    flow
+}
+
+/// The window before the first acknowledgement and after each.
+#[pyfunction]
+#[pyo3(signature = (spec, window, acks, *, rtt, packet, at_loss))]
+fn law_acks<'py>(
+    py: Python<'py>,
+    spec: &str,
+    window: f64,
+    acks: usize,
+    rtt: f64,
+    packet: u32,
+    at_loss: bool,
+) -> PyResult<Column<'py>> {
+    let mut flow = start(&window_law(spec)?, window, path(rtt, packet, 0.0), at_loss);
+    let mut windows = vec![flow.window()];
+    py.detach(|| {
+        windows.extend((0..acks).map(|_| {
+            flow.acknowledge();
+            flow.window()
+        }));
+    });
+    Ok(windows.into_pyarray(py))
+}
+
+/// The window before the first round and after each.
+#[pyfunction]
+#[pyo3(signature = (spec, window, rounds, *, rtt, packet, capacity, whole, at_loss))]
+#[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+fn law_rounds<'py>(
+    py: Python<'py>,
+    spec: &str,
+    window: f64,
+    rounds: usize,
+    rtt: f64,
+    packet: u32,
+    capacity: f64,
+    whole: bool,
+    at_loss: bool,
+) -> PyResult<Column<'py>> {
+    let mut flow = start(&parse(spec)?, window, path(rtt, packet, capacity), at_loss);
+    let mut windows = vec![flow.window()];
+    py.detach(|| {
+        windows.extend((0..rounds).map(|_| {
+            flow.round(pattern(whole));
+            flow.window()
+        }));
+    });
+    Ok(windows.into_pyarray(py))
+}
+
+/// What the first loss leaves of each window.
+#[pyfunction]
+#[pyo3(signature = (spec, windows, *, rtt, packet))]
+fn law_cut<'py>(
+    py: Python<'py>,
+    spec: &str,
+    windows: PyReadonlyArray1<'py, f64>,
+    rtt: f64,
+    packet: u32,
+) -> PyResult<Column<'py>> {
+    let (spec, path) = (parse(spec)?, path(rtt, packet, 0.0));
+    let after = |&window: &f64| start(&spec, window, path, true).window();
+    Ok(windows.as_slice()?.iter().map(after).collect::<Vec<_>>().into_pyarray(py))
+}
+
+/// Whether the window at a loss is all that a window law remembers after it.
+#[pyfunction]
+#[pyo3(signature = (spec, *, rtt, packet))]
+fn law_forgets(spec: &str, rtt: f64, packet: u32) -> PyResult<bool> {
+    Ok(model::forgets(&window_law(spec)?, path(rtt, packet, 0.0)))
+}
+
+/// For losses at each of `windows`: the window after one, the round-trip times and the packets until
+/// it is back. Not numbers where the law does not repeat itself.
+#[pyfunction]
+#[pyo3(signature = (spec, windows, *, rtt, packet))]
+fn law_sawtooth<'py>(
+    py: Python<'py>,
+    spec: &str,
+    windows: PyReadonlyArray1<'py, f64>,
+    rtt: f64,
+    packet: u32,
+) -> PyResult<Table<'py>> {
+    let (spec, path) = (window_law(spec)?, path(rtt, packet, 0.0));
+    let windows = windows.as_slice()?;
+    let teeth = parallel::map(py, windows.len(), |at| {
+        model::sawtooth(&spec, windows[at], path, SAWTOOTH_LIMIT)
+            .map_or([f64::NAN; 3], |tooth| [tooth.after, tooth.rounds, tooth.packets])
+    })?;
+    table(py, 3, teeth.into_flattened())
+}
+
+/// The windows at the end of each round and after the loss there, if there was one; as many columns
+/// as flows each, the first row being the start.
+#[pyfunction]
+#[pyo3(signature = (specs, windows, capacity, rounds, *, rtt, packet, whole))]
+#[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+fn synchronous<'py>(
+    py: Python<'py>,
+    specs: Vec<String>,
+    windows: Vec<f64>,
+    capacity: f64,
+    rounds: usize,
+    rtt: f64,
+    packet: u32,
+    whole: bool,
+) -> PyResult<(Table<'py>, Table<'py>)> {
+    let specs = specs.iter().map(|spec| parse(spec)).collect::<PyResult<Vec<_>>>()?;
+    let flows: Vec<_> = specs.into_iter().zip(windows).collect();
+    let path = path(rtt, packet, capacity);
+    let mut plane = Plane::new(&flows, capacity, path, pattern(whole));
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    py.detach(|| {
+        for round in 0..=rounds {
+            if round > 0 {
+                plane.grow();
+            }
+            before.extend(plane.windows());
+            if plane.is_full() {
+                plane.cut();
+            }
+            after.extend(plane.windows());
+        }
+    });
+    Ok((table(py, flows.len(), before)?, table(py, flows.len(), after)?))
+}
+
+/// For each pair of windows: rounds to the efficiency line, the difference there, rounds from there
+/// to fairness, losses in those.
+#[pyfunction]
+#[pyo3(signature = (specs, first, second, capacity, epsilon, *, limit, rtt, packet, whole))]
+#[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+fn converge<'py>(
+    py: Python<'py>,
+    specs: (String, String),
+    first: PyReadonlyArray1<'py, f64>,
+    second: PyReadonlyArray1<'py, f64>,
+    capacity: f64,
+    epsilon: f64,
+    limit: u64,
+    rtt: f64,
+    packet: u32,
+    whole: bool,
+) -> PyResult<Table<'py>> {
+    let (a, b) = (parse(&specs.0)?, parse(&specs.1)?);
+    let (first, second) = (first.as_slice()?, second.as_slice()?);
+    let path = path(rtt, packet, capacity);
+    let found = parallel::map(py, first.len().min(second.len()), |at| {
+        let flows = [(a, first[at]), (b, second[at])];
+        let plane = Plane::new(&flows, capacity, path, pattern(whole));
+        let found = model::converge(plane, epsilon, limit);
+        [found.to_efficiency, found.difference, found.to_fairness, found.epochs]
+    })?;
+    table(py, 4, found.into_flattened())
+}
+
+/// The chain of windows at losses of probability `p`, on `grid` (ascending packets): the matrix of
+/// its transitions, the expected round-trip times at each window in an epoch that begins with a loss
+/// at each, and the expected sums of [`model::Sums`]. Windows between two points are split so that
+/// the mean is kept.
+#[pyfunction]
+#[pyo3(signature = (spec, grid, p, *, tail, recovery, rtt, packet))]
+#[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+fn loss_chain<'py>(
+    py: Python<'py>,
+    spec: &str,
+    grid: PyReadonlyArray1<'py, f64>,
+    p: f64,
+    tail: f64,
+    recovery: bool,
+    rtt: f64,
+    packet: u32,
+) -> PyResult<(Table<'py>, Table<'py>, Table<'py>)> {
+    let (spec, path) = (window_law(spec)?, path(rtt, packet, 0.0));
+    let grid = grid.as_slice()?;
+    let top = grid.last().copied().unwrap_or_default();
+    let rows = parallel::map(py, grid.len(), |at| {
+        let (mut ends, mut stays) = (vec![0.0; grid.len()], vec![0.0; grid.len()]);
+        let sums = Epoch::new(&spec, grid[at], path, recovery).run(
+            p,
+            tail,
+            top,
+            |window, weight| split(&mut ends, grid, window, weight),
+            |window, weight| split(&mut stays, grid, window, weight),
+        );
+        (ends, stays, [sums.rounds, sums.window, sums.square, sums.at_loss, sums.packets])
+    })?;
+    let (mut ends, mut stays, mut sums) = (Vec::new(), Vec::new(), Vec::new());
+    for (of_ends, of_stays, of_sums) in rows {
+        ends.extend(of_ends);
+        stays.extend(of_stays);
+        sums.extend(of_sums);
+    }
+    Ok((table(py, grid.len(), ends)?, table(py, grid.len(), stays)?, table(py, 5, sums)?))
+}
+
+/// Gives `weight` to the two points of `grid` around `window`; the ends take what is beyond them.
+fn split(weights: &mut [f64], grid: &[f64], window: f64, weight: f64) {
+    let above = grid.partition_point(|&point| point <= window);
+    if above == 0 || above == grid.len() {
+        weights[above.saturating_sub(1)] += weight;
+        return;
+    }
+    let (low, high) = (grid[above - 1], grid[above]);
+    let part = (window - low) / (high - low);
+    weights[above - 1] += weight * (1.0 - part);
+    weights[above] += weight * part;
+}
