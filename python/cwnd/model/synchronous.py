@@ -1,0 +1,618 @@
+"""Chiu and Jain's synchronous model for any laws, beside the closed forms of the SIMD paper.
+
+Flows share a capacity of ``W`` packets; the points where their windows add up to it are the
+efficiency line. Rounds have one length for all; at the end of a round that has reached the line all
+are told of one loss, and the next round begins with what they keep. (Chiu and Jain, *Computer
+Networks and ISDN Systems* 17, 1989; Jin, Guo, Matta and Bestavros, BU-CS-2001-006, section 4.)
+
+`trajectory` and `convergence` iterate the laws' own code. `table1`, `epoch_length`, `contraction`,
+`fairness_epochs` and `epoch_sum` are the paper's Table 1 and appendix A, with its approximations;
+the paper's laws are TCP (AIMD(1, 1/2)), AIMD(3 beta / (2 - beta), beta), IIAD(3 beta / 2, beta)
+and SIMD(beta). Windows are in packets, times in round-trip times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from cwnd import _native
+from cwnd.errors import ArgumentError
+from cwnd.model import checks, law
+from cwnd.model.checks import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from cwnd.model.checks import Array, Value
+    from cwnd.model.law import Per
+
+Name: TypeAlias = Literal["tcp", "aimd", "iiad", "simd"]
+"""A law of the SIMD paper's Table 1."""
+
+BETAS: dict[Name, float] = {"tcp": 1 / 2, "aimd": 1 / 16, "iiad": 2 / 3, "simd": 1 / 16}
+"""The fraction of the window (IIAD: the packets) given up in the paper's runs."""
+MOST_ROUNDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """Windows of flows in the synchronous model, a row for each round and a column for each flow.
+
+    Attributes
+    ----------
+    windows
+        At the start (row 0) and at the end of each round, before a loss there; in packets.
+    after
+        The same after the loss, where there was one.
+    losses
+        The rounds (row numbers) with a loss at their end.
+    """
+
+    windows: Array
+    after: Array
+    losses: npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Convergence:
+    """How two flows fill a link and then share it: numbers, or arrays of one shape.
+
+    Attributes
+    ----------
+    t1
+        Round-trip times until the efficiency line; infinite if it was not reached.
+    delta
+        The difference of the windows there, in packets.
+    t2
+        Round-trip times from there until the windows differ by less than epsilon; infinite if they
+        did not within the limit.
+    epochs
+        Losses in ``t2``.
+    """
+
+    t1: Value
+    delta: Value
+    t2: Value
+    epochs: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Table1:
+    """A row of the SIMD paper's Table 1: ``t1``, ``t2`` in round trips, ``delta`` in packets."""
+
+    t1: Value
+    delta: Value
+    t2: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """Convergence times from starting points in the plane of two windows.
+
+    Attributes
+    ----------
+    w1, w2
+        The starting points, in packets.
+    simd, aimd, iiad
+        ``t1 + t2`` of each law from there, in round-trip times.
+    """
+
+    w1: Array
+    w2: Array
+    simd: Array
+    aimd: Array
+    iiad: Array
+
+    @property
+    def simd_faster(self) -> npt.NDArray[np.bool_]:
+        """Where SIMD converges faster than AIMD."""
+        return np.asarray(self.simd < self.aimd)
+
+    @property
+    def iiad_slowest(self) -> npt.NDArray[np.bool_]:
+        """Where IIAD converges more slowly than both."""
+        return np.asarray((self.iiad > self.simd) & (self.iiad > self.aimd))
+
+
+def trajectory(
+    specs: str | Sequence[str],
+    windows: Sequence[float],
+    capacity: float,
+    rounds: int,
+    *,
+    rtt: float = law.RTT_S,
+    per: Per = "ack",
+) -> Trajectory:
+    """Follow flows round by round.
+
+    Parameters
+    ----------
+    specs
+        A specification for each flow, or one for all.
+    windows
+        Their windows at the start, at the beginning of congestion avoidance; in packets.
+    capacity
+        Packets that the flows can have in flight before one is lost; a rate law hears of a link of
+        ``capacity / rtt``.
+    rounds
+        How many.
+    rtt
+        Round-trip time in seconds: of laws that know clock time, and of the control intervals of
+        rate laws.
+    per
+        Whether each packet is acknowledged (``"ack"``), or a window at once (``"round"``).
+
+    Raises
+    ------
+    ArgumentError
+        Something out of its range, no flow, or not one specification for each.
+    SpecError
+        Not a law of the registry.
+
+    Examples
+    --------
+    >>> run = trajectory("reno", [10, 80], 100, 10, per="round")
+    >>> run.losses.tolist(), run.windows[5].tolist(), run.after[5].tolist()
+    ([5], [15.0, 85.0], [7.5, 42.5])
+    """
+    start = checks.between("windows", list(windows), 1, 1e9)
+    if start.ndim != 1 or start.size == 0:
+        raise ArgumentError("windows", "must be one number for each flow, of one flow or more")
+    given = [specs] * start.size if isinstance(specs, str) else list(specs)
+    if len(given) != start.size:
+        problem = f"{len(given)} specifications for {start.size} windows: one for each, or for all"
+        raise ArgumentError("specs", problem)
+    before, after = _native.synchronous(
+        [law.specification(spec, "specs") for spec in given],
+        start.tolist(),
+        float(checks.positive("capacity", capacity)),
+        int(checks.between("rounds", checks.whole("rounds", rounds), 0, 1e8)),
+        rtt=float(checks.positive("rtt", rtt)),
+        packet=law.PACKET_BYTES,
+        whole=law.whole_rounds(per),
+    )
+    return Trajectory(before, after, np.flatnonzero(before.sum(axis=1) >= capacity))
+
+
+def convergence(
+    specs: str | tuple[str, str],
+    w1: npt.ArrayLike,
+    w2: npt.ArrayLike,
+    capacity: float,
+    epsilon: float,
+    *,
+    rtt: float = law.RTT_S,
+    per: Per = "ack",
+    limit: int = MOST_ROUNDS,
+) -> Convergence:
+    """Run two flows until they fill a link and share it, from one or many starting points.
+
+    The paper's T1, Delta and T2 without its approximations. The difference is looked at on the
+    line, at the end of each round and after each loss; the first time that it is below ``epsilon``
+    counts.
+
+    Parameters
+    ----------
+    specs
+        The law of both flows, or of each.
+    w1, w2
+        Their windows at the beginning of congestion avoidance in packets; broadcast.
+    capacity, rtt, per
+        As for `trajectory`.
+    epsilon
+        The difference of two windows that counts as none, in packets.
+    limit
+        Rounds after which a run is given up.
+
+    Raises
+    ------
+    ArgumentError
+        Something out of its range.
+    SpecError
+        Not a law of the registry.
+
+    Examples
+    --------
+    From (10, 30) TCP takes 30 rounds to (40, 60), and five losses with 25 rounds between them to
+    bring the difference of 20 below 1.
+
+    >>> convergence("reno", 10, 30, 100, 1, per="round")
+    Convergence(t1=30.0, delta=20.0, t2=100.0, epochs=5.0)
+    """
+    pair = (specs, specs) if isinstance(specs, str) else specs
+    if len(pair) != 2:
+        raise ArgumentError("specs", "must be one specification or two")
+    first, second = np.broadcast_arrays(
+        checks.between("w1", w1, 1, 1e9), checks.between("w2", w2, 1, 1e9)
+    )
+    found = _native.converge(
+        (law.specification(pair[0], "specs"), law.specification(pair[1], "specs")),
+        np.ravel(first),
+        np.ravel(second),
+        float(checks.positive("capacity", capacity)),
+        float(checks.positive("epsilon", epsilon)),
+        limit=int(checks.between("limit", checks.whole("limit", limit), 1, 1e9)),
+        rtt=float(checks.positive("rtt", rtt)),
+        packet=law.PACKET_BYTES,
+        whole=law.whole_rounds(per),
+    )
+    return Convergence(*(plain(column.reshape(first.shape)) for column in found.T))
+
+
+def table1(
+    name: Name,
+    w1: npt.ArrayLike,
+    w2: npt.ArrayLike,
+    capacity: npt.ArrayLike,
+    epsilon: npt.ArrayLike,
+    beta: npt.ArrayLike | None = None,
+) -> Table1:
+    """Give the closed forms of the SIMD paper's Table 1 (derived in its appendix A).
+
+    ``delta`` is where the efficiency line is first reached, and ``t2`` is counted from there with
+    epochs of the length that they have near fairness. IIAD's ``t2`` is a lower bound, as the paper
+    says. Flows may start on the line.
+
+    Parameters
+    ----------
+    name
+        ``"tcp"``, ``"aimd"``, ``"iiad"`` or ``"simd"``.
+    w1, w2
+        Windows at the start in packets, in any order; their sum at most ``capacity``.
+    capacity
+        The paper's W, in packets.
+    epsilon
+        The difference that counts as none, in packets.
+    beta
+        What a loss takes: the fraction of the window (IIAD: packets); the paper's by default. TCP's
+        is 1/2.
+
+    Raises
+    ------
+    ArgumentError
+        An unknown law, or something out of its range.
+
+    Examples
+    --------
+    The analytic columns of Table 3, experiment 2:
+
+    >>> simd, iiad = table1("simd", 10.2, 33.2, 110, 10), table1("iiad", 11.8, 31.2, 110, 10)
+    >>> round(simd.t1, 1), round(simd.delta, 1), round(iiad.t1), round(iiad.delta, 1)
+    (85.1, 12.3, 1242, 7.6)
+    """
+    b = _beta(name, beta)
+    small, large, w = _points(w1, w2, capacity)
+    gap = w - small - large
+    if name in ("tcp", "aimd"):
+        alpha = 3 * b / (2 - b)
+        t1, delta = gap / (2 * alpha), large - small
+    elif name == "iiad":
+        t1 = ((large**2 - small**2) ** 2 / w**2 - 2 * (small**2 + large**2) + w**2) / (12 * b)
+        delta = (large**2 - small**2) / w
+    else:
+        gamma = 2 * (1 - 2 * b / 3) * np.sqrt(2 / (9 * b * (1 - b)))
+        t1 = gamma * np.sqrt(small * large * gap / (small + large))
+        delta = np.abs((2 - w / (small + large)) * (large - small))
+    t2 = _fairness_epochs(name, delta, w, checks.positive("epsilon", epsilon), b)
+    return Table1(plain(t1), plain(delta), plain(t2 * _steady_length(name, w, b)))
+
+
+def epoch_length(
+    name: Name, w1: npt.ArrayLike, w2: npt.ArrayLike, beta: npt.ArrayLike | None = None
+) -> Value:
+    """Give the length L of a congestion epoch, from a loss to the next (appendix A.2).
+
+    The appendix writes some of them by W, which is ``(w1 + w2) / (1 - beta)`` there, and
+    ``w1 + w2 + 2 beta`` for IIAD.
+
+    Parameters
+    ----------
+    name
+        A law, as for `table1`.
+    w1, w2
+        Windows at the beginning of the epoch, just after a loss, in packets.
+    beta
+        What a loss takes, as for `table1`.
+
+    Returns
+    -------
+    float or array
+        Round-trip times.
+
+    Raises
+    ------
+    ArgumentError
+        As for `table1`.
+
+    Examples
+    --------
+    >>> epoch_length("tcp", 20, 30)
+    25.0
+    """
+    b = _beta(name, beta)
+    a, c = checks.positive("w1", w1), checks.positive("w2", w2)
+    return plain(_epoch_length(name, a, c, b))
+
+
+def contraction(name: Name, capacity: npt.ArrayLike, beta: npt.ArrayLike | None = None) -> Value:
+    """Give what an epoch leaves of the difference of two windows, Delta' / Delta (appendix A.2).
+
+    Parameters
+    ----------
+    name
+        A law, as for `table1`.
+    capacity
+        The paper's W in packets; only IIAD's contraction depends on it, and that is a lower bound.
+    beta
+        What a loss takes, as for `table1`.
+
+    Raises
+    ------
+    ArgumentError
+        As for `table1`.
+
+    Examples
+    --------
+    >>> contraction("tcp", 100), contraction("simd", 100, 1/16)
+    (0.5, 0.875)
+    """
+    return plain(_contraction(name, checks.positive("capacity", capacity), _beta(name, beta)))
+
+
+def fairness_epochs(
+    name: Name,
+    delta: npt.ArrayLike,
+    capacity: npt.ArrayLike,
+    epsilon: npt.ArrayLike,
+    beta: npt.ArrayLike | None = None,
+) -> Value:
+    """Give T2 in congestion epochs (appendix A.2): the logarithm of epsilon / Delta.
+
+    Parameters
+    ----------
+    name
+        A law, as for `table1`.
+    delta
+        The difference of the windows on the efficiency line, in packets.
+    capacity
+        The paper's W, in packets.
+    epsilon
+        The difference that counts as none, in packets.
+    beta
+        What a loss takes, as for `table1`.
+
+    Returns
+    -------
+    float or array
+        Epochs, not rounded; 0 where the difference is small already.
+
+    Raises
+    ------
+    ArgumentError
+        As for `table1`.
+
+    Examples
+    --------
+    >>> fairness_epochs("tcp", 16, 100, 1), fairness_epochs("tcp", 0.5, 100, 1)
+    (4.0, 0.0)
+    """
+    return plain(
+        _fairness_epochs(
+            name,
+            checks.non_negative("delta", delta),
+            checks.positive("capacity", capacity),
+            checks.positive("epsilon", epsilon),
+            _beta(name, beta),
+        )
+    )
+
+
+def epoch_sum(
+    name: Name,
+    w1: npt.ArrayLike,
+    w2: npt.ArrayLike,
+    epsilon: npt.ArrayLike,
+    beta: npt.ArrayLike | None = None,
+) -> Value:
+    """Sum the lengths of the epochs until the windows are close: T2 "iteratively" (appendix A.2).
+
+    Each epoch begins with what the loss leaves, has the length of `epoch_length` there, and ends on
+    the line with the increments that the appendix derives. Unlike Table 1 it does not take all
+    epochs to be as long as the last.
+
+    Parameters
+    ----------
+    name
+        A law, as for `table1`.
+    w1, w2
+        Windows on the efficiency line, at the first loss, in packets.
+    epsilon
+        The difference that counts as none, in packets.
+    beta
+        What a loss takes, as for `table1`.
+
+    Returns
+    -------
+    float or array
+        Round-trip times of whole epochs, until one begins with a difference below ``epsilon``.
+
+    Raises
+    ------
+    ArgumentError
+        As for `table1`; windows that a loss would leave below 0.
+
+    Examples
+    --------
+    >>> epoch_sum("tcp", 40, 60, 1)
+    100.0
+    """
+    b = _beta(name, beta)
+    small, large, w = _points(w1, w2, None)
+    limit, b, small, large, w = np.broadcast_arrays(
+        checks.positive("epsilon", epsilon), b, small, large, w
+    )
+    # What a loss takes from each of the two.
+    kept = [window - b if name == "iiad" else (1 - b) * window for window in (small, large)]
+    a, c = (np.array(window, dtype=float) for window in kept)
+    if np.any(a <= 0):
+        raise ArgumentError("w1", "a loss would leave nothing of the smaller window")
+    total = np.zeros(a.shape)
+    while (far := c - a >= limit).any():
+        length = np.where(far, _epoch_length(name, a, c, b), 0.0)
+        total = total + length
+        gap = w - a - c
+        share = 1 / 2 if name in ("tcp", "aimd") else c / (a + c)
+        grown_a, grown_c = a + gap * share, c + gap * (1 - share)
+        if name == "iiad":
+            grown_a, grown_c = grown_a - b, grown_c - b
+        else:
+            grown_a, grown_c = (1 - b) * grown_a, (1 - b) * grown_c
+        a, c = np.where(far, grown_a, a), np.where(far, grown_c, c)
+    return plain(total)
+
+
+def simd_fairer(x1: npt.ArrayLike, x2: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Tell where SIMD reaches the efficiency line at a fairer point than AIMD (figure 4a).
+
+    Compares the fairness index max(x1/x2, x2/x1) of the two intersections of section 4.2; the
+    paper's condition x1 + x2 > 1/3 is not used.
+
+    Parameters
+    ----------
+    x1, x2
+        Two different allocations as fractions of the capacity, together below 1; broadcast.
+
+    Returns
+    -------
+    array of bool
+
+    Raises
+    ------
+    ArgumentError
+        A share out of its range, or two that are too large together.
+
+    Examples
+    --------
+    >>> simd_fairer([0.1, 0.1], [0.2, 0.3]).tolist()
+    [False, True]
+    """
+    a, c = checks.fraction("x1", x1), checks.fraction("x2", x2)
+    if np.any(a + c >= 1):
+        raise ArgumentError("x1", "x1 + x2 must be below 1: below the efficiency line")
+    aimd = ((1 + a - c) / 2, (1 - a + c) / 2)
+    simd = (a - c + c / (a + c), c - a + a / (a + c))
+    return np.asarray(_index(*simd) < _index(*aimd))
+
+
+def plane(
+    w1: npt.ArrayLike,
+    w2: npt.ArrayLike,
+    *,
+    capacity: float = 100.0,
+    epsilon: float = 1.0,
+    beta: float = 1 / 16,
+    exact: bool = False,
+) -> Plane:
+    """Compare the laws' times to converge from points of the plane (figure 4c).
+
+    Parameters
+    ----------
+    w1, w2
+        Starting points in packets, together at most ``capacity``; broadcast.
+    capacity, epsilon
+        The paper's W and epsilon, in packets.
+    beta
+        The fraction given up by SIMD and AIMD; IIAD is (1, 2/3).
+    exact
+        Whether the laws are iterated, by round-trip times, instead of Table 1's closed forms.
+
+    Raises
+    ------
+    ArgumentError
+        As for `table1`.
+
+    Examples
+    --------
+    >>> points = plane([5, 20], [40, 40])
+    >>> points.simd_faster.tolist(), points.iiad_slowest.tolist()
+    ([True, True], [True, True])
+    """
+    small, large, _ = _points(w1, w2, capacity)
+
+    def total(name: Name, spec: str, b: float | None) -> Array:
+        if exact:
+            run = convergence(spec, small, large, capacity, epsilon, per="round")
+            return np.asarray(np.add(run.t1, run.t2), dtype=float)
+        row = table1(name, small, large, capacity, epsilon, b)
+        return np.asarray(np.add(row.t1, row.t2), dtype=float)
+
+    return Plane(
+        small,
+        large,
+        total("simd", f"simd(beta={beta!r})", beta),
+        total("aimd", f"friendly(beta={beta!r})", beta),
+        total("iiad", "iiad", None),
+    )
+
+
+def _index(a: Array, c: Array) -> Array:
+    """Give the paper's fairness index of two shares; 1 is fair."""
+    return np.maximum(a / c, c / a)
+
+
+def _points(
+    w1: npt.ArrayLike, w2: npt.ArrayLike, capacity: npt.ArrayLike | None
+) -> tuple[Array, Array, Array]:
+    """Read two windows; give the smaller, the larger, and the capacity or else their sum."""
+    a, c = np.broadcast_arrays(checks.positive("w1", w1), checks.positive("w2", w2))
+    total = a + c
+    w = total if capacity is None else checks.positive("capacity", capacity)
+    if np.any(total > w * (1 + 1e-12)):
+        raise ArgumentError("capacity", "must not be below w1 + w2: the flows start below the line")
+    return np.minimum(a, c), np.maximum(a, c), w
+
+
+def _beta(name: Name, beta: npt.ArrayLike | None) -> Array:
+    """Read a law's beta, or give the paper's."""
+    if name not in BETAS:
+        raise ArgumentError("name", f"must be one of {', '.join(BETAS)}, not {name!r}")
+    if beta is None:
+        return np.asarray(BETAS[name])
+    b = checks.fraction("beta", beta)
+    if name == "tcp" and np.any(b != BETAS["tcp"]):
+        raise ArgumentError("beta", "TCP's is 1/2: another is 'aimd'")
+    if name == "simd" and np.any(b >= 0.5):
+        raise ArgumentError("beta", "SIMD's must be below 1/2 for the appendix's contraction")
+    return b
+
+
+def _steady_length(name: Name, w: Array, b: Array) -> Array:
+    """Give the length of an epoch near fairness, as Table 1 approximates it."""
+    factors: dict[str, float] = {"iiad": 1 / 3, "simd": float(np.sqrt(2)) / 3}
+    return np.asarray(factors[name] * w if name in factors else (2 - b) / 6 * w)
+
+
+def _epoch_length(name: Name, a: Array, c: Array, b: Array) -> Array:
+    """Give appendix A.2's L for windows just after a loss."""
+    if name == "simd":
+        return np.asarray(2 / 3 * (1 - 2 * b / 3) / (1 - b) * np.sqrt(2 * a * c))
+    if name == "iiad":
+        return np.asarray(4 / 3 * a * c / (a + c))
+    return np.asarray((2 - b) / 6 * (a + c) / (1 - b))
+
+
+def _contraction(name: Name, w: Array, b: Array) -> Array:
+    """Give appendix A.2's Delta' / Delta."""
+    taken = {"iiad": 2 * b / w, "simd": 2 * b}.get(name, b)
+    return np.asarray(1 - taken + 0 * w)
+
+
+def _fairness_epochs(name: Name, delta: Array, w: Array, epsilon: Array, b: Array) -> Array:
+    """Give the logarithm of epsilon / delta to the base of the contraction, at least 0."""
+    ratio = np.maximum(delta / epsilon, 1.0)
+    return np.asarray(-np.log(ratio) / np.log(_contraction(name, w, b)))
