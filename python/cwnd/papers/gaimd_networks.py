@@ -1,0 +1,352 @@
+"""The networks of the GAIMD paper, and what its section 2.4 measures on them.
+
+The paper's β is the fraction of the window that is kept: its (0.31, 7/8) is what `gaimd(0.31, 7/8)`
+means too, and what the model calls ``beta=1/8``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cwnd.model.throughput import gaimd, gaimd_timeout_probability
+from cwnd.scenario import Scenario
+
+if TYPE_CHECKING:
+    from cwnd.model.checks import Array
+    from cwnd.result import Result
+
+QUEUES = {
+    "DropTail": ('"99p"', "ns2"),
+    "RED": ('{ kind = "red", limit = "250p" }', "ns2"),
+    "RED, 0.1 s clock": ('{ kind = "red", limit = "250p" }', "ns2-2001"),
+}
+"""By what they are called: the queue, and whose conventions the flows follow."""
+
+CLOCK = {"ns2": (0.01, 0.2), "ns2-2001": (0.1, 0.2)}
+"""Granularity of the retransmission timer and its least value, in seconds."""
+
+
+def validation(
+    alpha: float, kept: float, sources: int, network: str, duration: float = 120.0
+) -> Scenario:
+    """Give section 2.4's network: 16 GAIMD flows, 16 of Reno, and ON/OFF sources.
+
+    Parameters
+    ----------
+    alpha
+        Increase in packets per round-trip time.
+    kept
+        Fraction of the window kept at a loss, the paper's β.
+    sources
+        How many ON/OFF sources.
+    network
+        One of `QUEUES`.
+    duration
+        Seconds.
+    """
+    queue, conventions = QUEUES[network]
+    return Scenario.from_toml(f"""
+name = "gaimd-validation"
+duration = "{duration}s"
+sample = "200ms"
+
+[dumbbell]
+rate = "15mbit"
+delay = "50ms"
+queue = {queue}
+
+[access]
+rate = "100mbit"
+delay = "0ms..10ms"
+
+[tcp]
+conventions = "{conventions}"
+recovery = "reno"
+packet = 1000
+
+[[flow]]
+name = "gaimd"
+controller = "gaimd({alpha}, {kept})"
+count = 16
+start = "0s..10s"
+
+[[flow]]
+name = "reno"
+controller = "reno"
+count = 16
+start = "0s..10s"
+
+[[pareto]]
+rate = "500kbit"
+packet = 1000
+on = "1s"
+off = "2s"
+shape = 1.5
+count = {sources}
+start = "0s..3s"
+""")
+
+
+def sharing(flows: int, queue: str, recovery: str, duration: float) -> Scenario:
+    """Give the abstract's network: GAIMD(0.31, 7/8) and as many TCP flows share a link.
+
+    Parameters
+    ----------
+    flows
+        Of each.
+    queue
+        ``DropTail`` or ``RED``.
+    recovery
+        ``reno`` or ``sack``.
+    duration
+        Seconds; the first sixth is not measured.
+    """
+    size, conventions = QUEUES[queue]
+    return Scenario.from_toml(f"""
+name = "gaimd-sharing"
+duration = "{duration}s"
+warmup = "{duration / 6}s"
+
+[dumbbell]
+rate = "15mbit"
+delay = "50ms"
+queue = {size}
+
+[access]
+rate = "100mbit"
+delay = "0ms..10ms"
+
+[tcp]
+conventions = "{conventions}"
+recovery = "{recovery}"
+packet = 1000
+
+[[flow]]
+name = "gaimd"
+controller = "gaimd(0.31, 7/8)"
+count = {flows}
+start = "0s..10s"
+
+[[flow]]
+name = "tcp"
+controller = "reno"
+count = {flows}
+start = "0s..10s"
+
+[[pareto]]
+rate = "500kbit"
+packet = 1000
+on = "1s"
+off = "2s"
+shape = 1.5
+count = 10
+start = "0s..3s"
+""")
+
+
+def lossy(law: str, loss: float, duration: float) -> Scenario:
+    """Give one flow a path of 100 ms that never queues and loses packets at random.
+
+    Parameters
+    ----------
+    law
+        Specification of the controller.
+    loss
+        Probability that a packet is lost.
+    duration
+        Seconds.
+    """
+    return Scenario.from_toml(f"""
+name = "gaimd-lossy"
+duration = "{duration}s"
+sample = "1s"
+
+[dumbbell]
+rate = "1gbit"
+delay = "50ms"
+queue = "infinite"
+loss = {loss}
+
+[tcp]
+conventions = "ns2"
+recovery = "reno"
+packet = 1000
+
+[[flow]]
+controller = "{law}"
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Flows of one kind in section 2.4: one figure a flow.
+
+    Attributes
+    ----------
+    loss
+        Window reductions over packets sent.
+    rate
+        Packets per second, from the flow's start to the end.
+    formula
+        Eq. 2 with the flow's own loss rate, round-trip time and timeout, as `timer` has them.
+    expiries
+        Timeouts over window reductions.
+    likely
+        Q, which approximates the probability that a loss is found by a timeout.
+    """
+
+    loss: Array
+    rate: Array
+    formula: Array
+    expiries: Array
+    likely: Array
+
+    @property
+    def ratio(self) -> float:
+        """Mean rate by the formula over the mean rate measured."""
+        return float(self.formula.mean() / self.rate.mean())
+
+
+def group(
+    result: Result, name: str, pair: tuple[float, float], clock: tuple[float, float]
+) -> Group:
+    """Measure the flows of one kind, and give the formula what they saw.
+
+    Parameters
+    ----------
+    result
+        A run of section 2.4's network.
+    name
+        What the flows are called.
+    pair
+        Their increase, and the fraction of the window they keep.
+    clock
+        Granularity of the retransmission timer and its least value, in seconds.
+
+    Returns
+    -------
+    Group
+        A flow that never measured a round-trip time or never lost a packet is left out: for it
+        the formula has no rate.
+    """
+    flows = [
+        flow
+        for flow in result.record["flows"]
+        if flow["name"].startswith(name) and flow["mean_rtt_s"] > 0 and flow["cuts"]["time"].size
+    ]
+    cuts = np.array([float(flow["cuts"]["time"].size) for flow in flows])
+    sent = np.array([float(flow["packets_sent"]) for flow in flows])
+    starts = np.array([flow["start_s"] for flow in flows])
+    expiries = np.array([float(flow["timeouts"]) for flow in flows])
+    rtt, rto = timer(np.array([flow["rtt"] for flow in flows]), clock, result.seed)
+    loss, (alpha, kept) = cuts / sent, pair
+    return Group(
+        loss,
+        sent / (result.duration_s - starts),
+        np.asarray(gaimd(loss, rtt, rto, alpha=alpha, beta=1 - kept)),
+        expiries / cuts,
+        np.asarray(gaimd_timeout_probability(loss, alpha=alpha, beta=1 - kept)),
+    )
+
+
+def both(
+    result: Result, pair: tuple[float, float], clock: tuple[float, float]
+) -> tuple[Group, Group]:
+    """Measure GAIMD's flows and Reno's.
+
+    Parameters
+    ----------
+    result
+        A run of section 2.4's network.
+    pair
+        The increase of the GAIMD flows, and the fraction of the window they keep.
+    clock
+        Granularity of the retransmission timer and its least value, in seconds.
+    """
+    return group(result, "gaimd", pair, clock), group(result, "reno", (1.0, 0.5), clock)
+
+
+def timer(samples: Array, clock: tuple[float, float], seed: int) -> tuple[Array, Array]:
+    """Give what the timer of each flow makes of round-trip times, by ns-2's arithmetic.
+
+    It counts whole ticks, and drops fractions in such a way that the smoothed round-trip time is
+    0.4 ticks too long.
+
+    Parameters
+    ----------
+    samples
+        Round-trip times in seconds: one row a flow, about one sample a round-trip time; NaN before
+        the first.
+    clock
+        Granularity of the timer and its least value, in seconds.
+    seed
+        Decides where in a tick each packet was sent.
+
+    Returns
+    -------
+    rtt, rto : ndarray
+        Mean smoothed round-trip time and mean timeout, not backed off, of each flow in seconds.
+
+    Examples
+    --------
+    >>> rtt, rto = timer(np.full((1, 4000), 0.15), (0.1, 0.2), 1)
+    >>> rtt.round(2).tolist(), rto.round(1).tolist()
+    ([0.19], [0.5])
+    """
+    step, least = clock
+    phases = np.random.default_rng(seed).random(samples.shape)
+    smooth = np.zeros(samples.shape[0], dtype=np.int64)
+    spread, rtt, rto = smooth.copy(), np.zeros(smooth.shape), np.zeros(smooth.shape)
+    for sample, phase in zip(samples.T, phases.T, strict=True):
+        known = np.isfinite(sample)
+        ticks = np.maximum(np.where(known, sample, 0.0) / step + phase, 1).astype(np.int64)
+        first = known & (smooth == 0)
+        error = ticks - (smooth >> 3)
+        spread = np.where(known, spread + np.abs(error) - (spread >> 2), spread)
+        smooth = np.where(known, smooth + error, smooth)
+        smooth, spread = np.where(first, ticks << 3, smooth), np.where(first, ticks << 1, spread)
+        rtt += np.where(known, smooth / 8 * step, 0.0)
+        rto += np.where(known, np.maximum((((spread << 3) + smooth) >> 3) * step, least), 0.0)
+    count = np.isfinite(samples).sum(axis=1)
+    return rtt / count, rto / count
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What GAIMD and TCP flows got of a link they shared.
+
+    Attributes
+    ----------
+    ratio
+        Throughput of a GAIMD flow over that of a TCP flow.
+    gaimd, tcp
+        Coefficient of variation of a flow's throughput over ten round-trip times, mean of each
+        kind.
+    """
+
+    ratio: float
+    gaimd: float
+    tcp: float
+
+
+def shares(result: Result) -> Shares:
+    """Measure how flows share a link.
+
+    Parameters
+    ----------
+    result
+        A run of the abstract's network.
+    """
+    flows = result.measured_flows
+    half = len(flows) // 2
+    sent = np.array([float(flow["packets_sent"]) for flow in flows])
+    scale = result.scales[1]
+    spread = np.array([result.smoothness(flow)[scale] for flow in flows])
+    return Shares(
+        float(sent[:half].mean() / sent[half:].mean()),
+        float(np.nanmean(spread[:half])),
+        float(np.nanmean(spread[half:])),
+    )
