@@ -441,7 +441,7 @@ def _kind(annotation: str, text: str) -> str:
     """Say how a parameter is written."""
     if annotation == "bool":
         return "flag"
-    if annotation.startswith("str"):
+    if "ArrayLike" not in annotation and annotation.split(" ")[0] not in ("int", "float"):
         return "text"
     if re.search(r"\bseconds\b(?! per)", text) and "per second" not in text:
         return "time"
