@@ -277,10 +277,12 @@ def fig_2(lab: Lab) -> Findings:
     found = lab.run({law: letter(law, duration=duration) for law in LAWS}, _both, lab.seeds(12, 6))
     of = {law: [numbers for numbers, _ in runs] for law, runs in found.items()}
     claims = _fig_2_claims(of[KAPPA], of[PHI])
+    flows = {law: runs[0][1] for law, runs in found.items()}
+    top = max(float(flow.estimate.max()) for flow in flows.values()) / 1e6
     figure = Figure(
         "fig-2",
         "Rate estimation and throughput, one flow",
-        [_fig_2_panel(NAMES[law], found[law][0][1]) for law in LAWS],
+        [_fig_2_panel(NAMES[law], flow, 1.05 * top) for law, flow in flows.items()],
     )
     table = Table(
         "fig-2-means",
@@ -333,7 +335,7 @@ def _fig_2_claims(kappa: Sequence[Alone], phi: Sequence[Alone]) -> list[Claim]:
     ]
 
 
-def _fig_2_panel(name: str, flow: Flow) -> Panel:
+def _fig_2_panel(name: str, flow: Flow, top: float) -> Panel:
     """Draw the course of one flow."""
     end = flow.time[-1]
     edges = np.arange(0.0, end + 1, BUSY)
@@ -343,7 +345,7 @@ def _fig_2_panel(name: str, flow: Flow) -> Panel:
         Curve("throughput", flow.bins, flow.throughput / 1e6, "steps"),
         Curve("CBR on the way back", edges, cbr / 1e6, "steps", dashed=True),
     ]
-    return Panel("time, s", "Mb/s", curves, name, y_limits=(0.0, 12.0))
+    return Panel("time, s", "Mb/s", curves, name, y_limits=(0.0, top))
 
 
 @exhibit("fig-3", "Fig. 3: evenness of the throughputs against the number of flows", cost=14.0)
@@ -530,20 +532,7 @@ def granularity(lab: Lab) -> Findings:
         for clock in CLOCKS
     ]
     panels = [
-        Panel(
-            "receiver's clock",
-            label,
-            [
-                _curve(
-                    place,
-                    range(len(laws)),
-                    [[run[i] for run in found[place, name]] for name in laws],
-                )
-                for place in PLACES
-            ],
-            ticks=list(laws),
-            y_log=True,
-        )
+        Panel("receiver's clock", label, _by_clock(found, i), "dashed: κ", ticks=CLOCKS, y_log=True)
         for i, label in enumerate(
             ("mean error of the estimate / fair share", "drops, % of arrivals")
         )
@@ -559,6 +548,19 @@ def granularity(lab: Lab) -> Findings:
             "The law counts the packets of one tick together: a coarse clock never divides by 0.",
         ],
     )
+
+
+def _by_clock(found: Mapping[tuple[str, str], Sequence[Quality]], figure: int) -> list[Curve]:
+    """Draw one figure of φ by its clock, and of κ, which has none, as a level."""
+    curves = []
+    for color, place in enumerate(PLACES):
+        clocks = [[run[figure] for run in found[place, f"φ, {clock}"]] for clock in CLOCKS]
+        level = float(np.mean([run[figure] for run in found[place, "κ"]]))
+        phi = _curve(f"φ, {place}", range(len(CLOCKS)), clocks)
+        phi.color = color
+        ends = [0, len(CLOCKS) - 1]
+        curves += [phi, Curve("", ends, [level] * 2, color=color, dashed=True)]
+    return curves
 
 
 class Quality(NamedTuple):

@@ -245,9 +245,10 @@ def panels(moved: Moved, filled: Mapping[str, Motion]) -> list[Panel]:
         Curve(f"AIAD_{name}", motion.time, motion.rates.sum(axis=1) / PPS)
         for name, motion in filled.items()
     ]
+    kicked = "φ, N = 5, Eq. 4 kicked by 5 %"
     return [
         Panel("queueing delay / its bound", "real part of λ", curves, "N = 5, rightmost root"),
-        Panel("time, s", "total rate / C", courses, "φ, N = 5, Eq. 4 kicked by 5 %"),
+        Panel("time, s", "total rate / C", courses, kicked, y_limits=(0.6, 1.1)),
         Panel(
             "time, s", "total rate / C", fills, "N = 5, Eq. 4, buffers of 20 packets", y_log=True
         ),
