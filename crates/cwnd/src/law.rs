@@ -1,7 +1,7 @@
 //! What a paper prints and nothing else: how the window or the rate grows, and how it is cut. The
 //! machines in [`crate::machine`] own everything around it.
 
-use crate::event::{Acked, Report};
+use crate::event::{Acked, Lost, Report};
 use crate::units::{Dur, Packets, Rate, Time};
 
 /// Why a window or a rate is cut.
@@ -127,9 +127,18 @@ pub trait RateLaw: Clone {
     /// The receiver's report: for estimators.
     fn observe(&mut self, _report: &Report, _cx: &Context) {}
 
+    /// Packets were lost or marked at `rate`: told before any cut.
+    fn losses(&mut self, _lost: &Lost, _rate: Rate, _cx: &Context) {}
+
     /// The flow window in packets; without one only the receiver limits what is in flight.
     fn window(&self, _cx: &Context) -> Option<Packets> {
         None
+    }
+
+    /// Whether the law has a slow start of its own. It then begins at the rate of `start`, and `tick`
+    /// runs after every interval, whatever came in it.
+    fn starts_itself(&self) -> bool {
+        false
     }
 
     /// The rate at which to leave slow start, where the window was `w`.

@@ -2,7 +2,7 @@
 //! [`RateLaw`].
 
 use super::{Controller, Cut, Settings, rtt};
-use crate::event::{Event, Lost, Output, Report};
+use crate::event::{Event, Lost, Marked, Output, Report};
 use crate::law::{Clock, Context, RateLaw, Rtt, Signal};
 use crate::units::{Packets, Rate, Time};
 
@@ -30,9 +30,10 @@ pub struct Paced<L> {
 
 impl<L: RateLaw> Paced<L> {
     /// A controller that runs `law` from the start of a connection. Slow start opens the window by
-    /// one packet for each one acknowledged, unpaced, until a loss or the largest window (UDT).
+    /// one packet for each one acknowledged, unpaced, until a loss or the largest window (UDT); a law
+    /// that starts itself is paced from the first packet.
     pub fn new(law: L, settings: Settings) -> Self {
-        Paced {
+        let mut machine = Paced {
             law,
             window: settings.initial_window.max(MIN_WINDOW).min(settings.max_window),
             settings,
@@ -43,7 +44,11 @@ impl<L: RateLaw> Paced<L> {
             lost: false,
             last_cut: None,
             cut: None,
+        };
+        if machine.law.starts_itself() {
+            machine.leave_slow_start(Time::ZERO);
         }
+        machine
     }
 
     /// The law itself.
@@ -109,7 +114,7 @@ impl<L: RateLaw> Paced<L> {
             return;
         }
         self.interval = now;
-        if self.acked && !self.lost {
+        if self.law.starts_itself() || self.acked && !self.lost {
             let grown = self.law.tick(rate, &self.context(now));
             self.set_rate(grown);
         }
@@ -122,8 +127,14 @@ impl<L: RateLaw> Paced<L> {
         if self.rate.is_none() {
             self.leave_slow_start(now);
         }
+        self.tell_losses(now, lost);
         let fresh = self.last_cut.is_none_or(|cut| lost.sent_at >= cut);
         self.shrink(now, fresh, Signal::Loss);
+    }
+
+    fn tell_losses(&mut self, now: Time, lost: &Lost) {
+        let (rate, cx) = (self.rate.unwrap_or(MIN_RATE), self.context(now));
+        self.law.losses(lost, rate, &cx);
     }
 
     fn shrink(&mut self, now: Time, fresh: bool, why: Signal) {
@@ -146,8 +157,9 @@ impl<L: RateLaw> Controller for Paced<L> {
         match event {
             Event::Report(report) => self.report(now, report),
             Event::Lost(lost) => self.lost(now, lost),
-            Event::Marked(marked) => {
-                let fresh = self.last_cut.is_none_or(|cut| marked.sent_at >= cut);
+            &Event::Marked(Marked { packets, sent_at, sent }) => {
+                self.tell_losses(now, &Lost { packets, sent_at, sent });
+                let fresh = self.last_cut.is_none_or(|cut| sent_at >= cut);
                 if fresh && self.rate.is_some() {
                     self.lost = true;
                     self.shrink(now, true, Signal::Mark);
