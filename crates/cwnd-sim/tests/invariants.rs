@@ -37,7 +37,7 @@ const LAWS: [&str; 20] = [
     "vegas",
     "cubic(start=hystart)",
 ];
-const PACED: [&str; 3] = ["udt", "daimd", "daimd(lambda=1)"];
+const PACED: [&str; 4] = ["udt", "daimd", "daimd(lambda=1)", "tfrc"];
 
 fn queues() -> impl Strategy<Value = Queue> {
     let red = (1u32..60, 0.5..10.0, 1.0..20.0, 0.01..1.0, 0.001..1.0, any::<[bool; 3]>());

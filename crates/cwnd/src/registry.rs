@@ -80,7 +80,7 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
 
 /// The one list of all names. A new controller is a law in `laws/`, its entry in `window.rs` or
 /// `rate.rs`, and its name here.
-static ALGORITHMS: [Algorithm; 18] = [
+static ALGORITHMS: [Algorithm; 19] = [
     window::AIMD,
     window::RENO,
     window::GAIMD,
@@ -99,4 +99,5 @@ static ALGORITHMS: [Algorithm; 18] = [
     window::VEGAS,
     rate::DAIMD,
     rate::UDT,
+    rate::TFRC,
 ];

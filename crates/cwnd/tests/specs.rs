@@ -84,6 +84,8 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
         ("simd(1/8))", "expected nothing after the closing parenthesis, found \")\""),
         ("aimd(alpha=1, 1/2)", "aimd: \"1/2\" needs its parameter's name after a named value"),
         ("reno(classic, 1)", "reno takes at most 1 values: start"),
+        ("tfrc(1)", "tfrc takes no values"),
+        ("tfrc(n=8)", "tfrc has no parameter \"n\" (it takes none)"),
         ("aira(mail=maybe)", "aira: mail cannot be \"maybe\": it is on or off"),
         ("reno(start=fast)", "reno: start cannot be \"fast\": it is one of classic, hystart"),
         ("udt(syn=1h)", "udt: syn cannot be \"1h\": it is a number with 0.0001s <= syn <= 10s"),

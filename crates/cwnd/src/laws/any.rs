@@ -1,7 +1,9 @@
 //! Every law in one type without heap, and a door for laws written elsewhere.
 
-use super::{Aiad, Aimd, Aira, Bic, Binomial, Cubic, Daimd, HighSpeed, Scalable, Simd, Udt, Vegas};
-use crate::event::{Acked, Report};
+use super::{
+    Aiad, Aimd, Aira, Bic, Binomial, Cubic, Daimd, HighSpeed, Scalable, Simd, Tfrc, Udt, Vegas,
+};
+use crate::event::{Acked, Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
 use crate::units::{Dur, Packets, Rate};
 use alloc::boxed::Box;
@@ -63,8 +65,14 @@ macro_rules! any_law {
             fn observe(&mut self, report: &Report, cx: &Context) {
                 forward!($any, [$($law),+], self.observe(report, cx))
             }
+            fn losses(&mut self, lost: &Lost, rate: Rate, cx: &Context) {
+                forward!($any, [$($law),+], self.losses(lost, rate, cx))
+            }
             fn window(&self, cx: &Context) -> Option<Packets> {
                 forward!($any, [$($law),+], self.window(cx))
+            }
+            fn starts_itself(&self) -> bool {
+                forward!($any, [$($law),+], self.starts_itself())
             }
             fn start(&mut self, w: Packets, cx: &Context) -> Rate {
                 forward!($any, [$($law),+], self.start(w, cx))
@@ -97,7 +105,8 @@ any_law! {
 any_law! {
     rate
     /// Any rate law.
-    AnyRateLaw { Daimd, Udt }
+    #[allow(clippy::large_enum_variant, reason = "laws live in their machine, never in a list")]
+    AnyRateLaw { Daimd, Udt, Tfrc }
 }
 
 /// A window law written outside of this crate: [`WindowLaw`] as an object.

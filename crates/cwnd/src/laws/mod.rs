@@ -13,6 +13,7 @@ pub mod daimd;
 pub mod highspeed;
 pub mod scalable;
 pub mod simd;
+pub mod tfrc;
 pub mod udt;
 pub mod vegas;
 
@@ -27,6 +28,7 @@ pub use daimd::{Daimd, DaimdParameters};
 pub use highspeed::HighSpeed;
 pub use scalable::Scalable;
 pub use simd::Simd;
+pub use tfrc::Tfrc;
 pub use udt::Udt;
 pub use vegas::Vegas;
 

@@ -120,9 +120,15 @@ impl fmt::Display for SpecError {
                 if let Some(close) = closest(given, names()) {
                     write!(f, ", did you mean {close}?")?;
                 }
+                if algorithm.parameters.is_empty() {
+                    return f.write_str(" (it takes none)");
+                }
                 f.write_str(" (it takes: ")?;
                 list(f, names())?;
                 f.write_str(")")
+            }
+            SpecError::TooMany { algorithm } if algorithm.parameters.is_empty() => {
+                write!(f, "{} takes no values", algorithm.name)
             }
             SpecError::TooMany { algorithm } => {
                 let most = algorithm.parameters.len();

@@ -1,7 +1,7 @@
 //! The entries of the rate laws.
 
 use super::{Algorithm, Build, Parameter, Range};
-use crate::laws::{Daimd, DaimdParameters, Udt};
+use crate::laws::{Daimd, DaimdParameters, Tfrc, Udt};
 use crate::units::Dur;
 
 /// The control interval: UDT's SYN.
@@ -97,4 +97,31 @@ pub(super) const UDT: Algorithm = Algorithm {
         ),
     ],
     build: Build::Rate(|v, seed| Udt::new(Dur::from_secs(v[0]), v[1], seed).into()),
+};
+
+pub(super) const TFRC: Algorithm = Algorithm {
+    name: "tfrc",
+    title: "TFRC, TCP-friendly rate control",
+    summary: "Sends at the rate that TCP's throughput equation gives for the loss event rate it measures.",
+    source: "Floyd, Handley, Padhye and Widmer, RFC 5348",
+    equations: &[
+        "loss event rate p > 0: X <- max(min(X_eq, recv_limit), s/t_mbi)",
+        "X_eq = 1 / (R (sqrt(2p/3) + 12 sqrt(3p/8) p (1 + 32p^2)))",
+        "recv_limit = 2 max(X_recv_set)",
+        "no loss yet: X <- max(min(2X, recv_limit), W_init/R), once each R",
+        "without feedback: X <- X/2 before a loss, else X <- min(X_eq/2, X_recv)",
+        "loss events: p = 1 / max(weighted mean of I_1..I_8, weighted mean of I_0..I_7)",
+        "all but I_0 count DF = max(2 mean/I_0, 1/4) where I_0 > 2 mean",
+        "R <- 0.9 R + 0.1 sample, once each R",
+    ],
+    deviations: &[
+        "the sender keeps the loss history: intervals are counted between the reports of their losses",
+        "a gap is a loss at once, and every new loss event is acted on at once",
+        "X_recv is the receiver's estimate over 16 arrivals, not over a round trip",
+        "lost packets are sent again, inside the rate",
+        "the nofeedback timer expires at the earliest after 300 ms; the least rate is 1 packet/s",
+        "no rules for data-limited and idle senders, no steps against oscillations (4.5, optional)",
+    ],
+    parameters: &[],
+    build: Build::Rate(|_, _| Tfrc::new().into()),
 };
