@@ -76,7 +76,8 @@ fn it_fills_a_link_alone() {
     }
 }
 
-/// RFC 5348 section 1: "generally within a factor of two" of TCP in the same conditions.
+/// "Reasonably fair when competing for bandwidth with TCP flows" (RFC 5348, abstract): within a factor
+/// of two of their rate on the same link.
 #[test]
 fn it_shares_with_tcp_within_a_factor_of_two() {
     for rtt in [40, 100] {
