@@ -138,7 +138,8 @@ def _command(model: Model) -> click.Command:
     plot = "Write a curve: FILE.png or FILE.svg."
     options.append(click.Option(["--plot"], metavar="FILE", help=plot))
     facts = _keep_formulas(model.facts)
-    text = f"{model.summary}\n\n{facts}\n\nGives: {model.returns}"
+    gives = f"Gives: {model.returns}" if model.returns else ""
+    text = "\n\n".join(filter(None, (model.summary, facts, gives)))
     return click.Command(
         model.name, params=options, callback=evaluate, help=text, short_help=model.summary
     )

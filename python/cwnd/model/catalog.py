@@ -32,7 +32,11 @@ _COMMON = ("throughput", "friendliness")
 """Modules whose functions need no prefix."""
 
 
+_TIMES = ("rtt", "rto")
+"""Parameters that are times even where a docstring refers to another for them."""
+
 _PPS = "packets/s"
+_FILL_AND_SHARE = (("t1", "RTT"), ("delta", "packets"), ("t2", "RTT"))
 
 
 class Entry(NamedTuple):
@@ -65,6 +69,13 @@ ENTRIES = (
     Entry("friendliness", "binomial_is_friendly"),
     Entry("friendliness", "binomial_alpha"),
     Entry("friendliness", "friendliness_ratio"),
+    Entry("synchronous", "convergence", fields=_FILL_AND_SHARE),
+    Entry("synchronous", "table1", fields=_FILL_AND_SHARE),
+    Entry("synchronous", "epoch_length", "RTT"),
+    Entry("synchronous", "contraction"),
+    Entry("synchronous", "fairness_epochs", "epochs"),
+    Entry("synchronous", "epoch_sum", "RTT"),
+    Entry("synchronous", "simd_fairer"),
     Entry("daimd", "increase_per_syn", "packets/SYN"),
     Entry("daimd", "increase_per_second", _PPS),
     Entry("daimd", "stage_increase", "packets/SYN"),
@@ -246,7 +257,8 @@ class Model:
         """Split the docstring at its underlined headings; the text before them is ''."""
         sections: dict[str, list[str]] = {"": []}
         current = ""
-        lines = inspect.cleandoc(self.function.__doc__ or "").splitlines()
+        text = inspect.cleandoc(self.function.__doc__ or "").replace("``", "")
+        lines = text.splitlines()
         for line, after in zip(lines, [*lines[1:], ""], strict=True):
             if after and set(after) == {"-"}:
                 current = line
@@ -282,9 +294,14 @@ class Model:
 
     @property
     def returns(self) -> str:
-        """What the docstring says of the result."""
-        lines = self._sections.get("Returns", [])
-        return " ".join(line.strip() for line in lines[1:] if line.strip())
+        """What the docstring says of the result, or its class does; '' if neither does."""
+        lines = [line.strip() for line in self._sections.get("Returns", []) if line.strip()]
+        if lines:
+            return " ".join(lines[1:] or lines)
+        kind = str(inspect.signature(self.function).return_annotation)
+        found = getattr(import_module(self.function.__module__), kind, None)
+        text = inspect.getdoc(found) if inspect.isclass(found) else None
+        return text.splitlines()[0].replace("``", "") if text else ""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -301,7 +318,7 @@ class Model:
                 continue
             required = found.default is inspect.Parameter.empty
             text = texts.get(name, "")
-            kind = _kind(str(found.annotation), text)
+            kind = "time" if name in _TIMES else _kind(str(found.annotation), text)
             default = None if required else found.default
             yield name, Parameter(name, kind, required, default, text)
         if open_ended:
@@ -441,7 +458,7 @@ def _kind(annotation: str, text: str) -> str:
     """Say how a parameter is written."""
     if annotation == "bool":
         return "flag"
-    if "ArrayLike" not in annotation and annotation.split(" ")[0] not in ("int", "float"):
+    if "ArrayLike" not in annotation and annotation.partition(" ")[0] not in ("int", "float"):
         return "text"
     if re.search(r"\bseconds\b(?! per)", text) and "per second" not in text:
         return "time"
