@@ -5,8 +5,8 @@ mod common;
 use cwnd::laws::AnyLaw;
 use cwnd::record::{Record, Recorder, replay};
 use cwnd::registry::{Kind, Law};
-use cwnd::{Acked, Context, Controller, Event, Output, Packets, Round, Settings, Signal};
-use cwnd::{Spec, Time, WindowLaw, Windowed};
+use cwnd::{Acked, Context, Controller, Event, Limit, Lost, Output, Packets, Round, Settings};
+use cwnd::{Signal, Spec, Time, WindowLaw, Windowed};
 use proptest::prelude::*;
 
 /// The paced machine's smallest flow window.
@@ -190,4 +190,52 @@ fn a_records_errors_name_the_line() {
     ] {
         assert_eq!(text.parse::<Record>().unwrap_err().to_string(), message);
     }
+}
+
+/// A law that only notes the rounds it is told of: packets sent and lost.
+#[derive(Clone, Debug, Default)]
+struct Rounds(Vec<(u64, u64)>);
+
+impl WindowLaw for Rounds {
+    fn grow(&mut self, w: Packets, acked: Packets, _: &Context) -> Packets {
+        w + acked / w
+    }
+    fn cut(&mut self, w: Packets, _: Signal, _: &Context) -> Packets {
+        w / 2.0
+    }
+    fn round(&mut self, round: &Round, _: &Context) {
+        self.0.push((round.sent, round.lost));
+    }
+}
+
+/// The losses of a round stay with the packets of that round, whatever happens to its repair.
+#[test]
+fn a_timeout_in_recovery_does_not_mix_two_rounds() {
+    let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
+    let lost = |packets, sent| Event::Lost(Lost { packets, sent_at: at(10), sent });
+    let mut machine = Windowed::new(Rounds::default(), Settings::default());
+    machine.on(at(20), &lost(3, 100));
+    machine.on(at(21), &lost(1, 101));
+    assert!(machine.law().0.is_empty());
+    // The repair fails: the round ends with what it had, and the timeout begins no other.
+    machine.on(at(400), &Event::Timeout { sent: 102 });
+    assert_eq!(machine.law().0, [(100, 4)]);
+    // The probe is lost as well.
+    machine.on(at(900), &Event::Timeout { sent: 103 });
+    assert_eq!(machine.law().0, [(100, 4)]);
+    let grows = Acked {
+        packets: 4,
+        credit: 4,
+        in_flight: 1,
+        sent: 104,
+        sent_at: at(900),
+        rtt: None,
+        received_at: None,
+        echo: false,
+        limit: Limit::Window,
+    };
+    machine.on(at(950), &Event::Acked(grows));
+    // A timeout out of the blue ends a round, in which at least one packet was lost.
+    machine.on(at(2000), &Event::Timeout { sent: 143 });
+    assert_eq!(machine.law().0, [(100, 4), (43, 1)]);
 }

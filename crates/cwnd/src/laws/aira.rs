@@ -27,7 +27,8 @@
 //!
 //! Known deviations: none from the rules. What the paper leaves open: `a` never exceeds 1, which
 //! section 6.3 calls the fastest; the 0.9 of Eq. 23 is 1 - bound; a timeout ends a round as a loss
-//! does, but does not lower the window that the reset condition compares with.
+//! does, unless a window is being repaired already, but does not lower the window that the reset
+//! condition compares with.
 
 use crate::law::{Context, Round, Signal, WindowLaw};
 use crate::units::Packets;

@@ -184,7 +184,8 @@ impl<L: WindowLaw> Windowed<L> {
         if repairing || self.last_cut.is_some_and(|cut| sent_at < cut) {
             return;
         }
-        self.shrink(now, why, sent);
+        self.end_round(now, sent);
+        self.shrink(now, why);
         if why == Signal::Loss {
             self.in_recovery = true;
         } else {
@@ -192,7 +193,13 @@ impl<L: WindowLaw> Windowed<L> {
         }
     }
 
-    fn shrink(&mut self, now: Time, why: Signal, sent: u64) {
+    fn end_round(&mut self, now: Time, sent: u64) {
+        self.round.sent = sent.saturating_sub(self.round_began);
+        self.round.took = now.since(self.last_cut.unwrap_or(Time::ZERO));
+        self.round_began = sent;
+    }
+
+    fn shrink(&mut self, now: Time, why: Signal) {
         let before = self.window();
         let in_slow_start = self.in_slow_start();
         self.undo = Some(Saved {
@@ -201,9 +208,6 @@ impl<L: WindowLaw> Windowed<L> {
             ssthresh: self.ssthresh,
             entered: self.entered,
         });
-        self.round.sent = sent.saturating_sub(self.round_began);
-        self.round.took = now.since(self.last_cut.unwrap_or(Time::ZERO));
-        self.round_began = sent;
         let cx = self.context(now);
         // f64::min keeps the window where a law's answer is not a number.
         let target = self.law.cut(before, why, &cx).min(before);
@@ -259,12 +263,22 @@ impl<L: WindowLaw> Windowed<L> {
 
     /// The retransmission timer expired.
     pub fn timeout(&mut self, now: Time, sent: u64) {
-        self.in_recovery = false;
+        // A repair that fails, and a probe that does, end no round of their own: what was sent since
+        // the cut counts in the round that follows it.
+        let fresh = !self.in_recovery && self.window > MIN_WINDOW;
+        self.recovered(now);
+        if fresh {
+            self.end_round(now, sent);
+            // Something was lost, whether or not the driver knows what.
+            self.round.lost = self.round.lost.max(1);
+        }
         // ns-2 lowers the threshold for a mark and the timeout after it once.
         let kept = (self.settings.ns2 && self.marked).then_some(self.ssthresh);
-        self.shrink(now, Signal::Timeout, sent);
+        self.shrink(now, Signal::Timeout);
         self.ssthresh = kept.unwrap_or(self.ssthresh);
-        self.close_round(now);
+        if fresh {
+            self.close_round(now);
+        }
     }
 
     /// The last cut was spurious: the window and the law return to where they were, unless they have
