@@ -33,7 +33,10 @@ INFERRED = [
         "Table 2's window of 128 packets would hold a flow below 15 Mb/s, but footnote 7 tells of "
         "epochs of more than 40 s, which take windows of some 400 packets: here it is 1000."
     ),
-    "The numbers of flows were in the figure; they are doubled until 10 % is lost or marked.",
+    (
+        "The numbers of flows were in the figure: at 15 Mb/s they are doubled until some 10 % is "
+        "lost or marked; at 60 Mb/s there are 1, 4, 16 and 32 of each kind."
+    ),
 ]
 
 FEW = (
