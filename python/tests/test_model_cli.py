@@ -153,6 +153,14 @@ def test_names_of_formulas_and_their_parameters(command):
     assert float(done.stdout) == pytest.approx(1.225, abs=1e-3)
 
 
+def test_laws_of_the_registry(command):
+    points = ("--w1", "10", "--w2", "30", "--capacity", "100", "--epsilon", "1", "--per", "round")
+    done = command("model", "synchronous-convergence", "--specs", "reno", *points)
+    expected = ["t1: 30 RTT", "delta: 20 packets", "t2: 100 RTT", "epochs: 5"]
+    assert done.stdout.splitlines() == expected
+    one_line(command("model", "synchronous-convergence", "--specs", "rno", *points), "rno")
+
+
 def test_help_has_the_facts(command):
     done = command("model", "simd-eq8", "--help")
     assert done.returncode == 0
