@@ -187,7 +187,8 @@ impl PacedSender {
     }
 
     fn transmit(&mut self, net: &mut Net, now: u64, seq: u32, again: bool) {
-        if self.expiry == NONE {
+        // Nothing was expected while nothing was outstanding (RFC 6298 section 5.1).
+        if self.expiry == NONE || !outstanding(&self.board) {
             self.expect_answer(now);
         }
         let mut bits = 0;

@@ -474,3 +474,17 @@ fn pareto_sources_have_their_mean_rate() {
     // 25000 periods each; with this shape a sum of n scatters as n^(1/1.9), far from its mean.
     assert_near(sent as f64 / expected, 1.0, 0.04);
 }
+
+/// A flow that sends less often than its timer expires is not timed out by its own silence.
+#[test]
+fn a_slow_paced_flow_times_out_only_for_what_is_lost() {
+    for law in ["daimd", "udt", "tfrc"] {
+        let traffic = vec![Traffic::Tcp(tcp(law))];
+        let mut network = pair(10e6, ms(10), packets(50), traffic, ms(60_000));
+        network.links[0].loss = 0.3;
+        let records = run(&network, 1);
+        let flow = &records.flows[0];
+        assert!(flow.packets_lost > 0, "{law}");
+        assert!(flow.timeouts <= flow.packets_lost, "{law}: {} timeouts", flow.timeouts);
+    }
+}
