@@ -66,6 +66,7 @@ def test_an_ordering_is_paired_by_seed():
     assert claims.less("", first, second).verdict == "holds"
     assert claims.less("", second, first).verdict == "differs"
     assert claims.less("", first, [*second, 25.0]).verdict == "unclear"
+    assert claims.less("", first, first).verdict == "differs"
     assert "Welch" in claims.less("", first, [*second, 25.0]).rule
 
 

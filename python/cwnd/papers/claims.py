@@ -239,9 +239,11 @@ def less(
         interval = _welch(_finite(b), _finite(a))
         rule = "holds if Welch's 95 % interval of the difference is above 0"
     means = (_mean(a), _mean(b))
-    rule += ", differs if it is below"
+    rule += ", differs if no part of it is"
     words = f"{means[0]:.4g} against {means[1]:.4g}"
-    verdict = _decide(means[1] - means[0], interval, (0.0, math.inf))
+    # Two that are the same are not one smaller than the other.
+    least = float(np.nextafter(0.0, 1.0))
+    verdict = _decide(means[1] - means[0], interval, (least, math.inf))
     return _claim(text, published or "smaller", words, interval, rule, verdict, why)
 
 
