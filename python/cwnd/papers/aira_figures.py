@@ -130,7 +130,7 @@ def deployment_figure(
     """
     panels = []
     for label, mixes in measures.items():
-        top = 1.1 * max(float(found.max()) for found in mixes.values())
+        top = 1.25 * max(float(found.max()) for found in mixes.values())
         for mix, found in mixes.items():
             points = []
             for law, part in (("SACK", slice(0, sack[mix])), ("AIRA", slice(sack[mix], 10))):
@@ -165,6 +165,7 @@ def rows_figure(
         )
         measured.kind = "points"
         values = [float(figures[figure]) for figures in printed.values()]
+        most = max([*values, *np.asarray(measured.y, dtype=float).tolist()])
         panels.append(
             Panel(
                 "",
@@ -172,6 +173,7 @@ def rows_figure(
                 [measured, Curve("published", range(len(printed)), values, "published")],
                 ticks=[law_title(law) for law in printed],
                 x_limits=(-0.5, len(printed) - 0.5),
+                y_limits=(0, 1.35 * most),
             )
         )
     return Figure(name, f"{title}: published and measured", panels)
