@@ -290,7 +290,8 @@ def busy(time: npt.ArrayLike, *, on: bool) -> npt.NDArray[np.bool_]:
     t = np.asarray(time, dtype=np.float64)
     period = np.floor(t / BUSY)
     here = (t - BUSY * period >= 5.0) & (period >= 1)
-    return np.logical_and(here, (period % 2 == 1) == on)
+    on_now = np.equal(period % 2, 1.0 if on else 0.0)
+    return np.asarray(here & on_now, dtype=np.bool_)
 
 
 class Spread(NamedTuple):

@@ -64,7 +64,8 @@ def _summary(document: JsonObject, *, quick: bool) -> str:
     sections = "".join(
         f'<section><h3><a href="#{paper["paper"]}">{escape(paper["paper"])}</a></h3><ul>'
         + "".join(
-            f'<li><a href="#{paper["paper"]}-{e["id"]}">{escape(e["title"])}</a>{_tally(e)}</li>'
+            f'<li><a href="#{paper["paper"]}-{e["id"]}"><code>{e["id"]}</code> '
+            f"{escape(e['title'])}</a>{_tally(e)}</li>"
             for e in paper["exhibits"]
         )
         + "</ul></section>"
@@ -106,9 +107,10 @@ def _exhibit(paper: str, exhibit: JsonObject, options: str) -> str:
     new = '<span class="new">new</span>' if exhibit["new"] else ""
     pictures = "".join(_figure(paper, figure) for figure in exhibit["figures"])
     tables = "".join(_table(paper, table) for table in exhibit["tables"])
+    title = f"<code>{exhibit['id']}</code> {escape(exhibit['title'])}"
     run = f"cwnd reproduce {paper} --exhibit {exhibit['id']}{options}"
     return f"""<section class="exhibit" id="{paper}-{exhibit["id"]}">
-<h3>{escape(exhibit["title"])}{new}<small>{exhibit["seconds"]:.1f} s</small></h3>
+<h3>{title}{new}<small>{exhibit["seconds"]:.1f} s</small></h3>
 {pictures}{_claims(exhibit["claims"])}{tables}
 {_scenario(exhibit["scenario"])}
 <div class="command"><pre><code>{escape(run)}</code></pre></div>
@@ -136,14 +138,15 @@ def _claims(claims: list[JsonObject]) -> str:
         if claim["interval"]:
             low, high = claim["interval"]
             measured += f"<small>{_number(low)} to {_number(high)}</small>"
+        judged = ' class="judged"' if claim["why"] else ""
         rows.append(
-            f'<tr class="judged"><th scope="row">{escape(claim["text"])}</th>'
+            f'<tr{judged}><th scope="row">{escape(claim["text"])}</th>'
             f"<td>{escape(claim['published'] or '–')}</td><td>{measured}</td>"
-            f'<td class="verdict {verdict}">{verdict}</td></tr>'
-            f'<tr class="why"><td colspan="4">'
-            + (f"{escape(claim['why'])}" if claim["why"] else "")
-            + f"<details><summary>rule</summary>{escape(claim['rule'])}</details></td></tr>"
+            f'<td class="verdict {verdict}"><details><summary>{verdict}</summary>'
+            f"<small>{escape(claim['rule'])}</small></details></td></tr>"
         )
+        if claim["why"]:
+            rows.append(f'<tr class="why"><td colspan="4">{escape(claim["why"])}</td></tr>')
     return (
         '<div class="scroll" tabindex="0"><table class="claims"><thead><tr>'
         '<th scope="col">Claim</th><th scope="col">Published</th><th scope="col">Measured</th>'
