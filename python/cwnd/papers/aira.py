@@ -173,7 +173,7 @@ def fig_10_11(lab: Lab) -> Findings:
     )
 
 
-@exhibit("table-3", "Table 3: four flows, one more every 50 s", cost=1)
+@exhibit("table-3", "Table 3: four flows, one more every 50 s", cost=2)
 def table_3(lab: Lab) -> Findings:
     """AIRA gets more through with fewer retransmissions, and more fairly."""
     printed = TABLE_3
@@ -192,7 +192,7 @@ def table_3(lab: Lab) -> Findings:
     )
 
 
-@exhibit("fig-12", "Figure 12: many flows enter in four teams", cost=16)
+@exhibit("fig-12", "Figure 12: many flows enter in four teams", cost=10)
 def fig_12(lab: Lab) -> Findings:
     """Do the same with 20 Mb/s, 100 packets and more flows."""
     sizes = lab.pick((8, 20, 40, 60, 100), (20, 60))
@@ -285,7 +285,7 @@ def fig_13(lab: Lab) -> Findings:
     )
 
 
-@exhibit("fig-14", "Figure 14: data and time against rounds", cost=4)
+@exhibit("fig-14", "Figure 14: data and time against rounds", cost=1)
 def fig_14(lab: Lab) -> Findings:
     """Follow one flow until it has sent 5 MB."""
     size = 5 * KILO**2
@@ -379,7 +379,7 @@ def table_4(lab: Lab) -> Findings:
     )
 
 
-@exhibit("fig-17", "Figure 17: many flows near and far", cost=16)
+@exhibit("fig-17", "Figure 17: many flows near and far", cost=11)
 def fig_17(lab: Lab) -> Findings:
     """Do the same with more flows."""
     sizes = lab.pick((8, 20, 40, 60, 100), (20, 60))
@@ -413,7 +413,7 @@ def fig_17(lab: Lab) -> Findings:
     )
 
 
-@exhibit("fig-18", "Figure 18, Eq. 24 and 25: time to notice that others left", cost=1)
+@exhibit("fig-18", "Figure 18, Eq. 24 and 25: time to notice that others left", cost=0.5)
 def fig_18(lab: Lab) -> Findings:
     """0.3 and 1.3 rounds of a flow with its own a; checked against a flow that grows."""
     factors = (1.0, 0.5, 0.2)
@@ -509,7 +509,7 @@ def fig_19(lab: Lab) -> Findings:
     )
 
 
-@exhibit("fig-20", "Figure 20, section 7: SACK and AIRA together", cost=5)
+@exhibit("fig-20", "Figure 20, section 7: SACK and AIRA together", cost=2)
 def fig_20(lab: Lab) -> Findings:
     """AIRA takes nothing from TCP."""
     mix = "5 SACK and 5 AIRA"
@@ -564,7 +564,7 @@ def fig_20(lab: Lab) -> Findings:
     )
 
 
-@exhibit("sensitivity", "AIRA's free choices", cost=7, new=True)
+@exhibit("sensitivity", "AIRA's free choices", cost=9, new=True)
 def sensitivity(lab: Lab) -> Findings:
     """Vary the bound, the reset and MAIL's slope one at a time."""
     laws = list(dict.fromkeys(law for _, values in net.CHOICES.values() for law in values.values()))

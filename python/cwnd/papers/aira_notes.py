@@ -205,8 +205,8 @@ WHY: dict[str, str] = {
     "fig-12 goodput": "In runs this short, with few flows the losses of slow start decide.",
     "fig-12 fairness": (
         "Not at any size here. Flows at a small a that time out fall behind: at 100 flows there "
-        "are 34 timeouts of each against AIMD's one. With four flows, in Table 3, AIRA is "
-        "fairer."
+        "are 34 timeouts of each against AIMD's one. With four flows, in Table 3, AIRA is fairer "
+        "where no flow starves."
     ),
     "fig-12 alpha": (
         "0.99 up to 20 flows. From 40 on some flows lose all that they send in a round, which "
@@ -238,7 +238,7 @@ WHY: dict[str, str] = {
         "At a bound of 0 a can come to nothing; how far, a few seeds decide."
     ),
     "sensitivity lower bound of a, without reset": (
-        "Half a packet is still much in rounds as short as the near flows' here."
+        "A bound of half a packet holds up the near flows, whose a would come down to 0.1 or 0.2."
     ),
     "sensitivity rounds until MAIL is at the bound, without reset": (
         "The slower MAIL falls, the longer a is held up: 300 s are some 250 rounds of a near flow. "
