@@ -126,10 +126,10 @@ def increases() -> Figure:
     w = np.geomspace(1, 832, 400)
     big = w[w >= 38]
     curves = [
-        Curve("TCP Reno", w, read.printed_increase("reno", w)),
         Curve("Scalable TCP, as printed", w, read.printed_increase("scalable", w)),
         Curve("HighSpeed TCP", big, read.printed_increase("highspeed", big)),
         Curve("DAIMD on 1 Gb/s", w, model.increase_per_syn(w, 1e9), "steps"),
+        Curve("TCP Reno", w, read.printed_increase("reno", w), dashed=True),
     ]
     x = np.linspace(0, 832.5, 2000)
     piecewise = [
@@ -387,14 +387,14 @@ def paced_claims(law: str, runs: Paced) -> list[Claim]:
 
 def responses(tcps: Mapping[str, Mapping[float, Sequence[Response]]], paced: Paced) -> Figure:
     """Draw the response functions, as printed and as simulated."""
-    p = np.logspace(-4.2, -2.8, 50)
-    left = [
-        Curve(f"{row}, printed", p, RESPONSES[row](p), color=n)
-        for n, row in enumerate(RESPONSE_TEXTS)
-    ]
-    for n, (name, runs) in enumerate(tcps.items()):
+    p = np.logspace(-5.2, -2.8, 50)
+    rows = list(RESPONSE_TEXTS)
+    left = [Curve(row, p, RESPONSES[row](p), color=n) for n, row in enumerate(rows)]
+    for name, runs in tcps.items():
+        row = "scalable" if "Scalable" in name else name.removeprefix("TCP ").split()[0].lower()
+        color = len(rows) if name.endswith("published") else rows.index(row)
         means = [estimate(r.window for r in runs[loss]).mean for loss in runs]
-        left.append(Curve(name, list(runs), means, "points", color=n))
+        left.append(Curve(name, list(runs), means, "points", color=color))
     right = []
     q = np.logspace(-4.2, -2.3, 200)
     for color, mbps in enumerate((100.0, 1000.0)):
@@ -411,7 +411,15 @@ def responses(tcps: Mapping[str, Mapping[float, Sequence[Response]]], paced: Pac
         "table-6",
         "Response functions of Table 6, printed and simulated",
         [
-            Panel("loss rate p", "mean window, packets", left, x_log=True, y_log=True),
+            Panel(
+                "loss rate p",
+                "mean window, packets",
+                left,
+                "lines: printed",
+                x_log=True,
+                y_log=True,
+                y_limits=(0.3, 2e5),
+            ),
             Panel("loss rate p", "mean rate, packets per SYN", right, x_log=True, y_log=True),
         ],
     )
