@@ -90,7 +90,7 @@ def loss_chain(
     p: float,
     *,
     tail: float,
-    recovery: bool,
+    ideal: bool,
     rtt: float,
     packet: int,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...

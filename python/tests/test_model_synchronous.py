@@ -80,9 +80,9 @@ class TestLaw:
         at_loss = np.array([50.0, 400.0])
         tooth = law.sawtooth(f"aimd({alpha}, {beta})", at_loss)
         np.testing.assert_allclose(tooth.decrease, beta)
-        # dw/dn = alpha / w; a round is w packets. The step of one packet is 1 / w of it.
+        # dw/dn = alpha / w; a round is w packets. A step is one packet, or 1/64 of a round.
         packets = (1 - (1 - beta) ** 2) * at_loss**2 / (2 * alpha)
-        np.testing.assert_allclose(tooth.packets, packets, atol=1)
+        np.testing.assert_allclose(tooth.packets, packets, atol=at_loss[1] / 64)
         np.testing.assert_allclose(tooth.increase, alpha, rtol=1 / at_loss[0] ** 2)
 
     def test_what_has_more_memory_has_no_plain_sawtooth(self):

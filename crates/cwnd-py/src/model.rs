@@ -9,7 +9,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Acknowledgements after which a sawtooth that is not back counts as none.
+/// Steps after which a sawtooth that is not back counts as none.
 const SAWTOOTH_LIMIT: u64 = 100_000_000;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
@@ -83,7 +83,7 @@ fn law_acks<'py>(
     let mut windows = vec![flow.window()];
     py.detach(|| {
         windows.extend((0..acks).map(|_| {
-            flow.acknowledge();
+            flow.acknowledge(false);
             flow.window()
         }));
     });
@@ -225,9 +225,9 @@ fn converge<'py>(
 /// The chain of windows at losses of probability `p`, on `grid` (ascending packets): the matrix of
 /// its transitions, the expected round-trip times at each window in an epoch that begins with a loss
 /// at each, and the expected sums of [`model::Sums`]. Windows between two points are split so that
-/// the mean is kept.
+/// the mean is kept; the grid has at least two.
 #[pyfunction]
-#[pyo3(signature = (spec, grid, p, *, tail, recovery, rtt, packet))]
+#[pyo3(signature = (spec, grid, p, *, tail, ideal, rtt, packet))]
 #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
 fn loss_chain<'py>(
     py: Python<'py>,
@@ -235,7 +235,7 @@ fn loss_chain<'py>(
     grid: PyReadonlyArray1<'py, f64>,
     p: f64,
     tail: f64,
-    recovery: bool,
+    ideal: bool,
     rtt: f64,
     packet: u32,
 ) -> PyResult<(Table<'py>, Table<'py>, Table<'py>)> {
@@ -244,13 +244,23 @@ fn loss_chain<'py>(
     let top = grid.last().copied().unwrap_or_default();
     let rows = parallel::map(py, grid.len(), |at| {
         let (mut ends, mut stays) = (vec![0.0; grid.len()], vec![0.0; grid.len()]);
-        let sums = Epoch::new(&spec, grid[at], path, recovery).run(
-            p,
-            tail,
-            top,
-            |window, weight| split(&mut ends, grid, window, weight),
-            |window, weight| split(&mut stays, grid, window, weight),
-        );
+        // The point below the last window: windows change little from one to the next.
+        let mut below = 0;
+        let epoch = Epoch::new(&spec, grid[at], path, ideal);
+        let sums = epoch.run(p, tail, top, |window, end, stay| {
+            while below > 0 && grid[below] > window {
+                below -= 1;
+            }
+            while below + 2 < grid.len() && grid[below + 1] <= window {
+                below += 1;
+            }
+            let gap = grid[below + 1] - grid[below];
+            let part = ((window - grid[below]) / gap).clamp(0.0, 1.0);
+            for (weights, weight) in [(&mut ends, end), (&mut stays, stay)] {
+                weights[below] += weight * (1.0 - part);
+                weights[below + 1] += weight * part;
+            }
+        });
         (ends, stays, [sums.rounds, sums.window, sums.square, sums.at_loss, sums.packets])
     })?;
     let (mut ends, mut stays, mut sums) = (Vec::new(), Vec::new(), Vec::new());
@@ -260,17 +270,4 @@ fn loss_chain<'py>(
         sums.extend(of_sums);
     }
     Ok((table(py, grid.len(), ends)?, table(py, grid.len(), stays)?, table(py, 5, sums)?))
-}
-
-/// Gives `weight` to the two points of `grid` around `window`; the ends take what is beyond them.
-fn split(weights: &mut [f64], grid: &[f64], window: f64, weight: f64) {
-    let above = grid.partition_point(|&point| point <= window);
-    if above == 0 || above == grid.len() {
-        weights[above.saturating_sub(1)] += weight;
-        return;
-    }
-    let (low, high) = (grid[above - 1], grid[above]);
-    let part = (window - low) / (high - low);
-    weights[above - 1] += weight * (1.0 - part);
-    weights[above] += weight * part;
 }

@@ -42,7 +42,7 @@ class Sawtooth:
     at_loss, after
         The window at a loss and after it, in packets.
     rounds
-        Round-trip times until the window is back.
+        Round-trip times until the window is back, with the window of each instant sent in each.
     packets
         Packets acknowledged until then.
     """
@@ -310,6 +310,8 @@ def sawtooth(
 ) -> Sawtooth:
     """Follow a window law from one loss to the next at the same window, once that repeats.
 
+    From windows of 128 packets on, several packets are acknowledged at once: 64 times in a round.
+
     Parameters
     ----------
     spec
@@ -330,8 +332,7 @@ def sawtooth(
 
     Examples
     --------
-    Reno between 20 and 40 packets: 600 packets in 20 rounds, and a little less as the window grows
-    within a round.
+    Reno between 20 and 40 packets: 600 packets in 20 rounds.
 
     >>> tooth = sawtooth("reno", 40)
     >>> float(tooth.after), round(float(tooth.rounds), 1), round(float(tooth.packets))

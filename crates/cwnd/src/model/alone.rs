@@ -57,6 +57,10 @@ pub struct Alone {
     last_cut: Time,
     /// Window laws: whether the law knows the window at which congestion avoidance began.
     entered: bool,
+    /// Of the round that [`Alone::acknowledge`] is in: acknowledgements to come, and the time between
+    /// two of them in round-trip times.
+    left: Packets,
+    spacing: f64,
     /// Packets acknowledged since the last cut, and the part of them not yet observed by the law.
     acked: Packets,
     unseen: Packets,
@@ -77,6 +81,8 @@ impl Alone {
             now: 0.0,
             last_cut: Time::ZERO,
             entered: false,
+            left: 0.0,
+            spacing: 0.0,
             acked: 0.0,
             unseen: 0.0,
             sent: 0,
@@ -155,10 +161,24 @@ impl Alone {
         self.acked += count as f64 * credit;
     }
 
-    /// One packet of a window law is acknowledged, a share of the round-trip time after the last.
+    /// One packet of a window law is acknowledged; gives the round-trip times since the last. The
+    /// acknowledgements of a round are spread by the window that was sent in the round before, as
+    /// many as the window says or, if only `whole` packets are sent, without its fraction.
     #[inline]
-    pub fn acknowledge(&mut self) {
-        self.ack(1, 1.0, self.rtt() / self.window);
+    pub fn acknowledge(&mut self, whole: bool) -> f64 {
+        if self.left < 1.0 {
+            let sent = if whole { floor(self.window) } else { self.window };
+            self.left += sent;
+            self.spacing = 1.0 / sent;
+        }
+        self.left -= 1.0;
+        self.ack(1, 1.0, self.rtt() * self.spacing);
+        self.spacing
+    }
+
+    /// `packets` of a window law are acknowledged together, after their share of a round-trip time.
+    pub(super) fn acknowledge_many(&mut self, packets: Packets) {
+        self.ack(1, packets, self.rtt() * packets / self.window);
     }
 
     /// A round-trip time passes in which a window law does nothing: its recovery.
@@ -234,5 +254,6 @@ impl Alone {
         self.lost = true;
         self.last_cut = cx.now;
         self.acked = 0.0;
+        self.left = 0.0;
     }
 }

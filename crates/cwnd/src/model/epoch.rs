@@ -1,57 +1,30 @@
 //! From one loss to the next: what a law does in a congestion epoch.
 
 use super::{Alone, Path};
+use crate::math::floor;
 use crate::registry::{Law, Spec};
 use crate::units::Packets;
 
-/// An epoch of a window law: the cut at a loss, perhaps a round of recovery, and growth from one
+/// An epoch of a window law: the cut at a loss, a round of recovery, and growth from one
 /// acknowledgement to the next.
 #[derive(Clone, Debug)]
 pub struct Epoch {
     flow: Alone,
-    /// Round-trip times since the cut.
-    took: f64,
+    ideal: bool,
 }
+
+/// A sawtooth is followed in at least so many steps for each round-trip time, of windows as large.
+const STEPS: f64 = 64.0;
 
 /// What a law does between two losses at the same window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sawtooth {
     /// The window after the loss, in packets.
     pub after: Packets,
-    /// Round-trip times until the window is back.
+    /// Round-trip times until the window is back, at the window of each instant in each.
     pub rounds: f64,
     /// Packets acknowledged until then.
     pub packets: Packets,
-}
-
-impl Epoch {
-    /// Begins with a loss at `window` packets, the first that the law sees. With `recovery` a
-    /// round-trip time passes before the window grows.
-    pub fn new(spec: &Spec, window: Packets, path: Path, recovery: bool) -> Self {
-        let mut flow = Alone::new(spec, window, path, 0);
-        flow.cut();
-        if recovery {
-            flow.pause();
-        }
-        Epoch { flow, took: f64::from(u8::from(recovery)) }
-    }
-
-    /// The window in packets.
-    pub fn window(&self) -> Packets {
-        self.flow.window()
-    }
-
-    /// Round-trip times since the cut.
-    pub fn took(&self) -> f64 {
-        self.took
-    }
-
-    /// The next packet is acknowledged.
-    #[inline]
-    pub fn acknowledge(&mut self) {
-        self.took += 1.0 / self.flow.window();
-        self.flow.acknowledge();
-    }
 }
 
 /// Expectations over an epoch in which each packet is lost with the same probability.
@@ -63,50 +36,58 @@ pub struct Sums {
     pub window: f64,
     /// See `window`.
     pub square: f64,
-    /// The window at the loss that ends the epoch, and the packets until there.
+    /// The window at the loss that ends the epoch.
     pub at_loss: Packets,
-    /// Packets sent: those acknowledged, the lost one and the window behind it.
+    /// Packets sent: up to the lost one and, but in the ideal, the window behind it.
     pub packets: Packets,
 }
 
 impl Epoch {
+    /// Begins with a loss at `window` packets, the first that the law sees. A round-trip time passes
+    /// before the window grows, what is in flight behind a lost packet can be lost without another
+    /// cut, and whole packets are sent. In the `ideal` nothing of that is so.
+    pub fn new(spec: &Spec, window: Packets, path: Path, ideal: bool) -> Self {
+        let mut flow = Alone::new(spec, window, path, 0);
+        flow.cut();
+        Epoch { flow, ideal }
+    }
+
     /// Runs the epoch under Bernoulli losses of probability `p` until only `tail` is left of the
-    /// probability that it goes on. Calls `lost` with each window at which it can end and the
-    /// probability of that, and `stays` with each window and the expected round-trip times there.
-    /// Windows from `top` on are called `top`.
+    /// probability that it goes on, or the window is at `top`. Tells `visit` of each window, the
+    /// probability that the epoch ends there, and the expected round-trip times there.
     pub fn run(
         mut self,
         p: f64,
         tail: f64,
         top: Packets,
-        mut lost: impl FnMut(Packets, f64),
-        mut stays: impl FnMut(Packets, f64),
+        mut visit: impl FnMut(Packets, f64, f64),
     ) -> Sums {
         let mut sums = Sums::default();
-        let mut add = |sums: &mut Sums, w: Packets, rounds: f64| {
+        let mut stay = |sums: &mut Sums, w: Packets, ends: f64, rounds: f64| {
             sums.rounds += rounds;
             sums.window += rounds * w;
             sums.square += rounds * w * w;
-            stays(w, rounds);
+            visit(w.min(top), ends, rounds);
         };
-        if self.took > 0.0 {
-            add(&mut sums, self.window(), self.took);
+        if !self.ideal {
+            stay(&mut sums, self.flow.window(), 0.0, 1.0);
+            self.flow.pause();
         }
         let mut alive = 1.0;
-        let mut acked = 0.0;
+        let mut sent = 1.0;
         loop {
-            let w = self.window();
-            add(&mut sums, w, alive / w);
+            let w = self.flow.window();
             let ends = if alive <= tail || w >= top { alive } else { alive * p };
-            lost(w.min(top), ends);
             sums.at_loss += ends * w;
-            sums.packets += ends * (acked + 1.0 + w);
+            sums.packets += ends * (sent + if self.ideal { 0.0 } else { floor(w) });
+            let spacing = self.flow.acknowledge(!self.ideal);
+            // The loss that ends the epoch is found as late as an acknowledgement would come.
+            stay(&mut sums, w, ends, alive * spacing);
             alive -= ends;
             if alive <= 0.0 {
                 return sums;
             }
-            self.acknowledge();
-            acked += 1.0;
+            sent += 1.0;
         }
     }
 }
@@ -124,14 +105,14 @@ pub fn forgets(spec: &Spec, path: Path) -> bool {
                 flow.set_window(times * window);
                 flow.cut();
                 for _ in 0..ACKS {
-                    flow.acknowledge();
+                    flow.acknowledge(false);
                 }
             }
             flow.set_window(window);
             flow.cut();
             let after = flow.window();
             for _ in 0..ACKS {
-                flow.acknowledge();
+                flow.acknowledge(false);
             }
             let found = [after, flow.window()];
             let expected = *first.get_or_insert(found);
@@ -141,7 +122,7 @@ pub fn forgets(spec: &Spec, path: Path) -> bool {
 }
 
 /// The sawtooth of a window law between losses at `window`, once it repeats; `None` if it does not,
-/// if the law does not cut, or if it is not back after `limit` packets.
+/// if the law does not cut, or if it is not back after `limit` steps.
 pub fn sawtooth(spec: &Spec, window: Packets, path: Path, limit: u64) -> Option<Sawtooth> {
     if matches!(spec.law(&crate::machine::Settings::default()), Law::Rate(_)) {
         return None;
@@ -155,19 +136,22 @@ pub fn sawtooth(spec: &Spec, window: Packets, path: Path, limit: u64) -> Option<
         if after >= window {
             return None;
         }
-        let (mut rounds, mut packets) = (0.0, 0.0);
+        let (mut rounds, mut packets, mut steps) = (0.0, 0.0, 0_u64);
         loop {
             let w = flow.window();
-            flow.acknowledge();
+            let together = floor(w / STEPS).max(1.0);
+            flow.acknowledge_many(together);
             let gained = flow.window() - w;
-            // The last acknowledgement counts by the part of its growth that was missing.
-            let part = if w + gained >= window { (window - w) / gained } else { 1.0 };
+            // The last step counts by the part of its growth that was missing.
+            let back = w + gained >= window;
+            let part = together * if back { (window - w) / gained } else { 1.0 };
             rounds += part / w;
             packets += part;
-            if w + gained >= window {
+            if back {
                 break;
             }
-            if packets >= limit as f64 {
+            steps += 1;
+            if steps == limit {
                 return None;
             }
         }
@@ -221,17 +205,13 @@ mod tests {
     fn an_epoch_ends_geometrically() {
         let mut ends = [0.0; 4];
         let mut at = 0;
-        let epoch = Epoch::new(&spec("reno"), 20.0, path(), true);
-        let sums = epoch.run(
-            0.5,
-            0.125,
-            1e9,
-            |_, p| {
+        let epoch = Epoch::new(&spec("reno"), 20.0, path(), false);
+        let sums = epoch.run(0.5, 0.125, 1e9, |_, p, _| {
+            if p > 0.0 {
                 ends[at] = p;
                 at += 1;
-            },
-            |_, _| {},
-        );
+            }
+        });
         assert_eq!(ends, [0.5, 0.25, 0.125, 0.125]);
         // A round at 10 and then nearly 10 for 1 + 1/2 + 1/4 + 1/8 acknowledgements.
         assert!((sums.rounds - (1.0 + 1.875 / 10.0)).abs() < 0.01);
