@@ -1,0 +1,463 @@
+"""Window laws at one bottleneck as a fluid, by the laws' own code.
+
+The model of Misra, Gong and Towsley (*Fluid-based analysis of a network of AQM routers supporting
+TCP flows with an application to RED*, SIGCOMM 2000), for any law. In each class of flows, with
+windows W, queue q, its average x, capacity C and round-trip times R = R0 + q / C::
+
+    dW/dt = a(W) / R  -  c(W) lambda(t - R) p(t - R),     lambda = W / R
+    dq/dt = (1 - p) sum lambda - C,                       0 <= q <= limit
+    dx/dt = -C ln(1 - weight) (q - x)
+
+where p is the share of arriving packets that RED drops, by x, and what does not fit into a full
+queue is dropped besides; a DropTail queue does only that. Every loss that arrives cuts; there is no
+slow start, no timeout, no recovery, and no window below 1 packet.
+
+a(W), the packets gained in a round-trip time, and c(W), those given up at a loss, come from the
+law's own code as the equivalent AIMD at the operating window: the law is followed from a loss at W
+to where its window is W again, c is what the loss took and a is c over the round-trip times that
+this lasted. For AIMD that is alpha and beta W, the model as published; for laws with memory it
+averages over their sawtooth. At equilibrium a = c W p, for TCP ``W² p = 2``.
+
+Queues are in waiting packets, rates in packets per second, times in seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from cwnd.errors import ArgumentError
+from cwnd.model import checks, law
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cwnd.model.checks import Array
+
+LEAST_WINDOW = 2.0
+"""Below this window, in packets, a loss cannot be told from silence: timeouts rule, not the law."""
+LEAST_LOSS = 1e-12
+WINDOWS = 120
+DELAYS = 3
+FOLLOWS_THE_PATH = ("aiad", "westwood", "vegas")
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """A class of flows that are alike.
+
+    Attributes
+    ----------
+    spec
+        Their law.
+    count
+        How many.
+    rtt
+        Their round-trip propagation time, in seconds.
+    """
+
+    spec: str
+    count: int
+    rtt: float
+
+
+@dataclass(frozen=True, slots=True)
+class Red:
+    """A RED queue, as ns-2 defines it.
+
+    Attributes
+    ----------
+    limit
+        Packets that fit.
+    low, high
+        The thresholds of the averaged queue, in packets.
+    max_p
+        The probability of a drop at ``high``.
+    weight
+        Of a packet's arrival in the average.
+    gentle
+        Whether the probability goes on to rise to 1 at twice ``high``, or jumps there at ``high``.
+    wait
+        Whether RED waits before it drops again (ns-2's ``wait_``): the packets from one drop to the
+        next are then uniform on 1/b to 2/b for a probability b, otherwise on 1 to 1/b.
+    """
+
+    limit: float
+    low: float
+    high: float
+    max_p: float = 0.1
+    weight: float = 0.002
+    gentle: bool = True
+    wait: bool = True
+
+    def drops(self, average: float) -> float:
+        """Give the share of arriving packets that RED drops.
+
+        With b for RED's probability there are (3 / b - 1) / 2 packets from one drop to the next in
+        the mean if it waits, and (1 / b + 1) / 2 if not.
+
+        Parameters
+        ----------
+        average
+            The averaged queue, in packets.
+
+        Examples
+        --------
+        >>> red = Red(limit=200, low=20, high=60)
+        >>> [round(red.drops(x), 4) for x in (10, 40, 60, 90, 130)]
+        [0.0, 0.0339, 0.069, 0.449, 1.0]
+        """
+        if average < self.low:
+            return 0.0
+        if average < self.high:
+            b = self.max_p * (average - self.low) / (self.high - self.low)
+        elif self.gentle and average < 2 * self.high:
+            b = self.max_p + (1 - self.max_p) * (average - self.high) / self.high
+        else:
+            return 1.0
+        return 2 * b / (3 - b) if self.wait else 2 * b / (1 + b)
+
+    def average(self, drops: float) -> float:
+        """Give the averaged queue at which RED drops a share of the packets; inverts `drops`.
+
+        Parameters
+        ----------
+        drops
+            Share of the packets, above 0 and below 1.
+
+        Examples
+        --------
+        >>> red = Red(limit=200, low=20, high=60)
+        >>> round(red.average(red.drops(40)), 9), round(red.average(red.drops(90)), 9)
+        (40.0, 90.0)
+        """
+        b = 3 * drops / (2 + drops) if self.wait else drops / (2 - drops)
+        if b <= self.max_p:
+            return self.low + b / self.max_p * (self.high - self.low)
+        return self.high + (b - self.max_p) / (1 - self.max_p) * self.high
+
+
+@dataclass(frozen=True, slots=True)
+class DropTail:
+    """A queue that drops what does not fit.
+
+    Attributes
+    ----------
+    limit
+        Packets that fit.
+    """
+
+    limit: float
+
+
+Queue: TypeAlias = Red | DropTail
+
+
+@dataclass(frozen=True, slots=True)
+class Equilibrium:
+    """Where nothing changes any more; windows, rates and round-trip times of each class.
+
+    Attributes
+    ----------
+    window, rtt, rate
+        Of one flow of each class: packets, seconds, packets per second sent.
+    queue
+        In packets.
+    loss
+        The probability that a packet is dropped.
+    """
+
+    window: Array
+    rtt: Array
+    rate: Array
+    queue: float
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transient:
+    """The fluid over time; a row for each step.
+
+    Attributes
+    ----------
+    time
+        In seconds.
+    window
+        Of one flow of each class, in packets; a column for each class.
+    queue, average
+        The queue and RED's average of it, in packets.
+    loss
+        The probability that an arriving packet is dropped.
+    error
+        How far the windows' and the queue's means over the second half are from those of a run with
+        twice the step, relative to them.
+    """
+
+    time: Array
+    window: Array
+    queue: Array
+    average: Array
+    loss: Array
+    error: float
+
+
+class _Law:
+    """A class of flows with the tables of its equivalent AIMD, by window and round-trip time."""
+
+    def __init__(self, flows: Flows, capacity: float, limit: float) -> None:
+        self.spec = law.specification(flows.spec)
+        if self.spec.partition("(")[0] in FOLLOWS_THE_PATH:
+            raise ArgumentError(
+                "flows", f"{self.spec} follows the delay or the rate of its path, not only losses"
+            )
+        self.count = int(checks.whole("flows.count", flows.count, least=1))
+        self.rtt = float(checks.positive("flows.rtt", flows.rtt))
+        longest = self.rtt + limit / capacity
+        widest = 4 * max(capacity * longest / self.count, 4 * LEAST_WINDOW)
+        self.windows = np.geomspace(LEAST_WINDOW, widest, WINDOWS)
+        self.delays = np.linspace(self.rtt, longest, DELAYS)
+        teeth = [law.sawtooth(self.spec, self.windows, rtt=float(r)) for r in self.delays]
+        self.gains = np.array([tooth.increase for tooth in teeth])
+        self.losses = np.array([tooth.at_loss - tooth.after for tooth in teeth])
+
+    def at(self, rtt: float) -> tuple[Array, Array]:
+        """Give the gains and losses of all windows of the table at a round-trip time."""
+        place = (rtt - self.rtt) / (self.delays[-1] - self.rtt) * (DELAYS - 1)
+        below = min(max(int(place), 0), DELAYS - 2)
+        part = min(max(place - below, 0.0), 1.0)
+        gains = (1 - part) * self.gains[below] + part * self.gains[below + 1]
+        losses = (1 - part) * self.losses[below] + part * self.losses[below + 1]
+        return gains, losses
+
+    def window(self, loss: float, rtt: float) -> float:
+        """Give the window at which gains and losses balance: a = c W p."""
+        gains, losses = self.at(rtt)
+        balance = gains / (losses * self.windows)
+        return float(np.exp(np.interp(-np.log(loss), -np.log(balance), np.log(self.windows))))
+
+    def rates(self) -> Callable[[float, float], tuple[float, float]]:
+        """Give a quick function of window and round-trip time: packets gained and given up."""
+        start, step = math.log(self.windows[0]), math.log(self.windows[1] / self.windows[0])
+        gains, losses = self.gains.tolist(), self.losses.tolist()
+        per_delay = (DELAYS - 1) / (self.delays[-1] - self.rtt)
+        rtt = self.rtt
+
+        def look(window: float, delay: float) -> tuple[float, float]:
+            x = min(max((math.log(window) - start) / step, 0.0), WINDOWS - 1.000001)
+            y = min(max((delay - rtt) * per_delay, 0.0), DELAYS - 1.000001)
+            i, j = int(x), int(y)
+            u, v = x - i, y - j
+            a0, a1, c0, c1 = gains[j], gains[j + 1], losses[j], losses[j + 1]
+            return (
+                (1 - v) * ((1 - u) * a0[i] + u * a0[i + 1]) + v * ((1 - u) * a1[i] + u * a1[i + 1]),
+                (1 - v) * ((1 - u) * c0[i] + u * c0[i + 1]) + v * ((1 - u) * c1[i] + u * c1[i + 1]),
+            )
+
+        return look
+
+
+def equilibrium(flows: Flows | Sequence[Flows], capacity: float, queue: Queue) -> Equilibrium:
+    """Find where gains balance losses and arrivals balance departures.
+
+    Parameters
+    ----------
+    flows
+        A class of flows, or several.
+    capacity
+        Of the link, in packets per second.
+    queue
+        Its queue: `Red` or `DropTail`, which is full at equilibrium.
+
+    Raises
+    ------
+    ArgumentError
+        Something out of its range; a law that does not repeat itself or follows its path; windows
+        below 2 packets; a RED queue that would have to be full.
+    SpecError
+        Not a window law of the registry.
+
+    Examples
+    --------
+    TCP's ``W² p = 2``:
+
+    >>> red = Red(limit=1000, low=50, high=150)
+    >>> found = equilibrium(Flows("reno", 20, 0.1), 3750, red)
+    >>> round(float(found.window[0] ** 2 * found.loss), 2)
+    2.0
+    """
+    from scipy.optimize import brentq
+
+    classes, c, queue = _read(flows, capacity, queue)
+
+    def size_at(loss: float) -> float:
+        return queue.average(loss) if isinstance(queue, Red) else queue.limit
+
+    def excess(log: float) -> float:
+        loss = math.exp(log)
+        rtts = [k.rtt + size_at(loss) / c for k in classes]
+        sent = sum(k.count * k.window(loss, r) / r for k, r in zip(classes, rtts, strict=True))
+        return sent * (1 - loss) - c
+
+    # The largest loss at which no window is below the least and RED's queue is not full.
+    most = min(float((k.gains[:, 0] / k.losses[:, 0]).min()) / LEAST_WINDOW for k in classes)
+    if isinstance(queue, Red):
+        top = min(queue.limit, 2 * queue.high if queue.gentle else queue.high)
+        most = min(most, queue.drops(top * (1 - 1e-9)))
+    highest = math.log(most) - 1e-9
+    if excess(highest) > 0:
+        raise ArgumentError(
+            "flows",
+            f"too many for {c:g} packets/s: their windows would be below {LEAST_WINDOW:g} packets,"
+            " or RED's queue full",
+        )
+    loss = math.exp(float(brentq(excess, math.log(LEAST_LOSS), highest)))
+    size = size_at(loss)
+    rtt = np.array([k.rtt + size / c for k in classes])
+    window = np.array([k.window(loss, float(r)) for k, r in zip(classes, rtt, strict=True)])
+    return Equilibrium(window, rtt, window / rtt, size, loss)
+
+
+def transient(
+    flows: Flows | Sequence[Flows],
+    capacity: float,
+    queue: Queue,
+    duration: float,
+    *,
+    start: Sequence[float] | None = None,
+    step: float | None = None,
+) -> Transient:
+    """Integrate the fluid over time, with its delays.
+
+    Heun's method with a fixed step; what happened a round-trip time ago is interpolated. The same
+    is done with twice the step, for the error.
+
+    Parameters
+    ----------
+    flows, capacity, queue
+        As for `equilibrium`.
+    duration
+        In seconds.
+    start
+        The windows at the start in packets, one for each class; 2 by default. The queue is empty.
+    step
+        In seconds; 1/50 of the shortest round-trip propagation time by default, at most 1/4 of it.
+
+    Raises
+    ------
+    ArgumentError
+        Something out of its range; a law that does not repeat itself or follows its path.
+    SpecError
+        Not a window law of the registry.
+
+    Examples
+    --------
+    >>> red = Red(limit=1000, low=50, high=150)
+    >>> run = transient(Flows("reno", 20, 0.1), 3750, red, 20)
+    >>> run.window.shape, run.queue.shape
+    ((10001, 1), (10001,))
+    """
+    classes, c, queue = _read(flows, capacity, queue)
+    shortest = min(k.rtt for k in classes)
+    h = shortest / 50 if step is None else float(checks.between("step", step, 1e-9, shortest / 4))
+    begin = [LEAST_WINDOW] * len(classes) if start is None else list(start)
+    if len(begin) != len(classes):
+        raise ArgumentError("start", "must be one window for each class of flows")
+    begin = [float(checks.between("start", w, 1, 1e9)) for w in begin]
+    length = float(checks.positive("duration", duration))
+    steps = round(length / h)
+    if not 20 <= steps <= 20_000_000:
+        raise ArgumentError("step", f"duration / step must be from 20 to 20000000, not {steps}")
+    fine = _integrate(classes, c, queue, begin, h, steps)
+    coarse = _integrate(classes, c, queue, begin, 2 * h, steps // 2)
+    window, sizes, average, loss = fine
+    means = [
+        np.append(w[len(w) // 2 :].mean(axis=0), q[len(q) // 2 :].mean())
+        for w, q, _, _ in (fine, coarse)
+    ]
+    error = float(np.max(np.abs(means[0] - means[1]) / np.maximum(means[0], 1e-9)))
+    return Transient(np.arange(steps + 1, dtype=float) * h, window, sizes, average, loss, error)
+
+
+def _integrate(
+    classes: list[_Law], c: float, queue: Queue, begin: list[float], h: float, steps: int
+) -> tuple[Array, Array, Array, Array]:
+    """Integrate; give windows, queue, average and loss at each step."""
+    looks = [k.rates() for k in classes]
+    rtts, counts = [k.rtt for k in classes], [k.count for k in classes]
+    every = range(len(classes))
+    limit = queue.limit
+    red = queue if isinstance(queue, Red) else None
+    follow = -c * math.log1p(-red.weight) if red else 0.0
+    windows, sizes, averages, losses = [list(begin)], [0.0], [0.0], [0.0]
+    # Losses that arrive at a flow of each class, in packets per second.
+    arrivals: list[list[float]] = []
+
+    def loss(w: list[float], q: float, x: float) -> tuple[float, float]:
+        """Give the probability of a drop, and packets sent per second by all."""
+        sent = sum(counts[i] * w[i] / (rtts[i] + q / c) for i in every)
+        p = red.drops(x) if red else 0.0
+        if q >= limit and sent * (1 - p) > c:
+            p = 1 - c / sent
+        return p, sent
+
+    def ago(i: int, now: float) -> float:
+        """Give the losses that arrived at a time, in steps."""
+        if now <= 0:
+            return 0.0
+        at = min(int(now), len(arrivals) - 2)
+        if at < 0:
+            return arrivals[0][i]
+        part = min(now - at, 1.0)
+        return (1 - part) * arrivals[at][i] + part * arrivals[at + 1][i]
+
+    def slope(
+        n: float, w: list[float], q: float, x: float, p: float, sent: float
+    ) -> tuple[list[float], float, float]:
+        dw = []
+        for i in every:
+            rtt = rtts[i] + q / c
+            gain, give = looks[i](w[i], rtt)
+            dw.append(gain / rtt - give * ago(i, n - rtt / h))
+        dq = sent * (1 - p) - c
+        if (q <= 0 and dq < 0) or (q >= limit and dq > 0):
+            dq = 0.0
+        return dw, dq, follow * (q - x)
+
+    w, q, x = list(begin), 0.0, 0.0
+    p, sent = loss(w, q, x)
+    for n in range(steps):
+        arrivals.append([w[i] / (rtts[i] + q / c) * p for i in every])
+        dw, dq, dx = slope(n, w, q, x, p, sent)
+        w1 = [max(w[i] + h * dw[i], 1.0) for i in every]
+        q1, x1 = min(max(q + h * dq, 0.0), limit), x + h * dx
+        p1, sent1 = loss(w1, q1, x1)
+        ew, eq, ex = slope(n + 1, w1, q1, x1, p1, sent1)
+        w = [max(w[i] + h / 2 * (dw[i] + ew[i]), 1.0) for i in every]
+        q, x = min(max(q + h / 2 * (dq + eq), 0.0), limit), x + h / 2 * (dx + ex)
+        p, sent = loss(w, q, x)
+        windows.append(w)
+        sizes.append(q)
+        averages.append(x)
+        losses.append(p)
+    return np.array(windows), np.array(sizes), np.array(averages), np.array(losses)
+
+
+def _read(
+    flows: Flows | Sequence[Flows], capacity: float, queue: Queue
+) -> tuple[list[_Law], float, Queue]:
+    """Read what both models take."""
+    c = float(checks.positive("capacity", capacity))
+    limit = float(checks.positive("queue.limit", queue.limit))
+    if isinstance(queue, Red):
+        low, high = (checks.positive(f"queue.{n}", getattr(queue, n)) for n in ("low", "high"))
+        checks.fraction("queue.weight", queue.weight)
+        checks.fraction("queue.max_p", queue.max_p)
+        if not low < high <= limit:
+            raise ArgumentError("queue", "must have low < high <= limit")
+    given = [flows] if isinstance(flows, Flows) else list(flows)
+    if not given:
+        raise ArgumentError("flows", "must be one class of flows or more")
+    return [_Law(each, c, limit) for each in given], c, queue
