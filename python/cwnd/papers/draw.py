@@ -54,6 +54,9 @@ def draw(figure: Figure, base: Path) -> None:
             place.set_visible(False)
         else:
             _panel(canvas, place, panel)
+    # The layout is found once: it takes as long as the drawing.
+    canvas.draw_without_rendering()
+    canvas.set_layout_engine("none")
     canvas.savefig(base.with_suffix(".png"), dpi=150)
     # A fixed salt and no date: the same figure is the same file.
     with mpl.rc_context({"svg.hashsalt": "cwnd"}):
