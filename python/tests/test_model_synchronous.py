@@ -98,6 +98,8 @@ class TestLaw:
             law.acks(Mine, 10, 1)
         with pytest.raises(cwnd.SpecError, match="a law for the window is needed"):
             law.acks("udt", 10, 1)
+        with pytest.raises(cwnd.SpecError, match="a slow start of its own"):
+            law.rounds("tfrc", 10, 1, capacity=100)
         with pytest.raises(cwnd.SpecError, match="did you mean"):
             law.cut("renno", 10)
         with pytest.raises(ArgumentError, match="capacity"):
@@ -279,7 +281,8 @@ class TestRegions:
         below = (w1 < w2) & (w1 + w2 < 100)
         closed = sync.plane(w1[below], w2[below])
         exact = sync.plane(w1[below], w2[below], exact=True)
-        # "In most cases SIMD converges faster than AIMD", and where it does not is a corner.
+        # "In most cases SIMD converges faster than AIMD": of these starts, further apart than
+        # epsilon, those where it does not are in a corner.
         for points in (closed, exact):
             assert points.simd_faster.mean() > 0.95
             slower = ~points.simd_faster

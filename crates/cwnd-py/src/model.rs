@@ -2,8 +2,8 @@
 
 use crate::{SpecError, parallel};
 use cwnd::model::{self, Alone, Epoch, Path, Pattern, Plane};
-use cwnd::registry::Kind;
-use cwnd::{Dur, Rate, Spec};
+use cwnd::registry::{Kind, Law};
+use cwnd::{Dur, Rate, RateLaw, Settings, Spec};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -27,8 +27,16 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
+/// A specification of a law that can begin at a given window.
 fn parse(spec: &str) -> PyResult<Spec> {
-    Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))
+    let spec = Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))?;
+    match spec.law(&Settings::default()) {
+        Law::Rate(law) if law.starts_itself() => Err(SpecError::new_err(format!(
+            "{} has a slow start of its own: it cannot begin at a given window",
+            spec.name()
+        ))),
+        _ => Ok(spec),
+    }
 }
 
 /// A specification of a law that acknowledgements clock.
