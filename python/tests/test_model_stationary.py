@@ -10,7 +10,7 @@ import pytest
 import cwnd
 from cwnd.errors import ArgumentError
 from cwnd.model import throughput
-from cwnd.model.stationary import aimd_moments, stationary
+from cwnd.model.stationary import aimd_moments, figures, stationary
 from cwnd.running import simulate
 
 GAIMD = [(1, 0.5), (0.31, 0.125), (0.2, 0.125), (3 / 31, 1 / 16)]
@@ -107,6 +107,13 @@ class TestChain:
         assert reno[0].rate == pytest.approx(10 * reno[1].rate)
         cubic = [stationary("cubic(fast=off)", 3e-3, rtt=r, points=60) for r in (0.01, 0.2)]
         assert cubic[1].mean > 1.2 * cubic[0].mean
+
+    def test_figures_are_those_of_the_distribution(self):
+        f = figures("reno", [[1e-2, 2e-2]], rtt=0.2)
+        r = stationary("reno", 2e-2, rtt=0.2)
+        assert np.shape(f.mean) == (1, 2)
+        assert (f.mean[0, 1], f.cv[0, 1], f.rate[0, 1]) == (r.mean, r.cv, r.rate)
+        assert (f.low[0, 1], f.high[0, 1]) == tuple(r.quantile([0.05, 0.95]))
 
     def test_refusals(self):
         for spec in ("cubic", "bic", "aira", "westwood"):

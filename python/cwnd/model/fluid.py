@@ -178,6 +178,17 @@ class Equilibrium:
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """The `Equilibrium` of flows that are all alike."""
+
+    window: float
+    rtt: float
+    rate: float
+    queue: float
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
 class Transient:
     """The fluid over time; a row for each step.
 
@@ -379,6 +390,82 @@ def transient(
     ]
     error = float(np.max(np.abs(means[0] - means[1]) / np.maximum(means[0], 1e-9)))
     return Transient(np.arange(steps + 1, dtype=float) * h, window, sizes, average, loss, error)
+
+
+def red_equilibrium(
+    spec: str,
+    count: int,
+    rtt: float,
+    capacity: float,
+    *,
+    low: float,
+    high: float,
+    max_p: float = 0.1,
+) -> Point:
+    """Give the equilibrium of flows of one law at a RED queue, which is gentle and waits.
+
+    Parameters
+    ----------
+    spec
+        A specification of a window law.
+    count
+        How many flows.
+    rtt
+        Round-trip propagation time, in seconds.
+    capacity
+        Of the link, in packets/s.
+    low, high
+        RED's thresholds in packets; twice ``high`` fits into the queue.
+    max_p
+        The probability of a drop at ``high``.
+
+    Raises
+    ------
+    ArgumentError, SpecError
+        As for `equilibrium`.
+
+    Examples
+    --------
+    >>> point = red_equilibrium("reno", 20, 0.1, 3750, low=20, high=600)
+    >>> round(point.window, 1), round(point.queue), round(point.loss, 4)
+    (21.7, 57, 0.0043)
+    """
+    queue = Red(limit=2 * high, low=low, high=high, max_p=max_p)
+    return _point(equilibrium(Flows(spec, count, rtt), capacity, queue))
+
+
+def droptail_equilibrium(spec: str, count: int, rtt: float, capacity: float, limit: float) -> Point:
+    """Give the equilibrium of flows of one law at a DropTail queue, which is full.
+
+    Parameters
+    ----------
+    spec, count, rtt, capacity
+        As for `red_equilibrium`; the round-trip propagation time in seconds.
+    limit
+        Packets that fit into the queue.
+
+    Raises
+    ------
+    ArgumentError, SpecError
+        As for `equilibrium`.
+
+    Examples
+    --------
+    >>> round(droptail_equilibrium("reno", 20, 0.1, 3750, 150).loss, 4)
+    0.0029
+    """
+    return _point(equilibrium(Flows(spec, count, rtt), capacity, DropTail(limit)))
+
+
+def _point(found: Equilibrium) -> Point:
+    """Give the equilibrium of a single class."""
+    return Point(
+        float(found.window[0]),
+        float(found.rtt[0]),
+        float(found.rate[0]),
+        found.queue,
+        found.loss,
+    )
 
 
 def _integrate(

@@ -146,6 +146,30 @@ class Stationary:
         return np.concatenate([self.grid[:1], middle, self.grid[-1:]])
 
 
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures of a stationary distribution: numbers, or arrays of one shape.
+
+    Attributes
+    ----------
+    mean, cv
+        Of the window over time: packets, and the standard deviation over the mean.
+    low, median, high
+        Windows that are not exceeded for 5, 50 and 95 % of the time, in packets.
+    rate, loss_events, epoch
+        As in `Stationary`: packets/s, cuts for each packet, seconds.
+    """
+
+    mean: Value
+    cv: Value
+    low: Value
+    median: Value
+    high: Value
+    rate: Value
+    loss_events: Value
+    epoch: Value
+
+
 def stationary(
     spec: str,
     p: float,
@@ -246,6 +270,37 @@ def stationary(
         loss_events=float(1 / packets),
         epoch=float(rounds * rtt),
     )
+
+
+def figures(spec: str, p: npt.ArrayLike, *, rtt: float = law.RTT_S, ideal: bool = False) -> Figures:
+    """Give figures of the stationary distribution of `stationary`, at one or many loss rates.
+
+    Parameters
+    ----------
+    spec, rtt, ideal
+        As for `stationary`; the round-trip time in seconds.
+    p
+        Probabilities that a packet is lost, from 1e-6 to 0.5.
+
+    Raises
+    ------
+    ArgumentError, SpecError
+        As for `stationary`.
+
+    Examples
+    --------
+    >>> f = figures("aimd(0.31, 1/8)", 1e-2)
+    >>> round(f.mean, 1), round(f.cv, 3), round(f.low, 1), round(f.high, 1)
+    (15.2, 0.186, 10.9, 20.2)
+    """
+    chances = checks.between("p", p, LEAST_P, 0.5)
+    runs = [stationary(spec, float(chance), rtt=rtt, ideal=ideal) for chance in chances.flat]
+    shares = [0.05, 0.5, 0.95]
+    rows = [
+        [r.mean, r.cv, *np.ravel(r.quantile(shares)), r.rate, r.loss_events, r.epoch] for r in runs
+    ]
+    columns = np.array(rows, dtype=float).reshape(*chances.shape, -1)
+    return Figures(*(plain(columns[..., i]) for i in range(columns.shape[-1])))
 
 
 def aimd_moments(alpha: npt.ArrayLike, beta: npt.ArrayLike, p: npt.ArrayLike) -> Moments:
