@@ -305,7 +305,7 @@ def table1(
 def epoch_length(
     name: Name, w1: npt.ArrayLike, w2: npt.ArrayLike, beta: npt.ArrayLike | None = None
 ) -> Value:
-    """Give the length L of a congestion epoch, from a loss to the next (appendix A.2).
+    """Give the round-trip times L of a congestion epoch, from loss to loss (appendix A.2).
 
     The appendix writes some of them by W, which is ``(w1 + w2) / (1 - beta)`` there, and
     ``w1 + w2 + 2 beta`` for IIAD.
@@ -318,11 +318,6 @@ def epoch_length(
         Windows at the beginning of the epoch, just after a loss, in packets.
     beta
         What a loss takes, as for `table1`.
-
-    Returns
-    -------
-    float or array
-        Round-trip times.
 
     Raises
     ------
@@ -371,7 +366,7 @@ def fairness_epochs(
     epsilon: npt.ArrayLike,
     beta: npt.ArrayLike | None = None,
 ) -> Value:
-    """Give T2 in congestion epochs (appendix A.2): the logarithm of epsilon / Delta.
+    """Give T2 in congestion epochs, not rounded (appendix A.2): a logarithm of epsilon / Delta.
 
     Parameters
     ----------
@@ -385,11 +380,6 @@ def fairness_epochs(
         The difference that counts as none, in packets.
     beta
         What a loss takes, as for `table1`.
-
-    Returns
-    -------
-    float or array
-        Epochs, not rounded; 0 where the difference is small already.
 
     Raises
     ------
@@ -419,7 +409,7 @@ def epoch_sum(
     epsilon: npt.ArrayLike,
     beta: npt.ArrayLike | None = None,
 ) -> Value:
-    """Sum the lengths of the epochs until the windows are close: T2 "iteratively" (appendix A.2).
+    """Sum the round-trip times of epochs until windows are close: T2 "iteratively" (appendix A.2).
 
     Each epoch begins with what the loss leaves, has the length of `epoch_length` there, and ends on
     the line with the increments that the appendix derives. Unlike Table 1 it does not take all
@@ -435,11 +425,6 @@ def epoch_sum(
         The difference that counts as none, in packets.
     beta
         What a loss takes, as for `table1`.
-
-    Returns
-    -------
-    float or array
-        Round-trip times of whole epochs, until one begins with a difference below ``epsilon``.
 
     Raises
     ------
@@ -486,10 +471,6 @@ def simd_fairer(x1: npt.ArrayLike, x2: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     ----------
     x1, x2
         Two different allocations as fractions of the capacity, together below 1; broadcast.
-
-    Returns
-    -------
-    array of bool
 
     Raises
     ------
