@@ -10,6 +10,8 @@ says otherwise; `p` is the probability of a loss event; `beta` is the fraction G
 `friendliness`     the increase that makes a law friendly to TCP
 `law`              any law of the registry, alone, step by step
 `synchronous`      flows in step: Chiu and Jain's model, and SIMD's Table 1
+`stationary`       the stationary distribution of a window under random losses
+`fluid`            flows of any window law through RED or DropTail, as a fluid
 `daimd`            DAIMD and UDT: stages, equilibrium, time to fill a link, utility
 `daimd_sharing`    DAIMD and UDT: against TCP, and the bounds of unfairness
 `aiad`             AIAD: rate estimates, equilibrium, Lemma 1, the characteristic roots

@@ -37,6 +37,13 @@ _TIMES = ("rtt", "rto")
 
 _PPS = "packets/s"
 _FILL_AND_SHARE = (("t1", "RTT"), ("delta", "packets"), ("t2", "RTT"))
+_BALANCE = (
+    ("window", "packets"),
+    ("rtt", "s"),
+    ("rate", _PPS),
+    ("queue", "packets"),
+    ("loss", ""),
+)
 
 
 class Entry(NamedTuple):
@@ -76,6 +83,24 @@ ENTRIES = (
     Entry("synchronous", "fairness_epochs", "epochs"),
     Entry("synchronous", "epoch_sum", "RTT"),
     Entry("synchronous", "simd_fairer"),
+    Entry("law", "cut", "packets"),
+    Entry(
+        "stationary",
+        "figures",
+        fields=(
+            ("mean", "packets"),
+            ("cv", ""),
+            ("low", "packets"),
+            ("median", "packets"),
+            ("high", "packets"),
+            ("rate", _PPS),
+            ("loss_events", ""),
+            ("epoch", "s"),
+        ),
+    ),
+    Entry("stationary", "aimd_moments", fields=(("mean", "packets"), ("variance", "packets²"))),
+    Entry("fluid", "red_equilibrium", fields=_BALANCE),
+    Entry("fluid", "droptail_equilibrium", fields=_BALANCE),
     Entry("daimd", "increase_per_syn", "packets/SYN"),
     Entry("daimd", "increase_per_second", _PPS),
     Entry("daimd", "stage_increase", "packets/SYN"),
