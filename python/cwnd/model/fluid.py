@@ -404,6 +404,8 @@ def red_equilibrium(
 ) -> Point:
     """Give the equilibrium of flows of one law at a RED queue, which is gentle and waits.
 
+    Misra, Gong and Towsley 2000.
+
     Parameters
     ----------
     spec
@@ -437,10 +439,18 @@ def red_equilibrium(
 def droptail_equilibrium(spec: str, count: int, rtt: float, capacity: float, limit: float) -> Point:
     """Give the equilibrium of flows of one law at a DropTail queue, which is full.
 
+    Misra, Gong and Towsley 2000.
+
     Parameters
     ----------
-    spec, count, rtt, capacity
-        As for `red_equilibrium`; the round-trip propagation time in seconds.
+    spec
+        A specification of a window law.
+    count
+        How many flows.
+    rtt
+        Round-trip propagation time, in seconds.
+    capacity
+        Of the link, in packets/s.
     limit
         Packets that fit into the queue.
 

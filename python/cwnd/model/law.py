@@ -242,6 +242,8 @@ def cut(
 ) -> Value:
     """Give what a law leaves of a window at the first loss that it sees.
 
+    RFC 5681, section 3.1, for Reno; the decrease of each law's own paper.
+
     Parameters
     ----------
     spec

@@ -275,12 +275,18 @@ def stationary(
 def figures(spec: str, p: npt.ArrayLike, *, rtt: float = law.RTT_S, ideal: bool = False) -> Figures:
     """Give figures of the stationary distribution of `stationary`, at one or many loss rates.
 
+    Ott, Kemperman and Mathis 1996, for any law that remembers no more than its window at a loss.
+
     Parameters
     ----------
-    spec, rtt, ideal
-        As for `stationary`; the round-trip time in seconds.
+    spec
+        A specification of a window law.
     p
         Probabilities that a packet is lost, from 1e-6 to 0.5.
+    rtt
+        Round-trip time in seconds.
+    ideal
+        Whether a loss costs no round-trip time of recovery and each loss is answered.
 
     Raises
     ------
