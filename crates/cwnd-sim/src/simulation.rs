@@ -2,7 +2,7 @@
 
 use crate::driver::{Counters, Driver};
 use crate::engine::clock::Clock;
-use crate::engine::net::{Net, Next};
+use crate::engine::net::{LIFE, Net, Next, SINK, TIMERS, own_links};
 use crate::engine::packet::{Packet, flags};
 use crate::engine::tap::{Seen, Tap};
 use crate::network::{Conventions, Flow, Network, Tcp, Traffic};
@@ -16,10 +16,8 @@ use cwnd::record::Record;
 use cwnd::registry::Spec;
 use cwnd::{Controller, Settings, SlowStart};
 
-/// Timers of a flow: its source's, its sink's, and the one that starts and stops it.
-const TIMERS: usize = 3;
-const SINK: usize = 1;
-const LIFE: usize = 2;
+/// The side of a flow that is not its [`SINK`].
+const SOURCE: usize = 0;
 
 /// Why a network cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -73,6 +71,9 @@ pub struct Simulation {
     end: u64,
     sample: u64,
     next_sample: u64,
+    /// For each flow when its source and its sink are to be sampled next: an endpoint that runs ahead
+    /// of the clock is sampled as it passes.
+    samples: Vec<[u64; 2]>,
     warm: bool,
     events: u64,
     /// Delivered when the measurement began.
@@ -91,9 +92,14 @@ impl Simulation {
             })?;
         let clock = net.clock;
         let mut endpoints = Vec::with_capacity(network.flows.len());
+        let own = own_links(network);
         for (index, (flow, hops)) in network.flows.iter().zip(&hops).enumerate() {
             let place = Place { clock, flow: index as u32, hop: hops[0], timer: TIMERS * index };
-            endpoints.push(endpoint(flow, place, hops[1], seed, options)?);
+            let endpoint = endpoint(flow, place, hops[1], seed, options)?;
+            if endpoint.may_run_ahead() {
+                net.let_run_ahead(network, index, *hops, &own);
+            }
+            endpoints.push(endpoint);
             net.arm(TIMERS * index + LIFE, clock.ticks(flow.start.as_nanos()));
         }
         Ok(Simulation {
@@ -106,6 +112,7 @@ impl Simulation {
             end: clock.ticks(network.duration.as_nanos()),
             sample: clock.ticks(network.sample.as_nanos().max(1)),
             next_sample: 0,
+            samples: vec![[0; 2]; network.flows.len()],
             warm: false,
             events: 0,
             base: vec![0; network.flows.len()],
@@ -151,6 +158,7 @@ impl Simulation {
                 return true;
             }
             let pause = if self.warm { self.end } else { self.warmup.min(self.end) };
+            self.net.fence = pause;
             left = self.step(pause.min(self.next_sample), left);
         }
         false
@@ -168,6 +176,11 @@ impl Simulation {
             let (now, next) = self.net.next(pause, &mut left);
             match next {
                 Next::Arrival(flow, packet) => self.arrive(now, flow, packet),
+                Next::Early(flow, packet) => {
+                    self.pass_samples(now, flow as usize, packet.flags & flags::ACK != 0);
+                    self.arrive(now, flow, packet);
+                    continue;
+                }
                 Next::Timer(timer) => self.fire(now, timer),
                 Next::End => {
                     self.now = pause;
@@ -253,15 +266,48 @@ impl Simulation {
     fn take_sample(&mut self) {
         let now = self.now;
         self.next_sample += self.sample;
-        let clock = self.net.clock;
-        self.records.time.push(clock.seconds(now));
-        for (endpoint, record) in self.endpoints.iter().zip(&mut self.records.flows) {
-            endpoint.sample(&mut record.series, clock, self.records.time.len());
+        self.records.time.push(self.net.clock.seconds(now));
+        for flow in 0..self.endpoints.len() {
+            for side in [SOURCE, SINK] {
+                if self.samples[flow][side] <= now {
+                    self.sample_side(flow, side);
+                }
+            }
         }
-        for (link, record) in self.net.links.iter_mut().zip(&mut self.records.links) {
-            record.queue.push(f64::from(link.waiting(now)));
-            record.drops_series.push(link.total_lost as f64);
+        for link in 0..self.net.links.len() {
+            if self.records.links[link].queue.len() < self.records.time.len() {
+                self.sample_link(link, now);
+            }
         }
+    }
+
+    /// Takes the samples that an endpoint which runs ahead of the clock passes on its way to `at`.
+    #[inline(always)]
+    fn pass_samples(&mut self, at: u64, flow: usize, source: bool) {
+        let side = if source { SOURCE } else { SINK };
+        while self.samples[flow][side] <= at {
+            let path = if source { &self.flows[flow].path } else { &self.flows[flow].back };
+            self.sample_link(path[0], self.samples[flow][side]);
+            self.sample_side(flow, side);
+        }
+    }
+
+    fn sample_side(&mut self, flow: usize, side: usize) {
+        self.samples[flow][side] += self.sample;
+        let series = &mut self.records.flows[flow].series;
+        let endpoint = &self.endpoints[flow];
+        if side == SINK {
+            series.delivered.push(endpoint.delivered() as f64);
+        } else {
+            endpoint.sample(series, self.net.clock);
+        }
+    }
+
+    fn sample_link(&mut self, link: usize, at: u64) {
+        let record = &mut self.records.links[link];
+        let link = &mut self.net.links[link];
+        record.queue.push(f64::from(link.waiting(at)));
+        record.drops_series.push(link.total_lost as f64);
     }
 
     /// The records of a run that has reached its end.
@@ -389,9 +435,14 @@ impl Endpoint {
         driver.counters = Counters::default();
     }
 
-    fn sample(&self, series: &mut FlowSeries, clock: Clock, samples: usize) {
+    /// Whether it does nothing but answer packets and its timers, each at its time.
+    fn may_run_ahead(&self) -> bool {
+        matches!(self, Endpoint::Tcp(tcp) if !tcp.0.puts_off())
+    }
+
+    fn sample(&self, series: &mut FlowSeries, clock: Clock) {
         series.sent.push(self.total_sent() as f64);
-        series.delivered.push(self.delivered() as f64);
+        let samples = series.sent.len();
         let Some(driver) = self.driver() else { return };
         let rtt = driver.last_rtt;
         series.window.push(driver.window());

@@ -195,6 +195,12 @@ impl Link {
         first
     }
 
+    /// Whether no event is to bring a packet to the far end.
+    #[inline(always)]
+    pub fn brings_nothing(&self) -> bool {
+        self.due == self.list.len()
+    }
+
     /// The packet just given is in the link until `at`, but with the next link already.
     #[inline(always)]
     pub fn keep_ahead(&mut self, at: u64, packet: Packet) {

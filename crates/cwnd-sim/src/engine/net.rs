@@ -4,6 +4,10 @@
 //! packets come in an order that is known; one that will find it idle is given to it at once, at the
 //! time at which it will arrive, and costs no event there. Nothing else differs: queues, losses and
 //! times are those of the events left out.
+//!
+//! The same holds for a TCP endpoint whose own first link nobody else feeds: what it does when a
+//! packet reaches it depends on nothing that can still happen before. It is told at once and runs
+//! ahead of the clock, as far as its next timer and the end of the measurement.
 
 use super::clock::Clock;
 use super::link::{Counters, Link};
@@ -11,11 +15,22 @@ use super::packet::{Extras, Packet, flags};
 use super::schedule::{NONE, Schedule};
 use super::tap::Tap;
 use crate::network::Network;
+use std::collections::VecDeque;
 
 /// Set in a route's last entry; the rest of it is the flow.
 const LAST: u32 = 1 << 31;
 /// Set where a link is fed by the one before it alone.
 const ALONE: u32 = 1 << 30;
+/// Set in a route's last entry where the endpoint may be told ahead of time.
+const EARLY: u32 = 1 << 29;
+
+/// The bits of a route's last entry that name the flow.
+const FLOW: u32 = !(LAST | EARLY);
+
+/// Timers of a flow: its source's, its sink's, and the one that starts and stops it.
+pub(crate) const TIMERS: usize = 3;
+pub(crate) const SINK: usize = 1;
+pub(crate) const LIFE: usize = 2;
 
 pub(crate) struct Net {
     pub clock: Clock,
@@ -34,6 +49,12 @@ pub(crate) struct Net {
     pub extras: Extras,
     /// For each timer the time of its live entry in the schedule, [`NONE`] for none.
     armed: Vec<u64>,
+    /// For each timer the time it was last set to, [`NONE`] once it has fired.
+    set_to: Vec<u64>,
+    /// Nobody runs ahead of the clock to here.
+    pub fence: u64,
+    /// Packets that have reached their endpoints ahead of time.
+    early: VecDeque<(u64, u32, Packet)>,
     tap: Option<Tap>,
     /// For each flow its data packets dropped by queues and lost in pipes.
     pub lost: Vec<u64>,
@@ -47,6 +68,8 @@ pub(crate) enum Next {
     Pause,
     /// A packet of this flow reaches its destination.
     Arrival(u32, Packet),
+    /// The same, ahead of the clock.
+    Early(u32, Packet),
     /// A timer fires.
     Timer(usize),
 }
@@ -85,10 +108,27 @@ impl Net {
             routes,
             extras: Extras::new(),
             armed: vec![NONE; timers],
+            set_to: vec![NONE; timers],
+            fence: 0,
+            early: VecDeque::new(),
             tap: None,
             lost: vec![0; network.flows.len()],
         };
         Some((net, hops))
+    }
+
+    /// Lets the endpoints of flow number `flow` run ahead of the clock where their own first links
+    /// allow it; `hops` are the first hops of its ways.
+    pub fn let_run_ahead(&mut self, network: &Network, flow: usize, hops: [u32; 2], own: &[bool]) {
+        let paths = [&network.flows[flow].path, &network.flows[flow].back];
+        for (side, path) in paths.iter().enumerate() {
+            // A link that takes packets over at once would be ahead of its samples.
+            let second = self.routes[hops[side] as usize + 1];
+            if own[path[0]] && second & (ALONE | LAST) != ALONE {
+                // The packets that reach this side come the other way.
+                self.routes[hops[1 - side] as usize + paths[1 - side].len()] |= EARLY;
+            }
+        }
     }
 
     /// Puts a packet on the link its hop names.
@@ -118,12 +158,29 @@ impl Net {
                     continue;
                 }
                 following.coming += 1;
+            } else if next & EARLY != 0 && self.may_be_told(next & FLOW, link, arrives, &packet) {
+                self.links[link as usize].keep_ahead(arrives, packet);
+                packet.hop += 1;
+                self.early.push_back((arrives, next & FLOW, packet));
+                return;
             }
             if self.links[link as usize].keep(arrives, packet) {
                 self.schedule.push(arrives << self.shift | u64::from(link));
             }
             return;
         }
+    }
+
+    /// Whether nothing can happen to the endpoint before the packet just given to `link` reaches it.
+    #[inline(always)]
+    fn may_be_told(&self, flow: u32, link: u32, at: u64, packet: &Packet) -> bool {
+        let timers = &self.set_to[TIMERS * flow as usize..][..TIMERS];
+        let timer = if packet.flags & flags::ACK != 0 { 0 } else { SINK };
+        at < self.fence
+            && at <= timers[timer]
+            && at <= timers[LIFE]
+            && packet.flags & flags::LOST == 0
+            && self.links[link as usize].brings_nothing()
     }
 
     /// What link number `link` has counted that lies after `now`: a measurement that ends then must
@@ -151,6 +208,11 @@ impl Net {
                 *entry &= !ALONE;
             }
         }
+        for end in 1..self.routes.len() {
+            if self.routes[end] & LAST != 0 && self.routes[end - 1] & !ALONE == tap.link as u32 {
+                self.routes[end] &= !EARLY;
+            }
+        }
         self.tap = Some(tap);
     }
 
@@ -166,7 +228,7 @@ impl Net {
     /// Whose packet it is: the end of its route says so.
     fn flow(&self, packet: &Packet) -> u32 {
         let ahead = &self.routes[packet.hop as usize..];
-        ahead.iter().find(|&&entry| entry & LAST != 0).map_or(0, |&last| last & !LAST)
+        ahead.iter().find(|&&entry| entry & LAST != 0).map_or(0, |&last| last & FLOW)
     }
 
     /// Shows a packet at the end of link `source` to the tap, as of when it left the transmitter.
@@ -184,6 +246,7 @@ impl Net {
     /// Has `timer` fire at `at`, or earlier if it is set to already.
     #[inline(always)]
     pub fn arm(&mut self, timer: usize, at: u64) {
+        self.set_to[timer] = at;
         if at < self.armed[timer] && at < self.horizon {
             self.armed[timer] = at;
             self.schedule.push(at << self.shift | (self.links.len() + timer) as u64);
@@ -196,6 +259,10 @@ impl Net {
     pub fn next(&mut self, end: u64, left: &mut u64) -> (u64, Next) {
         let mut now = 0;
         while *left > 0 {
+            if let Some((at, flow, packet)) = self.early.pop_front() {
+                *left -= 1;
+                return (at, Next::Early(flow, packet));
+            }
             let key = self.schedule.pop();
             if key >> self.shift >= end {
                 if key != NONE {
@@ -211,6 +278,9 @@ impl Net {
                 // A timer that was set again leaves its earlier entries behind.
                 if self.armed[timer] == now {
                     self.armed[timer] = NONE;
+                    if self.set_to[timer] <= now {
+                        self.set_to[timer] = NONE;
+                    }
                     return (now, Next::Timer(timer));
                 }
                 continue;
@@ -229,7 +299,7 @@ impl Net {
             packet.hop += 1;
             let next = self.routes[packet.hop as usize];
             if next & LAST != 0 {
-                return (now, Next::Arrival(next & !LAST, packet));
+                return (now, Next::Arrival(next & FLOW, packet));
             }
             if next & ALONE != 0 {
                 self.links[(next & !ALONE) as usize].coming -= 1;
@@ -265,4 +335,15 @@ fn feeders(network: &Network, links: &[Link]) -> Vec<Option<usize>> {
         _ => None,
     });
     alone.collect()
+}
+
+/// For each link whether one side of one flow alone feeds it, and nothing else.
+pub(crate) fn own_links(network: &Network) -> Vec<bool> {
+    let mut first = vec![0; network.links.len()];
+    let mut all = vec![0; network.links.len()];
+    for path in network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
+        first[path[0]] += 1;
+        path.iter().for_each(|&link| all[link] += 1);
+    }
+    first.iter().zip(&all).map(|(&first, &all)| first == 1 && all == 1).collect()
 }

@@ -163,6 +163,11 @@ impl Sender {
         self.doubt = self.stamps.map(|granularity| (now / granularity) as u32);
     }
 
+    /// Whether bursts are put off by a random time: a second thing that its timer is for.
+    pub fn puts_off(&self) -> bool {
+        self.overhead > 0.0
+    }
+
     /// The transfer begins.
     pub fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
