@@ -256,9 +256,8 @@ impl Simulation {
         }
         self.net.lost.fill(0);
         for index in 0..self.net.links.len() {
-            let ahead = self.net.ahead(index, now);
             let link = &mut self.net.links[index];
-            link.counters = ahead;
+            link.counters = link.ahead(now);
             link.delays.clear();
         }
     }
@@ -325,7 +324,7 @@ impl Simulation {
             endpoint.finish(end, clock, record);
         }
         for index in 0..self.net.links.len() {
-            let ahead = self.net.ahead(index, end);
+            let ahead = self.net.links[index].ahead(end);
             self.net.links[index].summarise(
                 ahead,
                 self.rates[index],

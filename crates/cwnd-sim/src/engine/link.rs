@@ -1,11 +1,10 @@
-//! A one-way link: a queue discipline, a transmitter and a pipe, in one first-in-first-out list.
+//! A one-way link: a queue discipline, a transmitter and a pipe.
 //!
-//! A packet's departure is known when it arrives, so there is no event for the transmitter. The
-//! list holds the packets in the pipe, then the one being sent, then those waiting; how many wait
-//! is brought up to date when somebody asks.
+//! A packet's departure is known when it arrives, so there is no event for the transmitter. Which
+//! packets wait is brought up to date when somebody asks.
 //!
 //! A packet that cannot wait at the next link either is given to it at once, ahead of its time: see
-//! [`Net`](super::net::Net). It stays in this list, flagged, for as long as it counts here.
+//! [`Net`](super::net::Net). The link's list holds those alone that an event brings to the far end.
 
 use super::clock::Clock;
 use super::histogram::Histogram;
@@ -24,6 +23,14 @@ struct Item {
     /// When it arrives at the far end.
     at: u64,
     packet: Packet,
+}
+
+/// A packet in the queue.
+#[derive(Clone, Copy, Default)]
+struct Waiting {
+    /// When the transmitter takes it: when the one before it departs.
+    starts: u64,
+    size: u64,
 }
 
 enum Discipline {
@@ -52,14 +59,14 @@ pub(crate) struct Link {
     per_byte: u64,
     /// When the transmitter falls idle.
     busy: u64,
+    /// Whether the last packet has reached the far end, in an event.
+    left: bool,
     delay: u64,
+    /// Packets that an event brings to the far end.
     list: Ring<Item>,
-    /// Where in the list the first packet is that an event brings to the far end; the length of the
-    /// list if there is none.
-    due: usize,
-    /// Packets on their way from the one link that feeds this one.
+    /// Packets on their way from the one link that feeds this one, each to come in an event.
     pub coming: u32,
-    waiting: u32,
+    waiting: Ring<Waiting>,
     waiting_bytes: u64,
     discipline: Discipline,
     loss: f64,
@@ -91,11 +98,11 @@ impl Link {
             clock,
             per_byte: link.rate.map_or(0, |rate| (byte / rate).round() as u64),
             busy: 0,
+            left: true,
             delay: clock.ticks(link.delay.as_nanos()),
             list: Ring::new(),
-            due: 0,
             coming: 0,
-            waiting: 0,
+            waiting: Ring::new(),
             waiting_bytes: 0,
             discipline,
             loss: link.loss,
@@ -107,18 +114,12 @@ impl Link {
         }
     }
 
-    /// Lets those packets that the transmitter has reached by `now` leave the queue.
-    #[inline]
+    /// Lets those packets that the transmitter has reached by `now` leave the queue. At the very
+    /// instant at which one departs, an arrival still finds the next one waiting.
+    #[inline(always)]
     fn advance(&mut self, now: u64) {
-        while self.waiting > 0 {
-            let first = self.list.len() - self.waiting as usize;
-            // The first packet waiting starts when the one before it departs. At that very instant
-            // an arrival still finds it waiting.
-            if self.list.get(first - 1).at - self.delay >= now {
-                break;
-            }
-            self.waiting -= 1;
-            self.waiting_bytes -= u64::from(self.list.get(first).packet.size);
+        while self.waiting.len() > 0 && self.waiting.get(0).starts < now {
+            self.waiting_bytes -= self.waiting.pop().size;
         }
     }
 
@@ -130,14 +131,14 @@ impl Link {
     /// Packets waiting at `now`, without the one being sent.
     pub fn waiting(&mut self, now: u64) -> u32 {
         self.advance(now);
-        self.waiting
+        self.waiting.len() as u32
     }
 
     /// Whether a packet that arrives at `at` will neither wait nor be lost, whatever else happens
     /// from `now` to then. Only for a link that one other feeds, in order.
     #[inline]
     pub fn will_pass(&mut self, now: u64, at: u64) -> bool {
-        self.coming == 0 && self.busy < at && (self.waiting == 0 || self.waiting(now) == 0)
+        self.coming == 0 && self.busy < at && self.waiting(now) == 0
     }
 
     /// Whether packets pass this link unchanged and unharmed when it is idle.
@@ -176,73 +177,48 @@ impl Link {
             let wait = self.busy - now;
             self.counters.waited += wait;
             self.delays.add(self.clock.nanos(wait));
-            self.waiting += 1;
+            self.waiting.push(Waiting { starts: self.busy, size });
             self.waiting_bytes += size;
         }
         let departs = self.busy.max(now) + ((size * self.per_byte) >> FRACTION);
         self.busy = departs;
+        self.left = false;
         self.counters.accepted += 1;
         self.counters.bytes += size;
         Some(departs + self.delay)
     }
 
-    /// The packet just given is in the link until `at`. True if it is the first there that needs an
-    /// event to bring it to the far end.
+    /// Brings the packet just given to the far end at `at`. True if it is the first to come there.
     #[inline(always)]
-    pub fn keep(&mut self, at: u64, packet: Packet) -> bool {
-        let first = self.due == self.list.len();
+    pub fn bring(&mut self, at: u64, packet: Packet) -> bool {
         self.list.push(Item { at, packet });
-        first
+        self.list.len() == 1
     }
 
     /// Whether no event is to bring a packet to the far end.
     #[inline(always)]
     pub fn brings_nothing(&self) -> bool {
-        self.due == self.list.len()
-    }
-
-    /// The packet just given is in the link until `at`, but with the next link already.
-    #[inline(always)]
-    pub fn keep_ahead(&mut self, at: u64, packet: Packet) {
-        self.due += usize::from(self.due == self.list.len());
-        let flags = packet.flags | flags::AHEAD;
-        self.list.push(Item { at, packet: Packet { flags, ..packet } });
-    }
-
-    /// Lets go of packets that have left by `now` and that no event will take.
-    #[inline(always)]
-    pub fn forget(&mut self, now: u64) {
-        if self.due > 0 {
-            self.forget_ahead(now);
-        }
-    }
-
-    fn forget_ahead(&mut self, now: u64) {
-        self.advance(now);
-        while self.due > 0 && self.list.get(0).at < now {
-            self.list.pop();
-            self.due -= 1;
-        }
+        self.list.len() == 0
     }
 
     /// Whether the transmitter is busy at `now`. A packet that departs at this very instant still
     /// holds it, unless it has left the link already.
     #[inline(always)]
     fn sending(&self, now: u64) -> bool {
-        self.busy >= now && self.list.len() > 0
+        self.busy > now || self.busy == now && !self.left
     }
 
     #[inline]
     fn judge(&mut self, now: u64, sending: bool, packet: &Packet) -> Verdict {
         match &mut self.discipline {
             Discipline::DropTail { packets, bytes } => {
-                let full = self.waiting >= *packets
+                let full = self.waiting.len() >= *packets as usize
                     || self.waiting_bytes + u64::from(packet.size) > *bytes;
                 if full && sending { Verdict::Drop } else { Verdict::Keep }
             }
             Discipline::Red(red) => {
                 let idle = if sending { None } else { Some(now - self.busy) };
-                red.judge(self.waiting, idle, packet.flags & flags::ECT != 0)
+                red.judge(self.waiting.len() as u32, idle, packet.flags & flags::ECT != 0)
             }
         }
     }
@@ -259,51 +235,27 @@ impl Link {
     }
 
     /// Takes the packet that arrives at the far end now, and tells when the next one will.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self) -> (Packet, Option<u64>) {
-        if self.due > 0 {
-            // Those before it are gone too, and counted as waiting no more.
-            self.advance(self.list.get(self.due).at);
-            for _ in 0..self.due {
-                self.list.pop();
-            }
-        }
-        let item = self.list.pop();
-        let left = self.list.len();
-        if self.waiting as usize == left && left > 0 {
-            self.waiting -= 1;
-            self.waiting_bytes -= u64::from(self.list.get(0).packet.size);
-        }
-        self.due = 0;
-        while self.due < left {
-            let next = self.list.get(self.due);
-            if next.packet.flags & flags::AHEAD == 0 {
-                return (item.packet, Some(next.at));
-            }
-            self.due += 1;
-        }
-        (item.packet, None)
-    }
-
-    /// Packets that were given to the next link ahead of their time and reach it after `now`.
-    pub fn given_ahead(&self, now: u64) -> impl Iterator<Item = Packet> {
-        let items = (0..self.list.len()).map(|index| self.list.get(index));
-        let early =
-            items.filter(move |item| item.packet.flags & flags::AHEAD != 0 && item.at > now);
-        early.map(|item| item.packet)
+        let Item { at, packet } = self.list.pop();
+        let departed = at - self.delay;
+        self.left = departed == self.busy;
+        // Without a delay this is the instant of its departure: the next one is being sent now.
+        self.advance(departed + 1);
+        let next = if self.list.len() > 0 { Some(self.list.get(0).at) } else { None };
+        (packet, next)
     }
 
     /// Waiting, packets and bytes that are counted but lie after `now`: what a
     /// measurement that ends then must take off.
     pub fn ahead(&mut self, now: u64) -> Counters {
         self.advance(now);
-        let first = self.list.len() - self.waiting as usize;
         let mut ahead = Counters::default();
-        for index in first..self.list.len() {
-            let starts = self.list.get(index - 1).at - self.delay;
+        for index in 0..self.waiting.len() {
+            let Waiting { starts, size } = self.waiting.get(index);
             ahead.waited += starts - now;
             ahead.accepted += 1;
-            ahead.bytes += u64::from(self.list.get(index).packet.size);
+            ahead.bytes += size;
         }
         ahead
     }

@@ -10,7 +10,7 @@
 //! ahead of the clock, as far as its next timer and the end of the measurement.
 
 use super::clock::Clock;
-use super::link::{Counters, Link};
+use super::link::Link;
 use super::packet::{Extras, Packet, flags};
 use super::schedule::{NONE, Schedule};
 use super::tap::Tap;
@@ -142,29 +142,28 @@ impl Net {
     fn give(&mut self, now: u64, mut link: u32, mut packet: Packet) {
         let mut at = now;
         loop {
-            let here = &mut self.links[link as usize];
-            here.forget(now);
-            let Some(arrives) = here.give(at, &mut packet) else {
+            let Some(arrives) = self.links[link as usize].give(at, &mut packet) else {
                 return self.lose(&packet);
             };
             let next = self.routes[packet.hop as usize + 1];
-            if next & (ALONE | LAST) == ALONE && packet.flags & flags::LOST == 0 {
-                let next = next & !ALONE;
-                let following = &mut self.links[next as usize];
-                if following.will_pass(now, arrives) {
-                    self.links[link as usize].keep_ahead(arrives, packet);
+            let sound = packet.flags & flags::LOST == 0 && arrives < self.fence;
+            if next & (ALONE | LAST) == ALONE {
+                let following = &mut self.links[(next & !ALONE) as usize];
+                if sound && following.will_pass(now, arrives) {
                     packet.hop += 1;
-                    (link, at) = (next, arrives);
+                    (link, at) = (next & !ALONE, arrives);
                     continue;
                 }
-                following.coming += 1;
-            } else if next & EARLY != 0 && self.may_be_told(next & FLOW, link, arrives, &packet) {
-                self.links[link as usize].keep_ahead(arrives, packet);
+                following.coming += u32::from(packet.flags & flags::LOST == 0);
+            } else if next & EARLY != 0
+                && sound
+                && self.may_be_told(next & FLOW, link, arrives, &packet)
+            {
                 packet.hop += 1;
                 self.early.push_back((arrives, next & FLOW, packet));
                 return;
             }
-            if self.links[link as usize].keep(arrives, packet) {
+            if self.links[link as usize].bring(arrives, packet) {
                 self.schedule.push(arrives << self.shift | u64::from(link));
             }
             return;
@@ -176,27 +175,9 @@ impl Net {
     fn may_be_told(&self, flow: u32, link: u32, at: u64, packet: &Packet) -> bool {
         let timers = &self.set_to[TIMERS * flow as usize..][..TIMERS];
         let timer = if packet.flags & flags::ACK != 0 { 0 } else { SINK };
-        at < self.fence
-            && at <= timers[timer]
+        at <= timers[timer]
             && at <= timers[LIFE]
-            && packet.flags & flags::LOST == 0
             && self.links[link as usize].brings_nothing()
-    }
-
-    /// What link number `link` has counted that lies after `now`: a measurement that ends then must
-    /// take it off.
-    pub fn ahead(&mut self, link: usize, now: u64) -> Counters {
-        let mut ahead = self.links[link].ahead(now);
-        if let Some(feeder) = self.fed_by[link] {
-            for packet in self.links[feeder].given_ahead(now) {
-                if self.routes[packet.hop as usize + 1] == link as u32 | ALONE {
-                    ahead.arrivals += 1;
-                    ahead.accepted += 1;
-                    ahead.bytes += u64::from(packet.size);
-                }
-            }
-        }
-        ahead
     }
 
     /// Shows every packet that crosses link number `link` to `tap`.

@@ -35,8 +35,6 @@ pub(crate) mod flags {
     pub const AGAIN: u16 = 1 << 7;
     /// Lost in the pipe: vanishes where it would have arrived.
     pub const LOST: u16 = 1 << 8;
-    /// Has been given to the next link ahead of its time: no event brings it there.
-    pub const AHEAD: u16 = 1 << 12;
     /// Names lost packets (UDT's NAK).
     pub const NAK: u16 = 1 << 9;
     /// The receiver's periodic report (UDT's full ACK).
