@@ -257,7 +257,7 @@ impl Simulation {
         self.net.lost.fill(0);
         for index in 0..self.net.links.len() {
             let link = &mut self.net.links[index];
-            link.counters = link.ahead(now);
+            link.counters = link.queued(now);
             link.delays.clear();
         }
     }
@@ -324,9 +324,9 @@ impl Simulation {
             endpoint.finish(end, clock, record);
         }
         for index in 0..self.net.links.len() {
-            let ahead = self.net.links[index].ahead(end);
+            let queued = self.net.links[index].queued(end);
             self.net.links[index].summarise(
-                ahead,
+                queued,
                 self.rates[index],
                 seconds,
                 &mut records.links[index],

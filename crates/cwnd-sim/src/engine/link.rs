@@ -248,38 +248,38 @@ impl Link {
 
     /// Waiting, packets and bytes that are counted but lie after `now`: what a
     /// measurement that ends then must take off.
-    pub fn ahead(&mut self, now: u64) -> Counters {
+    pub fn queued(&mut self, now: u64) -> Counters {
         self.advance(now);
-        let mut ahead = Counters::default();
+        let mut queued = Counters::default();
         for index in 0..self.waiting.len() {
             let Waiting { starts, size } = self.waiting.get(index);
-            ahead.waited += starts - now;
-            ahead.accepted += 1;
-            ahead.bytes += size;
+            queued.waited += starts - now;
+            queued.accepted += 1;
+            queued.bytes += size;
         }
-        ahead
+        queued
     }
 
-    /// What the link did in a measurement of so many seconds, without what lies `ahead` of its end.
+    /// What the link did in a measurement of so many seconds, without what is `queued` at its end.
     pub fn summarise(
         &self,
-        ahead: Counters,
+        queued: Counters,
         rate: Option<f64>,
         seconds: f64,
         record: &mut LinkRecord,
     ) {
         let counters = &self.counters;
-        record.arrivals = counters.arrivals - ahead.arrivals;
-        record.departures = counters.accepted - ahead.accepted;
+        record.arrivals = counters.arrivals;
+        record.departures = counters.accepted - queued.accepted;
         record.drops = counters.drops;
         record.marks = counters.marks;
         record.losses = counters.losses;
-        record.bytes_departed = counters.bytes - ahead.bytes;
+        record.bytes_departed = counters.bytes - queued.bytes;
         let bits = 8.0 * record.bytes_departed as f64;
         record.utilization = rate.map_or(f64::NAN, |rate| bits / (rate * seconds));
-        record.mean_queue = self.clock.seconds(counters.waited - ahead.waited) / seconds;
+        record.mean_queue = self.clock.seconds(counters.waited - queued.waited) / seconds;
         // Waiting counts when it begins: only packets that have not even arrived are left out.
-        let arrived = counters.accepted - ahead.arrivals;
+        let arrived = counters.accepted;
         let zeros = arrived.saturating_sub(self.delays.count());
         let quantile = |fraction| self.delays.quantile(fraction, zeros) / 1e9;
         let mean = self.clock.seconds(counters.waited) / arrived as f64;

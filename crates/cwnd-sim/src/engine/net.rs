@@ -53,7 +53,7 @@ pub(crate) struct Net {
     set_to: Vec<u64>,
     /// Nobody runs ahead of the clock to here.
     pub fence: u64,
-    /// Packets that have reached their endpoints ahead of time.
+    /// Packets that an endpoint sent and that have reached the other one ahead of time.
     early: VecDeque<(u64, u32, Packet)>,
     tap: Option<Tap>,
     /// For each flow its data packets dropped by queues and lost in pipes.
@@ -134,16 +134,20 @@ impl Net {
     /// Puts a packet on the link its hop names.
     #[inline(always)]
     pub fn send(&mut self, now: u64, packet: Packet) {
-        self.give(now, self.routes[packet.hop as usize], packet);
+        let link = self.routes[packet.hop as usize];
+        let early = self.give(now, link, packet);
+        self.early.extend(early);
     }
 
-    /// Gives a packet to a link, and to those after it where it will not wait.
+    /// Gives a packet to a link, and to those after it where it will not wait. Tells when it reaches
+    /// which flow's endpoint, if that is to be told ahead of time.
     #[inline(always)]
-    fn give(&mut self, now: u64, mut link: u32, mut packet: Packet) {
+    fn give(&mut self, now: u64, mut link: u32, mut packet: Packet) -> Option<(u64, u32, Packet)> {
         let mut at = now;
         loop {
             let Some(arrives) = self.links[link as usize].give(at, &mut packet) else {
-                return self.lose(&packet);
+                self.lose(&packet);
+                return None;
             };
             let next = self.routes[packet.hop as usize + 1];
             let sound = packet.flags & flags::LOST == 0 && arrives < self.fence;
@@ -160,13 +164,12 @@ impl Net {
                 && self.may_be_told(next & FLOW, link, arrives, &packet)
             {
                 packet.hop += 1;
-                self.early.push_back((arrives, next & FLOW, packet));
-                return;
+                return Some((arrives, next & FLOW, packet));
             }
             if self.links[link as usize].bring(arrives, packet) {
                 self.schedule.push(arrives << self.shift | u64::from(link));
             }
-            return;
+            return None;
         }
     }
 
@@ -175,9 +178,7 @@ impl Net {
     fn may_be_told(&self, flow: u32, link: u32, at: u64, packet: &Packet) -> bool {
         let timers = &self.set_to[TIMERS * flow as usize..][..TIMERS];
         let timer = if packet.flags & flags::ACK != 0 { 0 } else { SINK };
-        at <= timers[timer]
-            && at <= timers[LIFE]
-            && self.links[link as usize].brings_nothing()
+        at <= timers[timer] && at <= timers[LIFE] && self.links[link as usize].brings_nothing()
     }
 
     /// Shows every packet that crosses link number `link` to `tap`.
@@ -285,7 +286,9 @@ impl Net {
             if next & ALONE != 0 {
                 self.links[(next & !ALONE) as usize].coming -= 1;
             }
-            self.give(now, next & !ALONE, packet);
+            if let Some((at, flow, packet)) = self.give(now, next & !ALONE, packet) {
+                return (at, Next::Early(flow, packet));
+            }
         }
         (now, Next::Pause)
     }
