@@ -159,16 +159,16 @@ def table_1(lab: Lab) -> Findings:
     panels = []
     for law in LAWS:
         t, rates = runs[law][0][1]
-        curves = [
+        curves = [Curve("aggregate", t, rates.sum(axis=0), color=0)]
+        curves += [
             Curve(f"flow {n}", t, np.where(row > 0, row, np.nan), color=n)
             for n, row in enumerate(rates, 1)
         ]
-        curves.append(Curve("aggregate", t, rates.sum(axis=0), color=0))
         middle = (np.arange(7) + 0.5) * stage
         curves.append(
             Curve("published aggregate", middle, published(nets.TABLE_1["EI, Mb/s"]), "published")
         )
-        panels.append(Panel("time, s", "throughput, Mb/s", curves, law, y_limits=(0, 1800)))
+        panels.append(Panel("time, s", "throughput, Mb/s", curves, law, y_limits=(0, 1500)))
     return Findings(
         claims,
         [Figure("fig-7", "Throughput of four flows on 1 Gb/s, 104 ms", panels, columns=1)],

@@ -418,7 +418,7 @@ def responses(tcps: Mapping[str, Mapping[float, Sequence[Response]]], paced: Pac
                 "lines: printed",
                 x_log=True,
                 y_log=True,
-                y_limits=(0.3, 2e5),
+                y_limits=(1e-3, 2e5),
             ),
             Panel("loss rate p", "mean rate, packets per SYN", right, x_log=True, y_log=True),
         ],
