@@ -389,7 +389,7 @@ def responses(tcps: Mapping[str, Mapping[float, Sequence[Response]]], paced: Pac
     """Draw the response functions, as printed and as simulated."""
     p = np.logspace(-5.2, -2.8, 50)
     rows = list(RESPONSE_TEXTS)
-    left = [Curve(row, p, RESPONSES[row](p), color=n) for n, row in enumerate(rows)]
+    left = [Curve("", p, RESPONSES[row](p), color=n) for n, row in enumerate(rows)]
     for name, runs in tcps.items():
         row = "scalable" if "Scalable" in name else name.removeprefix("TCP ").split()[0].lower()
         color = len(rows) if name.endswith("published") else rows.index(row)
@@ -415,10 +415,10 @@ def responses(tcps: Mapping[str, Mapping[float, Sequence[Response]]], paced: Pac
                 "loss rate p",
                 "mean window, packets",
                 left,
-                "lines: printed",
+                "lines: as printed",
                 x_log=True,
                 y_log=True,
-                y_limits=(1e-3, 2e5),
+                y_limits=(0.3, 2e5),
             ),
             Panel("loss rate p", "mean rate, packets per SYN", right, x_log=True, y_log=True),
         ],
