@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure as Canvas
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 
 from cwnd.colors import PALETTE
@@ -46,7 +47,7 @@ def draw(figure: Figure, base: Path) -> None:
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     width = WIDTH if columns > 1 else 1.4 * WIDTH
-    canvas = Canvas(figsize=(width * columns, HEIGHT * rows), layout="constrained")
+    canvas = Canvas(figsize=(width * columns, HEIGHT * rows))
     FigureCanvasAgg(canvas)
     axes = canvas.subplots(rows, columns, squeeze=False).ravel()
     for place, panel in zip_longest(axes, figure.panels):
@@ -54,9 +55,8 @@ def draw(figure: Figure, base: Path) -> None:
             place.set_visible(False)
         else:
             _panel(canvas, place, panel)
-    # The layout is found once: it takes as long as the drawing.
-    canvas.draw_without_rendering()
-    canvas.set_layout_engine("none")
+    # A figure that keeps its layout engine is laid out, and drawn twice, for each file.
+    ConstrainedLayoutEngine().execute(canvas)
     canvas.savefig(base.with_suffix(".png"), dpi=150)
     # A fixed salt and no date: the same figure is the same file.
     with mpl.rc_context({"svg.hashsalt": "cwnd"}):
@@ -190,7 +190,7 @@ def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
             for name, shade in zip(regions.names, shades, strict=True)
         ]
     mesh = axes.pcolormesh(x, y, z, cmap="viridis", shading="nearest", rasterized=True)
-    canvas.colorbar(mesh, ax=axes, shrink=0.9)
+    canvas.colorbar(mesh, ax=axes, shrink=0.9, use_gridspec=False)
     if regions.numbers:
         middle = (np.nanmin(z) + np.nanmax(z)) / 2
         for i, row in enumerate(z):
