@@ -216,7 +216,7 @@ def matrix(lab: Lab) -> Findings:
             for network in grid
         },
         meet,
-        lab.seeds(4, 4),
+        lab.seeds(4),
     )
     met = Meetings(found, grid)
     names = list(LAWS)

@@ -474,7 +474,7 @@ BOUNDARY = (100.0, 1e-4)
 @exhibit("table-6", "Increase, decrease and response of five TCPs and UDT (Table 6)", cost=13)
 def table_6(lab: Lab) -> Findings:
     """Hold the printed formulas against single flows under random loss."""
-    events = lab.pick(300.0, 45.0)
+    events = lab.pick(300.0, 36.0)
 
     def tcp_seconds(row: str, p: float) -> float:
         count = events / 3 if p == RARE else events

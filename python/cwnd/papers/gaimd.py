@@ -241,7 +241,7 @@ def alpha_beta(lab: Lab) -> Findings:
 def section_2_4(lab: Lab) -> Findings:
     """Hold the formula against 16 + 16 flows among ON/OFF sources."""
     counts = lab.pick((10, 20, 30, 40, 50, 60, 70), (10, 70))
-    duration, seeds = lab.pick(120.0, 40.0), lab.seeds(3, 4)
+    duration, seeds = lab.pick(120.0, 40.0), lab.seeds(3)
     found: Runs = {}
     for network, (_, conventions) in net.QUEUES.items():
         for pair in (TCP, SMOOTH):
