@@ -29,7 +29,7 @@ PUBLISHED = "#c0212f"
 WIDTH, HEIGHT = 4.8, 3.3
 """Inches of a panel."""
 
-LEFT, RIGHT, BOTTOM, TOP = 0.75, 0.15, 0.5, 0.3
+LEFT, RIGHT, BOTTOM, TOP = 0.9, 0.15, 0.5, 0.3
 """Inches around its axes: Matplotlib finds better ones, in half of the time that all takes."""
 
 LETTER = 0.085

@@ -214,21 +214,28 @@ def markdown(document: JsonObject) -> str:
             new = " (new)" if e["new"] else ""
             lines.append(f"| {paper['paper']} | {e['title']}{new} | {counts} |")
     for paper in document["papers"]:
-        open_claims = [
-            (e, claim)
-            for e in paper["exhibits"]
-            for claim in e["claims"]
-            if claim["verdict"] != "holds"
-        ]
-        if not open_claims:
+        if all(claim["verdict"] == "holds" for e in paper["exhibits"] for claim in e["claims"]):
             continue
-        lines += ["", f"## {paper['paper']}: what does not hold", ""]
-        for e, claim in open_claims:
+        lines += ["", f"## {paper['paper']}: what does not hold"]
+        for e in paper["exhibits"]:
+            lines += _open_claims(e)
+    return "\n".join(lines) + "\n"
+
+
+def _open_claims(exhibit: JsonObject) -> list[str]:
+    """List the claims of an exhibit that do not hold, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for claim in exhibit["claims"]:
+        if claim["verdict"] != "holds":
             measured = _number(claim["measured"])
             if claim["interval"]:
                 measured += " ({} to {})".format(*map(_number, claim["interval"]))
-            lines.append(
-                f"* **{e['id']}, {claim['verdict']}**: {claim['text']}. Published "
-                f"{claim['published'] or '–'}, measured {measured}. {claim['why']}"
+            reasons.setdefault(claim["why"], []).append(
+                f"{claim['text']}: {claim['published'] or '–'}, measured {measured}, "
+                f"{claim['verdict']}"
             )
-    return "\n".join(lines) + "\n"
+    lines = ["", f"**{exhibit['id']}**, {exhibit['title']}", ""] if reasons else []
+    for why, claims in reasons.items():
+        lines.append(f"* {why}")
+        lines += [f"  * {claim}" for claim in claims]
+    return lines
