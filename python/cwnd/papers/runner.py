@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
 
 VERDICTS = ("holds", "differs", "unclear")
+_COMPUTED = "Nothing is simulated: formulas and models."
 _PARTS = ".parts"
 """Folder of what an unfinished run has done so far."""
 
@@ -161,7 +162,7 @@ def _work(
             "seconds": round(time.monotonic() - began, 3),
             "scenario": {
                 "toml": lab.scenario.to_toml() if lab.scenario else None,
-                "varied": found.varied,
+                "varied": found.varied or ("" if lab.scenario else _COMPUTED),
                 "inferred": found.inferred,
             },
             "claims": [claim.to_json() for claim in found.claims],
