@@ -41,7 +41,6 @@ enum Discipline {
 /// What a link has done since the measurement began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
-    pub arrivals: u64,
     pub drops: u64,
     pub marks: u64,
     /// Packets lost in the pipe.
@@ -49,6 +48,8 @@ pub(crate) struct Counters {
     /// Packets accepted by the queue, and their bytes.
     pub accepted: u64,
     pub bytes: u64,
+    /// Those of the accepted that arrived before the measurement began.
+    pub early: u64,
     /// Ticks that accepted packets wait, in all.
     pub waited: u64,
 }
@@ -69,6 +70,8 @@ pub(crate) struct Link {
     waiting: Ring<Waiting>,
     waiting_bytes: u64,
     discipline: Discipline,
+    /// Whether a packet that finds the link idle is sent, whatever it is.
+    plain: bool,
     loss: f64,
     loss_of_acks: bool,
     rng: Rng,
@@ -104,6 +107,7 @@ impl Link {
             coming: 0,
             waiting: Ring::new(),
             waiting_bytes: 0,
+            plain: link.loss == 0.0 && matches!(discipline, Discipline::DropTail { .. }),
             discipline,
             loss: link.loss,
             loss_of_acks: link.loss_of_acks,
@@ -143,14 +147,30 @@ impl Link {
 
     /// Whether packets pass this link unchanged and unharmed when it is idle.
     pub fn is_plain(&self) -> bool {
-        self.loss == 0.0 && matches!(self.discipline, Discipline::DropTail { .. })
+        self.plain
     }
 
     /// A packet arrives at the link. Gives the time at which it reaches the far end; none if it is
     /// dropped.
-    #[inline]
+    #[inline(always)]
     pub fn give(&mut self, now: u64, packet: &mut Packet) -> Option<u64> {
-        self.counters.arrivals += 1;
+        if self.plain && self.busy < now {
+            return Some(self.carry(now, u64::from(packet.size)));
+        }
+        self.judge_and_carry(now, packet)
+    }
+
+    /// Sends a packet of so many bytes from `at` on.
+    #[inline(always)]
+    fn carry(&mut self, at: u64, size: u64) -> u64 {
+        self.busy = at + ((size * self.per_byte) >> FRACTION);
+        self.left = false;
+        self.counters.accepted += 1;
+        self.counters.bytes += size;
+        self.busy + self.delay
+    }
+
+    fn judge_and_carry(&mut self, now: u64, packet: &mut Packet) -> Option<u64> {
         // At an infinite rate nothing waits, not even for a packet of the same instant.
         let mut sending = false;
         if self.per_byte != 0 {
@@ -180,12 +200,7 @@ impl Link {
             self.waiting.push(Waiting { starts: self.busy, size });
             self.waiting_bytes += size;
         }
-        let departs = self.busy.max(now) + ((size * self.per_byte) >> FRACTION);
-        self.busy = departs;
-        self.left = false;
-        self.counters.accepted += 1;
-        self.counters.bytes += size;
-        Some(departs + self.delay)
+        Some(self.carry(self.busy.max(now), size))
     }
 
     /// Brings the packet just given to the far end at `at`. True if it is the first to come there.
@@ -255,6 +270,7 @@ impl Link {
             let Waiting { starts, size } = self.waiting.get(index);
             queued.waited += starts - now;
             queued.accepted += 1;
+            queued.early += 1;
             queued.bytes += size;
         }
         queued
@@ -269,7 +285,7 @@ impl Link {
         record: &mut LinkRecord,
     ) {
         let counters = &self.counters;
-        record.arrivals = counters.arrivals;
+        record.arrivals = counters.accepted - counters.early + counters.drops;
         record.departures = counters.accepted - queued.accepted;
         record.drops = counters.drops;
         record.marks = counters.marks;

@@ -135,8 +135,9 @@ impl Net {
     #[inline(always)]
     pub fn send(&mut self, now: u64, packet: Packet) {
         let link = self.routes[packet.hop as usize];
-        let early = self.give(now, link, packet);
-        self.early.extend(early);
+        if let Some(told) = self.give(now, link, packet) {
+            self.early.push_back(told);
+        }
     }
 
     /// Gives a packet to a link, and to those after it where it will not wait. Tells when it reaches
