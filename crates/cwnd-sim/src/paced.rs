@@ -89,12 +89,12 @@ impl PacedSender {
 
     /// A report or a list of losses arrived.
     pub fn answer(&mut self, net: &mut Net, now: u64, packet: Packet) {
-        let extra = net.extras.take(packet.aux);
+        let extra = net.extras.take(packet.aux());
         self.expect_answer(now);
-        if packet.flags & flags::NAK != 0 {
+        if packet.flags() & flags::NAK != 0 {
             self.named(now, &extra);
         } else {
-            self.report(now, packet.seq, &extra);
+            self.report(now, packet.seq(), &extra);
         }
         self.send(net, now);
     }
@@ -208,7 +208,7 @@ impl PacedSender {
         self.driver.counters.sent += 1;
         let aux = (self.driver.clock.nanos(now) / MICRO) as u32;
         let (hop, size) = (self.hop, self.size);
-        net.send(now, Packet { seq, hop, aux, size, flags: bits });
+        net.send(now, Packet::new(seq, hop, aux, size, bits));
     }
 }
 
@@ -264,15 +264,15 @@ impl PacedReceiver {
         self.arrived += 1;
         if self.arrived > 1 {
             let gap = self.clock.nanos(now - self.last_arrival);
-            if packet.flags & flags::PAIR != 0 {
+            if packet.flags() & flags::PAIR != 0 {
                 self.pairs.add(gap);
             }
             self.intervals.add(gap);
         }
         self.last_arrival = now;
-        self.last_stamp = packet.aux;
+        self.last_stamp = packet.aux();
         self.fresh = true;
-        let seq = packet.seq;
+        let seq = packet.seq();
         if seq >= self.highest {
             if seq > self.highest {
                 self.missing.push((self.highest, seq, now));
@@ -351,7 +351,7 @@ impl PacedReceiver {
     fn answer(&mut self, net: &mut Net, now: u64, extra: Extra, kind: u16) {
         let aux = net.extras.put(extra);
         let (hop, seq, size) = (self.hop, self.in_order(), self.ack_size);
-        net.send(now, Packet { seq, hop, aux, size, flags: flags::ACK | kind });
+        net.send(now, Packet::new(seq, hop, aux, size, flags::ACK | kind));
     }
 }
 

@@ -115,7 +115,7 @@ impl<W: Write> PcapWriter<W> {
     /// When the file cannot be written to, or the packet is later than the format's 136 years.
     pub fn write(&mut self, seen: &Seen) -> io::Result<()> {
         let wire = &mut self.flows[seen.flow as usize];
-        let answer = seen.packet.flags & flags::ACK != 0;
+        let answer = seen.packet.flags() & flags::ACK != 0;
         let (from, to) = if answer { (wire.sink, wire.source) } else { (wire.source, wire.sink) };
         let ports = (from.1, to.1);
         let mut ip = Ipv4Header { source: from.0, destination: to.0, ..Ipv4Header::default() };
@@ -127,7 +127,7 @@ impl<W: Write> PcapWriter<W> {
             Some(stream) => stream.write(&mut self.bytes, &mut ip, ports, seen)?,
             None => datagram(&mut self.bytes, &mut ip, ports, seen)?,
         };
-        let length = length.max(usize::from(seen.packet.size)) as u32;
+        let length = length.max(usize::from(seen.packet.size())) as u32;
         let at = std::time::Duration::from_nanos(seen.at);
         self.pcap.write_packet(&PcapPacket::new(at, length, &self.bytes)).map_err(failure)?;
         Ok(())
@@ -203,8 +203,8 @@ impl Stream {
         ports: (u16, u16),
         seen: &Seen,
     ) -> io::Result<usize> {
-        let has = |flag| seen.packet.flags & flag != 0;
-        let number = seen.packet.seq;
+        let has = |flag| seen.packet.flags() & flag != 0;
+        let number = seen.packet.seq();
         let mut tcp = TcpHeader::new(ports.0, ports.1, 0, 0);
         let mut options = Vec::with_capacity(8);
         let mut payload = 0;
@@ -223,7 +223,7 @@ impl Stream {
             tcp.cwr = has(flags::CWR) || tcp.syn && self.ecn;
             tcp.ece = tcp.syn && self.ecn;
             self.opens(&mut options, tcp.syn);
-            self.stamp(&mut options, seen.packet.aux, 0);
+            self.stamp(&mut options, seen.packet.aux(), 0);
             if !tcp.syn {
                 payload = (self.begins(number + 1) - self.begins(number)) as usize;
             }
@@ -288,7 +288,7 @@ fn datagram(
     seen: &Seen,
 ) -> io::Result<usize> {
     let headers = Ipv4Header::MIN_LEN + UdpHeader::LEN;
-    let length = usize::from(seen.packet.size).max(headers);
+    let length = usize::from(seen.packet.size()).max(headers);
     ip.protocol = IpNumber::UDP;
     let zeros = &ZEROS[..length - headers];
     let udp =

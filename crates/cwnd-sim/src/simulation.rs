@@ -177,7 +177,7 @@ impl Simulation {
             match next {
                 Next::Arrival(flow, packet) => self.arrive(now, flow, packet),
                 Next::Early(flow, packet) => {
-                    self.pass_samples(now, flow as usize, packet.flags & flags::ACK != 0);
+                    self.pass_samples(now, flow as usize, packet.flags() & flags::ACK != 0);
                     self.arrive(now, flow, packet);
                     continue;
                 }
@@ -199,7 +199,7 @@ impl Simulation {
 
     #[inline(always)]
     fn arrive(&mut self, now: u64, flow: u32, packet: Packet) {
-        let answer = packet.flags & flags::ACK != 0;
+        let answer = packet.flags() & flags::ACK != 0;
         match &mut self.endpoints[flow as usize] {
             Endpoint::Tcp(tcp) if answer => tcp.0.acknowledgement(&mut self.net, now, packet),
             Endpoint::Tcp(tcp) => tcp.1.data(&mut self.net, now, packet),

@@ -93,7 +93,7 @@ impl Source {
             let (hop, size) = (self.hop, self.size);
             let seq = self.sent as u32;
             self.sent += 1;
-            net.send(now, Packet { seq, hop, aux: 0, size, flags: flags::DATAGRAM });
+            net.send(now, Packet::new(seq, hop, 0, size, flags::DATAGRAM));
             let spread = self.jitter * (self.rng.uniform() - 0.5);
             self.due += self.gap * (1.0 + spread);
         }

@@ -150,14 +150,16 @@ impl Link {
         self.plain
     }
 
-    /// A packet arrives at the link. Gives the time at which it reaches the far end; none if it is
-    /// dropped.
+    /// A packet of this size and with these flags arrives at the link. Gives the time at which it
+    /// reaches the far end, and its flags from now on; none if it is dropped.
+    ///
+    /// By value: a packet whose address is taken lives in memory and not in two registers.
     #[inline(always)]
-    pub fn give(&mut self, now: u64, packet: &mut Packet) -> Option<u64> {
+    pub fn give(&mut self, now: u64, size: u16, flags: u16) -> Option<(u64, u16)> {
         if self.plain && self.busy < now {
-            return Some(self.carry(now, u64::from(packet.size)));
+            return Some((self.carry(now, u64::from(size)), flags));
         }
-        self.judge_and_carry(now, packet)
+        self.judge_and_carry(now, u64::from(size), flags)
     }
 
     /// Sends a packet of so many bytes from `at` on.
@@ -170,16 +172,16 @@ impl Link {
         self.busy + self.delay
     }
 
-    fn judge_and_carry(&mut self, now: u64, packet: &mut Packet) -> Option<u64> {
+    fn judge_and_carry(&mut self, now: u64, size: u64, mut flags: u16) -> Option<(u64, u16)> {
         // At an infinite rate nothing waits, not even for a packet of the same instant.
         let mut sending = false;
         if self.per_byte != 0 {
             self.advance(now);
             sending = self.sending(now);
-            match self.judge(now, sending, packet) {
+            match self.judge(now, sending, size, flags) {
                 Verdict::Keep => {}
                 Verdict::Mark => {
-                    packet.flags |= flags::CE;
+                    flags |= flags::CE;
                     self.counters.marks += 1;
                 }
                 Verdict::Drop => {
@@ -190,9 +192,8 @@ impl Link {
             }
         }
         if self.loss > 0.0 {
-            self.lose(packet);
+            flags = self.lose(flags);
         }
-        let size = u64::from(packet.size);
         if sending {
             let wait = self.busy - now;
             self.counters.waited += wait;
@@ -200,7 +201,7 @@ impl Link {
             self.waiting.push(Waiting { starts: self.busy, size });
             self.waiting_bytes += size;
         }
-        Some(self.carry(self.busy.max(now), size))
+        Some((self.carry(self.busy.max(now), size), flags))
     }
 
     /// Brings the packet just given to the far end at `at`. True if it is the first to come there.
@@ -224,29 +225,30 @@ impl Link {
     }
 
     #[inline]
-    fn judge(&mut self, now: u64, sending: bool, packet: &Packet) -> Verdict {
+    fn judge(&mut self, now: u64, sending: bool, size: u64, flags: u16) -> Verdict {
         match &mut self.discipline {
             Discipline::DropTail { packets, bytes } => {
-                let full = self.waiting.len() >= *packets as usize
-                    || self.waiting_bytes + u64::from(packet.size) > *bytes;
+                let full =
+                    self.waiting.len() >= *packets as usize || self.waiting_bytes + size > *bytes;
                 if full && sending { Verdict::Drop } else { Verdict::Keep }
             }
             Discipline::Red(red) => {
                 let idle = if sending { None } else { Some(now - self.busy) };
-                red.judge(self.waiting.len() as u32, idle, packet.flags & flags::ECT != 0)
+                red.judge(self.waiting.len() as u32, idle, flags & flags::ECT != 0)
             }
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn lose(&mut self, packet: &mut Packet) {
-        let exempt = packet.flags & flags::ACK != 0 && !self.loss_of_acks;
-        if !exempt && self.rng.chance(self.loss) {
-            packet.flags |= flags::LOST;
-            self.counters.losses += 1;
-            self.total_lost += 1;
+    fn lose(&mut self, flags: u16) -> u16 {
+        let exempt = flags & flags::ACK != 0 && !self.loss_of_acks;
+        if exempt || !self.rng.chance(self.loss) {
+            return flags;
         }
+        self.counters.losses += 1;
+        self.total_lost += 1;
+        flags | flags::LOST
     }
 
     /// Takes the packet that arrives at the far end now, and tells when the next one will.

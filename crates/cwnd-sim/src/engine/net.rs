@@ -134,7 +134,7 @@ impl Net {
     /// Puts a packet on the link its hop names.
     #[inline(always)]
     pub fn send(&mut self, now: u64, packet: Packet) {
-        let link = self.routes[packet.hop as usize];
+        let link = self.routes[packet.hop() as usize];
         if let Some(told) = self.give(now, link, packet) {
             self.early.push_back(told);
         }
@@ -146,25 +146,27 @@ impl Net {
     fn give(&mut self, now: u64, mut link: u32, mut packet: Packet) -> Option<(u64, u32, Packet)> {
         let mut at = now;
         loop {
-            let Some(arrives) = self.links[link as usize].give(at, &mut packet) else {
-                self.lose(&packet);
+            let given = self.links[link as usize].give(at, packet.size(), packet.flags());
+            let Some((arrives, flags)) = given else {
+                self.lose(packet);
                 return None;
             };
-            let next = self.routes[packet.hop as usize + 1];
-            let sound = packet.flags & flags::LOST == 0 && arrives < self.fence;
+            packet = packet.flagged(flags);
+            let next = self.routes[packet.hop() as usize + 1];
+            let sound = flags & flags::LOST == 0 && arrives < self.fence;
             if next & (ALONE | LAST) == ALONE {
                 let following = &mut self.links[(next & !ALONE) as usize];
                 if sound && following.will_pass(now, arrives) {
-                    packet.hop += 1;
+                    packet = packet.onward();
                     (link, at) = (next & !ALONE, arrives);
                     continue;
                 }
-                following.coming += u32::from(packet.flags & flags::LOST == 0);
+                following.coming += u32::from(flags & flags::LOST == 0);
             } else if next & EARLY != 0
                 && sound
-                && self.may_be_told(next & FLOW, link, arrives, &packet)
+                && self.may_be_told(next & FLOW, link, arrives, flags)
             {
-                packet.hop += 1;
+                packet = packet.onward();
                 return Some((arrives, next & FLOW, packet));
             }
             if self.links[link as usize].bring(arrives, packet) {
@@ -176,9 +178,9 @@ impl Net {
 
     /// Whether nothing can happen to the endpoint before the packet just given to `link` reaches it.
     #[inline(always)]
-    fn may_be_told(&self, flow: u32, link: u32, at: u64, packet: &Packet) -> bool {
+    fn may_be_told(&self, flow: u32, link: u32, at: u64, flags: u16) -> bool {
         let timers = &self.set_to[TIMERS * flow as usize..][..TIMERS];
-        let timer = if packet.flags & flags::ACK != 0 { 0 } else { SINK };
+        let timer = if flags & flags::ACK != 0 { 0 } else { SINK };
         at <= timers[timer] && at <= timers[LIFE] && self.links[link as usize].brings_nothing()
     }
 
@@ -200,29 +202,29 @@ impl Net {
     }
 
     #[cold]
-    fn lose(&mut self, packet: &Packet) {
-        self.extras.discard(packet);
-        if packet.flags & flags::ACK == 0 {
-            let flow = self.flow(packet);
+    fn lose(&mut self, packet: Packet) {
+        self.extras.discard(&packet);
+        if packet.flags() & flags::ACK == 0 {
+            let flow = self.flow(&packet);
             self.lost[flow as usize] += 1;
         }
     }
 
     /// Whose packet it is: the end of its route says so.
     fn flow(&self, packet: &Packet) -> u32 {
-        let ahead = &self.routes[packet.hop as usize..];
+        let ahead = &self.routes[packet.hop() as usize..];
         ahead.iter().find(|&&entry| entry & LAST != 0).map_or(0, |&last| last & FLOW)
     }
 
     /// Shows a packet at the end of link `source` to the tap, as of when it left the transmitter.
     #[cold]
-    fn show(&mut self, now: u64, source: usize, packet: &Packet) {
+    fn show(&mut self, now: u64, source: usize, packet: Packet) {
         let at = self.clock.nanos(now - self.links[source].delay());
-        let flow = self.flow(packet);
+        let flow = self.flow(&packet);
         if let Some(tap) = &mut self.tap
             && tap.link == source
         {
-            tap.see(at, flow, packet, &self.extras);
+            tap.see(at, flow, &packet, &self.extras);
         }
     }
 
@@ -273,14 +275,14 @@ impl Net {
                 self.schedule.push(at << self.shift | source as u64);
             }
             if self.tap.is_some() {
-                self.show(now, source, &packet);
+                self.show(now, source, packet);
             }
-            if packet.flags & flags::LOST != 0 {
-                self.lose(&packet);
+            if packet.flags() & flags::LOST != 0 {
+                self.lose(packet);
                 continue;
             }
-            packet.hop += 1;
-            let next = self.routes[packet.hop as usize];
+            packet = packet.onward();
+            let next = self.routes[packet.hop() as usize];
             if next & LAST != 0 {
                 return (now, Next::Arrival(next & FLOW, packet));
             }

@@ -1,18 +1,66 @@
-//! What crosses a link: 16 bytes, two registers, and a side table for what only some
+//! What crosses a link: 16 bytes, and a side table for what only some
 //! acknowledgements carry. Whose packet it is follows from its route.
 
-/// A packet on its way. Its meaning depends on [`flags`].
+/// A packet on its way: two words, so that it lives in two registers. As a structure of smaller fields
+/// it is written to memory in parts and read as a whole, for which a processor has to wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
+    /// `seq` and `hop`.
+    place: u64,
+    /// `aux`, `size` and `flags`.
+    load: u64,
+}
+
+impl Packet {
+    #[inline(always)]
+    pub fn new(seq: u32, hop: u32, aux: u32, size: u16, flags: u16) -> Self {
+        Packet {
+            place: u64::from(seq) | u64::from(hop) << 32,
+            load: u64::from(aux) | u64::from(size) << 32 | u64::from(flags) << 48,
+        }
+    }
+
     /// Data: its number. Acknowledgement: the next number expected.
-    pub seq: u32,
+    #[inline(always)]
+    pub fn seq(self) -> u32 {
+        self.place as u32
+    }
+
     /// Where it is on its route: an index into the table of routes.
-    pub hop: u32,
+    #[inline(always)]
+    pub fn hop(self) -> u32 {
+        (self.place >> 32) as u32
+    }
+
     /// Data: the sender's timestamp. Acknowledgement: its entry in [`Extras`], 0 for none.
-    pub aux: u32,
+    #[inline(always)]
+    pub fn aux(self) -> u32 {
+        self.load as u32
+    }
+
     /// Bytes on the wire.
-    pub size: u16,
-    pub flags: u16,
+    #[inline(always)]
+    pub fn size(self) -> u16 {
+        (self.load >> 32) as u16
+    }
+
+    /// What it is: see [`flags`].
+    #[inline(always)]
+    pub fn flags(self) -> u16 {
+        (self.load >> 48) as u16
+    }
+
+    /// The same with these flags besides.
+    #[inline(always)]
+    pub fn flagged(self, flags: u16) -> Self {
+        Packet { load: self.load | u64::from(flags) << 48, ..self }
+    }
+
+    /// The same one hop further.
+    #[inline(always)]
+    pub fn onward(self) -> Self {
+        Packet { place: self.place + (1 << 32), ..self }
+    }
 }
 
 /// Bits of [`Packet::flags`].
@@ -100,8 +148,8 @@ impl Extras {
     /// Gives back what a packet that is lost carried.
     #[inline]
     pub fn discard(&mut self, packet: &Packet) {
-        if packet.flags & flags::ACK != 0 && packet.aux != 0 {
-            self.free.push(packet.aux);
+        if packet.flags() & flags::ACK != 0 && packet.aux() != 0 {
+            self.free.push(packet.aux());
         }
     }
 }

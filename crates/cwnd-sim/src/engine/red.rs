@@ -57,7 +57,8 @@ impl Red {
     #[inline]
     pub fn judge(&mut self, waiting: u32, idle: Option<u64>, capable: bool) -> Verdict {
         if let Some(idle) = idle {
-            let missed = (self.drain * idle as f64) as u64;
+            // Processors convert signed numbers faster.
+            let missed = (self.drain * idle as i64 as f64) as i64 as u64;
             self.average *= power(1.0 - self.weight, missed);
         }
         self.average *= 1.0 - self.weight;

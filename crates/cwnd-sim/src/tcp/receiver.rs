@@ -163,13 +163,13 @@ impl Receiver {
     #[inline]
     pub fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
         if self.ecn {
-            self.news |= packet.flags;
-            self.marked += u64::from(packet.flags & flags::CE != 0);
+            self.news |= packet.flags();
+            self.marked += u64::from(packet.flags() & flags::CE != 0);
         }
-        let seq = packet.seq;
+        let seq = packet.seq();
         let in_order = seq == self.expected;
         if self.stamps.is_some() && seq <= self.expected {
-            self.recent_stamp = packet.aux;
+            self.recent_stamp = packet.aux();
         }
         if in_order {
             self.expected += 1;
@@ -184,7 +184,7 @@ impl Receiver {
         if let Some(delay) = self.ack_delay
             && gapless
             && self.pending.is_none()
-            && packet.flags & flags::SYN == 0
+            && packet.flags() & flags::SYN == 0
             && !(self.ns2 && seq == 0)
         {
             self.pending = Some(now + delay);
@@ -217,16 +217,8 @@ impl Receiver {
         let news = std::mem::take(&mut self.news);
         self.echo = news & flags::CE != 0 || self.echo && news & flags::CWR == 0;
         let echo = if self.echo { flags::ECE } else { 0 };
-        net.send(
-            now,
-            Packet {
-                seq: self.expected,
-                hop: self.hop,
-                aux,
-                size: self.ack_size + options,
-                flags: flags::ACK | echo,
-            },
-        );
+        let size = self.ack_size + options;
+        net.send(now, Packet::new(self.expected, self.hop, aux, size, flags::ACK | echo));
     }
 
     /// Puts selective acknowledgements and timestamps into the table of extras; tells where and how

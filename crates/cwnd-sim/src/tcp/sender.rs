@@ -198,12 +198,13 @@ impl Sender {
     /// An acknowledgement arrived.
     #[inline]
     pub fn acknowledgement(&mut self, net: &mut Net, now: u64, packet: Packet) {
-        let extra = if packet.aux == 0 { Extra::default() } else { net.extras.take(packet.aux) };
-        let echo = packet.flags & flags::ECE != 0;
+        let extra =
+            if packet.aux() == 0 { Extra::default() } else { net.extras.take(packet.aux()) };
+        let echo = packet.flags() & flags::ECE != 0;
         if self.ns2 {
-            ns2::acknowledgement(self, net, now, packet.seq, echo, &extra);
+            ns2::acknowledgement(self, net, now, packet.seq(), echo, &extra);
         } else {
-            rfc::acknowledgement(self, net, now, packet.seq, echo, &extra);
+            rfc::acknowledgement(self, net, now, packet.seq(), echo, &extra);
         }
         if self.board.una() >= self.total && self.driver.completed == NONE {
             self.driver.settle(now);
@@ -276,7 +277,7 @@ impl Sender {
             self.size
         };
         let aux = self.stamps.map_or(0, |granularity| (now / granularity) as u32);
-        net.send(now, Packet { seq, hop: self.hop, aux, size, flags: bits });
+        net.send(now, Packet::new(seq, self.hop, aux, size, bits));
         if self.deadline == NONE {
             self.restart_timer(net, now);
         }
