@@ -40,7 +40,8 @@ def reproduce(
 ) -> JsonObject:
     """Run the papers' exhibits and write a report.
 
-    Exhibits run in processes of their own: a script calls this under ``if __name__ == "__main__":``.
+    Exhibits run in processes of their own: a script has to call this under
+    ``if __name__ == "__main__":``.
 
     Parameters
     ----------
