@@ -255,8 +255,7 @@ impl Simulation {
             endpoint.reset(now);
         }
         self.net.lost.fill(0);
-        for index in 0..self.net.links.len() {
-            let link = &mut self.net.links[index];
+        for link in &mut self.net.links {
             link.counters = link.queued(now);
             link.delays.clear();
         }
@@ -323,14 +322,10 @@ impl Simulation {
             records.packets += endpoint.total_sent();
             endpoint.finish(end, clock, record);
         }
-        for index in 0..self.net.links.len() {
-            let queued = self.net.links[index].queued(end);
-            self.net.links[index].summarise(
-                queued,
-                self.rates[index],
-                seconds,
-                &mut records.links[index],
-            );
+        let links = self.net.links.iter_mut().zip(&self.rates).zip(&mut records.links);
+        for ((link, &rate), record) in links {
+            let queued = link.queued(end);
+            link.summarise(queued, rate, seconds, record);
         }
         records
     }

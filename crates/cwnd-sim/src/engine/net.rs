@@ -43,9 +43,6 @@ pub(crate) struct Net {
     /// For each position on a route the link to take, with [`ALONE`] set or not; after them the flow,
     /// with [`LAST`] set.
     routes: Vec<u32>,
-    /// For each link the one that alone feeds it, where packets may be given to it ahead of their
-    /// time.
-    fed_by: Vec<Option<usize>>,
     pub extras: Extras,
     /// For each timer the time of its live entry in the schedule, [`NONE`] for none.
     armed: Vec<u64>,
@@ -86,11 +83,11 @@ impl Net {
         let links = network.links.iter().enumerate();
         let links: Vec<_> =
             links.map(|(index, link)| Link::new(link, clock, index, seed)).collect();
-        let fed_by = feeders(network, &links);
+        let fed_by_one = fed_by_one(network, &links);
         let mut routes = Vec::new();
         let mut add = |flow: usize, path: &[usize]| {
             let first = routes.len() as u32;
-            let alone = |link: usize| if fed_by[link].is_some() { ALONE } else { 0 };
+            let alone = |link: usize| if fed_by_one[link] { ALONE } else { 0 };
             routes.extend(path.iter().map(|&link| link as u32 | alone(link)));
             routes.push(flow as u32 | LAST);
             first
@@ -100,7 +97,6 @@ impl Net {
             flows.map(|(index, flow)| [add(index, &flow.path), add(index, &flow.back)]).collect();
         let net = Net {
             clock,
-            fed_by,
             schedule: Schedule::new(),
             shift,
             horizon: 1 << (63 - shift),
@@ -187,15 +183,9 @@ impl Net {
     /// Shows every packet that crosses link number `link` to `tap`.
     pub fn set_tap(&mut self, tap: Tap) {
         // A tap sees packets in events: every one of its link's must have one.
-        for entry in &mut self.routes {
-            let after_it = |link: u32| self.fed_by[link as usize] == Some(tap.link);
-            if *entry & (ALONE | LAST) == ALONE && after_it(*entry & !ALONE) {
-                *entry &= !ALONE;
-            }
-        }
-        for end in 1..self.routes.len() {
-            if self.routes[end] & LAST != 0 && self.routes[end - 1] & !ALONE == tap.link as u32 {
-                self.routes[end] &= !EARLY;
+        for next in 1..self.routes.len() {
+            if self.routes[next - 1] & !ALONE == tap.link as u32 {
+                self.routes[next] &= !(ALONE | EARLY);
             }
         }
         self.tap = Some(tap);
@@ -297,8 +287,8 @@ impl Net {
     }
 }
 
-/// For each link the one that alone feeds it, where it takes no event to be exact.
-fn feeders(network: &Network, links: &[Link]) -> Vec<Option<usize>> {
+/// For each link whether one other alone feeds it and it takes no event to be exact.
+fn fed_by_one(network: &Network, links: &[Link]) -> Vec<bool> {
     /// What feeds a link: endpoints are nobody.
     #[derive(Clone, Copy, PartialEq)]
     enum Feeder {
@@ -317,11 +307,8 @@ fn feeders(network: &Network, links: &[Link]) -> Vec<Option<usize>> {
             before = Some(link);
         }
     }
-    let alone = feeders.iter().zip(links).map(|(feeder, link)| match feeder {
-        Feeder::One(feeder) if link.is_plain() => *feeder,
-        _ => None,
-    });
-    alone.collect()
+    let alone = |feeder: &Feeder| matches!(feeder, Feeder::One(Some(_)));
+    feeders.iter().zip(links).map(|(feeder, link)| alone(feeder) && link.is_plain()).collect()
 }
 
 /// For each link whether one side of one flow alone feeds it, and nothing else.
