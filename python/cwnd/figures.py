@@ -145,6 +145,38 @@ def number(value: float | None, digits: int, factor: float = 1.0) -> str:
     return f"{value * factor:.{digits}f}"
 
 
+def figure_text(value: float | str | None) -> str:
+    """Write a figure of a reproduction: words as they are, numbers with four digits.
+
+    Parameters
+    ----------
+    value
+        The figure; None gives a dash.
+
+    Examples
+    --------
+    >>> figure_text(0.0314159), figure_text("smaller"), figure_text(None)
+    ('0.03142', 'smaller', '–')
+    """
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def measured_text(claim: JsonObject) -> str:
+    """Write what was measured for a claim, with its interval.
+
+    Parameters
+    ----------
+    claim
+        ``Claim.to_json()``.
+    """
+    text = figure_text(claim["measured"])
+    if claim["interval"]:
+        text += " ({} to {})".format(*map(figure_text, claim["interval"]))
+    return text
+
+
 def network_text(network: JsonObject) -> str:
     """Describe the network of a comparison in one line.
 

@@ -16,6 +16,7 @@ from cwnd.figures import (
     alone_columns,
     flow_sheet,
     link_sheet,
+    measured_text,
     metric_items,
     network_text,
     run_text,
@@ -111,22 +112,14 @@ def print_reproduction(document: JsonObject) -> None:
                 if claim["verdict"] != "holds":
                     verdict = Text(claim["verdict"], style=_VERDICT_STYLES[claim["verdict"]])
                     where = f" {paper['paper']} {exhibit['id']}: {claim['text']}: "
-                    figures = f"published {claim['published'] or '–'}, {_measured(claim)}"
+                    figures = (
+                        f"published {claim['published'] or '–'}, measured {measured_text(claim)}"
+                    )
                     console.print(verdict.append(where + figures, style="default"))
                     console.print(Padding(Text(claim["why"], style="dim"), (0, 0, 0, 2)))
     summary = document["summary"]
     counts = ", ".join(f"{summary[verdict]} {verdict}" for verdict in _VERDICT_STYLES)
     console.print(Text(counts, style="bold"))
-
-
-def _measured(claim: JsonObject) -> str:
-    """Write what was measured for a claim."""
-    value = claim["measured"]
-    text = "–" if value is None else value if isinstance(value, str) else f"{value:.4g}"
-    if claim["interval"]:
-        low, high = claim["interval"]
-        text += f" ({low:.4g} to {high:.4g})"
-    return f"measured {text}"
 
 
 def print_algorithms(algorithms: Sequence[Algorithm]) -> None:

@@ -59,13 +59,11 @@ from cwnd.papers.aiad_stability import (
 from cwnd.papers.claims import alike, at_least, at_most, fact, formula, less
 from cwnd.papers.exhibit import Findings, Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, Table
-from cwnd.stats import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cwnd.papers.claims import Claim
-    from cwnd.records import Series
     from cwnd.result import Result
 
 LAWS = (KAPPA, PHI)
@@ -217,7 +215,7 @@ def _reverse_panel(reverse: dict[tuple[str, float], list[float]]) -> Panel:
     """Draw the filtered estimates against the traffic on the way back."""
     x = np.array(REVERSE)
     curves = [
-        _curve(NAMES[law], x / 1e6, [np.array(reverse[law, u]) / 1e6 for u in REVERSE])
+        Curve.of_means(NAMES[law], x / 1e6, [np.array(reverse[law, u]) / 1e6 for u in REVERSE])
         for law in LAWS
     ]
     curves.append(Curve("Eq. 3, CBR counted", x / 1e6, [_eq_3(u) / 1e6 for u in x], dashed=True))
@@ -423,14 +421,6 @@ def _ratios(
     return [figure(a) / figure(b) for a, b in zip(above, below, strict=True)]
 
 
-def _curve(label: str, x: Sequence[float] | Series, values: Sequence[Iterable[float]]) -> Curve:
-    """Draw means over the seeds with their intervals."""
-    means = [estimate(v) for v in values]
-    return Curve(
-        label, x, [e.mean for e in means], low=[e.low for e in means], high=[e.high for e in means]
-    )
-
-
 def _spread_panels(found: Even, counts: Sequence[int]) -> list[Panel]:
     """Draw both figures of all cases against the number of flows."""
     names = list(dict.fromkeys(name for name, _ in found))
@@ -439,7 +429,9 @@ def _spread_panels(found: Even, counts: Sequence[int]) -> list[Panel]:
             "number of flows N",
             label,
             [
-                _curve(f"AIAD_{name}", counts, [[run[i] for run in found[name, n]] for n in counts])
+                Curve.of_means(
+                    f"AIAD_{name}", counts, [[run[i] for run in found[name, n]] for n in counts]
+                )
                 for name in names
             ],
         )
@@ -556,7 +548,7 @@ def _by_clock(found: Mapping[tuple[str, str], Sequence[Quality]], figure: int) -
     for color, place in enumerate(PLACES):
         clocks = [[run[figure] for run in found[place, f"φ, {clock}"]] for clock in CLOCKS]
         level = float(np.mean([run[figure] for run in found[place, "κ"]]))
-        phi = _curve(f"φ, {place}", range(len(CLOCKS)), clocks)
+        phi = Curve.of_means(f"φ, {place}", range(len(CLOCKS)), clocks)
         phi.color = color
         ends = [0, len(CLOCKS) - 1]
         curves += [phi, Curve("", ends, [level] * 2, color=color, dashed=True)]

@@ -448,8 +448,8 @@ def fig_18(lab: Lab) -> Findings:
     ]
     a, done = np.linspace(0.1, 1, 91), np.arange(0, 101)
     first = float(np.mean([round_s for _, round_s in runs[1.0]]))
-    measured = figures.line("measured", factors, [[t / first for t, _ in runs[a]] for a in factors])
-    measured.kind = "points"
+    rounds_of_one = [[t / first for t, _ in runs[a]] for a in factors]
+    measured = Curve.of_means("measured", factors, rounds_of_one, "points")
     label, rounds = "additive increase a, packets", "rounds of a flow with a = 1"
     panels = [
         Panel(label, rounds, [Curve("T, Eq. 24", a, extra_time(a)), measured], "(a) extra time"),

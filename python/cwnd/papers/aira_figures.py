@@ -11,15 +11,11 @@ from cwnd.papers.aira_measures import KILO, column
 from cwnd.papers.aira_networks import CHOICES
 from cwnd.papers.aira_tables import HEADS, law_title
 from cwnd.papers.figure import Curve, Figure, Panel
-from cwnd.stats import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import numpy.typing as npt
-
     from cwnd.papers.aira_measures import Entry, Row
-    from cwnd.papers.figure import Kind
     from cwnd.records import Series
 
 
@@ -41,7 +37,10 @@ def table_1_figure(
     for flows in (2, 4):
         measured = [column(rows[name, flows], "retransmissions") for name in names]
         published = [float(printed[name][flows // 2]) for name in names]
-        curves = [line("measured", x, measured), Curve("published", x, published, "published")]
+        curves = [
+            Curve.of_means("measured", x, measured),
+            Curve("published", x, published, "published"),
+        ]
         axes = ("additive increase a, packets", "retransmissions, packets")
         panels.append(Panel(*axes, curves, f"{flows} flows"))
     return Figure("table-1", "Table 1: retransmissions against the increase", panels)
@@ -133,10 +132,11 @@ def deployment_figure(
         top = 1.25 * max(float(found.max()) for found in mixes.values())
         for mix, found in mixes.items():
             points = []
-            for law, part in (("SACK", slice(0, sack[mix])), ("AIRA", slice(sack[mix], 10))):
+            parts = (("SACK", slice(0, sack[mix])), ("AIRA", slice(sack[mix], 10)))
+            for color, (law, part) in enumerate(parts):
                 if found[:, part].size:
-                    points.append(line(law, np.arange(1, 11)[part], found[:, part].T, "points"))
-                    points[-1].color = int(law == "AIRA")
+                    x, seeds = np.arange(1, 11)[part], found[:, part].T
+                    points.append(Curve.of_means(law, x, seeds, "points", color=color))
             panels.append(Panel("flow", label, points, mix, y_limits=(0, top)))
     return Figure("fig-20", "Figure 20: deployability", panels, columns=3)
 
@@ -160,7 +160,7 @@ def rows_figure(
     """
     panels = []
     for figure, head in HEADS.items():
-        measured = line(
+        measured = Curve.of_means(
             "measured", range(len(printed)), [column(rows[law], figure) for law in printed]
         )
         measured.kind = "points"
@@ -211,7 +211,9 @@ def sweep_figure(
                 "flows",
                 head,
                 [
-                    line(law_title(law), sizes, [column(rows[law, n], figure) for n in sizes])
+                    Curve.of_means(
+                        law_title(law), sizes, [column(rows[law, n], figure) for n in sizes]
+                    )
                     for law in laws
                 ],
                 title=f"({letter}) {head.partition(',')[0]}",
@@ -220,27 +222,6 @@ def sweep_figure(
             for letter, (figure, head) in zip("abcd", HEADS.items(), strict=True)
         ],
     )
-
-
-def line(
-    label: str, x: npt.ArrayLike, seeds: Iterable[npt.ArrayLike], kind: Kind = "line"
-) -> Curve:
-    """Draw means with their 95 % intervals.
-
-    Parameters
-    ----------
-    label
-        In the legend.
-    x
-        Where.
-    seeds
-        For each x the figures, one a seed.
-    kind
-        How it is drawn.
-    """
-    found = [estimate(np.asarray(values, dtype=float).tolist()) for values in seeds]
-    means_, low, high = ([getattr(e, part) for e in found] for part in ("mean", "low", "high"))
-    return Curve(label, x, means_, kind, low, high)
 
 
 def sensitivity_figure(
@@ -265,7 +246,7 @@ def sensitivity_figure(
             for scenario, found in rows.items():
                 base = np.array(column(found[paper], figure))
                 ratios = [np.array(column(found[law], figure)) / base for law in laws.values()]
-                curves.append(line(scenario, np.arange(len(laws)), ratios))
+                curves.append(Curve.of_means(scenario, np.arange(len(laws)), ratios))
             label = f"{figure} over the paper's choice"
             panels.append(Panel(what, label, curves, ticks=list(laws), y_limits=(0, 2.2)))
     return Figure(name, title, panels, columns=len(choices))

@@ -371,8 +371,8 @@ def fig_14(lab: Lab) -> Findings:
     for law in LAWS:
         curves = []
         for mbps in rates:
-            spread = [estimate(ratio[law, mbps, rtt]) for rtt in rtts]
-            curves.append(Curve(f"{mbps:g} Mb/s", ms, [e.mean for e in spread]))
+            means = [mean(ratio[law, mbps, rtt]) for rtt in rtts]
+            curves.append(Curve(f"{mbps:g} Mb/s", ms, means))
         curves.append(Curve("published, 1 Gb/s", [100.0], [5.0], "published"))
         curves.append(Curve("TCP's rate", ms, [1.0, 1.0, 1.0], dashed=True))
         panels.append(

@@ -477,18 +477,11 @@ def misjudgement(ratios: Mapping[float, Sequence[float]]) -> tuple[list[Claim], 
     e = np.concatenate([np.linspace(-0.85, -0.01, 85), np.geomspace(0.01, 8.9, 85)])
     fine = [read.sharing(100.0, 100.0 * (1 + error)) for error in e]
     grown = [m if error > 0 else 1 / m for error, m in zip(e, fine, strict=True)]
-    spread = [estimate(f if error > 0 else [1 / r for r in f]) for error, f in ratios.items()]
+    larger_first = [f if error > 0 else [1 / r for r in f] for error, f in ratios.items()]
     curves = [
         Curve("bound, printed", 1 + e, shared.estimate_error_ratio(e), dashed=True),
         Curve("Eq. 4", 1 + e, grown),
-        Curve(
-            "daimd",
-            [1 + error for error in ratios],
-            [s.mean for s in spread],
-            "points",
-            [s.low for s in spread],
-            [s.high for s in spread],
-        ),
+        Curve.of_means("daimd", [1 + error for error in ratios], larger_first, "points"),
     ]
     panel = Panel(
         "capacity believed over capacity, 1 + ε",

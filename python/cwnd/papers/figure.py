@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from cwnd.stats import estimate
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
+    from typing_extensions import Self
 
 Kind: TypeAlias = Literal["line", "points", "steps", "published"]
 
@@ -42,6 +45,30 @@ class Curve:
     high: npt.ArrayLike | None = None
     color: int | None = None
     dashed: bool = False
+
+    @classmethod
+    def of_means(
+        cls,
+        label: str,
+        x: npt.ArrayLike,
+        seeds: Iterable[Iterable[float]],
+        kind: Kind = "line",
+        *,
+        color: int | None = None,
+        dashed: bool = False,
+    ) -> Self:
+        """Make a curve of means over the seeds, with their 95 % intervals.
+
+        Parameters
+        ----------
+        label, x, kind, color, dashed
+            As of any curve.
+        seeds
+            For each x the figures, one a seed.
+        """
+        found = [estimate(values) for values in seeds]
+        low, high = [e.low for e in found], [e.high for e in found]
+        return cls(label, x, [e.mean for e in found], kind, low, high, color, dashed)
 
 
 @dataclass(slots=True)

@@ -29,9 +29,7 @@ from cwnd.papers.gaimd_networks import Group
 from cwnd.stats import estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import numpy.typing as npt
+    from collections.abc import Sequence
 
     from cwnd.result import Result
 
@@ -218,7 +216,7 @@ def alpha_beta(lab: Lab) -> Findings:
     rate = Panel(
         "loss rate p",
         "rate of (0.31, 7/8) over TCP's",
-        [Curve("Eq. 2", p, by_formula), _line("simulated", losses, ratios, color=1)],
+        [Curve("Eq. 2", p, by_formula), Curve.of_means("simulated", losses, ratios, color=1)],
         "Is it friendly?",
         x_log=True,
         y_limits=(0, 1.6),
@@ -330,8 +328,8 @@ def friendliness(lab: Lab) -> Findings:
                 published="reduced rate fluctuations compared to TCP flows",
             ),
         ]
-        ratios.append(_line(name, sizes, by_size))
-        curves = [_line("GAIMD", sizes, gaimd_cov), _line("TCP", sizes, tcp_cov)]
+        ratios.append(Curve.of_means(name, sizes, by_size))
+        curves = [Curve.of_means("GAIMD", sizes, gaimd_cov), Curve.of_means("TCP", sizes, tcp_cov)]
         label = "coefficient of variation"
         spreads.append(Panel("flows of each", label, curves, name, y_limits=(0, 1.0)))
     share = Panel("flows of each", "throughput, GAIMD over TCP", ratios, "share", y_limits=(0, 1.6))
@@ -461,7 +459,7 @@ def _ratios_panel(network: str, found: Runs, counts: Sequence[int]) -> Panel:
     for color, pair in enumerate((TCP, SMOOTH)):
         ratios = [[g.ratio for g, _ in found[network, pair, m]] for m in counts]
         known = NS2[network, pair]
-        curves.append(_line(_name(pair), counts, ratios, color))
+        curves.append(Curve.of_means(_name(pair), counts, ratios, color=color))
         label = f"{_name(pair)}, ns-2 2.35"
         curves.append(Curve(label, list(known), list(known.values()), "points", color=color))
     return Panel("ON/OFF sources", "Eq. 2 over measured", curves, network, y_limits=(0, 2.5))
@@ -498,12 +496,3 @@ def _grid(lab: Lab, duration: float, seeds: Sequence[int]) -> tuple[Figure, Clai
         y_ticks=[f"{b:g}" for b in kept],
     )
     return Figure("section-2-4-grid", "A wide range of α and β", [panel]), claim
-
-
-def _line(
-    label: str, x: npt.ArrayLike, seeds: Iterable[npt.ArrayLike], color: int | None = None
-) -> Curve:
-    """Draw means with their 95 % intervals; ``seeds`` has the figures of each x."""
-    found = [estimate(np.asarray(values, dtype=float).tolist()) for values in seeds]
-    mean, low, high = ([getattr(e, part) for e in found] for part in ("mean", "low", "high"))
-    return Curve(label, x, mean, low=low, high=high, color=color)

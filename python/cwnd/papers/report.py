@@ -6,6 +6,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from cwnd.figures import figure_text, measured_text
 from cwnd.papers.runner import VERDICTS
 from cwnd.report.page import facts, frame
 from cwnd.result import write_text
@@ -134,10 +135,10 @@ def _claims(claims: list[JsonObject]) -> str:
     rows = []
     for claim in claims:
         verdict = claim["verdict"]
-        measured = escape(_number(claim["measured"]))
+        measured = escape(figure_text(claim["measured"]))
         if claim["interval"]:
             low, high = claim["interval"]
-            measured += f"<small>{_number(low)} to {_number(high)}</small>"
+            measured += f"<small>{figure_text(low)} to {figure_text(high)}</small>"
         judged = ' class="judged"' if claim["why"] else ""
         rows.append(
             f'<tr{judged}><th scope="row">{escape(claim["text"])}</th>'
@@ -159,8 +160,8 @@ def _table(paper: str, table: JsonObject) -> str:
     link = f'<a href="figures/{paper}-{table["name"]}.csv">CSV</a>'
     heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in table["columns"])
     rows = "".join(
-        f'<tr><th scope="row">{escape(_number(row[0]))}</th>'
-        + "".join(f"<td>{escape(_number(cell))}</td>" for cell in row[1:])
+        f'<tr><th scope="row">{escape(figure_text(row[0]))}</th>'
+        + "".join(f"<td>{escape(figure_text(cell))}</td>" for cell in row[1:])
         + "</tr>"
         for row in table["rows"]
     )
@@ -183,13 +184,6 @@ def _scenario(scenario: JsonObject) -> str:
     elif scenario["varied"]:
         parts += f'<p class="note">{escape(scenario["varied"])}</p>'
     return parts
-
-
-def _number(value: float | str | None) -> str:
-    """Write a figure with four digits; a dash for what is not known."""
-    if value is None:
-        return "–"
-    return value if isinstance(value, str) else f"{value:.4g}"
 
 
 def markdown(document: JsonObject) -> str:
@@ -227,11 +221,8 @@ def _open_claims(exhibit: JsonObject) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for claim in exhibit["claims"]:
         if claim["verdict"] != "holds":
-            measured = _number(claim["measured"])
-            if claim["interval"]:
-                measured += " ({} to {})".format(*map(_number, claim["interval"]))
             reasons.setdefault(claim["why"], []).append(
-                f"{claim['text']}: {claim['published'] or '–'}, measured {measured}, "
+                f"{claim['text']}: {claim['published'] or '–'}, measured {measured_text(claim)}, "
                 f"{claim['verdict']}"
             )
     lines = ["", f"**{exhibit['id']}**, {exhibit['title']}", ""] if reasons else []

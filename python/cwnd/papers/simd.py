@@ -20,7 +20,6 @@ from cwnd.papers.claims import alike, at_least, at_most, between, fact, less, nu
 from cwnd.papers.exhibit import Findings, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, Regions
 from cwnd.papers.simd_networks import Growth, growth, random_loss, read_growth
-from cwnd.stats import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -427,14 +426,7 @@ def fig_5(lab: Lab) -> Findings:
         )
     )
     curves = [
-        Curve(
-            law,
-            losses,
-            [float(np.mean(ratios[p])) for p in losses],
-            low=[estimate(ratios[p]).low for p in losses],
-            high=[estimate(ratios[p]).high for p in losses],
-        )
-        for law, ratios in over.items()
+        Curve.of_means(law, losses, [ratios[p] for p in losses]) for law, ratios in over.items()
     ]
     curves += [
         Curve(f"Eq. 8, AIMD(1/5, 1/8), T₀ = {rto:g} s", grid, y, color=4 + i, dashed=True)

@@ -9,14 +9,12 @@ import numpy as np
 from cwnd.papers.claims import alike, at_most, less, number
 from cwnd.papers.figure import Curve, Figure, Panel, Table
 from cwnd.papers.simd_networks import Shares, compatibility, read_shares
-from cwnd.stats import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cwnd.papers.claims import Claim
     from cwnd.papers.exhibit import Lab
-    from cwnd.stats import Estimate
 
 SMALL, LARGE = 15, 60
 """Mb/s of the bottlenecks."""
@@ -243,13 +241,13 @@ def draw(name: str, queue: str, runs: Runs) -> tuple[Figure, Table]:
             *_group(0, "SIMD", [[run.law for run in shares] for shares in mine.values()]),
             *_group(1, "TCP", [[run.tcp for run in shares] for shares in mine.values()]),
         ]
-        lost = [estimate([100 * (run.loss + run.marks) for run in s]) for s in mine.values()]
+        lost = [[100 * (run.loss + run.marks) for run in s] for s in mine.values()]
         title = f"{rate} Mb/s"
         limits = (-0.5, len(mine) - 0.5)
         above.append(
             Panel("flows", "throughput / fair share", curves, title, x_limits=limits, ticks=ticks)
         )
-        curve = line("", range(len(lost)), lost, 2)
+        curve = Curve.of_means("", range(len(lost)), lost, color=2)
         below.append(Panel("flows", what, [curve], title, x_limits=limits, ticks=ticks))
     columns = ["Mb/s", "flows", "SIMD / fair", "TCP / fair", "SIMD / TCP", "deviation in a group"]
     rows: list[list[str | float]] = []
@@ -283,33 +281,8 @@ def _group(color: int, name: str, found: list[list[np.ndarray]]) -> list[Curve]:
     first = [runs[0] for runs in found]
     aside = 0.16 * color - 0.08
     x = np.concatenate([np.full(flows.size, i + aside) for i, flows in enumerate(first)])
-    means = [estimate([float(flows.mean()) for flows in runs]) for runs in found]
+    means = [[float(flows.mean()) for flows in runs] for runs in found]
     return [
         Curve(f"{name}, each flow", x, np.concatenate(first), "points", color=color),
-        line(f"{name}, mean", range(len(means)), means, color, dashed=True),
+        Curve.of_means(f"{name}, mean", range(len(means)), means, color=color, dashed=True),
     ]
-
-
-def line(
-    label: str, x: Iterable[float], found: list[Estimate], color: int, *, dashed: bool = False
-) -> Curve:
-    """Draw means with their intervals.
-
-    Parameters
-    ----------
-    label, color, dashed
-        As of a curve.
-    x
-        Where each mean stands.
-    found
-        The means.
-    """
-    return Curve(
-        label,
-        list(x),
-        [e.mean for e in found],
-        low=[e.low for e in found],
-        high=[e.high for e in found],
-        color=color,
-        dashed=dashed,
-    )

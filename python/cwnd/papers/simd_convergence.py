@@ -351,11 +351,10 @@ def compare(experiment: int, runs: dict[str, list[Convergence]]) -> tuple[Figure
     }
     panels = []
     for name in columns[2:]:
-        found = [figures[law, name] for law in runs]
-        x = np.arange(len(found))
-        low, high = [e.low for e in found], [e.high for e in found]
+        x = np.arange(len(runs))
+        seeds = [[getattr(c, FIELDS[name]) for c in found] for found in runs.values()]
         curves = [
-            Curve("measured", x, [e.mean for e in found], "points", low=low, high=high),
+            Curve.of_means("measured", x, seeds, "points"),
             Curve(
                 "printed: simulation (left)", x - 0.1, _printed(printed, name), "published", color=1
             ),

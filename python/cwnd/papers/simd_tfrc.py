@@ -11,10 +11,9 @@ import numpy as np
 from cwnd.metrics import binned_rate, smoothness
 from cwnd.papers.claims import Claim, alike, less
 from cwnd.papers.figure import Curve, Figure, Panel, Table
-from cwnd.papers.simd_compatibility import FEW, TIMEOUTS, line
+from cwnd.papers.simd_compatibility import FEW, TIMEOUTS
 from cwnd.papers.simd_networks import compatibility, read_shares
 from cwnd.scenario import Scenario
-from cwnd.stats import estimate
 
 if TYPE_CHECKING:
     from cwnd.papers.exhibit import Lab
@@ -313,10 +312,9 @@ def _figure(shared: Shared, changed: Changed, counts: tuple[int, ...]) -> Figure
     end = float(changed["SIMD", SOME][0].time[-1])
     for color, law in enumerate(LAWS):
         found = np.array([r.variation for r in shared[law, MIDDLE]])
-        means = [estimate(column) for column in found.T]
-        smooth.append(line(law, range(len(means)), means, color))
-        ratios = [estimate([r.ratio for r in shared[law, n]]) for n in counts]
-        share.append(line(law, range(len(ratios)), ratios, color))
+        smooth.append(Curve.of_means(law, range(len(SCALES)), found.T, color=color))
+        ratios = [[r.ratio for r in shared[law, n]] for n in counts]
+        share.append(Curve.of_means(law, range(len(counts)), ratios, color=color))
         for curves, other in zip(rate, (SOME, MOST), strict=True):
             run = changed[law, other][0]
             curves.append(Curve(law, run.time, run.rate, color=color))
