@@ -47,47 +47,13 @@ def validation(
     duration
         Seconds.
     """
-    queue, conventions = QUEUES[network]
-    return Scenario.from_toml(f"""
+    head = f"""
 name = "gaimd-validation"
 duration = "{duration}s"
 sample = "200ms"
-
-[dumbbell]
-rate = "15mbit"
-delay = "50ms"
-queue = {queue}
-
-[access]
-rate = "100mbit"
-delay = "0ms..10ms"
-
-[tcp]
-conventions = "{conventions}"
-recovery = "reno"
-packet = 1000
-
-[[flow]]
-name = "gaimd"
-controller = "gaimd({alpha}, {kept})"
-count = 16
-start = "0s..10s"
-
-[[flow]]
-name = "reno"
-controller = "reno"
-count = 16
-start = "0s..10s"
-
-[[pareto]]
-rate = "500kbit"
-packet = 1000
-on = "1s"
-off = "2s"
-shape = 1.5
-count = {sources}
-start = "0s..3s"
-""")
+"""
+    laws = {"gaimd": f"gaimd({alpha}, {kept})", "reno": "reno"}
+    return _mixed(head, network, "reno", laws, 16, sources)
 
 
 def sharing(flows: int, queue: str, recovery: str, duration: float) -> Scenario:
@@ -104,16 +70,34 @@ def sharing(flows: int, queue: str, recovery: str, duration: float) -> Scenario:
     duration
         Seconds; the first sixth is not measured.
     """
-    size, conventions = QUEUES[queue]
-    return Scenario.from_toml(f"""
+    head = f"""
 name = "gaimd-sharing"
 duration = "{duration}s"
 warmup = "{duration / 6}s"
+"""
+    return _mixed(head, queue, recovery, {"gaimd": "gaimd(0.31, 7/8)", "tcp": "reno"}, flows, 10)
 
+
+def _mixed(
+    head: str, network: str, recovery: str, laws: dict[str, str], count: int, sources: int
+) -> Scenario:
+    """Give the paper's dumbbell with ``count`` flows of each law and ON/OFF sources."""
+    queue, conventions = QUEUES[network]
+    flows = "".join(
+        f"""
+[[flow]]
+name = "{name}"
+controller = "{law}"
+count = {count}
+start = "0s..10s"
+"""
+        for name, law in laws.items()
+    )
+    return Scenario.from_toml(f"""{head}
 [dumbbell]
 rate = "15mbit"
 delay = "50ms"
-queue = {size}
+queue = {queue}
 
 [access]
 rate = "100mbit"
@@ -123,26 +107,14 @@ delay = "0ms..10ms"
 conventions = "{conventions}"
 recovery = "{recovery}"
 packet = 1000
-
-[[flow]]
-name = "gaimd"
-controller = "gaimd(0.31, 7/8)"
-count = {flows}
-start = "0s..10s"
-
-[[flow]]
-name = "tcp"
-controller = "reno"
-count = {flows}
-start = "0s..10s"
-
+{flows}
 [[pareto]]
 rate = "500kbit"
 packet = 1000
 on = "1s"
 off = "2s"
 shape = 1.5
-count = 10
+count = {sources}
 start = "0s..3s"
 """)
 
