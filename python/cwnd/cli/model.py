@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cwnd.cli.outputs import check_outputs
+from cwnd.cli.outputs import check_outputs, print_json, save_plot
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def model(context: click.Context, as_json: bool) -> None:  # noqa: FBT001
     from cwnd.model.catalog import models
 
     if as_json:
-        _print_json({"models": [_describe(known) for known in models()]})
+        print_json({"models": [_describe(known) for known in models()]})
         return
     known = models()
     width = max(len(one.name) for one in known)
@@ -173,11 +173,11 @@ def _evaluate(model: Model, given: dict[str, Any], *, as_json: bool, plot: str |
     if plot is not None and not series:
         raise click.UsageError("--plot needs a range, such as --p 0.001..0.2")
     if plot is not None:
-        _save(_draw(model, series, logarithmic=False), plot)
+        save_plot(_draw(model, series, logarithmic=False), plot)
     fixed = {name: _plain(value) for name, value in result.items() if name not in series}
     if as_json:
         lists = {name: [_plain(v) for v in column] for name, column in series.items()}
-        _print_json({**_head(model, arguments, result), "result": {**fixed, **lists}})
+        print_json({**_head(model, arguments, result), "result": {**fixed, **lists}})
         return
     for name, value in fixed.items():
         shown = f"{_text(value)} {model.unit(name)}".rstrip()
@@ -200,13 +200,13 @@ def _sweep(
     if plot is not None:
         fine = chosen.points(_CURVE, whole=whole)
         curve = {over: fine, **model.sweep(fixed, over, fine)}
-        _save(_draw(model, curve, logarithmic=chosen.logarithmic), plot)
+        save_plot(_draw(model, curve, logarithmic=chosen.logarithmic), plot)
     if as_json:
         rows = [
             {name: _plain(value) for name, value in zip(table, row, strict=True)}
             for row in zip(*table.values(), strict=True)
         ]
-        _print_json({**_head(model, fixed, table), "over": over, "rows": rows})
+        print_json({**_head(model, fixed, table), "over": over, "rows": rows})
         return
     _print_table(model, table)
 
@@ -282,12 +282,6 @@ def _label(model: Model, name: str) -> str:
     return f"{name} ({unit})" if unit else name
 
 
-def _save(figure: Figure, plot: str) -> None:
-    """Write a figure and say where it is."""
-    figure.savefig(plot, dpi=150)
-    click.echo(f"plot: {plot}", err=True)
-
-
 def _is_series(value: object) -> bool:
     """Say whether a column has many values."""
     return getattr(value, "ndim", 0) > 0
@@ -308,10 +302,3 @@ def _text(value: float | str | bool | None) -> str:  # noqa: FBT001
     if value is None:
         return "-"
     return value if isinstance(value, str) else f"{value:.6g}"
-
-
-def _print_json(document: JsonObject) -> None:
-    """Print one JSON document."""
-    from cwnd.result import dumps
-
-    click.echo(dumps(document))

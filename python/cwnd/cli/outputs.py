@@ -1,4 +1,4 @@
-"""Where results go: files that can be written, and a bar that shows how far a run is."""
+"""Where results go: printed, into files that can be written, and a bar for how far a run is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from matplotlib.figure import Figure
+
+    from cwnd.records import JsonObject
 
 PLOTS = (".png", ".svg")
 PATIENCE = 1.0
@@ -43,6 +47,33 @@ def check_outputs(
             _check_file(option, Path(path))
     if trace is not None:
         check_directory("trace", Path(trace))
+
+
+def print_json(document: JsonObject) -> None:
+    """Print one JSON document.
+
+    Parameters
+    ----------
+    document
+        What to print.
+    """
+    from cwnd.result import dumps
+
+    click.echo(dumps(document))
+
+
+def save_plot(figure: Figure, path: str) -> None:
+    """Write a figure, and say where it is.
+
+    Parameters
+    ----------
+    figure
+        What to write.
+    path
+        A file of one of `PLOTS`.
+    """
+    figure.savefig(path, dpi=150)
+    click.echo(f"plot: {path}", err=True)
 
 
 @contextmanager

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cwnd.cli.model import model
-from cwnd.cli.outputs import check_directory, check_outputs, show_progress
+from cwnd.cli.outputs import (
+    check_directory,
+    check_outputs,
+    print_json,
+    save_plot,
+    show_progress,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cwnd.comparison import Comparison
-    from cwnd.records import JsonObject
     from cwnd.result import Result
 
 SHELLS = ("bash", "zsh", "fish")
@@ -127,7 +132,7 @@ def compare(
 
         comparison = compare_controllers(controllers, progress=progress, **options)
     if as_json:
-        _print_json(comparison.to_json())
+        print_json(comparison.to_json())
     else:
         from cwnd.cli.tables import print_comparison
 
@@ -166,7 +171,7 @@ def run(
         capture = None if link is None or pcap is None else (link, pcap)
         result = run_scenario(Path(file), seed, pcap=capture, progress=progress)
     if as_json:
-        _print_json(result.to_json())
+        print_json(result.to_json())
     else:
         from cwnd.cli.tables import print_result
 
@@ -213,7 +218,7 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
 
         document = reproduce_papers(papers, out=out, progress=progress, **options)
     if as_json:
-        _print_json(document)
+        print_json(document)
     else:
         from cwnd.cli.tables import print_reproduction
 
@@ -236,7 +241,7 @@ def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
         asked = package.canonical(name).split("(")[0]
         known = [algorithm for algorithm in known if algorithm.name == asked]
     if as_json:
-        _print_json({"algorithms": [algorithm.to_json() for algorithm in known]})
+        print_json({"algorithms": [algorithm.to_json() for algorithm in known]})
     else:
         from cwnd.cli.tables import print_algorithm, print_algorithms
 
@@ -251,7 +256,7 @@ def schema() -> None:
     """Print the JSON Schema of scenario files."""
     from cwnd import _native
 
-    _print_json(json.loads(_native.schema()))
+    print_json(json.loads(_native.schema()))
 
 
 @cwnd.command()
@@ -262,7 +267,7 @@ def doctor(as_json: bool) -> None:  # noqa: FBT001
 
     findings = examine()
     if as_json:
-        _print_json({"findings": [finding.to_json() for finding in findings]})
+        print_json({"findings": [finding.to_json() for finding in findings]})
     else:
         from cwnd.cli.tables import print_findings
 
@@ -287,12 +292,4 @@ def _save(outcome: Comparison | Result, report: str | None, plot: str | None) ->
         outcome.report(report)
         click.echo(f"report: {report}", err=True)
     if plot is not None:
-        outcome.plot().savefig(plot, dpi=150)
-        click.echo(f"plot: {plot}", err=True)
-
-
-def _print_json(document: JsonObject) -> None:
-    """Print one JSON document."""
-    from cwnd.result import dumps
-
-    click.echo(dumps(document))
+        save_plot(outcome.plot(), plot)
