@@ -4,7 +4,7 @@
 
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
-use crate::engine::net::Net;
+use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
@@ -89,7 +89,7 @@ impl PacedSender {
 
     /// A report or a list of losses arrived.
     pub fn answer(&mut self, net: &mut Net, now: u64, packet: Packet) {
-        let extra = net.extras.take(packet.aux());
+        let extra = net.extras[self.timer / TIMERS].take(packet.aux());
         self.expect_answer(now);
         if packet.flags() & flags::NAK != 0 {
             self.named(now, &extra);
@@ -349,7 +349,7 @@ impl PacedReceiver {
     }
 
     fn answer(&mut self, net: &mut Net, now: u64, extra: Extra, kind: u16) {
-        let aux = net.extras.put(extra);
+        let aux = net.extras[self.timer / TIMERS].put(extra);
         let (hop, seq, size) = (self.hop, self.in_order(), self.ack_size);
         net.send(now, Packet::new(seq, hop, aux, size, flags::ACK | kind));
     }

@@ -2,7 +2,7 @@
 
 use crate::driver::{Counters, Driver};
 use crate::engine::clock::Clock;
-use crate::engine::net::{LIFE, Net, Next, SINK, TIMERS, own_links};
+use crate::engine::net::{LIFE, Net, Next, SINK, SOURCE, TIMERS, own_links};
 use crate::engine::packet::{Packet, flags};
 use crate::engine::tap::{Seen, Tap};
 use crate::network::{Conventions, Flow, Network, Tcp, Traffic};
@@ -15,9 +15,6 @@ use cwnd::AnyController;
 use cwnd::record::Record;
 use cwnd::registry::Spec;
 use cwnd::{Controller, Settings, SlowStart};
-
-/// The side of a flow that is not its [`SINK`].
-const SOURCE: usize = 0;
 
 /// Why a network cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

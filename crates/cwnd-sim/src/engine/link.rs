@@ -11,6 +11,7 @@ use super::histogram::Histogram;
 use super::packet::{Packet, flags};
 use super::red::{Red, Verdict};
 use super::ring::Ring;
+use super::schedule::NONE;
 use crate::network::{self, Queue, QueueLimit};
 use crate::record::LinkRecord;
 use crate::rng::Rng;
@@ -139,10 +140,10 @@ impl Link {
     }
 
     /// Whether a packet that arrives at `at` will neither wait nor be lost, whatever else happens
-    /// from `now` to then. Only for a link that one other feeds, in order.
-    #[inline]
-    pub fn will_pass(&mut self, now: u64, at: u64) -> bool {
-        self.coming == 0 && self.busy < at && self.waiting(now) == 0
+    /// until then. Only for a plain link that one other feeds, in order.
+    #[inline(always)]
+    pub fn will_pass(&self, at: u64) -> bool {
+        self.coming == 0 && self.busy < at
     }
 
     /// Whether packets pass this link unchanged and unharmed when it is idle.
@@ -151,20 +152,20 @@ impl Link {
     }
 
     /// A packet of this size and with these flags arrives at the link. Gives the time at which it
-    /// reaches the far end, and its flags from now on; none if it is dropped.
+    /// reaches the far end, [`NONE`] if it is dropped, and the flags that it gains.
     ///
     /// By value: a packet whose address is taken lives in memory and not in two registers.
     #[inline(always)]
-    pub fn give(&mut self, now: u64, size: u16, flags: u16) -> Option<(u64, u16)> {
+    pub fn give(&mut self, now: u64, size: u16, flags: u16) -> (u64, u16) {
         if self.plain && self.busy < now {
-            return Some((self.carry(now, u64::from(size)), flags));
+            return (self.carry(now, u64::from(size)), 0);
         }
         self.judge_and_carry(now, u64::from(size), flags)
     }
 
-    /// Sends a packet of so many bytes from `at` on.
+    /// Sends a packet of so many bytes from `at` on. Gives the time at which it reaches the far end.
     #[inline(always)]
-    fn carry(&mut self, at: u64, size: u64) -> u64 {
+    pub fn carry(&mut self, at: u64, size: u64) -> u64 {
         self.busy = at + ((size * self.per_byte) >> FRACTION);
         self.left = false;
         self.counters.accepted += 1;
@@ -172,7 +173,8 @@ impl Link {
         self.busy + self.delay
     }
 
-    fn judge_and_carry(&mut self, now: u64, size: u64, mut flags: u16) -> Option<(u64, u16)> {
+    fn judge_and_carry(&mut self, now: u64, size: u64, flags: u16) -> (u64, u16) {
+        let mut gained = 0;
         // At an infinite rate nothing waits, not even for a packet of the same instant.
         let mut sending = false;
         if self.per_byte != 0 {
@@ -181,18 +183,18 @@ impl Link {
             match self.judge(now, sending, size, flags) {
                 Verdict::Keep => {}
                 Verdict::Mark => {
-                    flags |= flags::CE;
+                    gained = flags::CE;
                     self.counters.marks += 1;
                 }
                 Verdict::Drop => {
                     self.counters.drops += 1;
                     self.total_lost += 1;
-                    return None;
+                    return (NONE, 0);
                 }
             }
         }
         if self.loss > 0.0 {
-            flags = self.lose(flags);
+            gained |= self.lose(flags);
         }
         if sending {
             let wait = self.busy - now;
@@ -201,7 +203,7 @@ impl Link {
             self.waiting.push(Waiting { starts: self.busy, size });
             self.waiting_bytes += size;
         }
-        Some((self.carry(self.busy.max(now), size), flags))
+        (self.carry(self.busy.max(now), size), gained)
     }
 
     /// Brings the packet just given to the far end at `at`. True if it is the first to come there.
@@ -244,21 +246,22 @@ impl Link {
     fn lose(&mut self, flags: u16) -> u16 {
         let exempt = flags & flags::ACK != 0 && !self.loss_of_acks;
         if exempt || !self.rng.chance(self.loss) {
-            return flags;
+            return 0;
         }
         self.counters.losses += 1;
         self.total_lost += 1;
-        flags | flags::LOST
+        flags::LOST
     }
 
     /// Takes the packet that arrives at the far end now, and tells when the next one will.
     #[inline(always)]
     pub fn take(&mut self) -> (Packet, Option<u64>) {
         let Item { at, packet } = self.list.pop();
-        let departed = at - self.delay;
-        self.left = departed == self.busy;
-        // Without a delay this is the instant of its departure: the next one is being sent now.
-        self.advance(departed + 1);
+        if self.delay == 0 {
+            // This is the instant of its departure: the next one is being sent now.
+            self.left = at == self.busy;
+            self.advance(at + 1);
+        }
         let next = if self.list.len() > 0 { Some(self.list.get(0).at) } else { None };
         (packet, next)
     }

@@ -29,6 +29,7 @@ const FLOW: u32 = !(LAST | EARLY);
 
 /// Timers of a flow: its source's, its sink's, and the one that starts and stops it.
 pub(crate) const TIMERS: usize = 3;
+pub(crate) const SOURCE: usize = 0;
 pub(crate) const SINK: usize = 1;
 pub(crate) const LIFE: usize = 2;
 
@@ -43,11 +44,9 @@ pub(crate) struct Net {
     /// For each position on a route the link to take, with [`ALONE`] set or not; after them the flow,
     /// with [`LAST`] set.
     routes: Vec<u32>,
-    pub extras: Extras,
-    /// For each timer the time of its live entry in the schedule, [`NONE`] for none.
-    armed: Vec<u64>,
-    /// For each timer the time it was last set to, [`NONE`] once it has fired.
-    set_to: Vec<u64>,
+    /// For each flow what its acknowledgements on the way carry.
+    pub extras: Vec<Extras>,
+    timers: Vec<Timer>,
     /// Nobody runs ahead of the clock to here.
     pub fence: u64,
     /// Packets that an endpoint sent and that have reached the other one ahead of time.
@@ -55,6 +54,14 @@ pub(crate) struct Net {
     tap: Option<Tap>,
     /// For each flow its data packets dropped by queues and lost in pipes.
     pub lost: Vec<u64>,
+}
+
+#[derive(Clone, Copy)]
+struct Timer {
+    /// The time of its live entry in the schedule, [`NONE`] for none.
+    armed: u64,
+    /// The time it was last set to, [`NONE`] once it has fired.
+    set_to: u64,
 }
 
 /// The next thing that concerns an endpoint.
@@ -102,9 +109,8 @@ impl Net {
             horizon: 1 << (63 - shift),
             links,
             routes,
-            extras: Extras::new(),
-            armed: vec![NONE; timers],
-            set_to: vec![NONE; timers],
+            extras: network.flows.iter().map(|_| Extras::new()).collect(),
+            timers: vec![Timer { armed: NONE, set_to: NONE }; timers],
             fence: 0,
             early: VecDeque::new(),
             tap: None,
@@ -140,44 +146,48 @@ impl Net {
     /// which flow's endpoint, if that is to be told ahead of time.
     #[inline(always)]
     fn give(&mut self, now: u64, mut link: u32, mut packet: Packet) -> Option<(u64, u32, Packet)> {
-        let mut at = now;
-        loop {
-            let given = self.links[link as usize].give(at, packet.size(), packet.flags());
-            let Some((arrives, flags)) = given else {
-                self.lose(packet);
-                return None;
-            };
-            packet = packet.flagged(flags);
-            let next = self.routes[packet.hop() as usize + 1];
-            let sound = flags & flags::LOST == 0 && arrives < self.fence;
-            if next & (ALONE | LAST) == ALONE {
-                let following = &mut self.links[(next & !ALONE) as usize];
-                if sound && following.will_pass(now, arrives) {
-                    packet = packet.onward();
-                    (link, at) = (next & !ALONE, arrives);
-                    continue;
-                }
-                following.coming += u32::from(flags & flags::LOST == 0);
-            } else if next & EARLY != 0
-                && sound
-                && self.may_be_told(next & FLOW, link, arrives, flags)
-            {
-                packet = packet.onward();
-                return Some((arrives, next & FLOW, packet));
-            }
-            if self.links[link as usize].bring(arrives, packet) {
-                self.schedule.push(arrives << self.shift | u64::from(link));
-            }
+        let (mut arrives, gained) =
+            self.links[link as usize].give(now, packet.size(), packet.flags());
+        if gained != 0 {
+            packet = packet.flagged(gained);
+        }
+        if arrives == NONE {
+            self.lose(packet);
             return None;
         }
+        let lost = gained & flags::LOST != 0;
+        let mut next = self.routes[packet.hop() as usize + 1];
+        while next & (ALONE | LAST) == ALONE {
+            let following = &mut self.links[(next & !ALONE) as usize];
+            if lost {
+                break;
+            }
+            if arrives >= self.fence || !following.will_pass(arrives) {
+                following.coming += 1;
+                break;
+            }
+            arrives = following.carry(arrives, u64::from(packet.size()));
+            packet = packet.onward();
+            link = next & !ALONE;
+            next = self.routes[packet.hop() as usize + 1];
+        }
+        let this = &mut self.links[link as usize];
+        let early = next & EARLY != 0 && !lost && arrives < self.fence && this.brings_nothing();
+        if early && self.nothing_before(next & FLOW, arrives, packet) {
+            return Some((arrives, next & FLOW, packet.onward()));
+        }
+        if self.links[link as usize].bring(arrives, packet) {
+            self.schedule.push(arrives << self.shift | u64::from(link));
+        }
+        None
     }
 
-    /// Whether nothing can happen to the endpoint before the packet just given to `link` reaches it.
+    /// Whether none of an endpoint's timers fires before `packet` reaches it at `at`.
     #[inline(always)]
-    fn may_be_told(&self, flow: u32, link: u32, at: u64, flags: u16) -> bool {
-        let timers = &self.set_to[TIMERS * flow as usize..][..TIMERS];
-        let timer = if flags & flags::ACK != 0 { 0 } else { SINK };
-        at <= timers[timer] && at <= timers[LIFE] && self.links[link as usize].brings_nothing()
+    fn nothing_before(&self, flow: u32, at: u64, packet: Packet) -> bool {
+        let timers = &self.timers[TIMERS * flow as usize..][..TIMERS];
+        let side = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
+        at <= timers[side].set_to && at <= timers[LIFE].set_to
     }
 
     /// Shows every packet that crosses link number `link` to `tap`.
@@ -193,7 +203,6 @@ impl Net {
 
     #[cold]
     fn lose(&mut self, packet: Packet) {
-        self.extras.discard(&packet);
         if packet.flags() & flags::ACK == 0 {
             let flow = self.flow(&packet);
             self.lost[flow as usize] += 1;
@@ -214,16 +223,17 @@ impl Net {
         if let Some(tap) = &mut self.tap
             && tap.link == source
         {
-            tap.see(at, flow, &packet, &self.extras);
+            tap.see(at, flow, &packet, &self.extras[flow as usize]);
         }
     }
 
     /// Has `timer` fire at `at`, or earlier if it is set to already.
     #[inline(always)]
     pub fn arm(&mut self, timer: usize, at: u64) {
-        self.set_to[timer] = at;
-        if at < self.armed[timer] && at < self.horizon {
-            self.armed[timer] = at;
+        let entry = &mut self.timers[timer];
+        entry.set_to = at;
+        if at < entry.armed && at < self.horizon {
+            entry.armed = at;
             self.schedule.push(at << self.shift | (self.links.len() + timer) as u64);
         }
     }
@@ -251,10 +261,11 @@ impl Net {
             let Some(link) = self.links.get_mut(source) else {
                 let timer = source - self.links.len();
                 // A timer that was set again leaves its earlier entries behind.
-                if self.armed[timer] == now {
-                    self.armed[timer] = NONE;
-                    if self.set_to[timer] <= now {
-                        self.set_to[timer] = NONE;
+                let entry = &mut self.timers[timer];
+                if entry.armed == now {
+                    entry.armed = NONE;
+                    if entry.set_to <= now {
+                        entry.set_to = NONE;
                     }
                     return (now, Next::Timer(timer));
                 }

@@ -1,6 +1,8 @@
 //! What crosses a link: 16 bytes, and a side table for what only some
 //! acknowledgements carry. Whose packet it is follows from its route.
 
+use std::collections::VecDeque;
+
 /// A packet on its way: two words, so that it lives in two registers. As a structure of smaller fields
 /// it is written to memory in parts and read as a whole, for which a processor has to wait.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +34,7 @@ impl Packet {
         (self.place >> 32) as u32
     }
 
-    /// Data: the sender's timestamp. Acknowledgement: its entry in [`Extras`], 0 for none.
+    /// Data: the sender's timestamp. Acknowledgement: its number in [`Extras`], 0 for none.
     #[inline(always)]
     pub fn aux(self) -> u32 {
         self.load as u32
@@ -92,7 +94,7 @@ pub(crate) mod flags {
 }
 
 /// What some acknowledgements carry besides their number.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Extra {
     /// Selective acknowledgements, the newest first: first number and one past the last
     /// (RFC 2018). A NAK's ranges stand here too.
@@ -106,50 +108,73 @@ pub(crate) struct Extra {
     pub capacity: f64,
 }
 
-/// The extras in flight. Entry 0 stands for none.
+impl Extra {
+    /// What an acknowledgement without one carries.
+    pub const NONE: Extra =
+        Extra { blocks: [(0, 0); 3], count: 0, stamp: 0, echo: 0, arrival: 0.0, capacity: 0.0 };
+}
+
+/// What the acknowledgements of one flow carry, in the order in which they are sent. They arrive in
+/// that order: those before one that arrives are lost.
 pub(crate) struct Extras {
-    entries: Vec<Extra>,
-    free: Vec<u32>,
+    queue: VecDeque<Extra>,
+    /// The number of the first in the queue. 0 stands for none.
+    first: u32,
 }
 
 impl Extras {
     pub fn new() -> Self {
-        Extras { entries: vec![Extra::default()], free: Vec::new() }
+        Extras { queue: VecDeque::new(), first: 1 }
     }
 
-    #[inline]
+    /// Adds what is sent next; tells its number.
     pub fn put(&mut self, extra: Extra) -> u32 {
-        match self.free.pop() {
-            Some(index) => {
-                self.entries[index as usize] = extra;
-                index
-            }
-            None => {
-                self.entries.push(extra);
-                (self.entries.len() - 1) as u32
-            }
-        }
+        self.queue.push_back(extra);
+        let number = self.number_of(self.queue.len() - 1);
+        if number == 0 { self.put(extra) } else { number }
     }
 
-    /// Reads an entry and gives it back. Entry 0 stays.
-    #[inline]
-    pub fn take(&mut self, index: u32) -> Extra {
-        if index != 0 {
-            self.free.push(index);
-        }
-        self.entries[index as usize]
+    fn number_of(&self, place: usize) -> u32 {
+        self.first.wrapping_add(place as u32)
     }
 
-    /// Reads an entry that stays in flight.
-    pub fn peek(&self, index: u32) -> Extra {
-        self.entries[index as usize]
+    fn place_of(&self, number: u32) -> usize {
+        number.wrapping_sub(self.first) as usize
     }
 
-    /// Gives back what a packet that is lost carried.
-    #[inline]
-    pub fn discard(&mut self, packet: &Packet) {
-        if packet.flags() & flags::ACK != 0 && packet.aux() != 0 {
-            self.free.push(packet.aux());
+    /// Takes what arrives. Number 0 carries nothing.
+    pub fn take(&mut self, number: u32) -> Extra {
+        if number == 0 {
+            return Extra::NONE;
         }
+        let lost = self.place_of(number);
+        self.queue.drain(..lost);
+        self.first = number.wrapping_add(1);
+        self.queue.pop_front().unwrap_or(Extra::NONE)
+    }
+
+    /// Reads what stays in flight.
+    pub fn peek(&self, number: u32) -> Extra {
+        self.queue.get(self.place_of(number)).copied().unwrap_or(Extra::NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extras_arrive_in_order_and_some_are_lost() {
+        let mut extras = Extras::new();
+        extras.first = u32::MAX - 1;
+        let numbers: Vec<_> =
+            (0..6).map(|stamp| extras.put(Extra { stamp, ..Extra::NONE })).collect();
+        assert!(!numbers.contains(&0));
+        assert_eq!(extras.peek(numbers[4]).stamp, 4);
+        assert_eq!(extras.take(numbers[1]).stamp, 1);
+        assert_eq!(extras.take(0), Extra::NONE);
+        assert_eq!(extras.take(numbers[4]).stamp, 4);
+        assert_eq!(extras.take(numbers[5]).stamp, 5);
+        assert!(extras.queue.is_empty());
     }
 }

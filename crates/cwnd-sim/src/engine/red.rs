@@ -18,7 +18,7 @@ pub(crate) struct Red {
     drain: f64,
     average: f64,
     /// Packets since the last drop, while the average is above `min`.
-    count: u32,
+    count: i64,
     /// Whether the average was above `min` at the last arrival.
     above: bool,
     rng: Rng,
@@ -59,11 +59,13 @@ impl Red {
         if let Some(idle) = idle {
             // Processors convert signed numbers faster.
             let missed = (self.drain * idle as i64 as f64) as i64 as u64;
-            self.average *= power(1.0 - self.weight, missed);
+            if missed > 0 {
+                self.average *= power(1.0 - self.weight, missed);
+            }
         }
         self.average *= 1.0 - self.weight;
         self.average += self.weight * f64::from(waiting);
-        self.count = self.count.saturating_add(1);
+        self.count += 1;
         let mut verdict = Verdict::Keep;
         if self.average >= self.min && waiting > 1 {
             if self.above {
@@ -110,7 +112,7 @@ impl Red {
 
     /// Turns geometric gaps between drops into nearly uniform ones.
     fn spread(&self, p: f64) -> f64 {
-        let expected = f64::from(self.count) * p;
+        let expected = self.count as f64 * p;
         if self.wait {
             if expected < 1.0 {
                 0.0

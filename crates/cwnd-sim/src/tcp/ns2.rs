@@ -21,8 +21,9 @@ const KNOWN: u64 = 0;
 /// Packets that NewReno sends at most on one acknowledgement in recovery.
 const RECOVERY_BURST: u32 = 2;
 
-/// An acknowledgement of everything below `ack` arrived.
-#[inline]
+/// An acknowledgement of everything below `ack` arrived. Tells how many packets may be sent on it,
+/// none if there is nothing to ask.
+#[inline(always)]
 pub(super) fn acknowledgement(
     s: &mut Sender,
     net: &mut Net,
@@ -30,9 +31,9 @@ pub(super) fn acknowledgement(
     ack: u32,
     echo: bool,
     extra: &Extra,
-) {
+) -> Option<u32> {
     if ack < s.board.una() {
-        return;
+        return None;
     }
     if echo {
         marked(s, now, ack);
@@ -66,8 +67,15 @@ fn sack(s: &mut Sender, extra: &Extra) -> Newly {
     blocks.fold(Newly::default(), |newly, (place, &block)| newly.and(s.board.sack(place, block)))
 }
 
-#[inline]
-fn selective(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extra: &Extra) {
+#[inline(always)]
+fn selective(
+    s: &mut Sender,
+    net: &mut Net,
+    now: u64,
+    ack: u32,
+    echo: bool,
+    extra: &Extra,
+) -> Option<u32> {
     let advanced = ack > s.board.una();
     if !s.in_recovery {
         if advanced {
@@ -84,11 +92,15 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extr
             }
         }
         // Not on the third duplicate: recovery sends from the next acknowledgement on.
-        if s.duplicates == 0 {
-            s.send(net, now, false);
-        }
-        return;
+        return (s.duplicates == 0).then_some(u32::MAX);
     }
+    repairing(s, net, now, ack, echo, extra);
+    Some(u32::MAX)
+}
+
+/// An acknowledgement in recovery with SACK.
+fn repairing(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extra: &Extra) {
+    let advanced = ack > s.board.una();
     s.pipe -= 1;
     if i64::from(ack) > s.recover {
         let newly = advance(s, net, now, ack, echo);
@@ -115,10 +127,16 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extr
             lost(s, now, found, KNOWN);
         }
     }
-    s.send(net, now, false);
 }
 
-fn cumulative(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extra: &Extra) {
+fn cumulative(
+    s: &mut Sender,
+    net: &mut Net,
+    now: u64,
+    ack: u32,
+    echo: bool,
+    extra: &Extra,
+) -> Option<u32> {
     let mut burst = u32::MAX;
     if ack > s.board.una() {
         let partial = s.recovery == Recovery::NewReno
@@ -143,12 +161,10 @@ fn cumulative(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, ext
             burst = RECOVERY_BURST;
         }
     }
-    if s.duplicates == 0 {
-        s.send(net, now, false);
-    } else if s.duplicates >= DUPLICATES {
-        s.burst = burst;
-        s.send(net, now, false);
-        s.burst = u32::MAX;
+    match s.duplicates {
+        0 => Some(u32::MAX),
+        DUPLICATES.. => Some(burst),
+        _ => None,
     }
 }
 
@@ -191,11 +207,11 @@ fn partial_acknowledgement(
     }
     tell_acked(s, now, newly, echo, extra, false);
     lost(s, now, 1, KNOWN);
-    s.transmit(net, now, ack);
+    s.repair(net, now, ack);
 }
 
 /// Everything below `ack` has arrived.
-#[inline]
+#[inline(always)]
 fn advance(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool) -> Newly {
     s.duplicates = 0;
     let newly = s.board.acked(ack);
@@ -214,7 +230,7 @@ fn advance(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool) -> New
     newly
 }
 
-#[inline]
+#[inline(always)]
 fn tell_acked(s: &mut Sender, now: u64, newly: Newly, echo: bool, extra: &Extra, grows: bool) {
     let covered = Covered {
         packets: newly.packets,
@@ -244,7 +260,7 @@ fn duplicate(s: &mut Sender, net: &mut Net, now: u64) {
         if fits && s.next < s.total {
             let seq = s.next;
             s.next += 1;
-            s.transmit(net, now, seq);
+            s.repair(net, now, seq);
         }
     }
 }
@@ -277,7 +293,7 @@ fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
     let (more, _) = s.board.find_lost();
     // The window is cut for a fresh loss only: a loss among marked packets was answered already.
     lost(s, now, (first + more).max(1), if fresh { now } else { KNOWN });
-    s.transmit(net, now, una);
+    s.repair(net, now, una);
 }
 
 fn lost(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
@@ -310,22 +326,22 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
     }
     s.restart_timer(net, now);
     s.next = s.board.una();
-    s.send(net, now, false);
+    s.resume(net, now);
 }
 
 /// Sends what the window allows, and says what stopped it.
-#[inline]
-pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
+#[inline(always)]
+pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64, burst: u32) -> Limit {
     let mut sent = 0;
+    let open = if s.closed_by_mark { 0 } else { s.window() as i64 };
+    let window = open + if s.recovery == Recovery::Sack { 0 } else { s.inflation };
+    let window = window.min(i64::from(s.receiver_window));
+    let repairs = s.in_recovery && s.recovery == Recovery::Sack;
     loop {
-        let open = if s.closed_by_mark { 0 } else { s.window() as i64 };
-        let window = open + if s.recovery == Recovery::Sack { 0 } else { s.inflation };
-        let window = window.min(i64::from(s.receiver_window));
         let outstanding = i64::from(s.next) - i64::from(s.board.una());
-        let repairs = s.in_recovery && s.recovery == Recovery::Sack;
         let open =
             if repairs { s.pipe < s.unclamped_window() as i64 } else { outstanding < window };
-        if !open || sent >= s.burst {
+        if !open || sent >= burst {
             return s.closed();
         }
         let hole = if repairs { s.board.next_hole() } else { None };

@@ -1,7 +1,7 @@
 //! The receiver: what has arrived, and which acknowledgement answers it.
 
 use crate::engine::clock::Clock;
-use crate::engine::net::Net;
+use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::network::{Conventions, Recovery, Tcp};
 
@@ -160,7 +160,7 @@ impl Receiver {
     }
 
     /// A data packet arrived.
-    #[inline]
+    #[inline(always)]
     pub fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
         if self.ecn {
             self.news |= packet.flags();
@@ -207,7 +207,7 @@ impl Receiver {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn acknowledge(&mut self, net: &mut Net, now: u64) {
         let blocks = self.sack && self.blocks.count > 0;
         let (aux, options) =
@@ -239,6 +239,6 @@ impl Receiver {
             options += if extra.count > 0 { 4 } else { 0 };
             options += if self.stamps.is_some() { 12 } else { 0 };
         }
-        (net.extras.put(extra), options)
+        (net.extras[self.timer / TIMERS].put(extra), options)
     }
 }

@@ -9,8 +9,9 @@ use crate::engine::schedule::NONE;
 use crate::network::Recovery;
 use cwnd::{Event, Limit, Lost, Marked};
 
-/// An acknowledgement of everything below `ack` arrived.
-#[inline]
+/// An acknowledgement of everything below `ack` arrived. Tells how many packets may be sent on it,
+/// none if there is nothing to ask.
+#[inline(always)]
 pub(super) fn acknowledgement(
     s: &mut Sender,
     net: &mut Net,
@@ -18,10 +19,10 @@ pub(super) fn acknowledgement(
     ack: u32,
     echo: bool,
     extra: &Extra,
-) {
+) -> Option<u32> {
     let una = s.board.una();
     if ack < una {
-        return;
+        return None;
     }
     let advanced = ack > una;
     let mut newly = s.board.acked(ack);
@@ -63,10 +64,7 @@ pub(super) fn acknowledgement(
     } else {
         cumulative(s, net, now, advanced, ack - una);
     }
-    s.send(net, now, false);
-    if s.board.high() == s.board.una() {
-        s.deadline = NONE;
-    }
+    Some(u32::MAX)
 }
 
 /// Eifel detection (RFC 3522): if the acknowledgement answers the original and not the
@@ -83,7 +81,7 @@ fn spurious(s: &mut Sender, now: u64, extra: &Extra) {
 }
 
 /// RFC 6675.
-#[inline]
+#[inline(always)]
 fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: Newly) {
     if advanced {
         s.duplicates = 0;
@@ -108,7 +106,7 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: New
         let sent_at = s.board.sent_at(una);
         enter(s, now, found + first, newest.max(sent_at));
         if let Some(seq) = s.board.next_lost() {
-            s.transmit(net, now, seq);
+            s.repair(net, now, seq);
         }
         s.restart_timer(net, now);
     }
@@ -129,7 +127,7 @@ fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: 
             enter(s, now, 1, sent_at);
             s.inflation = DUP_THRESH as i64;
             s.first_partial = true;
-            s.transmit(net, now, una);
+            s.repair(net, now, una);
             s.restart_timer(net, now);
         }
         return;
@@ -140,7 +138,7 @@ fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: 
         s.inflation -= i64::from(covered) - 1;
         let sent_at = s.board.sent_at(una);
         lost(s, now, 1, sent_at);
-        s.transmit(net, now, una);
+        s.repair(net, now, una);
         if std::mem::take(&mut s.first_partial) {
             s.restart_timer(net, now);
         }
@@ -188,9 +186,9 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
         s.next = s.board.una();
     }
     if s.connected {
-        s.send(net, now, false);
+        s.resume(net, now);
     } else {
-        s.transmit(net, now, 0);
+        s.repair(net, now, 0);
     }
     if s.deadline == NONE {
         s.restart_timer(net, now);
@@ -198,7 +196,7 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
 }
 
 /// Sends what the window allows, and says what stopped it.
-#[inline]
+#[inline(always)]
 pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     if s.recovery == Recovery::Sack {
         send_selective(s, net, now)
@@ -207,7 +205,7 @@ pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn send_selective(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     let window = s.window();
     // Outside recovery a SACKed packet makes room for a new one only by limited transmit.
@@ -218,7 +216,7 @@ fn send_selective(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
             return s.closed();
         }
         if let Some(seq) = s.board.next_lost() {
-            s.transmit(net, now, seq);
+            s.repair(net, now, seq);
             continue;
         }
         let high = s.board.high();
@@ -239,7 +237,7 @@ fn send_selective(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
 /// the last packet outstanding.
 fn repair_more(s: &mut Sender, net: &mut Net, now: u64) -> bool {
     if let Some(seq) = s.board.next_hole() {
-        s.transmit(net, now, seq);
+        s.repair(net, now, seq);
         return true;
     }
     let last = s.board.high() - 1;
@@ -247,7 +245,7 @@ fn repair_more(s: &mut Sender, net: &mut Net, now: u64) -> bool {
         return false;
     }
     s.rescued = true;
-    s.transmit(net, now, last);
+    s.repair(net, now, last);
     true
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Rto {
     base: u64,
     backoff: u64,
     estimator: Estimator,
+    /// The next timeout, of all the above.
+    timeout: u64,
 }
 
 enum Estimator {
@@ -45,14 +47,17 @@ impl Rto {
         if let Estimator::Steps { offset, .. } = &mut estimator {
             *offset = rng.below(granularity);
         }
-        Rto {
+        let mut rto = Rto {
             granularity,
             min: clock.ticks(tcp.min_rto.as_nanos()),
             max: clock.ticks(tcp.max_rto.as_nanos()),
             base: clock.ticks(tcp.initial_rto.as_nanos()),
             backoff: 1,
             estimator,
-        }
+            timeout: 0,
+        };
+        rto.update();
+        rto
     }
 
     /// A round-trip time was measured from a packet sent at `sent_at`.
@@ -84,11 +89,17 @@ impl Rto {
                 self.base = (((*rttvar << 3) + *srtt) >> 3) as u64 * self.granularity;
             }
         }
+        self.update();
     }
 
     /// The next timeout.
+    #[inline(always)]
     pub fn timeout(&self) -> u64 {
-        match self.estimator {
+        self.timeout
+    }
+
+    fn update(&mut self) {
+        self.timeout = match self.estimator {
             Estimator::Rfc(_) => (self.base.max(self.min) * self.backoff).min(self.max),
             Estimator::Steps { min_first, .. } => {
                 let timeout = if min_first {
@@ -98,7 +109,7 @@ impl Rto {
                 };
                 timeout.min(self.max).max(2 * self.granularity)
             }
-        }
+        };
     }
 
     /// A timeout expired: the next is twice as long.
@@ -111,6 +122,7 @@ impl Rto {
         };
         if room {
             self.backoff *= 2;
+            self.update();
         }
         if let Estimator::Steps { srtt, rttvar, .. } = &mut self.estimator
             && self.backoff > 8
@@ -124,6 +136,9 @@ impl Rto {
     /// New data was acknowledged: no more back-off.
     #[inline]
     pub fn restart(&mut self) {
-        self.backoff = 1;
+        if self.backoff > 1 {
+            self.backoff = 1;
+            self.update();
+        }
     }
 }

@@ -66,6 +66,8 @@ pub(crate) struct Scoreboard {
     swept: u32,
     /// Every lost packet below has been sent again (RFC 6675's HighRxt, plus one).
     repaired: u32,
+    /// One past the highest packet with a state, 0 when nothing is known of any.
+    marked: u32,
     /// The last acknowledgement's blocks: most of a block is old news.
     seen: [(u32, u32); 3],
 }
@@ -81,6 +83,7 @@ impl Scoreboard {
             top: [0; DUP_THRESH],
             swept: 0,
             repaired: 0,
+            marked: 0,
             seen: [(0, 0); 3],
         }
     }
@@ -135,6 +138,7 @@ impl Scoreboard {
         *segment = Segment(now << STATE_BITS | state | AGAIN);
         self.resent += u32::from(counts);
         self.repaired = self.repaired.max(seq + 1);
+        self.marked = self.marked.max(seq + 1);
     }
 
     /// Everything below `ack` has arrived.
@@ -188,6 +192,7 @@ impl Scoreboard {
             }
             self.raise(seq + 1);
         }
+        self.marked = self.marked.max(end);
         self.seen[place] = (block.0, end);
         newly
     }
@@ -224,6 +229,7 @@ impl Scoreboard {
             }
         }
         self.swept = self.swept.max(bound);
+        self.marked = self.marked.max(bound);
         self.lost += found;
         (found, newest)
     }
@@ -240,13 +246,16 @@ impl Scoreboard {
         self.resent = 0;
         self.repaired = self.una;
         self.swept = self.high();
+        self.marked = self.high();
     }
 
     /// The receiver names packets `range.0 .. range.1` as lost, for the first time or again. Returns
     /// how many of them count, and when the newest was sent.
     pub fn lose(&mut self, range: (u32, u32)) -> (u32, u64) {
         let (mut found, mut newest) = (0, 0);
-        for seq in range.0.max(self.una)..range.1.min(self.high()) {
+        let end = range.1.min(self.high());
+        self.marked = self.marked.max(end);
+        for seq in range.0.max(self.una)..end {
             let segment = self.segment(seq);
             let was = *segment;
             if was.has(SACKED) || was.has(LOST) && !was.has(RESENT) {
@@ -287,11 +296,13 @@ impl Scoreboard {
     /// Forgets what was SACKed and lost: ns-2 does outside recovery, and everybody may after a
     /// timeout (RFC 2018 section 8).
     pub fn forget(&mut self) {
-        if self.sacked + self.lost > 0 {
-            for index in 0..self.segments.len() {
-                self.segments.get_mut(index).0 &= !(SACKED | LOST | RESENT);
-            }
+        if self.marked == 0 {
+            return;
         }
+        for seq in self.una..self.marked {
+            self.segment(seq).0 &= !(SACKED | LOST | RESENT);
+        }
+        self.marked = 0;
         (self.sacked, self.lost, self.resent) = (0, 0, 0);
         self.top = [0; DUP_THRESH];
         (self.swept, self.repaired) = (0, 0);
@@ -345,7 +356,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counters_agree_with_the_states(steps in proptest::collection::vec((0u8..6, 0u32..40, 0u32..12), 0..200)) {
+        fn counters_agree_with_the_states(steps in proptest::collection::vec((0u8..8, 0u32..40, 0u32..12), 0..200)) {
             let mut board = board(5);
             for (now, (kind, seq, length)) in steps.into_iter().enumerate() {
                 let now = now as u64 + 100;
@@ -355,7 +366,12 @@ mod tests {
                     2 => { let start = board.una() + seq; board.sack(0, (start, start + length)); }
                     3 => { board.find_lost(); }
                     4 => if let Some(seq) = board.next_lost() { board.resent(now, seq) },
-                    _ => if seq == 0 { board.lose_all() },
+                    5 => if seq == 0 { board.lose_all() },
+                    6 => { board.lose((board.una() + seq, board.una() + seq + length)); }
+                    _ => {
+                        board.forget();
+                        prop_assert_eq!((board.sacked, board.lost, board.resent), (0, 0, 0));
+                    }
                 }
                 let segments: Vec<_> = (0..board.segments.len()).map(|i| board.segments.get(i)).collect();
                 let count = |bits| segments.iter().filter(|s| s.has(bits)).count() as u32;

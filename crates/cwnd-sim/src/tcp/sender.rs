@@ -6,7 +6,7 @@ use super::scoreboard::Scoreboard;
 use super::{ns2, rfc};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
-use crate::engine::net::Net;
+use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
@@ -65,8 +65,6 @@ pub(crate) struct Sender {
     /// ns-2's own estimate of what is in flight in SACK recovery.
     pub(super) pipe: i64,
     pub(super) first_partial: bool,
-    /// Packets that may be sent on one acknowledgement.
-    pub(super) burst: u32,
     pub(super) rescued: bool,
     pub(super) last_action: Action,
     /// A mark closed ns-2's window: nothing is sent until the timer expires.
@@ -123,7 +121,6 @@ impl Sender {
             inflation: 0,
             pipe: 0,
             first_partial: false,
-            burst: u32::MAX,
             rescued: false,
             last_action: Action::None,
             closed_by_mark: false,
@@ -171,7 +168,7 @@ impl Sender {
     /// The transfer begins.
     pub fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
-        self.send(net, now, false);
+        self.resume(net, now);
     }
 
     /// No new data from now on.
@@ -183,7 +180,7 @@ impl Sender {
     pub fn wake(&mut self, net: &mut Net, now: u64) {
         if self.put_off <= now {
             self.put_off = NONE;
-            self.send(net, now, true);
+            self.send_now(net, now, u32::MAX);
         }
         if self.deadline <= now {
             self.deadline = NONE;
@@ -196,15 +193,26 @@ impl Sender {
     }
 
     /// An acknowledgement arrived.
-    #[inline]
+    #[inline(always)]
     pub fn acknowledgement(&mut self, net: &mut Net, now: u64, packet: Packet) {
-        let extra =
-            if packet.aux() == 0 { Extra::default() } else { net.extras.take(packet.aux()) };
-        let echo = packet.flags() & flags::ECE != 0;
-        if self.ns2 {
-            ns2::acknowledgement(self, net, now, packet.seq(), echo, &extra);
+        let taken;
+        let extra = if packet.aux() == 0 {
+            &Extra::NONE
         } else {
-            rfc::acknowledgement(self, net, now, packet.seq(), echo, &extra);
+            taken = net.extras[self.timer / TIMERS].take(packet.aux());
+            &taken
+        };
+        let echo = packet.flags() & flags::ECE != 0;
+        let burst = if self.ns2 {
+            ns2::acknowledgement(self, net, now, packet.seq(), echo, extra)
+        } else {
+            rfc::acknowledgement(self, net, now, packet.seq(), echo, extra)
+        };
+        if let Some(burst) = burst {
+            self.send(net, now, burst);
+            if !self.ns2 && self.board.high() == self.board.una() {
+                self.deadline = NONE;
+            }
         }
         if self.board.una() >= self.total && self.driver.completed == NONE {
             self.driver.settle(now);
@@ -213,36 +221,52 @@ impl Sender {
         }
     }
 
-    /// Sends what the window allows.
-    #[inline]
-    pub(super) fn send(&mut self, net: &mut Net, now: u64, forced: bool) {
-        if self.overhead > 0.0 && !forced {
-            if self.put_off == NONE {
-                self.put_off = now + (self.overhead * self.rng.uniform()) as u64;
-                net.arm(self.timer, self.put_off);
-            }
-            return;
+    /// Sends what the window allows, after something else than an acknowledgement.
+    #[inline(never)]
+    pub(super) fn resume(&mut self, net: &mut Net, now: u64) {
+        self.send(net, now, u32::MAX);
+    }
+
+    /// Sends what the window allows, at most `burst` packets, now or when the host gets to it.
+    #[inline(always)]
+    fn send(&mut self, net: &mut Net, now: u64, burst: u32) {
+        if self.overhead == 0.0 {
+            self.send_now(net, now, burst);
+        } else if self.put_off == NONE {
+            self.put_off = now + (self.overhead * self.rng.uniform()) as u64;
+            net.arm(self.timer, self.put_off);
         }
+    }
+
+    #[inline(always)]
+    fn send_now(&mut self, net: &mut Net, now: u64, burst: u32) {
         let limit = if !self.connected {
             self.send_syn(net, now)
         } else if self.ns2 {
-            ns2::send(self, net, now)
+            ns2::send(self, net, now, burst)
         } else {
             rfc::send(self, net, now)
         };
         self.driver.limited_by(now, limit);
     }
 
+    #[cold]
     fn send_syn(&mut self, net: &mut Net, now: u64) -> Limit {
         if self.next == 0 {
-            self.transmit(net, now, 0);
+            self.repair(net, now, 0);
             self.next = 1;
         }
         Limit::Window
     }
 
+    /// Puts packet `seq` on the wire where that is not on every packet's path.
+    #[inline(never)]
+    pub(super) fn repair(&mut self, net: &mut Net, now: u64, seq: u32) {
+        self.transmit(net, now, seq);
+    }
+
     /// Puts packet `seq` on the wire, for the first time or again.
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmit(&mut self, net: &mut Net, now: u64, seq: u32) {
         let again = seq < self.board.high();
         let mut bits = self.ect;
@@ -284,7 +308,7 @@ impl Sender {
     }
 
     /// Starts the retransmission timer afresh (RFC 6298 section 5).
-    #[inline]
+    #[inline(always)]
     pub(super) fn restart_timer(&mut self, net: &mut Net, now: u64) {
         self.deadline = now + self.rto.timeout();
         net.arm(self.timer, self.deadline);

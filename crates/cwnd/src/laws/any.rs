@@ -21,9 +21,10 @@ macro_rules! any_law {
     (window $(#[$doc:meta])* $any:ident { $($law:ident),+ $(,)? }) => {
         any_law!(@enum $(#[$doc])* $any { $($law),+ });
         impl WindowLaw for $any {
-            #[inline]
+            // Copies: what a function that is not inlined sees by its address lives in memory.
+            #[inline(always)]
             fn grow(&mut self, w: Packets, acked: Packets, cx: &Context) -> Packets {
-                forward!($any, [$($law),+], self.grow(w, acked, cx))
+                forward!($any, [$($law),+], self.grow(w, acked, &{ *cx }))
             }
             fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets {
                 forward!($any, [$($law),+], self.cut(w, why, cx))
@@ -34,9 +35,9 @@ macro_rules! any_law {
             fn round(&mut self, round: &Round, cx: &Context) {
                 forward!($any, [$($law),+], self.round(round, cx))
             }
-            #[inline]
+            #[inline(always)]
             fn observe(&mut self, acked: &Acked, cx: &Context) {
-                forward!($any, [$($law),+], self.observe(acked, cx))
+                forward!($any, [$($law),+], self.observe(&{ *acked }, &{ *cx }))
             }
             #[inline]
             fn leave_slow_start(&mut self, w: Packets, cx: &Context) -> bool {

@@ -8,7 +8,8 @@ pub(super) fn update(rtt: &mut Option<Rtt>, sample: Dur) {
     *rtt = Some(match *rtt {
         None => Rtt { latest: sample, smoothed: sample, min: sample },
         Some(old) => {
-            let sum = old.smoothed.as_nanos().saturating_mul(7).saturating_add(sample.as_nanos());
+            // Wraps at 83 years.
+            let sum = old.smoothed.as_nanos().wrapping_mul(7).wrapping_add(sample.as_nanos());
             Rtt { latest: sample, smoothed: Dur::from_nanos(sum / 8), min: old.min.min(sample) }
         }
     });

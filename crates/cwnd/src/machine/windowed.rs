@@ -121,7 +121,7 @@ impl<L: WindowLaw> Windowed<L> {
     }
 
     /// An acknowledgement arrived.
-    #[inline]
+    #[inline(always)]
     pub fn acked(&mut self, now: Time, acked: &Acked) {
         if let Some(sample) = acked.rtt {
             rtt::update(&mut self.rtt, sample);
@@ -297,7 +297,7 @@ impl<L: WindowLaw> Windowed<L> {
 }
 
 impl<L: WindowLaw> Controller for Windowed<L> {
-    #[inline]
+    #[inline(always)]
     fn on(&mut self, now: Time, event: &Event) {
         match event {
             Event::Acked(acked) => self.acked(now, acked),

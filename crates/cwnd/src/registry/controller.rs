@@ -36,11 +36,12 @@ impl AnyController {
 }
 
 impl Controller for AnyController {
-    #[inline]
+    #[inline(always)]
     fn on(&mut self, now: Time, event: &Event) {
         match self {
             AnyController::Window(machine) => machine.on(now, event),
-            AnyController::Rate(machine) => machine.on(now, event),
+            // A copy: what a function that is not inlined sees by its address lives in memory.
+            AnyController::Rate(machine) => machine.on(now, &{ *event }),
         }
     }
 
