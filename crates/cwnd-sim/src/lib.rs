@@ -5,8 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+mod beside;
 mod driver;
+mod endpoint;
 mod engine;
+mod half;
 pub mod network;
 mod paced;
 mod pcap;

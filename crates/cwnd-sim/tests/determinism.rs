@@ -180,6 +180,36 @@ fn threads_change_nothing() {
     assert_eq!(alone, beside);
 }
 
+/// A run cut in two halves gives what it gives in one piece, and so do its taps.
+#[test]
+fn halves_change_nothing() {
+    let mut cut = Vec::new();
+    for (name, mut network) in small() {
+        // Fast enough to be worth it.
+        network.links.iter_mut().for_each(|link| link.rate = link.rate.map(|rate| 30.0 * rate));
+        let options = Options { two_threads: true, ..Options::default() };
+        let mut simulation = Simulation::new(&network, 4, &options).unwrap();
+        if simulation.threads() == 1 {
+            continue;
+        }
+        let seen = [false, true].map(|two_threads| {
+            let options = Options { two_threads, tell: true, ..Options::default() };
+            let mut tapped = Simulation::new(&network, 4, &options).unwrap();
+            let (sender, receiver) = std::sync::mpsc::channel();
+            tapped.tap(0, move |seen| sender.send(seen.at).unwrap());
+            tapped.run();
+            let records = tapped.finish();
+            let told: Vec<_> = records.flows.iter().map(|flow| flow.told.clone()).collect();
+            (digest(&records), told, receiver.iter().collect::<Vec<_>>())
+        });
+        while !simulation.run_for(5000) {}
+        assert_eq!(digest(&simulation.finish()), seen[0].0, "{name}");
+        assert!(seen[0] == seen[1], "{name}");
+        cut.push(name);
+    }
+    assert!(cut.len() >= 4, "only {cut:?} were cut");
+}
+
 /// Watching and recording do not disturb.
 #[test]
 fn watching_changes_nothing() {

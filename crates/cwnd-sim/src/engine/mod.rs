@@ -8,4 +8,5 @@ pub(crate) mod packet;
 mod red;
 pub(crate) mod ring;
 pub(crate) mod schedule;
+pub(crate) mod split;
 pub(crate) mod tap;

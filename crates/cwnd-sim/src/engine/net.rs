@@ -24,8 +24,12 @@ const ALONE: u32 = 1 << 30;
 /// Set in a route's last entry where the endpoint may be told ahead of time.
 const EARLY: u32 = 1 << 29;
 
-/// The bits of a route's last entry that name the flow.
-const FLOW: u32 = !(LAST | EARLY);
+/// Set where the link before leads to the other half of a network run in two.
+const FAR: u32 = 1 << 28;
+
+/// The bits of a route's entry that name the link, and of its last one that name the flow.
+const LINK: u32 = !(ALONE | FAR);
+const FLOW: u32 = !(LAST | EARLY | FAR);
 
 /// Timers of a flow: its source's, its sink's, and the one that starts and stops it.
 pub(crate) const TIMERS: usize = 3;
@@ -51,9 +55,20 @@ pub(crate) struct Net {
     pub fence: u64,
     /// Packets that an endpoint sent and that have reached the other one ahead of time.
     early: VecDeque<(u64, u32, Packet)>,
+    /// Packets on their way to the other half.
+    pub far: Vec<Crossing>,
     tap: Option<Tap>,
     /// For each flow its data packets dropped by queues and lost in pipes.
     pub lost: Vec<u64>,
+}
+
+/// A packet on a link from one half of a network to the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Crossing {
+    link: u32,
+    /// When it arrives at the far end.
+    at: u64,
+    packet: Packet,
 }
 
 #[derive(Clone, Copy)]
@@ -80,10 +95,15 @@ pub(crate) enum Next {
 
 impl Net {
     /// The network's links, with `timers` timers, and the first hop of each flow's way there and
-    /// way back.
+    /// way back. `far` tells of a link whether it leads to the other half.
     ///
     /// `None` if the event keys cannot hold that many sources for that long.
-    pub fn new(network: &Network, seed: u64, timers: usize) -> Option<(Self, Vec<[u32; 2]>)> {
+    pub fn new(
+        network: &Network,
+        seed: u64,
+        timers: usize,
+        far: impl Fn(usize) -> bool,
+    ) -> Option<(Self, Vec<[u32; 2]>)> {
         let sources = (network.links.len() + timers) as u64;
         let shift = 64 - sources.leading_zeros();
         let clock = Clock::new(network.duration, 64 - shift)?;
@@ -95,8 +115,12 @@ impl Net {
         let mut add = |flow: usize, path: &[usize]| {
             let first = routes.len() as u32;
             let alone = |link: usize| if fed_by_one[link] { ALONE } else { 0 };
-            routes.extend(path.iter().map(|&link| link as u32 | alone(link)));
-            routes.push(flow as u32 | LAST);
+            let mut across = 0;
+            for &link in path {
+                routes.push(link as u32 | alone(link) | across);
+                across = if far(link) { FAR } else { 0 };
+            }
+            routes.push(flow as u32 | LAST | across);
             first
         };
         let flows = network.flows.iter().enumerate();
@@ -113,6 +137,7 @@ impl Net {
             timers: vec![Timer { armed: NONE, set_to: NONE }; timers],
             fence: 0,
             early: VecDeque::new(),
+            far: Vec::new(),
             tap: None,
             lost: vec![0; network.flows.len()],
         };
@@ -145,9 +170,8 @@ impl Net {
     /// Gives a packet to a link, and to those after it where it will not wait. Tells when it reaches
     /// which flow's endpoint, if that is to be told ahead of time.
     #[inline(always)]
-    fn give(&mut self, now: u64, mut link: u32, mut packet: Packet) -> Option<(u64, u32, Packet)> {
-        let (mut arrives, gained) =
-            self.links[link as usize].give(now, packet.size(), packet.flags());
+    fn give(&mut self, now: u64, link: u32, mut packet: Packet) -> Option<(u64, u32, Packet)> {
+        let (arrives, gained) = self.links[link as usize].give(now, packet.size(), packet.flags());
         if gained != 0 {
             packet = packet.flagged(gained);
         }
@@ -155,10 +179,27 @@ impl Net {
             self.lose(packet);
             return None;
         }
-        let lost = gained & flags::LOST != 0;
+        self.arrive(link, arrives, packet)
+    }
+
+    /// Takes over a packet from the other half. Tells as [`give`](Self::give) does.
+    pub fn come_across(&mut self, crossing: Crossing) -> Option<(u64, u32, Packet)> {
+        let Crossing { link, at, packet } = crossing;
+        self.arrive(link, at, packet)
+    }
+
+    /// A packet given to `link` reaches its far end at `arrives`.
+    #[inline(always)]
+    fn arrive(
+        &mut self,
+        mut link: u32,
+        mut arrives: u64,
+        mut packet: Packet,
+    ) -> Option<(u64, u32, Packet)> {
+        let lost = packet.flags() & flags::LOST != 0;
         let mut next = self.routes[packet.hop() as usize + 1];
-        while next & (ALONE | LAST) == ALONE {
-            let following = &mut self.links[(next & !ALONE) as usize];
+        while next & (ALONE | LAST | FAR) == ALONE {
+            let following = &mut self.links[(next & LINK) as usize];
             if lost {
                 break;
             }
@@ -168,8 +209,12 @@ impl Net {
             }
             arrives = following.carry(arrives, u64::from(packet.size()));
             packet = packet.onward();
-            link = next & !ALONE;
+            link = next & LINK;
             next = self.routes[packet.hop() as usize + 1];
+        }
+        if next & FAR != 0 {
+            self.far.push(Crossing { link, at: arrives, packet });
+            return None;
         }
         let this = &mut self.links[link as usize];
         let early = next & EARLY != 0 && !lost && arrives < self.fence && this.brings_nothing();
@@ -180,6 +225,11 @@ impl Net {
             self.schedule.push(arrives << self.shift | u64::from(link));
         }
         None
+    }
+
+    /// The next packet that has reached its endpoint ahead of time.
+    pub fn pop_early(&mut self) -> Option<(u64, u32, Packet)> {
+        self.early.pop_front()
     }
 
     /// Whether none of an endpoint's timers fires before `packet` reaches it at `at`.
@@ -194,7 +244,7 @@ impl Net {
     pub fn set_tap(&mut self, tap: Tap) {
         // A tap sees packets in events: every one of its link's must have one.
         for next in 1..self.routes.len() {
-            if self.routes[next - 1] & !ALONE == tap.link as u32 {
+            if self.routes[next - 1] & LINK == tap.link as u32 {
                 self.routes[next] &= !(ALONE | EARLY);
             }
         }
@@ -244,7 +294,7 @@ impl Net {
     pub fn next(&mut self, end: u64, left: &mut u64) -> (u64, Next) {
         let mut now = 0;
         while *left > 0 {
-            if let Some((at, flow, packet)) = self.early.pop_front() {
+            if let Some((at, flow, packet)) = self.pop_early() {
                 *left -= 1;
                 return (at, Next::Early(flow, packet));
             }
@@ -288,9 +338,9 @@ impl Net {
                 return (now, Next::Arrival(next & FLOW, packet));
             }
             if next & ALONE != 0 {
-                self.links[(next & !ALONE) as usize].coming -= 1;
+                self.links[(next & LINK) as usize].coming -= 1;
             }
-            if let Some((at, flow, packet)) = self.give(now, next & !ALONE, packet) {
+            if let Some((at, flow, packet)) = self.give(now, next & LINK, packet) {
                 return (at, Next::Early(flow, packet));
             }
         }

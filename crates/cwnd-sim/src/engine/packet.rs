@@ -153,6 +153,21 @@ impl Extras {
         self.queue.pop_front().unwrap_or(Extra::NONE)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Hands what is queued here over to the other half, where it arrives.
+    pub fn hand_over(&mut self) -> impl Iterator<Item = Extra> + '_ {
+        self.first = self.number_of(self.queue.len());
+        self.queue.drain(..)
+    }
+
+    /// Takes over what the other half queued.
+    pub fn take_over(&mut self, extras: impl IntoIterator<Item = Extra>) {
+        self.queue.extend(extras);
+    }
+
     /// Reads what stays in flight.
     pub fn peek(&self, number: u32) -> Extra {
         self.queue.get(self.place_of(number)).copied().unwrap_or(Extra::NONE)

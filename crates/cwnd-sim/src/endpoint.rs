@@ -1,0 +1,179 @@
+//! The two ends of a flow, whatever it sends.
+
+use crate::driver::{Counters, Driver};
+use crate::engine::clock::Clock;
+use crate::engine::net::SINK;
+use crate::network::{Conventions, Flow, Tcp, Traffic};
+use crate::paced::{PacedReceiver, PacedSender};
+use crate::record::{FlowRecord, FlowSeries};
+use crate::simulation::{Options, SimulationError};
+use crate::tcp::sender::Place;
+use crate::tcp::{Receiver, Sender};
+use crate::traffic::Source;
+use cwnd::record::Record;
+use cwnd::registry::Spec;
+use cwnd::{AnyController, Controller, Settings, SlowStart};
+
+pub(crate) enum Endpoint {
+    Tcp(Box<(Sender, Receiver)>),
+    Paced(Box<(PacedSender, PacedReceiver)>),
+    Source(Box<Source>),
+}
+
+impl Endpoint {
+    /// The ends of a flow whose sink answers along the route that begins at `back`.
+    pub fn new(
+        flow: &Flow,
+        place: Place,
+        back: u32,
+        seed: u64,
+        options: &Options,
+    ) -> Result<Self, SimulationError> {
+        let Traffic::Tcp(tcp) = &flow.traffic else {
+            let source = Source::new(&flow.traffic, place, seed);
+            return Ok(Endpoint::Source(Box::new(source.expect("traffic that is not TCP"))));
+        };
+        let controller = controller(flow, tcp, settings(tcp, seed, place.flow as usize), options)?;
+        let clock = place.clock;
+        let driver = Driver::new(clock, controller, options.tell.then(Record::default));
+        Ok(match driver.controller {
+            AnyController::Window(_) => {
+                let sender = Sender::new(tcp, driver, place, seed);
+                let receiver = Receiver::new(tcp, clock, back, place.timer + SINK);
+                Endpoint::Tcp(Box::new((sender, receiver)))
+            }
+            AnyController::Rate(_) => {
+                let sender = PacedSender::new(tcp, driver, place);
+                let receiver = PacedReceiver::new(tcp, clock, back, place.timer + SINK);
+                Endpoint::Paced(Box::new((sender, receiver)))
+            }
+        })
+    }
+
+    /// Data packets delivered in order since the start.
+    pub fn delivered(&self) -> u64 {
+        match self {
+            Endpoint::Tcp(tcp) => tcp.1.delivered(),
+            Endpoint::Paced(paced) => u64::from(paced.1.in_order()),
+            Endpoint::Source(source) => source.arrived,
+        }
+    }
+
+    /// Data packets that arrived with a mark since the measurement began.
+    pub fn marked(&self) -> u64 {
+        match self {
+            Endpoint::Tcp(tcp) => tcp.1.marked,
+            Endpoint::Paced(_) | Endpoint::Source(_) => 0,
+        }
+    }
+
+    /// The driver of a controller; open-loop sources have none.
+    fn driver(&self) -> Option<&Driver> {
+        match self {
+            Endpoint::Tcp(tcp) => Some(&tcp.0.driver),
+            Endpoint::Paced(paced) => Some(&paced.0.driver),
+            Endpoint::Source(_) => None,
+        }
+    }
+
+    pub fn total_sent(&self) -> u64 {
+        match self {
+            Endpoint::Source(source) => source.sent,
+            _ => self.driver().map_or(0, |driver| driver.packets_sent),
+        }
+    }
+
+    pub fn reset(&mut self, now: u64) {
+        let driver = match self {
+            Endpoint::Tcp(tcp) => {
+                tcp.1.marked = 0;
+                &mut tcp.0.driver
+            }
+            Endpoint::Paced(paced) => &mut paced.0.driver,
+            Endpoint::Source(source) => {
+                source.base = source.sent;
+                return;
+            }
+        };
+        driver.settle(now);
+        driver.counters = Counters::default();
+    }
+
+    /// Whether it does nothing but answer packets and its timers, each at its time.
+    pub fn may_run_ahead(&self) -> bool {
+        matches!(self, Endpoint::Tcp(tcp) if !tcp.0.puts_off())
+    }
+
+    pub fn sample(&self, series: &mut FlowSeries, clock: Clock) {
+        series.sent.push(self.total_sent() as f64);
+        let samples = series.sent.len();
+        let Some(driver) = self.driver() else { return };
+        let rtt = driver.last_rtt;
+        series.window.push(driver.window());
+        series.rtt.push(if rtt == 0 { f64::NAN } else { clock.seconds(rtt) });
+        driver.controller.gauges(&mut |name, value| {
+            let known = series.gauges.iter().position(|gauge| gauge.0 == name);
+            let place = known.unwrap_or_else(|| {
+                series.gauges.push((name, Vec::new()));
+                series.gauges.len() - 1
+            });
+            let values = &mut series.gauges[place].1;
+            values.resize(samples - 1, f64::NAN);
+            values.push(value);
+        });
+    }
+
+    pub fn finish(self, end: u64, clock: Clock, record: &mut FlowRecord) {
+        let mut driver = match self {
+            Endpoint::Tcp(tcp) => tcp.0.driver,
+            Endpoint::Paced(paced) => paced.0.driver,
+            Endpoint::Source(source) => {
+                record.packets_sent = source.sent - source.base;
+                (record.mean_rtt, record.min_rtt, record.completed) =
+                    (f64::NAN, f64::NAN, f64::NAN);
+                return;
+            }
+        };
+        driver.settle(end);
+        record.cuts = driver.cuts;
+        record.told = driver.told;
+        let counters = driver.counters;
+        let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
+        record.packets_sent = counters.sent;
+        record.retransmissions = counters.retransmitted;
+        record.timeouts = counters.timeouts;
+        record.ecn_cuts = counters.mark_cuts;
+        record.limited = counters.limited.map(|ticks| clock.seconds(ticks));
+        record.mean_rtt = clock.seconds(counters.rtt_sum) / counters.rtt_count as f64;
+        record.min_rtt = seconds(driver.min_rtt);
+        record.completed = seconds(driver.completed);
+    }
+}
+
+/// What surrounds the law of flow number `index`, which draws from its own stream.
+pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
+    Settings {
+        packet: tcp.packet,
+        initial_window: f64::from(tcp.initial_window),
+        max_window: f64::from(tcp.window),
+        slow_start: SlowStart::Classic,
+        ns2: tcp.conventions != Conventions::Rfc,
+        seed: crate::rng::Rng::new(seed, "law", index as u64).bits(),
+    }
+}
+
+/// The controller of a flow.
+fn controller(
+    flow: &Flow,
+    tcp: &Tcp,
+    settings: Settings,
+    options: &Options,
+) -> Result<AnyController, SimulationError> {
+    let fail = |message: String| SimulationError::Controller { flow: flow.name.clone(), message };
+    if let Some(name) = tcp.controller.strip_prefix("python:") {
+        let made = options.custom.and_then(|custom| custom(name, settings));
+        return made.ok_or_else(|| fail(format!("no controller class named {name:?} was given")));
+    }
+    let spec = Spec::parse(&tcp.controller).map_err(|error| fail(error.to_string()))?;
+    Ok(spec.controller(settings))
+}

@@ -1,0 +1,135 @@
+//! Where a network can be cut in two halves that run side by side: at links so long that what one
+//! half does reaches the other only later.
+
+use crate::network::{Network, Traffic};
+use cwnd::registry::Law;
+use cwnd::{Dur, Settings, Spec};
+
+/// A half must do at least this part of the work.
+const LIGHTEST: f64 = 0.2;
+/// Packets of a thousand bytes that a path between the halves carries at least while it crosses:
+/// fewer are not worth the waiting for each other.
+const BUSIEST: f64 = 100.0;
+/// A sender does more than its receiver.
+const SOURCE: f64 = 2.0;
+const SINK: f64 = 1.0;
+
+/// Two halves of a network.
+pub(crate) struct Split {
+    /// For each node its half, 0 or 1.
+    half: Vec<usize>,
+    /// What leaves one half takes at least this long to the other.
+    pub lookahead: Dur,
+}
+
+impl Split {
+    /// The cut through the longest links that gives both halves enough to do.
+    pub fn find(network: &Network) -> Option<Self> {
+        let mut delays: Vec<Dur> = network.links.iter().map(|link| link.delay).collect();
+        delays.sort_unstable();
+        delays.dedup();
+        let candidates = delays.into_iter().rev().filter(|&delay| delay > Dur::ZERO);
+        candidates.filter_map(|delay| Self::at(network, delay)).find(|split| split.pays(network))
+    }
+
+    /// The halves of a network all of whose links from `lookahead` on are cut.
+    fn at(network: &Network, lookahead: Dur) -> Option<Self> {
+        let ends = network.links.iter().map(|link| link.from.max(link.to));
+        let mut groups = Groups::new(ends.max()? + 1);
+        for link in network.links.iter().filter(|link| link.delay < lookahead) {
+            groups.join(link.from, link.to);
+        }
+        let mut work = vec![0.0; groups.0.len()];
+        for flow in &network.flows {
+            let (source, sink) = ends_of(network, &flow.path);
+            // The two endpoints of a paced controller look at each other.
+            if is_paced(&flow.traffic) {
+                groups.join(source, sink);
+            }
+            work[source] += SOURCE;
+            work[sink] += SINK;
+        }
+        let mut weights = vec![0.0; work.len()];
+        for (node, work) in work.into_iter().enumerate() {
+            weights[groups.of(node)] += work;
+        }
+        let mut heaviest_first: Vec<usize> = (0..weights.len()).collect();
+        heaviest_first.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]));
+        let (mut sums, mut half_of_group) = ([0.0; 2], vec![0; weights.len()]);
+        for group in heaviest_first {
+            let lighter = usize::from(sums[1] < sums[0]);
+            half_of_group[group] = lighter;
+            sums[lighter] += weights[group];
+        }
+        let half = (0..weights.len()).map(|node| half_of_group[groups.of(node)]).collect();
+        (sums[0].min(sums[1]) >= LIGHTEST * (sums[0] + sums[1]) && sums[0] > 0.0)
+            .then_some(Split { half, lookahead })
+    }
+
+    fn pays(&self, network: &Network) -> bool {
+        let crossing = network.flows.iter().map(|flow| &flow.path).filter(|path| {
+            let [source, sink] = self.of_path(network, path);
+            source != sink
+        });
+        let slowest = |path: &Vec<usize>| {
+            let rates = path.iter().filter_map(|&link| network.links[link].rate);
+            rates.fold(f64::INFINITY, f64::min)
+        };
+        let busiest = crossing.map(slowest).filter(|rate| rate.is_finite()).fold(0.0, f64::max);
+        busiest * self.lookahead.as_secs() / 8000.0 >= BUSIEST
+    }
+
+    /// The half in which link number `link` has its queue and transmitter.
+    pub fn of_link(&self, network: &Network, link: usize) -> usize {
+        self.half[network.links[link].from]
+    }
+
+    /// The half in which link number `link` ends.
+    pub fn beyond_link(&self, network: &Network, link: usize) -> usize {
+        self.half[network.links[link].to]
+    }
+
+    /// Whether link number `link` leads from one half to the other.
+    pub fn crosses(&self, network: &Network, link: usize) -> bool {
+        self.of_link(network, link) != self.beyond_link(network, link)
+    }
+
+    /// The halves in which a path begins and ends.
+    pub fn of_path(&self, network: &Network, path: &[usize]) -> [usize; 2] {
+        let (source, sink) = ends_of(network, path);
+        [self.half[source], self.half[sink]]
+    }
+}
+
+fn ends_of(network: &Network, path: &[usize]) -> (usize, usize) {
+    let (first, last) = (path[0], path[path.len() - 1]);
+    (network.links[first].from, network.links[last].to)
+}
+
+fn is_paced(traffic: &Traffic) -> bool {
+    let Traffic::Tcp(tcp) = traffic else { return false };
+    let spec = Spec::parse(&tcp.controller);
+    spec.is_ok_and(|spec| matches!(spec.law(&Settings::default()), Law::Rate(_)))
+}
+
+/// Nodes joined into groups: each points to another of its group, the last to itself.
+struct Groups(Vec<usize>);
+
+impl Groups {
+    fn new(nodes: usize) -> Self {
+        Groups((0..nodes).collect())
+    }
+
+    fn of(&mut self, mut node: usize) -> usize {
+        while self.0[node] != node {
+            self.0[node] = self.0[self.0[node]];
+            node = self.0[node];
+        }
+        node
+    }
+
+    fn join(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.of(one), self.of(other));
+        self.0[one] = other;
+    }
+}
