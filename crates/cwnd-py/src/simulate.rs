@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// Events between two looks at whether to stop.
-const SLICE: u64 = 50_000;
+const SLICE: u64 = 200_000;
 /// Time between two looks at signals and progress.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Progress is counted in this many parts of a run.
@@ -48,6 +48,8 @@ struct Shared {
     failure: Arc<Failure>,
     controllers: HashMap<String, Py<PyAny>>,
     tap: Option<Tap>,
+    /// Whether there are two threads for each job.
+    two_threads: bool,
 }
 
 /// The capture of one link; what went wrong with it, if anything did.
@@ -72,7 +74,10 @@ pub fn simulate<'py>(
         (Some((link, path)), Some(job)) => Some(Tap::new(&job.network, &link, &path)?),
         _ => None,
     };
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if threads == 0 { available } else { threads };
     let shared = Arc::new(Shared {
+        two_threads: threads >= 2 * jobs.len(),
         jobs,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
@@ -107,8 +112,7 @@ fn run_all<'py>(
     threads: usize,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vec<(usize, Finished)>> {
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if threads == 0 { available } else { threads }.min(shared.jobs.len());
+    let threads = threads.min(shared.jobs.len());
     let (sender, receiver) = mpsc::channel();
     let workers: Vec<_> = (0..threads)
         .map(|_| {
@@ -185,7 +189,13 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
         let factory = shared.controllers.get(name)?;
         custom::controller(factory, settings, &shared.failure)
     };
-    let options = Options { custom: Some(&custom), ..Options::default() };
+    // A controller from Python is made once, and for one thread.
+    let python = !shared.controllers.is_empty();
+    let options = Options {
+        custom: python.then_some(&custom),
+        two_threads: shared.two_threads,
+        ..Options::default()
+    };
     let made = Simulation::new(&job.network, job.seed, &options);
     if shared.failure.happened() {
         return Ok(None);

@@ -130,14 +130,15 @@ impl PacedSender {
         let rtt = self.driver.clock.ticks(u64::from(rtt) * MICRO);
         self.smoothed_rtt = (7 * self.smoothed_rtt + rtt) / 8;
         let measured = self.driver.measured(rtt);
+        let [arrival, capacity] = extra.rates();
         let known = |rate: f64| (!rate.is_nan()).then_some(Rate::per_sec(rate));
         self.driver.tell(
             now,
             Event::Report(Report {
                 packets: newly,
                 sent: self.driver.packets_sent,
-                arrival: known(extra.arrival),
-                capacity: known(extra.capacity),
+                arrival: known(arrival),
+                capacity: known(capacity),
                 rtt: measured,
             }),
         );
@@ -330,10 +331,9 @@ impl PacedReceiver {
             let extra = Extra {
                 stamp: (self.clock.nanos(now - self.last_arrival) / MICRO) as u32,
                 echo: self.last_stamp,
-                arrival: self.intervals.rate(HISTORY / 2),
-                capacity: self.pairs.rate(0),
-                ..Extra::default()
-            };
+                ..Extra::NONE
+            }
+            .with_rates([self.intervals.rate(HISTORY / 2), self.pairs.rate(0)]);
             self.answer(net, now, extra, flags::REPORT);
         }
         self.reporting = now - self.last_arrival < syn || !self.missing.is_empty();

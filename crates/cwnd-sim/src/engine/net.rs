@@ -179,24 +179,24 @@ impl Net {
             self.lose(packet);
             return None;
         }
-        self.arrive(link, arrives, packet)
+        self.arrive(link, arrives, packet, gained & flags::LOST != 0)
     }
 
     /// Takes over a packet from the other half. Tells as [`give`](Self::give) does.
     pub fn come_across(&mut self, crossing: Crossing) -> Option<(u64, u32, Packet)> {
         let Crossing { link, at, packet } = crossing;
-        self.arrive(link, at, packet)
+        self.arrive(link, at, packet, packet.flags() & flags::LOST != 0)
     }
 
-    /// A packet given to `link` reaches its far end at `arrives`.
+    /// A packet given to `link` reaches its far end at `arrives`, unless it is lost there.
     #[inline(always)]
     fn arrive(
         &mut self,
         mut link: u32,
         mut arrives: u64,
         mut packet: Packet,
+        lost: bool,
     ) -> Option<(u64, u32, Packet)> {
-        let lost = packet.flags() & flags::LOST != 0;
         let mut next = self.routes[packet.hop() as usize + 1];
         while next & (ALONE | LAST | FAR) == ALONE {
             let following = &mut self.links[(next & LINK) as usize];

@@ -103,15 +103,26 @@ pub(crate) struct Extra {
     /// The receiver's clock, and the echo of the sender's, in ticks (RFC 7323).
     pub stamp: u32,
     pub echo: u32,
-    /// Rates of a periodic report in packets per second; NaN when unknown.
-    pub arrival: f64,
-    pub capacity: f64,
 }
 
 impl Extra {
     /// What an acknowledgement without one carries.
-    pub const NONE: Extra =
-        Extra { blocks: [(0, 0); 3], count: 0, stamp: 0, echo: 0, arrival: 0.0, capacity: 0.0 };
+    pub const NONE: Extra = Extra { blocks: [(0, 0); 3], count: 0, stamp: 0, echo: 0 };
+
+    /// Puts a periodic report's two rates in packets per second, NaN when unknown, where others name
+    /// packets.
+    pub fn with_rates(mut self, rates: [f64; 2]) -> Self {
+        for (block, rate) in self.blocks.iter_mut().zip(rates) {
+            *block = ((rate.to_bits() >> 32) as u32, rate.to_bits() as u32);
+        }
+        self
+    }
+
+    /// The two rates of a periodic report.
+    pub fn rates(&self) -> [f64; 2] {
+        let rate = |(high, low)| f64::from_bits(u64::from(high) << 32 | u64::from(low));
+        [rate(self.blocks[0]), rate(self.blocks[1])]
+    }
 }
 
 /// What the acknowledgements of one flow carry, in the order in which they are sent. They arrive in
@@ -177,6 +188,13 @@ impl Extras {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_carries_its_rates() {
+        let [arrival, capacity] = Extra::NONE.with_rates([1234.5, f64::NAN]).rates();
+        assert_eq!(arrival, 1234.5);
+        assert!(capacity.is_nan());
+    }
 
     #[test]
     fn extras_arrive_in_order_and_some_are_lost() {
