@@ -7,14 +7,20 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test build dev bench clean
+# Installs a Debian package, if this user may.
+debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
+
+.PHONY: help demo test build dev bench instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same, with the tools of make test"
-	@echo "make bench   measure the simulator's speed, beside ns-2 where that is installed"
+	@echo "make bench   measure the simulator's speed, beside ns-2's"
+	@echo "make instructions   count them and write them down, after a change that was to change them"
 	@echo "make clean   remove what these made"
 
 demo: build
@@ -28,14 +34,19 @@ test: dev
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	cargo test --locked
+	@$(MAKE) --no-print-directory valgrind
+	$(BIN)/python bench/instructions.py
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/stubtest --concise cwnd._native
 	$(BIN)/pytest
 
-bench: build
+bench: build ns2
 	$(BIN)/python bench/run.py
+
+instructions: build valgrind
+	$(BIN)/python bench/instructions.py --write
 
 build: $(VENV)/.tools
 	$(BIN)/maturin develop --release --quiet
@@ -54,11 +65,18 @@ $(VENV)/.tools:
 	$(BIN)/pip install "maturin>=1.9,<2"
 	@touch $@
 
-.PHONY: venv-package
+.PHONY: venv-package valgrind ns2
 venv-package:
-	@as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
-	{ $$as apt-get update -qq && $$as apt-get install -y -qq python3-venv; } \
-		|| { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
+	@$(call debian,python3-venv) || { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
+
+# What there is no permission to install is said and left out.
+valgrind:
+	@command -v valgrind >/dev/null || $(call debian,valgrind) \
+		|| echo "valgrind is not installed: instructions will not be counted"
+
+ns2:
+	@command -v ns >/dev/null || $(call debian,ns2) \
+		|| echo "ns-2 is not installed: there will be no ratio to it"
 
 clean:
 	rm -rf $(VENV) out target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,138 @@
+"""The instructions of a packet, held against what is written down.
+
+    python bench/instructions.py              hold them against instructions.json
+    python bench/instructions.py --write      write instructions.json
+    python bench/instructions.py --profile reno-ns2     say where they go
+
+Fewer instructions than written are a difference too: a gain is written down, so that it is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import callgrind
+import networks
+from networks import Scenario
+from stages import program
+
+WRITTEN = Path(__file__).with_name("instructions.json")
+MARGIN = 0.03
+# Another compiler's code differs by more than a change that one would notice.
+MARGIN_ELSEWHERE = 0.25
+RED = {"kind": "red", "limit": "3125p", "mean_packet": 1000}
+
+
+def dumbbell(rate: str, seconds: float, **rest: object) -> Scenario:
+    """Give a dumbbell with access links, with the default step of the series."""
+    return {
+        "name": "dumbbell",
+        "duration": seconds,
+        "dumbbell": {"rate": rate, "delay": "40ms"},
+        "access": {"rate": "10gbit", "delay": "1ms..2ms"},
+        **rest,
+    }
+
+
+def reno(conventions: str) -> Scenario:
+    """Give eight SACK flows through one RED queue, as ``networks.Dumbbell`` has them."""
+    network = dumbbell(
+        "100mbit",
+        20,
+        tcp={"conventions": conventions, "packet": 1000, "window": 100_000},
+        flow=[{"controller": "reno", "count": 8, "stagger": "100ms"}],
+    )
+    network["dumbbell"]["queue"] = RED
+    return network
+
+
+FAST = dumbbell("1gbit", 2, flow=[{"controller": "cubic", "count": 100, "start": "0s..0.5s"}])
+UDT = dumbbell("100mbit", 10, flow=[{"controller": "udt"}])
+
+CASES: dict[str, tuple[Scenario, list[str]]] = {
+    "reno-ns2": (reno("ns2"), []),
+    "reno-ns2-sampled-once": (networks.sampled(reno("ns2"), "20s"), []),
+    "reno-ns2-told": (reno("ns2"), ["--tell"]),
+    "reno-rfc": (reno("rfc"), []),
+    "cubic-100": (FAST, []),
+    "cubic-100-sampled-once": (networks.sampled(FAST, "2s"), []),
+    "udt": (UDT, []),
+    "short-flows": (networks.short_flows(10_000), []),
+}
+
+
+def measure() -> dict[str, float]:
+    """Count the instructions of a packet in every case, on all cores."""
+    program()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = {
+            name: pool.submit(callgrind.count, scenario, *arguments)
+            for name, (scenario, arguments) in CASES.items()
+        }
+    return {name: round(count.result().per_packet, 1) for name, count in counts.items()}
+
+
+def hold(measured: dict[str, float]) -> bool:
+    """Print what was measured beside what is written; give whether it is the same."""
+    written = json.loads(WRITTEN.read_text(encoding="utf-8"))
+    here = callgrind.compiler()
+    same = here == written["compiler"]
+    margin = MARGIN if same else MARGIN_ELSEWHERE
+    if not same:
+        print(f"counted with {here}, written with {written['compiler']}: {margin:.0%} are allowed")
+    agreed: bool = measured.keys() == written["per_packet"].keys()
+    if not agreed:
+        print("other cases are written down than are measured")
+    for name, count in measured.items():
+        before = written["per_packet"].get(name, count)
+        change = count / before - 1
+        within = abs(change) <= margin
+        agreed = agreed and within
+        remark = "" if within else "  <-- differs"
+        print(f"  {name:24} {count:9,.1f} instructions a packet {change:+7.1%}{remark}")
+    return agreed
+
+
+def profile(name: str) -> None:
+    """Print where the instructions of a case go."""
+    scenario, arguments = CASES[name]
+    counts = callgrind.count(scenario, *arguments)
+    print(f"{name}: {counts.per_packet:,.0f} instructions a packet")
+    for spent in (callgrind.files(counts), callgrind.functions(counts)):
+        print()
+        for place, instructions in spent.most_common(20):
+            share, each = instructions / counts.total, instructions / counts.packets
+            print(f"  {share:6.1%} {each:7.1f}  {place}")
+
+
+def main() -> None:
+    """Count, and hold or write or explain."""
+    parser = argparse.ArgumentParser(description="The instructions of a packet.")
+    parser.add_argument("--write", action="store_true", help=f"write {WRITTEN.name}")
+    parser.add_argument("--profile", choices=CASES, metavar="CASE", help="say where they go")
+    arguments = parser.parse_args()
+    reason = callgrind.missing()
+    if not reason and platform.machine() != "x86_64":
+        reason = f"they are written down for x86_64, and this is {platform.machine()}"
+    if reason:
+        print(f"instructions are not counted: {reason}")
+        return
+    if arguments.profile:
+        profile(arguments.profile)
+        return
+    measured = measure()
+    if arguments.write:
+        document = {"compiler": callgrind.compiler(), "per_packet": measured}
+        WRITTEN.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    elif not hold(measured):
+        sys.exit("If that is meant, say why in the commit and run: make instructions")
+
+
+if __name__ == "__main__":
+    main()
