@@ -100,8 +100,9 @@ class Result:
 
     def seconds(self, flow: FlowRecord) -> float:
         """Give how long a flow was there, warm-up excluded."""
-        ends = (self.duration_s, flow["stop_s"], flow["completed_s"])
-        end = min(end for end in ends if not math.isnan(end))
+        end = min(self.duration_s, flow["stop_s"])
+        # Not a number where it was never complete, and then not less than anything.
+        end = min(end, flow["completed_s"])
         return max(end - max(flow["start_s"], self.warmup_s), 0.0)
 
     def goodput_bps(self, flow: FlowRecord) -> float:
@@ -121,12 +122,17 @@ class Result:
         )
 
     @cached_property
+    def _smooth(self) -> dict[str, dict[float, float]]:
+        """The smoothness of each flow, by its name: two documents ask for it."""
+        return {flow["name"]: self.smoothness(flow) for flow in self.record["flows"]}
+
+    @cached_property
     def metrics(self) -> JsonObject:
         """The metrics of the measured flows together; see docs/metrics.md."""
         flows, link = self.measured_flows, self.bottleneck
         goodputs = [self.goodput_bps(flow) for flow in flows]
         sent = sum(flow["packets_sent"] for flow in flows)
-        smooth = [self.smoothness(flow) for flow in flows]
+        smooth = [self._smooth[flow["name"]] for flow in flows]
         increases = [f["gauges"]["a"] for f in flows if "a" in f["gauges"]]
         return {
             "jain": metrics.jain(goodputs),
@@ -243,7 +249,7 @@ class Result:
     def _flow_json(self, flow: FlowRecord) -> JsonObject:
         """Give the figures of a flow."""
         seconds = self.seconds(flow)
-        smooth = self.smoothness(flow)
+        smooth = self._smooth[flow["name"]]
         return {
             "name": flow["name"],
             "controller": flow["controller"],
@@ -330,12 +336,14 @@ def jsonable(document: JsonObject) -> JsonObject:
 
 def _jsonable(value: object) -> object:
     """Turn one value into what JSON knows."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, str | int):
+        return value
     if isinstance(value, dict):
         return jsonable(value)
     if isinstance(value, list | tuple):
         return [_jsonable(item) for item in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
     return value
 
 
