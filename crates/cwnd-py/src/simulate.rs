@@ -90,11 +90,27 @@ pub fn simulate<'py>(
         tap.finish()?;
     }
     results.sort_by_key(|(index, _)| *index);
-    let list = PyList::empty(py);
-    for (_, finished) in results {
-        list.append(records::run(py, finished)?)?;
+    without_collecting(py, || {
+        let list = PyList::empty(py);
+        for (_, finished) in results {
+            list.append(records::run(py, finished)?)?;
+        }
+        Ok(list)
+    })
+}
+
+/// Does something with Python's search for cycles switched off: among records there are none, and
+/// for many flows to look at all that are made so far, again and again, takes longer than to make
+/// them.
+fn without_collecting<'py, T>(py: Python<'py>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let gc = py.import("gc")?;
+    if !gc.call_method0("isenabled")?.extract::<bool>()? {
+        return work();
     }
-    Ok(list)
+    gc.call_method0("disable")?;
+    let done = work();
+    gc.call_method0("enable")?;
+    done
 }
 
 fn prepare((scenario, seed): (String, u64)) -> PyResult<Job> {
