@@ -20,7 +20,7 @@ CWND = str(Path(sys.executable).with_name("cwnd"))
 def main() -> None:
     """Print how the command behaves."""
     _start()
-    _cores()
+    _compare()
 
 
 def _run(arguments: list[str]) -> tuple[float, float]:
@@ -48,19 +48,22 @@ def _start() -> None:
     table("Start", ("", "ms"), rows)
 
 
-def _cores() -> None:
-    """Print how busy many runs keep the cores."""
-    cores = len(os.sched_getaffinity(0))
+def _compare() -> None:
+    """Print how busy a comparison with many seeds keeps the cores."""
+    controllers = ("reno", "aimd(0.31, 1/8)", "simd", "aira", "aiad")
+    rest = ("--repeat", "20", "--time", "60s")
+    _busy("cwnd compare, 5 controllers, --repeat 20", [CWND, "compare", *controllers, *rest])
+
+
+def reproduce() -> None:
+    """Print how long all papers take, and how busy they keep the cores."""
     with tempfile.TemporaryDirectory() as out:
-        commands = {
-            "cwnd compare, 5 controllers, --repeat 20": [
-                *(CWND, "compare", "reno", "aimd(0.31, 1/8)", "simd", "aira", "aiad"),
-                *("--repeat", "20", "--time", "60s"),
-            ],
-            "cwnd reproduce, all of it": [CWND, "reproduce", "--out", out],
-        }
-        rows = []
-        for name, command in commands.items():
-            took, busy = _run(command)
-            rows.append([name, f"{took:.1f}", f"{busy:.1f}", f"{busy / took / cores:.0%}"])
-    table("Many runs", ("", "s", "s of all cores", f"of {cores} cores"), rows)
+        _busy("cwnd reproduce", [CWND, "reproduce", "--out", out])
+
+
+def _busy(name: str, command: list[str]) -> None:
+    """Run a command once, and print its time and that of all cores."""
+    cores = len(os.sched_getaffinity(0))
+    took, busy = _run(command)
+    row = [name, f"{took:.1f}", f"{busy:.1f}", f"{busy / took / cores:.0%}"]
+    table("Many runs", ("", "s", "s of all cores", f"of {cores} cores"), [row])

@@ -21,11 +21,14 @@ import callgrind
 import networks
 from networks import Scenario
 from stages import program
+from tables import table
 
 WRITTEN = Path(__file__).with_name("instructions.json")
 MARGIN = 0.03
 # Another compiler's code differs by more than a change that one would notice.
 MARGIN_ELSEWHERE = 0.25
+# Rows of a profile.
+MOST = 16
 RED = {"kind": "red", "limit": "3125p", "mean_packet": 1000}
 
 
@@ -104,11 +107,13 @@ def profile(name: str) -> None:
     scenario, arguments = CASES[name]
     counts = callgrind.count(scenario, *arguments)
     print(f"{name}: {counts.per_packet:,.0f} instructions a packet")
-    for spent in (callgrind.files(counts), callgrind.functions(counts)):
-        print()
-        for place, instructions in spent.most_common(20):
-            share, each = instructions / counts.total, instructions / counts.packets
-            print(f"  {share:6.1%} {each:7.1f}  {place}")
+    parts = {"File": callgrind.files(counts), "Function": callgrind.functions(counts)}
+    for title, spent in parts.items():
+        rows = [
+            [place, f"{instructions / counts.packets:.0f}", f"{instructions / counts.total:.1%}"]
+            for place, instructions in spent.most_common(MOST)
+        ]
+        table(title, ("", "instructions a packet", "share"), rows)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The speed of the simulator: everything that docs/performance.md says of seconds and bytes.
 
-    python bench/run.py [ns2] [many] [watching] [command]
+    python bench/run.py [ns2] [many] [watching] [command] [reproduce]
 
 All of it takes about five minutes on two cores. Packets are data packets put on the wire by the
 senders.
@@ -17,7 +17,13 @@ import many
 import ns2
 import watching
 
-PARTS = {"ns2": ns2.main, "many": many.main, "watching": watching.main, "command": command.main}
+PARTS = {
+    "ns2": ns2.main,
+    "many": many.main,
+    "watching": watching.main,
+    "command": command.main,
+    "reproduce": command.reproduce,
+}
 
 
 def main() -> None:
