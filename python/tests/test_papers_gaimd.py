@@ -36,34 +36,42 @@ def test_ns2_has_a_figure_for_every_network_and_pair():
 
 def test_the_timer_counts_as_ns2_does():
     # Ten ticks: srtt 80/8 and rttvar 20/4 at the first sample, 15/4 at the second.
-    rtt, rto = net.timer(np.array([[np.nan, 0.1, 0.1]]), (0.01, 0.2), 1)
+    rtt, rto = net.timer(np.array([[np.nan, 0.1, 0.1]]), (0.01, 0.2), np.full((1, 3), 0.5))
     assert rtt == pytest.approx([0.1])
     assert rto == pytest.approx([(0.30 + 0.25) / 2])
 
 
 def test_the_timer_does_not_go_below_its_least_value():
-    _, rto = net.timer(np.full((1, 3000), 0.02), (0.01, 0.2), 1)
+    phases = np.random.default_rng(1).random((1, 3000))
+    _, rto = net.timer(np.full((1, 3000), 0.02), (0.01, 0.2), phases)
     assert rto == pytest.approx([0.2], rel=1e-3)
 
 
 def test_a_group_is_what_the_record_says():
     pair, clock = (0.31, 0.875), (0.01, 0.2)
     result = run(net.validation(*pair, 10, "DropTail", 20.0), seed=3)
-    group, reno = net.both(result, pair, clock)
+    other = run(net.validation(*pair, 10, "DropTail", 20.0), seed=4)
+    seen = [net.see_both(other), net.see_both(result)]
+    _, (group, reno) = net.both(seen, pair, clock)
     flows = [flow for flow in result.record["flows"] if flow["name"].startswith("gaimd")]
     assert len(group.loss) == 16
     cuts, sent = flows[5]["cuts"]["time"].size, flows[5]["packets_sent"]
     assert group.loss[5] == cuts / sent
     assert group.rate[5] == pytest.approx(sent / (20.0 - flows[5]["start_s"]))
     assert group.expiries[5] == flows[5]["timeouts"] / cuts
-    rtt, rto = net.timer(np.array([flow["rtt"] for flow in flows]), clock, 3)
+    rtt, rto = net.timer(np.array([flow["rtt"] for flow in flows]), clock, _phases(flows))
     # The model's beta is what is given up.
     given = {"alpha": 0.31, "beta": 0.125}
     assert group.formula[5] == pytest.approx(gaimd(cuts / sent, rtt[5], rto[5], **given))
     assert group.likely[5] == pytest.approx(gaimd_timeout_probability(cuts / sent, **given))
     assert group.ratio == pytest.approx(group.formula.sum() / group.rate.sum())
-    tcp = reno.loss[0], *(x[0] for x in net.timer(_rtts(result, "reno"), clock, 3))
+    rtts = _rtts(result, "reno")
+    tcp = reno.loss[0], *(x[0] for x in net.timer(rtts, clock, _phases(flows)))
     assert reno.formula[0] == pytest.approx(gaimd(*tcp))
+
+
+def _phases(flows):
+    return np.random.default_rng(3).random((len(flows), len(flows[0]["rtt"])))
 
 
 def _rtts(result, name):
@@ -77,7 +85,7 @@ def test_a_flow_that_lost_nothing_has_no_rate_by_the_formula():
         for flow in result.record["flows"]
         if flow["name"].startswith("reno") and not flow["cuts"]["time"].size
     ]
-    _, reno = net.both(result, (1.0, 0.5), (0.01, 0.2))
+    ((_, reno),) = net.both([net.see_both(result)], (1.0, 0.5), (0.01, 0.2))
     assert without
     assert len(reno.loss) == 16 - len(without)
 

@@ -7,7 +7,6 @@ fraction given up.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -243,10 +242,9 @@ def section_2_4(lab: Lab) -> Findings:
     found: Runs = {}
     for network, (_, conventions) in net.QUEUES.items():
         for pair in (TCP, SMOOTH):
-            measure = partial(net.both, pair=pair, clock=net.CLOCK[conventions])
             cases = {m: net.validation(*pair, m, network, duration) for m in counts}
-            for m, runs in lab.run(cases, measure, seeds).items():
-                found[network, pair, m] = runs
+            for m, seen in lab.run(cases, net.see_both, seeds).items():
+                found[network, pair, m] = net.both(seen, pair, net.CLOCK[conventions])
     claims: list[Claim] = []
     rates, ratios = [], []
     cells: list[list[str | float]] = []
@@ -469,13 +467,13 @@ def _grid(lab: Lab, duration: float, seeds: Sequence[int]) -> tuple[Figure, Clai
     """Vary α and β widely, with 30 ON/OFF sources and the clock of 2000."""
     network = "RED, 0.1 s clock"
     alphas, kept = lab.pick((0.2, 0.31, 1.0, 2.0), (0.31, 1.0)), (0.5, 0.75, 0.875)
+    clock = net.CLOCK[net.QUEUES[network][1]]
     ratios = {}
     for beta in kept:
         for alpha in alphas:
-            clock = net.CLOCK[net.QUEUES[network][1]]
-            measure = partial(net.both, pair=(alpha, beta), clock=clock)
             case = {0: net.validation(alpha, beta, 30, network, duration)}
-            ratios[beta, alpha] = [g.ratio for g, _ in lab.run(case, measure, seeds)[0]]
+            seen = [gaimd for gaimd, _ in lab.run(case, net.see_both, seeds)[0]]
+            ratios[beta, alpha] = [g.ratio for g in net.group(seen, (alpha, beta), clock)]
     means = {pair: float(np.mean(found)) for pair, found in ratios.items()}
     beta, alpha = max(means, key=lambda pair: abs(np.log(means[pair])))
     claim = alike(

@@ -7,7 +7,7 @@ means too, and what the model calls ``beta=1/8``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from cwnd.model.throughput import gaimd, gaimd_timeout_probability
 from cwnd.scenario import Scenario
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cwnd.model.checks import Array
     from cwnd.result import Result
 
@@ -182,10 +184,31 @@ class Group:
         return float(self.formula.mean() / self.rate.mean())
 
 
-def group(
-    result: Result, name: str, pair: tuple[float, float], clock: tuple[float, float]
-) -> Group:
-    """Measure the flows of one kind, and give the formula what they saw.
+class Seen(NamedTuple):
+    """What was seen of the flows of one kind in a run of section 2.4: one figure a flow.
+
+    Attributes
+    ----------
+    cuts, sent, expiries
+        Window reductions, packets sent, timeouts.
+    seconds
+        From the flow's start to the end.
+    rtt
+        Samples of the round-trip time in seconds: one row a flow; NaN before the first.
+    phases
+        Where in a tick of its clock each of them was taken, 0 to 1.
+    """
+
+    cuts: Array
+    sent: Array
+    expiries: Array
+    seconds: Array
+    rtt: Array
+    phases: Array
+
+
+def see(result: Result, name: str) -> Seen:
+    """Pick what is needed of the flows of one kind.
 
     Parameters
     ----------
@@ -193,14 +216,10 @@ def group(
         A run of section 2.4's network.
     name
         What the flows are called.
-    pair
-        Their increase, and the fraction of the window they keep.
-    clock
-        Granularity of the retransmission timer and its least value, in seconds.
 
     Returns
     -------
-    Group
+    Seen
         A flow that never measured a round-trip time or never lost a packet is left out: for it
         the formula has no rate.
     """
@@ -209,39 +228,85 @@ def group(
         for flow in result.record["flows"]
         if flow["name"].startswith(name) and flow["mean_rtt_s"] > 0 and flow["cuts"]["time"].size
     ]
-    cuts = np.array([float(flow["cuts"]["time"].size) for flow in flows])
-    sent = np.array([float(flow["packets_sent"]) for flow in flows])
-    starts = np.array([flow["start_s"] for flow in flows])
-    expiries = np.array([float(flow["timeouts"]) for flow in flows])
-    rtt, rto = timer(np.array([flow["rtt"] for flow in flows]), clock, result.seed)
-    loss, (alpha, kept) = cuts / sent, pair
-    return Group(
-        loss,
-        sent / (result.duration_s - starts),
-        np.asarray(gaimd(loss, rtt, rto, alpha=alpha, beta=1 - kept)),
-        expiries / cuts,
-        np.asarray(gaimd_timeout_probability(loss, alpha=alpha, beta=1 - kept)),
+    rtt = np.array([flow["rtt"] for flow in flows]).reshape(len(flows), result.time.size)
+    return Seen(
+        np.array([float(flow["cuts"]["time"].size) for flow in flows]),
+        np.array([float(flow["packets_sent"]) for flow in flows]),
+        np.array([float(flow["timeouts"]) for flow in flows]),
+        result.duration_s - np.array([flow["start_s"] for flow in flows]),
+        rtt,
+        np.random.default_rng(result.seed).random(rtt.shape),
     )
 
 
+def see_both(result: Result) -> tuple[Seen, Seen]:
+    """Pick what is needed of GAIMD's flows and of Reno's."""
+    return see(result, "gaimd"), see(result, "reno")
+
+
+def group(
+    seen: Sequence[Seen], pair: tuple[float, float], clock: tuple[float, float]
+) -> list[Group]:
+    """Give the formula what flows of one kind saw.
+
+    Parameters
+    ----------
+    seen
+        What was seen in runs of one length.
+    pair
+        The flows' increase, and the fraction of the window they keep.
+    clock
+        Granularity of the retransmission timer and its least value, in seconds.
+
+    Returns
+    -------
+    list of Group
+        One a run.
+    """
+    # All runs in one go: the timer takes a step a sample, whatever the number of flows.
+    ends = np.cumsum([len(run.sent) for run in seen])[:-1]
+    times = timer(
+        np.concatenate([run.rtt for run in seen]),
+        clock,
+        np.concatenate([run.phases for run in seen]),
+    )
+    alpha, kept = pair
+    return [
+        Group(
+            loss := run.cuts / run.sent,
+            run.sent / run.seconds,
+            np.asarray(gaimd(loss, rtt, rto, alpha=alpha, beta=1 - kept)),
+            run.expiries / run.cuts,
+            np.asarray(gaimd_timeout_probability(loss, alpha=alpha, beta=1 - kept)),
+        )
+        for run, rtt, rto in zip(seen, *(np.split(time, ends) for time in times), strict=True)
+    ]
+
+
 def both(
-    result: Result, pair: tuple[float, float], clock: tuple[float, float]
-) -> tuple[Group, Group]:
+    seen: Sequence[tuple[Seen, Seen]], pair: tuple[float, float], clock: tuple[float, float]
+) -> list[tuple[Group, Group]]:
     """Measure GAIMD's flows and Reno's.
 
     Parameters
     ----------
-    result
-        A run of section 2.4's network.
+    seen
+        What `see_both` gave, one a run.
     pair
         The increase of the GAIMD flows, and the fraction of the window they keep.
     clock
         Granularity of the retransmission timer and its least value, in seconds.
+
+    Returns
+    -------
+    list of tuple
+        One a run.
     """
-    return group(result, "gaimd", pair, clock), group(result, "reno", (1.0, 0.5), clock)
+    ours, reno = zip(*seen, strict=True)
+    return list(zip(group(ours, pair, clock), group(reno, (1.0, 0.5), clock), strict=True))
 
 
-def timer(samples: Array, clock: tuple[float, float], seed: int) -> tuple[Array, Array]:
+def timer(samples: Array, clock: tuple[float, float], phases: Array) -> tuple[Array, Array]:
     """Give what the timer of each flow makes of round-trip times, by ns-2's arithmetic.
 
     It counts whole ticks, and drops fractions in such a way that the smoothed round-trip time is
@@ -254,8 +319,8 @@ def timer(samples: Array, clock: tuple[float, float], seed: int) -> tuple[Array,
         the first.
     clock
         Granularity of the timer and its least value, in seconds.
-    seed
-        Decides where in a tick each packet was sent.
+    phases
+        Where in a tick each packet was sent, 0 to 1: as many as samples.
 
     Returns
     -------
@@ -264,17 +329,17 @@ def timer(samples: Array, clock: tuple[float, float], seed: int) -> tuple[Array,
 
     Examples
     --------
-    >>> rtt, rto = timer(np.full((1, 4000), 0.15), (0.1, 0.2), 1)
+    >>> phases = np.random.default_rng(1).random((1, 4000))
+    >>> rtt, rto = timer(np.full((1, 4000), 0.15), (0.1, 0.2), phases)
     >>> rtt.round(2).tolist(), rto.round(1).tolist()
     ([0.19], [0.5])
     """
     step, least = clock
-    phases = np.random.default_rng(seed).random(samples.shape)
     smooth = np.zeros(samples.shape[0], dtype=np.int64)
     spread, rtt, rto = smooth.copy(), np.zeros(smooth.shape), np.zeros(smooth.shape)
-    for sample, phase in zip(samples.T, phases.T, strict=True):
-        known = np.isfinite(sample)
-        ticks = np.maximum(np.where(known, sample, 0.0) / step + phase, 1).astype(np.int64)
+    there = np.isfinite(samples).T
+    taken = np.maximum(np.where(there, samples.T, 0.0) / step + phases.T, 1).astype(np.int64)
+    for known, ticks in zip(there, taken, strict=True):
         first = known & (smooth == 0)
         error = ticks - (smooth >> 3)
         spread = np.where(known, spread + np.abs(error) - (spread >> 2), spread)
@@ -282,7 +347,7 @@ def timer(samples: Array, clock: tuple[float, float], seed: int) -> tuple[Array,
         smooth, spread = np.where(first, ticks << 3, smooth), np.where(first, ticks << 1, spread)
         rtt += np.where(known, smooth / 8 * step, 0.0)
         rto += np.where(known, np.maximum((((spread << 3) + smooth) >> 3) * step, least), 0.0)
-    count = np.isfinite(samples).sum(axis=1)
+    count = there.sum(axis=0)
     return rtt / count, rto / count
 
 
