@@ -364,9 +364,9 @@ def coefficient_of_variation(rates: npt.ArrayLike) -> float:
     0.5
     """
     x = np.asarray(rates, dtype=float)
-    if x.size < 2 or x.mean() == 0:
+    if x.size < 2 or (mean := x.mean()) == 0:
         return math.nan
-    return float(x.std(ddof=1) / x.mean())
+    return float(x.std(ddof=1) / mean)
 
 
 def smoothness(

@@ -12,6 +12,7 @@ import numpy as np
 from cwnd import metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -109,7 +110,9 @@ class Result:
         """Give the payload a flow delivered in order, in bits per second."""
         return metrics.goodput(flow["packets_delivered"], flow["packet_bytes"], self.seconds(flow))
 
-    def smoothness(self, flow: FlowRecord) -> dict[float, float]:
+    def smoothness(
+        self, flow: FlowRecord, scales: Sequence[float] | None = None
+    ) -> dict[float, float]:
         """Give the coefficient of variation of a flow's throughput at each time scale (seconds)."""
         start = max(self.warmup_s, flow["start_s"])
         end = start + self.seconds(flow)
@@ -117,7 +120,7 @@ class Result:
         return metrics.smoothness(
             self.time[here],
             flow["sent"][here],
-            self.scales,
+            self.scales if scales is None else scales,
             start,
         )
 
@@ -318,9 +321,10 @@ def default_scales(record: RunRecord) -> list[float]:
         ``SCALES`` times the median of the flows' smallest round-trip times (or the time between two
         samples, if that is longer), in seconds to two digits.
     """
-    rtts = [flow["min_rtt_s"] for flow in record["flows"] if math.isfinite(flow["min_rtt_s"])]
+    rtts = sorted(f["min_rtt_s"] for f in record["flows"] if math.isfinite(f["min_rtt_s"]))
     sample = record["duration_s"] / max(record["time"].size - 1, 1)
-    unit = max(float(np.median(rtts)), sample) if rtts else sample
+    middle = len(rtts) // 2
+    unit = max((rtts[middle] + rtts[-1 - middle]) / 2, sample) if rtts else sample
     return [float(f"{scale * unit:.2g}") for scale in SCALES]
 
 

@@ -201,7 +201,7 @@ def meet(result: Result) -> Met:
         link["delay"]["mean"] / full,
         link["utilization"],
         again / sent,
-        float(np.nanmean([result.smoothness(flow)[scale] for flow in flows])),
+        float(np.nanmean([result.smoothness(flow, [scale])[scale] for flow in flows])),
     )
 
 

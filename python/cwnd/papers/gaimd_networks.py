@@ -381,7 +381,7 @@ def shares(result: Result) -> Shares:
     half = len(flows) // 2
     sent = np.array([float(flow["packets_sent"]) for flow in flows])
     scale = result.scales[1]
-    spread = np.array([result.smoothness(flow)[scale] for flow in flows])
+    spread = np.array([result.smoothness(flow, [scale])[scale] for flow in flows])
     return Shares(
         float(sent[:half].mean() / sent[half:].mean()),
         float(np.nanmean(spread[:half])),
