@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +22,12 @@ KAPPA, PHI = "aiad(rate=ack)", "aiad(rate=receiver)"
 
 NAMES = {KAPPA: "AIAD_κ", PHI: "AIAD_φ"}
 """What the letter calls them."""
+
+_TCP, _SYN, _TIMESTAMPS = 6, 2, 8
+"""TCP's number in IPv4, its flag SYN, and the kind of its option with timestamps."""
+
+_IP_HEADER = 20
+"""Bytes of an IPv4 header without options."""
 
 RATE = 3e6
 """Capacity of the bottleneck each way, bit/s."""
@@ -220,32 +225,47 @@ def read_stamps(data: bytes) -> Series:
         One row an acknowledgement: number of the flow; when its packet was sent, when it arrived
         (both stamped in µs, RFC 7323 section 3) and when the acknowledgement was seen, in seconds.
     """
-    rows: list[tuple[float, float, float, float]] = []
-    at = 24
-    while at < len(data):
-        seconds, nanos, length, _ = struct.unpack_from("<IIII", data, at)
-        packet = data[at + 16 : at + 16 + length]
-        at += 16 + length
-        found = _timestamps(packet)
-        if found is not None:
-            flow = int.from_bytes(packet[14:16], "big")
-            rows.append((flow, found[1] * 1e-6, found[0] * 1e-6, seconds + nanos * 1e-9))
-    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+    places = []
+    place = 24
+    while place < len(data):
+        places.append(place)
+        place += 16 + int.from_bytes(data[place + 8 : place + 12], "little")
+    # One byte more, for what looks behind the last option.
+    octets = np.frombuffer(data + b"\0", dtype=np.uint8)
+    packet = np.array(places, dtype=np.int64) + 16
+    packet = packet[octets[packet + 9] == _TCP]
+    packet = packet[octets[packet + _IP_HEADER + 13] & _SYN == 0]
+    option = _find_timestamps(octets, packet + _IP_HEADER)
+    packet, option = packet[option > 0], option[option > 0]
+    seen = _words(octets, packet - 16, "<u4")
+    stamped = _words(octets, option + 2, ">u4")
+    flow = octets[packet + 14] * 256.0 + octets[packet + 15]
+    return np.stack(
+        [flow, stamped[:, 1] * 1e-6, stamped[:, 0] * 1e-6, seen[:, 0] + seen[:, 1] * 1e-9], axis=1
+    )
 
 
-def _timestamps(packet: bytes) -> tuple[int, int] | None:
-    """Find TSval and TSecr of a TCP segment without SYN."""
-    tcp, protocol, syn = 20, 6, 2
-    if packet[9] != protocol or packet[tcp + 13] & syn:
-        return None
-    at, end = tcp + 20, tcp + 4 * (packet[tcp + 12] >> 4)
-    while at < end and packet[at] != 0:
-        kind = packet[at]
-        if kind == 8:
-            value, echo = struct.unpack_from(">II", packet, at + 2)
-            return value, echo
-        at += 1 if kind == 1 else packet[at + 1]
-    return None
+def _words(octets: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], kind: str) -> Series:
+    """Read two words of four bytes at each of some places."""
+    return np.asarray(octets[at[:, None] + np.arange(8)].view(kind), dtype=np.float64)
+
+
+def _find_timestamps(
+    octets: npt.NDArray[np.uint8], tcp: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Tell where the option with TSval and TSecr of each TCP header begins; 0 if it has none."""
+    found = np.zeros_like(tcp)
+    at, end = tcp + 20, tcp + 4 * (octets[tcp + 12] >> 4)
+    # All headers at once, an option of each at a time.
+    left = np.arange(tcp.size)
+    while left.size:
+        left = left[at[left] < end[left]]
+        kind = octets[at[left]]
+        found[left[kind == _TIMESTAMPS]] = at[left[kind == _TIMESTAMPS]]
+        left = left[(kind != _TIMESTAMPS) & (kind != 0)]
+        here = at[left]
+        at[left] += np.where(octets[here] == 1, 1, octets[here + 1])
+    return found
 
 
 class Flow(NamedTuple):
