@@ -6,14 +6,13 @@ import csv
 from itertools import count
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Patch
 
 from cwnd.colors import PALETTE
+from cwnd.papers.render import save
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,17 +52,13 @@ def draw(figure: Figure, base: Path) -> None:
     rows = -(-len(figure.panels) // columns)
     width = WIDTH if columns > 1 else 1.4 * WIDTH
     canvas = Canvas(figsize=(width * columns, HEIGHT * rows))
-    FigureCanvasAgg(canvas)
     left, bottom = _margins(figure.panels)
     for number, panel in enumerate(figure.panels):
         row, column = divmod(number, columns)
         corner = ((column + left / width) / columns, 1 - (row + 1 - bottom / HEIGHT) / rows)
         size = (width - left - RIGHT) / width / columns, (HEIGHT - bottom - TOP) / HEIGHT / rows
         _panel(canvas, canvas.add_axes((*corner, *size)), panel)
-    canvas.savefig(base.with_suffix(".png"), dpi=150, pil_kwargs={"compress_level": 4})
-    # A fixed salt and no date: the same figure is the same file.
-    with mpl.rc_context({"svg.hashsalt": "cwnd"}):
-        canvas.savefig(base.with_suffix(".svg"), metadata={"Date": None})
+    save(canvas, base)
     with base.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(_figure_rows(figure))
 
