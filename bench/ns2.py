@@ -29,10 +29,10 @@ class Run:
     seconds: float
 
 
-def run_cwnd(network: Dumbbell) -> Run:
+def run_cwnd(network: Dumbbell, threads: int) -> Run:
     """Run a network here, as Python does; Python's own start is not counted."""
     scenario = json.dumps(network.scenario())
-    (record,) = _native.simulate([(scenario, 1)], threads=1)
+    (record,) = _native.simulate([(scenario, 1)], threads=threads)
     return Run(record["engine"]["packets"], record["engine"]["wall_s"])
 
 
@@ -53,26 +53,31 @@ def main() -> None:
     ns = shutil.which("ns")
     rows = []
     for network, rounds in NETWORKS:
-        ours, theirs = [], []
+        one, two, theirs = [], [], []
         for _ in range(rounds):
-            ours.append(run_cwnd(network))
+            one.append(run_cwnd(network, 1))
+            two.append(run_cwnd(network, 2))
             if ns is not None:
                 theirs.append(run_ns2(ns, network))
-        rate, row = _row(network, "cwnd", ours)
-        rows.append([*row, ""])
-        if theirs:
-            peer, row = _row(network, "ns-2", theirs)
-            rows.append([*row, f"{rate / peer:.1f}"])
-    heads = ("network", "", "rounds", "packets", "s", "M packets/s", "ns/packet", "cwnd/ns-2")
+        runs = {"ns-2": theirs, "cwnd, one thread": one, "cwnd, two threads": two}
+        for name, of_name in runs.items():
+            if of_name:
+                ratio = f"{_rate(of_name) / _rate(theirs):.1f}" if theirs else ""
+                rows.append([*_row(network, name, of_name), ratio])
+    heads = ("network", "", "rounds", "packets", "s", "M packets/s", "ns/packet", "ratio to ns-2")
     table("Beside ns-2", heads, rows)
     if ns is None:
         print("ns-2 is not installed: no ratio")
 
 
-def _row(network: Dumbbell, name: str, runs: list[Run]) -> tuple[float, list[str]]:
-    """Give a simulator's packets per second, and its row."""
-    seconds = statistics.median(run.seconds for run in runs)
-    packets = runs[0].packets
-    rate = packets / seconds
+def _rate(runs: list[Run]) -> float:
+    """Give the median packets per second."""
+    return statistics.median(run.packets / run.seconds for run in runs)
+
+
+def _row(network: Dumbbell, name: str, runs: list[Run]) -> list[str]:
+    """Give a simulator's row."""
+    rate = _rate(runs)
+    packets, seconds = runs[0].packets, statistics.median(run.seconds for run in runs)
     figures = [str(len(runs)), f"{packets:,}", f"{seconds:.3f}"]
-    return rate, [str(network), name, *figures, f"{rate / 1e6:.2f}", f"{1e9 / rate:.1f}"]
+    return [str(network), name, *figures, f"{rate / 1e6:.2f}", f"{1e9 / rate:.1f}"]
