@@ -44,7 +44,11 @@ class Run:
 def program() -> str:
     """Build the program, as everything that is measured: optimised across crates. Give its path."""
     done = subprocess.run(
-        [*BUILD, "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+        [*BUILD, "--message-format=json-render-diagnostics"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     messages = [json.loads(line) for line in done.stdout.splitlines()]
     paths: list[str] = [m["executable"] for m in messages if m.get("executable")]
