@@ -3,6 +3,7 @@
 use crate::event::Acked;
 use crate::law::Rtt;
 use crate::units::{Dur, Packets, Time};
+use alloc::boxed::Box;
 
 /// Which slow start a windowed controller uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +84,7 @@ impl HyStart {
 /// The window after `acked` in slow start at `w`, and whether slow start is over.
 #[inline]
 pub(super) fn grow(
-    hystart: &mut Option<HyStart>,
+    hystart: &mut Option<Box<HyStart>>,
     w: Packets,
     now: Time,
     acked: &Acked,

@@ -14,6 +14,7 @@ use super::{Controller, Cut, Settings, rtt};
 use crate::event::{Acked, Event, Limit, Lost, Marked, Output};
 use crate::law::{Context, Round, Rtt, Signal, WindowLaw};
 use crate::units::{Packets, Time};
+use alloc::boxed::Box;
 
 /// The smallest slow-start threshold (RFC 5681 equation 4).
 const MIN_SSTHRESH: Packets = 2.0;
@@ -22,26 +23,43 @@ const MIN_WINDOW: Packets = 1.0;
 /// The largest window: drivers count packets in 32 bits.
 const MAX_WINDOW: Packets = u32::MAX as f64;
 
-/// A window law in its machine.
+/// A window law in its machine. Kept small and on few cache lines: there is one for each flow.
 #[derive(Clone, Debug)]
 pub struct Windowed<L> {
     law: L,
-    settings: Settings,
     window: Packets,
     ssthresh: Packets,
-    hystart: Option<HyStart>,
+    max_window: Packets,
+    rtt: Option<Rtt>,
+    /// The start of the connection before the first cut.
+    last_cut: Time,
+    hystart: Option<Box<HyStart>>,
+    congestion: Option<Box<Congestion<L>>>,
+    packet: u32,
+    ns2: bool,
     in_recovery: bool,
     /// Whether the law has been told at which window congestion avoidance began.
     entered: bool,
-    rtt: Option<Rtt>,
-    last_cut: Option<Time>,
+    /// Whether there was a cut.
+    cut_before: bool,
+    /// The last congestion was a mark.
+    marked: bool,
+}
+
+/// What is kept from the first congestion signal on.
+#[derive(Clone, Debug)]
+struct Congestion<L> {
     round: Round,
     /// Packets sent when the round began.
     round_began: u64,
-    /// The last congestion was a mark.
-    marked: bool,
     undo: Option<Saved<L>>,
     cut: Option<Cut>,
+}
+
+impl<L> Default for Congestion<L> {
+    fn default() -> Self {
+        Congestion { round: Round::default(), round_began: 0, undo: None, cut: None }
+    }
 }
 
 /// What a spurious cut takes back.
@@ -55,24 +73,25 @@ struct Saved<L> {
 
 impl<L: WindowLaw> Windowed<L> {
     /// A controller that runs `law` from the start of a connection.
-    pub fn new(law: L, mut settings: Settings) -> Self {
-        settings.max_window = settings.max_window.min(MAX_WINDOW);
+    pub fn new(law: L, settings: Settings) -> Self {
+        let max_window = settings.max_window.min(MAX_WINDOW);
+        let hystart = settings.slow_start == SlowStart::HyStart;
         Windowed {
             law,
             window: settings.initial_window.clamp(MIN_WINDOW, MAX_WINDOW),
             // ns-2 starts from the receiver's window.
-            ssthresh: if settings.ns2 { settings.max_window } else { f64::INFINITY },
-            hystart: matches!(settings.slow_start, SlowStart::HyStart).then(HyStart::new),
-            settings,
+            ssthresh: if settings.ns2 { max_window } else { f64::INFINITY },
+            max_window,
+            rtt: None,
+            last_cut: Time::ZERO,
+            hystart: hystart.then(|| Box::new(HyStart::new())),
+            congestion: None,
+            packet: settings.packet,
+            ns2: settings.ns2,
             in_recovery: false,
             entered: false,
-            rtt: None,
-            last_cut: None,
-            round: Round::default(),
-            round_began: 0,
+            cut_before: false,
             marked: false,
-            undo: None,
-            cut: None,
         }
     }
 
@@ -84,7 +103,7 @@ impl<L: WindowLaw> Windowed<L> {
     /// The congestion window in packets.
     #[inline]
     pub fn window(&self) -> Packets {
-        self.window.min(self.settings.max_window)
+        self.window.min(self.max_window)
     }
 
     /// The congestion window before the clamp.
@@ -114,8 +133,8 @@ impl<L: WindowLaw> Windowed<L> {
         Context {
             now,
             rtt: self.rtt,
-            last_cut: self.last_cut.unwrap_or(Time::ZERO),
-            packet: self.settings.packet,
+            last_cut: self.last_cut,
+            packet: self.packet,
             slow_start: self.in_slow_start(),
         }
     }
@@ -133,8 +152,8 @@ impl<L: WindowLaw> Windowed<L> {
         }
         // RFC 7661: a window that is not used says nothing about the path. ns-2 grows it anyway.
         // At the largest window the law still runs: it may want less (Vegas).
-        let full = acked.limit == Limit::Receiver && self.window >= self.settings.max_window;
-        if acked.limit != Limit::Window && !full && !self.settings.ns2 {
+        let full = acked.limit == Limit::Receiver && self.window >= self.max_window;
+        if acked.limit != Limit::Window && !full && !self.ns2 {
             return;
         }
         if self.in_slow_start() {
@@ -153,14 +172,14 @@ impl<L: WindowLaw> Windowed<L> {
     /// The largest window; ns-2 lets it grow past the receiver's.
     #[inline]
     fn largest(&self) -> Packets {
-        if self.settings.ns2 { MAX_WINDOW } else { self.settings.max_window }
+        if self.ns2 { MAX_WINDOW } else { self.max_window }
     }
 
     fn slow_start(&mut self, now: Time, acked: &Acked, cx: Context) {
         let (grown, done) = slow_start::grow(&mut self.hystart, self.window, now, acked, self.rtt);
         // A threshold above the largest window would never be reached.
         let grown = grown.min(self.largest());
-        self.window = if self.settings.ns2 { grown } else { grown.min(self.ssthresh) };
+        self.window = if self.ns2 { grown } else { grown.min(self.ssthresh) };
         if done || self.law.leave_slow_start(self.window, &cx) {
             self.ssthresh = self.window;
         }
@@ -180,8 +199,8 @@ impl<L: WindowLaw> Windowed<L> {
     /// the driver starts to repair that.
     fn congested(&mut self, now: Time, why: Signal, sent_at: Time, sent: u64) {
         // ns-2 answers the mark on the acknowledgement that would end a recovery.
-        let repairing = self.in_recovery && !(self.settings.ns2 && why == Signal::Mark);
-        if repairing || self.last_cut.is_some_and(|cut| sent_at < cut) {
+        let repairing = self.in_recovery && !(self.ns2 && why == Signal::Mark);
+        if repairing || sent_at < self.last_cut {
             return;
         }
         self.end_round(now, sent);
@@ -193,16 +212,22 @@ impl<L: WindowLaw> Windowed<L> {
         }
     }
 
+    fn congestion(&mut self) -> &mut Congestion<L> {
+        self.congestion.get_or_insert_default()
+    }
+
     fn end_round(&mut self, now: Time, sent: u64) {
-        self.round.sent = sent.saturating_sub(self.round_began);
-        self.round.took = now.since(self.last_cut.unwrap_or(Time::ZERO));
-        self.round_began = sent;
+        let took = now.since(self.last_cut);
+        let congestion = self.congestion();
+        congestion.round.sent = sent.saturating_sub(congestion.round_began);
+        congestion.round.took = took;
+        congestion.round_began = sent;
     }
 
     fn shrink(&mut self, now: Time, why: Signal) {
         let before = self.window();
         let in_slow_start = self.in_slow_start();
-        self.undo = Some(Saved {
+        self.congestion().undo = Some(Saved {
             law: self.law.clone(),
             window: self.window,
             ssthresh: self.ssthresh,
@@ -215,41 +240,42 @@ impl<L: WindowLaw> Windowed<L> {
         // path: there RFC 5681 equation 4 halves, whatever the law would give up. ns-2 also halves at
         // the first cut of all.
         let half = before / 2.0;
-        let first = self.settings.ns2 && self.last_cut.is_none();
+        let first = self.ns2 && !self.cut_before;
         let target = if in_slow_start || first { target.min(half) } else { target };
         let threshold = if why == Signal::Timeout { target.min(half) } else { target };
-        self.ssthresh = if self.settings.ns2 { crate::math::floor(threshold) } else { threshold }
+        self.ssthresh = if self.ns2 { crate::math::floor(threshold) } else { threshold }
             .min(before)
             .max(MIN_SSTHRESH);
         self.window = match why {
             Signal::Timeout => MIN_WINDOW,
             // A fresh threshold above the window would put the machine back into slow start.
-            _ if self.settings.ns2 => target.clamp(MIN_WINDOW, before.max(MIN_WINDOW)),
+            _ if self.ns2 => target.clamp(MIN_WINDOW, before.max(MIN_WINDOW)),
             _ => self.ssthresh.min(before.max(MIN_WINDOW)),
         };
         self.hystart = None;
-        self.last_cut = Some(now);
+        self.last_cut = now;
+        self.cut_before = true;
         self.marked = why == Signal::Mark;
         self.entered = false;
-        self.cut = Some(Cut { why, before, after: self.window });
+        self.congestion().cut = Some(Cut { why, before, after: self.window });
     }
 
     fn close_round(&mut self, now: Time) {
         let cx = self.context(now);
-        let round = core::mem::take(&mut self.round);
+        let round = core::mem::take(&mut self.congestion().round);
         self.law.round(&round, &cx);
     }
 
     /// Packets were found lost.
     pub fn lost(&mut self, now: Time, lost: &Lost) {
-        self.round.lost += u64::from(lost.packets);
+        self.congestion().round.lost += u64::from(lost.packets);
         self.marked = false;
         self.congested(now, Signal::Loss, lost.sent_at, lost.sent);
     }
 
     /// Packets were reported as marked.
     pub fn marked(&mut self, now: Time, marked: &Marked) {
-        self.round.marked += u64::from(marked.packets);
+        self.congestion().round.marked += u64::from(marked.packets);
         self.congested(now, Signal::Mark, marked.sent_at, marked.sent);
     }
 
@@ -270,10 +296,11 @@ impl<L: WindowLaw> Windowed<L> {
         if fresh {
             self.end_round(now, sent);
             // Something was lost, whether or not the driver knows what.
-            self.round.lost = self.round.lost.max(1);
+            let round = &mut self.congestion().round;
+            round.lost = round.lost.max(1);
         }
         // ns-2 lowers the threshold for a mark and the timeout after it once.
-        let kept = (self.settings.ns2 && self.marked).then_some(self.ssthresh);
+        let kept = (self.ns2 && self.marked).then_some(self.ssthresh);
         self.shrink(now, Signal::Timeout);
         self.ssthresh = kept.unwrap_or(self.ssthresh);
         if fresh {
@@ -284,7 +311,7 @@ impl<L: WindowLaw> Windowed<L> {
     /// The last cut was spurious: the window and the law return to where they were, unless they have
     /// grown past it since.
     pub fn undo(&mut self) {
-        if let Some(saved) = self.undo.take() {
+        if let Some(saved) = self.congestion.as_mut().and_then(|it| it.undo.take()) {
             self.in_recovery = false;
             self.ssthresh = saved.ssthresh;
             if saved.window > self.window {
@@ -319,7 +346,7 @@ impl<L: WindowLaw> Controller for Windowed<L> {
     }
 
     fn take_cut(&mut self) -> Option<Cut> {
-        self.cut.take()
+        self.congestion.as_mut()?.cut.take()
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
