@@ -10,48 +10,60 @@ use cwnd::{AnyController, Controller, Dur, Event, Limit};
 /// What a sender has done since the measurement began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
-    pub sent: u64,
-    pub retransmitted: u64,
-    pub lost: u64,
-    pub timeouts: u64,
-    pub mark_cuts: u64,
     pub rtt_sum: u64,
-    pub rtt_count: u64,
     /// Ticks limited by the window, pacing, the receiver and the application.
     pub limited: [u64; 4],
+    pub retransmitted: u64,
+    /// Packets sent before.
+    sent_before: u64,
+    pub rtt_count: u32,
+    pub timeouts: u32,
+    pub mark_cuts: u32,
 }
 
+/// Its order is that in which a packet needs it: what is rare comes last.
 pub(crate) struct Driver {
-    pub clock: Clock,
     pub controller: AnyController,
+    pub packets_sent: u64,
+    pub last_rtt: u64,
+    pub min_rtt: u64,
+    limit_since: u64,
+    pub completed: u64,
     /// Every event told to the controller and its answer, when they are recorded.
-    pub told: Option<Record>,
-    pub cuts: Vec<CutRecord>,
+    pub told: Option<Box<Record>>,
     pub counters: Counters,
+    pub cuts: Vec<CutRecord>,
+    pub clock: Clock,
     /// What keeps the sender from sending more.
     pub limit: Limit,
-    limit_since: u64,
-    pub packets_sent: u64,
-    pub min_rtt: u64,
-    pub last_rtt: u64,
-    pub completed: u64,
 }
 
 impl Driver {
-    pub fn new(clock: Clock, controller: AnyController, told: Option<Record>) -> Self {
+    pub fn new(clock: Clock, controller: AnyController, tell: bool) -> Self {
         Driver {
-            clock,
             controller,
-            told,
-            cuts: Vec::new(),
-            counters: Counters::default(),
-            limit: Limit::Application,
-            limit_since: 0,
             packets_sent: 0,
-            min_rtt: u64::MAX,
             last_rtt: 0,
+            min_rtt: u64::MAX,
+            limit_since: 0,
             completed: NONE,
+            told: tell.then(Box::default),
+            counters: Counters::default(),
+            cuts: Vec::new(),
+            clock,
+            limit: Limit::Application,
         }
+    }
+
+    /// The measurement begins.
+    pub fn reset(&mut self, now: u64) {
+        self.settle(now);
+        self.counters = Counters { sent_before: self.packets_sent, ..Counters::default() };
+    }
+
+    /// Packets sent since the measurement began.
+    pub fn sent(&self) -> u64 {
+        self.packets_sent - self.counters.sent_before
     }
 
     /// The congestion window, or the flow window, in packets.

@@ -1,6 +1,6 @@
 //! The two ends of a flow, whatever it sends.
 
-use crate::driver::{Counters, Driver};
+use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::SINK;
 use crate::network::{Conventions, Flow, Tcp, Traffic};
@@ -10,7 +10,6 @@ use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
 use crate::tcp::{Receiver, Sender};
 use crate::traffic::Source;
-use cwnd::record::Record;
 use cwnd::registry::Spec;
 use cwnd::{AnyController, Controller, Settings, SlowStart};
 
@@ -35,7 +34,7 @@ impl Endpoint {
         };
         let controller = controller(flow, tcp, settings(tcp, seed, place.flow as usize), options)?;
         let clock = place.clock;
-        let driver = Driver::new(clock, controller, options.tell.then(Record::default));
+        let driver = Driver::new(clock, controller, options.tell);
         Ok(match driver.controller {
             AnyController::Window(_) => {
                 let sender = Sender::new(tcp, driver, place, seed);
@@ -95,8 +94,7 @@ impl Endpoint {
                 return;
             }
         };
-        driver.settle(now);
-        driver.counters = Counters::default();
+        driver.reset(now);
     }
 
     /// Whether it does nothing but answer packets and its timers, each at its time.
@@ -135,16 +133,16 @@ impl Endpoint {
             }
         };
         driver.settle(end);
-        record.cuts = driver.cuts;
-        record.told = driver.told;
+        record.packets_sent = driver.sent();
+        record.cuts = std::mem::take(&mut driver.cuts);
+        record.told = driver.told.take().map(|told| *told);
         let counters = driver.counters;
         let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
-        record.packets_sent = counters.sent;
         record.retransmissions = counters.retransmitted;
-        record.timeouts = counters.timeouts;
-        record.ecn_cuts = counters.mark_cuts;
+        record.timeouts = u64::from(counters.timeouts);
+        record.ecn_cuts = u64::from(counters.mark_cuts);
         record.limited = counters.limited.map(|ticks| clock.seconds(ticks));
-        record.mean_rtt = clock.seconds(counters.rtt_sum) / counters.rtt_count as f64;
+        record.mean_rtt = clock.seconds(counters.rtt_sum) / f64::from(counters.rtt_count);
         record.min_rtt = seconds(driver.min_rtt);
         record.completed = seconds(driver.completed);
     }

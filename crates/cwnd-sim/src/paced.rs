@@ -112,7 +112,6 @@ impl PacedSender {
             newest = newest.max(sent_at);
         }
         if packets > 0 {
-            self.driver.counters.lost += u64::from(packets);
             let sent_at = self.driver.clock.time(newest);
             self.driver.tell_congestion(
                 now,
@@ -206,7 +205,6 @@ impl PacedSender {
             self.pair = seq.is_multiple_of(PAIR_EVERY);
         }
         self.driver.packets_sent += 1;
-        self.driver.counters.sent += 1;
         let aux = (self.driver.clock.nanos(now) / MICRO) as u32;
         let (hop, size) = (self.hop, self.size);
         net.send(now, Packet::new(seq, hop, aux, size, bits));

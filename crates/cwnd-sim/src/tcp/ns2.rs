@@ -297,7 +297,6 @@ fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
 }
 
 fn lost(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
-    s.driver.counters.lost += u64::from(packets);
     let lost = Lost { packets, sent_at: s.driver.clock.time(sent_at), sent: s.driver.packets_sent };
     s.tell_congestion(now, Event::Lost(lost));
 }
@@ -309,7 +308,7 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
         return;
     }
     // ns-2 does not count those that follow a mark.
-    s.driver.counters.timeouts += u64::from(!idle && s.last_action != Action::Mark);
+    s.driver.counters.timeouts += u32::from(!idle && s.last_action != Action::Mark);
     s.duplicates = 0;
     s.inflation = 0;
     s.in_recovery = false;

@@ -3,44 +3,46 @@
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
+use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
+use crate::tcp::sender::stamps;
+use std::num::NonZeroU64;
 
 /// What arrived out of order, by number modulo the table's length. A block of packets knows its
 /// last at its first and its first at its last, so that each arrival costs the same.
 #[derive(Default)]
 struct Blocks {
-    /// For the first packet of a block its last, for the last its first.
+    /// For each packet 0 if it is not here; for the first of a block its last, for the last its
+    /// first.
     other: Vec<u32>,
-    here: Vec<bool>,
     /// Packets in the table.
     count: u32,
     /// The first packets of the blocks last reported, the newest first.
     recent: [u32; 3],
-    reported: usize,
+    reported: u32,
 }
 
 impl Blocks {
+    fn slot(&mut self, seq: u32) -> &mut u32 {
+        let mask = self.other.len() - 1;
+        &mut self.other[seq as usize & mask]
+    }
+
     fn has(&self, seq: u32) -> bool {
-        self.here[seq as usize & (self.here.len() - 1)]
+        self.other[seq as usize & (self.other.len() - 1)] != 0
     }
 
     fn reserve(&mut self, expected: u32, seq: u32) {
         // One slot more than needed on each side, so that neighbours never alias.
         let wanted = (seq - expected) as usize + 3;
-        if wanted <= self.here.len() {
+        if wanted <= self.other.len() {
             return;
         }
         let size = wanted.next_power_of_two().max(64);
-        let old = std::mem::take(self);
-        self.here = vec![false; size];
-        self.other = vec![0; size];
-        (self.count, self.recent, self.reported) = (old.count, old.recent, old.reported);
-        for offset in 0..old.here.len() {
+        let old = std::mem::replace(&mut self.other, vec![0; size]);
+        for offset in 0..old.len() {
             let seq = expected.wrapping_add(offset as u32);
-            let from = seq as usize & (old.here.len() - 1);
-            let to = seq as usize & (size - 1);
-            self.here[to] = old.here[from];
-            self.other[to] = old.other[from];
+            *self.slot(seq) = old[seq as usize & (old.len() - 1)];
         }
     }
 
@@ -50,12 +52,12 @@ impl Blocks {
         if self.has(seq) {
             return;
         }
-        let mask = self.here.len() - 1;
-        let first = if self.has(seq - 1) { self.other[(seq - 1) as usize & mask] } else { seq };
-        let last = if self.has(seq + 1) { self.other[(seq + 1) as usize & mask] } else { seq };
-        self.here[seq as usize & mask] = true;
-        self.other[first as usize & mask] = last;
-        self.other[last as usize & mask] = first;
+        let (before, after) = (*self.slot(seq - 1), *self.slot(seq + 1));
+        let first = if before != 0 { before } else { seq };
+        let last = if after != 0 { after } else { seq };
+        *self.slot(seq) = seq;
+        *self.slot(first) = last;
+        *self.slot(last) = first;
         self.count += 1;
         self.refresh(first);
     }
@@ -65,10 +67,9 @@ impl Blocks {
         if self.count == 0 || !self.has(expected) {
             return expected;
         }
-        let mask = self.here.len() - 1;
-        let last = self.other[expected as usize & mask];
+        let last = *self.slot(expected);
         for seq in expected..=last {
-            self.here[seq as usize & mask] = false;
+            *self.slot(seq) = 0;
         }
         self.count -= last - expected + 1;
         last + 1
@@ -78,75 +79,74 @@ impl Blocks {
     fn report(&mut self, expected: u32) -> ([(u32, u32); 3], u32) {
         let mut blocks = [(0, 0); 3];
         let mut count = 0;
-        for place in 0..self.reported {
+        for place in 0..self.reported as usize {
             let first = self.recent[place];
             // A block that was released or joined to its left neighbour is reported no more.
             if first > expected && self.has(first) && !self.has(first - 1) {
                 self.recent[count] = first;
-                let last = self.other[first as usize & (self.here.len() - 1)];
-                blocks[count] = (first, last + 1);
+                blocks[count] = (first, *self.slot(first) + 1);
                 count += 1;
             }
         }
-        self.reported = count;
-        (blocks, count as u32)
+        self.reported = count as u32;
+        (blocks, self.reported)
     }
 
     /// Puts a block at the front of those to report.
     fn refresh(&mut self, first: u32) {
-        let known = self.recent[..self.reported].iter().position(|&other| other == first);
-        let place = known.unwrap_or_else(|| {
-            self.reported = (self.reported + 1).min(self.recent.len());
-            self.reported - 1
-        });
+        let reported = self.reported as usize;
+        let known = self.recent[..reported].iter().position(|&other| other == first);
+        let place = known.unwrap_or_else(|| reported.min(self.recent.len() - 1));
+        self.reported = self.reported.max(place as u32 + 1);
         self.recent[..=place].rotate_right(1);
         self.recent[0] = first;
     }
 }
 
 pub(crate) struct Receiver {
+    blocks: Blocks,
+    /// The clock's granularity, when timestamps are sent.
+    stamps: Option<NonZeroU64>,
+    /// The longest an acknowledgement waits; [`NONE`] if none does.
+    ack_delay: u64,
+    /// Until when a packet waits to be acknowledged; [`NONE`] without one.
+    pending: u64,
+    /// Packets that arrived with a mark.
+    pub marked: u64,
     hop: u32,
-    timer: usize,
+    timer: u32,
+    expected: u32,
+    highest: u32,
+    recent_stamp: u32,
     ack_size: u16,
-    /// Packets that carry no data: the opening one.
-    syn: u32,
+    /// Flags of the packets that came since the last acknowledgement.
+    news: u16,
+    /// The opening packet carries no data.
+    syn: bool,
     /// Counts the bytes of options as ns-2 does: those of the blocks alone.
     ns2: bool,
     sack: bool,
     ecn: bool,
-    /// The clock's granularity, when timestamps are sent.
-    stamps: Option<u64>,
-    ack_delay: Option<u64>,
-    expected: u32,
-    blocks: Blocks,
-    highest: u32,
-    /// A packet that waits to be acknowledged, and until when.
-    pending: Option<u64>,
-    /// Flags of the packets that came since the last acknowledgement.
-    news: u16,
     /// ECN echo is on until the sender has answered.
     echo: bool,
-    recent_stamp: u32,
-    /// Packets that arrived with a mark.
-    pub marked: u64,
 }
 
 impl Receiver {
     pub fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
         Receiver {
             hop,
-            timer,
+            timer: timer as u32,
             ack_size: tcp.ack as u16,
-            syn: u32::from(tcp.syn),
+            syn: tcp.syn,
             ns2: tcp.conventions != Conventions::Rfc,
             sack: tcp.recovery == Recovery::Sack,
             ecn: tcp.ecn,
-            stamps: tcp.timestamps.map(|granularity| clock.ticks(granularity.as_nanos()).max(1)),
-            ack_delay: tcp.delayed_acks.then_some(clock.ticks(tcp.ack_delay.as_nanos())),
+            stamps: stamps(tcp, clock),
+            ack_delay: if tcp.delayed_acks { clock.ticks(tcp.ack_delay.as_nanos()) } else { NONE },
             expected: 0,
             blocks: Blocks::default(),
             highest: 0,
-            pending: None,
+            pending: NONE,
             news: 0,
             echo: false,
             recent_stamp: 0,
@@ -156,7 +156,7 @@ impl Receiver {
 
     /// Data packets that arrived in order.
     pub fn delivered(&self) -> u64 {
-        u64::from(self.expected.saturating_sub(self.syn))
+        u64::from(self.expected.saturating_sub(u32::from(self.syn)))
     }
 
     /// A data packet arrived.
@@ -181,29 +181,27 @@ impl Receiver {
         }
         let gapless = in_order && seq >= self.highest;
         self.highest = self.highest.max(seq);
-        if let Some(delay) = self.ack_delay
+        if self.ack_delay != NONE
             && gapless
-            && self.pending.is_none()
+            && self.pending == NONE
             && packet.flags() & flags::SYN == 0
             && !(self.ns2 && seq == 0)
         {
-            self.pending = Some(now + delay);
-            net.arm(self.timer, now + delay);
+            self.pending = now + self.ack_delay;
+            net.arm(self.timer as usize, self.pending);
             return;
         }
-        self.pending = None;
+        self.pending = NONE;
         self.acknowledge(net, now);
     }
 
     /// The delayed-acknowledgement timer fired.
     pub fn wake(&mut self, net: &mut Net, now: u64) {
-        match self.pending {
-            Some(at) if at <= now => {
-                self.pending = None;
-                self.acknowledge(net, now);
-            }
-            Some(at) => net.arm(self.timer, at),
-            None => {}
+        if self.pending <= now {
+            self.pending = NONE;
+            self.acknowledge(net, now);
+        } else if self.pending != NONE {
+            net.arm(self.timer as usize, self.pending);
         }
     }
 
@@ -239,6 +237,6 @@ impl Receiver {
             options += if extra.count > 0 { 4 } else { 0 };
             options += if self.stamps.is_some() { 12 } else { 0 };
         }
-        (net.extras[self.timer / TIMERS].put(extra), options)
+        (net.extras[self.timer as usize / TIMERS].put(extra), options)
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn acknowledgement(
             sent: s.driver.packets_sent,
         };
         let cut = s.tell_congestion(now, Event::Marked(marked));
-        s.driver.counters.mark_cuts += u64::from(cut);
+        s.driver.counters.mark_cuts += u32::from(cut);
     }
     if s.recovery == Recovery::Sack {
         selective(s, net, now, advanced, newly);
@@ -161,7 +161,6 @@ fn enter(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
 }
 
 fn lost(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
-    s.driver.counters.lost += u64::from(packets);
     let lost = Lost { packets, sent_at: s.driver.clock.time(sent_at), sent: s.driver.packets_sent };
     s.tell_congestion(now, Event::Lost(lost));
 }

@@ -12,7 +12,8 @@ use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
 use crate::rng::Rng;
 use cwnd::AnyController;
-use cwnd::{Acked, Event, Limit};
+use cwnd::{Acked, Dur, Event, Limit};
+use std::num::NonZeroU64;
 
 /// Where a sender is in the network.
 #[derive(Clone, Copy)]
@@ -33,30 +34,15 @@ pub(crate) enum Action {
     Timeout,
 }
 
+/// Its order is that in which an acknowledgement needs it: what is rare comes last.
 pub(crate) struct Sender {
-    hop: u32,
-    timer: usize,
-    size: u16,
-    last_size: u16,
-    ect: u16,
-    pub(super) recovery: Recovery,
-    pub(super) ns2: bool,
-    pub(super) limited_transmit: bool,
-    byte_counting: bool,
-    stamps: Option<u64>,
-    overhead: f64,
-    rng: Rng,
-    /// The receiver's window in packets.
-    pub(super) receiver_window: u32,
     pub(super) board: Scoreboard,
-    /// The next packet to send: below the highest sent while going back after a timeout.
-    pub(super) next: u32,
-    /// One past the last packet of the transfer.
-    pub(super) total: u32,
-    syn: bool,
-    pub(super) connected: bool,
-    pub(super) duplicates: u32,
-    pub(super) in_recovery: bool,
+    pub(super) rto: Rto,
+    /// When the retransmission timer expires.
+    pub(super) deadline: u64,
+    pub driver: Driver,
+    /// ns-2 times one packet in a window: its number and when it was sent.
+    pub(super) timed: Option<(u32, u64)>,
     /// Recovery, or what ns-2 takes for it, ends when this packet is acknowledged (RFC 6675's
     /// RecoveryPoint); -1 before the first loss.
     pub(super) recover: i64,
@@ -64,25 +50,48 @@ pub(crate) struct Sender {
     pub(super) inflation: i64,
     /// ns-2's own estimate of what is in flight in SACK recovery.
     pub(super) pipe: i64,
+    /// The clock's granularity, when timestamps are sent.
+    stamps: Option<NonZeroU64>,
+    put_off: Option<Box<PutOff>>,
+    /// The stamp of the last retransmission, while it is open whether it was needed (RFC 3522).
+    pub(super) doubt: Option<u32>,
+    hop: u32,
+    timer: u32,
+    /// The next packet to send: below the highest sent while going back after a timeout.
+    pub(super) next: u32,
+    /// One past the last packet of the transfer.
+    pub(super) total: u32,
+    /// The receiver's window in packets.
+    pub(super) receiver_window: u32,
+    pub(super) duplicates: u32,
+    size: u16,
+    last_size: u16,
+    ect: u16,
+    pub(super) recovery: Recovery,
+    pub(super) last_action: Action,
+    pub(super) ns2: bool,
+    pub(super) limited_transmit: bool,
+    byte_counting: bool,
+    syn: bool,
+    pub(super) connected: bool,
+    pub(super) in_recovery: bool,
     pub(super) first_partial: bool,
     pub(super) rescued: bool,
-    pub(super) last_action: Action,
     /// A mark closed ns-2's window: nothing is sent until the timer expires.
     pub(super) closed_by_mark: bool,
     /// A timeout's retransmission has not been acknowledged yet.
     pub(super) timed_out: bool,
     /// The window was reduced: the next data packet says so (RFC 3168 section 6.1.2).
     reduced: bool,
-    pub(super) rto: Rto,
-    /// When the retransmission timer expires.
-    pub(super) deadline: u64,
-    /// When a burst put off by `overhead` goes out, or the transfer starts.
-    put_off: u64,
-    /// ns-2 times one packet in a window: its number and when it was sent.
-    pub(super) timed: Option<(u32, u64)>,
-    /// The stamp of the last retransmission, while it is open whether it was needed (RFC 3522).
-    pub(super) doubt: Option<u32>,
-    pub driver: Driver,
+}
+
+/// Bursts that wait for their host (`overhead`).
+struct PutOff {
+    /// The longest that one waits.
+    spread: f64,
+    rng: Rng,
+    /// When the one that waits goes out.
+    until: u64,
 }
 
 impl Sender {
@@ -95,7 +104,7 @@ impl Sender {
         let syn = u32::from(tcp.syn);
         Sender {
             hop,
-            timer,
+            timer: timer as u32,
             size: (tcp.packet + tcp.header) as u16,
             last_size: (last + tcp.header) as u16,
             ect: if tcp.ecn { flags::ECT } else { 0 },
@@ -103,10 +112,12 @@ impl Sender {
             ns2: tcp.conventions != Conventions::Rfc,
             limited_transmit: tcp.limited_transmit,
             byte_counting: tcp.byte_counting,
-            stamps: tcp.timestamps.map(|granularity| clock.ticks(granularity.as_nanos()).max(1)),
-            overhead: clock.ticks(tcp.overhead.as_nanos()) as f64,
+            stamps: stamps(tcp, clock),
             rto: Rto::new(tcp, clock, &mut rng),
-            rng,
+            put_off: (!tcp.overhead.is_zero()).then(|| {
+                let spread = clock.ticks(tcp.overhead.as_nanos()) as f64;
+                Box::new(PutOff { spread, rng, until: NONE })
+            }),
             receiver_window: tcp.window,
             board: Scoreboard::new(),
             next: 0,
@@ -127,7 +138,6 @@ impl Sender {
             timed_out: false,
             reduced: false,
             deadline: NONE,
-            put_off: NONE,
             timed: None,
             doubt: None,
             driver,
@@ -162,7 +172,7 @@ impl Sender {
 
     /// Whether bursts are put off by a random time: a second thing that its timer is for.
     pub fn puts_off(&self) -> bool {
-        self.overhead > 0.0
+        self.put_off.is_some()
     }
 
     /// The transfer begins.
@@ -178,17 +188,20 @@ impl Sender {
 
     /// The timer fired.
     pub fn wake(&mut self, net: &mut Net, now: u64) {
-        if self.put_off <= now {
-            self.put_off = NONE;
+        if let Some(put_off) = &mut self.put_off
+            && put_off.until <= now
+        {
+            put_off.until = NONE;
             self.send_now(net, now, u32::MAX);
         }
         if self.deadline <= now {
             self.deadline = NONE;
             if self.ns2 { ns2::timeout(self, net, now) } else { rfc::timeout(self, net, now) }
         }
-        let at = self.deadline.min(self.put_off);
+        let burst = self.put_off.as_ref().map_or(NONE, |put_off| put_off.until);
+        let at = self.deadline.min(burst);
         if at != NONE {
-            net.arm(self.timer, at);
+            net.arm(self.timer as usize, at);
         }
     }
 
@@ -199,7 +212,7 @@ impl Sender {
         let extra = if packet.aux() == 0 {
             &Extra::NONE
         } else {
-            taken = net.extras[self.timer / TIMERS].take(packet.aux());
+            taken = net.extras[self.timer as usize / TIMERS].take(packet.aux());
             &taken
         };
         let echo = packet.flags() & flags::ECE != 0;
@@ -230,11 +243,12 @@ impl Sender {
     /// Sends what the window allows, at most `burst` packets, now or when the host gets to it.
     #[inline(always)]
     fn send(&mut self, net: &mut Net, now: u64, burst: u32) {
-        if self.overhead == 0.0 {
-            self.send_now(net, now, burst);
-        } else if self.put_off == NONE {
-            self.put_off = now + (self.overhead * self.rng.uniform()) as u64;
-            net.arm(self.timer, self.put_off);
+        let Some(put_off) = &mut self.put_off else {
+            return self.send_now(net, now, burst);
+        };
+        if put_off.until == NONE {
+            put_off.until = now + (put_off.spread * put_off.rng.uniform()) as u64;
+            net.arm(self.timer as usize, put_off.until);
         }
     }
 
@@ -291,7 +305,6 @@ impl Sender {
             self.reduced = false;
         }
         self.driver.packets_sent += 1;
-        self.driver.counters.sent += 1;
         let last = seq + 1 == self.total;
         let size = if syn {
             40
@@ -311,7 +324,7 @@ impl Sender {
     #[inline(always)]
     pub(super) fn restart_timer(&mut self, net: &mut Net, now: u64) {
         self.deadline = now + self.rto.timeout();
-        net.arm(self.timer, self.deadline);
+        net.arm(self.timer as usize, self.deadline);
     }
 
     /// Tells the controller of what may have made it cut its window, and notes the cut.
@@ -327,7 +340,9 @@ impl Sender {
     pub(super) fn tell_acked(&mut self, now: u64, acked: Covered) {
         let rtt = acked.rtt_from.map(|sent_at| self.driver.measured(now - sent_at));
         let received_at = match self.stamps {
-            Some(granularity) => Some(self.driver.clock.time(u64::from(acked.stamp) * granularity)),
+            Some(granularity) => {
+                Some(self.driver.clock.time(u64::from(acked.stamp) * granularity.get()))
+            }
             None => None,
         };
         let credit = if self.byte_counting { acked.packets } else { acked.packets.min(1) };
@@ -359,4 +374,23 @@ pub(super) struct Covered {
     pub echo: bool,
     /// Whether the window may grow on it.
     pub grows: bool,
+}
+
+/// The granularity of a connection's clock in ticks, when timestamps are sent.
+pub(super) fn stamps(tcp: &Tcp, clock: Clock) -> Option<NonZeroU64> {
+    let ticks = |granularity: Dur| clock.ticks(granularity.as_nanos()).max(1);
+    tcp.timestamps.and_then(|granularity| NonZeroU64::new(ticks(granularity)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::Receiver;
+
+    /// A simulation holds one pair for each flow that has begun, a million of them at times.
+    #[test]
+    fn the_state_of_a_flow_is_small() {
+        assert!(size_of::<Sender>() <= 640, "{}", size_of::<Sender>());
+        assert!(size_of::<Receiver>() <= 112, "{}", size_of::<Receiver>());
+    }
 }

@@ -76,6 +76,6 @@ mod tests {
     /// A simulation holds one for each flow, a million of them at times.
     #[test]
     fn a_controller_is_small() {
-        assert!(size_of::<AnyController>() <= 192, "{}", size_of::<AnyController>());
+        assert!(size_of::<AnyController>() <= 176, "{}", size_of::<AnyController>());
     }
 }
