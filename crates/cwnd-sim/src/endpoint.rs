@@ -5,7 +5,7 @@ use crate::engine::clock::Clock;
 use crate::engine::net::SINK;
 use crate::network::{Conventions, Flow, Tcp, Traffic};
 use crate::paced::{PacedReceiver, PacedSender};
-use crate::record::{FlowRecord, FlowSeries};
+use crate::record::FlowRecord;
 use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
 use crate::tcp::{Receiver, Sender};
@@ -13,7 +13,12 @@ use crate::traffic::Source;
 use cwnd::registry::Spec;
 use cwnd::{AnyController, Controller, Settings, SlowStart};
 
+/// How the name of a controller from outside begins.
+const CUSTOM: &str = "python:";
+
 pub(crate) enum Endpoint {
+    /// The flow has not begun: there is nothing yet.
+    Waiting,
     Tcp(Box<(Sender, Receiver)>),
     Paced(Box<(PacedSender, PacedReceiver)>),
     Source(Box<Source>),
@@ -55,6 +60,7 @@ impl Endpoint {
             Endpoint::Tcp(tcp) => tcp.1.delivered(),
             Endpoint::Paced(paced) => u64::from(paced.1.in_order()),
             Endpoint::Source(source) => source.arrived,
+            Endpoint::Waiting => 0,
         }
     }
 
@@ -62,7 +68,7 @@ impl Endpoint {
     pub fn marked(&self) -> u64 {
         match self {
             Endpoint::Tcp(tcp) => tcp.1.marked,
-            Endpoint::Paced(_) | Endpoint::Source(_) => 0,
+            Endpoint::Waiting | Endpoint::Paced(_) | Endpoint::Source(_) => 0,
         }
     }
 
@@ -71,7 +77,7 @@ impl Endpoint {
         match self {
             Endpoint::Tcp(tcp) => Some(&tcp.0.driver),
             Endpoint::Paced(paced) => Some(&paced.0.driver),
-            Endpoint::Source(_) => None,
+            Endpoint::Waiting | Endpoint::Source(_) => None,
         }
     }
 
@@ -93,32 +99,20 @@ impl Endpoint {
                 source.base = source.sent;
                 return;
             }
+            Endpoint::Waiting => return,
         };
         driver.reset(now);
     }
 
-    /// Whether it does nothing but answer packets and its timers, each at its time.
-    pub fn may_run_ahead(&self) -> bool {
-        matches!(self, Endpoint::Tcp(tcp) if !tcp.0.puts_off())
-    }
-
-    pub fn sample(&self, series: &mut FlowSeries, clock: Clock) {
-        series.sent.push(self.total_sent() as f64);
-        let samples = series.sent.len();
+    /// Emits what is sampled of its source: packets sent, and of a controller the window, the
+    /// round-trip time and its own variables.
+    pub fn look(&self, clock: Clock, emit: &mut dyn FnMut(&'static str, f64)) {
+        emit("sent", self.total_sent() as f64);
         let Some(driver) = self.driver() else { return };
         let rtt = driver.last_rtt;
-        series.window.push(driver.window());
-        series.rtt.push(if rtt == 0 { f64::NAN } else { clock.seconds(rtt) });
-        driver.controller.gauges(&mut |name, value| {
-            let known = series.gauges.iter().position(|gauge| gauge.0 == name);
-            let place = known.unwrap_or_else(|| {
-                series.gauges.push((name, Vec::new()));
-                series.gauges.len() - 1
-            });
-            let values = &mut series.gauges[place].1;
-            values.resize(samples - 1, f64::NAN);
-            values.push(value);
-        });
+        emit("window", driver.window());
+        emit("rtt", if rtt == 0 { f64::NAN } else { clock.seconds(rtt) });
+        driver.controller.gauges(emit);
     }
 
     pub fn finish(self, end: u64, clock: Clock, record: &mut FlowRecord) {
@@ -131,6 +125,7 @@ impl Endpoint {
                     (f64::NAN, f64::NAN, f64::NAN);
                 return;
             }
+            Endpoint::Waiting => return,
         };
         driver.settle(end);
         record.packets_sent = driver.sent();
@@ -160,6 +155,46 @@ pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
     }
 }
 
+/// Flows before they begin: there is nothing of them but the certainty that they can.
+#[derive(Default)]
+pub(crate) struct Prospects<'a> {
+    /// The last controller, and whether it is one of a window: the flows of a group share it.
+    last: Option<(&'a str, bool)>,
+}
+
+impl<'a> Prospects<'a> {
+    /// The ends of a flow that has not begun, and whether they do nothing but answer packets and
+    /// their timers, each at its time.
+    ///
+    /// # Errors
+    /// A controller that is not known.
+    pub fn add(
+        &mut self,
+        flow: &'a Flow,
+        place: Place,
+        back: u32,
+        seed: u64,
+        options: &Options,
+    ) -> Result<(Endpoint, bool), SimulationError> {
+        let Traffic::Tcp(tcp) = &flow.traffic else { return Ok((Endpoint::Waiting, false)) };
+        if tcp.controller.starts_with(CUSTOM) {
+            // Made while it can be asked for.
+            let made = Endpoint::new(flow, place, back, seed, options)?;
+            let ahead = matches!(&made, Endpoint::Tcp(tcp) if !tcp.0.puts_off());
+            return Ok((made, ahead));
+        }
+        let (_, window) = match self.last {
+            Some(known) if known.0 == tcp.controller => known,
+            _ => {
+                let made = controller(flow, tcp, settings(tcp, seed, 0), options)?;
+                (tcp.controller.as_str(), matches!(made, AnyController::Window(_)))
+            }
+        };
+        self.last = Some((&tcp.controller, window));
+        Ok((Endpoint::Waiting, window && tcp.overhead.is_zero()))
+    }
+}
+
 /// The controller of a flow.
 fn controller(
     flow: &Flow,
@@ -168,7 +203,7 @@ fn controller(
     options: &Options,
 ) -> Result<AnyController, SimulationError> {
     let fail = |message: String| SimulationError::Controller { flow: flow.name.clone(), message };
-    if let Some(name) = tcp.controller.strip_prefix("python:") {
+    if let Some(name) = tcp.controller.strip_prefix(CUSTOM) {
         let made = options.custom.and_then(|custom| custom(name, settings));
         return made.ok_or_else(|| fail(format!("no controller class named {name:?} was given")));
     }

@@ -1,13 +1,15 @@
 //! The event loop: endpoints on a network, or on that half of it which one thread runs.
 
 use crate::beside::{Batch, Other};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Prospects};
 use crate::engine::net::{LIFE, Net, Next, SINK, SOURCE, TIMERS, own_links};
 use crate::engine::packet::{Packet, flags};
+use crate::engine::schedule::NONE;
 use crate::engine::split::Split;
 use crate::engine::tap::Tap;
 use crate::network::Network;
 use crate::record::{FlowRecord, LinkRecord, Records};
+use crate::samples::Samples;
 use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
 use std::sync::Arc;
@@ -17,6 +19,10 @@ pub(crate) struct Half {
     network: Arc<Network>,
     net: Net,
     endpoints: Vec<Endpoint>,
+    /// For each flow the first hops of its ways.
+    hops: Vec<[u32; 2]>,
+    seed: u64,
+    tell: bool,
     /// For each flow whether its source and its sink are in this half.
     here: Vec<[bool; 2]>,
     /// For each link whether its queue is.
@@ -27,9 +33,10 @@ pub(crate) struct Half {
     end: u64,
     sample: u64,
     next_sample: u64,
-    /// For each flow when its source and its sink are to be sampled next: an endpoint that runs ahead
-    /// of the clock is sampled as it passes.
-    samples: Vec<[u64; 2]>,
+    /// For each flow when its source and its sink are to be sampled next, [`NONE`] before it begins:
+    /// an endpoint that runs ahead of the clock is sampled as it passes.
+    due: Vec<[u64; 2]>,
+    samples: Vec<Samples>,
     warm: bool,
     events: u64,
     /// Delivered when the measurement began.
@@ -58,10 +65,11 @@ impl Half {
         let mut endpoints = Vec::with_capacity(network.flows.len());
         let own = own_links(network);
         let mut here = Vec::with_capacity(network.flows.len());
+        let mut prospects = Prospects::default();
         for (index, (flow, hops)) in network.flows.iter().zip(&hops).enumerate() {
             let place = Place { clock, flow: index as u32, hop: hops[0], timer: TIMERS * index };
-            let endpoint = Endpoint::new(flow, place, hops[1], seed, options)?;
-            if endpoint.may_run_ahead() {
+            let (endpoint, may_run_ahead) = prospects.add(flow, place, hops[1], seed, options)?;
+            if may_run_ahead {
                 net.let_run_ahead(network, index, *hops, &own);
             }
             endpoints.push(endpoint);
@@ -76,6 +84,9 @@ impl Half {
         Ok(Half {
             net,
             endpoints,
+            hops,
+            seed,
+            tell: options.tell,
             here,
             links_here: (0..network.links.len()).map(link_here).collect(),
             other: split.map(|(_, _, other)| other),
@@ -84,12 +95,12 @@ impl Half {
             end: clock.ticks(network.duration.as_nanos()),
             sample: clock.ticks(network.sample.as_nanos().max(1)),
             next_sample: 0,
-            samples: vec![[0; 2]; network.flows.len()],
+            due: vec![[NONE; 2]; network.flows.len()],
+            samples: std::iter::repeat_with(Samples::default).take(network.flows.len()).collect(),
             warm: false,
             events: 0,
             base: vec![0; network.flows.len()],
             records: Records {
-                flows: vec![FlowRecord::default(); network.flows.len()],
                 links: vec![LinkRecord::default(); network.links.len()],
                 ..Records::default()
             },
@@ -225,7 +236,31 @@ impl Half {
             Endpoint::Paced(paced) if answer => paced.0.answer(&mut self.net, now, packet),
             Endpoint::Paced(paced) => paced.1.data(&mut self.net, now, packet),
             Endpoint::Source(source) => source.arrived += 1,
+            Endpoint::Waiting => self.arrive_first(now, flow, packet),
         }
+    }
+
+    /// The first packet of a flow whose source is in the other half.
+    #[cold]
+    fn arrive_first(&mut self, now: u64, flow: u32, packet: Packet) {
+        self.begin(flow as usize);
+        self.arrive_early(now, flow, packet);
+    }
+
+    /// Makes the ends of a flow that begins, and takes its samples from here on.
+    fn begin(&mut self, index: usize) {
+        if let Endpoint::Waiting = self.endpoints[index] {
+            let clock = self.net.clock;
+            let [hop, back] = self.hops[index];
+            let place = Place { clock, flow: index as u32, hop, timer: TIMERS * index };
+            let options = Options { tell: self.tell, ..Options::default() };
+            let flow = &self.network.flows[index];
+            self.endpoints[index] = Endpoint::new(flow, place, back, self.seed, &options)
+                .expect("a controller that was made before");
+        }
+        self.due[index] = [self.next_sample; 2];
+        let (before, clock) = (self.records.time.len(), self.net.clock);
+        self.samples[index].begin(before, &self.endpoints[index], clock);
     }
 
     fn fire(&mut self, now: u64, timer: usize) {
@@ -243,6 +278,7 @@ impl Half {
             }
             Endpoint::Paced(paced) => paced.0.wake(net, now),
             Endpoint::Source(source) => source.wake(net, now),
+            Endpoint::Waiting => {}
         }
     }
 
@@ -255,14 +291,18 @@ impl Half {
                 Endpoint::Tcp(tcp) => tcp.0.stop(),
                 Endpoint::Paced(paced) => paced.0.stop(),
                 Endpoint::Source(source) => source.stop(),
+                Endpoint::Waiting => {}
             }
             return;
         }
         net.arm(TIMERS * index + LIFE, stop);
+        self.begin(index);
+        let net = &mut self.net;
         match &mut self.endpoints[index] {
             Endpoint::Tcp(tcp) => tcp.0.start(net, now),
             Endpoint::Paced(paced) => paced.0.start(net, now),
             Endpoint::Source(source) => source.start(net, now),
+            Endpoint::Waiting => {}
         }
     }
 
@@ -286,7 +326,7 @@ impl Half {
         self.records.time.push(self.net.clock.seconds(now));
         for flow in 0..self.endpoints.len() {
             for side in [SOURCE, SINK] {
-                if self.here[flow][side] && self.samples[flow][side] <= now {
+                if self.here[flow][side] && self.due[flow][side] <= now {
                     self.sample_side(flow, side);
                 }
             }
@@ -303,22 +343,21 @@ impl Half {
     #[inline(always)]
     fn pass_samples(&mut self, at: u64, flow: usize, source: bool) {
         let side = if source { SOURCE } else { SINK };
-        while self.samples[flow][side] <= at {
+        while self.due[flow][side] <= at {
             let flow_here = &self.network.flows[flow];
             let first = if source { flow_here.path[0] } else { flow_here.back[0] };
-            self.sample_link(first, self.samples[flow][side]);
+            self.sample_link(first, self.due[flow][side]);
             self.sample_side(flow, side);
         }
     }
 
     fn sample_side(&mut self, flow: usize, side: usize) {
-        self.samples[flow][side] += self.sample;
-        let series = &mut self.records.flows[flow].series;
+        self.due[flow][side] += self.sample;
         let endpoint = &self.endpoints[flow];
         if side == SINK {
-            series.delivered.push(endpoint.delivered() as f64);
+            self.samples[flow].count(endpoint.delivered());
         } else {
-            endpoint.sample(series, self.net.clock);
+            self.samples[flow].look(endpoint, self.net.clock);
         }
     }
 
@@ -329,23 +368,43 @@ impl Half {
         record.drops_series.push(link.total_lost as f64);
     }
 
+    /// The records of a flow: of its ends in this half.
+    fn finish_flow(&mut self, index: usize) -> FlowRecord {
+        let (end, clock) = (self.end, self.net.clock);
+        let [source, sink] = self.here[index];
+        if source && self.due[index][SOURCE] == NONE {
+            self.begin(index);
+            if self.warm {
+                self.endpoints[index].reset(self.warmup);
+            }
+        }
+        let endpoint = std::mem::replace(&mut self.endpoints[index], Endpoint::Waiting);
+        let samples = std::mem::take(&mut self.samples[index]);
+        let mut record = FlowRecord {
+            packets_delivered: endpoint.delivered() - self.base[index],
+            packets_marked: endpoint.marked(),
+            packets_lost: self.net.lost[index],
+            ..FlowRecord::default()
+        };
+        if source {
+            self.records.packets += endpoint.total_sent();
+            record.series = samples.columns(&endpoint, clock);
+            endpoint.finish(end, clock, &mut record);
+        }
+        if sink {
+            record.series.delivered = samples.delivered();
+        }
+        record
+    }
+
     /// The records of a run that has reached its end: of what is in this half, and zeros for the rest.
     pub fn finish(mut self) -> Records {
         let end = self.end;
         let clock = self.net.clock;
         let seconds = clock.seconds(self.end - self.warmup);
-        let mut records = std::mem::take(&mut self.records);
+        let flows: Vec<_> = (0..self.endpoints.len()).map(|flow| self.finish_flow(flow)).collect();
+        let mut records = Records { flows, ..std::mem::take(&mut self.records) };
         records.events = self.events;
-        for (index, endpoint) in self.endpoints.into_iter().enumerate() {
-            let record = &mut records.flows[index];
-            record.packets_delivered = endpoint.delivered() - self.base[index];
-            record.packets_marked = endpoint.marked();
-            record.packets_lost = self.net.lost[index];
-            if self.here[index][SOURCE] {
-                records.packets += endpoint.total_sent();
-                endpoint.finish(end, clock, record);
-            }
-        }
         for (index, link) in self.net.links.iter_mut().enumerate() {
             if self.links_here[index] {
                 let queued = link.queued(end);

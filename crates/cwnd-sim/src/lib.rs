@@ -15,6 +15,7 @@ mod paced;
 mod pcap;
 pub mod record;
 pub mod rng;
+mod samples;
 pub mod scenario;
 mod simulation;
 mod tcp;

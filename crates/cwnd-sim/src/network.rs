@@ -2,6 +2,7 @@
 //! into indices, units into base units, defaults into values.
 
 use cwnd::{Dur, Time};
+use std::sync::Arc;
 
 /// A network, its traffic and how to watch it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,12 @@ pub struct Network {
     pub warmup: Dur,
     /// The time between two samples of the series.
     pub sample: Dur,
+}
+
+impl From<&Network> for Arc<Network> {
+    fn from(network: &Network) -> Self {
+        Arc::new(network.clone())
+    }
 }
 
 /// A one-way link: a queue, a transmitter and a pipe.

@@ -60,12 +60,16 @@ enum Run {
 }
 
 impl Simulation {
-    /// A run of `network` with this seed.
+    /// A run of `network` with this seed. A reference is copied.
     ///
     /// # Errors
     /// A controller that is not known, or a network too large for its duration.
-    pub fn new(network: &Network, seed: u64, options: &Options) -> Result<Self, SimulationError> {
-        let network = Arc::new(network.clone());
+    pub fn new(
+        network: impl Into<Arc<Network>>,
+        seed: u64,
+        options: &Options,
+    ) -> Result<Self, SimulationError> {
+        let network = network.into();
         // A controller from outside is made once.
         let may_split = options.two_threads && options.custom.is_none();
         let split = may_split.then(|| Split::find(&network)).flatten();

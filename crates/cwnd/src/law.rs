@@ -93,7 +93,8 @@ pub trait WindowLaw: Clone {
         false
     }
 
-    /// The law's own variables by name, for plots: AIRA's `a`, the rate of Westwood.
+    /// The law's own variables by name, the same each time, for plots: AIRA's `a`, the rate of
+    /// Westwood.
     fn gauges(&self, _emit: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -144,6 +145,6 @@ pub trait RateLaw: Clone {
     /// The rate at which to leave slow start, where the window was `w`.
     fn start(&mut self, w: Packets, cx: &Context) -> Rate;
 
-    /// The law's own variables by name, for plots.
+    /// The law's own variables by name, the same each time, for plots.
     fn gauges(&self, _emit: &mut dyn FnMut(&'static str, f64)) {}
 }
