@@ -11,6 +11,7 @@ use crate::network::Tcp;
 use crate::tcp::scoreboard::Scoreboard;
 use crate::tcp::sender::Place;
 use cwnd::{Controller, Event, Limit, Lost, Rate, Report};
+use std::collections::VecDeque;
 
 /// SYN, the interval of reports and of rate control, in nanoseconds.
 const SYN: u64 = 10_000_000;
@@ -39,7 +40,32 @@ pub(crate) struct PacedSender {
     /// Without an answer until then, the connection has timed out.
     expiry: u64,
     smoothed_rtt: u64,
+    plan: Plan,
     pub driver: Driver,
+}
+
+/// What the controller wants, as of the last event told: a packet needs it in whole ticks and packets.
+#[derive(Default)]
+struct Plan {
+    /// Between two packets.
+    period: u64,
+    /// Packets that may be outstanding.
+    window: u32,
+    /// When the controller's own clock ticks, [`NONE`] for never.
+    tick: u64,
+}
+
+impl Plan {
+    fn of(driver: &Driver) -> Self {
+        let ticks = |nanos| driver.clock.ticks(nanos);
+        let output = driver.controller.output();
+        Plan {
+            period: output.pace.map_or(0, |pace| ticks(pace.period().as_nanos())),
+            // Part of a packet is none.
+            window: output.window as u32,
+            tick: output.wake.map_or(NONE, |at| ticks(at.as_nanos())),
+        }
+    }
 }
 
 impl PacedSender {
@@ -57,6 +83,7 @@ impl PacedSender {
             pair: false,
             expiry: NONE,
             smoothed_rtt: clock.ticks(10 * SYN),
+            plan: Plan::default(),
             driver,
         }
     }
@@ -64,6 +91,7 @@ impl PacedSender {
     pub fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
         self.next_send = now;
+        self.plan = Plan::of(&self.driver);
         self.send(net, now);
     }
 
@@ -73,15 +101,16 @@ impl PacedSender {
 
     /// The timer fired.
     pub fn wake(&mut self, net: &mut Net, now: u64) {
-        if self.driver.controller.output().wake.is_some_and(|at| at <= self.driver.clock.time(now))
-        {
+        if self.plan.tick <= now {
             self.driver.tell(now, Event::Tick);
+            self.plan = Plan::of(&self.driver);
         }
         if self.expiry <= now && self.board.high() > self.board.una() {
             self.driver.counters.timeouts += 1;
             self.board.lose_all();
             let sent = self.driver.packets_sent;
             self.driver.tell_congestion(now, Event::Timeout { sent });
+            self.plan = Plan::of(&self.driver);
             self.expect_answer(now);
         }
         self.send(net, now);
@@ -96,6 +125,7 @@ impl PacedSender {
         } else {
             self.report(now, packet.seq(), &extra);
         }
+        self.plan = Plan::of(&self.driver);
         self.send(net, now);
     }
 
@@ -149,26 +179,7 @@ impl PacedSender {
 
     /// Sends what is due, and asks to be woken for the rest.
     fn send(&mut self, net: &mut Net, now: u64) {
-        let output = self.driver.controller.output();
-        let period =
-            output.pace.map_or(0, |pace| self.driver.clock.ticks(pace.period().as_nanos()));
-        let limit = loop {
-            if self.next_send > now && !self.pair {
-                break Limit::Pacing;
-            }
-            let repair = self.board.next_lost();
-            let outstanding = self.board.high() - self.board.una();
-            let seq = match repair {
-                Some(seq) => seq,
-                None if self.board.high() >= self.total => break Limit::Application,
-                None if outstanding >= self.receiver_window => break Limit::Receiver,
-                None if f64::from(outstanding) + 1.0 > output.window => break Limit::Window,
-                None => self.board.high(),
-            };
-            self.transmit(net, now, seq, repair.is_some());
-            // A pair takes the time of two packets: the rate stays what it was.
-            self.next_send = self.next_send.max(now) + period;
-        };
+        let limit = self.send_due(net, now);
         // A second packet that had to wait would not measure the capacity.
         self.pair = false;
         self.driver.limited_by(now, limit);
@@ -177,13 +188,30 @@ impl PacedSender {
             self.next_send = self.next_send.max(now);
         }
         let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
-        let tick =
-            output.wake.map_or(NONE, |at| self.driver.clock.ticks(at.as_nanos()).max(now + 1));
         let expiry = if outstanding(&self.board) { self.expiry.max(now + 1) } else { NONE };
-        let wake = paced.min(tick).min(expiry);
+        let wake = paced.min(self.plan.tick.max(now + 1)).min(expiry);
         if wake != NONE && self.driver.completed == NONE {
             net.arm(self.timer, wake);
         }
+    }
+
+    /// Sends what is due; tells what keeps it from sending more.
+    fn send_due(&mut self, net: &mut Net, now: u64) -> Limit {
+        while self.next_send <= now || self.pair {
+            let repair = self.board.next_lost();
+            let outstanding = self.board.high() - self.board.una();
+            let seq = match repair {
+                Some(seq) => seq,
+                None if self.board.high() >= self.total => return Limit::Application,
+                None if outstanding >= self.receiver_window => return Limit::Receiver,
+                None if outstanding >= self.plan.window => return Limit::Window,
+                None => self.board.high(),
+            };
+            self.transmit(net, now, seq, repair.is_some());
+            // A pair takes the time of two packets: the rate stays what it was.
+            self.next_send = self.next_send.max(now) + self.plan.period;
+        }
+        Limit::Pacing
     }
 
     fn transmit(&mut self, net: &mut Net, now: u64, seq: u32, again: bool) {
@@ -222,7 +250,7 @@ pub(crate) struct PacedReceiver {
     timer: usize,
     ack_size: u16,
     /// What is missing below `highest`: ranges, and when each was last named.
-    missing: Vec<(u32, u32, u64)>,
+    missing: VecDeque<(u32, u32, u64)>,
     /// One past the highest packet that arrived.
     highest: u32,
     last_arrival: u64,
@@ -241,7 +269,7 @@ impl PacedReceiver {
             hop,
             timer,
             ack_size: tcp.ack as u16,
-            missing: Vec::new(),
+            missing: VecDeque::new(),
             highest: 0,
             last_arrival: 0,
             last_stamp: 0,
@@ -255,7 +283,7 @@ impl PacedReceiver {
 
     /// Packets that arrived in order.
     pub fn in_order(&self) -> u32 {
-        self.missing.first().map_or(self.highest, |range| range.0)
+        self.missing.front().map_or(self.highest, |range| range.0)
     }
 
     /// A data packet arrived.
@@ -274,7 +302,7 @@ impl PacedReceiver {
         let seq = packet.seq();
         if seq >= self.highest {
             if seq > self.highest {
-                self.missing.push((self.highest, seq, now));
+                self.missing.push_back((self.highest, seq, now));
                 self.name(net, now, &[(self.highest, seq)]);
             }
             self.highest = seq + 1;
