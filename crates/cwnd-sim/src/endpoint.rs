@@ -155,6 +155,15 @@ pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
     }
 }
 
+/// A flow before it begins.
+pub(crate) struct Prospect {
+    /// Its ends: nothing yet, but where a controller comes from outside.
+    pub endpoint: Endpoint,
+    /// Whether they do nothing but answer packets and their timers, each at its time.
+    pub prompt: bool,
+    pub paced: bool,
+}
+
 /// Flows before they begin: there is nothing of them but the certainty that they can.
 #[derive(Default)]
 pub(crate) struct Prospects<'a> {
@@ -163,8 +172,7 @@ pub(crate) struct Prospects<'a> {
 }
 
 impl<'a> Prospects<'a> {
-    /// The ends of a flow that has not begun, and whether they do nothing but answer packets and
-    /// their timers, each at its time.
+    /// A flow that has not begun.
     ///
     /// # Errors
     /// A controller that is not known.
@@ -175,13 +183,15 @@ impl<'a> Prospects<'a> {
         back: u32,
         seed: u64,
         options: &Options,
-    ) -> Result<(Endpoint, bool), SimulationError> {
-        let Traffic::Tcp(tcp) = &flow.traffic else { return Ok((Endpoint::Waiting, false)) };
+    ) -> Result<Prospect, SimulationError> {
+        let Traffic::Tcp(tcp) = &flow.traffic else {
+            return Ok(Prospect { endpoint: Endpoint::Waiting, prompt: false, paced: false });
+        };
         if tcp.controller.starts_with(CUSTOM) {
             // Made while it can be asked for.
-            let made = Endpoint::new(flow, place, back, seed, options)?;
-            let ahead = matches!(&made, Endpoint::Tcp(tcp) if !tcp.0.puts_off());
-            return Ok((made, ahead));
+            let endpoint = Endpoint::new(flow, place, back, seed, options)?;
+            let prompt = matches!(&endpoint, Endpoint::Tcp(tcp) if !tcp.0.puts_off());
+            return Ok(Prospect { endpoint, prompt, paced: false });
         }
         let (_, window) = match self.last {
             Some(known) if known.0 == tcp.controller => known,
@@ -191,7 +201,8 @@ impl<'a> Prospects<'a> {
             }
         };
         self.last = Some((&tcp.controller, window));
-        Ok((Endpoint::Waiting, window && tcp.overhead.is_zero()))
+        let prompt = window && tcp.overhead.is_zero();
+        Ok(Prospect { endpoint: Endpoint::Waiting, prompt, paced: !window })
     }
 }
 

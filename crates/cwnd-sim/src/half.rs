@@ -19,6 +19,8 @@ pub(crate) struct Half {
     network: Arc<Network>,
     net: Net,
     endpoints: Vec<Endpoint>,
+    /// For each link whether one side of one flow alone sends on it.
+    own: Vec<bool>,
     /// For each flow the first hops of its ways.
     hops: Vec<[u32; 2]>,
     seed: u64,
@@ -68,11 +70,14 @@ impl Half {
         let mut prospects = Prospects::default();
         for (index, (flow, hops)) in network.flows.iter().zip(&hops).enumerate() {
             let place = Place { clock, flow: index as u32, hop: hops[0], timer: TIMERS * index };
-            let (endpoint, may_run_ahead) = prospects.add(flow, place, hops[1], seed, options)?;
-            if may_run_ahead {
+            let prospect = prospects.add(flow, place, hops[1], seed, options)?;
+            if prospect.prompt {
                 net.let_run_ahead(network, index, *hops, &own);
             }
-            endpoints.push(endpoint);
+            if prospect.paced {
+                net.give_inbox(index, hops[0], flow.path.len());
+            }
+            endpoints.push(prospect.endpoint);
             let ends = cut.map_or([true; 2], |(cut, half)| {
                 cut.of_path(network, &flow.path).map(|end| end == half)
             });
@@ -84,6 +89,7 @@ impl Half {
         Ok(Half {
             net,
             endpoints,
+            own,
             hops,
             seed,
             tell: options.tell,
@@ -127,7 +133,8 @@ impl Half {
             }
             let pause = if self.warm { self.end } else { self.warmup.min(self.end) };
             self.net.fence = pause;
-            left = self.step(pause.min(self.next_sample).min(until), left);
+            self.net.pause = pause.min(self.next_sample).min(until);
+            left = self.step(self.net.pause, left);
         }
         false
     }
@@ -255,8 +262,15 @@ impl Half {
             let place = Place { clock, flow: index as u32, hop, timer: TIMERS * index };
             let options = Options { tell: self.tell, ..Options::default() };
             let flow = &self.network.flows[index];
-            self.endpoints[index] = Endpoint::new(flow, place, back, self.seed, &options)
+            let mut endpoint = Endpoint::new(flow, place, back, self.seed, &options)
                 .expect("a controller that was made before");
+            if let Endpoint::Paced(paced) = &mut endpoint
+                && self.own[flow.path[0]]
+                && self.net.has_delay(flow.path[0])
+            {
+                paced.0.send_ahead(back);
+            }
+            self.endpoints[index] = endpoint;
         }
         self.due[index] = [self.next_sample; 2];
         let (before, clock) = (self.records.time.len(), self.net.clock);
@@ -309,6 +323,7 @@ impl Half {
     fn begin_measurement(&mut self) {
         self.warm = true;
         let now = self.now;
+        self.look_into_inboxes(now);
         for (index, endpoint) in self.endpoints.iter_mut().enumerate() {
             self.base[index] = endpoint.delivered();
             endpoint.reset(now);
@@ -320,8 +335,18 @@ impl Half {
         }
     }
 
+    /// Has receivers that put packets by deal with those that have arrived before `now`.
+    fn look_into_inboxes(&mut self, now: u64) {
+        for endpoint in &mut self.endpoints {
+            if let (Endpoint::Paced(paced), Some(last)) = (endpoint, now.checked_sub(1)) {
+                paced.1.catch_up(&mut self.net, last);
+            }
+        }
+    }
+
     fn take_sample(&mut self) {
         let now = self.now;
+        self.look_into_inboxes(now);
         self.next_sample += self.sample;
         self.records.time.push(self.net.clock.seconds(now));
         for flow in 0..self.endpoints.len() {
@@ -372,7 +397,7 @@ impl Half {
     fn finish_flow(&mut self, index: usize) -> FlowRecord {
         let (end, clock) = (self.end, self.net.clock);
         let [source, sink] = self.here[index];
-        if source && self.due[index][SOURCE] == NONE {
+        if (source || sink) && self.due[index] == [NONE; 2] {
             self.begin(index);
             if self.warm {
                 self.endpoints[index].reset(self.warmup);
@@ -400,6 +425,7 @@ impl Half {
     /// The records of a run that has reached its end: of what is in this half, and zeros for the rest.
     pub fn finish(mut self) -> Records {
         let end = self.end;
+        self.look_into_inboxes(end);
         let clock = self.net.clock;
         let seconds = clock.seconds(self.end - self.warmup);
         let flows: Vec<_> = (0..self.endpoints.len()).map(|flow| self.finish_flow(flow)).collect();

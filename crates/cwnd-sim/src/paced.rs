@@ -39,8 +39,12 @@ pub(crate) struct PacedSender {
     pair: bool,
     /// Without an answer until then, the connection has timed out.
     expiry: u64,
+    /// When there is something to do again.
+    due: u64,
     smoothed_rtt: u64,
     plan: Plan,
+    /// The first hop of the way back, if packets may be sent ahead of the clock.
+    back: Option<u32>,
     pub driver: Driver,
 }
 
@@ -82,10 +86,18 @@ impl PacedSender {
             next_send: 0,
             pair: false,
             expiry: NONE,
+            due: 0,
             smoothed_rtt: clock.ticks(10 * SYN),
             plan: Plan::default(),
+            back: None,
             driver,
         }
+    }
+
+    /// Nobody else sends on its first link: what it will send whatever happens, it may send at once.
+    /// Its answers come from hop `back` on.
+    pub fn send_ahead(&mut self, back: u32) {
+        self.back = Some(back);
     }
 
     pub fn start(&mut self, net: &mut Net, now: u64) {
@@ -101,6 +113,14 @@ impl PacedSender {
 
     /// The timer fired.
     pub fn wake(&mut self, net: &mut Net, now: u64) {
+        if now < self.due {
+            // The timer had been set to this time before. What has been sent ahead of the clock may have
+            // been sent after it.
+            if self.driver.completed == NONE {
+                net.arm(self.timer, self.due);
+            }
+            return;
+        }
         if self.plan.tick <= now {
             self.driver.tell(now, Event::Tick);
             self.plan = Plan::of(&self.driver);
@@ -179,20 +199,35 @@ impl PacedSender {
 
     /// Sends what is due, and asks to be woken for the rest.
     fn send(&mut self, net: &mut Net, now: u64) {
-        let limit = self.send_due(net, now);
-        // A second packet that had to wait would not measure the capacity.
-        self.pair = false;
-        self.driver.limited_by(now, limit);
-        // What the window held back is not caught up on.
-        if limit != Limit::Pacing {
-            self.next_send = self.next_send.max(now);
+        let (mut at, mut quiet) = (now, None);
+        loop {
+            let limit = self.send_due(net, at);
+            // A second packet that had to wait would not measure the capacity.
+            self.pair = false;
+            self.driver.limited_by(at, limit);
+            // What the window held back is not caught up on.
+            if limit != Limit::Pacing {
+                self.next_send = self.next_send.max(at);
+            }
+            if self.driver.completed != NONE {
+                return;
+            }
+            let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
+            let expiry = if outstanding(&self.board) { self.expiry } else { NONE };
+            let other = self.plan.tick.min(expiry);
+            if paced < other && paced < *quiet.get_or_insert_with(|| self.quiet_until(net, now)) {
+                at = paced;
+                continue;
+            }
+            self.due = paced.min(other);
+            net.arm(self.timer, self.due.max(at + 1));
+            return;
         }
-        let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
-        let expiry = if outstanding(&self.board) { self.expiry.max(now + 1) } else { NONE };
-        let wake = paced.min(self.plan.tick.max(now + 1)).min(expiry);
-        if wake != NONE && self.driver.completed == NONE {
-            net.arm(self.timer, wake);
-        }
+    }
+
+    /// Until when nothing happens but what it does itself.
+    fn quiet_until(&self, net: &Net, now: u64) -> u64 {
+        self.back.map_or(0, |back| net.quiet_until(now, self.timer / TIMERS, back))
     }
 
     /// Sends what is due; tells what keeps it from sending more.
@@ -288,30 +323,50 @@ impl PacedReceiver {
 
     /// A data packet arrived.
     pub fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
+        if let Some(inbox) = &mut net.inboxes[self.timer / TIMERS] {
+            while let Some((at, packet)) = inbox.take_before_event() {
+                self.count(at, packet);
+            }
+        }
+        let (seq, highest) = (packet.seq(), self.highest);
+        self.count(now, packet);
+        if seq > highest {
+            self.missing.push_back((highest, seq, now));
+            self.name(net, now, &[(highest, seq)]);
+        }
+        if !self.reporting {
+            self.reporting = true;
+            net.arm(self.timer, now + self.clock.ticks(SYN));
+        }
+    }
+
+    /// Deals with the packets put by that have arrived by `now`.
+    pub fn catch_up(&mut self, net: &mut Net, now: u64) {
+        if let Some(inbox) = &mut net.inboxes[self.timer / TIMERS] {
+            while let Some((at, packet)) = inbox.take(now) {
+                self.count(at, packet);
+            }
+        }
+    }
+
+    /// Notes what a packet that arrived says of the link, and that it is here.
+    fn count(&mut self, at: u64, packet: Packet) {
         self.arrived += 1;
         if self.arrived > 1 {
-            let gap = self.clock.nanos(now - self.last_arrival);
+            let gap = self.clock.nanos(at - self.last_arrival);
             if packet.flags() & flags::PAIR != 0 {
                 self.pairs.add(gap);
             }
             self.intervals.add(gap);
         }
-        self.last_arrival = now;
+        self.last_arrival = at;
         self.last_stamp = packet.aux();
         self.fresh = true;
         let seq = packet.seq();
         if seq >= self.highest {
-            if seq > self.highest {
-                self.missing.push_back((self.highest, seq, now));
-                self.name(net, now, &[(self.highest, seq)]);
-            }
             self.highest = seq + 1;
         } else {
             self.fill(seq);
-        }
-        if !self.reporting {
-            self.reporting = true;
-            net.arm(self.timer, now + self.clock.ticks(SYN));
         }
     }
 
@@ -336,6 +391,7 @@ impl PacedReceiver {
 
     /// The report timer fired. `rtt` is what the sender believes: losses are named again after it.
     pub fn wake(&mut self, net: &mut Net, now: u64, rtt: u64) {
+        self.catch_up(net, now);
         let syn = self.clock.ticks(SYN);
         let patience = 4 * rtt + syn;
         let mut ranges = [(0, 0); 3];
@@ -363,9 +419,17 @@ impl PacedReceiver {
             self.answer(net, now, extra, flags::REPORT);
         }
         self.reporting = now - self.last_arrival < syn || !self.missing.is_empty();
-        if self.reporting {
-            net.arm(self.timer, now + syn);
+        let next = if self.reporting { Some(now) } else { self.next_put_by(net) };
+        if let Some(from) = next {
+            self.reporting = true;
+            net.arm(self.timer, from + syn);
         }
+    }
+
+    /// When the next packet arrives, if it has been put by.
+    fn next_put_by(&self, net: &Net) -> Option<u64> {
+        let inbox = net.inboxes[self.timer / TIMERS].as_ref()?;
+        inbox.next().filter(|&at| at != NONE)
     }
 
     fn name(&mut self, net: &mut Net, now: u64, ranges: &[(u32, u32)]) {

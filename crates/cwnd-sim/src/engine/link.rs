@@ -213,6 +213,11 @@ impl Link {
         self.list.len() == 1
     }
 
+    /// When an event next brings a packet to the far end, [`NONE`] for never.
+    pub fn next_arrival(&self) -> u64 {
+        if self.list.len() > 0 { self.list.get(0).at } else { NONE }
+    }
+
     /// Whether no event is to bring a packet to the far end.
     #[inline(always)]
     pub fn brings_nothing(&self) -> bool {

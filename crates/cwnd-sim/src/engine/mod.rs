@@ -2,6 +2,7 @@
 
 pub(crate) mod clock;
 mod histogram;
+pub(crate) mod inbox;
 mod link;
 pub(crate) mod net;
 pub(crate) mod packet;

@@ -8,8 +8,12 @@
 //! The same holds for a TCP endpoint whose own first link nobody else feeds: what it does when a
 //! packet reaches it depends on nothing that can still happen before. It is told at once and runs
 //! ahead of the clock, as far as its next timer and the end of the measurement.
+//!
+//! A paced flow has its own ways to cost fewer events: an [`Inbox`] at its receiver, and a sender that
+//! sends ahead of the clock what nothing can keep it from sending.
 
 use super::clock::Clock;
+use super::inbox::Inbox;
 use super::link::Link;
 use super::packet::{Extras, Packet, flags};
 use super::schedule::{NONE, Schedule};
@@ -23,13 +27,15 @@ const LAST: u32 = 1 << 31;
 const ALONE: u32 = 1 << 30;
 /// Set in a route's last entry where the endpoint may be told ahead of time.
 const EARLY: u32 = 1 << 29;
+/// Set in a route's last entry where the endpoint has an inbox.
+const INBOX: u32 = 1 << 27;
 
 /// Set where the link before leads to the other half of a network run in two.
 const FAR: u32 = 1 << 28;
 
 /// The bits of a route's entry that name the link, and of its last one that name the flow.
 const LINK: u32 = !(ALONE | FAR);
-const FLOW: u32 = !(LAST | EARLY | FAR);
+const FLOW: u32 = !(LAST | EARLY | INBOX | FAR);
 
 /// Timers of a flow: its source's, its sink's, and the one that starts and stops it.
 pub(crate) const TIMERS: usize = 3;
@@ -51,8 +57,12 @@ pub(crate) struct Net {
     /// For each flow what its acknowledgements on the way carry.
     pub extras: Vec<Extras>,
     timers: Vec<Timer>,
+    /// For each flow what has reached a receiver that looks at it later.
+    pub inboxes: Vec<Option<Box<Inbox>>>,
     /// Nobody runs ahead of the clock to here.
     pub fence: u64,
+    /// No sender sends ahead of the clock from here on: somebody looks at it.
+    pub pause: u64,
     /// Packets that an endpoint sent and that have reached the other one ahead of time.
     early: VecDeque<(u64, u32, Packet)>,
     /// Packets on their way to the other half.
@@ -135,7 +145,9 @@ impl Net {
             routes,
             extras: network.flows.iter().map(|_| Extras::new()).collect(),
             timers: vec![Timer { armed: NONE, set_to: NONE }; timers],
+            inboxes: network.flows.iter().map(|_| None).collect(),
             fence: 0,
+            pause: 0,
             early: VecDeque::new(),
             far: Vec::new(),
             tap: None,
@@ -156,6 +168,30 @@ impl Net {
                 self.routes[hops[1 - side] as usize + paths[1 - side].len()] |= EARLY;
             }
         }
+    }
+
+    /// Gives an inbox to the receiver of flow number `flow`, whose way there begins at `hop` and has
+    /// `links` links.
+    pub fn give_inbox(&mut self, flow: usize, hop: u32, links: usize) {
+        self.inboxes[flow] = Some(Box::new(Inbox::new()));
+        self.routes[hop as usize + links] |= INBOX;
+    }
+
+    /// Whether what is sent on `link` ahead of the clock finds it as it would be then, if nobody else
+    /// sends there. Without a delay the order of events at one instant would count.
+    pub fn has_delay(&self, link: usize) -> bool {
+        self.links[link].delay() > 0
+    }
+
+    /// Nothing reaches the source of flow number `flow` before this time, nor does anybody look at
+    /// it, whatever happens from `now` on. Its way back begins at `hop`.
+    pub fn quiet_until(&self, now: u64, flow: usize, hop: u32) -> u64 {
+        let way = self.routes[hop as usize..].iter().take_while(|&&entry| entry & LAST == 0);
+        let answer = way.fold(now, |earliest, &entry| {
+            let link = &self.links[(entry & LINK) as usize];
+            link.next_arrival().min(earliest + link.delay())
+        });
+        answer.min(self.timers[TIMERS * flow + LIFE].set_to).min(self.pause)
     }
 
     /// Puts a packet on the link its hop names.
@@ -221,6 +257,9 @@ impl Net {
         if early && self.nothing_before(next & FLOW, arrives, packet) {
             return Some((arrives, next & FLOW, packet.onward()));
         }
+        if next & INBOX != 0 && !lost && self.put_by(next & FLOW, link, arrives, packet) {
+            return None;
+        }
         if self.links[link as usize].bring(arrives, packet) {
             self.schedule.push(arrives << self.shift | u64::from(link));
         }
@@ -230,6 +269,16 @@ impl Net {
     /// The next packet that has reached its endpoint ahead of time.
     pub fn pop_early(&mut self) -> Option<(u64, u32, Packet)> {
         self.early.pop_front()
+    }
+
+    /// Puts a packet into a receiver's inbox. False if an event must bring it nevertheless: where it
+    /// starts the receiver's clock, and where a link without delay counts the events of an instant.
+    #[inline(always)]
+    fn put_by(&mut self, flow: u32, link: u32, at: u64, packet: Packet) -> bool {
+        let ticking = self.timers[TIMERS * flow as usize + SINK].set_to != NONE;
+        let may_wait = ticking && self.links[link as usize].delay() > 0;
+        let inbox = &mut self.inboxes[flow as usize];
+        inbox.as_mut().is_some_and(|inbox| inbox.put(at, packet, may_wait))
     }
 
     /// Whether none of an endpoint's timers fires before `packet` reaches it at `at`.
@@ -245,7 +294,11 @@ impl Net {
         // A tap sees packets in events: every one of its link's must have one.
         for next in 1..self.routes.len() {
             if self.routes[next - 1] & LINK == tap.link as u32 {
-                self.routes[next] &= !(ALONE | EARLY);
+                let last = self.routes[next];
+                if last & INBOX != 0 {
+                    self.inboxes[(last & FLOW) as usize] = None;
+                }
+                self.routes[next] &= !(ALONE | EARLY | INBOX);
             }
         }
         self.tap = Some(tap);

@@ -42,9 +42,11 @@ impl Split {
         let mut work = vec![0.0; groups.0.len()];
         for flow in &network.flows {
             let (source, sink) = ends_of(network, &flow.path);
-            // The two endpoints of a paced controller look at each other.
+            // The two endpoints of a paced controller look at each other, and at what is on their way.
             if is_paced(&flow.traffic) {
-                groups.join(source, sink);
+                for &link in flow.path.iter().chain(&flow.back) {
+                    groups.join(network.links[link].from, network.links[link].to);
+                }
             }
             work[source] += SOURCE;
             work[sink] += SINK;
