@@ -268,7 +268,7 @@ impl Half {
                 && self.own[flow.path[0]]
                 && self.net.has_delay(flow.path[0])
             {
-                paced.0.send_ahead(back);
+                paced.0.send_ahead(&self.net, back);
             }
             self.endpoints[index] = endpoint;
         }
@@ -397,7 +397,7 @@ impl Half {
     fn finish_flow(&mut self, index: usize) -> FlowRecord {
         let (end, clock) = (self.end, self.net.clock);
         let [source, sink] = self.here[index];
-        if (source || sink) && self.due[index] == [NONE; 2] {
+        if (source || sink) && self.due[index][SOURCE] == NONE {
             self.begin(index);
             if self.warm {
                 self.endpoints[index].reset(self.warmup);

@@ -43,8 +43,11 @@ pub(crate) struct PacedSender {
     due: u64,
     smoothed_rtt: u64,
     plan: Plan,
-    /// The first hop of the way back, if packets may be sent ahead of the clock.
-    back: Option<u32>,
+    /// The first hop of the way back.
+    back: u32,
+    /// No packet is sent further ahead of the clock than this, which is the way back's delay; zero
+    /// where none may be.
+    reach: u64,
     pub driver: Driver,
 }
 
@@ -89,15 +92,17 @@ impl PacedSender {
             due: 0,
             smoothed_rtt: clock.ticks(10 * SYN),
             plan: Plan::default(),
-            back: None,
+            back: 0,
+            reach: 0,
             driver,
         }
     }
 
     /// Nobody else sends on its first link: what it will send whatever happens, it may send at once.
     /// Its answers come from hop `back` on.
-    pub fn send_ahead(&mut self, back: u32) {
-        self.back = Some(back);
+    pub fn send_ahead(&mut self, net: &Net, back: u32) {
+        self.back = back;
+        self.reach = net.delay_of_way(back);
     }
 
     pub fn start(&mut self, net: &mut Net, now: u64) {
@@ -215,7 +220,10 @@ impl PacedSender {
             let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
             let expiry = if outstanding(&self.board) { self.expiry } else { NONE };
             let other = self.plan.tick.min(expiry);
-            if paced < other && paced < *quiet.get_or_insert_with(|| self.quiet_until(net, now)) {
+            if paced < other
+                && paced < now + self.reach
+                && paced < *quiet.get_or_insert_with(|| self.quiet_until(net, now))
+            {
                 at = paced;
                 continue;
             }
@@ -227,7 +235,7 @@ impl PacedSender {
 
     /// Until when nothing happens but what it does itself.
     fn quiet_until(&self, net: &Net, now: u64) -> u64 {
-        self.back.map_or(0, |back| net.quiet_until(now, self.timer / TIMERS, back))
+        net.quiet_until(now, self.timer / TIMERS, self.back)
     }
 
     /// Sends what is due; tells what keeps it from sending more.
@@ -350,6 +358,7 @@ impl PacedReceiver {
     }
 
     /// Notes what a packet that arrived says of the link, and that it is here.
+    #[inline]
     fn count(&mut self, at: u64, packet: Packet) {
         self.arrived += 1;
         if self.arrived > 1 {

@@ -15,6 +15,8 @@ pub(crate) struct Samples {
     source: Vec<f64>,
     /// What was delivered at each sample since it began; nothing was before.
     sink: Vec<f64>,
+    /// How many rows.
+    rows: u32,
     /// Samples before it began.
     before: u32,
 }
@@ -31,6 +33,7 @@ impl Samples {
 
     /// A sample of the source.
     pub fn look(&mut self, endpoint: &Endpoint, clock: Clock) {
+        self.rows += 1;
         endpoint.look(clock, &mut |_, value| self.source.push(value));
     }
 
@@ -49,26 +52,26 @@ impl Samples {
 
     /// What the source looked like, as columns of the records.
     pub fn columns(&self, endpoint: &Endpoint, clock: Clock) -> FlowSeries {
-        let mut names = Vec::with_capacity(ROW);
-        endpoint.look(clock, &mut |name, _| names.push(name));
-        let rows = self.source.len() / names.len();
+        let width = self.source.len() / self.rows.max(1) as usize;
         let repeated = self.before.saturating_sub(1) as usize;
         let column = |at: usize| {
-            let mut column = Vec::with_capacity(repeated + rows);
+            let mut column = Vec::with_capacity(repeated + self.rows as usize);
             column.resize(repeated, self.source.get(at).copied().unwrap_or(f64::NAN));
-            column.extend(self.source.iter().skip(at).step_by(names.len()));
+            column.extend(self.source.chunks_exact(width.max(1)).map(|row| row[at]));
             column
         };
-        let gauges = Vec::with_capacity(names.len().saturating_sub(3));
+        let gauges = Vec::with_capacity(width.saturating_sub(3));
         let mut series = FlowSeries { gauges, ..FlowSeries::default() };
-        for (at, &name) in names.iter().enumerate() {
+        let mut at = 0;
+        endpoint.look(clock, &mut |name, _| {
             match at {
                 0 => series.sent = column(at),
                 1 => series.window = column(at),
                 2 => series.rtt = column(at),
                 _ => series.gauges.push((name, column(at))),
             }
-        }
+            at += 1;
+        });
         series
     }
 }

@@ -183,14 +183,23 @@ impl Net {
         self.links[link].delay() > 0
     }
 
+    /// The links of the way that begins at `hop`.
+    fn way(&self, hop: u32) -> impl Iterator<Item = &Link> {
+        let way = self.routes[hop as usize..].iter().take_while(|&&entry| entry & LAST == 0);
+        way.map(|&entry| &self.links[(entry & LINK) as usize])
+    }
+
+    /// Propagation delay of the way that begins at `hop`.
+    pub fn delay_of_way(&self, hop: u32) -> u64 {
+        self.way(hop).map(Link::delay).sum()
+    }
+
     /// Nothing reaches the source of flow number `flow` before this time, nor does anybody look at
     /// it, whatever happens from `now` on. Its way back begins at `hop`.
     pub fn quiet_until(&self, now: u64, flow: usize, hop: u32) -> u64 {
-        let way = self.routes[hop as usize..].iter().take_while(|&&entry| entry & LAST == 0);
-        let answer = way.fold(now, |earliest, &entry| {
-            let link = &self.links[(entry & LINK) as usize];
-            link.next_arrival().min(earliest + link.delay())
-        });
+        let answer = self
+            .way(hop)
+            .fold(now, |earliest, link| link.next_arrival().min(earliest + link.delay()));
         answer.min(self.timers[TIMERS * flow + LIFE].set_to).min(self.pause)
     }
 
