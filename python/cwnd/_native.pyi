@@ -1,10 +1,13 @@
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from cwnd.controller import Controller
 from cwnd.records import AlgorithmRecord, Compiled, RunRecord, Series
+
+_T = TypeVar("_T")
 
 __all__ = [
     "ScenarioError",
@@ -35,6 +38,7 @@ def canonical(spec: str) -> str: ...
 def schema() -> str: ...
 def load(text: str, origin: str) -> str: ...
 def validate(scenario_json: str, seed: int) -> Compiled: ...
+@overload
 def simulate(
     jobs: Sequence[tuple[str, int]],
     *,
@@ -43,6 +47,16 @@ def simulate(
     progress: Callable[[float], None] | None = None,
     pcap: tuple[str, str] | None = None,
 ) -> list[RunRecord]: ...
+@overload
+def simulate(
+    jobs: Sequence[tuple[str, int]],
+    *,
+    threads: int = 0,
+    controllers: Mapping[str, Callable[[], Controller]] | None = None,
+    progress: Callable[[float], None] | None = None,
+    keep: Callable[[int, RunRecord], _T],
+    pcap: tuple[str, str] | None = None,
+) -> list[_T]: ...
 def law_acks(
     spec: str, window: float, acks: int, *, rtt: float, packet: int, at_loss: bool
 ) -> Series: ...

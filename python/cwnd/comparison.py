@@ -6,6 +6,8 @@ import math
 import shlex
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy as np
 from cwnd import _native, metrics
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.result import SCALES, Result, jsonable, link_loss_rate, write_text
-from cwnd.running import simulate
+from cwnd.running import measure
 from cwnd.scenario import Scenario, controller_name
 from cwnd.stats import Estimate, estimate
 from cwnd.units import Quantity, parse_rate, parse_time, tc_rate, tc_time
@@ -253,23 +255,28 @@ def compare(  # noqa: PLR0913
     sample = plan.sample(len(cases) * repeat)
     scenarios = [plan.scenario(one, other, sample) for one, other in cases]
     _check(scenarios[0])
-    results = simulate(
+    # What the intervals need takes a while to import: meanwhile the runs go on.
+    Thread(target=import_module, args=("scipy.special",)).start()
+
+    def keep(job: int, run: Result) -> tuple[dict[str, float], Result]:
+        return (_alone if job < len(alone) * repeat else _against)(run), run
+
+    kept = measure(
         [(scenario, seed + i) for scenario in scenarios for i in range(repeat)],
+        keep,
         progress=progress,
         scales=[float(f"{scale * max(sample, plan.rtt):.6g}") for scale in SCALES],
     )
-    grouped = [results[i : i + repeat] for i in range(0, len(results), repeat)]
+    grouped = [kept[i : i + repeat] for i in range(0, len(kept), repeat)]
+    rows = [
+        Row(name, [figures for figures, _ in group], [run for _, run in group])
+        for name, group in zip([*alone, *names], grouped, strict=True)
+    ]
     return Comparison(
-        network=plan.describe(results[0]),
+        network=plan.describe(rows[0].results[0]),
         reference=home,
-        rows_alone=[
-            Row(name, [_alone(run) for run in group], group)
-            for name, group in zip(alone, grouped, strict=False)
-        ],
-        rows_against=[
-            Row(name, [_against(run) for run in group], group)
-            for name, group in zip(names, grouped[len(alone) :], strict=True)
-        ],
+        rows_alone=rows[: len(alone)],
+        rows_against=rows[len(alone) :],
         rerun=plan.command(names, home),
     )
 

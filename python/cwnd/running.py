@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cwnd.controller import Factory
+    from cwnd.records import RunRecord
+
+T = TypeVar("T")
 
 LARGEST_SEED = 2**64 - 1
 
@@ -73,7 +76,6 @@ def simulate(
     *,
     pcap: tuple[str, str] | None = None,
     progress: Callable[[float], None] | None = None,
-    scales: list[float] | None = None,
     threads: int = 0,
 ) -> list[Result]:
     """Run many scenarios, side by side.
@@ -86,8 +88,6 @@ def simulate(
         The name of a link and the file to write what crosses it to; only with one job.
     progress
         Called now and then with the fraction that is done.
-    scales
-        Time scales of smoothness in seconds; chosen for each run by default.
     threads
         Cores to use; 0 means all.
 
@@ -96,20 +96,52 @@ def simulate(
     list of Result
         In the order of the jobs.
     """
+    return measure(jobs, lambda _, run: run, pcap=pcap, progress=progress, threads=threads)
+
+
+def measure(
+    jobs: Sequence[tuple[Scenario, int]],
+    keep: Callable[[int, Result], T],
+    *,
+    pcap: tuple[str, str] | None = None,
+    progress: Callable[[float], None] | None = None,
+    scales: list[float] | None = None,
+    threads: int = 0,
+) -> list[T]:
+    """Run many scenarios, side by side, and keep of each run only what is asked for.
+
+    Parameters
+    ----------
+    jobs
+        Scenarios with their seeds.
+    keep
+        Called with the number of a job and its result as soon as it is there, while others go on;
+        what it returns is kept.
+    pcap, progress, threads
+        As for `simulate`.
+    scales
+        Time scales of smoothness in seconds; chosen for each run by default.
+
+    Returns
+    -------
+    list
+        What was kept, in the order of the jobs.
+    """
     controllers: dict[str, Factory] = {}
     for scenario, seed in jobs:
         if not 0 <= seed <= LARGEST_SEED:
             raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
         for name, factory in scenario.controllers.items():
             add_controller(controllers, name, factory)
-    records = _native.simulate(
+
+    def finished(job: int, record: RunRecord) -> T:
+        return keep(job, Result(record, title=jobs[job][0].title, scales=scales))
+
+    return _native.simulate(
         [(scenario.to_json(), seed) for scenario, seed in jobs],
         threads=threads,
         controllers=controllers or None,
         progress=progress,
+        keep=finished,
         pcap=pcap,
     )
-    return [
-        Result(record, title=scenario.title, scales=scales)
-        for record, (scenario, _) in zip(records, jobs, strict=True)
-    ]

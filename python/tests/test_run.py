@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import math
+from threading import get_ident
 
 import numpy as np
 import pytest
 
 import cwnd
+from cwnd.running import measure
 
 FLOW_NAMES = {
     "name",
@@ -134,6 +136,29 @@ def test_finite_flows_complete():
     assert flow["packets_delivered"] == 100
     assert result.seconds(flow) == pytest.approx(flow["completed_s"] - flow["start_s"])
     assert result.to_json()["flows"][0]["completed_s"] == flow["completed_s"]
+
+
+def test_each_run_is_measured_once_and_in_its_place(two):
+    threads = set()
+
+    def keep(job, result):
+        threads.add(get_ident())
+        return job, result.seed, result.metrics["utilization"]
+
+    scenario = cwnd.Scenario.from_toml(two)
+    kept = measure([(scenario, seed) for seed in (5, 6, 7)], keep)
+    alone = [cwnd.run(scenario, seed).metrics["utilization"] for seed in (5, 6, 7)]
+    assert kept == [(0, 5, alone[0]), (1, 6, alone[1]), (2, 7, alone[2])]
+    assert threads == {get_ident()}
+
+
+def test_what_goes_wrong_in_a_measure_is_raised_and_ends_the_runs(two):
+    def keep(job, result):
+        raise KeyError(job)
+
+    scenario = cwnd.Scenario.from_toml(two)
+    with pytest.raises(KeyError):
+        measure([(scenario, seed) for seed in range(1, 40)], keep)
 
 
 def test_progress_reaches_the_end(two):

@@ -58,15 +58,26 @@ struct Tap {
     writer: Arc<Mutex<io::Result<PcapWriter<BufWriter<File>>>>>,
 }
 
-/// Runs every job, a scenario in JSON with a seed, and returns their records in order.
+/// Whom to tell what.
+struct Listeners<'py> {
+    /// Is given the fraction that is done.
+    progress: Option<Bound<'py, PyAny>>,
+    /// Is given a job's number and its record as soon as it is there; what it returns is kept.
+    keep: Option<Bound<'py, PyAny>>,
+}
+
+/// Runs every job, a scenario in JSON with a seed, and returns in order their records, or what
+/// `keep` made of them while other jobs went on.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, pcap = None))]
+#[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, keep = None, pcap = None))]
+#[allow(clippy::too_many_arguments, reason = "they are named in Python")]
 pub fn simulate<'py>(
     py: Python<'py>,
     jobs: Vec<(String, u64)>,
     threads: usize,
     controllers: Option<HashMap<String, Py<PyAny>>>,
     progress: Option<Bound<'py, PyAny>>,
+    keep: Option<Bound<'py, PyAny>>,
     pcap: Option<(String, String)>,
 ) -> PyResult<Bound<'py, PyList>> {
     let jobs = py.detach(|| jobs.into_iter().map(prepare).collect::<PyResult<Vec<_>>>())?;
@@ -85,18 +96,12 @@ pub fn simulate<'py>(
         controllers: controllers.unwrap_or_default(),
         tap,
     });
-    let mut results = run_all(py, &shared, threads, progress.as_ref())?;
+    let mut results = run_all(py, &shared, threads, &Listeners { progress, keep })?;
     if let Some(tap) = &shared.tap {
         tap.finish()?;
     }
     results.sort_by_key(|(index, _)| *index);
-    without_collecting(py, || {
-        let list = PyList::empty(py);
-        for (_, finished) in results {
-            list.append(records::run(py, finished)?)?;
-        }
-        Ok(list)
-    })
+    PyList::new(py, results.into_iter().map(|(_, kept)| kept))
 }
 
 /// Does something with Python's search for cycles switched off: among records there are none, and
@@ -121,15 +126,19 @@ fn prepare((scenario, seed): (String, u64)) -> PyResult<Job> {
 
 type Message = (usize, Result<Finished, String>);
 
-/// Starts the workers and waits for them, looking after signals and the progress bar meanwhile.
+/// What was kept of a job, with its number.
+type Kept<'py> = (usize, Bound<'py, PyAny>);
+
+/// Starts the workers and waits for them, looking after signals and the listeners meanwhile.
 fn run_all<'py>(
     py: Python<'py>,
     shared: &Arc<Shared>,
     threads: usize,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Vec<(usize, Finished)>> {
+    listeners: &Listeners<'py>,
+) -> PyResult<Vec<Kept<'py>>> {
     let threads = threads.min(shared.jobs.len());
-    let (sender, receiver) = mpsc::channel();
+    // Workers wait rather than heap up records when Python is the slower one.
+    let (sender, receiver) = mpsc::sync_channel(threads);
     let workers: Vec<_> = (0..threads)
         .map(|_| {
             let (shared, sender) = (shared.clone(), sender.clone());
@@ -138,8 +147,10 @@ fn run_all<'py>(
         .collect();
     drop(sender);
     let receiver = Mutex::new(receiver);
-    let outcome = collect(py, shared, &receiver, progress);
+    let outcome = collect(py, shared, &receiver, listeners);
     shared.stop.store(true, Ordering::Relaxed);
+    // Nobody waits any more to be heard.
+    drop(receiver);
     let panicked =
         py.detach(|| workers.into_iter().map(|worker| worker.join()).any(|end| end.is_err()));
     // What went wrong in Python comes first: the rest follows from it.
@@ -157,8 +168,8 @@ fn collect<'py>(
     py: Python<'py>,
     shared: &Shared,
     receiver: &Mutex<mpsc::Receiver<Message>>,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Vec<(usize, Finished)>> {
+    listeners: &Listeners<'py>,
+) -> PyResult<Vec<Kept<'py>>> {
     let mut results = Vec::with_capacity(shared.jobs.len());
     let total: f64 = shared.jobs.iter().map(|job| job.network.duration.as_secs()).sum();
     loop {
@@ -167,14 +178,21 @@ fn collect<'py>(
             receiver.recv_timeout(PATIENCE)
         });
         py.check_signals()?;
-        if let Some(progress) = progress {
+        if let Some(progress) = &listeners.progress {
             let done = |job: &Job| {
                 job.network.duration.as_secs() * job.done.load(Ordering::Relaxed) as f64 / PARTS
             };
             progress.call1((shared.jobs.iter().map(done).sum::<f64>() / total,))?;
         }
         match message {
-            Ok((index, Ok(finished))) => results.push((index, finished)),
+            Ok((index, Ok(finished))) => {
+                let record = without_collecting(py, || records::run(py, finished))?.into_any();
+                let kept = match &listeners.keep {
+                    Some(keep) => keep.call1((index, record))?,
+                    None => record,
+                };
+                results.push((index, kept));
+            }
             Ok((_, Err(message))) => return Err(ScenarioError::new_err(message)),
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(results),
@@ -183,7 +201,7 @@ fn collect<'py>(
 }
 
 /// Takes jobs until there are none left or the run is to stop.
-fn work(shared: &Shared, sender: &mpsc::Sender<Message>) {
+fn work(shared: &Shared, sender: &mpsc::SyncSender<Message>) {
     loop {
         let index = shared.next.fetch_add(1, Ordering::Relaxed);
         let Some(job) = shared.jobs.get(index) else { return };

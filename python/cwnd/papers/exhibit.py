@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
-from cwnd.running import simulate
+from cwnd import running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -185,14 +184,8 @@ class Lab:
         seeds = list(seeds)
         if self.scenario is None:
             self.scenario = next(iter(cases.values()), None)
-
-        def one(job: tuple[Scenario, int]) -> M:
-            (result,) = simulate([job], threads=1)
-            return measure(result)
-
         jobs = [(scenario, seed) for scenario in cases.values() for seed in seeds]
-        with ThreadPoolExecutor(self.threads) as pool:
-            measured = list(pool.map(one, jobs))
+        measured = running.measure(jobs, lambda _, run: measure(run), threads=self.threads)
         return {
             case: measured[i * len(seeds) : (i + 1) * len(seeds)] for i, case in enumerate(cases)
         }
