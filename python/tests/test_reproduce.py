@@ -123,6 +123,29 @@ def test_a_lab_keeps_the_order_and_the_first_scenario():
     assert list(Lab().seeds(5)) == [1, 2, 3, 4, 5]
 
 
+def test_runs_known_from_another_exhibit_are_not_done_again():
+    cases = {rate: Scenario.dumbbell(rate=rate, time="3s").add_flow("reno") for rate in (1e6, 2e6)}
+    seen, known = [], {}
+
+    def used(result):
+        seen.append((result.bottleneck["rate_bps"], result.seed))
+        return result.metrics["utilization"]
+
+    first = Lab(known=known).run({1: cases[1e6]}, used, [1, 2])
+    both = Lab(known=known).run(cases, used, [2, 3])
+    assert sorted(seen) == [(1e6, 1), (1e6, 2), (1e6, 3), (2e6, 2), (2e6, 3)]
+    assert both[1e6][0] == first[1][1]
+    assert both == Lab().run(cases, used, [2, 3])
+
+
+def test_exhibits_beside_each_other_need_the_same_runs():
+    together = {(e.paper, e.id): e.beside for p in PAPERS for e in exhibits(p) if e.beside != e.id}
+    assert together == {("aiad", "buffers"): "fig-3"}
+    for (paper, name), other in together.items():
+        order = [e.id for e in exhibits(paper)]
+        assert order.index(other) < order.index(name)
+
+
 def test_a_figure_becomes_three_files(tmp_path):
     from cwnd.papers.draw import draw
 

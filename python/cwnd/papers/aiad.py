@@ -448,7 +448,7 @@ def _spread_table(name: str, found: Even) -> Table:
     return Table(name, "Evenness of the throughputs, means over the seeds", columns, rows)
 
 
-@exhibit("buffers", "Text: κ with buffers of 200 packets and φ with 20", cost=10.0)
+@exhibit("buffers", "Text: κ with buffers of 200 packets and φ with 20", cost=4.0, beside="fig-3")
 def buffers(lab: Lab) -> Findings:
     """Give κ ten times the buffer of φ."""
     counts = lab.pick((5, 20, 50, 100, 200), (5, 50, 200))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cwnd import running
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from cwnd.papers.figure import Figure, Table
     from cwnd.result import Result
     from cwnd.scenario import Scenario
+
+Known: TypeAlias = "dict[tuple[str, Callable[[Result], Any], int], Any]"
+"""What was measured, by scenario (JSON), measure and seed."""
 
 K = TypeVar("K")
 M = TypeVar("M")
@@ -70,6 +73,8 @@ class Exhibit:
         Whether it goes beyond the paper.
     cost
         About how many seconds of one core the full run takes: the longest are started first.
+    beside
+        Another exhibit of the paper that needs some of the same runs, or this one itself.
     run
         Runs it.
     """
@@ -79,6 +84,7 @@ class Exhibit:
     title: str
     new: bool
     cost: float
+    beside: str
     run: Callable[[Lab], Findings]
 
 
@@ -86,7 +92,7 @@ _EXHIBITS: dict[str, list[Exhibit]] = {paper: [] for paper in PAPERS}
 
 
 def exhibit(
-    name: str, title: str, *, cost: float, new: bool = False
+    name: str, title: str, *, cost: float, new: bool = False, beside: str = ""
 ) -> Callable[[Callable[[Lab], Findings]], Callable[[Lab], Findings]]:
     """Make a function an exhibit of the paper whose module it is in.
 
@@ -100,11 +106,14 @@ def exhibit(
         About how many seconds of one core the full run takes.
     new
         Whether it goes beyond the paper.
+    beside
+        An earlier exhibit of the paper that needs some of the same runs, measured by the same
+        function: they are done once when both are asked for.
     """
 
     def register(function: Callable[[Lab], Findings]) -> Callable[[Lab], Findings]:
         paper = function.__module__.rpartition(".")[2]
-        _EXHIBITS[paper].append(Exhibit(paper, name, title, new, cost, function))
+        _EXHIBITS[paper].append(Exhibit(paper, name, title, new, cost, beside or name, function))
         return function
 
     return register
@@ -138,12 +147,23 @@ class Lab:
         Seeds of each case, whatever the exhibit would choose; None lets it choose.
     threads
         Cores that this exhibit may use.
+    known
+        What was measured for other exhibits, by scenario, measure and seed, and where to note what
+        is measured for this one; None notes nothing.
     """
 
-    def __init__(self, *, quick: bool = False, repeat: int | None = None, threads: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        quick: bool = False,
+        repeat: int | None = None,
+        threads: int = 1,
+        known: Known | None = None,
+    ) -> None:
         self.quick = quick
         self.repeat = repeat
         self.threads = threads
+        self._known = known
         self.scenario: Scenario | None = None
 
     def pick(self, full: T, quick: T) -> T:
@@ -184,8 +204,16 @@ class Lab:
         seeds = list(seeds)
         if self.scenario is None:
             self.scenario = next(iter(cases.values()), None)
-        jobs = [(scenario, seed) for scenario in cases.values() for seed in seeds]
-        measured = running.measure(jobs, lambda _, run: measure(run), threads=self.threads)
-        return {
-            case: measured[i * len(seeds) : (i + 1) * len(seeds)] for i, case in enumerate(cases)
+        known = {} if self._known is None else self._known
+        keys = {
+            case: [(scenario.to_json(), measure, seed) for seed in seeds]
+            for case, scenario in cases.items()
         }
+        jobs = {
+            key: (cases[case], key[-1]) for case in cases for key in keys[case] if key not in known
+        }
+        measured = running.measure(
+            list(jobs.values()), lambda _, run: measure(run), threads=self.threads
+        )
+        known.update(zip(jobs, measured, strict=True))
+        return {case: [known[key] for key in keys[case]] for case in cases}

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
-from cwnd.papers.exhibit import PAPERS, Exhibit, Lab, exhibits
+from cwnd.papers.exhibit import PAPERS, Exhibit, Known, Lab, exhibits
 from cwnd.result import dumps, jsonable, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cwnd.records import JsonObject
 
@@ -81,17 +81,20 @@ def reproduce(
     (out / "figures").mkdir(exist_ok=True)
     key = _key(quick=quick, repeat=repeat)
     done = {e: part for e in chosen if (part := _read_part(parts, e, key)) is not None}
-    left = sorted((e for e in chosen if e not in done), key=lambda e: e.cost, reverse=True)
+    left = _groups(e for e in chosen if e not in done)
     total = sum(e.cost for e in chosen)
     if left:
         cores = len(os.sched_getaffinity(0))
         workers = min(cores, len(left))
         threads = cores // workers
-        jobs = [(e.paper, e.id, quick, repeat, threads, out, key) for e in left]
+        jobs = [
+            ([(e.paper, e.id) for e in group], quick, repeat, threads, out, key) for group in left
+        ]
         # Processes and not threads: much of an exhibit is Python, and figures are drawn in it.
         with multiprocessing.get_context("spawn").Pool(workers, _start) as pool:
-            for paper, name, part in pool.imap_unordered(_work, jobs):
-                done[_find(left, paper, name)] = part
+            for parts_done in pool.imap_unordered(_work, jobs):
+                for (paper, name), part in parts_done.items():
+                    done[_find(chosen, paper, name)] = part
                 if progress is not None:
                     progress(sum(e.cost for e in done) / total)
     document = _document([(e, done[e]) for e in chosen])
@@ -132,6 +135,14 @@ def choose(papers: Sequence[str], exhibit: str | None) -> list[Exhibit]:
     return chosen
 
 
+def _groups(exhibits: Iterable[Exhibit]) -> list[list[Exhibit]]:
+    """Put exhibits that need the same runs together; the costliest group first."""
+    groups: dict[tuple[str, str], list[Exhibit]] = {}
+    for e in exhibits:
+        groups.setdefault((e.paper, e.beside), []).append(e)
+    return sorted(groups.values(), key=lambda group: sum(e.cost for e in group), reverse=True)
+
+
 def _find(known: list[Exhibit], paper: str, name: str) -> Exhibit:
     """Find an exhibit by its names."""
     return next(e for e in known if (e.paper, e.id) == (paper, name))
@@ -143,20 +154,32 @@ def _start() -> None:
 
 
 def _work(
-    job: tuple[str, str, bool, int | None, int, Path, str],
-) -> tuple[str, str, JsonObject]:
-    """Run one exhibit in a process of its own, draw its figures and keep what it found."""
+    job: tuple[list[tuple[str, str]], bool, int | None, int, Path, str],
+) -> dict[tuple[str, str], JsonObject]:
+    """Run exhibits that need the same runs in a process of their own."""
+    names, quick, repeat, threads, out, key = job
+    known: Known | None = {} if len(names) > 1 else None
+    return {
+        (paper, name): _run(
+            _find(exhibits(paper), paper, name),
+            Lab(quick=quick, repeat=repeat, threads=threads, known=known),
+            out,
+            key,
+        )
+        for paper, name in names
+    }
+
+
+def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
+    """Run one exhibit, draw its figures and keep what it found."""
     from cwnd.papers.draw import draw, write_table
 
-    paper, name, quick, repeat, threads, out, key = job
-    exhibit = _find(exhibits(paper), paper, name)
     began = time.monotonic()
-    lab = Lab(quick=quick, repeat=repeat, threads=threads)
     found = exhibit.run(lab)
     for figure in found.figures:
-        draw(figure, out / "figures" / f"{paper}-{figure.name}")
+        draw(figure, out / "figures" / f"{exhibit.paper}-{figure.name}")
     for table in found.tables:
-        write_table(table, out / "figures" / f"{paper}-{table.name}")
+        write_table(table, out / "figures" / f"{exhibit.paper}-{table.name}")
     part = jsonable(
         {
             "id": exhibit.id,
@@ -181,7 +204,7 @@ def _work(
     unfinished = path.with_suffix(".new")
     write_text(unfinished, json.dumps({"key": key, "part": part}))
     unfinished.replace(path)
-    return paper, name, part
+    return part
 
 
 def _document(parts: list[tuple[Exhibit, JsonObject]]) -> JsonObject:
