@@ -220,6 +220,7 @@ class _Solver:
         self._delays = [float(delay) for delay in distinct]
         # Rates and their slopes, side by side for the interpolation.
         self._past = np.zeros((count + 1, 2, start.size))
+        self._rows = self._past.reshape(2 * (count + 1), start.size)
         self.q = np.zeros(count + 1)
         self._past[0, 0], self.q[0] = start, queue
 
@@ -249,7 +250,7 @@ class _Solver:
         system = self.system
         held = min(max(q, 0.0), system.buffer)
         wait = held / system.capacity
-        total = max(float(x.sum()), _LEAST_TOTAL)
+        total = max(float(np.add.reduce(x)), _LEAST_TOTAL)
         per_rate = system.ratio * system.capacity / total
         rows = [self._look_back(t - delay - wait) for delay in self._delays]
         if len(rows) == 1:
@@ -271,13 +272,13 @@ class _Solver:
 
     def _loss(self, rates: Array) -> float:
         """Give p(y)."""
-        relative = max(float(rates.sum()), 0.0) / self.system.capacity
+        relative = max(float(np.add.reduce(rates)), 0.0) / self.system.capacity
         return min(1.0, float(self.system.p0 * relative**self.system.sharpness))
 
     def _look_back(self, time: float) -> Array:
         """Give every flow's rate at a time in the past."""
         if time <= 0:
-            return np.asarray(self._past[0, 0])
+            return np.asarray(self._rows[0])
         index = min(int(time / self.step), self.count - 1)
         u = time / self.step - index
         v = 1 - u
@@ -287,7 +288,7 @@ class _Solver:
             u * u * (3 - 2 * u),
             -self.step * u * u * v,
         ]
-        return np.asarray(np.dot(weights, self._past[index : index + 2].reshape(4, -1)))
+        return np.asarray(np.dot(weights, self._rows[2 * index : 2 * index + 4]))
 
 
 def motion(

@@ -5,6 +5,7 @@ Rates are in Mb/s.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -274,14 +275,12 @@ def sharing(capacity_mbps: float, believed_mbps: float) -> float:
     >>> round(sharing(100.0, 100.0), 3), round(sharing(100.0, 300.0), 2)
     (1.0, 3.02)
     """
-    x = np.linspace(0, capacity_mbps * 1e6 / BITS_PER_SYN, CELLS + 1)[1:]
-    utilities = [
-        np.asarray(marginal_utility(x, mbps * 1e6)) for mbps in (capacity_mbps, believed_mbps)
-    ]
+    x = _rates(capacity_mbps)
+    rising = [_negated_utility(capacity_mbps, mbps) for mbps in (capacity_mbps, believed_mbps)]
 
     def rates(p: float) -> list[float]:
-        # The marginal utility falls with the rate: interpolate its logarithm the other way round.
-        counts = [int(np.searchsorted(-u, -p, side="right")) for u in utilities]
+        # The marginal utility falls with the rate.
+        counts = [int(u.searchsorted(-p, side="right")) for u in rising]
         return [float(x[n - 1]) if n else 0.0 for n in counts]
 
     low, high = -15.0, 0.0
@@ -293,3 +292,15 @@ def sharing(capacity_mbps: float, believed_mbps: float) -> float:
             high = middle
     first, second = rates(10**high)
     return second / first
+
+
+def _rates(capacity_mbps: float) -> Array:
+    """Give the rates that `sharing` tells apart, in packets per SYN."""
+    return np.linspace(0, capacity_mbps * 1e6 / BITS_PER_SYN, CELLS + 1)[1:]
+
+
+# Two, since every pair has the flow that knows the capacity in it.
+@lru_cache(maxsize=2)
+def _negated_utility(capacity_mbps: float, believed_mbps: float) -> Array:
+    """Give the marginal utility at each rate, negated, of a flow that believes in a capacity."""
+    return -np.asarray(marginal_utility(_rates(capacity_mbps), believed_mbps * 1e6))
