@@ -115,7 +115,8 @@ def _frame(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     if panel.title:
-        axes.set_title(panel.title, fontsize=10)
+        # Right above the axes: to look for what is in the way takes time, and nothing is.
+        axes.set_title(panel.title, fontsize=10, y=1.0)
     if panel.x_log:
         axes.set_xscale("log")
     if panel.y_log:
