@@ -15,6 +15,7 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{self, BufWriter};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The stages so far, and where the one that runs began.
@@ -81,11 +82,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut stages = Stages::new();
     let scenario = Scenario::from_json(&text)?;
     stages.end("scenario");
-    let network = scenario.network(scenario.seed)?;
+    let network = Arc::new(scenario.network(scenario.seed)?);
     stages.end("network");
     let tell = arguments.iter().any(|argument| argument == "--tell");
     let options = Options { tell, ..Options::default() };
-    let mut simulation = Simulation::new(&network, scenario.seed, &options)?;
+    let mut simulation = Simulation::new(network.clone(), scenario.seed, &options)?;
     watch(&mut simulation, &network, &arguments)?;
     stages.end("create");
     run(&mut simulation);

@@ -27,7 +27,7 @@ const PARTS: f64 = 1e6;
 pub struct Finished {
     pub name: String,
     pub seed: u64,
-    pub network: Network,
+    pub network: Arc<Network>,
     pub records: Records,
     pub wall: f64,
 }
@@ -35,7 +35,7 @@ pub struct Finished {
 struct Job {
     name: String,
     seed: u64,
-    network: Network,
+    network: Arc<Network>,
     /// Parts done so far.
     done: AtomicU64,
 }
@@ -120,7 +120,7 @@ fn without_collecting<'py, T>(py: Python<'py>, work: impl FnOnce() -> PyResult<T
 
 fn prepare((scenario, seed): (String, u64)) -> PyResult<Job> {
     let scenario = Scenario::from_json(&scenario).map_err(scenario_error)?;
-    let network = scenario.network(seed).map_err(scenario_error)?;
+    let network = Arc::new(scenario.network(seed).map_err(scenario_error)?);
     Ok(Job { name: network.name.clone(), seed, network, done: AtomicU64::new(0) })
 }
 
@@ -230,7 +230,7 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
         two_threads: shared.two_threads,
         ..Options::default()
     };
-    let made = Simulation::new(&job.network, job.seed, &options);
+    let made = Simulation::new(job.network.clone(), job.seed, &options);
     if shared.failure.happened() {
         return Ok(None);
     }
