@@ -210,11 +210,10 @@ impl Sender {
                 self.pair = false;
                 break;
             }
-            if let Some((first, packets, size)) = run {
-                let equal = self.buffer.size(at) <= size;
-                if at != first + packets || !self.buffer.follows(at) || !equal || packets == most {
-                    break;
-                }
+            if let Some((first, packets, _)) = run
+                && (at != first + packets || !self.buffer.follows(at) || packets == most)
+            {
+                break;
             }
             if self.buffer.is_over(at, now) {
                 if run.is_some() {
@@ -226,8 +225,8 @@ impl Sender {
             self.next_send += period;
             let (first, packets, size) = run.unwrap_or((at, 0, self.buffer.size(at)));
             run = Some((first, packets + 1, size));
-            // A shorter packet ends the run.
-            if self.buffer.size(at) < size {
+            // Behind a shorter packet there is a gap.
+            if !self.buffer.is_full(at) {
                 break;
             }
         }

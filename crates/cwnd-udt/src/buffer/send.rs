@@ -270,6 +270,12 @@ impl SendBuffer {
         at & self.mask != 0
     }
 
+    /// Whether packet `at` is a full one.
+    #[inline]
+    pub fn is_full(&self, at: u64) -> bool {
+        self.size(at) == self.stride
+    }
+
     /// Prepares packet `at`, which is the next one or a lost one, to be sent: `again` tells which.
     #[inline]
     pub fn send(&mut self, now: Time, at: u64, again: bool, timestamp: u32, destination: u32) {
@@ -287,8 +293,8 @@ impl SendBuffer {
         }
     }
 
-    /// The datagrams of `count` packets from `at`: all but the last are of the first one's size, and
-    /// all [follow](Self::follows) each other.
+    /// The datagrams of `count` packets from `at`: all but the last are full, and all
+    /// [follow](Self::follows) each other.
     pub fn datagrams(&self, at: u64, count: u64) -> &[u8] {
         let from = self.place(at) * self.stride;
         let before = (count - 1) as usize * self.stride;
