@@ -17,7 +17,7 @@
 //! 3. After either, and at each wake-up: [`Connection::poll_transmit`] until it returns nothing. Each call
 //!    returns datagrams of one size that lie one behind the other, ready for one `UDP_SEGMENT` send.
 //!    Pacing is inside: a packet is returned once its time has come. A driver that wakes late gets what
-//!    has become due meanwhile, up to one millisecond's worth.
+//!    has become due meanwhile, up to five milliseconds' worth.
 //! 4. [`Connection::next_wakeup`] tells when to call [`Connection::handle_timeout`] (and then
 //!    `poll_transmit`) if nothing happens before; [`Connection::poll_event`] what the user may want to
 //!    know.

@@ -14,8 +14,8 @@ use cwnd::{
 pub(crate) const SYN: Dur = Dur::from_millis(10);
 /// The shortest time without an answer that counts as a timeout.
 pub(crate) const MIN_EXPIRY: u64 = 300_000_000;
-/// A late sender makes up for this much, and no more.
-const CATCH_UP: Dur = Dur::from_millis(1);
+/// A late sender makes up for this much, and no more: a system timer may be a tick of 4 ms late.
+const CATCH_UP: Dur = Dur::from_millis(5);
 /// The window before anything is known of the path, in packets (UDT4's).
 const INITIAL_WINDOW: f64 = 16.0;
 

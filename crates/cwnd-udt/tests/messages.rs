@@ -53,12 +53,14 @@ fn exchange(pair: &mut Pair, lengths: &[usize], in_order: bool) -> [Vec<Vec<u8>>
 }
 
 fn path() -> impl Strategy<Value = Path> {
-    (1u64..20, 0u64..5, 0.0..0.2f64, 0.0..0.1f64).prop_map(|(delay, jitter, loss, duplicate)| Path {
-        delay: Dur::from_millis(delay),
-        jitter: Dur::from_millis(jitter),
-        loss,
-        duplicate,
-        ..PERFECT
+    (1u64..20, 0u64..5, 0.0..0.2f64, 0.0..0.1f64).prop_map(|(delay, jitter, loss, duplicate)| {
+        Path {
+            delay: Dur::from_millis(delay),
+            jitter: Dur::from_millis(jitter),
+            loss,
+            duplicate,
+            ..PERFECT
+        }
     })
 }
 

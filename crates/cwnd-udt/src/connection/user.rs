@@ -32,7 +32,7 @@ impl Connection {
         let written = buffer.write(data);
         if written < data.len() {
             // Not for every packet that leaves.
-            self.wanted = Some(buffer.capacity() / 8);
+            self.wanted = Some(buffer.worthwhile());
         }
         Ok(written)
     }
