@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut sending, mut receiving) = (Duration::ZERO, Duration::ZERO);
     let mut wire = vec![0; 1 << 17];
     while read < total {
-        now = now + Dur::from_nanos(20_000);
+        now += Dur::from_nanos(20_000);
         let began = Instant::now();
         sender.handle_timeout(now);
         if sender.is_open() && written < total {

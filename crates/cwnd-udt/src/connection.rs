@@ -56,6 +56,15 @@ struct Owed {
     shutdown: bool,
 }
 
+/// The room that a writer waits for.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    /// A message's length.
+    Bytes(usize),
+    /// A part of what the stream's buffer holds just then: not every packet that leaves.
+    Worthwhile,
+}
+
 /// Events that wait to be told.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
@@ -83,8 +92,8 @@ pub struct Connection {
     answer: Option<Handshake>,
     owed: Owed,
     waiting: Waiting,
-    /// Bytes of room that a writer waits for.
-    wanted: Option<usize>,
+    /// What a writer waits for.
+    wanted: Option<Wanted>,
     last_shutdown: Time,
     counters: Counters,
     cleared: (Time, Counters),
@@ -290,9 +299,13 @@ impl Connection {
     }
 
     fn check_room(&mut self) {
-        if let (Some(wanted), Some(halves)) = (self.wanted, &self.halves)
-            && halves.sender.buffer.room() >= wanted
-        {
+        let (Some(wanted), Some(halves)) = (self.wanted, &self.halves) else { return };
+        let buffer = &halves.sender.buffer;
+        let enough = match wanted {
+            Wanted::Bytes(bytes) => bytes,
+            Wanted::Worthwhile => buffer.worthwhile(),
+        };
+        if buffer.room() >= enough {
             self.wanted = None;
             self.waiting.writable = true;
         }

@@ -107,7 +107,7 @@ proptest! {
         prop_assume!(pair.try_connect());
         let (mut arrived, mut sent) = (Vec::new(), 0);
         let deadline = pair.now + Dur::from_millis(600_000);
-        let ttl = |n: usize| (n % 3 != 0).then(|| Dur::from_millis(ttl));
+        let ttl = |n: usize| (!n.is_multiple_of(3)).then(|| Dur::from_millis(ttl));
         let lasting = |n: &usize| n.is_multiple_of(3);
         let last = lengths.len() / 3 * 3;
         while sent < lengths.len() || pair.ends[0].unacknowledged() > 0 {

@@ -141,7 +141,7 @@ impl SendBuffer {
 
     /// Bytes of room that are worth waking a writer for.
     pub fn worthwhile(&self) -> usize {
-        (self.wanted() / 4) as usize * self.payload()
+        (self.wanted() / 4).max(1) as usize * self.payload()
     }
 
     /// Bytes that it holds when it is full.
