@@ -342,7 +342,7 @@ impl Connection {
             _ => {}
         }
         let Some(halves) = &mut self.halves else { return };
-        halves.sender.handle_timeout(now, &self.rtt, &mut self.counters);
+        self.owed.keep_alive |= halves.sender.handle_timeout(now, &self.rtt, &mut self.counters);
         if self.expiry() > now {
             return;
         }
@@ -352,7 +352,7 @@ impl Connection {
         }
         self.expiries += 1;
         self.heard = now;
-        self.owed.keep_alive =
+        self.owed.keep_alive |=
             self.halves.as_ref().is_some_and(|halves| halves.sender.buffer.outstanding() == 0);
     }
 
@@ -385,7 +385,9 @@ impl Connection {
             (_, None) => return None,
         };
         let linger = match self.state {
-            State::Lingering(deadline) => deadline,
+            State::Lingering(deadline) => {
+                halves.sender.delivered_until().map_or(deadline, |quiet| quiet.min(deadline))
+            }
             _ => Time::NEVER,
         };
         let sender = halves.sender.next_wakeup(&self.rtt).unwrap_or(Time::NEVER);
