@@ -104,6 +104,8 @@ mod connection;
 mod estimate;
 pub mod handshake;
 mod listener;
+#[cfg(all(unix, feature = "net"))]
+pub mod net;
 mod opening;
 pub mod packet;
 mod receiver;
@@ -115,5 +117,7 @@ pub use config::{CloseReason, Config, Counters, Error, Event, Stats};
 pub use connection::{Connection, Filled, Transmit};
 pub use handshake::SocketType;
 pub use listener::{Answer, Invitation, Listener};
+#[cfg(all(unix, feature = "net"))]
+pub use net::{Endpoint, UdtListener, UdtStream};
 pub use routes::{Client, Route, Routes};
 pub use seq::Seq;
