@@ -56,6 +56,15 @@ struct Owed {
     shutdown: bool,
 }
 
+/// The room that a writer waits for.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    /// A message's length.
+    Bytes(usize),
+    /// A part of what the stream's buffer holds just then: not every packet that leaves.
+    Worthwhile,
+}
+
 /// Events that wait to be told.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
@@ -83,8 +92,8 @@ pub struct Connection {
     answer: Option<Handshake>,
     owed: Owed,
     waiting: Waiting,
-    /// Bytes of room that a writer waits for.
-    wanted: Option<usize>,
+    /// What a writer waits for.
+    wanted: Option<Wanted>,
     last_shutdown: Time,
     counters: Counters,
     cleared: (Time, Counters),
@@ -290,9 +299,13 @@ impl Connection {
     }
 
     fn check_room(&mut self) {
-        if let (Some(wanted), Some(halves)) = (self.wanted, &self.halves)
-            && halves.sender.buffer.room() >= wanted
-        {
+        let (Some(wanted), Some(halves)) = (self.wanted, &self.halves) else { return };
+        let buffer = &halves.sender.buffer;
+        let enough = match wanted {
+            Wanted::Bytes(bytes) => bytes,
+            Wanted::Worthwhile => buffer.worthwhile(),
+        };
+        if buffer.room() >= enough {
             self.wanted = None;
             self.waiting.writable = true;
         }
@@ -329,7 +342,7 @@ impl Connection {
             _ => {}
         }
         let Some(halves) = &mut self.halves else { return };
-        halves.sender.handle_timeout(now, &self.rtt, &mut self.counters);
+        self.owed.keep_alive |= halves.sender.handle_timeout(now, &self.rtt, &mut self.counters);
         if self.expiry() > now {
             return;
         }
@@ -339,7 +352,7 @@ impl Connection {
         }
         self.expiries += 1;
         self.heard = now;
-        self.owed.keep_alive =
+        self.owed.keep_alive |=
             self.halves.as_ref().is_some_and(|halves| halves.sender.buffer.outstanding() == 0);
     }
 
@@ -372,7 +385,9 @@ impl Connection {
             (_, None) => return None,
         };
         let linger = match self.state {
-            State::Lingering(deadline) => deadline,
+            State::Lingering(deadline) => {
+                halves.sender.delivered_until().map_or(deadline, |quiet| quiet.min(deadline))
+            }
             _ => Time::NEVER,
         };
         let sender = halves.sender.next_wakeup(&self.rtt).unwrap_or(Time::NEVER);

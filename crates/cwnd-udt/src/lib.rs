@@ -17,7 +17,7 @@
 //! 3. After either, and at each wake-up: [`Connection::poll_transmit`] until it returns nothing. Each call
 //!    returns datagrams of one size that lie one behind the other, ready for one `UDP_SEGMENT` send.
 //!    Pacing is inside: a packet is returned once its time has come. A driver that wakes late gets what
-//!    has become due meanwhile, up to one millisecond's worth.
+//!    has become due meanwhile, up to five milliseconds' worth.
 //! 4. [`Connection::next_wakeup`] tells when to call [`Connection::handle_timeout`] (and then
 //!    `poll_transmit`) if nothing happens before; [`Connection::poll_event`] what the user may want to
 //!    know.
@@ -43,7 +43,7 @@
 //!             }
 //!         }
 //!     }
-//!     now = now + Dur::from_millis(1);
+//!     now += Dur::from_millis(1);
 //! }
 //! let mut server = server.unwrap();
 //! server.write(b"hello")?;
@@ -76,18 +76,22 @@
 //!
 //! # Memory
 //!
-//! Bounded by the sizes in [`Config`] and by the handshake; no datagram makes it grow. Each buffer has as
-//! many slots as the next power of two of its packets (at least 64). A connection holds
+//! Bounded by the sizes in [`Config`]; no datagram raises the bound. Each buffer is a ring that begins
+//! with 256 slots and doubles as it is used, at most to the next power of two of its configured packets. At
+//! their largest the rings of a connection hold
 //!
-//! * `send_buffer` slots × (packet size − 28 + 15 bytes; messages: + 8),
-//! * `receive_buffer` slots × (packet size − 44 + 6 bytes), and for messages two bits and 16 bytes a
-//!   whole message, of which there are no more than slots,
-//! * three bits a slot, 32 KiB of sent acknowledgements, 2 KiB of everything else.
+//! * `send_buffer` slots × (packet size − 28 + 15 bytes; messages: + 8). A stream holds no more than twice
+//!   what was outstanding lately and 512 packets; the rest waits with the user.
+//! * `receive_buffer` slots × (packet size − 44 + 6 bytes), as far as the user has been behind; for messages
+//!   also 16 bytes for each whole message, of which there are no more than slots,
 //!
-//! That is 24 MB each way with the defaults, reserved when the connection opens; the system provides the
-//! pages as they are first used. A peer cannot raise it: its flow window only limits what is sent, and its
-//! packet size can only lower this end's. With [`Config::record`] the record of the controller's events
-//! grows without bound, as asked.
+//! and besides two to three bits a slot of either kind, 24 KiB of sent acknowledgements and 4 KiB of all
+//! else. With the defaults that is 24 MB each way at most, and under 1 MB for a connection that is idle or
+//! keeps up. A peer cannot raise it: its flow window only limits what is sent, and its packet size can only
+//! lower this end's. With [`Config::record`] the record of the controller's events grows without bound, as
+//! asked.
+//!
+//! No datagram costs more work than a walk over one window.
 //!
 //! What the wire looks like, and where the draft, UDT 4.11 and this crate differ, is in `docs/udt.md`.
 
@@ -100,6 +104,8 @@ mod connection;
 mod estimate;
 pub mod handshake;
 mod listener;
+#[cfg(all(unix, feature = "net"))]
+pub mod net;
 mod opening;
 pub mod packet;
 mod receiver;
@@ -111,5 +117,7 @@ pub use config::{CloseReason, Config, Counters, Error, Event, Stats};
 pub use connection::{Connection, Filled, Transmit};
 pub use handshake::SocketType;
 pub use listener::{Answer, Invitation, Listener};
+#[cfg(all(unix, feature = "net"))]
+pub use net::{Endpoint, UdtListener, UdtStream};
 pub use routes::{Client, Route, Routes};
 pub use seq::Seq;

@@ -14,8 +14,8 @@ use cwnd::{
 pub(crate) const SYN: Dur = Dur::from_millis(10);
 /// The shortest time without an answer that counts as a timeout.
 pub(crate) const MIN_EXPIRY: u64 = 300_000_000;
-/// A late sender makes up for this much, and no more.
-const CATCH_UP: Dur = Dur::from_millis(1);
+/// A late sender makes up for this much, and no more: a system timer may be a tick of 4 ms late.
+const CATCH_UP: Dur = Dur::from_millis(5);
 /// The window before anything is known of the path, in packets (UDT4's).
 const INITIAL_WINDOW: f64 = 16.0;
 
@@ -57,6 +57,9 @@ pub(crate) struct Sender {
     since: Time,
     expiries: u64,
     busy_since: Time,
+    /// When a packet last left, and when the receiver was last nudged.
+    last_sent: Time,
+    nudged: Time,
     ack2: Option<AckNo>,
     last_ack2: Option<(AckNo, Time)>,
     /// The receiver's estimate of the capacity, averaged.
@@ -102,6 +105,8 @@ impl Sender {
             since: now,
             expiries: 0,
             busy_since: now,
+            last_sent: now,
+            nudged: now,
             ack2: None,
             last_ack2: None,
             capacity: None,
@@ -242,6 +247,7 @@ impl Sender {
         }
         self.buffer.send(now, at, again, timestamp, self.destination);
         self.packets_sent += 1;
+        self.last_sent = now;
         count.pkt_sent += 1;
         if again {
             count.pkt_retrans += 1;
@@ -436,6 +442,20 @@ impl Sender {
         self.tell(now, Event::Lost(Lost { packets, sent_at, sent: self.packets_sent }));
     }
 
+    /// When all that was written has been acknowledged for one SYN, if it has been.
+    pub fn delivered_until(&self) -> Option<Time> {
+        (self.buffer.una() == self.buffer.end()).then(|| self.since + SYN)
+    }
+
+    /// When a receiver that has closed the window by its silence is nudged: UDT4 looks at its timers only
+    /// when a packet arrives, or every 100 ms.
+    fn nudge(&self, rtt: &Rtt) -> Option<Time> {
+        let waits = self.limit == Limit::Window && self.buffer.outstanding() > 0;
+        let patience = if rtt.measured { rtt.patience().max(SYN) } else { SYN };
+        let last = self.last_sent.max(self.since).max(self.nudged);
+        (waits && self.buffer.lost_count() == 0).then(|| last + patience)
+    }
+
     /// When the retransmission timer expires.
     fn expiry(&self, rtt: &Rtt) -> Option<Time> {
         let times = self.expiries + 1;
@@ -453,8 +473,8 @@ impl Sender {
         (waits && !self.buffer.is_lost(una)).then(|| self.buffer.sent_at(una) + patience)
     }
 
-    /// Does what is due by now.
-    pub fn handle_timeout(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) {
+    /// Does what is due by now. True if the receiver is to be nudged with a keep-alive.
+    pub fn handle_timeout(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) -> bool {
         if self.output.wake.is_some_and(|at| at <= now) {
             self.tell(now, Event::Tick);
         }
@@ -466,6 +486,11 @@ impl Sender {
             self.buffer.lose(una);
             self.tell_lost(now, 1, sent_at, count);
         }
+        let nudges = self.nudge(rtt).is_some_and(|at| at <= now);
+        if nudges {
+            self.nudged = now;
+        }
+        nudges
     }
 
     fn expire(&mut self, now: Time, count: &mut Counters) {
@@ -489,7 +514,7 @@ impl Sender {
     /// When something is due.
     pub fn next_wakeup(&self, rtt: &Rtt) -> Option<Time> {
         let paced = (self.limit == Limit::Pacing).then_some(self.next_send);
-        [paced, self.output.wake, self.expiry(rtt), self.repair_expiry(rtt)]
+        [paced, self.output.wake, self.expiry(rtt), self.repair_expiry(rtt), self.nudge(rtt)]
             .into_iter()
             .flatten()
             .min()

@@ -53,12 +53,14 @@ fn exchange(pair: &mut Pair, lengths: &[usize], in_order: bool) -> [Vec<Vec<u8>>
 }
 
 fn path() -> impl Strategy<Value = Path> {
-    (1u64..20, 0u64..5, 0.0..0.2f64, 0.0..0.1f64).prop_map(|(delay, jitter, loss, duplicate)| Path {
-        delay: Dur::from_millis(delay),
-        jitter: Dur::from_millis(jitter),
-        loss,
-        duplicate,
-        ..PERFECT
+    (1u64..20, 0u64..5, 0.0..0.2f64, 0.0..0.1f64).prop_map(|(delay, jitter, loss, duplicate)| {
+        Path {
+            delay: Dur::from_millis(delay),
+            jitter: Dur::from_millis(jitter),
+            loss,
+            duplicate,
+            ..PERFECT
+        }
     })
 }
 
@@ -105,7 +107,7 @@ proptest! {
         prop_assume!(pair.try_connect());
         let (mut arrived, mut sent) = (Vec::new(), 0);
         let deadline = pair.now + Dur::from_millis(600_000);
-        let ttl = |n: usize| (n % 3 != 0).then(|| Dur::from_millis(ttl));
+        let ttl = |n: usize| (!n.is_multiple_of(3)).then(|| Dur::from_millis(ttl));
         let lasting = |n: &usize| n.is_multiple_of(3);
         let last = lengths.len() / 3 * 3;
         while sent < lengths.len() || pair.ends[0].unacknowledged() > 0 {

@@ -74,10 +74,10 @@ fn closing_delivers_what_was_written() {
     let (mut arrived, mut buffer) = (Vec::new(), [0; 4096]);
     let reason = loop {
         match pair.ends[1].read(pair.now, &mut buffer) {
+            Ok(0) => assert!(pair.step()),
             Ok(count) => arrived.extend_from_slice(&buffer[..count]),
             Err(error) => break error,
         }
-        assert!(pair.step());
     };
     assert_eq!(reason, cwnd_udt::Error::Closed(CloseReason::Peer));
     assert!(arrived == data);
@@ -139,4 +139,20 @@ fn a_slow_reader_holds_the_sender_back() {
         let stats = pair.ends[0].stats(pair.now, false).total;
         assert!(stats.pkt_retrans < 200, "{law}: {stats:?}");
     }
+}
+
+/// A receiver that is silent while the window is closed is nudged (UDT4 looks at its timers then), but not
+/// more than a hundred times a second.
+#[test]
+fn a_silent_receiver_is_nudged() {
+    let config = config("reno");
+    let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
+    pair.run_for(Dur::from_millis(100));
+    pair.path.outage = (pair.now, Time::NEVER);
+    pair.kept = Some(Vec::new());
+    pair.ends[0].write(&[1; 100_000]).unwrap();
+    pair.run_for(Dur::from_millis(200));
+    let nudges = |datagram: &&Vec<u8>| datagram[..4] == [0x80, 1, 0, 0];
+    let count = pair.kept.unwrap().iter().filter(nudges).count();
+    assert!((3..=20).contains(&count), "{count}");
 }

@@ -1,7 +1,7 @@
 //! The sender's ring: whole packets, header and payload, so that a run of them is one piece of memory
 //! that can go to the system as it is.
 
-use super::slots_for;
+use super::{FIRST_SLOTS, moved, slots_for};
 use crate::bits::Bits;
 use crate::packet::{HEADER, Message, write_data_header};
 use crate::seq::{MessageNo, Seq};
@@ -36,11 +36,17 @@ pub(crate) struct SendBuffer {
     end: u64,
     /// Bytes of user data from `una` on.
     held: u64,
+    /// The most packets that were outstanding lately.
+    peak: u64,
 }
+
+/// Packets that wait to be sent, at least, while the user has more.
+const LEAST_QUEUE: u64 = 512;
 
 impl SendBuffer {
     pub fn new(packets: u32, payload: usize, initial: Seq, messages: bool) -> Self {
-        let slots = slots_for(packets);
+        let most = slots_for(packets);
+        let slots = most.min(FIRST_SLOTS);
         let (count, stride) = (slots as usize, HEADER + payload);
         SendBuffer {
             bytes: vec![0; count * stride],
@@ -54,14 +60,38 @@ impl SendBuffer {
             sent_at: vec![0; count],
             sends: vec![0; count],
             expiries: if messages { vec![0; count] } else { Vec::new() },
-            lost: Bits::new(slots),
-            dropped: Bits::new(if messages { slots } else { 64 }),
+            lost: Bits::new(most),
+            dropped: Bits::new(if messages { most } else { 64 }),
             lost_count: 0,
             lost_from: 0,
             una: 0,
             next: 0,
             end: 0,
             held: 0,
+            peak: 0,
+        }
+    }
+
+    /// Twice the slots.
+    #[cold]
+    fn grow(&mut self) {
+        let held = (self.una, self.end);
+        self.bytes = moved(&self.bytes, self.stride, held);
+        self.messages = moved(&self.messages, 1, held);
+        self.lengths = moved(&self.lengths, 1, held);
+        self.sent_at = moved(&self.sent_at, 1, held);
+        self.sends = moved(&self.sends, 1, held);
+        self.expiries = moved(&self.expiries, 1, held);
+        self.mask = 2 * self.mask + 1;
+    }
+
+    /// Packets that it should hold now: for a stream what keeps the path busy, so that the rest waits
+    /// with the user and not in memory.
+    fn wanted(&self) -> u64 {
+        if self.expiries.is_empty() {
+            self.limit.min(LEAST_QUEUE + 2 * self.peak)
+        } else {
+            self.limit
         }
     }
 
@@ -106,7 +136,12 @@ impl SendBuffer {
 
     /// Bytes that can be written.
     pub fn room(&self) -> usize {
-        (self.limit - (self.end - self.una)) as usize * self.payload()
+        self.wanted().saturating_sub(self.end - self.una) as usize * self.payload()
+    }
+
+    /// Bytes of room that are worth waking a writer for.
+    pub fn worthwhile(&self) -> usize {
+        (self.wanted() / 4).max(1) as usize * self.payload()
     }
 
     /// Bytes that it holds when it is full.
@@ -151,7 +186,8 @@ impl SendBuffer {
             self.lengths[place] += count as u16;
             data = &data[count..];
         }
-        while !data.is_empty() && self.end - self.una < self.limit {
+        let wanted = self.wanted();
+        while !data.is_empty() && self.end - self.una < wanted {
             let count = data.len().min(self.payload());
             let message = Message::new(self.next_message, true, true, false);
             self.push(&data[..count], message, 0);
@@ -175,6 +211,9 @@ impl SendBuffer {
     }
 
     fn push(&mut self, part: &[u8], message: Message, expiry: u64) {
+        if self.end - self.una > self.mask {
+            self.grow();
+        }
         let place = self.place(self.end);
         let from = place * self.stride + HEADER;
         self.bytes[from..from + part.len()].copy_from_slice(part);
@@ -221,6 +260,7 @@ impl SendBuffer {
 
     /// Everything before packet `at` has arrived.
     pub fn acknowledge(&mut self, at: u64) {
+        self.peak = (self.peak - self.peak / 16).max(self.outstanding());
         self.lost_count -= self.lost.clear_range(self.una, at);
         while self.una < at {
             self.held -= u64::from(self.lengths[self.place(self.una)]);
@@ -362,5 +402,29 @@ mod tests {
         assert_eq!((buffer.next(), buffer.lost_count()), (3, 0));
         assert_eq!(buffer.drop_message(now, 3, 4), (MessageNo::new(2), 1..4, true));
         assert_eq!(buffer.drop_message(now, 2, 4), (MessageNo::new(2), 1..4, false));
+    }
+
+    /// A ring that grows keeps its packets, and a stream queues no more than the path takes.
+    #[test]
+    fn a_ring_grows_with_its_use() {
+        let mut buffer = SendBuffer::new(4096, 10, Seq::MAX, false);
+        let data: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
+        let (mut written, mut sent, mut seen) = (0, 0, Vec::new());
+        while seen.len() < data.len() {
+            written += buffer.write(&data[written..]);
+            // The path holds ever more, up to the ring's limit.
+            while sent < buffer.end() {
+                buffer.send(Time::ZERO, sent, false, 0, 0);
+                sent += 1;
+            }
+            let half = buffer.outstanding().div_ceil(2);
+            for at in buffer.una()..buffer.una() + half {
+                seen.extend_from_slice(&buffer.datagrams(at, 1)[HEADER..]);
+            }
+            assert!(buffer.outstanding() <= LEAST_QUEUE + 2 * buffer.peak.max(1));
+            buffer.acknowledge(buffer.una() + half);
+        }
+        assert_eq!(seen, data);
+        assert!(buffer.mask > 1024, "{}", buffer.mask);
     }
 }

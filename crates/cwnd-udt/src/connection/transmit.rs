@@ -119,11 +119,12 @@ impl Connection {
         }
     }
 
-    /// A lingering connection that has delivered everything ends here.
+    /// A lingering connection that has delivered everything ends here, but not at once: a UDT4 receiver
+    /// that waits for a message loses it when the shutdown comes before it has woken up.
     fn plan_end(&mut self, now: Time) -> Option<Planned> {
         let State::Lingering(_) = self.state else { return None };
         let halves = self.halves.as_mut()?;
-        if halves.sender.buffer.una() < halves.sender.buffer.end() {
+        if halves.sender.delivered_until().is_none_or(|quiet| quiet > now) {
             return None;
         }
         let last_word = halves.receiver.flush(now);

@@ -1,6 +1,6 @@
 //! What the user of a connection does: write, read, close, and look at it.
 
-use super::{Connection, Halves, State};
+use super::{Connection, Halves, State, Wanted};
 use crate::config::{CloseReason, Error, Stats};
 use crate::handshake::SocketType;
 use cwnd::record::Record;
@@ -31,8 +31,7 @@ impl Connection {
         let buffer = &mut self.writing()?.sender.buffer;
         let written = buffer.write(data);
         if written < data.len() {
-            // Not for every packet that leaves.
-            self.wanted = Some(buffer.capacity() / 8);
+            self.wanted = Some(Wanted::Worthwhile);
         }
         Ok(written)
     }
@@ -62,7 +61,7 @@ impl Connection {
             return Ok(true);
         }
         if buffer.room() < length {
-            self.wanted = Some(length);
+            self.wanted = Some(Wanted::Bytes(length));
             return Ok(false);
         }
         let expiry = ttl.map_or(0, |ttl| (now + ttl).as_nanos().max(1));

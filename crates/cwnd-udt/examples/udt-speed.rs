@@ -1,0 +1,84 @@
+//! How fast a stream is between two processes, and what it costs:
+//!
+//! ```text
+//! udt-speed recv 9000
+//! udt-speed send 127.0.0.1:9000 1000 udt
+//! ```
+//!
+//! The sender writes so many megabytes (10^6 bytes) with the controller given. Each end prints its rate and the
+//! CPU time that it took for a gigabyte (10^9 bytes), all threads and the system's part included.
+
+use cwnd::Spec;
+use cwnd_udt::{Config, UdtListener, UdtStream};
+use std::error::Error;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+const PIECE: usize = 1 << 20;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let words: Vec<_> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["recv", port] => recv(port.parse()?),
+        ["send", to, megabytes] => send(to, megabytes.parse()?, "udt"),
+        ["send", to, megabytes, law] => send(to, megabytes.parse()?, law),
+        _ => Err("recv PORT, or send HOST:PORT MEGABYTES [CONTROLLER]".into()),
+    }
+}
+
+fn recv(port: u16) -> Result<(), Box<dyn Error>> {
+    let listener = UdtListener::bind(("127.0.0.1", port), &Config::new(Spec::parse("udt")?))?;
+    let (mut stream, _) = listener.accept()?;
+    let mut buffer = vec![0; PIECE];
+    let mut bytes = stream.read(&mut buffer)?;
+    let start = Instant::now();
+    loop {
+        match stream.read(&mut buffer)? {
+            0 => break,
+            count => bytes += count,
+        }
+    }
+    report("recv", bytes, start.elapsed(), &stream);
+    Ok(())
+}
+
+fn send(to: &str, megabytes: usize, law: &str) -> Result<(), Box<dyn Error>> {
+    let mut stream = UdtStream::connect(to, &Config::new(Spec::parse(law)?))?;
+    let piece = vec![0x5a; PIECE];
+    let bytes = megabytes * 1_000_000;
+    let start = Instant::now();
+    let mut left = bytes;
+    while left > 0 {
+        let count = left.min(PIECE);
+        stream.write_all(&piece[..count])?;
+        left -= count;
+    }
+    let kept = stream.clone();
+    stream.close()?;
+    report("send", bytes, start.elapsed(), &kept);
+    Ok(())
+}
+
+fn report(end: &str, bytes: usize, took: Duration, stream: &UdtStream) {
+    let gigabytes = bytes as f64 / 1e9;
+    let rate = 8.0 * gigabytes / took.as_secs_f64();
+    let total = stream.stats(false).total;
+    println!(
+        "{end} {rate:.2} Gb/s, {:.3} CPU s/GB; {} packets sent, {} again, {} timeouts, {} missing, \
+         {} acknowledgements",
+        cpu_seconds() / gigabytes,
+        total.pkt_sent,
+        total.pkt_retrans,
+        total.timeouts,
+        total.pkt_rcv_loss,
+        total.pkt_sent_light_ack + total.pkt_sent_ack + total.pkt_recv_ack,
+    );
+}
+
+/// User and system time of this process, as Linux counts it (100 ticks a second).
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}

@@ -1,0 +1,341 @@
+//! What the driver thread and the application share of one connection.
+
+use super::port::Port;
+use super::socket::Sent;
+use crate::{CloseReason, Connection, Error, Event};
+use cwnd::{Dur, Limit, Time};
+use rustix::io::Errno;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+/// Batches that a connection may send before others have their turn.
+const TURN: usize = 8;
+/// Wake-ups closer than this are put together: at most so much is sent late, in one burst.
+const GRAIN: Dur = Dur::from_nanos(50_000);
+
+/// Threads and tasks that wait for one thing.
+#[derive(Debug, Default)]
+struct Waiting {
+    threads: usize,
+    tasks: Vec<Waker>,
+}
+
+impl Waiting {
+    fn add(&mut self, cx: &Context<'_>) {
+        if !self.tasks.iter().any(|task| task.will_wake(cx.waker())) {
+            self.tasks.push(cx.waker().clone());
+        }
+    }
+}
+
+/// What to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Something to read, or the end.
+    Read,
+    /// Room to write, the handshake's end, or the end.
+    Write,
+}
+
+/// Who is to be woken, once the lock is free.
+#[derive(Debug, Default)]
+pub(super) struct Wake {
+    sides: [bool; 2],
+    tasks: Vec<Waker>,
+}
+
+/// A connection behind its lock.
+#[derive(Debug)]
+pub(super) struct State {
+    pub connection: Connection,
+    /// Why the system does not carry this connection's datagrams.
+    failure: Option<(io::ErrorKind, String)>,
+    /// Datagrams that count as sent and that the system had no room for, and their size.
+    stuck: Option<(Vec<u8>, usize)>,
+    /// When the connection wanted to be looked at, when the driver last did, and when it will be.
+    planned: Time,
+    scheduled: Time,
+    /// The driver is going to look at it now.
+    touched: bool,
+    waiting: [Waiting; 2],
+}
+
+/// What a visit of the driver leads to.
+#[derive(Debug, Default)]
+pub(super) struct Visit {
+    pub wake: Wake,
+    /// There is more to send at once.
+    pub more: bool,
+    /// The system has no room.
+    pub blocked: bool,
+    /// A new time to come back.
+    pub due: Option<Time>,
+    /// The connection is over.
+    pub over: bool,
+}
+
+/// One connection: its state, and where it belongs.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub port: Arc<Port>,
+    pub key: usize,
+    pub id: u32,
+    pub peer: SocketAddr,
+    /// Bytes of a datagram, at most.
+    size: usize,
+    /// The address of this machine that the peer knows, on a port that has many.
+    source: Option<IpAddr>,
+    state: Mutex<State>,
+    signals: [Condvar; 2],
+}
+
+impl State {
+    /// The driver has been asked for a visit: false if it was before.
+    pub fn touch(&mut self) -> bool {
+        !std::mem::replace(&mut self.touched, true)
+    }
+
+    /// What `error` of the connection means to the caller.
+    pub fn explain(&self, error: Error) -> io::Error {
+        use io::ErrorKind::*;
+        if let Some((kind, text)) = &self.failure {
+            return io::Error::new(*kind, text.clone());
+        }
+        let kind = match error {
+            Error::NotConnected => NotConnected,
+            Error::WrongType | Error::MessageTooLarge { .. } | Error::BufferTooSmall(_) => {
+                InvalidInput
+            }
+            Error::Closed(reason) => {
+                let kind = match reason {
+                    CloseReason::Local | CloseReason::Peer => BrokenPipe,
+                    CloseReason::Lost => ConnectionAborted,
+                    CloseReason::LingerOver | CloseReason::ConnectTimeout => TimedOut,
+                    CloseReason::Refused => ConnectionRefused,
+                    CloseReason::Incompatible => InvalidData,
+                };
+                return io::Error::new(kind, reason);
+            }
+        };
+        io::Error::new(kind, error)
+    }
+
+    /// Ends the connection because of the system.
+    pub fn fail(&mut self, now: Time, kind: io::ErrorKind, text: String) {
+        self.failure.get_or_insert((kind, text));
+        self.connection.abort(now);
+    }
+
+    fn send_error(&mut self, now: Time, error: &io::Error) {
+        if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
+            let text =
+                "the packets are larger than the network takes: choose a smaller packet size";
+            self.fail(now, io::ErrorKind::InvalidInput, text.into());
+        } else if !self.connection.is_open() && self.connection.close_reason().is_none() {
+            // It may be told to somebody who waits in vain for the connection.
+            self.failure = Some((error.kind(), error.to_string()));
+        }
+    }
+
+    /// Sends what may go now: whether that was all, and whether the system had room.
+    fn transmit(&mut self, link: &Link, now: Time) -> (bool, bool) {
+        let socket = &link.port.socket;
+        if let Some((rest, segment)) = self.stuck.take()
+            && let Sent::Blocked(sent) = socket.send(link.peer, link.source, &rest, segment)
+        {
+            self.stuck = Some((rest[sent..].to_vec(), segment));
+            return (false, false);
+        }
+        let most = socket.most(link.size);
+        for _ in 0..TURN {
+            let Some(transmit) = self.connection.poll_transmit(now, most) else {
+                return (true, true);
+            };
+            let (datagrams, segment) = (transmit.datagrams, transmit.segment);
+            match socket.send(link.peer, link.source, datagrams, segment) {
+                Sent::All => {}
+                Sent::Blocked(sent) => {
+                    self.stuck = Some((datagrams[sent..].to_vec(), segment));
+                    return (false, false);
+                }
+                Sent::Failed(error) => self.send_error(now, &error),
+            }
+        }
+        (false, true)
+    }
+
+    /// Whom the connection's events concern.
+    fn woken(&mut self) -> Wake {
+        let mut sides = [false; 2];
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                Event::Connected => {
+                    self.failure = None;
+                    sides[Side::Write as usize] = true;
+                }
+                Event::Writable => sides[Side::Write as usize] = true,
+                Event::Readable => sides[Side::Read as usize] = true,
+                Event::Closed(_) => sides = [true; 2],
+            }
+        }
+        let mut wake = Wake::default();
+        for (side, waiting) in self.waiting.iter_mut().enumerate().filter(|(side, _)| sides[*side])
+        {
+            wake.sides[side] = waiting.threads > 0;
+            wake.tasks.append(&mut waiting.tasks);
+        }
+        wake
+    }
+}
+
+impl Link {
+    pub fn new(
+        port: &Arc<Port>,
+        (key, id): (usize, u32),
+        (peer, source): (SocketAddr, Option<IpAddr>),
+        (connection, size): (Connection, usize),
+    ) -> Arc<Self> {
+        Arc::new(Link {
+            port: Arc::clone(port),
+            key,
+            id,
+            peer,
+            size,
+            source,
+            state: Mutex::new(State {
+                connection,
+                failure: None,
+                stuck: None,
+                planned: Time::NEVER,
+                scheduled: Time::NEVER,
+                touched: false,
+                waiting: Default::default(),
+            }),
+            signals: Default::default(),
+        })
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The driver's part: timers, what may be sent, and when to come back.
+    pub fn visit(&self, now: Time) -> Visit {
+        let mut state = self.lock();
+        state.touched = false;
+        if state.scheduled <= now {
+            state.scheduled = Time::NEVER;
+        }
+        state.connection.handle_timeout(now);
+        let (all, room) = state.transmit(self, now);
+        let wake = state.woken();
+        let mut visit = Visit { wake, blocked: !room, ..Visit::default() };
+        if !all && room {
+            visit.more = state.touch();
+            return visit;
+        }
+        match state.connection.next_wakeup() {
+            None => visit.over = true,
+            Some(at) => {
+                state.planned = at;
+                let at = at.max(now + GRAIN);
+                if at < state.scheduled {
+                    state.scheduled = at;
+                    visit.due = Some(at);
+                }
+            }
+        }
+        visit
+    }
+
+    pub fn wake(&self, wake: Wake) {
+        for (signal, wanted) in self.signals.iter().zip(wake.sides) {
+            if wanted {
+                signal.notify_all();
+            }
+        }
+        wake.tasks.into_iter().for_each(Waker::wake);
+    }
+
+    /// Ends the connection because of the system, and wakes all who wait for it.
+    pub fn fail(&self, now: Time, kind: io::ErrorKind, text: &str) {
+        let mut state = self.lock();
+        state.fail(now, kind, text.into());
+        let wake = state.woken();
+        drop(state);
+        self.wake(wake);
+    }
+
+    /// The application has done something: tells the driver, if that changes what it has to do.
+    fn done(self: &Arc<Self>, side: Side, mut state: MutexGuard<'_, State>) {
+        let idle = side == Side::Write && state.connection.limit() == Limit::Application;
+        let known = state.planned.min(state.scheduled);
+        let sooner = state.connection.next_wakeup().is_none_or(|at| at < known);
+        if (idle || sooner) && state.touch() {
+            drop(state);
+            self.port.ask(Arc::clone(self));
+        }
+    }
+
+    /// Sleeps until something happens on one side.
+    pub fn wait<'a>(
+        &self,
+        mut state: MutexGuard<'a, State>,
+        side: Side,
+        deadline: Option<Instant>,
+    ) -> io::Result<MutexGuard<'a, State>> {
+        let signal = &self.signals[side as usize];
+        state.waiting[side as usize].threads += 1;
+        let mut late = false;
+        state = match deadline {
+            None => signal.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                late = left.is_zero();
+                signal.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        state.waiting[side as usize].threads -= 1;
+        if late { Err(io::ErrorKind::TimedOut.into()) } else { Ok(state) }
+    }
+
+    /// Runs `attempt` until it has an answer, sleeping in between.
+    pub fn block<T>(
+        self: &Arc<Self>,
+        side: Side,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut State) -> Option<io::Result<T>>,
+    ) -> io::Result<T> {
+        let mut state = self.lock();
+        loop {
+            if let Some(answer) = attempt(&mut state) {
+                self.done(side, state);
+                return answer;
+            }
+            state = self.wait(state, side, deadline)?;
+        }
+    }
+
+    /// The same for a task.
+    pub fn poll<T>(
+        self: &Arc<Self>,
+        side: Side,
+        cx: &Context<'_>,
+        attempt: impl FnOnce(&mut State) -> Option<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let mut state = self.lock();
+        match attempt(&mut state) {
+            Some(answer) => {
+                self.done(side, state);
+                Poll::Ready(answer)
+            }
+            None => {
+                state.waiting[side as usize].add(cx);
+                Poll::Pending
+            }
+        }
+    }
+}

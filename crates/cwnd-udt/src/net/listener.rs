@@ -1,0 +1,188 @@
+//! Accepting connections.
+
+use super::endpoint::Endpoint;
+use super::link::Link;
+use super::port::random;
+use super::stream::UdtStream;
+use crate::{Config, Listener};
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+/// Connections that wait to be accepted, at most.
+const BACKLOG: usize = 128;
+
+#[derive(Debug, Default)]
+struct Waiting {
+    streams: VecDeque<UdtStream>,
+    tasks: Vec<Waker>,
+    failure: Option<(io::ErrorKind, String)>,
+}
+
+/// What the driver and a listener share.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub listener: Listener,
+    pub config: Config,
+    waiting: Mutex<Waiting>,
+    signal: Condvar,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.lock().streams.len() < BACKLOG
+    }
+
+    pub fn push(&self, link: Arc<Link>) {
+        let mut waiting = self.lock();
+        waiting.streams.push_back(UdtStream::new(link));
+        self.tell(waiting);
+    }
+
+    pub fn fail(&self, kind: io::ErrorKind, text: &str) {
+        let mut waiting = self.lock();
+        waiting.failure = Some((kind, text.into()));
+        self.tell(waiting);
+    }
+
+    fn tell(&self, mut waiting: MutexGuard<'_, Waiting>) {
+        let tasks = std::mem::take(&mut waiting.tasks);
+        drop(waiting);
+        self.signal.notify_all();
+        tasks.into_iter().for_each(Waker::wake);
+    }
+
+    fn take(waiting: &mut Waiting) -> Option<io::Result<UdtStream>> {
+        if let Some(stream) = waiting.streams.pop_front() {
+            return Some(Ok(stream));
+        }
+        let (kind, text) = waiting.failure.clone()?;
+        Some(Err(io::Error::new(kind, text)))
+    }
+}
+
+/// A UDT socket that accepts connections.
+///
+/// Up to 128 connections wait to be accepted; clients that come then go on asking. Dropping the listener
+/// closes those that wait, and no others.
+#[derive(Debug)]
+pub struct UdtListener {
+    endpoint: Endpoint,
+    queue: Arc<Queue>,
+}
+
+impl UdtListener {
+    /// Listens on a UDP port of its own; `config` is that of the connections that will be accepted.
+    ///
+    /// # Errors
+    /// When the port cannot be had, such as one that is in use.
+    pub fn bind(addr: impl ToSocketAddrs, config: &Config) -> io::Result<Self> {
+        Endpoint::bind(addr)?.listen(config)
+    }
+
+    pub(super) fn new(endpoint: Endpoint, config: &Config) -> io::Result<Self> {
+        let queue = Arc::new(Queue {
+            listener: Listener::new(random()?, config.socket_type),
+            config: config.clone(),
+            waiting: Mutex::default(),
+            signal: Condvar::new(),
+        });
+        let port = endpoint.port();
+        let mut table = port.table();
+        if table.queue.is_some() {
+            let text = "another listener has this port";
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
+        }
+        table.queue = Some(Arc::clone(&queue));
+        drop(table);
+        Ok(UdtListener { endpoint, queue })
+    }
+
+    /// The port, for connections out of it.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The address that it listens at.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.endpoint.local_addr()
+    }
+
+    /// The next connection and its peer; waits for one.
+    ///
+    /// # Errors
+    /// When the port's socket fails.
+    pub fn accept(&self) -> io::Result<(UdtStream, SocketAddr)> {
+        self.accept_until(None)
+    }
+
+    /// The same, until `deadline` at the latest.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut) when none came, and as [`accept`](Self::accept).
+    pub fn accept_until(&self, deadline: Option<Instant>) -> io::Result<(UdtStream, SocketAddr)> {
+        let mut waiting = self.queue.lock();
+        loop {
+            if let Some(taken) = Queue::take(&mut waiting) {
+                return taken.map(with_peer);
+            }
+            waiting = match deadline {
+                None => self.queue.signal.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                    let woken = self.queue.signal.wait_timeout(waiting, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// The next connection, for a task: see [`accept`](Self::accept).
+    ///
+    /// # Errors
+    /// When the port's socket fails.
+    pub fn poll_accept(&self, cx: &Context<'_>) -> Poll<io::Result<(UdtStream, SocketAddr)>> {
+        let mut waiting = self.queue.lock();
+        match Queue::take(&mut waiting) {
+            Some(taken) => Poll::Ready(taken.map(with_peer)),
+            None => {
+                if !waiting.tasks.iter().any(|task| task.will_wake(cx.waker())) {
+                    waiting.tasks.push(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The next connection, in any async runtime.
+    ///
+    /// # Errors
+    /// When the port's socket fails.
+    pub async fn accept_async(&self) -> io::Result<(UdtStream, SocketAddr)> {
+        std::future::poll_fn(|cx| self.poll_accept(cx)).await
+    }
+}
+
+fn with_peer(stream: UdtStream) -> (UdtStream, SocketAddr) {
+    let peer = stream.peer_addr();
+    (stream, peer)
+}
+
+impl Drop for UdtListener {
+    fn drop(&mut self) {
+        let queue = self.endpoint.port().table().queue.take();
+        // Streams are closed when no lock is held.
+        let streams = queue.map(|queue| std::mem::take(&mut queue.lock().streams));
+        drop(streams);
+    }
+}

@@ -1,0 +1,193 @@
+//! A UDP port: its socket, its connections, and the thread that drives them.
+
+use super::driver;
+use super::link::Link;
+use super::listener::Queue;
+use super::socket::Socket;
+use crate::{Config, Connection, Invitation, Routes, Seq};
+use std::io::{self, PipeWriter, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The UDP header and that of IPv4, which UDT counts to the packet.
+const LOWER_HEADERS: u32 = 28;
+
+/// The connections of a port, and who accepts more.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub routes: Routes<usize>,
+    links: Vec<Option<Arc<Link>>>,
+    free: Vec<usize>,
+    pub queue: Option<Arc<Queue>>,
+}
+
+/// How a connection begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Begin<'a> {
+    Connect,
+    Meet,
+    Accept(&'a Invitation, Option<IpAddr>),
+}
+
+impl Table {
+    pub fn get(&self, key: usize) -> Option<&Arc<Link>> {
+        self.links.get(key)?.as_ref()
+    }
+
+    pub fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
+        self.links.iter().flatten()
+    }
+
+    pub fn remove(&mut self, link: &Link) {
+        if self.routes.remove(link.id).is_some() {
+            self.links[link.key] = None;
+            self.free.push(link.key);
+        }
+    }
+}
+
+/// A UDP port.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub socket: Socket,
+    pub local: SocketAddr,
+    table: Mutex<Table>,
+    /// Connections that the driver shall look at.
+    asked: Mutex<Vec<Arc<Link>>>,
+    /// The driver sleeps, and has to be woken.
+    asleep: AtomicBool,
+    wake: PipeWriter,
+    /// Nothing new will come: the driver ends with the last connection.
+    released: AtomicBool,
+    /// The driver has ended before its time.
+    failed: AtomicBool,
+}
+
+/// Random bytes of the system.
+pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes)
+}
+
+impl Port {
+    /// Opens the port and starts its driver.
+    pub fn open(addr: SocketAddr) -> io::Result<Arc<Self>> {
+        let socket = Socket::bind(addr)?;
+        let (woken, wake) = io::pipe()?;
+        let port = Arc::new(Port {
+            local: socket.local_addr()?,
+            socket,
+            table: Mutex::default(),
+            asked: Mutex::default(),
+            asleep: AtomicBool::new(false),
+            wake,
+            released: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+        });
+        driver::start(Arc::clone(&port), woken)?;
+        Ok(port)
+    }
+
+    pub fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a connection and hands it to the driver.
+    pub fn begin(
+        self: &Arc<Self>,
+        peer: SocketAddr,
+        config: &Config,
+        begin: Begin<'_>,
+    ) -> io::Result<Arc<Link>> {
+        let now = self.socket.now();
+        let mut table = self.table();
+        if self.failed.load(Ordering::SeqCst) {
+            return Err(io::Error::other("the port's socket has failed"));
+        }
+        let id = loop {
+            let id = u32::from_ne_bytes(random()?) >> 1;
+            if id > 0 && !table.routes.contains(id) {
+                break id;
+            }
+        };
+        let initial = Seq::new(u32::from_ne_bytes(random()?));
+        let ip = peer.ip().to_canonical();
+        let (connection, source) = match begin {
+            Begin::Connect => (Connection::connect(config, now, id, initial, ip), None),
+            Begin::Meet => (Connection::rendezvous(config, now, id, initial, ip), None),
+            Begin::Accept(asked, source) => (Connection::accept(config, now, id, asked), source),
+        };
+        let key = table.free.pop().unwrap_or(table.links.len());
+        if key == table.links.len() {
+            table.links.push(None);
+        }
+        let size = config.packet_size.saturating_sub(LOWER_HEADERS) as usize;
+        let link = Link::new(self, (key, id), (peer, source), (connection, size));
+        match begin {
+            Begin::Connect => table.routes.connect(id, peer, key),
+            Begin::Meet => table.routes.meet(id, peer, key),
+            Begin::Accept(asked, _) => table.routes.accept(id, peer, &asked.handshake, key),
+        }
+        table.links[key] = Some(Arc::clone(&link));
+        drop(table);
+        link.lock().touch();
+        self.ask(Arc::clone(&link));
+        Ok(link)
+    }
+
+    /// Asks the driver to look at a connection.
+    pub fn ask(&self, link: Arc<Link>) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+        self.rouse();
+    }
+
+    fn rouse(&self) {
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            // The pipe takes it: there is one byte for each time that the driver went to sleep.
+            let _ = (&self.wake).write(&[1]);
+        }
+    }
+
+    /// The driver takes what it was asked to look at.
+    pub fn take_asked(&self, into: &mut Vec<Arc<Link>>) {
+        into.append(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The driver is about to sleep: false if it was asked for something since it looked, when
+    /// [`released`](Self::released) was `released`.
+    pub fn fall_asleep(&self, released: bool) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.is_empty() && self.released() == released
+    }
+
+    pub fn awake(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Nobody will begin another connection.
+    pub fn release(&self) {
+        self.released.store(true, Ordering::SeqCst);
+        self.rouse();
+    }
+
+    pub fn released(&self) -> bool {
+        self.released.load(Ordering::SeqCst)
+    }
+
+    /// The driver is gone: whoever waits is told.
+    pub fn fail(&self, kind: io::ErrorKind, text: &str) {
+        let mut table = self.table();
+        self.failed.store(true, Ordering::SeqCst);
+        let links: Vec<_> = table.links().cloned().collect();
+        let queue = table.queue.take();
+        drop(table);
+        let now = self.socket.now();
+        links.iter().for_each(|link| link.fail(now, kind, text));
+        if let Some(queue) = queue {
+            queue.fail(kind, text);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The UDP socket of a port: batches out with `UDP_SEGMENT`, batches in with `UDP_GRO`, and one by one
+//! where the system has neither.
+
+use cwnd::{Dur, Time};
+use quinn_udp::{RecvMeta, Transmit as Datagrams, UdpSocketState};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use std::io::{self, IoSliceMut, PipeReader, Read};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Bytes asked for each of the system's buffers. It takes that much twice, and may give less.
+const SYSTEM_BUFFER: usize = 4 << 20;
+/// The largest UDP payload over IPv4: what one send may carry.
+const LARGEST: usize = 65_507;
+/// Buffers that one call receives into, and their size: that of the largest joined batch.
+const SLOTS: usize = 8;
+const SLOT: usize = 1 << 16;
+/// Packets that are prepared together where the system does not segment.
+const ONE_BY_ONE: usize = 16;
+/// A time stamp of the system is not trusted further back than this: its clock may have been set.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What came of a send.
+#[derive(Debug)]
+pub(super) enum Sent {
+    All,
+    /// The system has no room: so many bytes went out.
+    Blocked(usize),
+    /// The datagrams are lost.
+    Failed(io::Error),
+}
+
+/// What a wait ended with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ready {
+    pub datagrams: bool,
+    pub room: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Socket {
+    io: UdpSocket,
+    state: UdpSocketState,
+    epoch: Instant,
+}
+
+/// Memory that datagrams are received into.
+pub(super) struct Inbox {
+    bytes: Box<[u8]>,
+    meta: [RecvMeta; SLOTS],
+}
+
+impl Inbox {
+    pub fn new() -> Self {
+        Inbox {
+            bytes: vec![0; SLOTS * SLOT].into_boxed_slice(),
+            meta: [RecvMeta::default(); SLOTS],
+        }
+    }
+
+    /// Each of the first `count` batches: its origin, and the datagrams.
+    pub fn batches(&self, count: usize) -> impl Iterator<Item = (&RecvMeta, &[u8])> {
+        let datagrams = self.bytes.chunks(SLOT);
+        self.meta.iter().zip(datagrams).take(count).map(|(meta, bytes)| (meta, &bytes[..meta.len]))
+    }
+}
+
+impl Socket {
+    pub const SLOTS: usize = SLOTS;
+
+    pub fn bind(addr: SocketAddr) -> io::Result<Self> {
+        let io = UdpSocket::bind(addr)?;
+        let state = UdpSocketState::new((&io).into())?;
+        // Only the administrator may go beyond the system's limit.
+        if sockopt::set_socket_recv_buffer_size_force(&io, SYSTEM_BUFFER).is_err() {
+            state.set_recv_buffer_size((&io).into(), SYSTEM_BUFFER)?;
+        }
+        state.set_send_buffer_size((&io).into(), SYSTEM_BUFFER)?;
+        // quinn-udp forbids fragments for good; UDT has no other way past a link of smaller packets.
+        #[cfg(target_os = "linux")]
+        match addr {
+            SocketAddr::V4(_) => {
+                sockopt::set_ip_mtu_discover(&io, sockopt::Ipv4PathMtuDiscovery::WANT)?;
+            }
+            SocketAddr::V6(_) => {
+                sockopt::set_ipv6_mtu_discover(&io, sockopt::Ipv6PathMtuDiscovery::WANT)?;
+            }
+        }
+        Ok(Socket { io, state, epoch: Instant::now() })
+    }
+
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.io.local_addr()
+    }
+
+    pub fn now(&self) -> Time {
+        Time::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    /// When a batch arrived, by the system's time stamp where it gives one.
+    pub fn arrival(&self, now: Time, clock: SystemTime, meta: &RecvMeta) -> Time {
+        let waited = meta.timestamp.and_then(|stamp| {
+            clock.duration_since(SystemTime::UNIX_EPOCH).ok()?.checked_sub(stamp)
+        });
+        let waited = waited.filter(|waited| *waited < PATIENCE).unwrap_or_default();
+        now - Dur::from_nanos(waited.as_nanos() as u64)
+    }
+
+    /// Packets of `size` bytes that are best prepared together.
+    pub fn most(&self, size: usize) -> usize {
+        match self.state.max_gso_segments() {
+            1 => ONE_BY_ONE,
+            segments => segments.min(LARGEST / size.max(1)).max(1),
+        }
+    }
+
+    /// Sends datagrams of `segment` bytes each, the last one at most.
+    pub fn send(
+        &self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        datagrams: &[u8],
+        segment: usize,
+    ) -> Sent {
+        let mut sent = 0;
+        while sent < datagrams.len() {
+            let segments = self.state.max_gso_segments().min(LARGEST / segment.max(1)).max(1);
+            let end = datagrams.len().min(sent + segments * segment);
+            let batch = Datagrams {
+                destination: to,
+                ecn: None,
+                contents: &datagrams[sent..end],
+                segment_size: (end - sent > segment).then_some(segment),
+                src_ip: from,
+            };
+            match self.state.try_send((&self.io).into(), &batch) {
+                Ok(()) => sent = end,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Sent::Blocked(sent);
+                }
+                // The system segments no more (a device or a driver that cannot): one by one.
+                Err(_) if segments > 1 && self.state.max_gso_segments() == 1 => {}
+                Err(error) => return Sent::Failed(error),
+            }
+        }
+        Sent::All
+    }
+
+    /// Receives what is there, up to [`Socket::SLOTS`] batches.
+    pub fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+        let mut parts = inbox.bytes.chunks_mut(SLOT);
+        let mut slots: [IoSliceMut<'_>; SLOTS] =
+            std::array::from_fn(|_| IoSliceMut::new(parts.next().unwrap_or_default()));
+        match self.state.recv((&self.io).into(), &mut slots, &mut inbox.meta) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            other => other,
+        }
+    }
+
+    /// Sleeps until a datagram is there, `wake` is written to, or the time is over; with `blocked` also
+    /// until there is room to send.
+    pub fn wait(
+        &self,
+        wake: &mut PipeReader,
+        limit: Option<Dur>,
+        blocked: bool,
+    ) -> io::Result<Ready> {
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: (limit.as_nanos() / 1_000_000_000) as i64,
+            tv_nsec: (limit.as_nanos() % 1_000_000_000) as _,
+        });
+        let wanted = if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let (socket, woken) = {
+            let mut files = [PollFd::new(&self.io, wanted), PollFd::new(wake, PollFlags::IN)];
+            match poll(&mut files, limit.as_ref()) {
+                Ok(_) => (files[0].revents(), !files[1].revents().is_empty()),
+                Err(Errno::INTR) => return Ok(Ready::default()),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        if woken {
+            let _ = wake.read(&mut [0; 64])?;
+        }
+        Ok(Ready {
+            datagrams: socket.intersects(PollFlags::IN | PollFlags::ERR),
+            room: socket.contains(PollFlags::OUT),
+        })
+    }
+}

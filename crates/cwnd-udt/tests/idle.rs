@@ -1,0 +1,40 @@
+//! What connections cost that nothing happens on. Alone in its process: CPU time is that of all threads.
+
+#![cfg(all(target_os = "linux", feature = "net"))]
+
+use cwnd::Spec;
+use cwnd_udt::{Config, UdtListener, UdtStream};
+use std::io::{Read, Write};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// CPU time of this process in nanoseconds.
+fn busy() -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .map(|task| {
+            let stat = std::fs::read_to_string(task.unwrap().path().join("schedstat")).unwrap();
+            stat.split(' ').next().unwrap().parse::<u64>().unwrap()
+        })
+        .sum()
+}
+
+#[test]
+fn an_idle_connection_uses_under_a_hundredth_of_a_core() {
+    for law in ["udt", "cubic"] {
+        let config = Config::new(Spec::parse(law).unwrap());
+        let listener = UdtListener::bind("127.0.0.1:0", &config).unwrap();
+        let mut client = UdtStream::connect(listener.local_addr(), &config).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        for _ in 0..100 {
+            client.write_all(&[1; 10_000]).unwrap();
+            server.read_exact(&mut [0; 10_000]).unwrap();
+        }
+        sleep(Duration::from_millis(300));
+        let before = busy();
+        sleep(Duration::from_secs(1));
+        let used = Duration::from_nanos(busy() - before);
+        // Both ends are in this process.
+        assert!(used < Duration::from_millis(20), "{law}: {used:?} in a second");
+    }
+}

@@ -1,0 +1,318 @@
+//! Sockets over loopback.
+
+#![cfg(all(unix, feature = "net"))]
+
+use cwnd::{Dur, Spec};
+use cwnd_udt::{CloseReason, Config, Endpoint, SocketType, UdtListener, UdtStream};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const MB: usize = 1_000_000;
+
+fn config(law: &str) -> Config {
+    let mut config = Config::new(Spec::parse(law).unwrap());
+    config.linger = Dur::from_millis(20_000);
+    config
+}
+
+fn messages() -> Config {
+    Config { socket_type: SocketType::Message, ..config("udt") }
+}
+
+fn here() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn pair(config: &Config) -> (UdtStream, UdtStream) {
+    let listener = UdtListener::bind(here(), config).unwrap();
+    let client = UdtStream::connect(listener.local_addr(), config).unwrap();
+    let (server, peer) = listener.accept().unwrap();
+    assert_eq!(peer.port(), client.local_addr().port());
+    (client, server)
+}
+
+/// Writes `bytes` bytes that differ from place to place, and returns their hash.
+fn pour(mut stream: &UdtStream, bytes: usize, seed: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let mut state = seed | 1;
+    let mut left = bytes;
+    while left > 0 {
+        let mut piece = [0; 40_000];
+        for word in piece.chunks_exact_mut(8) {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(seed);
+            word.copy_from_slice(&(state ^ (state >> 29)).to_le_bytes());
+        }
+        let count = left.min(piece.len());
+        hasher.write(&piece[..count]);
+        stream.write_all(&piece[..count]).unwrap();
+        left -= count;
+    }
+    hasher.finish()
+}
+
+/// Reads `bytes` bytes and returns their hash.
+fn drink(mut stream: &UdtStream, bytes: usize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let mut piece = vec![0; 40_000];
+    let mut left = bytes;
+    while left > 0 {
+        let count = left.min(piece.len());
+        stream.read_exact(&mut piece[..count]).unwrap();
+        hasher.write(&piece[..count]);
+        left -= count;
+    }
+    hasher.finish()
+}
+
+#[test]
+fn a_large_stream_arrives_as_it_was_sent() {
+    for law in ["udt", "cubic"] {
+        let (client, server) = pair(&config(law));
+        let sent = thread::spawn(move || {
+            let hash = pour(&client, 100 * MB, 7);
+            client.close().unwrap();
+            hash
+        });
+        let arrived = drink(&server, 100 * MB);
+        assert_eq!((&server).read(&mut [0]).unwrap(), 0, "{law}: the peer has closed");
+        assert_eq!(arrived, sent.join().unwrap(), "{law}");
+    }
+}
+
+#[test]
+fn both_directions_at_once() {
+    let (client, server) = pair(&config("udt"));
+    let hashes: Vec<_> = thread::scope(|scope| {
+        let tasks = [(&client, 1), (&server, 2)].map(|(stream, seed)| {
+            (
+                scope.spawn(move || pour(stream, 20 * MB, seed)),
+                scope.spawn(move || drink(stream, 20 * MB)),
+            )
+        });
+        tasks.map(|(sent, arrived)| (sent.join().unwrap(), arrived.join().unwrap())).into()
+    });
+    assert_eq!((hashes[0].0, hashes[1].0), (hashes[1].1, hashes[0].1));
+    let stats = client.stats(false);
+    assert_eq!((stats.total.byte_recv, stats.byte_avail_snd_buf > 0), (20 * MB as u64, true));
+}
+
+#[test]
+fn many_connections_share_a_port_at_each_end() {
+    const MANY: usize = 200;
+    let mut small = config("udt");
+    (small.send_buffer, small.receive_buffer) = (64, 64);
+    let listener = UdtListener::bind(here(), &small).unwrap();
+    let to = listener.local_addr();
+    let port = Endpoint::bind(here()).unwrap();
+    thread::scope(|scope| {
+        for n in 0..MANY {
+            let (port, small) = (&port, &small);
+            scope.spawn(move || {
+                let mut stream = port.connect(to, small).unwrap();
+                stream.write_all(&vec![n as u8; 50_000 + n]).unwrap();
+                let mut answer = [0];
+                stream.read_exact(&mut answer).unwrap();
+                assert_eq!(answer[0], n as u8);
+                stream.close().unwrap();
+            });
+        }
+        for _ in 0..MANY {
+            let (mut stream, peer) = listener.accept().unwrap();
+            assert_eq!(peer, port.local_addr());
+            scope.spawn(move || {
+                let mut data = vec![0; 50_000];
+                stream.read_exact(&mut data).unwrap();
+                let n = data[0];
+                let mut rest = vec![0; usize::from(n)];
+                stream.read_exact(&mut rest).unwrap();
+                assert!(data.iter().chain(&rest).all(|byte| *byte == n));
+                stream.write_all(&[n]).unwrap();
+                assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+            });
+        }
+    });
+}
+
+#[test]
+fn either_end_may_close_first() {
+    for client_first in [true, false] {
+        let (client, server) = pair(&config("udt"));
+        let (mut first, mut second) =
+            if client_first { (client, server) } else { (server, client) };
+        first.write_all(b"the last words").unwrap();
+        first.close().unwrap();
+        let mut words = String::new();
+        second.read_to_string(&mut words).unwrap();
+        assert_eq!(words, "the last words");
+        assert_eq!(second.close_reason(), Some(CloseReason::Peer));
+        assert_eq!(second.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+        second.close().unwrap();
+    }
+}
+
+#[test]
+fn what_a_dropped_stream_has_written_arrives() {
+    let (mut client, mut server) = pair(&config("reno"));
+    client.write_all(&[3; 200_000]).unwrap();
+    drop(client);
+    let mut data = Vec::new();
+    server.read_to_end(&mut data).unwrap();
+    assert_eq!(data, [3; 200_000]);
+}
+
+#[test]
+fn a_full_receiver_stops_the_sender_and_no_bytes_are_lost() {
+    let mut small = config("udt");
+    (small.send_buffer, small.receive_buffer) = (32, 32);
+    let (client, server) = pair(&small);
+    let mut written = 0;
+    let late = || Some(Instant::now() + Duration::from_millis(300));
+    let error = loop {
+        match client.write_until(&[1; 1000], late()) {
+            Ok(count) => written += count,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert!((64 * 1456..=66 * 1456).contains(&written), "{written} bytes");
+    assert_eq!(drink(&server, written), {
+        let mut hasher = DefaultHasher::new();
+        vec![1; written].chunks(40_000).for_each(|piece| hasher.write(piece));
+        hasher.finish()
+    });
+    // There is room again.
+    client.write_until(&[1; 1000], late()).unwrap();
+}
+
+#[test]
+fn nobody_there_and_the_wrong_type_of_socket() {
+    let nobody = UdpSocket::bind(here()).unwrap();
+    let mut hasty = config("udt");
+    hasty.connect_timeout = Dur::from_millis(400);
+    let error = UdtStream::connect(nobody.local_addr().unwrap(), &hasty).unwrap_err();
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::TimedOut, "nobody answered".into()));
+
+    let listener = UdtListener::bind(here(), &messages()).unwrap();
+    let error = UdtStream::connect(listener.local_addr(), &config("udt")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+
+    let error = UdtListener::bind(listener.local_addr(), &messages()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    let late = Some(Instant::now() + Duration::from_millis(20));
+    assert_eq!(listener.accept_until(late).unwrap_err().kind(), ErrorKind::TimedOut);
+}
+
+#[test]
+fn a_peer_that_vanishes_is_noticed() {
+    // A relay that stops carrying, as a cable that is pulled.
+    let listener = UdtListener::bind(here(), &config("udt")).unwrap();
+    let relay = UdpSocket::bind(here()).unwrap();
+    relay.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let (to, relayed) = (listener.local_addr(), relay.local_addr().unwrap());
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let carrier = thread::spawn(move || {
+        let mut client = to;
+        let mut bytes = [0; 2000];
+        while stopped.try_recv().is_err() {
+            let Ok((count, from)) = relay.recv_from(&mut bytes) else { continue };
+            let target = if from == to { client } else { to };
+            if from != to {
+                client = from;
+            }
+            relay.send_to(&bytes[..count], target).unwrap();
+        }
+    });
+    let mut client = UdtStream::connect(relayed, &config("udt")).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    client.write_all(b"hello").unwrap();
+    server.read_exact(&mut [0; 5]).unwrap();
+    stop.send(()).unwrap();
+    carrier.join().unwrap();
+    client.write_all(b"is anybody there?").unwrap();
+    let start = Instant::now();
+    let errors = thread::scope(|scope| {
+        [&client, &server]
+            .map(|mut end| scope.spawn(move || end.read(&mut [0]).unwrap_err().kind()))
+            .map(|task| task.join().unwrap())
+    });
+    assert_eq!(errors, [ErrorKind::ConnectionAborted; 2]);
+    // 16 expiries of 300 ms, 600 ms, ...: UDT4's patience.
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    assert_eq!(client.close().unwrap_err().kind(), ErrorKind::ConnectionAborted);
+}
+
+#[test]
+fn garbage_on_the_port_disturbs_nobody() {
+    let (client, server) = pair(&config("udt"));
+    let stranger = UdpSocket::bind(here()).unwrap();
+    let targets = [client.local_addr().port(), server.local_addr().port()];
+    thread::scope(|scope| {
+        let sent = scope.spawn(|| pour(&client, 20 * MB, 5));
+        let arrived = scope.spawn(|| drink(&server, 20 * MB));
+        let mut state = 1u64;
+        for n in 0..20_000 {
+            let mut bytes = [0; 200];
+            for byte in &mut bytes {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                *byte = (state >> 56) as u8;
+            }
+            if n % 2 == 0 {
+                // A control packet for socket 0.
+                bytes[0] |= 0x80;
+                bytes[12..16].fill(0);
+            }
+            let to = ("127.0.0.1", targets[n / 2 % 2]);
+            let _ = stranger.send_to(&bytes[..(state >> 40) as usize % 200], to);
+        }
+        assert_eq!(sent.join().unwrap(), arrived.join().unwrap());
+    });
+    let ignored = [&client, &server].map(|end| end.stats(false).total.pkt_ignored);
+    assert_eq!(ignored, [0, 0], "what is foreign does not reach a connection");
+}
+
+#[test]
+fn messages_keep_their_bounds() {
+    let (client, server) = pair(&messages());
+    let sizes = [1, 1456, 1457, 100_000, 5];
+    for size in sizes {
+        client.send_message(&vec![size as u8; size], None, true).unwrap();
+    }
+    let mut buffer = vec![0; 100_000];
+    for size in sizes {
+        let length = server.recv_message(&mut buffer).unwrap();
+        assert_eq!(length, size);
+        assert!(buffer[..length].iter().all(|byte| *byte == size as u8));
+    }
+    client.send_message(&[1; 50], None, false).unwrap();
+    let short = server.recv_message(&mut [0; 10]).unwrap_err();
+    assert_eq!(
+        (short.kind(), short.to_string()),
+        (ErrorKind::InvalidInput, "the next message has 50 bytes".into())
+    );
+    assert_eq!(server.next_message_until(None).unwrap(), Some(vec![1; 50]));
+    server.set_read_timeout(Some(Duration::from_millis(20)));
+    assert_eq!(server.recv_message(&mut buffer).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!((&server).write(b"x").unwrap_err().kind(), ErrorKind::InvalidInput);
+    client.close().unwrap();
+    assert_eq!(server.next_message_until(None).unwrap(), None);
+}
+
+#[test]
+fn two_ends_meet_without_a_listener() {
+    let ports = [0, 1].map(|_| Endpoint::bind(here()).unwrap());
+    let [a, b] = [ports[0].local_addr(), ports[1].local_addr()];
+    let mut patient = config("udt");
+    patient.connect_timeout = Dur::from_millis(10_000);
+    let streams = thread::scope(|scope| {
+        let first = scope.spawn(|| ports[0].rendezvous(b, &patient).unwrap());
+        thread::sleep(Duration::from_millis(100));
+        [ports[1].rendezvous(a, &patient).unwrap(), first.join().unwrap()]
+    });
+    thread::scope(|scope| {
+        let sent = scope.spawn(|| pour(&streams[0], MB, 3));
+        assert_eq!(drink(&streams[1], MB), sent.join().unwrap());
+    });
+}

@@ -1,0 +1,78 @@
+//! Streams in a runtime of tokio.
+
+#![cfg(all(unix, feature = "tokio"))]
+
+use cwnd::Spec;
+use cwnd_udt::{Config, Endpoint, UdtListener, UdtStream};
+use std::io::ErrorKind;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+fn config() -> Config {
+    Config::new(Spec::parse("udt").unwrap())
+}
+
+#[tokio::test]
+async fn tasks_of_one_thread_serve_many_connections() {
+    let listener = UdtListener::bind("127.0.0.1:0", &config()).unwrap();
+    let to = listener.local_addr();
+    let server = tokio::spawn(async move {
+        for _ in 0..20 {
+            let (mut stream, _) = listener.accept_async().await.unwrap();
+            tokio::spawn(async move {
+                // An echo, until the client has closed.
+                let mut data = vec![0; 100_000];
+                stream.read_exact(&mut data).await.unwrap();
+                stream.write_all(&data).await.unwrap();
+                stream.shutdown().await.unwrap();
+            });
+        }
+    });
+    let port = Endpoint::bind("127.0.0.1:0").unwrap();
+    let clients = (0..20u8).map(|n| {
+        let port = port.clone();
+        tokio::spawn(async move {
+            let mut stream = port.connect_async(to, &config()).await.unwrap();
+            stream.write_all(&[n; 100_000]).await.unwrap();
+            let mut echo = Vec::new();
+            stream.read_to_end(&mut echo).await.unwrap();
+            assert!(echo == [n; 100_000]);
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.unwrap();
+    }
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_large_stream_through_split_halves() {
+    let listener = UdtListener::bind("127.0.0.1:0", &config()).unwrap();
+    let client = UdtStream::connect_async(listener.local_addr(), &config()).await.unwrap();
+    let (server, _) = listener.accept_async().await.unwrap();
+    let (mut output, (mut input, _)) = (client, tokio::io::split(server));
+    let data: Vec<u8> = (0..30_000_000u32).map(|n| (n % 251) as u8).collect();
+    let sent = data.clone();
+    let writer = tokio::spawn(async move {
+        output.write_all(&sent).await.unwrap();
+        output.shutdown().await.unwrap();
+        output.write_all(b"more").await.unwrap_err().kind()
+    });
+    let mut arrived = Vec::new();
+    input.read_to_end(&mut arrived).await.unwrap();
+    assert!(arrived == data);
+    assert_eq!(writer.await.unwrap(), ErrorKind::BrokenPipe);
+}
+
+#[tokio::test]
+async fn a_read_can_be_given_up_and_begun_again() {
+    let listener = UdtListener::bind("127.0.0.1:0", &config()).unwrap();
+    let mut client = UdtStream::connect_async(listener.local_addr(), &config()).await.unwrap();
+    let (mut server, _) = listener.accept_async().await.unwrap();
+    let mut buffer = [0; 10];
+    let early = timeout(Duration::from_millis(50), server.read(&mut buffer)).await;
+    assert!(early.is_err());
+    client.write_all(b"now").await.unwrap();
+    assert_eq!(server.read(&mut buffer).await.unwrap(), 3);
+}
