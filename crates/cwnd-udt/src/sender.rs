@@ -16,6 +16,8 @@ pub(crate) const SYN: Dur = Dur::from_millis(10);
 pub(crate) const MIN_EXPIRY: u64 = 300_000_000;
 /// A late sender makes up for this much, and no more: a system timer may be a tick of 4 ms late.
 const CATCH_UP: Dur = Dur::from_millis(5);
+/// Until so many packets have arrived, UDT4 fills its filter of arrival intervals up with whole seconds.
+const FILLED: u64 = 16;
 /// The window before anything is known of the path, in packets (UDT4's).
 const INITIAL_WINDOW: f64 = 16.0;
 
@@ -153,7 +155,7 @@ impl Sender {
 
     /// Packets in the network: a rate law's window is for all that is not acknowledged, as in UDT.
     fn in_flight(&self) -> u64 {
-        let outstanding = self.buffer.outstanding();
+        let outstanding = self.buffer.outstanding() - self.buffer.dropped_count();
         if !self.windowed {
             return outstanding;
         }
@@ -299,6 +301,7 @@ impl Sender {
         }
         let known = |rate: u32| (rate > 0).then(|| Rate::per_sec(f64::from(rate)));
         let (arrival, capacity) = ack.rates.map_or((None, None), |(a, c)| (known(a), known(c)));
+        let arrival = arrival.filter(|_| at > FILLED);
         self.capacity = capacity.or(self.capacity);
         self.advance(now, (at, at, at), count);
         if !self.windowed && at > self.reported {
@@ -505,8 +508,9 @@ impl Sender {
         self.delivered = self.buffer.una();
         self.recovery = None;
         self.timed_out = Some(self.buffer.next());
-        // A receiver without room drops the two packets that UDT lets through to ask for some.
-        if self.flow_window() > 2 {
+        // A receiver without room drops the two packets that UDT lets through to ask for some, and what
+        // was dropped here says nothing of the path.
+        if self.flow_window() > 2 && self.buffer.dropped_count() < self.buffer.outstanding() {
             self.tell(now, Event::Timeout { sent: self.packets_sent });
         }
     }

@@ -28,6 +28,7 @@ pub(crate) struct SendBuffer {
     lost: Bits,
     dropped: Bits,
     lost_count: u64,
+    dropped_count: u64,
     /// No packet before this one is lost.
     lost_from: u64,
     /// The first packet not acknowledged, the first not sent, and one past the last written.
@@ -63,6 +64,7 @@ impl SendBuffer {
             lost: Bits::new(most),
             dropped: Bits::new(if messages { most } else { 64 }),
             lost_count: 0,
+            dropped_count: 0,
             lost_from: 0,
             una: 0,
             next: 0,
@@ -123,6 +125,12 @@ impl SendBuffer {
     #[inline]
     pub fn outstanding(&self) -> u64 {
         self.next - self.una
+    }
+
+    /// Packets outstanding that are of dropped messages: they are nowhere on the path.
+    #[inline]
+    pub fn dropped_count(&self) -> u64 {
+        self.dropped_count
     }
 
     pub fn lost_count(&self) -> u64 {
@@ -222,7 +230,6 @@ impl SendBuffer {
         self.sends[place] = 0;
         if let Some(slot) = self.expiries.get_mut(place) {
             *slot = expiry;
-            self.dropped.clear(self.end);
         }
         self.end += 1;
     }
@@ -262,6 +269,9 @@ impl SendBuffer {
     pub fn acknowledge(&mut self, at: u64) {
         self.peak = (self.peak - self.peak / 16).max(self.outstanding());
         self.lost_count -= self.lost.clear_range(self.una, at);
+        if self.dropped_count > 0 {
+            self.dropped_count -= self.dropped.clear_range(self.una, at);
+        }
         while self.una < at {
             self.held -= u64::from(self.lengths[self.place(self.una)]);
             self.una += 1;
@@ -288,14 +298,15 @@ impl SendBuffer {
         while last + 1 < end && number(self, last + 1) == message {
             last += 1;
         }
-        let fresh = self.dropped.set_range(first, last + 1) > 0;
+        let fresh = self.dropped.set_range(first, last + 1);
+        self.dropped_count += fresh;
         for at in first..=last {
             let place = self.place(at);
             self.sent_at[place] = now.as_nanos();
         }
         self.lost_count -= self.lost.clear_range(first, last + 1);
         self.next = self.next.max(last + 1);
-        (message, first..last + 1, fresh)
+        (message, first..last + 1, fresh > 0)
     }
 
     /// Bytes of the packet `at` as a datagram.
