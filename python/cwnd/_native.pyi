@@ -1,14 +1,18 @@
 from collections.abc import Callable, Mapping, Sequence
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 from cwnd.controller import Controller
 from cwnd.records import AlgorithmRecord, Compiled, RunRecord, Series
+from cwnd.udt import Settings
 
 __all__ = [
     "ScenarioError",
     "SpecError",
+    "UdtListener",
+    "UdtStream",
     "algorithms",
     "canonical",
     "converge",
@@ -22,6 +26,8 @@ __all__ = [
     "schema",
     "simulate",
     "synchronous",
+    "udt_connect",
+    "udt_listen",
     "validate",
     "version",
 ]
@@ -94,3 +100,26 @@ def loss_chain(
     rtt: float,
     packet: int,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+
+@final
+class UdtStream:
+    def peer(self) -> tuple[str, int]: ...
+    def local(self) -> tuple[str, int]: ...
+    def read(self, size: int, timeout: float | None) -> bytes: ...
+    def write(self, data: bytes, timeout: float | None) -> None: ...
+    def send_message(
+        self, data: bytes, ttl: float | None, in_order: bool, timeout: float | None
+    ) -> None: ...
+    def recv_message(self, timeout: float | None) -> bytes | None: ...
+    def stats(self, clear: bool) -> dict[str, float]: ...
+    def finish(self) -> None: ...
+    def close(self, timeout: float | None) -> None: ...
+
+@final
+class UdtListener:
+    def local(self) -> tuple[str, int]: ...
+    def accept(self, timeout: float | None) -> UdtStream: ...
+    def close(self) -> None: ...
+
+def udt_connect(host: str, port: int, settings: Settings) -> UdtStream: ...
+def udt_listen(host: str, port: int, settings: Settings) -> UdtListener: ...

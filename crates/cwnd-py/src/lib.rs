@@ -6,6 +6,7 @@ mod parallel;
 mod records;
 mod registry;
 mod simulate;
+mod udt;
 
 use cwnd_sim::scenario::{self, Scenario};
 use pyo3::create_exception;
@@ -71,5 +72,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::canonical, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     model::add(module)?;
+    udt::add(module)?;
     Ok(())
 }

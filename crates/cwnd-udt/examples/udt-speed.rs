@@ -63,16 +63,23 @@ fn send(to: &str, megabytes: usize, law: &str) -> Result<(), Box<dyn Error>> {
 fn report(end: &str, bytes: usize, took: Duration, stream: &UdtStream) {
     let gigabytes = bytes as f64 / 1e9;
     let rate = 8.0 * gigabytes / took.as_secs_f64();
-    let total = stream.stats(false).total;
+    let stats = stream.stats(false);
+    let total = stats.total;
     println!(
         "{end} {rate:.2} Gb/s, {:.3} CPU s/GB; {} packets sent, {} again, {} timeouts, {} missing, \
-         {} acknowledgements",
+         {} light and {} full acknowledgements; {:.3} ms RTT, window {:.0}, {:.3} us between packets, \
+         capacity {:.0} Mb/s",
         cpu_seconds() / gigabytes,
         total.pkt_sent,
         total.pkt_retrans,
         total.timeouts,
         total.pkt_rcv_loss,
-        total.pkt_sent_light_ack + total.pkt_sent_ack + total.pkt_recv_ack,
+        total.pkt_sent_light_ack,
+        total.pkt_sent_ack + total.pkt_recv_ack,
+        stats.ms_rtt,
+        stats.pkt_congestion_window,
+        stats.us_pkt_snd_period,
+        stats.mbps_bandwidth,
     );
 }
 

@@ -20,6 +20,9 @@ pub struct Config {
     pub linger: Dur,
     /// How long the handshake may take.
     pub connect_timeout: Dur,
+    /// A peer that was silent for so long is lost. UDT4 waits for 16 expiries of its timer, some 40 s, and
+    /// so does this end at most; seconds are enough for a peer that is there, because it sends keep-alives.
+    pub patience: Dur,
     /// The controller of what this end sends.
     pub controller: Spec,
     /// Bits a second, headers included, that this end sends at most.
@@ -42,6 +45,7 @@ impl Config {
             receive_buffer: 16_384,
             linger: Dur::from_millis(180_000),
             connect_timeout: Dur::from_millis(3_000),
+            patience: Dur::MAX,
             controller,
             rate_limit: None,
             record: false,

@@ -85,7 +85,8 @@ pub struct Connection {
     state: State,
     halves: Option<Box<Halves>>,
     rtt: Rtt,
-    /// Expiries since the peer was last heard, plus one, and when the last was.
+    /// Since when the peer is silent, expiries since then, plus one, and when the last was.
+    silent: Time,
     expiries: u64,
     heard: Time,
     /// What an accepted client, or a rendezvous peer that asks again, is answered.
@@ -110,6 +111,7 @@ impl Connection {
             halves: None,
             rtt: Rtt::INITIAL,
             expiries: 1,
+            silent: now,
             heard: now,
             answer: None,
             owed: Owed::default(),
@@ -176,6 +178,7 @@ impl Connection {
             payload,
         }));
         self.state = State::Open;
+        self.silent = now;
         self.heard = now;
         self.waiting.connected = true;
         self.waiting.writable = true;
@@ -249,6 +252,7 @@ impl Connection {
     fn handle_packet(&mut self, now: Time, packet: &Packet) {
         let Some(halves) = &mut self.halves else { return };
         let Halves { sender, receiver, payload, .. } = &mut **halves;
+        self.silent = now;
         self.heard = now;
         self.expiries = 1;
         let count = &mut self.counters;
@@ -346,7 +350,8 @@ impl Connection {
         if self.expiry() > now {
             return;
         }
-        if self.expiries > EXPIRIES && self.expiry_interval() > SILENCE {
+        let given_up = self.expiries > EXPIRIES && self.expiry_interval() > SILENCE;
+        if given_up || now.since(self.silent) >= self.config.patience {
             self.close(now, CloseReason::Lost);
             return;
         }

@@ -18,6 +18,10 @@ use std::time::SystemTime;
 
 /// Calls that take in datagrams before connections have their turn.
 const CALLS: usize = 4;
+/// Answers of a listener to strangers: so many at once, and one more in each interval. A flood of requests
+/// costs established connections no more than that.
+const ANSWERS: u64 = 1024;
+const ANSWER_EVERY: Dur = Dur::from_nanos(50_000);
 /// Where a packet's header names the socket.
 const DESTINATION: Range<usize> = HEADER - 4..HEADER;
 
@@ -29,6 +33,8 @@ struct Driver {
     /// Those that wait for room in the system's buffer.
     blocked: Vec<Arc<Link>>,
     due: BinaryHeap<Reverse<(Time, usize)>>,
+    /// The next answer of the listener is due then, as if there were one in each interval.
+    answer_at: Time,
 }
 
 /// Starts the driver of a port. It ends with the port's last connection, after nobody holds the port.
@@ -41,6 +47,7 @@ pub(super) fn start(port: Arc<Port>, woken: PipeReader) -> io::Result<()> {
             touched: Vec::new(),
             blocked: Vec::new(),
             due: BinaryHeap::new(),
+            answer_at: Time::ZERO,
         };
         if let Err(error) = driver.run() {
             driver.port.fail(error.kind(), &error.to_string());
@@ -190,6 +197,16 @@ impl Driver {
         }
     }
 
+    /// Whether the listener may answer one more.
+    fn may_answer(&mut self, now: Time) -> bool {
+        let ahead = Dur::from_nanos(ANSWERS * ANSWER_EVERY.as_nanos());
+        let may = self.answer_at <= now + ahead;
+        if may {
+            self.answer_at = self.answer_at.max(now) + ANSWER_EVERY;
+        }
+        may
+    }
+
     /// A datagram for the listener.
     fn answer(&mut self, now: Time, queue: &Arc<Queue>, meta: &RecvMeta, datagram: &[u8]) {
         let from: SocketAddr = meta.addr;
@@ -197,8 +214,9 @@ impl Driver {
         let source = meta.dst_ip.filter(|_| self.port.local.ip().is_unspecified());
         match queue.listener.handle(now, from, datagram) {
             Answer::Ignore => {}
+            // A client that gets no answer asks again.
+            Answer::Reply(_) if !self.may_answer(now) => {}
             Answer::Reply(reply) => {
-                // A client that gets no answer asks again.
                 let _ = self.port.socket.send(from, source, &reply, reply.len());
             }
             Answer::Accept(asked) => {
