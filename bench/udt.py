@@ -1,0 +1,305 @@
+"""UDT over loopback beside the reference library, SRT, QUIC and TCP: rates and CPU time, in turn.
+
+    python bench/udt.py [--rounds 5] [--megabytes 1000] [NAME ...]
+
+Each transport moves the same bytes from one process to another in packets of 1500 bytes; TCP does
+as Linux lets it, and once with segments of 1448 bytes. A rate is the receiver's, from the first
+byte to the last. CPU time is the whole process's, with the system's part. What cannot be had is
+said and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+REFERENCE = "UDT4"
+PATIENCE_S = 120.0
+# What a receiver has to be there before its sender starts.
+START_S = 0.3
+
+Command = list[object]
+
+
+class MissingError(Exception):
+    """A program cannot be had here."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A transfer: bytes, the receiver's seconds, CPU seconds of the sender and of the receiver."""
+
+    size: int
+    seconds: float
+    send_cpu: float
+    recv_cpu: float
+
+    @property
+    def gigabits(self) -> float:
+        """The rate in Gb/s."""
+        return 8e-9 * self.size / self.seconds
+
+
+class Programs:
+    """The programs that are compared, each made when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def cwnd(self) -> Path:
+        """Ours."""
+        return self._cargo(ROOT, "-p", "cwnd-udt", "--example", "udt-speed") / "examples/udt-speed"
+
+    @cached_property
+    def udt4(self) -> Path:
+        """The reference library's peer, which the tests use too."""
+        return self._compiled(ROOT / "crates/cwnd-udt/tests/support/udt4.cpp", "udt", "libudt-dev")
+
+    @cached_property
+    def srt(self) -> Path:
+        """SRT's file mode."""
+        return self._compiled(HERE / "udt/srt.cpp", "srt", "libsrt-openssl-dev")
+
+    @cached_property
+    def quinn(self) -> Path:
+        """QUIC."""
+        return self._cargo(HERE / "udt/quinn") / "bench-quinn"
+
+    @cached_property
+    def iperf3(self) -> Path:
+        """TCP."""
+        found = shutil.which("iperf3")
+        if found is None:
+            raise MissingError("iperf3 is not installed")
+        return Path(found)
+
+    def _compiled(self, source: Path, library: str, package: str) -> Path:
+        program = self.folder / source.stem
+        compiler = os.environ.get("CXX", "c++")
+        if shutil.which(compiler) is None:
+            raise MissingError("there is no C++ compiler")
+        files = ["-o", str(program), str(source), f"-l{library}", "-lpthread"]
+        command = [compiler, "-std=c++17", "-O2", *files]
+        if subprocess.run(command, check=False, capture_output=True).returncode != 0:
+            raise MissingError(f"{source.name} does not compile: is Debian's {package} installed?")
+        return program
+
+    @staticmethod
+    def _cargo(workspace: Path, *words: str) -> Path:
+        target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+        # Another workspace has a target folder of its own.
+        target = target if workspace == ROOT else target / workspace.name
+        command = ["cargo", "build", "--release", "--quiet", "--locked", f"--target-dir={target}"]
+        if subprocess.run([*command, *words], check=False, cwd=workspace).returncode != 0:
+            raise MissingError("cargo could not build it")
+        return target / "release"
+
+
+@dataclass(frozen=True)
+class Transport:
+    """The commands of both ends for a port and a number of bytes; how to read the seconds."""
+
+    receiver: Callable[[Programs, int, int], Command]
+    sender: Callable[[Programs, int, int], Command]
+    seconds: Callable[[str, int], float]
+
+
+def printed(pattern: str) -> Callable[[str, int], float]:
+    """Find the receiver's seconds in its words."""
+
+    def read(text: str, _: int) -> float:
+        match = re.search(pattern, text, re.MULTILINE)
+        if match is None:
+            raise RuntimeError(f"no seconds in {text!r}")
+        return float(match[1])
+
+    return read
+
+
+def iperf_seconds(text: str, _: int) -> float:
+    """Find the receiver's seconds in iperf3's JSON."""
+    return float(json.loads(text)["end"]["sum_received"]["seconds"])
+
+
+def cwnd_seconds(text: str, size: int) -> float:
+    """Compute the receiver's seconds from the rate that it prints."""
+    match = re.search(r"recv ([\d.]+) Gb/s", text)
+    if match is None:
+        raise RuntimeError(f"no rate in {text!r}")
+    return 8e-9 * size / float(match[1])
+
+
+def _udt4(p: Programs, port: int, size: int) -> Command:
+    return [p.udt4, "listen", "--port", port, "--recv", size, "--until-closed", "--plain"]
+
+
+def _from_udt4(p: Programs, port: int, size: int) -> Command:
+    return [p.udt4, "connect", "--to", f"127.0.0.1:{port}", "--send", size, "--plain"]
+
+
+def _cwnd(p: Programs, port: int, _: int) -> Command:
+    return [p.cwnd, "recv", port]
+
+
+def _from_cwnd(law: str) -> Callable[[Programs, int, int], Command]:
+    return lambda p, port, size: [p.cwnd, "send", f"127.0.0.1:{port}", size // 1_000_000, law]
+
+
+def _iperf(p: Programs, port: int, _: int) -> Command:
+    return [p.iperf3, "-s", "-1", "-p", port, "-J"]
+
+
+def _from_iperf(*more: str) -> Callable[[Programs, int, int], Command]:
+    return lambda p, port, size: [
+        *(p.iperf3, "-c", "127.0.0.1", "-p", port, "-n", size, "-l", 1 << 20),
+        *more,
+    ]
+
+
+def _quinn(verb: str, *more: str) -> Callable[[Programs, int, int], Command]:
+    return lambda p, port, size: [p.quinn, verb, port, size, *more]
+
+
+def _srt(verb: str) -> Callable[[Programs, int, int], Command]:
+    return lambda p, port, size: [p.srt, verb, port, size]
+
+
+_OF_UDT4 = printed(r"^received \d+ \w+ ([\d.]+)")
+_RECEIVED = printed(r"^received ([\d.]+)")
+
+TRANSPORTS = {
+    REFERENCE: Transport(_udt4, _from_udt4, _OF_UDT4),
+    "cwnd udt": Transport(_cwnd, _from_cwnd("udt"), cwnd_seconds),
+    "cwnd reno": Transport(_cwnd, _from_cwnd("reno"), cwnd_seconds),
+    "cwnd cubic": Transport(_cwnd, _from_cwnd("cubic"), cwnd_seconds),
+    "cwnd udt to UDT4": Transport(_udt4, _from_cwnd("udt"), _OF_UDT4),
+    "UDT4 to cwnd": Transport(_cwnd, _from_udt4, cwnd_seconds),
+    "SRT file mode": Transport(_srt("recv"), _srt("send"), _RECEIVED),
+    "quinn": Transport(_quinn("recv"), _quinn("send"), _RECEIVED),
+    "quinn, no encryption": Transport(_quinn("recv", "plain"), _quinn("send", "plain"), _RECEIVED),
+    "TCP, iperf3": Transport(_iperf, _from_iperf(), iperf_seconds),
+    "TCP, iperf3, MSS 1448": Transport(_iperf, _from_iperf("-M", "1448"), iperf_seconds),
+}
+
+
+def free_port() -> int:
+    """Find a port that neither TCP nor UDP uses now."""
+    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        tcp.bind(("127.0.0.1", 0))
+        port: int = tcp.getsockname()[1]
+        udp.bind(("127.0.0.1", port))
+        return port
+
+
+def _start(command: Command, output: int) -> subprocess.Popen[str]:
+    words = [str(word) for word in command]
+    return subprocess.Popen(words, stdout=output, text=True)
+
+
+def _wait(process: subprocess.Popen[str], deadline: float) -> float:
+    """Wait for the end of a process: its CPU seconds."""
+    while time.monotonic() < deadline:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode != 0:
+                raise RuntimeError(f"{process.args!r} ended with {process.returncode}")
+            return usage.ru_utime + usage.ru_stime
+        time.sleep(0.005)
+    raise RuntimeError(f"{process.args!r} takes too long")
+
+
+def run(transport: Transport, programs: Programs, size: int) -> Run:
+    """Move `size` bytes."""
+    port = free_port()
+    commands = [end(programs, port, size) for end in (transport.receiver, transport.sender)]
+    deadline = time.monotonic() + PATIENCE_S
+    receiver = _start(commands[0], subprocess.PIPE)
+    sender = None
+    try:
+        time.sleep(START_S)
+        sender = _start(commands[1], subprocess.DEVNULL)
+        send_cpu = _wait(sender, deadline)
+        recv_cpu = _wait(receiver, deadline)
+        text = receiver.stdout.read() if receiver.stdout else ""
+    finally:
+        for process in (receiver, sender):
+            if process is not None and process.returncode is None:
+                process.kill()
+                process.wait()
+        if receiver.stdout:
+            receiver.stdout.close()
+    return Run(size, transport.seconds(text, size), send_cpu, recv_cpu)
+
+
+def _row(name: str, runs: list[Run], reference: float | None) -> list[str]:
+    rates = [run.gigabits for run in runs]
+    rate = statistics.median(rates)
+    send = statistics.median(1e9 * run.send_cpu / run.size for run in runs)
+    recv = statistics.median(1e9 * run.recv_cpu / run.size for run in runs)
+    ratio = f"{rate / reference:.2f}" if reference else ""
+    spread = f"{min(rates):.2f}..{max(rates):.2f}"
+    return [name, f"{rate:.2f}", spread, f"{send:.2f}", f"{recv:.2f}", ratio]
+
+
+def main() -> None:
+    """Print the medians of alternating rounds."""
+    parser = argparse.ArgumentParser(description="UDT over loopback beside other transports.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TRANSPORTS)}; all")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--megabytes", type=int, default=1000)
+    options = parser.parse_args()
+    names = options.names or list(TRANSPORTS)
+    if unknown := set(names) - TRANSPORTS.keys():
+        parser.error(f"no transport is called {', '.join(sorted(unknown))}")
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}")
+    runs: dict[str, list[Run]] = {name: [] for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        programs = Programs(Path(folder))
+        for _ in range(options.rounds):
+            for name in list(runs):
+                try:
+                    runs[name].append(run(TRANSPORTS[name], programs, options.megabytes * 10**6))
+                except MissingError as missing:
+                    print(f"{name}: {missing}; left out")
+                    del runs[name]
+    theirs = runs.get(REFERENCE)
+    reference = statistics.median(run.gigabits for run in theirs) if theirs else None
+    heads = (
+        "",
+        "Gb/s",
+        "least..most",
+        "send CPU s/GB",
+        "receive CPU s/GB",
+        f"ratio to {REFERENCE}",
+    )
+    table(
+        f"{options.megabytes} MB over loopback, medians of {options.rounds} rounds",
+        heads,
+        [_row(name, of_name, reference) for name, of_name in runs.items()],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+//! What the tests over real sockets share: the reference library's peer, a bad network, and data that
+//! both ends know.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+pub mod reference;
+pub mod relay;
+
+use crate::common::Random;
+use cwnd::Spec;
+use cwnd_udt::{Config, SocketType, UdtStream};
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// No step of a test waits longer.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+const PIECE: usize = 1 << 20;
+
+pub fn local() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+pub fn stream_config(law: &str) -> Config {
+    Config::new(Spec::parse(law).unwrap())
+}
+
+pub fn message_config(law: &str) -> Config {
+    Config { socket_type: SocketType::Message, ..stream_config(law) }
+}
+
+pub fn patient(stream: &UdtStream) {
+    stream.set_read_timeout(Some(PATIENCE));
+    stream.set_write_timeout(Some(PATIENCE));
+}
+
+/// FNV-1a of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hash(pub u64);
+
+impl Hash {
+    pub const EMPTY: Hash = Hash(0xcbf2_9ce4_8422_2325);
+
+    pub fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+fn fill(random: &mut Random, bytes: &mut [u8]) {
+    for word in bytes.chunks_mut(8) {
+        word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
+    }
+}
+
+/// Writes `total` bytes that depend on `seed`: their hash.
+pub fn send_stream(mut stream: &UdtStream, total: u64, seed: u64) -> std::io::Result<Hash> {
+    let (mut random, mut hash) = (Random(seed), Hash::EMPTY);
+    let mut piece = vec![0; PIECE];
+    let mut left = total;
+    while left > 0 {
+        let length = left.min(PIECE as u64) as usize;
+        fill(&mut random, &mut piece[..length]);
+        hash.add(&piece[..length]);
+        stream.write_all(&piece[..length])?;
+        left -= length as u64;
+    }
+    Ok(hash)
+}
+
+/// Reads `total` bytes: their hash.
+pub fn recv_stream(mut stream: &UdtStream, total: u64) -> std::io::Result<Hash> {
+    let mut hash = Hash::EMPTY;
+    let mut piece = vec![0; PIECE];
+    let mut left = total;
+    while left > 0 {
+        let most = left.min(PIECE as u64) as usize;
+        match stream.read(&mut piece[..most])? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                hash.add(&piece[..count]);
+                left -= count as u64;
+            }
+        }
+    }
+    Ok(hash)
+}
+
+/// Message `n`: eight bytes that are `n`, and up to `size` more that depend on it.
+pub fn message(seed: u64, n: u64, size: u64) -> Vec<u8> {
+    let mut random = Random(seed ^ n);
+    let mut bytes = vec![0; 8 + (random.next() % (size + 1)) as usize];
+    fill(&mut random, &mut bytes);
+    bytes[..8].copy_from_slice(&n.to_le_bytes());
+    bytes
+}
+
+/// What became of messages on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Messages {
+    pub whole: u64,
+    pub wrong: u64,
+    /// Delivered after one that was sent later.
+    pub early: u64,
+}
+
+/// Receives up to `count` messages; fewer when the peer closes, or when none comes in time.
+pub fn recv_messages(stream: &UdtStream, count: u64, seed: u64, size: u64) -> Messages {
+    let mut seen = Messages::default();
+    let mut next = 0;
+    let mut bytes = vec![0; size as usize + 9];
+    while seen.whole + seen.wrong < count {
+        let length = match stream.recv_message(&mut bytes) {
+            Ok(0) | Err(_) => break,
+            Ok(length) => length,
+        };
+        let mut number = [0; 8];
+        let given = length.min(8);
+        number[..given].copy_from_slice(&bytes[..given]);
+        let n = u64::from_le_bytes(number);
+        let good = message(seed, n, size) == bytes[..length];
+        *(if good { &mut seen.whole } else { &mut seen.wrong }) += 1;
+        seen.early += u64::from(n < next);
+        next = n.wrapping_add(1);
+    }
+    seen
+}
