@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -81,3 +82,46 @@ def command():
         )
 
     return run
+
+
+class Wire:
+    """One end of a reliable stream of bytes, as transfers and tests of speed need it."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self.peer = ("127.0.0.1", 9000)
+
+    def send(self, data) -> None:
+        self.socket.sendall(data)
+
+    def recv_into(self, buffer) -> int:
+        return self.socket.recv_into(buffer)
+
+    def shutdown(self) -> None:
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def abort(self) -> None:
+        # A thread that waits for data holds a closed socket open.
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+    def stats(self) -> dict[str, float]:
+        return {"ms_rtt": 0.0}
+
+
+@pytest.fixture
+def wires():
+    """Make two ends of a connection; what is left open is closed after the test."""
+    made: list[Wire] = []
+
+    def make() -> tuple[Wire, Wire]:
+        one, other = map(Wire, socket.socketpair())
+        made.extend((one, other))
+        return one, other
+
+    yield make
+    for wire in made:
+        wire.close()
