@@ -6,6 +6,8 @@ import os
 import socket
 import subprocess
 import sys
+import types
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -105,11 +107,53 @@ class Wire:
 
     def abort(self) -> None:
         # A thread that waits for data holds a closed socket open.
-        self.socket.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
 
     def stats(self) -> dict[str, float]:
         return {"ms_rtt": 0.0}
+
+
+class Door:
+    """A listener whose connections are `Wire`s over TCP."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_server(("127.0.0.1", port))
+        self.address = self.socket.getsockname()
+
+    def accept(self, timeout: float | None = None) -> Wire:
+        self.socket.settimeout(timeout)
+        end, peer = self.socket.accept()
+        end.settimeout(None)
+        wire = Wire(end)
+        wire.peer = peer
+        return wire
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@pytest.fixture
+def tcp(monkeypatch):
+    """Put TCP in the place of UDT; gives what was asked of it."""
+    asked: list[dict] = []
+
+    def connect(host: str, port: int, *, timeout=None, **options) -> Wire:
+        asked.append(options)
+        wire = Wire(socket.create_connection((host, port), timeout))
+        wire.socket.settimeout(None)
+        wire.peer = (host, port)
+        return wire
+
+    def listen(port: int, **options) -> Door:
+        asked.append(options)
+        return Door(port)
+
+    udt = types.ModuleType("cwnd.udt")
+    udt.connect, udt.listen = connect, listen
+    monkeypatch.setitem(sys.modules, "cwnd.udt", udt)
+    return asked
 
 
 @pytest.fixture

@@ -18,6 +18,11 @@ class Connection(Protocol):
     One thread may send while another receives. Mistakes are OSErrors.
     """
 
+    @property
+    def peer(self) -> tuple[str, int]:
+        """The other side's address and port."""
+        ...
+
     def send(self, data: Data, /) -> None:
         """Send all of it; waits while the network or the peer has no room."""
 
@@ -34,6 +39,22 @@ class Connection(Protocol):
     def stats(self) -> Mapping[str, Any]:
         """Say how the connection is doing, in the names of UDT's perfmon."""
         ...
+
+
+class Listener(Protocol):
+    """Who takes connections, as `cwnd.udt.Listener` does."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        ...
+
+    def accept(self, timeout: float | None = None) -> Connection:
+        """Wait for a connection; a TimeoutError when there was none in that time."""
+        ...
+
+    def close(self) -> None:
+        """Listen no more."""
 
 
 class TransferError(Exception):
