@@ -36,6 +36,10 @@ key_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
 )
 
 
+class NoConnection(ConnectionError):  # noqa: N818
+    """Nobody has answered; one sentence says who was asked."""
+
+
 def split_address(text: str, port: int) -> tuple[str, int]:
     """Take HOST:PORT apart.
 
@@ -125,6 +129,11 @@ def open_connection(host: str, port: int, **options: Any) -> Connection:  # noqa
         The other side.
     **options
         As `cwnd.udt.connect` takes them.
+
+    Raises
+    ------
+    NoConnection
+        None of them does.
     """
     from cwnd.udt import connect
 
@@ -135,7 +144,7 @@ def open_connection(host: str, port: int, **options: Any) -> Connection:  # noqa
     try:
         return connect(last, port, timeout=CONNECT_TIMEOUT, **options)
     except OSError as problem:
-        fail(f"no connection to {host}, port {port}: {explain(problem)}")
+        raise NoConnection(f"no connection to {host}, port {port}: {explain(problem)}") from None
 
 
 def open_listener(port: int, **options: Any) -> Listener:  # noqa: ANN401

@@ -17,6 +17,7 @@ from cwnd.cli.outputs import PATIENCE, check_directory
 from cwnd.cli.peers import (
     FAILED,
     PLAIN,
+    NoConnection,
     explain,
     fail,
     key_option,
@@ -69,7 +70,10 @@ def send(source: str, address: str, cc: str, rate_limit: str | None, key: str | 
     from cwnd.transfer import send as send_path
     from cwnd.transfer.connection import Observer
 
-    connection = open_connection(host, port, **options)
+    try:
+        connection = open_connection(host, port, **options)
+    except NoConnection as problem:
+        fail(str(problem))
     start = time.monotonic()
     try:
         with Bars() as bars:

@@ -16,6 +16,7 @@ from cwnd.cli.outputs import (
     save_plot,
     show_progress,
 )
+from cwnd.cli.perf import perf
 from cwnd.cli.transfer import recv, send
 
 if TYPE_CHECKING:
@@ -230,6 +231,7 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
 cwnd.add_command(model)
 cwnd.add_command(send)
 cwnd.add_command(recv)
+cwnd.add_command(perf)
 
 
 @cwnd.command()
