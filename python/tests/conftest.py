@@ -122,7 +122,7 @@ class Door:
         self.socket = socket.create_server(("127.0.0.1", port))
         self.address = self.socket.getsockname()
 
-    def accept(self, timeout: float | None = None) -> Wire:
+    def accept(self, *, timeout: float | None = None) -> Wire:
         self.socket.settimeout(timeout)
         end, peer = self.socket.accept()
         end.settimeout(None)

@@ -186,11 +186,11 @@ def test_a_server_that_goes_away(udt):
     with closing(udt.listen(0)) as door:
 
         def serve():
-            control = door.accept(5)
+            control = door.accept(timeout=5)
             _, cookie = read_greeting(control)
             read_message(control)
             write_message(control, {"port": None})
-            data = door.accept(5)
+            data = door.accept(timeout=5)
             assert read_greeting(data) == (Role.DATA, cookie)
             write_message(control, {"go": True})
             time.sleep(0.1)

@@ -158,7 +158,7 @@ def test_a_receiver_serves_several_and_survives_a_stranger(tcp, capsys, tmp_path
         def accept():
             while not stop.is_set():
                 try:
-                    return listener.accept(0.05)
+                    return listener.accept(timeout=0.05)
                 except TimeoutError:
                     continue
             raise KeyboardInterrupt

@@ -49,7 +49,7 @@ class Listener(Protocol):
         """Where it listens."""
         ...
 
-    def accept(self, timeout: float | None = None) -> Connection:
+    def accept(self, *, timeout: float | None = None) -> Connection:
         """Wait for a connection; a TimeoutError when there was none in that time."""
         ...
 
