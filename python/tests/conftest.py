@@ -96,17 +96,11 @@ class Wire:
     def send(self, data) -> None:
         self.socket.sendall(data)
 
-    def recv_into(self, buffer) -> int:
-        return self.socket.recv_into(buffer)
+    def recv(self, size: int) -> bytes:
+        return self.socket.recv(size)
 
-    def shutdown(self) -> None:
-        self.socket.shutdown(socket.SHUT_WR)
-
-    def close(self) -> None:
-        self.socket.close()
-
-    def abort(self) -> None:
-        # A thread that waits for data holds a closed socket open.
+    def close(self, *, timeout: float | None = None) -> None:
+        # A thread that waits for data would hold a closed socket open.
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
@@ -146,7 +140,7 @@ def tcp(monkeypatch):
         wire.peer = (host, port)
         return wire
 
-    def listen(port: int, **options) -> Door:
+    def listen(port: int, host: str = "0.0.0.0", **options) -> Door:
         asked.append(options)
         return Door(port)
 

@@ -85,15 +85,19 @@ def test_both_sides_measure_what_flows(udt, hall, reverse, streams):
     asked = Settings(0.6, streams, reverse)
     document = measure(dialer(udt, hall), asked, every=0.2, tell=lines.append)
     sent, received = document["end"]["sum_sent"], document["end"]["sum_received"]
-    assert sent["seconds"] == pytest.approx(0.6, abs=0.3)
+    assert sent["seconds"] >= 0.6
     # A sender counts whole blocks; what TCP holds at the end was sent and has not arrived.
     assert received["bytes"] > 0
     ahead = sent["bytes"] - received["bytes"]
     assert -streams * BLOCK <= ahead < streams * 20e6
     assert len(document["end"]["streams"]) == streams
     assert sum(s["receiver"]["bytes"] for s in document["end"]["streams"]) == received["bytes"]
-    assert len(document["intervals"]) == 3
+    # Three of them, but for a machine that is too busy.
+    assert 1 <= len(document["intervals"]) <= 3
+    end = 0.0
     for interval in document["intervals"]:
+        assert interval["sum"]["start"] == end
+        end = interval["sum"]["end"]
         assert interval["sum"]["bytes"] == sum(s["bytes"] for s in interval["streams"])
         assert interval["sum"]["sender"] is not reverse
     ours = received if reverse else sent
@@ -149,8 +153,8 @@ def test_a_client_that_goes_away_leaves_the_server_ready(udt, hall):
     data = udt.connect("127.0.0.1", hall.port)
     greet(data, Role.DATA, b"c" * 16)
     read_message(control)
-    control.abort()
-    data.abort()
+    control.close()
+    data.close()
     assert hall.idle()
     assert any("the test was ended: the other side has ended" in line for line in hall.lines)
     measure(dialer(udt, hall), Settings(0.2))
@@ -164,7 +168,7 @@ def test_a_client_that_opens_no_streams(udt, hall, monkeypatch):
     read_message(control)
     with pytest.raises(PerfError, match="did not open its streams"):
         read_message(control)
-    control.abort()
+    control.close()
 
 
 def test_strangers_are_sent_away(udt, hall, monkeypatch):
@@ -194,8 +198,8 @@ def test_a_server_that_goes_away(udt):
             assert read_greeting(data) == (Role.DATA, cookie)
             write_message(control, {"go": True})
             time.sleep(0.1)
-            data.abort()
-            control.abort()
+            data.close()
+            control.close()
 
         thread = threading.Thread(target=serve)
         thread.start()

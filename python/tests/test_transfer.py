@@ -33,7 +33,7 @@ def transfer(wires, tmp_path):
             try:
                 return work()
             finally:
-                end.abort()
+                end.close()
 
         with ThreadPoolExecutor(2) as pool:
             name = source if isinstance(source, bytes) else os.fsencode(source)
@@ -200,7 +200,7 @@ class Cut:
     def send(self, data) -> None:
         if len(data) > self._left:
             self._wire.send(memoryview(data)[: self._left])
-            self._wire.abort()
+            self._wire.close()
             raise ConnectionResetError(errno.ECONNRESET, "cut")
         self._left -= len(data)
         self._wire.send(data)

@@ -77,7 +77,7 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     return host, int(number)
 
 
-def read_key(path: str | None) -> bytes | None:
+def read_key(path: str | None) -> dict[str, Any]:
     """Read the secret that two peers share.
 
     Parameters
@@ -85,13 +85,18 @@ def read_key(path: str | None) -> bytes | None:
     path
         Its file, or None.
 
+    Returns
+    -------
+    dict
+        The option ``key`` of `cwnd.udt.connect` and `cwnd.udt.listen`; empty without a file.
+
     Raises
     ------
     click.UsageError
         It cannot be read, or is none that a secret could be.
     """
     if path is None:
-        return None
+        return {}
     try:
         with Path(path).open("rb") as file:
             key = file.read(LONGEST_KEY + 1)
@@ -102,7 +107,7 @@ def read_key(path: str | None) -> bytes | None:
             f"--key: {path} has {len(key) if len(key) <= LONGEST_KEY else 'too many'} bytes: "
             f"{SHORTEST_KEY} to {LONGEST_KEY} are a key"
         )
-    return key
+    return {"key": key}
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -148,7 +153,7 @@ def open_connection(host: str, port: int, **options: Any) -> Connection:  # noqa
 
 
 def open_listener(port: int, **options: Any) -> Listener:  # noqa: ANN401
-    """Listen at a port.
+    """Listen at a port, with IPv6 and IPv4, or with IPv4 where there is no IPv6.
 
     Parameters
     ----------
@@ -165,11 +170,22 @@ def open_listener(port: int, **options: Any) -> Listener:  # noqa: ANN401
     from cwnd.udt import listen
 
     try:
-        return listen(port, **options)
+        try:
+            return listen(port, "::", **options)
+        except OSError as problem:
+            if problem.errno not in {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}:
+                raise
+            return listen(port, "0.0.0.0", **options)  # noqa: S104
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
             raise click.UsageError(f"port {port} is in use: --port takes another") from None
         raise click.UsageError(f"cannot listen at port {port}: {explain(problem)}") from None
+
+
+def name_peer(connection: Connection) -> tuple[str, int]:
+    """Give the other side's address, as it is written where IPv6 carries IPv4, and its port."""
+    host, port = connection.peer[:2]
+    return host.removeprefix("::ffff:"), port
 
 
 def explain(problem: Exception) -> str:

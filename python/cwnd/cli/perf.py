@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from cwnd.cli.peers import (
 )
 
 if TYPE_CHECKING:
-    from cwnd.transfer.connection import Listener
+    from cwnd.transfer.connection import Connection, Listener
 
 PORT = 5201
 """iperf3's."""
@@ -91,18 +90,18 @@ def perf(as_json: bool, key: str | None, **options: Any) -> None:  # noqa: ANN40
         _ask(secret, as_json=as_json, **options)
 
 
-def _serve(port: int, key: bytes | None, *, as_json: bool) -> None:
+def _serve(port: int, secret: dict[str, Any], *, as_json: bool) -> None:
     """Wait for clients until somebody interrupts it."""
     from cwnd.perf import Server
     from cwnd.udt import listen
 
     def relisten(controller: str) -> Listener:
-        return listen(0, controller=controller, key=key)
+        return listen(0, controller=controller, **secret)
 
     def tell(line: str) -> None:
         click.echo(line)
 
-    with closing(open_listener(port, key=key)) as listener:
+    with closing(open_listener(port, **secret)) as listener:
         server = (
             Server(listener, relisten, publish=print_json)
             if as_json
@@ -111,7 +110,7 @@ def _serve(port: int, key: bytes | None, *, as_json: bool) -> None:
         server.serve()
 
 
-def _ask(key: bytes | None, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Test the speed to a server."""
     from cwnd import canonical
     from cwnd.perf import PerfError, Settings, measure
@@ -126,12 +125,15 @@ def _ask(key: bytes | None, *, as_json: bool, **options: Any) -> None:  # noqa: 
     )
     # The controller is the sender's; who only receives needs none.
     controller = "udt" if settings.reverse else settings.controller
-    connect = functools.partial(open_connection, host, controller=controller, key=key)
+
+    def dial(other: int | None) -> Connection:
+        return open_connection(host, other or port, controller=controller, **secret)
+
     if not as_json:
         click.echo(f"Connecting to host {host}, port {port}")
     try:
         document = measure(
-            lambda other: connect(port if other is None else other),
+            dial,
             settings,
             every=every,
             tell=None if as_json else click.echo,

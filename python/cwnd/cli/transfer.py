@@ -21,6 +21,7 @@ from cwnd.cli.peers import (
     explain,
     fail,
     key_option,
+    name_peer,
     open_connection,
     open_listener,
     read_key,
@@ -64,11 +65,11 @@ def send(source: str, address: str, cc: str, rate_limit: str | None, key: str | 
 
     host, port = split_address(address, PORT)
     limit = None if rate_limit is None else read_argument("rate-limit", parse_rate, rate_limit)
-    options = {"controller": canonical(cc), "rate_limit": limit, "key": read_key(key)}
+    options = {"controller": canonical(cc), "rate_limit": limit, **read_key(key)}
     path = _check_source(source)
     from cwnd.transfer import TransferError
     from cwnd.transfer import send as send_path
-    from cwnd.transfer.connection import Observer
+    from cwnd.transfer.connection import Observer, drop
 
     try:
         connection = open_connection(host, port, **options)
@@ -80,10 +81,10 @@ def send(source: str, address: str, cc: str, rate_limit: str | None, key: str | 
             bar = bars.add("sending", connection)
             outcome = send_path(connection, path, Observer(bar.say, bar.show))
     except (TransferError, OSError) as problem:
-        connection.abort()
+        drop(connection)
         fail(f"{host}, port {port}: {explain(problem)}: the same command goes on where it stopped")
     except BaseException:
-        connection.abort()
+        drop(connection)
         raise
     _close(connection)
     click.echo(f"sent {summary(outcome, time.monotonic() - start)}")
@@ -107,7 +108,7 @@ def recv(port: int, out: str, once: bool, key: str | None) -> None:  # noqa: FBT
     """
     folder = Path(out)
     check_directory("out", folder)
-    with closing(open_listener(port, key=read_key(key))) as listener, Bars() as bars:
+    with closing(open_listener(port, **read_key(key))) as listener, Bars() as bars:
         click.echo(f"cwnd: receiving into {folder} at port {listener.address[1]}", err=True)
         hall = _Hall(listener, folder, bars)
         if once:
@@ -154,9 +155,9 @@ class _Hall:
     def _serve(self, connection: Connection) -> bool:
         """Receive from one sender, and say what came of it."""
         from cwnd.transfer import TransferError, receive
-        from cwnd.transfer.connection import Observer
+        from cwnd.transfer.connection import Observer, drop
 
-        host, port = connection.peer[:2]
+        host, port = name_peer(connection)
         start = time.monotonic()
         bar = self._bars.add(f"from {host}", connection)
         try:
@@ -166,13 +167,13 @@ class _Hall:
             _close(connection)
             return False
         except BaseException:
-            connection.abort()
+            drop(connection)
             raise
         finally:
             bar.close()
         _close(connection)
         seconds = time.monotonic() - start
-        self._bars.report(f"received {summary(outcome, seconds)} from {host}, port {port}")
+        click.echo(f"received from {host}, port {port}: {summary(outcome, seconds)}")
         return not outcome.failed
 
 
@@ -202,14 +203,16 @@ class Bars:
         """Add a bar for one transfer."""
         return Bar(self, task, connection)
 
-    def draw(self, number: int | None, task: str, values: dict[str, Any]) -> int | None:
+    def draw(self, number: int | None, values: dict[str, Any]) -> int | None:
         """Show how far one transfer is; gives its number."""
         if self._progress is None:
             return None
         with self._lock:
             if number is None:
-                number = int(self._progress.add_task(task, rtt="", loss=""))
-            self._progress.update(number, **values)
+                # What was there before the first look is no part of the rate.
+                number = int(self._progress.add_task(**values))
+            else:
+                self._progress.update(number, **values)
             if not self._shown:
                 self._progress.start()
                 self._shown = True
@@ -227,10 +230,6 @@ class Bars:
             self._progress.console.print(f"cwnd: {line}", markup=False, highlight=False)
         else:
             say(line)
-
-    def report(self, line: str) -> None:
-        """Say on standard output what came of a transfer."""
-        click.echo(line)
 
 
 class Bar:
@@ -263,7 +262,6 @@ class Bar:
             stats = dict(self._connection.stats())
         self._number = self._bars.draw(
             self._number,
-            self._task,
             {
                 "completed": progress.done,
                 "total": progress.total or None,
@@ -317,10 +315,10 @@ def loss(stats: dict[str, Any]) -> float:
     float
         From 0 to 1: of the direction that carries more.
     """
-    sent, received = stats.get("pkt_sent", 0), stats.get("pkt_recv", 0)
+    sent, received = stats.get("pkt_sent_total", 0), stats.get("pkt_recv_total", 0)
     if sent > received:
-        return float(min(1.0, stats.get("pkt_retrans", 0) / sent))
-    lost = stats.get("pkt_rcv_loss", 0)
+        return float(min(1.0, stats.get("pkt_retrans_total", 0) / sent))
+    lost = stats.get("pkt_rcv_loss_total", 0)
     return float(lost / (received + lost)) if received else 0.0
 
 

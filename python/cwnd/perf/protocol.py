@@ -142,11 +142,10 @@ def read_message(connection: Connection) -> JsonObject:
 
 def _exactly(connection: Connection, count: int) -> bytes:
     """Read so many bytes."""
-    buffer = memoryview(bytearray(count))
-    have = 0
-    while have < count:
-        more = connection.recv_into(buffer[have:])
-        if more == 0:
+    found = b""
+    while len(found) < count:
+        more = connection.recv(count - len(found))
+        if not more:
             raise PerfError("the other side has ended the connection")
-        have += more
-    return bytes(buffer)
+        found += more
+    return found

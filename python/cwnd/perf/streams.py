@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from cwnd.perf.report import Sample
+from cwnd.transfer.connection import drop
 
 if TYPE_CHECKING:
     from cwnd.transfer.connection import Connection
@@ -55,7 +56,7 @@ class Stream:
     def end(self) -> None:
         """End the connection at once."""
         self._stopped = True
-        self.connection.abort()
+        drop(self.connection)
         self._thread.join()
 
     def sample(self) -> Sample:
@@ -66,12 +67,12 @@ class Stream:
             waiting = self._room - float(stats.get("byte_avail_snd_buf", self._room))
             count -= max(0, int(waiting))
         self._most = max(self._most, count)
-        sent = stats.get("pkt_sent", 0)
-        packet = stats.get("byte_sent", 0) / sent if sent else 0.0
+        sent = stats.get("pkt_sent_total", 0)
+        packet = stats.get("byte_sent_total", 0) / sent if sent else 0.0
         return Sample(
             number=self.number,
             count=self._most,
-            retransmits=int(stats.get("pkt_retrans", 0)),
+            retransmits=int(stats.get("pkt_retrans_total", 0)),
             window=int(stats.get("pkt_congestion_window", 0) * packet),
             rtt_us=round(1e3 * stats.get("ms_rtt", 0.0)),
         )
@@ -101,9 +102,8 @@ class Stream:
             self._count += BLOCK
 
     def _receive(self) -> None:
-        buffer = memoryview(bytearray(BLOCK))
-        while count := self.connection.recv_into(buffer):
-            self._count += count
+        while data := self.connection.recv(BLOCK):
+            self._count += len(data)
         if not self._stopped:
             self.problem = ConnectionResetError("the other side has ended a stream")
             self._over.set()

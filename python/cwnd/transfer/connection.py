@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -26,19 +27,28 @@ class Connection(Protocol):
     def send(self, data: Data, /) -> None:
         """Send all of it; waits while the network or the peer has no room."""
 
-    def recv_into(self, buffer: memoryview, /) -> int:
-        """Wait for bytes and give their number; 0 is the end."""
+    def recv(self, size: int, /) -> bytes:
+        """Wait for bytes, and give as many as there are; none is the end."""
         ...
 
-    def close(self) -> None:
-        """End both directions; waits until what was sent is delivered."""
-
-    def abort(self) -> None:
-        """End both directions at once; what is not delivered is lost."""
+    def close(self, *, timeout: float | None = None) -> None:
+        """End both directions; waits until what was sent is delivered, but no longer than that."""
 
     def stats(self) -> Mapping[str, Any]:
         """Say how the connection is doing, in the names of UDT's perfmon."""
         ...
+
+
+def drop(connection: Connection) -> None:
+    """End a connection without waiting for anything.
+
+    Parameters
+    ----------
+    connection
+        What is ended, in whatever state it is.
+    """
+    with suppress(OSError):
+        connection.close(timeout=0)
 
 
 class Listener(Protocol):

@@ -347,7 +347,8 @@ class Channel:
         return self._in[self._start - count : self._start]
 
     def _receive(self, buffer: memoryview) -> int:
-        count = self._connection.recv_into(buffer)
-        if count == 0:
+        data = self._connection.recv(len(buffer))
+        if not data:
             raise TransferError("the other side has ended the connection")
-        return count
+        buffer[: len(data)] = data
+        return len(data)
