@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import types
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -81,3 +84,82 @@ def command():
         )
 
     return run
+
+
+class Wire:
+    """One end of a reliable stream of bytes, as transfers and tests of speed need it."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self.peer = ("127.0.0.1", 9000)
+
+    def send(self, data) -> None:
+        self.socket.sendall(data)
+
+    def recv(self, size: int) -> bytes:
+        return self.socket.recv(size)
+
+    def close(self, *, timeout: float | None = None) -> None:
+        # A thread that waits for data would hold a closed socket open.
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+    def stats(self) -> dict[str, float]:
+        return {"ms_rtt": 0.0}
+
+
+class Door:
+    """A listener whose connections are `Wire`s over TCP."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_server(("127.0.0.1", port))
+        self.address = self.socket.getsockname()
+
+    def accept(self, *, timeout: float | None = None) -> Wire:
+        self.socket.settimeout(timeout)
+        end, peer = self.socket.accept()
+        end.settimeout(None)
+        wire = Wire(end)
+        wire.peer = peer
+        return wire
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@pytest.fixture
+def tcp(monkeypatch):
+    """Put TCP in the place of UDT; gives what was asked of it."""
+    asked: list[dict] = []
+
+    def connect(host: str, port: int, *, timeout=None, **options) -> Wire:
+        asked.append(options)
+        wire = Wire(socket.create_connection((host, port), timeout))
+        wire.socket.settimeout(None)
+        wire.peer = (host, port)
+        return wire
+
+    def listen(port: int, host: str = "0.0.0.0", **options) -> Door:
+        asked.append(options)
+        return Door(port)
+
+    udt = types.ModuleType("cwnd.udt")
+    udt.connect, udt.listen = connect, listen
+    monkeypatch.setitem(sys.modules, "cwnd.udt", udt)
+    return asked
+
+
+@pytest.fixture
+def wires():
+    """Make two ends of a connection; what is left open is closed after the test."""
+    made: list[Wire] = []
+
+    def make() -> tuple[Wire, Wire]:
+        one, other = map(Wire, socket.socketpair())
+        made.extend((one, other))
+        return one, other
+
+    yield make
+    for wire in made:
+        wire.close()

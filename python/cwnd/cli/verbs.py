@@ -16,6 +16,8 @@ from cwnd.cli.outputs import (
     save_plot,
     show_progress,
 )
+from cwnd.cli.perf import perf
+from cwnd.cli.transfer import recv, send
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +88,7 @@ class _Verbs(click.Group):
 )
 @click.pass_context
 def cwnd(context: click.Context) -> None:
-    """Compare congestion controllers on simulated networks.
+    """Compare congestion controllers on simulated networks, and move data with them over UDT.
 
     Rates and times are written as tc writes them: 15mbit, 100ms. Controllers are written as
     reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`.
@@ -227,6 +229,9 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
 
 
 cwnd.add_command(model)
+cwnd.add_command(send)
+cwnd.add_command(recv)
+cwnd.add_command(perf)
 
 
 @cwnd.command()

@@ -1,0 +1,323 @@
+"""Tests of speed, over TCP in one process."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import sys
+import threading
+import time
+from contextlib import closing, suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cwnd.cli import run
+from cwnd.perf import PerfError, Server, Settings, measure
+from cwnd.perf import server as server_module
+from cwnd.perf.client import check_result
+from cwnd.perf.protocol import MAGIC, Role, greet, read_greeting, read_message, write_message
+from cwnd.perf.report import format_bits, format_bytes
+from cwnd.perf.streams import BLOCK
+
+
+class Hall:
+    """A server beside the test."""
+
+    def __init__(self, listen) -> None:
+        self.listen = listen
+        self.door = listen(0)
+        self.lines: list[str] = []
+        self.documents: list[dict] = []
+        self.asked: list[str] = []
+        self.server = Server(
+            self.door, self.relisten, tell=self.lines.append, publish=self.documents.append
+        )
+        self.port = self.door.address[1]
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def relisten(self, controller: str):
+        self.asked.append(controller)
+        return self.listen(0, controller=controller)
+
+    def _serve(self) -> None:
+        while not self._stop.is_set():
+            self.server.step()
+
+    def idle(self) -> bool:
+        """Wait until no test is being done."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            if self.server._test is None and self.lines[-1:] == ["-" * 59]:
+                return True
+            time.sleep(0.01)
+        return False
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.door.close()
+
+
+@pytest.fixture
+def udt(tcp):
+    return sys.modules["cwnd.udt"]
+
+
+@pytest.fixture
+def hall(udt):
+    with closing(Hall(udt.listen)) as made:
+        yield made
+
+
+def dialer(udt, hall):
+    return lambda port: udt.connect("127.0.0.1", port or hall.port)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("streams", [1, 3])
+def test_both_sides_measure_what_flows(udt, hall, reverse, streams):
+    lines: list[str] = []
+    asked = Settings(0.6, streams, reverse)
+    document = measure(dialer(udt, hall), asked, every=0.2, tell=lines.append)
+    sent, received = document["end"]["sum_sent"], document["end"]["sum_received"]
+    assert sent["seconds"] >= 0.6
+    # A sender counts whole blocks; what TCP holds at the end was sent and has not arrived.
+    assert received["bytes"] > 0
+    ahead = sent["bytes"] - received["bytes"]
+    assert -streams * BLOCK <= ahead < streams * 20e6
+    assert len(document["end"]["streams"]) == streams
+    assert sum(s["receiver"]["bytes"] for s in document["end"]["streams"]) == received["bytes"]
+    # Three of them, but for a machine that is too busy.
+    assert 1 <= len(document["intervals"]) <= 3
+    end = 0.0
+    for interval in document["intervals"]:
+        assert interval["sum"]["start"] == end
+        end = interval["sum"]["end"]
+        assert interval["sum"]["bytes"] == sum(s["bytes"] for s in interval["streams"])
+        assert interval["sum"]["sender"] is not reverse
+    ours = received if reverse else sent
+    assert sum(i["sum"]["bytes"] for i in document["intervals"]) <= ours["bytes"]
+    json.dumps(document, allow_nan=False)
+    assert lines[-1] == "cwnd perf done."
+    assert any("Reverse mode" in line for line in lines) is reverse
+    assert any(line.startswith("[SUM]") for line in lines) is (streams > 1)
+    assert hall.idle()
+    assert hall.documents[0]["end"]["sum_received" if not reverse else "sum_sent"]["bytes"] > 0
+
+
+def test_lines_look_like_iperf3s(udt, hall):
+    lines: list[str] = []
+    measure(dialer(udt, hall), Settings(0.4, 2), every=0.2, tell=lines.append)
+    number = r" *\d+(\.\d+)? [KMGT]?"
+    span = rf" +\d+\.\d\d-\d+\.\d\d +sec {number}Bytes {number}bits/sec"
+    assert sum(bool(re.fullmatch(rf"\[  \d\]{span} +\d+ +{number}Bytes", x)) for x in lines) == 4
+    assert sum(bool(re.fullmatch(rf"\[SUM\]{span} +\d+", line)) for line in lines) == 2
+    assert sum(bool(re.fullmatch(rf"\[...\]{span} +\d+ +sender", line)) for line in lines) == 3
+    assert sum(bool(re.fullmatch(rf"\[...\]{span} +receiver", line)) for line in lines) == 3
+    assert "[ ID] Interval           Transfer     Bitrate         Retr  Cwnd" in lines
+    assert hall.idle()
+    assert f"Server listening on {hall.port} (test #1)" in hall.lines
+
+
+def test_a_sending_server_has_the_clients_controller(udt, hall):
+    measure(dialer(udt, hall), Settings(0.2, 2, reverse=True, controller="reno"))
+    assert hall.asked == ["reno"]
+    with pytest.raises(PerfError, match="renoo"):
+        measure(dialer(udt, hall), Settings(0.2, reverse=True, controller="renoo"))
+    measure(dialer(udt, hall), Settings(0.2, controller="reno"))
+    assert hall.asked == ["reno"]
+
+
+def test_a_busy_server_says_so(udt, hall):
+    first = threading.Thread(target=lambda: measure(dialer(udt, hall), Settings(1.5)))
+    first.start()
+    deadline = time.monotonic() + 5
+    while hall.server._test is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with pytest.raises(PerfError, match="the server is busy running a test"):
+        measure(dialer(udt, hall), Settings(0.2))
+    first.join()
+    assert hall.idle()
+
+
+def test_a_client_that_goes_away_leaves_the_server_ready(udt, hall):
+    control = udt.connect("127.0.0.1", hall.port)
+    greet(control, Role.CONTROL, b"c" * 16)
+    write_message(control, Settings(5.0).to_json())
+    read_message(control)
+    data = udt.connect("127.0.0.1", hall.port)
+    greet(data, Role.DATA, b"c" * 16)
+    read_message(control)
+    control.close()
+    data.close()
+    assert hall.idle()
+    assert any("the test was ended: the other side has ended" in line for line in hall.lines)
+    measure(dialer(udt, hall), Settings(0.2))
+
+
+def test_a_client_that_opens_no_streams(udt, hall, monkeypatch):
+    monkeypatch.setattr(server_module, "PATIENCE", 0.2)
+    control = udt.connect("127.0.0.1", hall.port)
+    greet(control, Role.CONTROL, b"c" * 16)
+    write_message(control, Settings(5.0).to_json())
+    read_message(control)
+    with pytest.raises(PerfError, match="did not open its streams"):
+        read_message(control)
+    control.close()
+
+
+def test_strangers_are_sent_away(udt, hall, monkeypatch):
+    monkeypatch.setattr(server_module, "PATIENCE", 0.3)
+    silent = udt.connect("127.0.0.1", hall.port)
+    other = udt.connect("127.0.0.1", hall.port)
+    other.send(b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n")
+    astray = udt.connect("127.0.0.1", hall.port)
+    greet(astray, Role.DATA, b"nobody's cookie.")
+    for guest in (silent, other, astray):
+        guest.socket.settimeout(5)
+        with suppress(ConnectionResetError):
+            assert guest.socket.recv(10) == b""
+        guest.close()
+    measure(dialer(udt, hall), Settings(0.2))
+
+
+def test_a_server_that_goes_away(udt):
+    with closing(udt.listen(0)) as door:
+
+        def serve():
+            control = door.accept(timeout=5)
+            _, cookie = read_greeting(control)
+            read_message(control)
+            write_message(control, {"port": None})
+            data = door.accept(timeout=5)
+            assert read_greeting(data) == (Role.DATA, cookie)
+            write_message(control, {"go": True})
+            time.sleep(0.1)
+            data.close()
+            control.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises((PerfError, OSError)):
+            measure(lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(5.0))
+        thread.join()
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["seconds", "streams", "reverse", "controller", "count", "cpu"]),
+                inner,
+            )
+        ),
+    ).filter(lambda document: isinstance(document, dict))
+)
+def test_documents_of_strangers_make_sense_or_are_refused(document):
+    with suppress(PerfError):
+        asked = Settings.from_json(document)
+        assert asked == Settings.from_json(asked.to_json())
+    with suppress(PerfError):
+        check_result(document, 1)
+
+
+@given(st.binary(max_size=100))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_noise_is_a_perf_error(wires, noise):
+    for read in (read_greeting, read_message):
+        ours, theirs = wires()
+        theirs.send(noise)
+        theirs.close()
+        with suppress(PerfError):
+            read(ours)
+        ours.close()
+
+
+def test_messages_are_bounded(wires):
+    ours, theirs = wires()
+    theirs.send(b"\xff\xff\xff\xff")
+    with pytest.raises(PerfError, match="4294967295 bytes"):
+        read_message(ours)
+    ours, theirs = wires()
+    theirs.send(MAGIC + b"\x07\x01" + bytes(16))
+    with pytest.raises(PerfError, match="version 7"):
+        read_greeting(ours)
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "0.00 Bytes"), (1023, "1023 Bytes"), (1024, "1.00 KBytes"), (10240, "10.0 KBytes")],
+)
+def test_bytes_in_powers_of_1024(count, words):
+    assert format_bytes(count) == words
+
+
+def test_bits_in_powers_of_1000():
+    assert format_bits(1e9) == "1.00 Gbits/sec"
+    assert format_bits(9.996e6) == "10.0 Mbits/sec"
+    assert format_bits(123.4e3) == " 123 Kbits/sec"
+
+
+def test_the_command_prints_lines_or_json(udt, hall, capsys):
+    asked = ["perf", "-c", "127.0.0.1", "-p", f"{hall.port}", "-t", "0.3", "-i", "0.1"]
+    assert run(asked) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"Connecting to host 127.0.0.1, port {hall.port}\n")
+    assert said.endswith("cwnd perf done.\n")
+    assert run([*asked, "-P", "2", "-R", "-C", "reno", "-J"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["start"]["test_start"]["num_streams"] == 2
+    assert document["start"]["test_start"]["reverse"] == 1
+    assert document["end"]["sender_congestion"] == "reno"
+    assert document["end"]["sum_received"]["bits_per_second"] > 0
+    assert set(document["end"]["cpu_utilization_percent"]) == {
+        f"{where}_{kind}" for where in ("host", "remote") for kind in ("total", "user", "system")
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "either -s or -c"),
+        (["-s", "-c", "x"], "either -s or -c"),
+        (["-s", "-t", "3"], "--time is the client's"),
+        (["-s", "-R"], "--reverse is the client's"),
+        (["-c", "127.0.0.1", "-P", "0"], "-P"),
+        (["-c", "127.0.0.1", "-P", "129"], "-P"),
+        (["-c", "127.0.0.1", "-t", "0"], "-t"),
+        (["-c", "127.0.0.1", "-i", "0.01"], "--interval"),
+        (["-c", "127.0.0.1", "-i", "nan"], "--interval"),
+        (["-c", "127.0.0.1", "-C", "renoo"], "renoo"),
+        (["-c", "no-such-host.invalid"], "no such host"),
+    ],
+)
+def test_mistakes_are_one_line(tcp, capsys, arguments, words):
+    assert run(["perf", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("cwnd: ")
+    assert said.err.count("\n") == 1
+    assert words in said.err
+
+
+def test_no_server_there(tcp, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    assert run(["perf", "-c", "127.0.0.1", "-p", f"{port}", "-J"]) == 1
+    said = capsys.readouterr()
+    why = f"no connection to 127.0.0.1, port {port}: Connection refused"
+    assert json.loads(said.out) == {"error": why}
+    assert said.err == f"cwnd: {why}\n"
+
+
+def test_help_says_that_udt_has_no_encryption(capsys):
+    assert run(["perf", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Plain UDT has no encryption" in said
+    assert "--key FILE adds it between two cwnd peers" in said
