@@ -1,0 +1,380 @@
+//! The receiver's ring: payloads, which of them are there, and the user's place in the stream.
+
+use super::{FIRST_SLOTS, moved, slots_for};
+use crate::bits::Bits;
+use crate::packet::Message;
+use crate::seq::Seq;
+
+/// What an arriving packet turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// New, with so many packets missing right before it that were not known to be.
+    New {
+        /// Its number.
+        at: u64,
+        /// Missing packets.
+        gap: u64,
+    },
+    /// It was here before.
+    Duplicate,
+    /// It lies beyond the window, or is larger than a packet may be.
+    Refused,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ReceiveBuffer {
+    /// Payloads of up to `stride` bytes.
+    bytes: Vec<u8>,
+    stride: usize,
+    mask: u64,
+    limit: u64,
+    initial: Seq,
+    lengths: Vec<u16>,
+    /// The message field of a packet that is here; of a missing one when it was last reported, in
+    /// milliseconds.
+    words: Vec<u32>,
+    /// Whether a packet is here, or will not come.
+    here: Bits,
+    /// The first packet not given to the user, the first that is not here, and one past the last.
+    read: u64,
+    next: u64,
+    highest: u64,
+    /// Packets between `next` and `highest` that are not here.
+    missing: u64,
+    /// Bytes of packet `read` that the user has.
+    taken: usize,
+}
+
+impl ReceiveBuffer {
+    pub fn new(packets: u32, payload: usize, initial: Seq) -> Self {
+        let most = slots_for(packets);
+        let slots = most.min(FIRST_SLOTS);
+        let count = slots as usize;
+        ReceiveBuffer {
+            bytes: vec![0; count * payload],
+            stride: payload,
+            mask: slots - 1,
+            limit: u64::from(packets),
+            initial,
+            lengths: vec![0; count],
+            words: vec![0; count],
+            here: Bits::new(most),
+            read: 0,
+            next: 0,
+            highest: 0,
+            missing: 0,
+            taken: 0,
+        }
+    }
+
+    /// Makes slots for the packets before `end`.
+    #[cold]
+    fn grow(&mut self, end: u64) {
+        let held = (self.read, self.highest);
+        while end - self.read > self.mask + 1 {
+            self.bytes = moved(&self.bytes, self.stride, held);
+            self.lengths = moved(&self.lengths, 1, held);
+            self.words = moved(&self.words, 1, held);
+            self.mask = 2 * self.mask + 1;
+        }
+    }
+
+    #[inline]
+    fn place(&self, at: u64) -> usize {
+        (at & self.mask) as usize
+    }
+
+    /// The first packet not given to the user.
+    pub fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// The first packet that is not here.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// One past the last packet that is here.
+    #[inline]
+    pub fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// Packets before the last one that are not here.
+    #[inline]
+    pub fn missing(&self) -> u64 {
+        self.missing
+    }
+
+    /// One past the last packet that there is room for.
+    pub fn end(&self) -> u64 {
+        self.read + self.limit
+    }
+
+    /// Packets that there is room for after those in order.
+    pub fn available(&self) -> u64 {
+        self.end() - self.next
+    }
+
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes of user data in a full packet.
+    pub fn payload(&self) -> usize {
+        self.stride
+    }
+
+    /// The number on the wire of packet `at`.
+    pub fn seq(&self, at: u64) -> Seq {
+        self.initial.plus(at)
+    }
+
+    /// The packet of a number on the wire; `None` for one before the first.
+    #[inline]
+    pub fn packet_of(&self, seq: Seq) -> Option<u64> {
+        self.next.checked_add_signed(i64::from(self.seq(self.next).to(seq)))
+    }
+
+    /// A packet arrived.
+    #[inline]
+    pub fn insert(&mut self, seq: Seq, message: Message, payload: &[u8]) -> Arrival {
+        let Some(at) = self.packet_of(seq) else { return Arrival::Duplicate };
+        if at < self.next {
+            return Arrival::Duplicate;
+        }
+        if at >= self.end() || payload.len() > self.stride {
+            return Arrival::Refused;
+        }
+        if !self.here.set(at) {
+            return Arrival::Duplicate;
+        }
+        if at - self.read > self.mask {
+            self.grow(at + 1);
+        }
+        let place = self.place(at);
+        let from = place * self.stride;
+        self.bytes[from..from + payload.len()].copy_from_slice(payload);
+        self.lengths[place] = payload.len() as u16;
+        self.words[place] = message.0;
+        let gap = self.reach(at, at + 1);
+        if gap == 0 && at + 1 < self.highest {
+            self.missing -= 1;
+        }
+        self.advance();
+        Arrival::New { at, gap }
+    }
+
+    /// The window now reaches to `end`, with what is new before `at` missing: how many packets.
+    fn reach(&mut self, at: u64, end: u64) -> u64 {
+        if end <= self.highest {
+            return 0;
+        }
+        let gap = at.saturating_sub(self.highest);
+        for missing in self.highest..at {
+            let place = self.place(missing);
+            self.words[place] = 0;
+        }
+        self.missing += gap;
+        self.highest = end;
+        gap
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        if self.missing == 0 {
+            self.next = self.highest;
+        } else if let Some(next) = self.here.next_clear(self.next, self.highest) {
+            self.next = next;
+        }
+    }
+
+    /// The packets `from..to` will not come where they are not here: the packets newly missing before
+    /// them. Those given up are empty, and no first or last of a message.
+    pub fn give_up(&mut self, from: u64, to: u64) -> u64 {
+        let (from, to) = (from.max(self.next), to.min(self.end()));
+        if from >= to {
+            return 0;
+        }
+        self.grow(to);
+        let known = self.highest;
+        let gap = self.reach(from, to);
+        let mut at = from;
+        while let Some(absent) = self.here.next_clear(at, to) {
+            self.here.set(absent);
+            let place = self.place(absent);
+            self.lengths[place] = 0;
+            self.words[place] = 0;
+            self.missing -= u64::from(absent < known);
+            at = absent + 1;
+        }
+        self.advance();
+        gap
+    }
+
+    /// The first range of missing packets in `from..highest`.
+    pub fn hole(&self, from: u64) -> Option<(u64, u64)> {
+        let first = self.here.next_clear(from.max(self.next), self.highest)?;
+        Some((first, self.here.next_set(first, self.highest).unwrap_or(self.highest)))
+    }
+
+    /// When the missing packet `at` was last reported, in milliseconds; 0 is never.
+    pub fn reported(&self, at: u64) -> u32 {
+        self.words[self.place(at)]
+    }
+
+    pub fn set_reported(&mut self, at: u64, millis: u32) {
+        let place = self.place(at);
+        self.words[place] = millis;
+    }
+
+    /// Whether packet `at` is here, or was given up.
+    pub fn is_here(&self, at: u64) -> bool {
+        self.here.get(at)
+    }
+
+    /// The message field of a packet that is here.
+    pub fn message(&self, at: u64) -> Message {
+        Message(self.words[self.place(at)])
+    }
+
+    /// The payload of a packet that is here.
+    pub fn bytes(&self, at: u64) -> &[u8] {
+        let place = self.place(at);
+        let from = place * self.stride;
+        &self.bytes[from..from + usize::from(self.lengths[place])]
+    }
+
+    /// The stream's next bytes in one piece; empty when there are none.
+    pub fn peek(&mut self) -> &[u8] {
+        self.skip_empty();
+        if self.read < self.next { &self.bytes(self.read)[self.taken..] } else { &[] }
+    }
+
+    fn skip_empty(&mut self) {
+        while self.read < self.next && self.bytes(self.read).is_empty() {
+            self.free_to(self.read + 1);
+        }
+    }
+
+    /// Whether the stream has bytes to read.
+    pub fn is_readable(&mut self) -> bool {
+        self.skip_empty();
+        self.read < self.next
+    }
+
+    /// The user took `count` bytes of the stream.
+    pub fn consume(&mut self, mut count: usize) {
+        while self.read < self.next {
+            let left = usize::from(self.lengths[self.place(self.read)]) - self.taken;
+            if count < left {
+                self.taken += count;
+                return;
+            }
+            count -= left;
+            self.taken = 0;
+            self.free_to(self.read + 1);
+        }
+    }
+
+    /// Copies the stream's next bytes and returns how many.
+    pub fn copy_to(&mut self, out: &mut [u8]) -> usize {
+        let mut copied = 0;
+        while copied < out.len() && self.read < self.next {
+            let part = &self.bytes(self.read)[self.taken..];
+            let count = part.len().min(out.len() - copied);
+            out[copied..copied + count].copy_from_slice(&part[..count]);
+            copied += count;
+            if self.taken + count < self.bytes(self.read).len() {
+                self.taken += count;
+            } else {
+                self.taken = 0;
+                self.free_to(self.read + 1);
+            }
+        }
+        copied
+    }
+
+    /// The packets before `at`, all here, are done with.
+    pub fn free_to(&mut self, at: u64) {
+        self.here.clear_range(self.read, at);
+        self.read = at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NONE: Message = Message(0);
+
+    fn put(buffer: &mut ReceiveBuffer, at: u64) -> Arrival {
+        buffer.insert(Seq::MAX.plus(at), NONE, &[at as u8; 3])
+    }
+
+    #[test]
+    fn holes_open_and_close() {
+        let mut buffer = ReceiveBuffer::new(8, 4, Seq::MAX);
+        assert_eq!(put(&mut buffer, 0), Arrival::New { at: 0, gap: 0 });
+        assert_eq!(put(&mut buffer, 3), Arrival::New { at: 3, gap: 2 });
+        assert_eq!(put(&mut buffer, 3), Arrival::Duplicate);
+        assert_eq!(put(&mut buffer, 5), Arrival::New { at: 5, gap: 1 });
+        assert_eq!(put(&mut buffer, 8), Arrival::Refused);
+        assert_eq!(
+            (buffer.hole(0), buffer.hole(3), buffer.missing()),
+            (Some((1, 3)), Some((4, 5)), 3)
+        );
+        assert_eq!(put(&mut buffer, 1), Arrival::New { at: 1, gap: 0 });
+        assert_eq!((buffer.next(), buffer.missing(), buffer.highest()), (2, 2, 6));
+        assert_eq!(buffer.give_up(2, 3), 0);
+        assert_eq!((buffer.next(), buffer.missing()), (4, 1));
+        let mut out = [0; 20];
+        assert_eq!(buffer.copy_to(&mut out[..4]), 4);
+        assert_eq!(buffer.peek(), [1, 1]);
+        buffer.consume(1);
+        assert_eq!(buffer.copy_to(&mut out), 4);
+        assert_eq!(out[..4], [1, 3, 3, 3]);
+        assert_eq!((buffer.read(), buffer.available()), (4, 8));
+        assert_eq!(put(&mut buffer, 4), Arrival::New { at: 4, gap: 0 });
+        assert_eq!((buffer.next(), buffer.missing(), buffer.hole(0)), (6, 0, None));
+    }
+
+    #[test]
+    fn what_is_given_up_at_the_end_moves_the_window() {
+        let mut buffer = ReceiveBuffer::new(8, 4, Seq::new(0));
+        buffer.insert(Seq::new(0), NONE, &[1]);
+        assert_eq!(buffer.give_up(2, 100), 1);
+        assert_eq!((buffer.next(), buffer.highest(), buffer.missing()), (1, 8, 1));
+        buffer.insert(Seq::new(1), NONE, &[2]);
+        assert_eq!((buffer.next(), buffer.missing()), (8, 0));
+    }
+
+    proptest! {
+        /// Any order of arrival gives the same stream, and the counts agree with the holes.
+        #[test]
+        fn any_order_gives_the_stream(order in prop::collection::vec(0u64..600, 0..300)) {
+            // The ring has to grow for what comes far ahead.
+            let mut buffer = ReceiveBuffer::new(600, 4, Seq::MAX);
+            let mut out = Vec::new();
+            for at in order.into_iter().chain(0..600) {
+                put(&mut buffer, at);
+                let (mut from, mut missing) = (0, 0);
+                while let Some((first, end)) = buffer.hole(from) {
+                    missing += end - first;
+                    from = end;
+                }
+                prop_assert_eq!(missing, buffer.missing());
+                let mut chunk = [0; 7];
+                let count = buffer.copy_to(&mut chunk);
+                out.extend_from_slice(&chunk[..count]);
+            }
+            let mut rest = [0; 1800];
+            let count = buffer.copy_to(&mut rest);
+            out.extend_from_slice(&rest[..count]);
+            let all: Vec<u8> = (0..600u64).flat_map(|at| [at as u8; 3]).collect();
+            prop_assert_eq!(out, all);
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! The sender's ring: whole packets, header and payload, so that a run of them is one piece of memory
+//! that can go to the system as it is.
+
+use super::{FIRST_SLOTS, moved, slots_for};
+use crate::bits::Bits;
+use crate::packet::{HEADER, Message, write_data_header};
+use crate::seq::{MessageNo, Seq};
+use cwnd::Time;
+use std::ops::Range;
+
+#[derive(Clone, Debug)]
+pub(crate) struct SendBuffer {
+    /// Packets of `stride` bytes.
+    bytes: Vec<u8>,
+    stride: usize,
+    mask: u64,
+    /// Packets that may be held.
+    limit: u64,
+    initial: Seq,
+    next_message: MessageNo,
+    messages: Vec<u32>,
+    lengths: Vec<u16>,
+    /// When each packet was last sent, and how often.
+    sent_at: Vec<u64>,
+    sends: Vec<u8>,
+    /// When each packet's message is over, in nanoseconds; 0 is never. Empty for a stream.
+    expiries: Vec<u64>,
+    lost: Bits,
+    dropped: Bits,
+    lost_count: u64,
+    dropped_count: u64,
+    /// No packet before this one is lost.
+    lost_from: u64,
+    /// The first packet not acknowledged, the first not sent, and one past the last written.
+    una: u64,
+    next: u64,
+    end: u64,
+    /// Bytes of user data from `una` on.
+    held: u64,
+    /// The most packets that were outstanding lately.
+    peak: u64,
+}
+
+/// Packets that wait to be sent, at least, while the user has more.
+const LEAST_QUEUE: u64 = 512;
+
+impl SendBuffer {
+    pub fn new(packets: u32, payload: usize, initial: Seq, messages: bool) -> Self {
+        let most = slots_for(packets);
+        let slots = most.min(FIRST_SLOTS);
+        let (count, stride) = (slots as usize, HEADER + payload);
+        SendBuffer {
+            bytes: vec![0; count * stride],
+            stride,
+            mask: slots - 1,
+            limit: u64::from(packets),
+            initial,
+            next_message: MessageNo::FIRST,
+            messages: vec![0; count],
+            lengths: vec![0; count],
+            sent_at: vec![0; count],
+            sends: vec![0; count],
+            expiries: if messages { vec![0; count] } else { Vec::new() },
+            lost: Bits::new(most),
+            dropped: Bits::new(if messages { most } else { 64 }),
+            lost_count: 0,
+            dropped_count: 0,
+            lost_from: 0,
+            una: 0,
+            next: 0,
+            end: 0,
+            held: 0,
+            peak: 0,
+        }
+    }
+
+    /// Twice the slots.
+    #[cold]
+    fn grow(&mut self) {
+        let held = (self.una, self.end);
+        self.bytes = moved(&self.bytes, self.stride, held);
+        self.messages = moved(&self.messages, 1, held);
+        self.lengths = moved(&self.lengths, 1, held);
+        self.sent_at = moved(&self.sent_at, 1, held);
+        self.sends = moved(&self.sends, 1, held);
+        self.expiries = moved(&self.expiries, 1, held);
+        self.mask = 2 * self.mask + 1;
+    }
+
+    /// Packets that it should hold now: for a stream what keeps the path busy, so that the rest waits
+    /// with the user and not in memory.
+    fn wanted(&self) -> u64 {
+        if self.expiries.is_empty() {
+            self.limit.min(LEAST_QUEUE + 2 * self.peak)
+        } else {
+            self.limit
+        }
+    }
+
+    #[inline]
+    fn place(&self, at: u64) -> usize {
+        (at & self.mask) as usize
+    }
+
+    fn payload(&self) -> usize {
+        self.stride - HEADER
+    }
+
+    #[inline]
+    pub fn una(&self) -> u64 {
+        self.una
+    }
+
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Packets sent and not acknowledged.
+    #[inline]
+    pub fn outstanding(&self) -> u64 {
+        self.next - self.una
+    }
+
+    /// Packets outstanding that are of dropped messages: they are nowhere on the path.
+    #[inline]
+    pub fn dropped_count(&self) -> u64 {
+        self.dropped_count
+    }
+
+    pub fn lost_count(&self) -> u64 {
+        self.lost_count
+    }
+
+    /// Bytes written and not acknowledged.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Bytes that can be written.
+    pub fn room(&self) -> usize {
+        self.wanted().saturating_sub(self.end - self.una) as usize * self.payload()
+    }
+
+    /// Bytes of room that are worth waking a writer for.
+    pub fn worthwhile(&self) -> usize {
+        (self.wanted() / 4).max(1) as usize * self.payload()
+    }
+
+    /// Bytes that it holds when it is full.
+    pub fn capacity(&self) -> usize {
+        self.limit as usize * self.payload()
+    }
+
+    /// The number on the wire of packet `at`.
+    #[inline]
+    pub fn seq(&self, at: u64) -> Seq {
+        self.initial.plus(at)
+    }
+
+    /// The packet of a number on the wire, if it is no further from the first unacknowledged one than
+    /// half a turn.
+    #[inline]
+    pub fn packet_of(&self, seq: Seq) -> Option<u64> {
+        self.una.checked_add_signed(i64::from(self.seq(self.una).to(seq)))
+    }
+
+    /// When packet `at` was last sent.
+    #[inline]
+    pub fn sent_at(&self, at: u64) -> Time {
+        Time::from_nanos(self.sent_at[self.place(at)])
+    }
+
+    #[inline]
+    pub fn sends(&self, at: u64) -> u8 {
+        self.sends[self.place(at)]
+    }
+
+    /// Appends to the stream and returns how many bytes it took. The last packet is filled up while it
+    /// has not been sent.
+    pub fn write(&mut self, mut data: &[u8]) -> usize {
+        let before = data.len();
+        if self.end > self.next {
+            let place = self.place(self.end - 1);
+            let length = usize::from(self.lengths[place]);
+            let count = data.len().min(self.payload() - length);
+            let from = place * self.stride + HEADER + length;
+            self.bytes[from..from + count].copy_from_slice(&data[..count]);
+            self.lengths[place] += count as u16;
+            data = &data[count..];
+        }
+        let wanted = self.wanted();
+        while !data.is_empty() && self.end - self.una < wanted {
+            let count = data.len().min(self.payload());
+            let message = Message::new(self.next_message, true, true, false);
+            self.push(&data[..count], message, 0);
+            self.next_message = self.next_message.next();
+            data = &data[count..];
+        }
+        let written = before - data.len();
+        self.held += written as u64;
+        written
+    }
+
+    /// Appends a message, for which there has to be room. At `expiry` (0: never) its time is over.
+    pub fn write_message(&mut self, data: &[u8], in_order: bool, expiry: u64) {
+        let count = data.len().div_ceil(self.payload());
+        for (n, part) in data.chunks(self.payload()).enumerate() {
+            let message = Message::new(self.next_message, n == 0, n + 1 == count, in_order);
+            self.push(part, message, expiry);
+        }
+        self.held += data.len() as u64;
+        self.next_message = self.next_message.next();
+    }
+
+    fn push(&mut self, part: &[u8], message: Message, expiry: u64) {
+        if self.end - self.una > self.mask {
+            self.grow();
+        }
+        let place = self.place(self.end);
+        let from = place * self.stride + HEADER;
+        self.bytes[from..from + part.len()].copy_from_slice(part);
+        self.lengths[place] = part.len() as u16;
+        self.messages[place] = message.0;
+        self.sends[place] = 0;
+        if let Some(slot) = self.expiries.get_mut(place) {
+            *slot = expiry;
+        }
+        self.end += 1;
+    }
+
+    /// The first lost packet.
+    #[inline]
+    pub fn first_lost(&mut self) -> Option<u64> {
+        if self.lost_count == 0 {
+            return None;
+        }
+        self.lost_from = self.lost.next_set(self.lost_from.max(self.una), self.next)?;
+        Some(self.lost_from)
+    }
+
+    #[inline]
+    pub fn is_lost(&self, at: u64) -> bool {
+        self.lost.get(at)
+    }
+
+    /// Notes a sent packet as lost; false if it was.
+    pub fn lose(&mut self, at: u64) -> bool {
+        let fresh = self.lost.set(at);
+        self.lost_count += u64::from(fresh);
+        self.lost_from = self.lost_from.min(at);
+        fresh
+    }
+
+    /// Notes all that is outstanding as lost, and counts what was not before.
+    pub fn lose_all(&mut self) -> u64 {
+        let fresh = self.lost.set_range(self.una, self.next);
+        self.lost_count += fresh;
+        self.lost_from = self.una;
+        fresh
+    }
+
+    /// Everything before packet `at` has arrived.
+    pub fn acknowledge(&mut self, at: u64) {
+        self.peak = (self.peak - self.peak / 16).max(self.outstanding());
+        self.lost_count -= self.lost.clear_range(self.una, at);
+        if self.dropped_count > 0 {
+            self.dropped_count -= self.dropped.clear_range(self.una, at);
+        }
+        while self.una < at {
+            self.held -= u64::from(self.lengths[self.place(self.una)]);
+            self.una += 1;
+        }
+    }
+
+    /// Whether packet `at` is of a message whose time is over.
+    #[inline]
+    pub fn is_over(&self, at: u64, now: Time) -> bool {
+        let Some(&expiry) = self.expiries.get(self.place(at)) else { return false };
+        expiry != 0 && (expiry < now.as_nanos() || self.dropped.get(at))
+    }
+
+    /// Drops the packets of the message of packet `at`, from the first unacknowledged one to the last
+    /// before `edge`: its number, its packets, and whether it was not dropped before.
+    pub fn drop_message(&mut self, now: Time, at: u64, edge: u64) -> (MessageNo, Range<u64>, bool) {
+        let number = |buffer: &Self, at| Message(buffer.messages[buffer.place(at)]).number();
+        let message = number(self, at);
+        let (mut first, mut last) = (at, at);
+        while first > self.una && number(self, first - 1) == message {
+            first -= 1;
+        }
+        let end = self.end.min(edge.max(self.next));
+        while last + 1 < end && number(self, last + 1) == message {
+            last += 1;
+        }
+        let fresh = self.dropped.set_range(first, last + 1);
+        self.dropped_count += fresh;
+        for at in first..=last {
+            let place = self.place(at);
+            self.sent_at[place] = now.as_nanos();
+        }
+        self.lost_count -= self.lost.clear_range(first, last + 1);
+        self.next = self.next.max(last + 1);
+        (message, first..last + 1, fresh > 0)
+    }
+
+    /// Bytes of the packet `at` as a datagram.
+    #[inline]
+    pub fn size(&self, at: u64) -> usize {
+        HEADER + usize::from(self.lengths[self.place(at)])
+    }
+
+    /// Whether packet `at` stands right behind the one before it.
+    #[inline]
+    pub fn follows(&self, at: u64) -> bool {
+        at & self.mask != 0
+    }
+
+    /// Whether packet `at` is a full one.
+    #[inline]
+    pub fn is_full(&self, at: u64) -> bool {
+        self.size(at) == self.stride
+    }
+
+    /// Prepares packet `at`, which is the next one or a lost one, to be sent: `again` tells which.
+    #[inline]
+    pub fn send(&mut self, now: Time, at: u64, again: bool, timestamp: u32, destination: u32) {
+        let place = self.place(at);
+        let from = place * self.stride;
+        let seq = self.initial.plus(at);
+        let header = &mut self.bytes[from..from + HEADER];
+        write_data_header(seq, Message(self.messages[place]), timestamp, destination, header);
+        self.sent_at[place] = now.as_nanos();
+        self.sends[place] = self.sends[place].saturating_add(1);
+        if again {
+            self.lost_count -= u64::from(self.lost.clear(at));
+        } else {
+            self.next = at + 1;
+        }
+    }
+
+    /// The datagrams of `count` packets from `at`: all but the last are full, and all
+    /// [follow](Self::follows) each other.
+    pub fn datagrams(&self, at: u64, count: u64) -> &[u8] {
+        let from = self.place(at) * self.stride;
+        let before = (count - 1) as usize * self.stride;
+        &self.bytes[from..from + before + self.size(at + count - 1)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer() -> SendBuffer {
+        SendBuffer::new(4, 10, Seq::MAX, true)
+    }
+
+    #[test]
+    fn a_stream_fills_packets_that_were_not_sent() {
+        let mut buffer = SendBuffer::new(4, 10, Seq::MAX, false);
+        assert_eq!(buffer.write(b"abcde"), 5);
+        assert_eq!(buffer.write(b"fghijkl"), 7);
+        assert_eq!(buffer.end(), 2);
+        let now = Time::from_nanos(5);
+        buffer.send(now, 0, false, 0, 0);
+        buffer.send(now, 1, false, 0, 0);
+        assert_eq!(&buffer.datagrams(0, 2)[HEADER..HEADER + 10], b"abcdefghij");
+        assert_eq!(buffer.datagrams(1, 1).len(), HEADER + 2);
+        assert_eq!((buffer.seq(0), buffer.seq(1)), (Seq::MAX, Seq::new(0)));
+        assert_eq!(buffer.write(&[0; 100]), 20);
+        assert_eq!((buffer.room(), buffer.held()), (0, 32));
+        buffer.acknowledge(1);
+        assert_eq!((buffer.room(), buffer.held(), buffer.outstanding()), (10, 22, 1));
+        assert_eq!(buffer.packet_of(Seq::new(1)), Some(2));
+        assert_eq!(buffer.packet_of(Seq::MAX), Some(0));
+        assert_eq!(buffer.packet_of(Seq::new(5).plus(1 << 30)), None);
+    }
+
+    #[test]
+    fn what_is_lost_is_found_in_order() {
+        let mut buffer = buffer();
+        buffer.write_message(&[1; 40], true, 0);
+        for at in 0..4 {
+            buffer.send(Time::ZERO, at, false, 0, 0);
+        }
+        assert!(buffer.lose(2) && buffer.lose(1) && !buffer.lose(2));
+        assert_eq!((buffer.first_lost(), buffer.lost_count()), (Some(1), 2));
+        buffer.send(Time::ZERO, 1, true, 0, 0);
+        assert_eq!(buffer.first_lost(), Some(2));
+        buffer.acknowledge(3);
+        assert_eq!((buffer.first_lost(), buffer.lost_count(), buffer.sends(1)), (None, 0, 2));
+        assert_eq!(buffer.lose_all(), 1);
+    }
+
+    #[test]
+    fn a_message_whose_time_is_over_goes_as_a_whole() {
+        let mut buffer = buffer();
+        buffer.write_message(&[1; 10], true, 0);
+        buffer.write_message(&[2; 25], true, 100);
+        let now = Time::from_nanos(101);
+        buffer.send(Time::ZERO, 0, false, 0, 0);
+        buffer.send(Time::ZERO, 1, false, 0, 0);
+        assert!(!buffer.is_over(0, now) && buffer.is_over(1, now));
+        assert!(!buffer.is_over(1, Time::from_nanos(100)));
+        buffer.lose(1);
+        assert_eq!(buffer.drop_message(now, 1, 3), (MessageNo::new(2), 1..3, true));
+        assert_eq!((buffer.next(), buffer.lost_count()), (3, 0));
+        assert_eq!(buffer.drop_message(now, 3, 4), (MessageNo::new(2), 1..4, true));
+        assert_eq!(buffer.drop_message(now, 2, 4), (MessageNo::new(2), 1..4, false));
+    }
+
+    /// A ring that grows keeps its packets, and a stream queues no more than the path takes.
+    #[test]
+    fn a_ring_grows_with_its_use() {
+        let mut buffer = SendBuffer::new(4096, 10, Seq::MAX, false);
+        let data: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
+        let (mut written, mut sent, mut seen) = (0, 0, Vec::new());
+        while seen.len() < data.len() {
+            written += buffer.write(&data[written..]);
+            // The path holds ever more, up to the ring's limit.
+            while sent < buffer.end() {
+                buffer.send(Time::ZERO, sent, false, 0, 0);
+                sent += 1;
+            }
+            let half = buffer.outstanding().div_ceil(2);
+            for at in buffer.una()..buffer.una() + half {
+                seen.extend_from_slice(&buffer.datagrams(at, 1)[HEADER..]);
+            }
+            assert!(buffer.outstanding() <= LEAST_QUEUE + 2 * buffer.peak.max(1));
+            buffer.acknowledge(buffer.una() + half);
+        }
+        assert_eq!(seen, data);
+        assert!(buffer.mask > 1024, "{}", buffer.mask);
+    }
+}

@@ -1,0 +1,213 @@
+//! What the receiver measures: arrival speed, link capacity and the round-trip time
+//! (draft-gg-udt-03 section 6.2).
+
+use crate::seq::Seq;
+use cwnd::{Dur, Time};
+
+/// Intervals that the arrival speed is the median of, and how many have to be near it.
+const ARRIVALS: usize = 16;
+const ENOUGH: usize = ARRIVALS / 2;
+/// Packet pairs that the capacity is the median of.
+const PAIRS: usize = 64;
+/// A packet pair begins at each multiple of this.
+pub(crate) const PAIR_EVERY: u32 = 16;
+/// The filters leave out what is this many times above or below the median.
+const OUTLIER: u64 = 8;
+/// The tick of UDT4's clock, in nanoseconds: a pair that arrives in one batch is this far apart.
+const TICK: u64 = 1000;
+
+/// The last intervals. `time` is that of `packets` packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Interval {
+    time: u64,
+    packets: u64,
+}
+
+impl Interval {
+    fn each(self) -> u64 {
+        self.time / self.packets.max(1)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Median<const N: usize> {
+    values: [Interval; N],
+    count: usize,
+}
+
+impl<const N: usize> Median<N> {
+    const fn new() -> Self {
+        Median { values: [Interval { time: 0, packets: 0 }; N], count: 0 }
+    }
+
+    fn add(&mut self, time: u64, packets: u64) {
+        self.values[self.count % N] = Interval { time, packets };
+        // Past the first round only the place in the ring matters.
+        self.count = if self.count + 1 == 2 * N { N } else { self.count + 1 };
+    }
+
+    /// Packets a second, if more than `least` intervals are near the median.
+    fn rate(&self, least: usize) -> Option<f64> {
+        let known = self.count.min(N);
+        let mut values = self.values;
+        let values = &mut values[..known];
+        values.sort_unstable_by_key(|value| value.each());
+        let median = values.get(known / 2)?.each();
+        let near = values.iter().filter(|value| {
+            let each = value.each();
+            each < median.saturating_mul(OUTLIER) && each > median / OUTLIER
+        });
+        let (mut time, mut packets, mut count) = (0u64, 0u64, 0);
+        for value in near {
+            time = time.saturating_add(value.time);
+            packets += value.packets;
+            count += 1;
+        }
+        (count > least && time > 0).then(|| packets as f64 * 1e9 / time as f64)
+    }
+}
+
+/// The receiver's view of the path.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrivals {
+    /// The time of the batch before the newest, that of the newest, and the packets in it.
+    before: Option<Time>,
+    newest: Option<Time>,
+    batch: u64,
+    intervals: Median<ARRIVALS>,
+    /// The first packet of a pair, and when it came.
+    first: Option<(Seq, Time)>,
+    pairs: Median<PAIRS>,
+}
+
+impl Arrivals {
+    pub const fn new() -> Self {
+        Arrivals {
+            before: None,
+            newest: None,
+            batch: 0,
+            intervals: Median::new(),
+            first: None,
+            pairs: Median::new(),
+        }
+    }
+
+    /// A data packet arrived. Packets that arrive together (a batch of the system's) count as evenly
+    /// spread over the time since those before them.
+    #[inline]
+    pub fn packet(&mut self, now: Time, seq: Seq) {
+        if self.newest == Some(now) {
+            self.batch += 1;
+        } else {
+            self.close_batch();
+            self.before = self.newest;
+            self.newest = Some(now);
+            self.batch = 1;
+        }
+        match seq.value() % PAIR_EVERY {
+            0 => self.first = Some((seq, now)),
+            1 => {
+                if let Some((first, at)) = self.first.take()
+                    && first.plus(1) == seq
+                {
+                    self.pairs.add(now.since(at).as_nanos().max(TICK), 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn close_batch(&mut self) {
+        if let (Some(before), Some(newest)) = (self.before, self.newest) {
+            self.intervals.add(newest.since(before).as_nanos(), self.batch);
+        }
+    }
+
+    /// The arrival speed in packets a second.
+    pub fn speed(&self) -> Option<f64> {
+        self.intervals.rate(ENOUGH)
+    }
+
+    /// The capacity of the path in packets a second: no less than what arrived.
+    pub fn capacity(&self) -> Option<f64> {
+        let pairs = self.pairs.rate(0)?;
+        Some(self.speed().map_or(pairs, |speed| speed.max(pairs)))
+    }
+}
+
+/// The round-trip time as UDT averages it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rtt {
+    pub smoothed: Dur,
+    pub deviation: Dur,
+    pub measured: bool,
+}
+
+impl Rtt {
+    /// What UDT4 assumes before it has measured.
+    pub const INITIAL: Rtt =
+        Rtt { smoothed: Dur::from_millis(100), deviation: Dur::from_millis(50), measured: false };
+
+    /// Takes in a sample. The first one replaces the assumption, as in RFC 6298 section 2.2.
+    pub fn sample(&mut self, sample: Dur) {
+        let (old, new) = (self.smoothed.as_nanos(), sample.as_nanos());
+        if self.measured {
+            let deviation = self.deviation.as_nanos();
+            self.deviation = Dur::from_nanos((3 * deviation + old.abs_diff(new)) / 4);
+            self.smoothed = Dur::from_nanos((7 * old + new) / 8);
+        } else {
+            *self = Rtt { smoothed: sample, deviation: Dur::from_nanos(new / 2), measured: true };
+        }
+    }
+
+    /// How long an answer may take.
+    pub fn patience(&self) -> Dur {
+        Dur::from_nanos(self.smoothed.as_nanos() + 4 * self.deviation.as_nanos())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+
+    /// Packets every 100 us, pairs 10 us apart.
+    #[test]
+    fn speed_and_capacity_are_medians() {
+        let mut arrivals = Arrivals::new();
+        for n in 0..100u32 {
+            let early = if n % 16 == 1 { 90 } else { 0 };
+            let odd = if n == 50 { 20_000 } else { 0 };
+            arrivals.packet(at(u64::from(n) * 100 - early + odd), Seq::new(n));
+            if n == 4 {
+                assert_eq!(arrivals.speed(), None);
+            }
+        }
+        let speed = arrivals.speed().unwrap();
+        assert!((9_000.0..11_000.0).contains(&speed), "{speed}");
+        assert_eq!(arrivals.capacity(), Some(100_000.0));
+    }
+
+    #[test]
+    fn a_batch_is_spread_over_its_interval() {
+        let mut arrivals = Arrivals::new();
+        for n in 0..400u32 {
+            arrivals.packet(at(u64::from(n / 10) * 100), Seq::new(n + 5));
+        }
+        assert_eq!(arrivals.speed(), Some(100_000.0));
+        assert_eq!(arrivals.capacity(), Some(1e6));
+    }
+
+    #[test]
+    fn the_first_sample_replaces_the_assumption() {
+        let mut rtt = Rtt::INITIAL;
+        rtt.sample(Dur::from_millis(8));
+        assert_eq!((rtt.smoothed, rtt.deviation), (Dur::from_millis(8), Dur::from_millis(4)));
+        rtt.sample(Dur::from_millis(16));
+        assert_eq!((rtt.smoothed, rtt.deviation), (Dur::from_millis(9), Dur::from_millis(5)));
+        assert_eq!(rtt.patience(), Dur::from_millis(29));
+    }
+}

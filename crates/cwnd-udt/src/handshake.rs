@@ -1,0 +1,212 @@
+//! What two ends say to each other before the first byte: draft-gg-udt-03 section 5, with the values
+//! that UDT 4.11 sends.
+
+use crate::packet::{HEADER, IP_UDP_HEADERS};
+use crate::seq::Seq;
+use std::net::IpAddr;
+
+/// The version of the protocol.
+pub const VERSION: u32 = 4;
+/// The smallest packet size that is accepted, IP and UDP headers included.
+pub const MIN_PACKET_SIZE: u32 = 100;
+/// The largest packet size: a UDP datagram's.
+pub const MAX_PACKET_SIZE: u32 = 65_535;
+/// The largest flow window that is used, in packets. A peer may offer more.
+pub const MAX_FLOW_WINDOW: u32 = 1 << 20;
+
+/// Bytes of user data in a full packet of `packet_size`.
+pub const fn payload_of(packet_size: u32) -> usize {
+    packet_size as usize - IP_UDP_HEADERS - HEADER
+}
+
+/// How data is delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SocketType {
+    /// A stream of bytes (UDT4: `SOCK_STREAM`).
+    #[default]
+    Stream,
+    /// Messages (UDT4: `SOCK_DGRAM`).
+    Message,
+    /// No type of UDT's.
+    Unknown(u32),
+}
+
+/// What a handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Request {
+    /// 1: a client asks, or a listener answers with a cookie.
+    Connect,
+    /// -1: a client shows the cookie, or its answer: connected. In a rendezvous: the second step.
+    Agree,
+    /// -2: the answer to a repeated rendezvous request.
+    Confirm,
+    /// 0: the first step of a rendezvous.
+    Rendezvous,
+    /// 1002: refused.
+    Refused,
+    /// Anything else.
+    Unknown(u32),
+}
+
+/// A handshake's fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// The protocol's version; UDT4 leaves it 0 in [`Request::Confirm`].
+    pub version: u32,
+    /// How data is delivered. On the wire 1 is a stream and 2 are messages, unlike in the draft.
+    pub socket_type: SocketType,
+    /// The first sequence number of the sender of this handshake. A listener takes over the client's.
+    pub initial: Seq,
+    /// The largest packet in bytes, IP and UDP headers included.
+    pub packet_size: u32,
+    /// Packets that the sender of this handshake has room for.
+    pub flow_window: u32,
+    /// What it is.
+    pub request: Request,
+    /// The id of the socket that sends it.
+    pub socket: u32,
+    /// The listener's cookie.
+    pub cookie: u32,
+    /// The address that it is sent to, see [`address`].
+    pub peer: [u8; 16],
+}
+
+impl Handshake {
+    /// Bytes of information in a handshake.
+    pub const LENGTH: usize = 48;
+
+    /// Reads the information of a handshake: [`Self::LENGTH`] bytes.
+    pub(crate) fn parse(info: &[u8]) -> Self {
+        let word = |n: usize| {
+            let at = 4 * n;
+            info.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+        };
+        let mut peer = [0; 16];
+        if let Some(bytes) = info.get(32..48) {
+            peer.copy_from_slice(bytes);
+        }
+        Handshake {
+            version: word(0),
+            socket_type: SocketType::from_wire(word(1)),
+            initial: Seq::new(word(2)),
+            packet_size: word(3),
+            flow_window: word(4),
+            request: Request::from_wire(word(5)),
+            socket: word(6),
+            cookie: word(7),
+            peer,
+        }
+    }
+
+    pub(crate) fn words(&self) -> [u32; 12] {
+        let mut words = [0; 12];
+        words[..8].copy_from_slice(&[
+            self.version,
+            self.socket_type.to_wire(),
+            self.initial.value(),
+            self.packet_size,
+            self.flow_window,
+            self.request.to_wire(),
+            self.socket,
+            self.cookie,
+        ]);
+        for (word, bytes) in words[8..].iter_mut().zip(self.peer.chunks_exact(4)) {
+            *word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+        words
+    }
+
+    /// Whether what was offered can be worked with: a packet that holds data, room for a pair of
+    /// packets, and an id that packets can be addressed to.
+    pub fn is_sound(&self) -> bool {
+        (MIN_PACKET_SIZE..=MAX_PACKET_SIZE).contains(&self.packet_size)
+            && self.flow_window >= 2
+            && (1..1 << 31).contains(&self.socket)
+    }
+}
+
+impl SocketType {
+    fn from_wire(value: u32) -> Self {
+        match value {
+            1 => SocketType::Stream,
+            2 => SocketType::Message,
+            _ => SocketType::Unknown(value),
+        }
+    }
+
+    fn to_wire(self) -> u32 {
+        match self {
+            SocketType::Stream => 1,
+            SocketType::Message => 2,
+            SocketType::Unknown(value) => value,
+        }
+    }
+}
+
+impl Request {
+    fn from_wire(value: u32) -> Self {
+        match value as i32 {
+            1 => Request::Connect,
+            -1 => Request::Agree,
+            -2 => Request::Confirm,
+            0 => Request::Rendezvous,
+            1002 => Request::Refused,
+            _ => Request::Unknown(value),
+        }
+    }
+
+    fn to_wire(self) -> u32 {
+        match self {
+            Request::Connect => 1,
+            Request::Agree => -1i32 as u32,
+            Request::Confirm => -2i32 as u32,
+            Request::Rendezvous => 0,
+            Request::Refused => 1002,
+            Request::Unknown(value) => value,
+        }
+    }
+}
+
+/// An address as UDT4 on a little-endian machine writes it: each group of four bytes reversed.
+pub fn address(ip: IpAddr) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    match ip {
+        IpAddr::V4(ip) => bytes[..4].copy_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => bytes = ip.octets(),
+    }
+    bytes.chunks_exact_mut(4).for_each(<[u8]>::reverse);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_reversed_in_groups() {
+        assert_eq!(address("127.0.0.1".parse().unwrap())[..4], [1, 0, 0, 127]);
+        let bytes = address("::1".parse().unwrap());
+        assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_cannot_work_is_not_sound() {
+        let good = Handshake {
+            version: VERSION,
+            socket_type: SocketType::Stream,
+            initial: Seq::new(0),
+            packet_size: 1500,
+            flow_window: 25_600,
+            request: Request::Connect,
+            socket: 1,
+            cookie: 0,
+            peer: [0; 16],
+        };
+        assert!(good.is_sound());
+        assert!(!Handshake { packet_size: 44, ..good }.is_sound());
+        assert!(!Handshake { packet_size: 1 << 20, ..good }.is_sound());
+        assert!(!Handshake { flow_window: 1, ..good }.is_sound());
+        assert!(!Handshake { socket: 0, ..good }.is_sound());
+        assert!(!Handshake { socket: 1 << 31, ..good }.is_sound());
+    }
+}

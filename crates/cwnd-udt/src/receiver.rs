@@ -1,0 +1,359 @@
+//! The receiving half: what has arrived, and what the sender is told of it when.
+
+use crate::buffer::{Arrival, Messages, ReceiveBuffer};
+use crate::config::{Config, Counters};
+use crate::estimate::{Arrivals, Rtt};
+use crate::handshake::SocketType;
+use crate::packet::{Ack, Control, Data, DropRequest, HEADER, NakWriter, Progress, Range};
+use crate::sender::SYN;
+use crate::seq::{AckNo, Seq};
+use cwnd::{Dur, Time};
+
+/// A light acknowledgement comes for each so many packets (UDT4), or sooner:
+const LIGHT_PACKETS: u32 = 64;
+/// for every packet, as window laws need it, as long as they are so far apart.
+const LIGHT_SPACING: Dur = Dur::from_nanos(100_000);
+/// Acknowledgements that are remembered until they are acknowledged (UDT4).
+const ACKS: usize = 1024;
+/// UDT4 lets a sender send so many packets to a full receiver, so that it hears of room.
+const LEAST_WINDOW: u64 = 2;
+/// A missing packet is reported again no sooner.
+const MIN_REPEAT: Dur = Dur::from_millis(20);
+const MILLI: u64 = 1_000_000;
+
+/// An acknowledgement that was sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct SentAck {
+    number: Option<AckNo>,
+    next: u64,
+    at: Time,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    pub buffer: ReceiveBuffer,
+    pub messages: Option<Messages>,
+    arrivals: Arrivals,
+    start: Time,
+    /// Packets that arrived since the last acknowledgement of any kind, and when that was.
+    fresh: u32,
+    last_light: Time,
+    /// When a full acknowledgement is due, when the last was sent, and the last that had rates.
+    full_due: Option<Time>,
+    last_full: Option<Time>,
+    last_rates: Option<Time>,
+    /// What the last full acknowledgement said, and the furthest that the sender has confirmed.
+    acknowledged: u64,
+    available: u64,
+    confirmed: u64,
+    /// A full acknowledgement is sent even if the sender has confirmed it.
+    again: bool,
+    number: AckNo,
+    sent: Vec<SentAck>,
+    /// Missing packets from here on have not been reported.
+    unreported: u64,
+    /// When those reported are looked at again.
+    repeat_at: Option<Time>,
+}
+
+impl Receiver {
+    /// A receiver of packets of `payload` bytes from `initial` on.
+    pub fn new(config: &Config, now: Time, initial: Seq, payload: usize) -> Self {
+        let packets = config.receive_buffer;
+        let messages = config.socket_type == SocketType::Message;
+        Receiver {
+            buffer: ReceiveBuffer::new(packets, payload, initial),
+            messages: messages.then(|| Messages::new(packets)),
+            arrivals: Arrivals::new(),
+            start: now,
+            fresh: 0,
+            last_light: Time::ZERO,
+            full_due: None,
+            last_full: None,
+            last_rates: None,
+            acknowledged: 0,
+            available: u64::from(packets),
+            confirmed: 0,
+            again: false,
+            number: AckNo::default(),
+            sent: vec![SentAck::default(); ACKS],
+            unreported: 0,
+            repeat_at: None,
+        }
+    }
+
+    /// Whether the user can read something.
+    pub fn is_readable(&mut self) -> bool {
+        match &self.messages {
+            Some(messages) => messages.any(),
+            None => self.buffer.is_readable(),
+        }
+    }
+
+    /// A data packet arrived.
+    #[inline]
+    pub fn data(&mut self, now: Time, data: &Data, regular: usize, count: &mut Counters) {
+        count.pkt_recv += 1;
+        self.arrivals.packet(now, data.seq);
+        match self.buffer.insert(data.seq, data.message, data.payload) {
+            Arrival::New { at, gap } => {
+                count.byte_recv += data.payload.len() as u64;
+                self.fresh += 1;
+                if gap > 0 {
+                    self.missed(now, at - gap, gap, count);
+                }
+                if let Some(messages) = &mut self.messages {
+                    let filled = at + 1 < self.buffer.highest();
+                    messages.arrived(&mut self.buffer, at, filled);
+                }
+                // An irregular packet often ends something that its sender waits to know delivered.
+                let soon = if data.payload.len() == regular { SYN } else { LIGHT_SPACING };
+                let due = self.last_full.map_or(now, |last| (last + soon).max(now));
+                self.full_due = Some(self.full_due.map_or(due, |already| already.min(due)));
+            }
+            Arrival::Duplicate => {
+                count.pkt_duplicate += 1;
+                self.acknowledge_again(now);
+            }
+            Arrival::Refused => {
+                count.pkt_ignored += 1;
+                self.acknowledge_again(now);
+            }
+        }
+    }
+
+    /// The sender may not know what it should: it is told again, but not more often than every SYN.
+    fn acknowledge_again(&mut self, now: Time) {
+        self.again = true;
+        let due = self.last_full.map_or(now, |last| (last + SYN).max(now));
+        self.full_due = Some(self.full_due.map_or(due, |already| already.min(due)));
+    }
+
+    fn missed(&mut self, now: Time, from: u64, packets: u64, count: &mut Counters) {
+        count.pkt_rcv_loss += packets;
+        self.unreported = self.unreported.min(from);
+        self.repeat_at.get_or_insert(now);
+    }
+
+    /// The sender gives a message up.
+    pub fn dropped(&mut self, now: Time, request: &DropRequest, count: &mut Counters) {
+        // A stream has no messages that could be dropped: bytes would be missing.
+        let Some(messages) = &mut self.messages else { return };
+        let (from, to) =
+            (self.buffer.packet_of(request.first), self.buffer.packet_of(request.last));
+        let Some(last) = to else { return };
+        let from = from.unwrap_or(0);
+        if from > last || from >= self.buffer.end() {
+            return;
+        }
+        count.msg_dropped += 1;
+        messages.give_up(&mut self.buffer, from, last + 1, request.message);
+        let gap = self.buffer.give_up(from, last + 1);
+        messages.scan(&mut self.buffer);
+        if gap > 0 {
+            self.missed(now, from - gap, gap, count);
+        }
+        self.fresh += 1;
+        self.acknowledge_again(now);
+    }
+
+    /// An acknowledgement was acknowledged: how long that took.
+    pub fn confirmed(&mut self, now: Time, number: AckNo) -> Option<Dur> {
+        let sent = &mut self.sent[number.value() as usize % ACKS];
+        if sent.number.take()? != number {
+            return None;
+        }
+        self.confirmed = self.confirmed.max(sent.next);
+        Some(now.since(sent.at).max(Dur::from_nanos(1000)))
+    }
+
+    /// The user has read: a sender that had hardly any room left is told of more.
+    pub fn was_read(&mut self, now: Time) {
+        let quarter = self.buffer.limit() / 4;
+        if self.available <= quarter && self.buffer.available() >= 2 * quarter {
+            self.available = self.buffer.available();
+            self.again = true;
+            self.full_due = Some(now);
+        }
+    }
+
+    /// The connection ends: what the sender has not been told goes out now. False if there is nothing.
+    pub fn flush(&mut self, now: Time) -> bool {
+        let due = self.acknowledged < self.buffer.next();
+        if due {
+            self.full_due = Some(now);
+        }
+        due
+    }
+
+    /// Writes the next control packet that is due and returns its length; 0 if none is.
+    pub fn poll(
+        &mut self,
+        now: Time,
+        rtt: &Rtt,
+        (timestamp, destination): (u32, u32),
+        out: &mut [u8],
+        count: &mut Counters,
+    ) -> usize {
+        if self.buffer.missing() > 0 {
+            let length = self.poll_nak(now, rtt, timestamp, destination, out);
+            if length > 0 {
+                count.pkt_sent_nak += 1;
+                return length;
+            }
+        }
+        let control = self
+            .full_ack(now, rtt)
+            .inspect(|_| count.pkt_sent_ack += 1)
+            .or_else(|| self.light_ack(now).inspect(|_| count.pkt_sent_light_ack += 1));
+        control.map_or(0, |control| control.encode(timestamp, destination, out))
+    }
+
+    fn millis(&self, now: Time) -> u32 {
+        // Never 0, which means that a packet was not reported.
+        (now.since(self.start).as_nanos() / MILLI) as u32 | 1
+    }
+
+    fn poll_nak(
+        &mut self,
+        now: Time,
+        rtt: &Rtt,
+        timestamp: u32,
+        destination: u32,
+        out: &mut [u8],
+    ) -> usize {
+        let repeat = self.repeat_at.is_some_and(|at| at <= now);
+        let from = if repeat { self.buffer.next() } else { self.unreported };
+        if from >= self.buffer.highest() {
+            return 0;
+        }
+        let interval = self.repeat_interval(rtt);
+        let millis = self.millis(now);
+        let least = (interval.as_nanos() / MILLI) as u32;
+        let mut info = [0; 1456];
+        // UDT4 reads no more of a loss report than fits into a packet.
+        let room = self.buffer.payload().min(info.len());
+        let mut writer = NakWriter::new(&mut info[..room]);
+        let mut at = from;
+        let mut full = false;
+        while let Some((first, end)) = self.buffer.hole(at) {
+            // Packets that were reported together are due together.
+            let reported = self.buffer.reported(first);
+            let same = |at: &u64| self.buffer.reported(*at) == reported;
+            let part = (first + 1..end).take_while(same).last().map_or(first + 1, |last| last + 1);
+            at = part;
+            if reported != 0 && millis.wrapping_sub(reported) < least {
+                continue;
+            }
+            let range = Range { first: self.buffer.seq(first), last: self.buffer.seq(part - 1) };
+            if !writer.push(range) {
+                at = first;
+                full = true;
+                break;
+            }
+            (first..part).for_each(|at| self.buffer.set_reported(at, millis));
+        }
+        if full {
+            self.unreported = self.unreported.max(at);
+            self.repeat_at = Some(now);
+        } else {
+            self.unreported = self.buffer.highest();
+            if repeat {
+                self.repeat_at = Some(now + interval);
+            }
+        }
+        writer.finish().map_or(0, |losses| Control::Nak(losses).encode(timestamp, destination, out))
+    }
+
+    /// How long a repair may take before it is asked for again.
+    fn repeat_interval(&self, rtt: &Rtt) -> Dur {
+        let queued =
+            self.arrivals.speed().map_or(0.0, |speed| self.buffer.missing() as f64 / speed);
+        (rtt.patience() + SYN + Dur::from_secs(queued.min(1.0))).max(MIN_REPEAT)
+    }
+
+    fn full_ack(&mut self, now: Time, rtt: &Rtt) -> Option<Control<'static>> {
+        if self.full_due.is_none_or(|due| due > now) {
+            return None;
+        }
+        let next = self.buffer.next();
+        let again = std::mem::take(&mut self.again);
+        let repeat = rtt.patience().max(SYN);
+        if next == self.confirmed && !again {
+            self.full_due = None;
+            return None;
+        }
+        if next == self.acknowledged && !again {
+            let due = self.last_full.map_or(now, |last| last + repeat);
+            if due > now {
+                self.full_due = Some(due);
+                return None;
+            }
+        }
+        let with_rates = self.last_rates.is_none_or(|last| now.since(last) >= SYN);
+        let whole = |rate: Option<f64>| rate.map_or(0, |rate| rate.min(f64::from(i32::MAX)) as u32);
+        let rates =
+            with_rates.then(|| (whole(self.arrivals.speed()), whole(self.arrivals.capacity())));
+        if with_rates {
+            self.last_rates = Some(now);
+        }
+        self.number = self.number.next();
+        self.sent[self.number.value() as usize % ACKS] =
+            SentAck { number: Some(self.number), next, at: now };
+        self.acknowledged = next;
+        self.available = self.buffer.available();
+        self.last_full = Some(now);
+        self.last_light = now;
+        self.fresh = 0;
+        // Repeated until it is confirmed.
+        self.full_due = Some(now + repeat);
+        let micros = |span: Dur| (span.as_nanos() / 1000).min(i32::MAX as u64) as u32;
+        Some(Control::Ack(Ack {
+            number: self.number,
+            next: self.buffer.seq(next),
+            rtt_us: micros(rtt.smoothed),
+            rtt_var_us: micros(rtt.deviation),
+            available: self.available.max(LEAST_WINDOW) as u32,
+            rates,
+        }))
+    }
+
+    fn light_due(&self) -> Option<Time> {
+        match self.fresh {
+            0 => None,
+            LIGHT_PACKETS.. => Some(Time::ZERO),
+            _ => Some(self.last_light + LIGHT_SPACING),
+        }
+    }
+
+    fn light_ack(&mut self, now: Time) -> Option<Control<'static>> {
+        self.light_due().filter(|due| *due <= now)?;
+        self.fresh = 0;
+        self.last_light = now;
+        let next = self.buffer.seq(self.buffer.next());
+        Some(match self.buffer.missing() {
+            0 => Control::LightAck(next),
+            missing => Control::Progress(Progress {
+                next,
+                highest: self.buffer.seq(self.buffer.highest()),
+                missing: missing as u32,
+            }),
+        })
+    }
+
+    /// When something is due.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        let missing = self.buffer.missing() > 0;
+        let reports = self.repeat_at.filter(|_| missing);
+        let unreported = (missing && self.unreported < self.buffer.highest()).then_some(Time::ZERO);
+        [self.full_due, self.light_due(), reports, unreported].into_iter().flatten().min()
+    }
+
+    /// Bytes of user data that the sender could send.
+    pub fn room(&self) -> u64 {
+        self.buffer.available() * self.buffer.payload() as u64
+    }
+}
+
+/// The largest control packet that is sent.
+pub(crate) const CONTROL_PACKET: usize = HEADER + 1456;

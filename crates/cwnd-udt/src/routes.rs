@@ -1,0 +1,181 @@
+//! Which connection on a shared port a datagram is for, found by the cheapest checks first.
+
+use crate::handshake::{Handshake, Request};
+use crate::packet::{Body, Control, Packet, destination};
+use crate::seq::Seq;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+/// Where a datagram goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route<K> {
+    /// To this connection.
+    Connection(K),
+    /// To the listener, if there is one.
+    Listener,
+    /// Nowhere: it is no packet, or of a connection that is not here.
+    Nowhere,
+}
+
+/// The connections of a port, by the ids of their sockets. `K` is the caller's name for one.
+#[derive(Clone, Debug)]
+pub struct Routes<K> {
+    by_id: HashMap<u32, (SocketAddr, Client, K)>,
+    /// Accepted connections, to find the one that a client asks for again.
+    accepted: HashMap<(SocketAddr, Client), u32>,
+    /// Rendezvous that do not know their peer's socket yet.
+    meeting: HashMap<SocketAddr, u32>,
+}
+
+/// What identifies a client at its address: its socket and its initial sequence number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Client {
+    socket: u32,
+    initial: Seq,
+}
+
+impl From<&Handshake> for Client {
+    fn from(handshake: &Handshake) -> Self {
+        Client { socket: handshake.socket, initial: handshake.initial }
+    }
+}
+
+impl<K: Copy> Default for Routes<K> {
+    fn default() -> Self {
+        Routes { by_id: HashMap::new(), accepted: HashMap::new(), meeting: HashMap::new() }
+    }
+}
+
+impl<K: Copy> Routes<K> {
+    /// Adds a connection that this port began with the peer at `peer`.
+    pub fn connect(&mut self, id: u32, peer: SocketAddr, connection: K) {
+        self.by_id.insert(id, (peer, Client::default(), connection));
+    }
+
+    /// Adds a rendezvous with `peer`. There can be one at a time with each address.
+    pub fn meet(&mut self, id: u32, peer: SocketAddr, connection: K) {
+        self.connect(id, peer, connection);
+        self.meeting.insert(peer, id);
+    }
+
+    /// Adds a connection that was accepted from `peer` with what it offered.
+    pub fn accept(&mut self, id: u32, peer: SocketAddr, asked: &Handshake, connection: K) {
+        let client = Client::from(asked);
+        self.by_id.insert(id, (peer, client, connection));
+        self.accepted.insert((peer, client), id);
+    }
+
+    /// Removes a connection.
+    pub fn remove(&mut self, id: u32) -> Option<K> {
+        let (peer, client, connection) = self.by_id.remove(&id)?;
+        if self.accepted.get(&(peer, client)) == Some(&id) {
+            self.accepted.remove(&(peer, client));
+        }
+        if self.meeting.get(&peer) == Some(&id) {
+            self.meeting.remove(&peer);
+        }
+        Some(connection)
+    }
+
+    /// Whether a connection has this id.
+    pub fn contains(&self, id: u32) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// Connections on the port.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Where a datagram from `from` goes. One that names a socket must come from that socket's peer.
+    pub fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<K> {
+        match destination(datagram) {
+            None => Route::Nowhere,
+            Some(0) => self.route_request(from, datagram),
+            Some(id) => match self.by_id.get(&id) {
+                Some((peer, _, connection)) if *peer == from => Route::Connection(*connection),
+                _ => Route::Nowhere,
+            },
+        }
+    }
+
+    fn route_request(&self, from: SocketAddr, datagram: &[u8]) -> Route<K> {
+        let Ok(Packet { body: Body::Control(Control::Handshake(asked)), .. }) =
+            Packet::parse(datagram)
+        else {
+            return Route::Nowhere;
+        };
+        let id = match asked.request {
+            Request::Connect => None,
+            // A rendezvous may take its second step before it has heard which socket to address.
+            _ => (self.accepted.get(&(from, Client::from(&asked))))
+                .or_else(|| self.meeting.get(&from)),
+        };
+        let found = id.and_then(|id| self.by_id.get(id));
+        found.map_or(Route::Listener, |(_, _, connection)| Route::Connection(*connection))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handshake::{SocketType, VERSION};
+
+    fn datagram(request: Request, socket: u32, destination: u32) -> [u8; 64] {
+        let mut bytes = [0; 64];
+        let handshake = Handshake {
+            version: VERSION,
+            socket_type: SocketType::Stream,
+            initial: Seq::new(9),
+            packet_size: 1500,
+            flow_window: 100,
+            request,
+            socket,
+            cookie: 0,
+            peer: [0; 16],
+        };
+        Control::Handshake(handshake).encode(0, destination, &mut bytes);
+        bytes
+    }
+
+    fn asked(bytes: &[u8]) -> Handshake {
+        match Packet::parse(bytes).unwrap().body {
+            Body::Control(Control::Handshake(asked)) => asked,
+            _ => panic!("no handshake"),
+        }
+    }
+
+    #[test]
+    fn datagrams_find_their_connection() {
+        let here: SocketAddr = "192.0.2.1:1".parse().unwrap();
+        let there: SocketAddr = "192.0.2.1:2".parse().unwrap();
+        let mut routes = Routes::default();
+        routes.connect(4, here, 'c');
+        assert_eq!(routes.route(here, &datagram(Request::Agree, 8, 4)), Route::Connection('c'));
+        assert_eq!(routes.route(there, &datagram(Request::Agree, 8, 4)), Route::Nowhere);
+        assert_eq!(routes.route(here, &datagram(Request::Agree, 8, 5)), Route::Nowhere);
+        assert_eq!(routes.route(here, &[0; 12]), Route::Nowhere);
+
+        let agree = datagram(Request::Agree, 8, 0);
+        assert_eq!(routes.route(here, &agree), Route::Listener);
+        routes.accept(6, here, &asked(&agree), 'a');
+        assert_eq!(routes.route(here, &agree), Route::Connection('a'));
+        assert_eq!(routes.route(here, &datagram(Request::Connect, 8, 0)), Route::Listener);
+        assert_eq!(routes.remove(6), Some('a'));
+        assert_eq!(routes.route(here, &agree), Route::Listener);
+
+        routes.meet(7, there, 'm');
+        assert_eq!(
+            routes.route(there, &datagram(Request::Rendezvous, 1, 0)),
+            Route::Connection('m')
+        );
+        routes.remove(7);
+        assert_eq!(routes.route(there, &datagram(Request::Rendezvous, 1, 0)), Route::Listener);
+        assert_eq!((routes.len(), routes.contains(4)), (1, true));
+    }
+}

@@ -1,0 +1,291 @@
+//! Two ends and a channel between them in simulated time, which loses, delays, reorders, duplicates
+//! and damages datagrams as its seed says.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use cwnd::{Dur, Spec, Time};
+use cwnd_udt::{Answer, Config, Connection, Event, Listener, Seq, SocketType};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+pub const KEY: [u8; 16] = [7; 16];
+
+pub fn client() -> SocketAddr {
+    "192.0.2.1:1000".parse().unwrap()
+}
+
+pub fn server() -> SocketAddr {
+    "192.0.2.2:2000".parse().unwrap()
+}
+
+/// SplitMix64.
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    pub fn chance(&mut self, probability: f64) -> bool {
+        (self.next() >> 11) as f64 / ((1u64 << 53) as f64) < probability
+    }
+}
+
+/// What the channel does to datagrams. Each way is like the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    pub delay: Dur,
+    /// Up to so much more delay, at random: reorders.
+    pub jitter: Dur,
+    /// Nanoseconds that a byte takes; 0 is unlimited.
+    pub nanos_per_byte: f64,
+    /// Bytes that wait at most.
+    pub queue: f64,
+    pub loss: f64,
+    pub duplicate: f64,
+    pub flip: f64,
+    /// Nothing passes from here to there.
+    pub outage: (Time, Time),
+}
+
+pub const PERFECT: Path = Path {
+    delay: Dur::from_millis(5),
+    jitter: Dur::ZERO,
+    nanos_per_byte: 0.0,
+    queue: 1e12,
+    loss: 0.0,
+    duplicate: 0.0,
+    flip: 0.0,
+    outage: (Time::NEVER, Time::NEVER),
+};
+
+/// The two ends, and what is between them.
+pub struct Pair {
+    pub now: Time,
+    pub path: Path,
+    pub random: Random,
+    pub ends: [Connection; 2],
+    pub events: [Vec<Event>; 2],
+    /// Datagrams on their way: when, a tie breaker, to whom.
+    flying: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
+    free_at: [f64; 2],
+    order: u64,
+    pub datagrams: u64,
+    /// The listener, as long as its end is not accepted.
+    listening: Option<(Listener, Config, u32)>,
+    /// Every datagram that was sent, if they are kept.
+    pub kept: Option<Vec<Vec<u8>>>,
+    pub most: usize,
+}
+
+pub fn config(law: &str) -> Config {
+    let mut config = Config::new(Spec::parse(law).unwrap());
+    config.send_buffer = 256;
+    config.receive_buffer = 256;
+    config
+}
+
+pub fn messages(law: &str) -> Config {
+    Config { socket_type: SocketType::Message, ..config(law) }
+}
+
+impl Pair {
+    pub fn new(ends: [Connection; 2], path: Path, seed: u64) -> Self {
+        Pair {
+            now: Time::ZERO,
+            path,
+            random: Random(seed),
+            ends,
+            events: [Vec::new(), Vec::new()],
+            flying: BTreeMap::new(),
+            free_at: [0.0; 2],
+            order: 0,
+            datagrams: 0,
+            listening: None,
+            kept: None,
+            most: 16,
+        }
+    }
+
+    /// A client and a listener that will accept it.
+    pub fn connecting(configs: [&Config; 2], initial: u32, path: Path, seed: u64) -> Self {
+        let [asks, listens] = configs;
+        let first = Connection::connect(asks, Time::ZERO, 11, Seq::new(initial), server().ip());
+        // Stands in until a client is accepted.
+        let second = Connection::connect(listens, Time::ZERO, 22, Seq::new(0), client().ip());
+        let mut pair = Pair::new([first, second], path, seed);
+        pair.listening = Some((Listener::new(KEY, listens.socket_type), listens.clone(), 22));
+        pair
+    }
+
+    /// Both ends ask each other.
+    pub fn meeting(configs: [&Config; 2], initials: [u32; 2], path: Path, seed: u64) -> Self {
+        let [a, b] = initials.map(Seq::new);
+        let first = Connection::rendezvous(configs[0], Time::ZERO, 11, a, server().ip());
+        let second = Connection::rendezvous(configs[1], Time::ZERO, 22, b, client().ip());
+        Pair::new([first, second], path, seed)
+    }
+
+    /// Runs until both are connected.
+    pub fn connect(mut self) -> Self {
+        assert!(self.try_connect(), "not connected: {:?}", self.events);
+        self
+    }
+
+    /// Runs until both are connected, or one has given up.
+    pub fn try_connect(&mut self) -> bool {
+        while self.listening.is_some() || !self.ends.iter().all(Connection::is_open) {
+            if !self.step() || self.ends[0].close_reason().is_some() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn accepted(&self, end: usize) -> bool {
+        end == 0 || self.listening.is_none()
+    }
+
+    pub fn send(&mut self, from: usize, mut datagram: Vec<u8>) {
+        self.datagrams += 1;
+        if let Some(kept) = &mut self.kept {
+            kept.push(datagram.clone());
+        }
+        let path = self.path;
+        let now = self.now.as_nanos() as f64;
+        let took = datagram.len() as f64 * path.nanos_per_byte;
+        let waits = (self.free_at[from] - now).max(0.0);
+        let full = path.nanos_per_byte > 0.0 && waits / path.nanos_per_byte > path.queue;
+        let out = path.outage.0 <= self.now && self.now < path.outage.1;
+        if full || out || self.random.chance(path.loss) {
+            return;
+        }
+        self.free_at[from] = now + waits + took;
+        if self.random.chance(path.flip) {
+            let bit = self.random.below(8 * datagram.len() as u64);
+            datagram[bit as usize / 8] ^= 1 << (bit % 8);
+        }
+        let copies = if self.random.chance(path.duplicate) { 2 } else { 1 };
+        for _ in 0..copies {
+            let jitter = self.random.below(path.jitter.as_nanos() + 1);
+            let late = (waits + took) as u64 + path.delay.as_nanos() + jitter;
+            self.order += 1;
+            let at = self.now + Dur::from_nanos(late);
+            self.flying.insert((at, self.order), (1 - from, datagram.clone()));
+        }
+    }
+
+    fn transmit(&mut self, end: usize) {
+        if !self.accepted(end) {
+            return;
+        }
+        loop {
+            let now = self.now;
+            let Some(transmit) = self.ends[end].poll_transmit(now, self.most) else { break };
+            assert!(transmit.datagrams.len() <= self.most * transmit.segment);
+            let datagrams: Vec<_> = transmit.iter().map(<[u8]>::to_vec).collect();
+            assert!(!datagrams.is_empty() && datagrams.iter().all(|d| !d.is_empty()));
+            for datagram in datagrams {
+                self.send(end, datagram);
+            }
+        }
+        while let Some(event) = self.ends[end].poll_event() {
+            self.events[end].push(event);
+        }
+    }
+
+    pub fn deliver(&mut self, end: usize, datagram: &[u8]) {
+        if let (1, Some((listener, config, id))) = (end, &self.listening) {
+            match listener.handle(self.now, client(), datagram) {
+                Answer::Ignore => {}
+                Answer::Reply(reply) => self.send(1, reply.to_vec()),
+                Answer::Accept(invitation) => {
+                    self.ends[1] = Connection::accept(config, self.now, *id, &invitation);
+                    self.listening = None;
+                }
+            }
+            return;
+        }
+        self.ends[end].handle_datagram(self.now, datagram);
+    }
+
+    /// The next event, whatever it is. False when there is none.
+    pub fn step(&mut self) -> bool {
+        (0..2).for_each(|end| self.transmit(end));
+        let wakes = (0..2).filter(|end| self.accepted(*end)).filter_map(|end| {
+            // What is due in the past has been asked for already.
+            self.ends[end].next_wakeup().map(|at| at.max(self.now + Dur::from_nanos(1)))
+        });
+        let arrival = self.flying.keys().next().map(|(at, _)| *at);
+        let Some(next) = wakes.chain(arrival).min() else { return false };
+        self.now = next.max(self.now);
+        while let Some(entry) = self.flying.first_entry() {
+            if entry.key().0 > self.now {
+                break;
+            }
+            let (end, datagram) = entry.remove();
+            self.deliver(end, &datagram);
+        }
+        for end in 0..2 {
+            if self.accepted(end) {
+                self.ends[end].handle_timeout(self.now);
+            }
+        }
+        (0..2).for_each(|end| self.transmit(end));
+        true
+    }
+
+    pub fn run_for(&mut self, span: Dur) {
+        let end = self.now + span;
+        while self.now < end && self.step() {}
+    }
+
+    /// Sends `data[end]` from each end to the other and returns what arrives, and the time it took.
+    pub fn exchange(&mut self, data: [&[u8]; 2], limit: Dur) -> [Vec<u8>; 2] {
+        let deadline = self.now + limit;
+        let mut written = [0, 0];
+        let mut arrived = [Vec::new(), Vec::new()];
+        let mut buffer = vec![0; 5000];
+        while (0..2).any(|end| arrived[1 - end].len() < data[end].len()) {
+            for end in 0..2 {
+                let rest = &data[end][written[end]..];
+                let piece = rest.len().min(1 + self.random.below(9000) as usize);
+                written[end] += self.ends[end].write(&rest[..piece]).unwrap();
+                loop {
+                    let size = 1 + self.random.below(5000) as usize;
+                    let count = self.ends[end].read(self.now, &mut buffer[..size]).unwrap();
+                    if count == 0 {
+                        break;
+                    }
+                    arrived[end].extend_from_slice(&buffer[..count]);
+                }
+            }
+            assert!(
+                self.now < deadline,
+                "late: {:?} of {:?} arrived, {written:?} written\n{:?}\n{:?}",
+                [arrived[1].len(), arrived[0].len()],
+                [data[0].len(), data[1].len()],
+                self.ends[0].stats(self.now, false),
+                self.ends[1].stats(self.now, false),
+            );
+            assert!(self.step(), "nothing left to do");
+        }
+        let [a, b] = arrived;
+        [b, a]
+    }
+}
+
+/// Bytes that differ from place to place.
+pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    (0..length.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).take(length).collect()
+}

@@ -1,0 +1,102 @@
+//! How well paths are used, and that what a controller was told can be replayed.
+
+mod common;
+
+use common::{PERFECT, Pair, Path, config, pattern};
+use cwnd::record::replay;
+use cwnd::{Dur, Settings, Spec, Time};
+use cwnd_udt::{Config, Event};
+
+/// A path of `mbit` with a queue of one bandwidth-delay product.
+fn link(mbit: f64, rtt_ms: u64, loss: f64) -> Path {
+    Path {
+        delay: Dur::from_millis(rtt_ms / 2),
+        nanos_per_byte: 8000.0 / mbit,
+        queue: mbit * 125.0 * rtt_ms as f64,
+        loss,
+        ..PERFECT
+    }
+}
+
+/// Sends for `secs` and returns the megabits a second of user data that arrived in the last half, with
+/// the headers that they came with.
+fn goodput(law: &str, path: Path, secs: u64) -> f64 {
+    let config = Config { record: true, ..Config::new(Spec::parse(law).unwrap()) };
+    let mut pair = Pair::connecting([&config, &config], 1, path, 7).connect();
+    pair.most = 64;
+    let data = vec![9; 1 << 16];
+    let mut buffer = vec![0; 1 << 20];
+    let (mut arrived, end) = (0, pair.now + Dur::from_secs(secs as f64));
+    let half = pair.now + Dur::from_secs(secs as f64 / 2.0);
+    let mut writable = true;
+    while pair.now < end {
+        while writable {
+            writable = pair.ends[0].write(&data).unwrap() == data.len();
+        }
+        let count = pair.ends[1].read(pair.now, &mut buffer).unwrap();
+        arrived += if pair.now > half { count } else { 0 };
+        assert!(pair.step());
+        writable |= pair.events[0].drain(..).any(|event| event == Event::Writable);
+    }
+    let stats = pair.ends[0].stats(pair.now, false);
+    let record = pair.ends[0].record().unwrap();
+    let controller = config.controller.controller(Settings {
+        packet: 1500,
+        initial_window: 16.0,
+        max_window: 16_384.0,
+        ..Settings::default()
+    });
+    assert_eq!(replay(controller, record), Ok(()), "{law}");
+    let mbps = arrived as f64 * 8e-6 / (secs as f64 / 2.0) * 1472.0 / 1456.0;
+    println!(
+        "{law}: {mbps:.1} Mb/s, rtt {:.1} ms, lost {}, again {}, timeouts {}, limit {:?}, {} events",
+        stats.ms_rtt,
+        stats.total.pkt_snd_loss,
+        stats.total.pkt_retrans,
+        stats.total.timeouts,
+        pair.ends[0].limit(),
+        record.entries.len()
+    );
+    assert!(stats.total.pkt_retrans < stats.total.pkt_sent / 4, "{law}: {stats:?}");
+    mbps
+}
+
+#[test]
+fn a_path_is_used() {
+    for law in ["udt", "daimd", "tfrc", "reno", "cubic"] {
+        let mbps = goodput(law, link(50.0, 20, 0.0), 20);
+        let least = if law == "tfrc" { 20.0 } else { 40.0 };
+        assert!(mbps > least, "{law}: {mbps}");
+    }
+}
+
+/// Random loss holds UDT's law below the link: near the capacity it grows by a tenth of a packet each SYN,
+/// and every loss takes a ninth.
+#[test]
+fn a_long_fat_path_is_used() {
+    let mbps = goodput("udt", link(200.0, 100, 1e-5), 40);
+    assert!(mbps > 170.0, "{mbps}");
+}
+
+/// Two hours with bursts, idle times, outages and a bad path, across many wraps of nothing but time.
+#[test]
+fn a_long_life() {
+    let config = config("udt");
+    let path = Path { loss: 0.01, duplicate: 0.01, jitter: Dur::from_millis(3), ..PERFECT };
+    let mut pair = Pair::connecting([&config, &config], u32::MAX >> 1, path, 4).connect();
+    let mut round = 0;
+    while pair.now < Time::from_nanos(7_200_000_000_000) {
+        let data = [pattern(30_000, round), pattern(9_000, !round)];
+        let arrived = pair.exchange([&data[0], &data[1]], Dur::from_millis(120_000));
+        assert!(arrived == data, "round {round}");
+        if round % 7 == 0 {
+            // Twenty seconds without a path are survived.
+            let start = pair.now;
+            pair.path.outage = (start, start + Dur::from_millis(20_000));
+        }
+        pair.run_for(Dur::from_millis(30_000));
+        pair.path.outage = (Time::NEVER, Time::NEVER);
+        round += 1;
+    }
+    assert!(pair.ends.iter().all(|end| end.is_open()) && round > 100);
+}
