@@ -46,6 +46,7 @@ fn flow<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (kind, controller, packet) = match &spec.traffic {
         Traffic::Tcp(tcp) => ("tcp", tcp.controller.as_str(), tcp.packet),
+        Traffic::Udt(udt) => ("udt", udt.controller.as_str(), udt.packet),
         Traffic::Cbr { packet, .. } => ("cbr", "", *packet),
         Traffic::Pareto { packet, .. } => ("pareto", "", *packet),
     };

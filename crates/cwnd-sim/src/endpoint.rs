@@ -10,6 +10,7 @@ use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
 use crate::tcp::{Receiver, Sender};
 use crate::traffic::Source;
+use crate::udt::UdtFlow;
 use cwnd::registry::Spec;
 use cwnd::{AnyController, Controller, Settings, SlowStart};
 
@@ -21,6 +22,7 @@ pub(crate) enum Endpoint {
     Waiting,
     Tcp(Box<(Sender, Receiver)>),
     Paced(Box<(PacedSender, PacedReceiver)>),
+    Udt(Box<UdtFlow>),
     Source(Box<Source>),
 }
 
@@ -33,9 +35,16 @@ impl Endpoint {
         seed: u64,
         options: &Options,
     ) -> Result<Self, SimulationError> {
-        let Traffic::Tcp(tcp) = &flow.traffic else {
-            let source = Source::new(&flow.traffic, place, seed);
-            return Ok(Endpoint::Source(Box::new(source.expect("traffic that is not TCP"))));
+        let tcp = match &flow.traffic {
+            Traffic::Tcp(tcp) => tcp,
+            Traffic::Udt(udt) => {
+                let made = UdtFlow::new(udt, place, back, (seed, flow.start), options.tell);
+                return Ok(Endpoint::Udt(Box::new(made.map_err(|error| refuse(flow, error))?)));
+            }
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
+                let source = Source::new(&flow.traffic, place, seed);
+                return Ok(Endpoint::Source(Box::new(source.expect("an open-loop source"))));
+            }
         };
         let controller = controller(flow, tcp, settings(tcp, seed, place.flow as usize), options)?;
         let clock = place.clock;
@@ -59,6 +68,7 @@ impl Endpoint {
         match self {
             Endpoint::Tcp(tcp) => tcp.1.delivered(),
             Endpoint::Paced(paced) => u64::from(paced.1.in_order()),
+            Endpoint::Udt(udt) => udt.delivered(),
             Endpoint::Source(source) => source.arrived,
             Endpoint::Waiting => 0,
         }
@@ -68,7 +78,7 @@ impl Endpoint {
     pub fn marked(&self) -> u64 {
         match self {
             Endpoint::Tcp(tcp) => tcp.1.marked,
-            Endpoint::Waiting | Endpoint::Paced(_) | Endpoint::Source(_) => 0,
+            Endpoint::Waiting | Endpoint::Paced(_) | Endpoint::Udt(_) | Endpoint::Source(_) => 0,
         }
     }
 
@@ -77,6 +87,7 @@ impl Endpoint {
         match self {
             Endpoint::Tcp(tcp) => Some(&tcp.0.driver),
             Endpoint::Paced(paced) => Some(&paced.0.driver),
+            Endpoint::Udt(udt) => Some(&udt.driver),
             Endpoint::Waiting | Endpoint::Source(_) => None,
         }
     }
@@ -95,6 +106,7 @@ impl Endpoint {
                 &mut tcp.0.driver
             }
             Endpoint::Paced(paced) => &mut paced.0.driver,
+            Endpoint::Udt(udt) => return udt.reset(now),
             Endpoint::Source(source) => {
                 source.base = source.sent;
                 return;
@@ -110,15 +122,20 @@ impl Endpoint {
         emit("sent", self.total_sent() as f64);
         let Some(driver) = self.driver() else { return };
         let rtt = driver.last_rtt;
-        emit("window", driver.window());
+        let controller = match self {
+            Endpoint::Udt(udt) => udt.controller(),
+            _ => &driver.controller,
+        };
+        emit("window", controller.output().window);
         emit("rtt", if rtt == 0 { f64::NAN } else { clock.seconds(rtt) });
-        driver.controller.gauges(emit);
+        controller.gauges(emit);
     }
 
     pub fn finish(self, end: u64, clock: Clock, record: &mut FlowRecord) {
         let mut driver = match self {
             Endpoint::Tcp(tcp) => tcp.0.driver,
             Endpoint::Paced(paced) => paced.0.driver,
+            Endpoint::Udt(udt) => udt.into_driver(),
             Endpoint::Source(source) => {
                 record.packets_sent = source.sent - source.base;
                 (record.mean_rtt, record.min_rtt, record.completed) =
@@ -184,8 +201,14 @@ impl<'a> Prospects<'a> {
         seed: u64,
         options: &Options,
     ) -> Result<Prospect, SimulationError> {
-        let Traffic::Tcp(tcp) = &flow.traffic else {
-            return Ok(Prospect { endpoint: Endpoint::Waiting, prompt: false, paced: false });
+        let waits = Prospect { endpoint: Endpoint::Waiting, prompt: false, paced: false };
+        let tcp = match &flow.traffic {
+            Traffic::Tcp(tcp) => tcp,
+            Traffic::Udt(udt) => {
+                Spec::parse(&udt.controller).map_err(|error| refuse(flow, error))?;
+                return Ok(waits);
+            }
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => return Ok(waits),
         };
         if tcp.controller.starts_with(CUSTOM) {
             // Made while it can be asked for.
@@ -206,6 +229,11 @@ impl<'a> Prospects<'a> {
     }
 }
 
+/// What is wrong with the controller of a flow.
+fn refuse(flow: &Flow, message: impl ToString) -> SimulationError {
+    SimulationError::Controller { flow: flow.name.clone(), message: message.to_string() }
+}
+
 /// The controller of a flow.
 fn controller(
     flow: &Flow,
@@ -213,11 +241,11 @@ fn controller(
     settings: Settings,
     options: &Options,
 ) -> Result<AnyController, SimulationError> {
-    let fail = |message: String| SimulationError::Controller { flow: flow.name.clone(), message };
     if let Some(name) = tcp.controller.strip_prefix(CUSTOM) {
         let made = options.custom.and_then(|custom| custom(name, settings));
-        return made.ok_or_else(|| fail(format!("no controller class named {name:?} was given")));
+        return made
+            .ok_or_else(|| refuse(flow, format!("no controller class named {name:?} was given")));
     }
-    let spec = Spec::parse(&tcp.controller).map_err(|error| fail(error.to_string()))?;
+    let spec = Spec::parse(&tcp.controller).map_err(|error| refuse(flow, error))?;
     Ok(spec.controller(settings))
 }

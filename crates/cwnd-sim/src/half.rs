@@ -242,6 +242,7 @@ impl Half {
             Endpoint::Tcp(tcp) => tcp.1.data(&mut self.net, now, packet),
             Endpoint::Paced(paced) if answer => paced.0.answer(&mut self.net, now, packet),
             Endpoint::Paced(paced) => paced.1.data(&mut self.net, now, packet),
+            Endpoint::Udt(udt) => udt.arrive(&mut self.net, now, packet),
             Endpoint::Source(source) => source.arrived += 1,
             Endpoint::Waiting => self.arrive_first(now, flow, packet),
         }
@@ -291,6 +292,7 @@ impl Half {
                 paced.1.wake(net, now, rtt);
             }
             Endpoint::Paced(paced) => paced.0.wake(net, now),
+            Endpoint::Udt(udt) => udt.wake(net, now, kind),
             Endpoint::Source(source) => source.wake(net, now),
             Endpoint::Waiting => {}
         }
@@ -304,6 +306,7 @@ impl Half {
             match &mut self.endpoints[index] {
                 Endpoint::Tcp(tcp) => tcp.0.stop(),
                 Endpoint::Paced(paced) => paced.0.stop(),
+                Endpoint::Udt(udt) => udt.stop(net, now),
                 Endpoint::Source(source) => source.stop(),
                 Endpoint::Waiting => {}
             }
@@ -315,6 +318,7 @@ impl Half {
         match &mut self.endpoints[index] {
             Endpoint::Tcp(tcp) => tcp.0.start(net, now),
             Endpoint::Paced(paced) => paced.0.start(net, now),
+            Endpoint::Udt(udt) => udt.start(net, now),
             Endpoint::Source(source) => source.start(net, now),
             Endpoint::Waiting => {}
         }

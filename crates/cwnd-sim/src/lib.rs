@@ -20,6 +20,7 @@ pub mod scenario;
 mod simulation;
 mod tcp;
 mod traffic;
+mod udt;
 
 pub use engine::tap::Seen;
 pub use pcap::PcapWriter;

@@ -120,6 +120,8 @@ pub struct Flow {
 pub enum Traffic {
     /// TCP, driven by a congestion controller.
     Tcp(Tcp),
+    /// UDT, driven by a congestion controller.
+    Udt(Udt),
     /// Constant bit rate over UDP, on and off by a schedule.
     Cbr {
         /// Bits per second while on, headers included.
@@ -191,6 +193,22 @@ pub struct Tcp {
     pub initial_rto: Dur,
     /// The spread of a random delay before each packet is sent (ns-2's `overhead_`).
     pub overhead: Dur,
+}
+
+/// A UDT connection: the protocol itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Udt {
+    /// The congestion controller's specification, such as `udt`.
+    pub controller: String,
+    /// Data to send; without end when `None`.
+    pub bytes: Option<u64>,
+    /// Payload bytes of a data packet.
+    pub packet: u32,
+    /// Header bytes of a data packet on the wire: IP's, UDP's and UDT's, which are 44, and what is
+    /// below them.
+    pub header: u32,
+    /// Packets that may be outstanding, and that either end's buffer holds.
+    pub window: u32,
 }
 
 /// How TCP repairs losses.

@@ -90,6 +90,7 @@ impl Simulation {
     pub fn settings(&self, flow: usize) -> Option<Settings> {
         match &self.network.flows[flow].traffic {
             Traffic::Tcp(tcp) => Some(settings(tcp, self.seed, flow)),
+            Traffic::Udt(udt) => crate::udt::settings(udt, self.seed, flow),
             Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
         }
     }

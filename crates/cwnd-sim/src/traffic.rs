@@ -38,7 +38,7 @@ impl Source {
         let Place { clock, flow, hop, timer } = place;
         let ticks = |dur: &Dur| clock.ticks(dur.as_nanos());
         let (rate, packet, jitter, pattern) = match traffic {
-            Traffic::Tcp(_) => return None,
+            Traffic::Tcp(_) | Traffic::Udt(_) => return None,
             Traffic::Cbr { rate, packet, schedule, jitter } => {
                 let pattern = match schedule {
                     None => Pattern::Always,

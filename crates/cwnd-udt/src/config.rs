@@ -1,7 +1,10 @@
 //! What a connection is made with, why it ends, and what it counts.
 
 use crate::handshake::{MAX_FLOW_WINDOW, MAX_PACKET_SIZE, MIN_PACKET_SIZE, SocketType};
-use cwnd::{Dur, Spec};
+use cwnd::{Dur, Settings, Spec};
+
+/// The window before anything is known of the path, in packets (UDT4's).
+const INITIAL_WINDOW: f64 = 16.0;
 
 /// How a connection is made. The defaults are UDT4's where it has them, with twice its buffers.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +53,19 @@ impl Config {
             rate_limit: None,
             record: false,
             seed: 0,
+        }
+    }
+
+    /// What the controller is made with, for packets of `packet_size` bytes and at most `window` of them
+    /// on their way: [`Config::controller`] and these settings make another that answers its record bit
+    /// by bit.
+    pub fn settings(&self, packet_size: u32, window: u32) -> Settings {
+        Settings {
+            packet: packet_size,
+            initial_window: INITIAL_WINDOW,
+            max_window: f64::from(window),
+            seed: self.seed,
+            ..Settings::default()
         }
     }
 

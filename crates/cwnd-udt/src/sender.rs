@@ -7,7 +7,7 @@ use crate::packet::{Ack, DropRequest, HEADER, Losses, Progress};
 use crate::seq::{AckNo, Seq};
 use cwnd::record::{Entry, Record};
 use cwnd::{
-    Acked, AnyController, Controller, Dur, Event, Limit, Lost, Output, Rate, Report, Settings, Time,
+    Acked, AnyController, Controller, Cut, Dur, Event, Limit, Lost, Output, Rate, Report, Time,
 };
 
 /// SYN, UDT's interval of acknowledgements and of rate control.
@@ -18,8 +18,6 @@ pub(crate) const MIN_EXPIRY: u64 = 300_000_000;
 const CATCH_UP: Dur = Dur::from_millis(5);
 /// Until so many packets have arrived, UDT4 fills its filter of arrival intervals up with whole seconds.
 const FILLED: u64 = 16;
-/// The window before anything is known of the path, in packets (UDT4's).
-const INITIAL_WINDOW: f64 = 16.0;
 
 /// What to send next.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +34,8 @@ pub(crate) struct Sender {
     controller: AnyController,
     output: Output,
     told: Option<Record>,
+    /// The last round-trip time that it was told.
+    sample: Option<Dur>,
     /// The law is for a window: it counts what is in the network, packet by packet.
     windowed: bool,
     rate_limit: Option<Rate>,
@@ -80,19 +80,14 @@ impl Sender {
     ) -> Self {
         let payload = crate::handshake::payload_of(packet_size);
         let messages = config.socket_type == crate::handshake::SocketType::Message;
-        let controller = config.controller.controller(Settings {
-            packet: packet_size,
-            initial_window: INITIAL_WINDOW,
-            max_window: f64::from(window),
-            seed: config.seed,
-            ..Settings::default()
-        });
+        let controller = config.controller.controller(config.settings(packet_size, window));
         Sender {
             buffer: SendBuffer::new(config.send_buffer, payload, initial, messages),
             output: controller.output(),
             windowed: matches!(controller, AnyController::Window(_)),
             controller,
             told: config.record.then(Record::default),
+            sample: None,
             rate_limit: config.rate_limit.map(|bits| Rate::from_bits(bits, packet_size)),
             destination,
             edge: u64::from(window),
@@ -137,7 +132,22 @@ impl Sender {
         self.edge.saturating_sub(self.buffer.una())
     }
 
+    /// The last round-trip time that the controller was told, once.
+    pub fn take_sample(&mut self) -> Option<Dur> {
+        self.sample.take()
+    }
+
+    pub fn take_cut(&mut self) -> Option<Cut> {
+        self.controller.take_cut()
+    }
+
     fn tell(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Acked(Acked { rtt: Some(rtt), .. }) | Event::Report(Report { rtt, .. }) => {
+                self.sample = Some(rtt);
+            }
+            _ => {}
+        }
         self.controller.on(now, &event);
         self.output = self.controller.output();
         if let Some(told) = &mut self.told {

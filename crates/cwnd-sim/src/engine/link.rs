@@ -249,7 +249,7 @@ impl Link {
     #[cold]
     #[inline(never)]
     fn lose(&mut self, flags: u16) -> u16 {
-        let exempt = flags & flags::ACK != 0 && !self.loss_of_acks;
+        let exempt = flags & flags::DATALESS != 0 && !self.loss_of_acks;
         if exempt || !self.rng.chance(self.loss) {
             return 0;
         }

@@ -315,7 +315,7 @@ impl Net {
 
     #[cold]
     fn lose(&mut self, packet: Packet) {
-        if packet.flags() & flags::ACK == 0 {
+        if packet.flags() & flags::DATALESS == 0 {
             let flow = self.flow(&packet);
             self.lost[flow as usize] += 1;
         }

@@ -91,6 +91,10 @@ pub(crate) mod flags {
     pub const REPORT: u16 = 1 << 10;
     /// The second packet of a packet pair.
     pub const PAIR: u16 = 1 << 11;
+    /// From the source, and carries no data (UDT's handshake, ACK2, keep-alive).
+    pub const CONTROL: u16 = 1 << 12;
+    /// Carries no data.
+    pub const DATALESS: u16 = ACK | CONTROL;
 }
 
 /// What some acknowledgements carry besides their number.

@@ -42,7 +42,8 @@ impl Split {
         let mut work = vec![0.0; groups.0.len()];
         for flow in &network.flows {
             let (source, sink) = ends_of(network, &flow.path);
-            // The two endpoints of a paced controller look at each other, and at what is on their way.
+            // The two endpoints of a paced controller look at each other, and at what is on their way;
+            // those of UDT are in one place.
             if is_paced(&flow.traffic) {
                 for &link in flow.path.iter().chain(&flow.back) {
                     groups.join(network.links[link].from, network.links[link].to);
@@ -109,7 +110,11 @@ fn ends_of(network: &Network, path: &[usize]) -> (usize, usize) {
 }
 
 fn is_paced(traffic: &Traffic) -> bool {
-    let Traffic::Tcp(tcp) = traffic else { return false };
+    let tcp = match traffic {
+        Traffic::Tcp(tcp) => tcp,
+        Traffic::Udt(_) => return true,
+        Traffic::Cbr { .. } | Traffic::Pareto { .. } => return false,
+    };
     let spec = Spec::parse(&tcp.controller);
     spec.is_ok_and(|spec| matches!(spec.law(&Settings::default()), Law::Rate(_)))
 }

@@ -222,6 +222,10 @@ pub struct Flow {
     /// The congestion controller, such as `simd(beta=1/16)`; `python:Name` is one that a Python
     /// program brings along.
     pub controller: String,
+    /// The protocol that carries it: `udt` is UDT itself, whatever the controller is for. Without
+    /// this key a controller of a window drives TCP, and one of a rate a sender that paces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
     /// Name in the records: the controller's by default. Several flows are `name-1`, `name-2`, ….
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -261,9 +265,17 @@ pub struct Flow {
     /// Whether it counts in the metrics of the run.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub measured: bool,
-    /// Its TCP, where it differs from `[tcp]`.
+    /// Its TCP, where it differs from `[tcp]`; UDT has `packet`, `header` and `window`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tcp: TcpOptions,
+}
+
+/// The protocol of a flow, where it is not what its controller is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// UDT version 4, datagram by datagram.
+    Udt,
 }
 
 /// UDP sources of constant bit rate, always on or on and off by the clock.

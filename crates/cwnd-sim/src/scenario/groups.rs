@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use cwnd::registry::Spec;
 
 use super::error::{Problem, problem};
-use super::format::{Access, Cbr, Flow, Pareto, Scenario};
+use super::format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
 use super::tcp;
 use super::topology::check_name;
 use super::units::{BitRate, Bytes, Span, SpanRange};
@@ -106,20 +106,26 @@ fn controller(key: &str, spec: &str) -> Result<String, Problem> {
 
 fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'a>, Problem> {
     let base = controller(&key, &table.controller)?;
-    let tcp = tcp::compile(
-        &table.controller,
-        table.bytes,
-        &table.tcp,
-        &format!("{key}.tcp"),
-        &scenario.tcp,
-    )?;
+    let (spec, own_key) = (&table.controller, format!("{key}.tcp"));
+    let traffic = match table.protocol {
+        None => Traffic::Tcp(tcp::compile(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?),
+        Some(Protocol::Udt) if spec.starts_with(BROUGHT_ALONG) => {
+            return problem(
+                format!("{key}.protocol"),
+                "UDT is driven by controllers of the registry, not by one of Python",
+            );
+        }
+        Some(Protocol::Udt) => {
+            Traffic::Udt(tcp::compile_udt(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?)
+        }
+    };
     if table.rtt.is_some() && table.access.as_ref().is_some_and(|access| access.delay.is_some()) {
         return problem(
             format!("{key}.rtt"),
             "give either rtt or access.delay: rtt makes the access links as long as it takes",
         );
     }
-    Ok(group!(table, key, base, table.rtt, Traffic::Tcp(tcp)))
+    Ok(group!(table, key, base, table.rtt, traffic))
 }
 
 fn cbr(table: &Cbr, key: String) -> Result<Group<'_>, Problem> {

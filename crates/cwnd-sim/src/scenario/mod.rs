@@ -40,7 +40,8 @@ pub mod units;
 
 pub use error::ScenarioError;
 pub use format::{
-    Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Queue, QueueKind, QueueTable, Scenario,
+    Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Protocol, Queue, QueueKind, QueueTable,
+    Scenario,
 };
 pub use place::MOST_FLOWS;
 pub use tcp::{Conventions, Recovery, TcpOptions};

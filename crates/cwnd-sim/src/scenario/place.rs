@@ -229,6 +229,7 @@ fn access_queue(
 fn wire(traffic: &Traffic) -> u32 {
     match traffic {
         Traffic::Tcp(tcp) => tcp.packet + tcp.header,
+        Traffic::Udt(udt) => udt.packet + udt.header,
         Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => *packet,
     }
 }
@@ -383,7 +384,7 @@ fn size_queues(topology: &mut Topology, flows: &[Flow]) -> Result<(), Problem> {
     for flow in flows {
         let crossed = || flow.path.iter().chain(&flow.back);
         let rtt: u64 = crossed().map(|link| topology.links[*link].delay.as_nanos()).sum();
-        let tcp = matches!(flow.traffic, Traffic::Tcp(_));
+        let tcp = matches!(flow.traffic, Traffic::Tcp(_) | Traffic::Udt(_));
         let packet = wire(&flow.traffic);
         for &link in crossed().filter(|link| **link < own) {
             let (seen_tcp, longest, largest) = &mut across[link];

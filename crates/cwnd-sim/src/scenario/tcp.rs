@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Problem, problem};
 use super::units::{Bytes, Span, Timestamps};
-use crate::network::{self, Tcp};
+use crate::network::{self, Tcp, Udt};
+use crate::udt::HEADERS;
 
 /// How TCP behaves. A key left out has the default of `conventions`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -223,6 +224,75 @@ impl<'a> Layers<'a> {
     }
 }
 
+/// The options that UDT has too.
+const OF_UDT: [&str; 3] = ["packet", "header", "window"];
+/// Payload bytes of a UDT packet that fills an Ethernet frame, and of the smallest.
+const UDT_PACKET: u32 = 1456;
+const LEAST_UDT_PACKET: u64 = 56;
+
+/// A flow's UDT: of TCP's options the few that it has, its own first.
+pub(super) fn compile_udt(
+    controller: &str,
+    bytes: Option<Bytes>,
+    own: &TcpOptions,
+    own_key: &str,
+    common: &TcpOptions,
+) -> Result<Udt, Problem> {
+    let given = serde_json::to_value(own).unwrap_or_default();
+    let mut keys = given.as_object().into_iter().flat_map(|keys| keys.keys());
+    if let Some(key) = keys.find(|key| !OF_UDT.contains(&key.as_str())) {
+        return problem(
+            format!("{own_key}.{key}"),
+            format!("UDT has no such option; of TCP's it has {}", OF_UDT.join(", ")),
+        );
+    }
+    let layers = Layers { own, own_key, common };
+    let packet = layers.size("packet", |o| o.packet, UDT_PACKET, LEAST_UDT_PACKET)?;
+    let header = layers.size("header", |o| o.header, HEADERS, 0)?;
+    if header < HEADERS {
+        return problem(
+            layers.key("header", |o| o.header),
+            format!("{header} is less than the {HEADERS} bytes of IP's, UDP's and UDT's headers"),
+        );
+    }
+    fits(&layers, packet, header)?;
+    sends(bytes, own_key)?;
+    let window = layers.count("window", |o| o.window, WINDOW)?;
+    if !(2..=cwnd_udt::handshake::MAX_FLOW_WINDOW).contains(&window) {
+        return problem(
+            layers.key("window", |o| o.window),
+            format!("UDT's window is from 2 to {} packets", cwnd_udt::handshake::MAX_FLOW_WINDOW),
+        );
+    }
+    Ok(Udt {
+        controller: controller.to_owned(),
+        bytes: bytes.map(Bytes::get),
+        packet,
+        header,
+        window,
+    })
+}
+
+/// Whether a packet is one that IP can carry.
+fn fits(layers: &Layers, packet: u32, header: u32) -> Result<(), Problem> {
+    if u64::from(packet) + u64::from(header) > LARGEST_PACKET {
+        return problem(
+            layers.key("packet", |o| o.packet),
+            format!("{packet} bytes and a header of {header} exceed {LARGEST_PACKET} on the wire"),
+        );
+    }
+    Ok(())
+}
+
+/// Whether there is anything to send.
+fn sends(bytes: Option<Bytes>, own_key: &str) -> Result<(), Problem> {
+    if bytes.is_some_and(|bytes| bytes.get() == 0) {
+        let flow = own_key.trim_end_matches(".tcp");
+        return problem(format!("{flow}.bytes"), "a flow sends at least one byte");
+    }
+    Ok(())
+}
+
 /// A flow's TCP: its own options, then the scenario's, then those of the conventions.
 pub(super) fn compile(
     controller: &str,
@@ -237,12 +307,7 @@ pub(super) fn compile(
 
     let packet = layers.size("packet", |o| o.packet, defaults.packet, 1)?;
     let header = layers.size("header", |o| o.header, defaults.header, 0)?;
-    if u64::from(packet) + u64::from(header) > LARGEST_PACKET {
-        return problem(
-            layers.key("packet", |o| o.packet),
-            format!("{packet} bytes and a header of {header} exceed {LARGEST_PACKET} on the wire"),
-        );
-    }
+    fits(&layers, packet, header)?;
     let ack_delay = layers.get(|o| o.ack_delay).unwrap_or(defaults.ack_delay);
     if ack_delay > LONGEST_ACK_DELAY {
         return problem(
@@ -272,10 +337,7 @@ pub(super) fn compile(
             format!("initial_rto {initial_rto} is not above zero and at most max_rto {max_rto}"),
         );
     }
-    if bytes.is_some_and(|bytes| bytes.get() == 0) {
-        let flow = own_key.trim_end_matches(".tcp");
-        return problem(format!("{flow}.bytes"), "a flow sends at least one byte");
-    }
+    sends(bytes, own_key)?;
 
     Ok(Tcp {
         controller: controller.to_owned(),

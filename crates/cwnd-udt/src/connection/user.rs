@@ -1,10 +1,10 @@
 //! What the user of a connection does: write, read, close, and look at it.
 
 use super::{Connection, Halves, State, Wanted};
-use crate::config::{CloseReason, Error, Stats};
+use crate::config::{CloseReason, Counters, Error, Stats};
 use crate::handshake::SocketType;
 use cwnd::record::Record;
-use cwnd::{AnyController, Dur, Limit, Time};
+use cwnd::{AnyController, Cut, Dur, Limit, Time};
 
 impl Connection {
     fn require(&self, socket_type: SocketType) -> Result<(), Error> {
@@ -178,6 +178,22 @@ impl Connection {
     /// The controller of what this end sends, once the connection is open.
     pub fn controller(&self) -> Option<&AnyController> {
         self.halves.as_ref().map(|halves| halves.sender.controller())
+    }
+
+    /// The controller's last cut, if there was one since this was last asked.
+    pub fn take_cut(&mut self) -> Option<Cut> {
+        self.halves.as_mut()?.sender.take_cut()
+    }
+
+    /// The last round-trip time that the controller was told, if there was one since this was last
+    /// asked.
+    pub fn take_rtt(&mut self) -> Option<Dur> {
+        self.halves.as_mut()?.sender.take_sample()
+    }
+
+    /// What happened since the connection was made.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// What the controller was told and answered, with [`Config::record`](crate::Config::record).
