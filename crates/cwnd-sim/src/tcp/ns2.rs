@@ -63,8 +63,7 @@ fn marked(s: &mut Sender, now: u64, ack: u32) {
 }
 
 fn sack(s: &mut Sender, extra: &Extra) -> Newly {
-    let blocks = extra.blocks[..extra.count as usize].iter().enumerate();
-    blocks.fold(Newly::default(), |newly, (place, &block)| newly.and(s.board.sack(place, block)))
+    s.board.sack(&extra.blocks[..extra.count as usize])
 }
 
 #[inline(always)]

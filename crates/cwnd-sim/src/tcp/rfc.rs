@@ -26,8 +26,8 @@ pub(super) fn acknowledgement(
     }
     let advanced = ack > una;
     let mut newly = s.board.acked(ack);
-    for (place, &block) in extra.blocks[..extra.count as usize].iter().enumerate() {
-        newly = newly.and(s.board.sack(place, block));
+    if extra.count > 0 {
+        newly = newly.and(s.board.sack(&extra.blocks[..extra.count as usize]));
     }
     s.next = s.next.max(ack);
     let rtt_from = newly.once.then_some(newly.sent_at);

@@ -167,12 +167,22 @@ impl Scoreboard {
         newly
     }
 
-    /// Packets `block.0 .. block.1` have arrived; `place` is the block's place in the
-    /// acknowledgement.
-    pub fn sack(&mut self, place: usize, block: (u32, u32)) -> Newly {
+    /// The packets of an acknowledgement's blocks have arrived: first numbers, and one past the last.
+    pub fn sack(&mut self, blocks: &[(u32, u32)]) -> Newly {
+        // A new block comes first and moves the others one place on.
+        let before = self.seen;
+        let mut newly = Newly::default();
+        for (place, &block) in blocks.iter().enumerate() {
+            newly = newly.and(self.sack_block(block, &before));
+            self.seen[place] = (block.0, block.1.min(self.high()));
+        }
+        newly
+    }
+
+    fn sack_block(&mut self, block: (u32, u32), before: &[(u32, u32)]) -> Newly {
         let mut newly = Newly::default();
         let end = block.1.min(self.high());
-        let old = self.seen.iter().find(|seen| seen.0 == block.0 && seen.1 <= end);
+        let old = before.iter().find(|seen| seen.0 == block.0 && seen.1 <= end);
         let start = old.map_or(block.0, |seen| seen.1).max(self.una);
         for seq in start..end {
             let segment = self.segment(seq);
@@ -193,7 +203,6 @@ impl Scoreboard {
             self.raise(seq + 1);
         }
         self.marked = self.marked.max(end);
-        self.seen[place] = (block.0, end);
         newly
     }
 
@@ -324,9 +333,9 @@ mod tests {
     #[test]
     fn three_packets_above_make_a_hole_a_loss() {
         let mut board = board(10);
-        board.sack(0, (2, 4));
+        board.sack(&[(2, 4)]);
         assert_eq!(board.find_lost(), (0, 0));
-        board.sack(0, (2, 5));
+        board.sack(&[(2, 5)]);
         assert_eq!(board.find_lost(), (2, 1));
         assert_eq!((board.in_flight(), board.lost(), board.sacked()), (5, 2, 3));
         assert_eq!(board.next_lost(), Some(0));
@@ -363,7 +372,7 @@ mod tests {
                 match kind {
                     0 => board.sent(now),
                     1 => { let ack = board.una() + seq % 4; board.acked(ack.min(board.high())); }
-                    2 => { let start = board.una() + seq; board.sack(0, (start, start + length)); }
+                    2 => { let start = board.una() + seq; board.sack(&[(start, start + length)]); }
                     3 => { board.find_lost(); }
                     4 => if let Some(seq) = board.next_lost() { board.resent(now, seq) },
                     5 => if seq == 0 { board.lose_all() },
