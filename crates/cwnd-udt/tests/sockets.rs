@@ -203,7 +203,8 @@ fn a_full_receiver_stops_the_sender_and_no_bytes_are_lost() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    assert!((64 * 1456..=66 * 1456).contains(&written), "{written} bytes");
+    // Full, but for packets that left before they were.
+    assert!((48 * 1456..=66 * 1456).contains(&written), "{written} bytes");
     assert_eq!(drink(&server, written), {
         let mut hasher = DefaultHasher::new();
         vec![1; written].chunks(40_000).for_each(|piece| hasher.write(piece));
