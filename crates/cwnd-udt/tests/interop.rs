@@ -204,6 +204,35 @@ fn other_laws_send_to_the_reference() {
     }
 }
 
+/// A reader that comes late: the window closes, and the rest follows when it opens.
+#[test]
+fn a_late_reader_is_waited_for() {
+    if !reference::is_here() {
+        return;
+    }
+    let idle = Duration::from_secs(4);
+    let size = 30 * MB;
+    let words = format!("--seed {SEED} --idle {} --recv {size} --until-closed", idle.as_millis());
+    let Ends { stream, reference, .. } =
+        Ends::connect(Role::Connects, &stream_config("udt"), &words, None);
+    let began = Instant::now();
+    let hash = send_stream(&stream, size, SEED).unwrap();
+    assert_eq!(reference.hash("received"), hash);
+    let took = began.elapsed();
+    finish(stream, &reference, true);
+
+    let words = format!("--seed {SEED} --send {size}");
+    let Ends { stream, reference, .. } =
+        Ends::connect(Role::Connects, &stream_config("udt"), &words, None);
+    std::thread::sleep(idle);
+    let began = Instant::now();
+    let hash = recv_stream(&stream, size).unwrap();
+    assert_eq!(reference.hash("sent"), hash);
+    println!("to the reference {took:?}, from it {:?} once it reads", began.elapsed());
+    finish(stream, &reference, false);
+    assert!(took < idle + Duration::from_secs(8), "{took:?}");
+}
+
 /// The smaller packet size counts, and the receiver's window is kept.
 #[test]
 fn sizes_are_negotiated() {
@@ -242,10 +271,8 @@ fn survives(faults: Faults, size: u64) {
     for (role, bytes) in
         [(Role::Connects, [size, 0]), (Role::Listens, [0, size]), (Role::Meets, [size / 4; 2])]
     {
-        let config = Config {
-            connect_timeout: cwnd::Dur::from_millis(30_000),
-            ..stream_config("udt")
-        };
+        let config =
+            Config { connect_timeout: cwnd::Dur::from_millis(30_000), ..stream_config("udt") };
         Ends::exchange(role, &config, bytes, ("", bytes[0] > 0), Some([faults; 2]));
     }
 }
