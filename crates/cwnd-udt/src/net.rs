@@ -26,8 +26,8 @@
 //! A port's thread receives, lets its connections send what their controllers allow, and sleeps until the
 //! next thing is due. Packets of equal size leave in one `UDP_SEGMENT` call, and arrive joined by
 //! `UDP_GRO`, where the system has these; on the wire both are single packets. Packets that are paced
-//! leave in bursts of what is due in 50 µs to some 100 µs, or one by one where they are further apart. Between
-//! bursts the thread sleeps; it never spins.
+//! leave in bursts of what is due in 100 µs, or one by one where they are further apart. Between bursts the
+//! thread sleeps; it never spins.
 //!
 //! The application and that thread share a connection behind a lock, which is held for no more than a
 //! batch of packets or 64 KiB of the application's data.

@@ -137,6 +137,32 @@ fn many_connections_share_a_port_at_each_end() {
 }
 
 #[test]
+fn packets_of_any_size_and_both_families() {
+    for (packet_size, bind) in [
+        (100, "127.0.0.1:0"),
+        (9_000, "127.0.0.1:0"),
+        (65_535, "127.0.0.1:0"),
+        (1_500, "[::1]:0"),
+        // IPv4 by way of IPv6.
+        (1_500, "[::]:0"),
+    ] {
+        let config = Config { packet_size, ..config("cubic") };
+        let listener = UdtListener::bind(bind, &config).unwrap();
+        let mut to = listener.local_addr();
+        if to.ip().is_unspecified() {
+            to = SocketAddr::from(([127, 0, 0, 1], to.port()));
+        }
+        let client = UdtStream::connect(to, &config).unwrap();
+        let (server, peer) = listener.accept().unwrap();
+        assert_eq!(peer.ip(), to.ip());
+        thread::scope(|scope| {
+            let sent = scope.spawn(|| pour(&client, 2 * MB, 9));
+            assert_eq!(drink(&server, 2 * MB), sent.join().unwrap(), "{packet_size} {bind}");
+        });
+    }
+}
+
+#[test]
 fn either_end_may_close_first() {
     for client_first in [true, false] {
         let (client, server) = pair(&config("udt"));
@@ -177,7 +203,8 @@ fn a_full_receiver_stops_the_sender_and_no_bytes_are_lost() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    assert!((64 * 1456..=66 * 1456).contains(&written), "{written} bytes");
+    // Full, but for packets that left before they were.
+    assert!((48 * 1456..=66 * 1456).contains(&written), "{written} bytes");
     assert_eq!(drink(&server, written), {
         let mut hasher = DefaultHasher::new();
         vec![1; written].chunks(40_000).for_each(|piece| hasher.write(piece));

@@ -13,8 +13,8 @@ use std::time::Instant;
 
 /// Batches that a connection may send before others have their turn.
 const TURN: usize = 8;
-/// Wake-ups closer than this are put together: at most so much is sent late, in one burst.
-const GRAIN: Dur = Dur::from_nanos(50_000);
+/// Wake-ups closer than this are put together: what is paced leaves so late at most, in one burst.
+const GRAIN: Dur = Dur::from_nanos(100_000);
 
 /// Threads and tasks that wait for one thing.
 #[derive(Debug, Default)]
