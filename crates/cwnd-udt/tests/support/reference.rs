@@ -40,7 +40,9 @@ fn compile() -> Option<PathBuf> {
 pub fn is_here() -> bool {
     let here = program().is_some();
     if !here {
-        println!("left out: there is no UDT4 library here (Debian's libudt-dev), or no C++ compiler");
+        println!(
+            "left out: there is no UDT4 library here (Debian's libudt-dev), or no C++ compiler"
+        );
     }
     here
 }
@@ -93,7 +95,8 @@ impl Reference {
     /// Waits for the line that begins with `what`, leaving out those of statistics: its other words.
     pub fn expect(&self, what: &str) -> Vec<String> {
         loop {
-            let line = self.line(super::PATIENCE).unwrap_or_else(|| panic!("no \"{what}\" in time"));
+            let line =
+                self.line(super::PATIENCE).unwrap_or_else(|| panic!("no \"{what}\" in time"));
             let mut words = line.split_whitespace().map(String::from);
             match words.next().as_deref() {
                 Some(first) if first == what => return words.collect(),

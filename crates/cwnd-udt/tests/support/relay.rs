@@ -204,11 +204,8 @@ impl Relay {
             let mut buffer = [0; 1 << 16];
             while !shared.over() {
                 let Ok((length, client)) = front.recv_from(&mut buffer) else { continue };
-                let mut way = |faults| Way {
-                    faults,
-                    random: Random(random.next()),
-                    remembered: Vec::new(),
-                };
+                let mut way =
+                    |faults| Way { faults, random: Random(random.next()), remembered: Vec::new() };
                 let (upstream, outward) = clients.entry(client).or_insert_with(|| {
                     let upstream = spare.take().unwrap_or_else(socket);
                     let (shared, front) = (Arc::clone(&shared), Arc::clone(&front));

@@ -268,6 +268,7 @@ static void tell_statistics(UDTSOCKET socket) {
 // All that is to be done with an open connection, and its end.
 static void use(UDTSOCKET socket, const Options& options) {
     bool messages = options.has("message");
+    std::this_thread::sleep_for(std::chrono::milliseconds(options.number("idle", 0)));
     std::thread sender, receiver;
     if (options.has("send")) {
         sender = std::thread(messages ? send_messages : send_stream, socket, std::cref(options));
