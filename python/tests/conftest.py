@@ -99,7 +99,10 @@ class Wire:
     def recv(self, size: int) -> bytes:
         return self.socket.recv(size)
 
-    def close(self, *, timeout: float | None = None) -> None:
+    def abort(self) -> None:
+        self.close()
+
+    def close(self) -> None:
         # A thread that waits for data would hold a closed socket open.
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)

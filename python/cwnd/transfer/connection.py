@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -31,24 +30,15 @@ class Connection(Protocol):
         """Wait for bytes, and give as many as there are; none is the end."""
         ...
 
-    def close(self, *, timeout: float | None = None) -> None:
-        """End both directions; waits until what was sent is delivered, but no longer than that."""
+    def close(self) -> None:
+        """End both directions; waits until what was sent is delivered."""
+
+    def abort(self) -> None:
+        """End both directions at once, and tell the peer; what is not delivered is lost."""
 
     def stats(self) -> Mapping[str, Any]:
         """Say how the connection is doing, in the names of UDT's perfmon."""
         ...
-
-
-def drop(connection: Connection) -> None:
-    """End a connection without waiting for anything.
-
-    Parameters
-    ----------
-    connection
-        What is ended, in whatever state it is.
-    """
-    with suppress(OSError):
-        connection.close(timeout=0)
 
 
 class Listener(Protocol):
