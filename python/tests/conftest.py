@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -96,7 +97,11 @@ class Wire:
     def send(self, data) -> None:
         self.socket.sendall(data)
 
-    def recv(self, size: int) -> bytes:
+    def recv(self, size: int, *, timeout: float | None = None) -> bytes:
+        if timeout is None:
+            return self.socket.recv(size)
+        if not select.select([self.socket], [], [], timeout)[0]:
+            raise TimeoutError
         return self.socket.recv(size)
 
     def abort(self) -> None:

@@ -26,8 +26,11 @@ class Connection(Protocol):
     def send(self, data: Data, /) -> None:
         """Send all of it; waits while the network or the peer has no room."""
 
-    def recv(self, size: int, /) -> bytes:
-        """Wait for bytes, and give as many as there are; none is the end."""
+    def recv(self, size: int = ..., *, timeout: float | None = None) -> bytes:
+        """Wait for bytes, and give as many as there are; none is the end.
+
+        When nothing came in so many seconds, it is a TimeoutError.
+        """
         ...
 
     def close(self) -> None:
