@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -96,10 +97,17 @@ class Wire:
     def send(self, data) -> None:
         self.socket.sendall(data)
 
-    def recv(self, size: int) -> bytes:
+    def recv(self, size: int, *, timeout: float | None = None) -> bytes:
+        if timeout is None:
+            return self.socket.recv(size)
+        if not select.select([self.socket], [], [], timeout)[0]:
+            raise TimeoutError
         return self.socket.recv(size)
 
-    def close(self, *, timeout: float | None = None) -> None:
+    def abort(self) -> None:
+        self.close()
+
+    def close(self) -> None:
         # A thread that waits for data would hold a closed socket open.
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)

@@ -120,7 +120,7 @@ class Script:
     def send(self, data) -> None:
         self.sent += data
 
-    def recv(self, size: int) -> bytes:
+    def recv(self, size: int, **_) -> bytes:
         count = min(size, self.piece)
         data, self.words = self.words[:count], self.words[count:]
         return data
@@ -209,6 +209,14 @@ def test_neither_cwnd_nor_its_version(tmp_path):
         receive(Script(frames.MAGIC + b"\x09"), tmp_path)
 
 
+def test_who_says_nothing_takes_no_place(wires, tmp_path, monkeypatch):
+    monkeypatch.setattr(frames, "PATIENCE", 0.1)
+    ours, theirs = wires()
+    with pytest.raises(TransferError, match="the other side says nothing"):
+        receive(ours, tmp_path)
+    assert theirs.recv(100) == GREETING
+
+
 def inside_and_outside(tmp_path: Path) -> tuple[Path, Path]:
     inside, outside = tmp_path / "in", tmp_path / "out"
     inside.mkdir()
@@ -255,7 +263,7 @@ def test_a_link_that_appears_under_way_is_not_followed(tmp_path):
     (inside / "d").mkdir()
 
     class Late(Script):
-        def recv(self, size: int) -> bytes:
+        def recv(self, size: int, **_) -> bytes:
             if self.words.startswith(frame(Kind.BEGIN, frames.pack_begin(0, 0))):
                 (inside / "d").rmdir()
                 (inside / "d").symlink_to(outside)

@@ -149,7 +149,7 @@ def open_connection(host: str, port: int, **options: Any) -> Connection:  # noqa
     try:
         return connect(last, port, timeout=CONNECT_TIMEOUT, **options)
     except OSError as problem:
-        raise NoConnection(f"no connection to {host}, port {port}: {explain(problem)}") from None
+        raise NoConnection(f"no connection to {host}: {explain(problem)}") from None
 
 
 def open_listener(port: int, **options: Any) -> Listener:  # noqa: ANN401
@@ -169,13 +169,9 @@ def open_listener(port: int, **options: Any) -> Listener:  # noqa: ANN401
     """
     from cwnd.udt import listen
 
+    host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
     try:
-        try:
-            return listen(port, "::", **options)
-        except OSError as problem:
-            if problem.errno not in {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}:
-                raise
-            return listen(port, "0.0.0.0", **options)  # noqa: S104
+        return listen(port, host, **options)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
             raise click.UsageError(f"port {port} is in use: --port takes another") from None

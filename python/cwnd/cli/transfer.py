@@ -69,7 +69,7 @@ def send(source: str, address: str, cc: str, rate_limit: str | None, key: str | 
     path = _check_source(source)
     from cwnd.transfer import TransferError
     from cwnd.transfer import send as send_path
-    from cwnd.transfer.connection import Observer, drop
+    from cwnd.transfer.connection import Observer
 
     try:
         connection = open_connection(host, port, **options)
@@ -81,10 +81,10 @@ def send(source: str, address: str, cc: str, rate_limit: str | None, key: str | 
             bar = bars.add("sending", connection)
             outcome = send_path(connection, path, Observer(bar.say, bar.show))
     except (TransferError, OSError) as problem:
-        drop(connection)
+        connection.abort()
         fail(f"{host}, port {port}: {explain(problem)}: the same command goes on where it stopped")
     except BaseException:
-        drop(connection)
+        connection.abort()
         raise
     _close(connection)
     click.echo(f"sent {summary(outcome, time.monotonic() - start)}")
@@ -155,7 +155,7 @@ class _Hall:
     def _serve(self, connection: Connection) -> bool:
         """Receive from one sender, and say what came of it."""
         from cwnd.transfer import TransferError, receive
-        from cwnd.transfer.connection import Observer, drop
+        from cwnd.transfer.connection import Observer
 
         host, port = name_peer(connection)
         start = time.monotonic()
@@ -167,7 +167,7 @@ class _Hall:
             _close(connection)
             return False
         except BaseException:
-            drop(connection)
+            connection.abort()
             raise
         finally:
             bar.close()

@@ -20,7 +20,6 @@ from cwnd.perf.protocol import (
 )
 from cwnd.perf.report import Report
 from cwnd.perf.streams import Stream
-from cwnd.transfer.connection import drop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +64,7 @@ def measure(
     try:
         return _Client(dial, control, report).run(every)
     except BaseException:
-        drop(control)
+        control.abort()
         raise
 
 

@@ -21,7 +21,6 @@ from cwnd.perf.protocol import (
 )
 from cwnd.perf.report import Report
 from cwnd.perf.streams import Stream
-from cwnd.transfer.connection import drop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +85,7 @@ class Server:
         with self._lock:
             late = [guest for guest, deadline in self._guests.items() if deadline < now]
         for guest in late:
-            drop(guest)
+            guest.abort()
 
     def _announce(self) -> None:
         self._count += 1
@@ -100,7 +99,7 @@ class Server:
         """Let a connection say what it is for."""
         with self._lock:
             if len(self._guests) >= _GUESTS:
-                drop(connection)
+                connection.abort()
                 return
             self._guests[connection] = time.monotonic() + PATIENCE
         threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
@@ -114,7 +113,7 @@ class Server:
                 return
             settings = Settings.from_json(read_message(connection))
         except (PerfError, OSError):
-            drop(connection)
+            connection.abort()
             return
         finally:
             with self._lock:
@@ -181,7 +180,7 @@ class Server:
             with self._lock:
                 self._test = None
             while not test.streams.empty():
-                drop(test.streams.get_nowait())
+                test.streams.get_nowait().abort()
             if second is not None:
                 second.close()
         # The client may come again as soon as it has this.

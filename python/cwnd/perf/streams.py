@@ -7,7 +7,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from cwnd.perf.report import Sample
-from cwnd.transfer.connection import drop
 
 if TYPE_CHECKING:
     from cwnd.transfer.connection import Connection
@@ -56,7 +55,7 @@ class Stream:
     def end(self) -> None:
         """End the connection at once."""
         self._stopped = True
-        drop(self.connection)
+        self.connection.abort()
         self._thread.join()
 
     def sample(self) -> Sample:
@@ -67,12 +66,13 @@ class Stream:
             waiting = self._room - float(stats.get("byte_avail_snd_buf", self._room))
             count -= max(0, int(waiting))
         self._most = max(self._most, count)
-        sent = stats.get("pkt_sent_total", 0)
+        again = int(stats.get("pkt_retrans_total", 0))
+        sent = stats.get("pkt_sent_total", 0) - again
         packet = stats.get("byte_sent_total", 0) / sent if sent else 0.0
         return Sample(
             number=self.number,
             count=self._most,
-            retransmits=int(stats.get("pkt_retrans_total", 0)),
+            retransmits=again,
             window=int(stats.get("pkt_congestion_window", 0) * packet),
             rtt_us=round(1e3 * stats.get("ms_rtt", 0.0)),
         )

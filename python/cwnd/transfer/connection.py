@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -27,28 +26,22 @@ class Connection(Protocol):
     def send(self, data: Data, /) -> None:
         """Send all of it; waits while the network or the peer has no room."""
 
-    def recv(self, size: int, /) -> bytes:
-        """Wait for bytes, and give as many as there are; none is the end."""
+    def recv(self, size: int = ..., *, timeout: float | None = None) -> bytes:
+        """Wait for bytes, and give as many as there are; none is the end.
+
+        When nothing came in so many seconds, it is a TimeoutError.
+        """
         ...
 
-    def close(self, *, timeout: float | None = None) -> None:
-        """End both directions; waits until what was sent is delivered, but no longer than that."""
+    def close(self) -> None:
+        """End both directions; waits until what was sent is delivered."""
+
+    def abort(self) -> None:
+        """End both directions at once, and tell the peer; what is not delivered is lost."""
 
     def stats(self) -> Mapping[str, Any]:
         """Say how the connection is doing, in the names of UDT's perfmon."""
         ...
-
-
-def drop(connection: Connection) -> None:
-    """End a connection without waiting for anything.
-
-    Parameters
-    ----------
-    connection
-        What is ended, in whatever state it is.
-    """
-    with suppress(OSError):
-        connection.close(timeout=0)
 
 
 class Listener(Protocol):

@@ -17,7 +17,7 @@ _SMALL = 1 << 16
 class Hash(Protocol):
     """What hashlib makes."""
 
-    def update(self, data: memoryview, /) -> None:
+    def update(self, data: bytes | memoryview, /) -> None:
         """Hash more."""
 
     def digest(self) -> bytes:
@@ -52,8 +52,13 @@ class Chunks:
         self._wait(self._next)
         return self._buffers[self._next]
 
-    def add(self, sum_: Hash, data: memoryview) -> None:
-        """Hash what was put into the last buffer; returns before that is done."""
+    def read(self, fd: int) -> bytes:
+        """Read the next `CHUNK` bytes of a file, as soon as few enough wait to be hashed."""
+        self.buffer()
+        return os.read(fd, CHUNK)
+
+    def add(self, sum_: Hash, data: bytes | memoryview) -> None:
+        """Hash what was put into the last buffer, or was read; returns before that is done."""
         if len(data) < _SMALL:
             self.settle()
             sum_.update(data)

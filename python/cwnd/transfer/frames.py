@@ -25,6 +25,9 @@ SENTENCE = 512
 WINDOW = 1024
 """Most offers that are not settled."""
 
+PATIENCE = 10.0
+"""Seconds for the other side to say what it speaks: strangers who say nothing take no place."""
+
 _BUFFER = 1 << 16
 _HEADER = struct.Struct("!BI")
 _OFFER = struct.Struct("!BHQq")
@@ -272,9 +275,12 @@ class Channel:
         Raises
         ------
         TransferError
-            Another one, or another version.
+            Another one, or another version, or nothing.
         """
-        greeting = self._exactly(len(MAGIC) + 1)
+        try:
+            greeting = self._exactly(len(MAGIC) + 1, PATIENCE)
+        except TimeoutError:
+            raise TransferError("the other side says nothing") from None
         if greeting[:-1] != MAGIC:
             raise TransferError("the other side is neither cwnd send nor cwnd recv")
         if greeting[-1] != VERSION:
@@ -335,19 +341,19 @@ class Channel:
         while count < len(buffer):
             count += self._receive(buffer[count:])
 
-    def _exactly(self, count: int) -> memoryview:
+    def _exactly(self, count: int, timeout: float | None = None) -> memoryview:
         """Read so many bytes, at most a buffer's; valid until the next call."""
         have = self._end - self._start
         if have < count and self._start:
             self._in[:have] = bytes(self._in[self._start : self._end])
             self._start, self._end = 0, have
         while self._end - self._start < count:
-            self._end += self._receive(self._in[self._end :])
+            self._end += self._receive(self._in[self._end :], timeout)
         self._start += count
         return self._in[self._start - count : self._start]
 
-    def _receive(self, buffer: memoryview) -> int:
-        data = self._connection.recv(len(buffer))
+    def _receive(self, buffer: memoryview, timeout: float | None = None) -> int:
+        data = self._connection.recv(len(buffer), timeout=timeout)
         if not data:
             raise TransferError("the other side has ended the connection")
         buffer[: len(data)] = data

@@ -285,9 +285,9 @@ class _Sender:
         self._channel.write(Kind.BEGIN, frames.pack_begin(number, item.offset))
         left = offer.size - item.offset
         while offer.what is What.STREAM or left > 0:
-            buffer = self._chunks.buffer()
             try:
-                count = os.readv(fd, [buffer])
+                data = self._chunks.read(fd)
+                count = len(data)
                 if count > left and offer.what is What.FILE:
                     raise Changed("it grew while it was sent")  # noqa: TRY301
             except (Changed, OSError) as problem:
@@ -295,7 +295,6 @@ class _Sender:
                 return
             if count == 0:
                 break
-            data = buffer[:count]
             self._chunks.add(found, data)
             self._channel.write(Kind.DATA, data)
             left -= count
