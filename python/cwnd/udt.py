@@ -170,6 +170,13 @@ class Connection:
         """
         self._stream.close(_timeout(timeout))
 
+    def abort(self) -> None:
+        """End the connection at once, and tell the peer; what is not delivered is lost.
+
+        Calls that wait in other threads end. A connection that has ended already is left alone.
+        """
+        self._stream.abort()
+
     def __enter__(self) -> Self:
         return self
 

@@ -44,6 +44,22 @@ def test_a_stream_arrives_as_it_was_sent(controller):
     assert stats["pkt_sent_total"] - stats["pkt_retrans_total"] >= len(data) / 1456
 
 
+def test_an_abort_tells_the_peer_and_delivers_nothing_more():
+    client, server = pair(rate_limit="1mbit")
+    with server:
+        client.send(bytes(500_000))
+        client.abort()
+        with pytest.raises(BrokenPipeError):
+            client.send(b"more")
+        client.abort()
+        count, begun = 0, time.monotonic()
+        while piece := server.recv(timeout="10s"):
+            count += len(piece)
+    # All of it would take 4 s.
+    assert count < 500_000
+    assert time.monotonic() - begun < 3
+
+
 def test_both_ends_know_each_other():
     client, server = pair()
     with client, server:

@@ -169,6 +169,11 @@ impl Stream {
         py.detach(|| self.0.finish());
     }
 
+    /// Ends the connection at once.
+    fn abort(&self, py: Python<'_>) {
+        py.detach(|| self.0.abort());
+    }
+
     /// Ends the connection and waits until everything is delivered.
     fn close(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         wait(py, timeout, |until| self.0.close_until(until))
