@@ -84,15 +84,13 @@ def test_what_is_refused_is_exit_status_1_on_both_sides(receiver, capsys, tmp_pa
 
 def test_options_reach_the_transport(receiver, tcp, tmp_path):
     (tmp_path / "f").write_bytes(b"x")
-    key = tmp_path / "key"
-    key.write_bytes(b"0123456789abcdef")
-    port, thread, _ = receiver("--key", str(key))
-    options = ["--cc", "reno", "--rate-limit", "50mbit", "--key", str(key)]
+    port, thread, _ = receiver()
+    options = ["--cc", "reno", "--rate-limit", "50mbit"]
     assert run(["send", *options, str(tmp_path / "f"), f"127.0.0.1:{port}"]) == 0
     thread.join()
     assert tcp == [
-        {"key": b"0123456789abcdef"},
-        {"controller": "reno", "rate_limit": 50e6, "key": b"0123456789abcdef"},
+        {},
+        {"controller": "reno", "rate_limit": 50e6},
     ]
 
 
@@ -121,8 +119,6 @@ def test_nobody_there(tcp, capsys, free_port, tmp_path):
         (["-", "no-such-host.invalid:9000"], "no such host: no-such-host.invalid"),
         (["-", "127.0.0.1:9000", "--cc", "renoo"], "renoo"),
         (["-", "127.0.0.1:9000", "--rate-limit", "fast"], "--rate-limit"),
-        (["-", "127.0.0.1:9000", "--key", "nowhere"], "--key: cannot read nowhere"),
-        (["-", "127.0.0.1:9000", "--key", "/dev/null"], "has 0 bytes"),
     ],
 )
 def test_mistakes_are_one_line(tcp, capsys, arguments, words):
@@ -187,8 +183,7 @@ def test_a_receiver_serves_several_and_survives_a_stranger(tcp, capsys, tmp_path
 def test_help_says_that_udt_has_no_encryption(verb, capsys):
     assert run([verb, "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Plain UDT has no encryption" in said
-    assert "--key FILE adds it between two cwnd peers" in said
+    assert "UDT has no encryption" in said
 
 
 @pytest.mark.parametrize("text", ["", ":", "host:", "host:99999", "host:-1", "[]:1", "host:²"])

@@ -1,18 +1,15 @@
-"""What the verbs that talk to another machine share: addresses, keys, and how they fail."""
+"""What the verbs that talk to another machine share: addresses, and how they fail."""
 
 from __future__ import annotations
 
 import errno
 import socket
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cwnd.transfer.connection import Connection, Listener
 
 FAILED = 1
@@ -21,19 +18,8 @@ FAILED = 1
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
 
-LONGEST_KEY = 1 << 16
-SHORTEST_KEY = 16
-
-PLAIN = (
-    "Plain UDT has no encryption: whoever is on the path can read and change what is sent. "
-    "--key FILE adds it between two cwnd peers that have the same FILE: its bytes are a secret, "
-    "such as those of `head -c 32 /dev/urandom`."
-)
+PLAIN = "UDT has no encryption and knows nobody: whoever is on the path can read and change what is sent."
 """What the help of every verb on the network says."""
-
-key_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
-    "--key", metavar="FILE", help="Encrypt with this secret; the other side needs it as well."
-)
 
 
 class NoConnection(ConnectionError):  # noqa: N818
@@ -75,39 +61,6 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     if not host or not number.isascii() or not number.isdecimal() or not 0 < int(number) < 65536:
         raise click.UsageError(f"{text!r} is not HOST:PORT, such as example.org:{port}")
     return host, int(number)
-
-
-def read_key(path: str | None) -> dict[str, Any]:
-    """Read the secret that two peers share.
-
-    Parameters
-    ----------
-    path
-        Its file, or None.
-
-    Returns
-    -------
-    dict
-        The option ``key`` of `cwnd.udt.connect` and `cwnd.udt.listen`; empty without a file.
-
-    Raises
-    ------
-    click.UsageError
-        It cannot be read, or is none that a secret could be.
-    """
-    if path is None:
-        return {}
-    try:
-        with Path(path).open("rb") as file:
-            key = file.read(LONGEST_KEY + 1)
-    except OSError as problem:
-        raise click.UsageError(f"--key: cannot read {path}: {problem.strerror}") from None
-    if not SHORTEST_KEY <= len(key) <= LONGEST_KEY:
-        raise click.UsageError(
-            f"--key: {path} has {len(key) if len(key) <= LONGEST_KEY else 'too many'} bytes: "
-            f"{SHORTEST_KEY} to {LONGEST_KEY} are a key"
-        )
-    return {"key": key}
 
 
 def resolve(host: str, port: int) -> list[str]:
