@@ -18,7 +18,10 @@ FAILED = 1
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
 
-PLAIN = "UDT has no encryption and knows nobody: whoever is on the path can read and change what is sent."
+PLAIN = (
+    "UDT has no encryption and knows nobody: "
+    "whoever is on the path can read and change what is sent."
+)
 """What the help of every verb on the network says."""
 
 
