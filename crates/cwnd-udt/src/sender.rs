@@ -55,6 +55,8 @@ pub(crate) struct Sender {
     recovery: Option<u64>,
     /// All before this packet is sent again after a timeout, within the window.
     timed_out: Option<u64>,
+    /// Packets whose repair is taken to have failed together, when the first one's has.
+    batch: u32,
     /// The retransmission timer runs from here; how often it expired since anything arrived.
     since: Time,
     expiries: u64,
@@ -99,6 +101,7 @@ impl Sender {
             limit: Limit::Application,
             recovery: None,
             timed_out: None,
+            batch: 1,
             since: now,
             expiries: 0,
             busy_since: now,
@@ -387,6 +390,9 @@ impl Sender {
             if self.timed_out.is_some_and(|point| at >= point) {
                 self.timed_out = None;
             }
+            if at == self.buffer.next() || self.buffer.sends(at) <= 1 {
+                self.batch = 1;
+            }
         }
         let arrived = arrived.max(at);
         let packets = arrived.saturating_sub(self.delivered);
@@ -477,13 +483,42 @@ impl Sender {
             .then(|| self.since + Dur::from_nanos(answer.max(times * MIN_EXPIRY)))
     }
 
+    /// How long a repair may take.
+    fn repair_patience(rtt: &Rtt) -> Dur {
+        Dur::from_nanos(2 * rtt.patience().as_nanos() + 2 * SYN.as_nanos())
+    }
+
     /// When a repair of the first missing packet must have failed: a UDT4 receiver reports a loss only
     /// once, and all else waits for this packet.
     fn repair_expiry(&self, rtt: &Rtt) -> Option<Time> {
         let una = self.buffer.una();
         let waits = una < self.buffer.next() && self.buffer.sends(una) > 1;
-        let patience = Dur::from_nanos(2 * rtt.patience().as_nanos() + 2 * SYN.as_nanos());
+        let patience = Sender::repair_patience(rtt);
         (waits && !self.buffer.is_lost(una)).then(|| self.buffer.sent_at(una) + patience)
+    }
+
+    /// Repairs the first missing packet once more. As often as the next one that is missing turns out to
+    /// have been repaired in vain too, twice as many are: a burst of losses would take for ever one by one.
+    fn repair(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) {
+        let before = now - Sender::repair_patience(rtt);
+        let (mut packets, mut newest) = (0, Time::ZERO);
+        for at in self.buffer.una()..self.buffer.next() {
+            let sent_at = self.buffer.sent_at(at);
+            if self.buffer.sends(at) > 1 && sent_at <= before && self.buffer.lose(at) {
+                packets += 1;
+                newest = newest.max(sent_at);
+                if packets == self.batch {
+                    break;
+                }
+            }
+        }
+        self.batch = self.batch.saturating_mul(2);
+        if self.flow_window() > 2 {
+            self.tell_lost(now, packets, newest, count);
+        } else {
+            // A receiver without room drops the two packets that UDT lets through to ask for some.
+            count.pkt_snd_loss += u64::from(packets);
+        }
     }
 
     /// Does what is due by now. True if the receiver is to be nudged with a keep-alive.
@@ -494,10 +529,7 @@ impl Sender {
         if self.expiry(rtt).is_some_and(|at| at <= now) {
             self.expire(now, count);
         } else if self.repair_expiry(rtt).is_some_and(|at| at <= now) {
-            let una = self.buffer.una();
-            let sent_at = self.buffer.sent_at(una);
-            self.buffer.lose(una);
-            self.tell_lost(now, 1, sent_at, count);
+            self.repair(now, rtt, count);
         }
         let nudges = self.nudge(rtt).is_some_and(|at| at <= now);
         if nudges {

@@ -308,6 +308,14 @@ fn replayed_datagrams_are_survived() {
     survives(Faults { replay: 0.05, ..Faults::default() }, 10 * MB);
 }
 
+/// Thousands of packets are lost, and many of those that repair them. UDT4 reports each only once.
+#[test]
+fn a_storm_is_survived() {
+    let began = Instant::now();
+    survives(Faults { storm: (1500, 5500), ..Faults::default() }, 12 * MB);
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+}
+
 /// 100 ms there and back.
 #[test]
 fn a_long_way_is_survived() {

@@ -21,6 +21,8 @@ const BUFFER: usize = 64 << 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub loss: f64,
+    /// Half of the datagrams between these are lost, counted from the first.
+    pub storm: (u64, u64),
     pub duplicate: f64,
     /// Held back for up to [`Faults::held`], while later ones pass.
     pub reorder: f64,
@@ -74,6 +76,7 @@ impl Eq for Held {}
 struct Way {
     faults: Faults,
     random: Random,
+    count: u64,
     remembered: Vec<Vec<u8>>,
 }
 
@@ -110,8 +113,10 @@ impl Shared {
     }
 
     fn pass(&self, way: &mut Way, datagram: &[u8], from: &Arc<UdpSocket>, to: SocketAddr) {
-        let Way { faults, random, remembered } = way;
-        if random.chance(faults.loss) {
+        let Way { faults, random, count, remembered } = way;
+        *count += 1;
+        let storm = (faults.storm.0..faults.storm.1).contains(count) && random.chance(0.5);
+        if storm || random.chance(faults.loss) {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -204,8 +209,12 @@ impl Relay {
             let mut buffer = [0; 1 << 16];
             while !shared.over() {
                 let Ok((length, client)) = front.recv_from(&mut buffer) else { continue };
-                let mut way =
-                    |faults| Way { faults, random: Random(random.next()), remembered: Vec::new() };
+                let mut way = |faults| Way {
+                    faults,
+                    random: Random(random.next()),
+                    count: 0,
+                    remembered: Vec::new(),
+                };
                 let (upstream, outward) = clients.entry(client).or_insert_with(|| {
                     let upstream = spare.take().unwrap_or_else(socket);
                     let (shared, front) = (Arc::clone(&shared), Arc::clone(&front));

@@ -1,0 +1,140 @@
+//! A connection that is told anything at any time, by a peer who knows its numbers: it neither panics nor
+//! sends what is too large, and always says when it is to be woken or that it is over.
+
+#![no_main]
+
+use cwnd::{Dur, Spec, Time};
+use cwnd_udt::handshake::{Handshake, Request, VERSION};
+use cwnd_udt::packet::Control;
+use cwnd_udt::{Answer, Config, Connection, Listener, Seq, SocketType};
+use libfuzzer_sys::fuzz_target;
+use std::net::SocketAddr;
+
+const ID: u32 = 22;
+const PEER: u32 = 11;
+const INITIAL: u32 = (1 << 31) - 20;
+const LAWS: [&str; 4] = ["udt", "reno", "cubic", "tfrc"];
+
+/// Takes the input apart; zeros when it is used up.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    fn take(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input(bytes);
+    let how = input.byte();
+    let messages = how & 1 != 0;
+    let mut config = Config::new(Spec::parse(LAWS[usize::from(how >> 1 & 3)]).unwrap());
+    config.send_buffer = 64;
+    config.receive_buffer = 64;
+    config.socket_type = if messages { SocketType::Message } else { SocketType::Stream };
+    let mut end = connection(&config, how >> 3);
+    let mut now = Time::ZERO;
+    let mut buffer = vec![0; 64 * 1456];
+    while !input.0.is_empty() {
+        match input.byte() % 8 {
+            0 => now = now + Dur::from_nanos(u64::from(input.byte()).pow(4)),
+            1 => now = end.next_wakeup().unwrap_or(now).max(now),
+            2 => {
+                let length = 40 * usize::from(input.byte());
+                let _ = end.write(&buffer[..length]).map(drop);
+                let ttl = (input.byte() % 2 == 0).then(|| Dur::from_millis(20));
+                let _ = end.send_message(now, &buffer[..length], ttl, length % 80 == 0).map(drop);
+            }
+            3 => {
+                let length = 400 * usize::from(input.byte());
+                let length = length.min(buffer.len());
+                let _ = end.read(now, &mut buffer[..length]).map(drop);
+                let _ = end.recv_message(now, &mut buffer[..length]).map(drop);
+            }
+            4 if input.byte() == 0 => end.shutdown(now),
+            _ => {
+                let datagram = said(&mut input);
+                end.handle_datagram(now, &datagram);
+            }
+        }
+        end.handle_timeout(now);
+        for _ in 0..64 {
+            let Some(transmit) = end.poll_transmit(now, 4) else { break };
+            assert!(transmit.segment <= 1472 && transmit.datagrams.len() <= 4 * 1472);
+        }
+        while end.poll_event().is_some() {}
+        let _ = end.stats(now, how & 64 != 0);
+        assert!(end.next_wakeup().is_some() || end.close_reason().is_some());
+    }
+});
+
+/// A datagram of the input's bytes; its first half may be what a peer who knows the numbers would send.
+fn said(input: &mut Input<'_>) -> Vec<u8> {
+    let kind = input.byte();
+    let length = usize::from(input.byte());
+    let rest = input.take(length);
+    let mut datagram = vec![0; 16];
+    let word = if kind & 128 == 0 {
+        let near = u32::from(kind & 127);
+        (INITIAL + near) & 0x7fff_ffff
+    } else {
+        1 << 31 | u32::from(kind & 7) << 16
+    };
+    datagram[..4].copy_from_slice(&word.to_be_bytes());
+    if let Some(&second) = rest.first() {
+        datagram[4] = second & 0xe0;
+        datagram[7] = second & 0x1f;
+    }
+    datagram[12..].copy_from_slice(&ID.to_be_bytes());
+    datagram.extend_from_slice(rest);
+    datagram
+}
+
+fn address() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 9000))
+}
+
+fn connection(config: &Config, role: u8) -> Connection {
+    let initial = Seq::new(INITIAL);
+    match role % 3 {
+        0 => Connection::connect(config, Time::ZERO, ID, initial, address().ip()),
+        1 => Connection::rendezvous(config, Time::ZERO, ID, initial, address().ip()),
+        _ => accepted(config, initial),
+    }
+}
+
+/// A connection that a listener let in.
+fn accepted(config: &Config, initial: Seq) -> Connection {
+    let listener = Listener::new([0; 16], config.socket_type);
+    let mut asked = Handshake {
+        version: VERSION,
+        socket_type: config.socket_type,
+        initial,
+        packet_size: 1500,
+        flow_window: 64,
+        request: Request::Connect,
+        socket: PEER,
+        cookie: 0,
+        peer: [0; 16],
+    };
+    let mut bytes = [0; 64];
+    Control::Handshake(asked).encode(0, 0, &mut bytes);
+    let Answer::Reply(reply) = listener.handle(Time::ZERO, address(), &bytes) else {
+        panic!("no reply")
+    };
+    asked.request = Request::Agree;
+    asked.cookie = u32::from_be_bytes([reply[44], reply[45], reply[46], reply[47]]);
+    Control::Handshake(asked).encode(0, 0, &mut bytes);
+    match listener.handle(Time::ZERO, address(), &bytes) {
+        Answer::Accept(invitation) => Connection::accept(config, Time::ZERO, ID, &invitation),
+        answer => panic!("{answer:?}"),
+    }
+}
