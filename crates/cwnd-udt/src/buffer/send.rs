@@ -37,8 +37,11 @@ pub(crate) struct SendBuffer {
     end: u64,
     /// Bytes of user data from `una` on.
     held: u64,
-    /// The most packets that were outstanding lately.
+    /// The most packets that were outstanding lately: a sixteenth less each round trip, which ends when
+    /// packet `round` is acknowledged. By acknowledgement it would be forgotten after each repair, when
+    /// hardly anything is outstanding.
     peak: u64,
+    round: u64,
 }
 
 /// Packets that wait to be sent, at least, while the user has more.
@@ -71,6 +74,7 @@ impl SendBuffer {
             end: 0,
             held: 0,
             peak: 0,
+            round: 0,
         }
     }
 
@@ -267,7 +271,11 @@ impl SendBuffer {
 
     /// Everything before packet `at` has arrived.
     pub fn acknowledge(&mut self, at: u64) {
-        self.peak = (self.peak - self.peak / 16).max(self.outstanding());
+        if at > self.round {
+            self.peak -= self.peak / 16;
+            self.round = self.next;
+        }
+        self.peak = self.peak.max(self.outstanding());
         self.lost_count -= self.lost.clear_range(self.una, at);
         if self.dropped_count > 0 {
             self.dropped_count -= self.dropped.clear_range(self.una, at);
@@ -413,6 +421,35 @@ mod tests {
         assert_eq!((buffer.next(), buffer.lost_count()), (3, 0));
         assert_eq!(buffer.drop_message(now, 3, 4), (MessageNo::new(2), 1..4, true));
         assert_eq!(buffer.drop_message(now, 2, 4), (MessageNo::new(2), 1..4, false));
+    }
+
+    /// A repair makes all that came behind it acknowledged at once. The window that follows has the room
+    /// of the one before.
+    #[test]
+    fn a_repair_leaves_the_stream_its_room() {
+        let mut buffer = SendBuffer::new(1 << 14, 10, Seq::MAX, false);
+        let mut sent = 0;
+        let mut send = |buffer: &mut SendBuffer, to: u64| {
+            while sent < to {
+                if buffer.end() == sent {
+                    assert_eq!(buffer.write(&[0; 10]), 10, "no room for {sent}");
+                }
+                buffer.send(Time::ZERO, sent, false, 0, 0);
+                sent += 1;
+            }
+        };
+        for window in [500, 1400, 3200, 5000] {
+            let to = buffer.next() + window;
+            send(&mut buffer, to);
+            buffer.acknowledge(to);
+        }
+        // The next ones are acknowledged one by one as the window opens again.
+        let una = buffer.una();
+        send(&mut buffer, una + 500);
+        for at in 1..=500 {
+            buffer.acknowledge(una + at);
+        }
+        send(&mut buffer, una + 5500);
     }
 
     /// A ring that grows keeps its packets, and a stream queues no more than the path takes.
