@@ -127,7 +127,9 @@ impl Driver {
                 self.port.table().remove(&link);
             }
             if blocked {
-                self.blocked.push(link);
+                if !self.blocked.iter().any(|other| Arc::ptr_eq(other, &link)) {
+                    self.blocked.push(link);
+                }
             } else if more {
                 self.touched.push(link);
                 // Sending takes long.
