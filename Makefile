@@ -27,7 +27,6 @@ test: dev
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	@$(MAKE) --no-print-directory libudt
 	cargo test --locked
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -60,18 +59,6 @@ venv-package:
 	@as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	{ $$as apt-get update -qq && $$as apt-get install -y -qq python3-venv; } \
 		|| { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
-
-libudt:
-	@test -e /usr/include/udt/udt.h || $(call debian,libudt-dev) \
-		|| echo "libudt-dev is not installed: UDT will not be held against the reference library"
-
-srt:
-	@test -e /usr/include/srt/srt.h || $(call debian,libsrt-openssl-dev) \
-		|| echo "libsrt-openssl-dev is not installed: there will be no ratio to SRT"
-
-iperf3:
-	@command -v iperf3 >/dev/null || $(call debian,iperf3) \
-		|| echo "iperf3 is not installed: there will be no ratio to TCP"
 
 clean:
 	rm -rf $(VENV) out target .mypy_cache .ruff_cache .pytest_cache .hypothesis
