@@ -33,7 +33,6 @@ test: dev
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	@$(MAKE) --no-print-directory libudt
 	cargo test --locked
 	@$(MAKE) --no-print-directory valgrind
 	$(BIN)/python bench/instructions.py
@@ -78,18 +77,6 @@ valgrind:
 ns2:
 	@command -v ns >/dev/null || $(call debian,ns2) \
 		|| echo "ns-2 is not installed: there will be no ratio to it"
-
-libudt:
-	@test -e /usr/include/udt/udt.h || $(call debian,libudt-dev) \
-		|| echo "libudt-dev is not installed: UDT will not be held against the reference library"
-
-srt:
-	@test -e /usr/include/srt/srt.h || $(call debian,libsrt-openssl-dev) \
-		|| echo "libsrt-openssl-dev is not installed: there will be no ratio to SRT"
-
-iperf3:
-	@command -v iperf3 >/dev/null || $(call debian,iperf3) \
-		|| echo "iperf3 is not installed: there will be no ratio to TCP"
 
 clean:
 	rm -rf $(VENV) out target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -205,9 +205,9 @@ fn flood(to: SocketAddr, (per_second, good): (u64, bool), over: &AtomicBool, sen
             }
             count += 1;
         }
-        sent.store(count, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(1));
     }
+    sent.fetch_add(count, Ordering::Relaxed);
 }
 
 /// Bytes of memory that this process really uses.
@@ -231,7 +231,7 @@ fn a_transfer_beside_floods(config: &Config, per_second: u64) {
         let bytes = arrived.load(Ordering::Relaxed) - before;
         8e-6 * bytes as f64 / began.elapsed().as_secs_f64()
     };
-    std::thread::scope(|scope| {
+    let outcomes = std::thread::scope(|scope| {
         scope.spawn(|| {
             let piece = vec![1; 1 << 20];
             while !over.load(Ordering::Relaxed) {
@@ -245,29 +245,35 @@ fn a_transfer_beside_floods(config: &Config, per_second: u64) {
                 arrived.fetch_add(count as u64, Ordering::Relaxed);
             }
         });
-        let span = Duration::from_secs(2);
+        let span = Duration::from_secs(1);
         std::thread::sleep(span);
-        for good in [false, true] {
-            let alone = rate(span);
-            let (enough, sent) = (AtomicBool::new(false), AtomicU64::new(0));
-            let memory = resident();
-            let beside = std::thread::scope(|scope| {
-                scope.spawn(|| flood(to, (per_second, good), &enough, &sent));
-                let beside = rate(span);
-                enough.store(true, Ordering::Relaxed);
-                beside
-            });
-            let (sent, more) = (sent.into_inner(), resident().saturating_sub(memory));
-            println!(
-                "good cookies {good}: {alone:.0} Mb/s alone, {beside:.0} beside {sent} requests, \
-                 {more} bytes more"
-            );
-            assert!(sent > per_second / 2, "the flood is a trickle");
-            assert!(beside > 0.9 * alone, "{beside:.0} of {alone:.0} Mb/s, good cookies {good}");
-            assert!(more < 64 << 20, "{more} bytes");
-        }
+        let outcomes = [false, true].map(|good| {
+            let (mut alone, mut beside) = (0.0_f64, 0.0_f64);
+            let (requests, memory) = (AtomicU64::new(0), resident());
+            // The best of some rounds: anything may have the machine for a while.
+            for _ in 0..3 {
+                alone = alone.max(rate(span));
+                let enough = AtomicBool::new(false);
+                std::thread::scope(|scope| {
+                    scope.spawn(|| flood(to, (per_second, good), &enough, &requests));
+                    beside = beside.max(rate(span));
+                    enough.store(true, Ordering::Relaxed);
+                });
+            }
+            (good, alone, beside, requests.into_inner(), resident().saturating_sub(memory))
+        });
         over.store(true, Ordering::Relaxed);
+        outcomes
     });
+    for (good, alone, beside, requests, more) in outcomes {
+        println!(
+            "good cookies {good}: {alone:.0} Mb/s alone, {beside:.0} beside {requests} requests, \
+             {more} bytes more"
+        );
+        assert!(requests > per_second, "the flood is a trickle");
+        assert!(beside > 0.9 * alone, "{beside:.0} of {alone:.0} Mb/s, good cookies {good}");
+        assert!(more < 64 << 20, "{more} bytes");
+    }
 }
 
 /// The machine has time for both: what is left is what the flood takes away in the protocol.

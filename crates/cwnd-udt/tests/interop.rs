@@ -370,7 +370,7 @@ fn messages_expire() {
     if !reference::is_here() {
         return;
     }
-    let count = 1000;
+    let count = 500;
     let ttl = 40;
     let config = message_config("udt");
     let faults = Faults { loss: 0.05, delay: Duration::from_millis(20), ..Faults::default() };
@@ -378,16 +378,17 @@ fn messages_expire() {
         let words = format!("--seed {SEED} --size {SIZE}");
         let check = |what: &str, seen: support::Messages| {
             println!("{role:?} {what}: {seen:?}");
-            assert!(seen.wrong == 0 && (count / 4..count).contains(&seen.whole), "{seen:?}");
+            assert!(seen.wrong == 0 && (count / 50..count).contains(&seen.whole), "{seen:?}");
         };
 
-        let receives = format!("{words} --recv {count} --timeout 3000");
+        let receives = format!("{words} --recv {count} --until-closed");
         let ends = Ends::connect(role, &config, &receives, Some([faults; 2]));
         for n in 0..count {
             let ttl = (n + 1 < count).then_some(Duration::from_millis(ttl));
             ends.stream.send_message(&message(SEED, n, SIZE), ttl, true).unwrap();
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(4));
         }
+        ends.stream.close_until(Some(Instant::now() + PATIENCE)).unwrap();
         check("to the reference", ends.reference.messages());
 
         let sends = format!("{words} --send {count} --ttl {ttl} --in-order --hold");

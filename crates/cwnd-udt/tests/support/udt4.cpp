@@ -140,7 +140,6 @@ static UDTSOCKET open_socket(const Options& options) {
     } const numbers[] = {
         {"mss", UDT_MSS},           {"window", UDT_FC},          {"send-buffer", UDT_SNDBUF},
         {"recv-buffer", UDT_RCVBUF}, {"udp-send", UDP_SNDBUF},   {"udp-recv", UDP_RCVBUF},
-        {"timeout", UDT_RCVTIMEO},
     };
     for (const auto& number : numbers) {
         if (!options.has(number.name)) continue;
@@ -228,7 +227,7 @@ static void send_messages(UDTSOCKET socket, const Options& options) {
     say("sent %" PRId64, count);
 }
 
-// Receives up to --recv messages; with a --timeout, fewer.
+// Receives up to --recv messages; with --until-closed, perhaps fewer.
 static void recv_messages(UDTSOCKET socket, const Options& options) {
     auto count = options.number("recv", 0), size = options.number("size", 4000);
     auto seed = static_cast<uint64_t>(options.number("seed", 1));
@@ -238,7 +237,7 @@ static void recv_messages(UDTSOCKET socket, const Options& options) {
     while (whole + wrong < count) {
         int length = UDT::recvmsg(socket, bytes.data(), static_cast<int>(bytes.size()));
         if (length == UDT::ERROR) {
-            if (!options.has("timeout") && !options.has("until-closed")) fail("recvmsg");
+            if (!options.has("until-closed")) fail("recvmsg");
             break;
         }
         uint64_t n = 0;
