@@ -1,5 +1,6 @@
 """The DAIMD paper: its networks, what is read off a run, and its small models."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_networks_have_their_flows(name):
 
 def test_every_exhibit_of_the_paper_is_there():
     ids = ["eq-8", "table-1", "table-2", "fig-10", "table-3", "fig-14"]
-    ids += ["table-4", "table-5", "table-6", "section-7"]
+    ids += ["table-4", "table-5", "table-6", "section-7", "protocol"]
     assert [e.id for e in exhibits("daimd")] == ids
 
 
@@ -53,6 +54,19 @@ def test_the_queue_beside_tcp_is_a_product_or_a_hundred_packets():
     wide = nets.beside_tcp("udt", 1000.0, 0.1, 4.0).to_json()
     assert '"8333p"' in wide
     assert '"100p"' in nets.beside_tcp("udt", 1.0, 0.1, 4.0).to_json()
+
+
+@pytest.mark.parametrize("name", ["staircase", "ten flows", "beside TCP"])
+def test_udt_takes_the_place_of_its_stand_in_on_the_same_wire(name):
+    scenario = SCENARIOS[name][0] if name != "ten flows" else nets.ten_flows("udt", 1e-3, 3.0, 1.0)
+    wire = {"staircase": 1538}.get(name, 1500)
+    over = run(nets.over_udt(scenario), seed=1)
+    kinds = [flow["kind"] for flow in over.measured_flows]
+    assert kinds[0] == "udt"
+    assert kinds.count("tcp") == (1 if name == "beside TCP" else 0)
+    assert over.measured_flows[0]["packet_bytes"] == 1456
+    flows = json.loads(nets.over_udt(scenario).to_json())["flow"]
+    assert flows[0]["tcp"]["packet"] + flows[0]["tcp"]["header"] == wire
 
 
 def test_stages_are_read_off_a_run():

@@ -175,6 +175,7 @@ fn check_link(network: &Network, link: &Link, record: &LinkRecord) {
     if let Some(rate) = link.rate {
         let largest = network.flows.iter().map(|flow| match &flow.traffic {
             Traffic::Tcp(tcp) => f64::from(tcp.packet + tcp.header).max(tcp.ack.into()) + 40.0,
+            Traffic::Udt(udt) => f64::from(udt.packet + udt.header),
             Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => f64::from(*packet),
         });
         let seconds = (network.duration.as_nanos() - network.warmup.as_nanos()) as f64 / 1e9;

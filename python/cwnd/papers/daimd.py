@@ -18,6 +18,7 @@ from cwnd.model import daimd_sharing as shared
 from cwnd.model.throughput import RESPONSES, udt_response
 from cwnd.papers import daimd_measures as read
 from cwnd.papers import daimd_networks as nets
+from cwnd.papers import daimd_protocol
 from cwnd.papers.claims import alike, at_least, at_most, less, number
 from cwnd.papers.daimd_analysis import (
     beside_claims,
@@ -567,3 +568,11 @@ def section_7(lab: Lab) -> Findings:
         "What the flows take the capacity for; the estimate is that of ten flows on 1 Gb/s, 10 ms.",
         list(INFERRED["section-7"]),
     )
+
+
+@exhibit(
+    "protocol", "New: UDT itself beside its stand-in on four of the networks", cost=9, new=True
+)
+def protocol(lab: Lab) -> Findings:
+    """Run the protocol where the other exhibits run rate control in a sender of its own."""
+    return daimd_protocol.compare(lab)

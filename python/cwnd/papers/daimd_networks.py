@@ -6,6 +6,7 @@ network of Table 1. TCP is ns-2's, with SACK and without delayed ACKs.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from cwnd.scenario import Scenario
@@ -89,6 +90,30 @@ TABLE_5 = {
     "FI": (".999", ".999", ".999", ".997", ".681", ".537"),
     "SI": ("0.08", "0.09", "0.07", "0.07", "0.30", "0.28"),
 }
+
+
+UDT_PAYLOAD = 1456
+"""Bytes of payload in a UDT packet of 1500 with its headers."""
+
+
+def over_udt(scenario: Scenario) -> Scenario:
+    """Carry a network's flows that have a rule of `LAWS` over UDT itself.
+
+    Their packets have the same size on the wire, of which `UDT_PAYLOAD` bytes are payload.
+
+    Parameters
+    ----------
+    scenario
+        A network of this paper.
+    """
+    document = json.loads(scenario.to_json())
+    tcp = document["tcp"]
+    header = tcp["packet"] + tcp["header"] - UDT_PAYLOAD
+    for flow in document["flow"]:
+        if flow["controller"] in LAWS:
+            flow["protocol"] = "udt"
+            flow["tcp"] = {"packet": UDT_PAYLOAD, "header": header}
+    return Scenario(document)
 
 
 def climb(law: str, rate_mbps: float, rtt_s: float, begin_s: float, time_s: float) -> Scenario:

@@ -43,13 +43,38 @@ fn mistakes_are_answered_in_one_line() {
             "x:6: flow[0]: the flows so far cross 199960002 links in all; at most",
         ),
         (format!("{net}[[flow]]\n"), "x:5: flow[0]: missing `controller`"),
+        (format!("{net}{flow}protocol = \"sctp\"\n"), "x:7: flow[0].protocol: "),
+        (
+            format!("{net}{flow}protocol = \"udt\"\ntcp = {{ ecn = true }}\n"),
+            "x:8: flow[0].tcp.ecn: UDT has no such option; of TCP's it has packet, header, window",
+        ),
+        (
+            format!("{net}{flow}protocol = \"udt\"\n[tcp]\nheader = 0\n"),
+            "x:9: tcp.header: 0 is less than the 44 bytes of IP's, UDP's and UDT's headers",
+        ),
+        (
+            format!("{net}{flow}protocol = \"udt\"\ntcp = {{ packet = 9 }}\n"),
+            "x:8: flow[0].tcp.packet: 9 is not from 56 to 65535 bytes",
+        ),
+        (
+            format!("{net}{flow}protocol = \"udt\"\ntcp = {{ window = 1 }}\n"),
+            "x:8: flow[0].tcp.window: UDT's window is from 2 to 1048576 packets",
+        ),
+        (
+            format!("{net}{flow}protocol = \"udt\"\nbytes = 0\n"),
+            "x:8: flow[0].bytes: a flow sends at least one byte",
+        ),
+        (
+            format!("{net}[[flow]]\nprotocol = \"udt\"\ncontroller = \"python:Mine\"\n"),
+            "x:6: flow[0].protocol: UDT is driven by controllers of the registry",
+        ),
         (
             format!("{net}{flow}[[flow]]\ncontroller = \"simdd\"\n"),
             "x:8: flow[1].controller: unknown controller \"simdd\", did you mean simd?",
         ),
         (
             format!("{net}[[flow]]\ncontroler = \"reno\"\n"),
-            "x:6: flow[0].controler: unknown key \"controler\"; did you mean \"controller\"? allowed: controller, name, ",
+            "x:6: flow[0].controler: unknown key \"controler\"; did you mean \"controller\"? allowed: controller, protocol, name, ",
         ),
         (
             format!("{net}{flow}cc = 1\n"),
