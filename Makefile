@@ -12,7 +12,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev bench instructions clean
+.PHONY: help demo test build dev bench bench-udt fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -20,6 +20,8 @@ help:
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same, with the tools of make test"
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
+	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
+	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
 	@echo "make clean   remove what these made"
 
@@ -33,6 +35,7 @@ test: dev
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	@$(MAKE) --no-print-directory libudt
 	cargo test --locked
 	@$(MAKE) --no-print-directory valgrind
 	$(BIN)/python bench/instructions.py
@@ -44,6 +47,14 @@ test: dev
 
 bench: build ns2
 	$(BIN)/python bench/run.py
+
+bench-udt: build libudt srt iperf3
+	$(BIN)/python bench/udt.py
+
+# Needs a nightly compiler, and cargo-fuzz: cargo install cargo-fuzz.
+fuzz:
+	cargo +nightly fuzz run --fuzz-dir fuzz packet -- -max_total_time=60
+	cargo +nightly fuzz run --fuzz-dir fuzz connection -- -max_total_time=60 -max_len=2000
 
 instructions: build valgrind
 	$(BIN)/python bench/instructions.py --write
@@ -65,7 +76,7 @@ $(VENV)/.tools:
 	$(BIN)/pip install "maturin>=1.9,<2"
 	@touch $@
 
-.PHONY: venv-package valgrind ns2
+.PHONY: venv-package valgrind ns2 libudt srt iperf3
 venv-package:
 	@$(call debian,python3-venv) || { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
 
@@ -77,6 +88,18 @@ valgrind:
 ns2:
 	@command -v ns >/dev/null || $(call debian,ns2) \
 		|| echo "ns-2 is not installed: there will be no ratio to it"
+
+libudt:
+	@test -e /usr/include/udt/udt.h || $(call debian,libudt-dev) \
+		|| echo "libudt-dev is not installed: UDT will not be held against the reference library"
+
+srt:
+	@test -e /usr/include/srt/srt.h || $(call debian,libsrt-openssl-dev) \
+		|| echo "libsrt-openssl-dev is not installed: there will be no ratio to SRT"
+
+iperf3:
+	@command -v iperf3 >/dev/null || $(call debian,iperf3) \
+		|| echo "iperf3 is not installed: there will be no ratio to TCP"
 
 clean:
 	rm -rf $(VENV) out target .mypy_cache .ruff_cache .pytest_cache .hypothesis
