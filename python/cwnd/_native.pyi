@@ -50,6 +50,7 @@ def simulate(
     threads: int = 0,
     controllers: Mapping[str, Callable[[], Controller]] | None = None,
     progress: Callable[[float], None] | None = None,
+    keep: None = None,
     pcap: tuple[str, str] | None = None,
 ) -> list[RunRecord]: ...
 @overload
