@@ -4,12 +4,15 @@
 use crate::network::{Network, Traffic};
 use cwnd::registry::Law;
 use cwnd::{Dur, Settings, Spec};
+use std::collections::HashMap;
 
 /// A half must do at least this part of the work.
 const LIGHTEST: f64 = 0.2;
 /// Packets of a thousand bytes that a path between the halves carries at least while it crosses:
 /// fewer are not worth the waiting for each other.
 const BUSIEST: f64 = 100.0;
+/// No cut is worth it at links shorter than this.
+const SHORTEST: Dur = Dur::from_nanos(1000);
 /// A sender does more than its receiver.
 const SOURCE: f64 = 2.0;
 const SINK: f64 = 1.0;
@@ -25,26 +28,34 @@ pub(crate) struct Split {
 impl Split {
     /// The cut through the longest links that gives both halves enough to do.
     pub fn find(network: &Network) -> Option<Self> {
-        let mut delays: Vec<Dur> = network.links.iter().map(|link| link.delay).collect();
+        let delays = network.links.iter().map(|link| link.delay);
+        let mut delays: Vec<Dur> = delays.filter(|&delay| delay >= SHORTEST).collect();
         delays.sort_unstable();
         delays.dedup();
-        let candidates = delays.into_iter().rev().filter(|&delay| delay > Dur::ZERO);
-        candidates.filter_map(|delay| Self::at(network, delay)).find(|split| split.pays(network))
+        let mut known = HashMap::new();
+        let flows = network.flows.iter();
+        let paced: Vec<_> = flows.map(|flow| is_paced(&flow.traffic, &mut known)).collect();
+        // The shorter the links that may be cut, the smaller the pieces: where a cut gives both halves
+        // enough to do, those at shorter links do as well.
+        let cut = |&delay: &Dur| Self::at(network, &paced, delay);
+        let longest = delays.partition_point(|delay| cut(delay).is_some()).checked_sub(1)?;
+        cut(&delays[longest]).filter(|split| split.pays(network))
     }
 
-    /// The halves of a network all of whose links from `lookahead` on are cut.
-    fn at(network: &Network, lookahead: Dur) -> Option<Self> {
+    /// The halves of a network all of whose links from `lookahead` on are cut; `paced` tells of each
+    /// flow whether its controller is.
+    fn at(network: &Network, paced: &[bool], lookahead: Dur) -> Option<Self> {
         let ends = network.links.iter().map(|link| link.from.max(link.to));
         let mut groups = Groups::new(ends.max()? + 1);
         for link in network.links.iter().filter(|link| link.delay < lookahead) {
             groups.join(link.from, link.to);
         }
         let mut work = vec![0.0; groups.0.len()];
-        for flow in &network.flows {
+        for (flow, &paced) in network.flows.iter().zip(paced) {
             let (source, sink) = ends_of(network, &flow.path);
             // The two endpoints of a paced controller look at each other, and at what is on their way;
             // those of UDT are in one place.
-            if is_paced(&flow.traffic) {
+            if paced {
                 for &link in flow.path.iter().chain(&flow.back) {
                     groups.join(network.links[link].from, network.links[link].to);
                 }
@@ -109,14 +120,17 @@ fn ends_of(network: &Network, path: &[usize]) -> (usize, usize) {
     (network.links[first].from, network.links[last].to)
 }
 
-fn is_paced(traffic: &Traffic) -> bool {
+/// Whether a flow's controller is paced; `known` keeps what was found out.
+fn is_paced<'a>(traffic: &'a Traffic, known: &mut HashMap<&'a str, bool>) -> bool {
     let tcp = match traffic {
         Traffic::Tcp(tcp) => tcp,
         Traffic::Udt(_) => return true,
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => return false,
     };
-    let spec = Spec::parse(&tcp.controller);
-    spec.is_ok_and(|spec| matches!(spec.law(&Settings::default()), Law::Rate(_)))
+    *known.entry(&tcp.controller).or_insert_with(|| {
+        let spec = Spec::parse(&tcp.controller);
+        spec.is_ok_and(|spec| matches!(spec.law(&Settings::default()), Law::Rate(_)))
+    })
 }
 
 /// Nodes joined into groups: each points to another of its group, the last to itself.
