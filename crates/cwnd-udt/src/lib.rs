@@ -93,6 +93,10 @@
 //!
 //! No datagram costs more work than a walk over one window.
 //!
+//! # With a key
+//!
+//! UDT is in clear. [`secure`] seals whole datagrams between two ends that share a key.
+//!
 //! What the wire looks like, and where the draft, UDT 4.11 and this crate differ, is in `docs/udt.md`.
 
 #![forbid(unsafe_code)]
@@ -110,6 +114,8 @@ mod opening;
 pub mod packet;
 mod receiver;
 mod routes;
+#[cfg(feature = "secure")]
+pub mod secure;
 mod sender;
 pub mod seq;
 

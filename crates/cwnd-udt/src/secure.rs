@@ -1,0 +1,109 @@
+//! Whole UDT datagrams, sealed between two ends that share a key. Without I/O, as all of this crate.
+//!
+//! The handshake is Noise's `NNpsk0` (revision 34, sections 7.4 and 9: `Noise_NNpsk0_25519_AESGCM_SHA256`);
+//! it makes fresh keys for each connection and each direction, which the shared key alone does not
+//! reveal later. Datagrams are Noise transport messages with explicit counters (section 11.4), by
+//! AES-256-GCM. What this protects against and what not is in `docs/udt.md`, under "With a key".
+//!
+//! * [`Key`] is the shared key, from a file.
+//! * A client drives an [`Initiator`] until it gives a [`Session`], and then its
+//!   [`Connection`](crate::Connection) through that.
+//! * A port with a key has one [`Responder`]. Whatever comes from the network goes to the session that
+//!   [`destination`] names, and to the responder if there is none. Once a client has proved that it holds
+//!   the key, the responder gives its session with the first datagram: UDT's own handshake, for the
+//!   [`Listener`](crate::Listener).
+//! * A [`Session`] has a [`Sealer`] for what [`poll_transmit`](crate::Connection::poll_transmit) returns
+//!   and an [`Opener`] for what arrives. Datagrams of equal size stay so: each grows by [`OVERHEAD`]. A
+//!   connection's packet size is made smaller by that: [`packet_size`].
+//!
+//! ```
+//! use cwnd::{Dur, Time};
+//! use cwnd_udt::secure::{Initiator, Key, Reply, Responder};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let key = Key::from_file_contents(b"6a09e667bb67ae853c6ef372a54ff53a510e527f9b05688c1f83d9ab5be0cd19")?;
+//! let (now, client) = (Time::ZERO, "192.0.2.1:9000".parse()?);
+//! let mut responder = Responder::new(&key, [0; 32]); // random bytes, in earnest
+//! let mut initiator = Initiator::new(&key, now, 17, Dur::from_millis(3_000))?;
+//!
+//! let mut hello = initiator.poll(now).unwrap().to_vec();
+//! let Reply::Send(answer) = responder.handle(now, client, &mut hello, || 18) else { panic!() };
+//! let mut near = initiator.handle(now, &answer)?.unwrap();
+//!
+//! let mut wire = Vec::new();
+//! near.sealer.seal(b"twelve bytes of UDT", 12, &mut wire)?;
+//! let Reply::Open(mut far, first) = responder.handle(now, client, &mut wire[..40], || 19) else {
+//!     panic!()
+//! };
+//! assert_eq!(first, b"twelve bytes");
+//! assert_eq!(far.opener.open(&mut wire[40..])?, b" of UDT");
+//! # Ok(())
+//! # }
+//! ```
+
+mod initiator;
+mod key;
+mod responder;
+mod seal;
+#[cfg(test)]
+mod tests;
+mod window;
+mod wire;
+
+pub use initiator::Initiator;
+pub use key::{Key, KeyError};
+pub use responder::{Reply, Responder};
+pub use seal::{Exhausted, Opener, Refusals, Sealer};
+pub use wire::{OVERHEAD, destination, packet_size};
+
+use wire::Keys;
+
+/// Why a datagram is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Refused {
+    /// Neither a sealed datagram nor a request for one, or none for this end.
+    #[error("not a sealed datagram of this connection")]
+    Foreign,
+    /// A request of another version of the sealing.
+    #[error("the peer seals by another version")]
+    Version,
+    /// A request without a key.
+    #[error("the peer has no key, and this end only talks to those who have it")]
+    NoKey,
+    /// A request or an answer by somebody with another key, or one that was damaged.
+    #[error("the peer's key is another one")]
+    WrongKey,
+    /// More requests wait for their client's first word than are kept.
+    #[error("too many requests at once")]
+    Busy,
+    /// It has arrived before, or so much later than others that this cannot be told.
+    #[error("a repeated or much too late datagram")]
+    Replayed,
+    /// Its seal is broken: damaged, or made by somebody without this connection's keys.
+    #[error("a damaged or forged datagram")]
+    Forged,
+    /// The system has no random numbers.
+    #[error("the system gives no random numbers")]
+    NoRandom,
+}
+
+/// The sealing of one connection, at one end.
+#[derive(Debug)]
+pub struct Session {
+    /// For what this end sends.
+    pub sealer: Sealer,
+    /// For what arrives.
+    pub opener: Opener,
+}
+
+impl Session {
+    /// The session of the end `id` with the end `peer`.
+    fn new(id: u32, peer: u32, keys: &Keys) -> Self {
+        Session { sealer: Sealer::new(&keys.out, peer), opener: Opener::new(&keys.inward, id) }
+    }
+
+    /// The name of this end in sealed datagrams: see [`destination`].
+    pub fn id(&self) -> u32 {
+        self.opener.id()
+    }
+}

@@ -1,0 +1,172 @@
+//! The shared key, and the file that it is in.
+
+use ring::{hkdf, hmac};
+use std::fmt;
+
+/// Bytes of a key, at least.
+const LEAST: usize = 32;
+/// Bytes of a key file, at most: more is some other file.
+const MOST: usize = 1024;
+/// A random key of 32 bytes with fewer different ones comes up less than once in 10²⁴.
+const DIFFERENT: usize = 12;
+
+/// A key that both ends know.
+#[derive(Clone)]
+pub struct Key {
+    /// The `psk` of Noise.
+    pub(super) psk: [u8; 32],
+    /// Signs what a busy responder asks for.
+    pub(super) cookies: hmac::Key,
+}
+
+/// Why a file is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Too little to be safe.
+    #[error(
+        "the key has {0} bytes, at least 32 random ones are needed: head -c 32 /dev/urandom > FILE"
+    )]
+    TooShort(usize),
+    /// More than any key.
+    #[error("the key file has more than 1024 bytes: it seems to be another file")]
+    TooLong,
+    /// Text that is not hexadecimal.
+    #[error(
+        "the key file holds text: a pass phrase can be guessed, the key has to be at least 32 random \
+         bytes or 64 hexadecimal digits"
+    )]
+    Text,
+    /// Hexadecimal digits that are not pairs.
+    #[error("the key has an odd number of hexadecimal digits: {0}")]
+    OddDigits(usize),
+    /// Bytes that are not random.
+    #[error("the key is not random: nearly all of its bytes are the same")]
+    NotRandom,
+}
+
+impl Key {
+    /// A key from what its file holds: at least 32 random bytes, as they are or as hexadecimal digits
+    /// with white space around them and between lines. Both spellings of the same bytes are the same key.
+    pub fn from_file_contents(contents: &[u8]) -> Result<Self, KeyError> {
+        if contents.len() > MOST {
+            return Err(KeyError::TooLong);
+        }
+        let digits: Vec<u8> =
+            contents.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let is_text = contents.iter().all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace());
+        let secret = match digits.iter().map(|b| (*b as char).to_digit(16)).collect() {
+            Some::<Vec<u32>>(digits) if is_text => {
+                if !digits.len().is_multiple_of(2) {
+                    return Err(KeyError::OddDigits(digits.len()));
+                }
+                digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+            }
+            _ if is_text && contents.len() >= LEAST => return Err(KeyError::Text),
+            _ => contents.to_vec(),
+        };
+        if secret.len() < LEAST {
+            return Err(KeyError::TooShort(secret.len()));
+        }
+        let mut seen = [false; 256];
+        secret.iter().for_each(|byte| seen[usize::from(*byte)] = true);
+        if seen.iter().filter(|seen| **seen).count() < DIFFERENT {
+            return Err(KeyError::NotRandom);
+        }
+        Ok(Key::derive(&secret))
+    }
+
+    /// What is wrong with the permissions `mode` (of Unix) of a key file, if anything: for a warning.
+    pub fn warning(mode: u32) -> Option<String> {
+        let mode = mode & 0o777;
+        (mode & 0o077 != 0).then(|| {
+            format!("others than its owner can use the key file (mode {mode:03o}): chmod 600 FILE")
+        })
+    }
+
+    /// HKDF (RFC 5869): keys of any length become one of Noise's, and one for each other use.
+    fn derive(secret: &[u8]) -> Self {
+        let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, b"cwnd-udt key 1").extract(secret);
+        let expand = |purpose: &[u8]| {
+            let mut bytes = [0; 32];
+            // 32 bytes are one block of SHA-256: HKDF gives up to 255 of them.
+            extracted
+                .expand(&[purpose], hkdf::HKDF_SHA256)
+                .and_then(|okm| okm.fill(&mut bytes))
+                .expect("one block of HKDF");
+            bytes
+        };
+        Key {
+            psk: expand(b"noise psk"),
+            cookies: hmac::Key::new(hmac::HMAC_SHA256, &expand(b"cookies")),
+        }
+    }
+}
+
+/// Keeps the secret out of logs.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HEX: &str = "6a09e667bb67ae853c6ef372a54ff53a510e527f9b05688c1f83d9ab5be0cd19";
+
+    fn raw() -> Vec<u8> {
+        (0..32).map(|at| u8::from_str_radix(&HEX[2 * at..2 * at + 2], 16).unwrap()).collect()
+    }
+
+    fn error(contents: &[u8]) -> KeyError {
+        Key::from_file_contents(contents).unwrap_err()
+    }
+
+    #[test]
+    fn raw_bytes_and_digits_are_the_same_key() {
+        let key = Key::from_file_contents(&raw()).unwrap();
+        let lines = format!("{}\n{}\n", &HEX[..32], &HEX[32..].to_uppercase());
+        for text in [HEX.to_owned(), format!("{HEX}\n"), format!(" {HEX}\r\n"), lines] {
+            assert_eq!(Key::from_file_contents(text.as_bytes()).unwrap().psk, key.psk, "{text:?}");
+        }
+        let mut longer = raw();
+        longer.push(b'\n');
+        assert_ne!(Key::from_file_contents(&longer).unwrap().psk, key.psk, "raw bytes all count");
+        assert_eq!(format!("{key:?}"), "Key(..)");
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_with_its_reason() {
+        assert_eq!(error(b""), KeyError::TooShort(0));
+        assert_eq!(error(&raw()[..31]), KeyError::TooShort(31));
+        assert_eq!(error(&HEX.as_bytes()[..62]), KeyError::TooShort(31));
+        assert_eq!(error(&HEX.as_bytes()[..63]), KeyError::OddDigits(63));
+        assert_eq!(error(b"secret\n"), KeyError::TooShort(7));
+        assert_eq!(error(b"correct horse battery staple, many times over\n"), KeyError::Text);
+        assert_eq!(error(&[0; 32]), KeyError::NotRandom);
+        assert_eq!(error(&[b'0'; 64]), KeyError::NotRandom);
+        assert_eq!(error(&[7; 1025]), KeyError::TooLong);
+        assert!(error(b"").to_string().contains("head -c 32 /dev/urandom"));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_warned_of() {
+        assert_eq!(Key::warning(0o100_600), None);
+        assert_eq!(Key::warning(0o400), None);
+        for mode in [0o644, 0o640, 0o602, 0o100_604] {
+            assert!(Key::warning(mode).unwrap().contains(&format!("{:03o}", mode & 0o777)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_is_too_strange(contents in prop::collection::vec(any::<u8>(), 0..1100)) {
+            if let Ok(key) = Key::from_file_contents(&contents) {
+                prop_assert!(contents.len() >= 32);
+                prop_assert_ne!(key.psk, [0; 32]);
+            }
+        }
+    }
+}

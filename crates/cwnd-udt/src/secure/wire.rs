@@ -1,0 +1,134 @@
+//! What sealed datagrams and the handshake look like: see `docs/udt.md`, "With a key".
+
+use super::Refused;
+use super::key::Key;
+use snow::{Builder, HandshakeState};
+
+/// The version of the sealing.
+pub(super) const VERSION: u8 = 1;
+
+/// First bytes. To UDT they are control packets of types that it does not have, and it drops them; the
+/// other way round no packet of UDT begins like this.
+pub(super) const HELLO: u8 = 0xf1;
+pub(super) const COOKIE: u8 = 0xf2;
+pub(super) const ANSWER: u8 = 0xf3;
+pub(super) const DATA: u8 = 0xf4;
+
+/// Kind, version, two zeros and the client's id: how all of the handshake begins.
+pub(super) const HEAD: usize = 8;
+/// Bytes of a cookie, none of them anything where there is no cookie.
+pub(super) const COOKIE_LEN: usize = 16;
+/// Where Noise's message begins in a hello.
+pub(super) const MESSAGE: usize = HEAD + COOKIE_LEN;
+/// Noise's `psk, e`: a public key, and the tag of an empty text.
+pub(super) const HELLO_LEN: usize = MESSAGE + 32 + TAG;
+/// Noise's `e, ee` with the responder's id.
+pub(super) const ANSWER_LEN: usize = HEAD + 32 + 4 + TAG;
+/// A cookie and its signature.
+pub(super) const COOKIE_REPLY_LEN: usize = HEAD + COOKIE_LEN + 32;
+
+/// Kind, counter (7 bytes) and the receiver's id: how a sealed datagram begins.
+pub(super) const HEADER: usize = 12;
+/// A tag of AES-GCM.
+pub(super) const TAG: usize = 16;
+/// Bytes that a datagram is longer when it is sealed.
+pub const OVERHEAD: usize = HEADER + TAG;
+
+/// The packet size to configure for a sealed connection, so that sealed datagrams with their IP and UDP
+/// headers have at most `on_the_wire` bytes.
+pub const fn packet_size(on_the_wire: u32) -> u32 {
+    on_the_wire.saturating_sub(OVERHEAD as u32)
+}
+
+/// The session that a datagram says it is for: nothing, if it is no sealed one.
+pub fn destination(datagram: &[u8]) -> Option<u32> {
+    if datagram.len() < OVERHEAD || datagram[0] != DATA {
+        return None;
+    }
+    read_id(&datagram[HEADER - 4..])
+}
+
+/// The header of sealed datagram number `counter` to `id`.
+pub(super) fn header(counter: u64, id: u32) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&counter.to_be_bytes());
+    header[0] = DATA;
+    header[8..].copy_from_slice(&id.to_be_bytes());
+    header
+}
+
+/// Counter of a sealed datagram.
+pub(super) fn counter(header: &[u8; HEADER]) -> u64 {
+    let [_, a, b, c, d, e, f, g, ..] = *header;
+    u64::from_be_bytes([0, a, b, c, d, e, f, g])
+}
+
+/// How a datagram of the handshake begins.
+pub(super) fn head(kind: u8, client: u32) -> [u8; HEAD] {
+    let [a, b, c, d] = client.to_be_bytes();
+    [kind, VERSION, 0, 0, a, b, c, d]
+}
+
+pub(super) fn read_id(bytes: &[u8]) -> Option<u32> {
+    bytes.first_chunk().copied().map(u32::from_be_bytes)
+}
+
+/// Noise's handshake, of the client `client`.
+pub(super) fn noise(
+    key: &Key,
+    client: u32,
+    initiates: bool,
+) -> Result<HandshakeState, snow::Error> {
+    noise_with(key, client, initiates, None)
+}
+
+/// The same, in tests with a private key that is not random.
+pub(super) fn noise_with(
+    key: &Key,
+    client: u32,
+    initiates: bool,
+    fixed: Option<&[u8; 32]>,
+) -> Result<HandshakeState, snow::Error> {
+    let mut prologue = b"cwnd-udt sealed".to_vec();
+    prologue.extend_from_slice(&head(HELLO, client));
+    let builder = Builder::new("Noise_NNpsk0_25519_AESGCM_SHA256".parse()?)
+        .psk(0, &key.psk)?
+        .prologue(&prologue)?;
+    let builder = match fixed {
+        None => builder,
+        Some(private) => builder.fixed_ephemeral_key_for_testing_only(private),
+    };
+    if initiates { builder.build_initiator() } else { builder.build_responder() }
+}
+
+/// What somebody signs who asks for a cookie to be shown.
+pub(super) fn signed(hello: &[u8; HELLO_LEN], cookie: &[u8; COOKIE_LEN]) -> Vec<u8> {
+    [&hello[..HEAD], cookie, &hello[MESSAGE..]].concat()
+}
+
+/// What Noise's failures mean.
+pub(super) fn refusal(error: &snow::Error) -> Refused {
+    match error {
+        snow::Error::Decrypt => Refused::WrongKey,
+        snow::Error::Rng => Refused::NoRandom,
+        _ => Refused::Foreign,
+    }
+}
+
+/// The keys of the two directions, as one end sees them.
+pub(super) struct Keys {
+    pub out: [u8; 32],
+    pub inward: [u8; 32],
+}
+
+impl Keys {
+    /// The keys of a handshake that is done.
+    pub fn of(noise: &mut HandshakeState) -> Self {
+        let (initiators, responders) = noise.dangerously_get_raw_split();
+        if noise.is_initiator() {
+            Keys { out: initiators, inward: responders }
+        } else {
+            Keys { out: responders, inward: initiators }
+        }
+    }
+}
