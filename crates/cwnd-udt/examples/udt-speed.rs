@@ -5,10 +5,11 @@
 //! udt-speed send 127.0.0.1:9000 1000 udt
 //! ```
 //!
-//! The sender writes so many megabytes (10^6 bytes) with the controller given. Each end prints its rate and the
+//! With `--key FILE` before these words at both ends, all is sealed. The sender writes so many megabytes (10^6 bytes) with the controller given. Each end prints its rate and the
 //! CPU time that it took for a gigabyte (10^9 bytes), all threads and the system's part included.
 
 use cwnd::Spec;
+use cwnd_udt::secure::Key;
 use cwnd_udt::{Config, UdtListener, UdtStream};
 use std::error::Error;
 use std::io::{Read, Write};
@@ -19,16 +20,23 @@ const PIECE: usize = 1 << 20;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
-    match words[..] {
-        ["recv", port] => recv(port.parse()?),
-        ["send", to, megabytes] => send(to, megabytes.parse()?, "udt"),
-        ["send", to, megabytes, law] => send(to, megabytes.parse()?, law),
-        _ => Err("recv PORT, or send HOST:PORT MEGABYTES [CONTROLLER]".into()),
+    let (key, words) = match &words[..] {
+        ["--key", file, words @ ..] => {
+            (Some(Key::from_file_contents(&std::fs::read(file)?)?), words)
+        }
+        words => (None, words),
+    };
+    let config = |law| Ok::<_, Box<dyn Error>>(Config { key, ..Config::new(Spec::parse(law)?) });
+    match *words {
+        ["recv", port] => recv(port.parse()?, &config("udt")?),
+        ["send", to, megabytes] => send(to, megabytes.parse()?, &config("udt")?),
+        ["send", to, megabytes, law] => send(to, megabytes.parse()?, &config(law)?),
+        _ => Err("[--key FILE] recv PORT, or send HOST:PORT MEGABYTES [CONTROLLER]".into()),
     }
 }
 
-fn recv(port: u16) -> Result<(), Box<dyn Error>> {
-    let listener = UdtListener::bind(("127.0.0.1", port), &Config::new(Spec::parse("udt")?))?;
+fn recv(port: u16, config: &Config) -> Result<(), Box<dyn Error>> {
+    let listener = UdtListener::bind(("127.0.0.1", port), config)?;
     let (mut stream, _) = listener.accept()?;
     let mut buffer = vec![0; PIECE];
     let mut bytes = stream.read(&mut buffer)?;
@@ -43,8 +51,8 @@ fn recv(port: u16) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn send(to: &str, megabytes: usize, law: &str) -> Result<(), Box<dyn Error>> {
-    let mut stream = UdtStream::connect(to, &Config::new(Spec::parse(law)?))?;
+fn send(to: &str, megabytes: usize, config: &Config) -> Result<(), Box<dyn Error>> {
+    let mut stream = UdtStream::connect(to, config)?;
     let piece = vec![0x5a; PIECE];
     let bytes = megabytes * 1_000_000;
     let start = Instant::now();

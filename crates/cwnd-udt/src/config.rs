@@ -35,6 +35,10 @@ pub struct Config {
     pub record: bool,
     /// Seed of the controller's own randomness.
     pub seed: u64,
+    /// The sockets of [`crate::net`] seal every datagram with this key, which the peer needs as well; the seals
+    /// count to the packet size. A [`crate::Connection`] itself does not look at it.
+    #[cfg(feature = "secure")]
+    pub key: Option<crate::secure::Key>,
 }
 
 impl Config {
@@ -53,6 +57,8 @@ impl Config {
             rate_limit: None,
             record: false,
             seed: 0,
+            #[cfg(feature = "secure")]
+            key: None,
         }
     }
 
@@ -78,6 +84,8 @@ impl Config {
             send_buffer: self.send_buffer.clamp(2, MAX_FLOW_WINDOW),
             receive_buffer,
             rate_limit: self.rate_limit.filter(|rate| *rate > 0.0),
+            #[cfg(feature = "secure")]
+            key: None,
             ..self.clone()
         }
     }

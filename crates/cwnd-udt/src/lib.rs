@@ -95,7 +95,8 @@
 //!
 //! # With a key
 //!
-//! UDT is in clear. [`secure`] seals whole datagrams between two ends that share a key.
+//! UDT is in clear. [`secure`] seals whole datagrams between two ends that share a key, and the sockets of
+//! [`net`] do so with [`Config::key`].
 //!
 //! What the wire looks like, and where the draft, UDT 4.11 and this crate differ, is in `docs/udt.md`.
 

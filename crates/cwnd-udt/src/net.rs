@@ -31,7 +31,14 @@
 //!
 //! The application and that thread share a connection behind a lock, which is held for no more than a
 //! batch of packets or 64 KiB of the application's data.
+//!
+//! # With a key
+//!
+//! With [`Config::key`](crate::Config::key) at both ends all that travels is sealed ([`crate::secure`]). A
+//! listener with a key hears nobody without it, and one without a key nobody who has one.
 
+mod cover;
+mod door;
 mod driver;
 mod endpoint;
 mod link;

@@ -92,15 +92,17 @@ impl<K: Copy> Routes<K> {
         self.by_id.is_empty()
     }
 
+    /// The connection with this id, if its peer is `from`.
+    pub fn find(&self, from: SocketAddr, id: u32) -> Option<K> {
+        self.by_id.get(&id).filter(|(peer, ..)| *peer == from).map(|(.., connection)| *connection)
+    }
+
     /// Where a datagram from `from` goes. One that names a socket must come from that socket's peer.
     pub fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<K> {
         match destination(datagram) {
             None => Route::Nowhere,
             Some(0) => self.route_request(from, datagram),
-            Some(id) => match self.by_id.get(&id) {
-                Some((peer, _, connection)) if *peer == from => Route::Connection(*connection),
-                _ => Route::Nowhere,
-            },
+            Some(id) => self.find(from, id).map_or(Route::Nowhere, Route::Connection),
         }
     }
 

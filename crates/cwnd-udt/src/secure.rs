@@ -8,8 +8,8 @@
 //! * [`Key`] is the shared key, from a file.
 //! * A client drives an [`Initiator`] until it gives a [`Session`], and then its
 //!   [`Connection`](crate::Connection) through that.
-//! * A port with a key has one [`Responder`]. Whatever comes from the network goes to the session that
-//!   [`destination`] names, and to the responder if there is none. Once a client has proved that it holds
+//! * A port with a key has one [`Responder`]. Whatever comes from the network goes to the session or the
+//!   client that [`destination`] names, and to the responder if there is none. Once a client has proved that it holds
 //!   the key, the responder gives its session with the first datagram: UDT's own handshake, for the
 //!   [`Listener`](crate::Listener).
 //! * A [`Session`] has a [`Sealer`] for what [`poll_transmit`](crate::Connection::poll_transmit) returns
@@ -54,7 +54,9 @@ pub use initiator::Initiator;
 pub use key::{Key, KeyError};
 pub use responder::{Reply, Responder};
 pub use seal::{Exhausted, Opener, Refusals, Sealer};
-pub use wire::{OVERHEAD, destination, packet_size};
+#[cfg(all(unix, feature = "net"))]
+pub(crate) use wire::DESTINATION;
+pub use wire::{OVERHEAD, destination, is_hello, packet_size};
 
 use wire::Keys;
 

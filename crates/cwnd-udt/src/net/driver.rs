@@ -1,27 +1,24 @@
 //! The thread of a port: takes datagrams in, lets connections send, and sleeps until something is due.
 
+use super::door::{Budget, Word};
 use super::link::{Link, Visit};
 use super::listener::Queue;
 use super::port::{Begin, Port};
 use super::socket::{Inbox, Socket};
+use crate::Route;
 use crate::packet::HEADER;
-use crate::{Answer, Route};
+use crate::secure::{self, destination};
 use cwnd::{Dur, Time};
 use quinn_udp::RecvMeta;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, PipeReader};
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Calls that take in datagrams before connections have their turn.
 const CALLS: usize = 4;
-/// Answers of a listener to strangers: so many at once, and one more in each interval. A flood of requests
-/// costs established connections no more than that.
-const ANSWERS: u64 = 1024;
-const ANSWER_EVERY: Dur = Dur::from_nanos(50_000);
 /// Where a packet's header names the socket.
 const DESTINATION: Range<usize> = HEADER - 4..HEADER;
 
@@ -33,8 +30,10 @@ struct Driver {
     /// Those that wait for room in the system's buffer.
     blocked: Vec<Arc<Link>>,
     due: BinaryHeap<Reverse<(Time, usize)>>,
-    /// The next answer of the listener is due then, as if there were one in each interval.
-    answer_at: Time,
+    /// For the listener.
+    budget: Budget,
+    /// What is sealed, on its way to the socket.
+    wire: Vec<u8>,
 }
 
 /// Starts the driver of a port. It ends with the port's last connection, after nobody holds the port.
@@ -47,7 +46,8 @@ pub(super) fn start(port: Arc<Port>, woken: PipeReader) -> io::Result<()> {
             touched: Vec::new(),
             blocked: Vec::new(),
             due: BinaryHeap::new(),
-            answer_at: Time::ZERO,
+            budget: Budget::default(),
+            wire: Vec::new(),
         };
         if let Err(error) = driver.run() {
             driver.port.fail(error.kind(), &error.to_string());
@@ -118,7 +118,7 @@ impl Driver {
     /// Gives each connection that something happened to its turn.
     fn serve(&mut self, mut now: Time) {
         for link in std::mem::take(&mut self.touched) {
-            let Visit { wake, more, blocked, due, over } = link.visit(now);
+            let Visit { wake, more, blocked, due, over } = link.visit(now, &mut self.wire);
             link.wake(wake);
             if let Some(at) = due {
                 self.due.push(Reverse((at, link.key)));
@@ -154,22 +154,13 @@ impl Driver {
     }
 
     /// Hands a batch to the connections that it is for: mostly to one.
-    fn deliver(&mut self, at: Time, meta: &RecvMeta, mut datagrams: &[u8]) {
+    fn deliver(&mut self, at: Time, meta: &RecvMeta, mut datagrams: &mut [u8]) {
         let segment = meta.stride.max(1);
         while !datagrams.is_empty() {
-            let first = &datagrams[..segment.min(datagrams.len())];
-            let to = first.get(DESTINATION);
-            let mut end = first.len();
-            // Requests for connections, to socket 0, are looked at one by one.
-            if to != Some(&[0; 4]) {
-                while end < datagrams.len() && datagrams[end..].get(DESTINATION) == to {
-                    end = datagrams.len().min(end + segment);
-                }
-            }
-            let (part, rest) = datagrams.split_at(end);
+            let (part, rest) = datagrams.split_at_mut(run(datagrams, segment));
             datagrams = rest;
             let table = self.port.table();
-            match table.routes.route(meta.addr, first) {
+            match table.route(meta.addr, &part[..segment.min(part.len())]) {
                 Route::Connection(key) => {
                     let link = table.get(key).cloned();
                     drop(table);
@@ -181,7 +172,9 @@ impl Driver {
                     let queue = table.queue.clone();
                     drop(table);
                     if let Some(queue) = queue {
-                        self.answer(at, &queue, meta, first);
+                        for datagram in part.chunks_mut(segment) {
+                            self.answer(at, &queue, meta, datagram);
+                        }
                     }
                 }
                 Route::Nowhere => {}
@@ -189,9 +182,9 @@ impl Driver {
         }
     }
 
-    fn pass(&mut self, at: Time, link: Arc<Link>, datagrams: &[u8], segment: usize) {
+    fn pass(&mut self, at: Time, link: Arc<Link>, datagrams: &mut [u8], segment: usize) {
         let mut state = link.lock();
-        state.connection.handle_batch(at, datagrams, segment);
+        state.receive(at, datagrams, segment);
         let fresh = state.touch();
         drop(state);
         if fresh {
@@ -199,37 +192,38 @@ impl Driver {
         }
     }
 
-    /// Whether the listener may answer one more.
-    fn may_answer(&mut self, now: Time) -> bool {
-        let ahead = Dur::from_nanos(ANSWERS * ANSWER_EVERY.as_nanos());
-        let may = self.answer_at <= now + ahead;
-        if may {
-            self.answer_at = self.answer_at.max(now) + ANSWER_EVERY;
-        }
-        may
-    }
-
     /// A datagram for the listener.
-    fn answer(&mut self, now: Time, queue: &Arc<Queue>, meta: &RecvMeta, datagram: &[u8]) {
-        let from: SocketAddr = meta.addr;
+    fn answer(&mut self, now: Time, queue: &Queue, meta: &RecvMeta, datagram: &mut [u8]) {
+        let (port, from) = (&self.port, meta.addr);
         // On a port of all addresses the answer leaves by the one that was asked.
-        let source = meta.dst_ip.filter(|_| self.port.local.ip().is_unspecified());
-        match queue.listener.handle(now, from, datagram) {
-            Answer::Ignore => {}
-            // A client that gets no answer asks again.
-            Answer::Reply(_) if !self.may_answer(now) => {}
-            Answer::Reply(reply) => {
-                let _ = self.port.socket.send(from, source, &reply, reply.len());
+        let source = meta.dst_ip.filter(|_| port.local.ip().is_unspecified());
+        let id = || port.table().fresh_id().unwrap_or_default();
+        match queue.hear((now, from), datagram, &mut self.budget, id) {
+            Word::Nothing => {}
+            Word::Say(reply) => {
+                let _ = port.socket.send(from, source, &reply, reply.len());
             }
-            Answer::Accept(asked) => {
-                // A client that finds the queue full asks again, too.
-                if queue.has_room()
-                    && let Ok(link) =
-                        self.port.begin(from, &queue.config, Begin::Accept(&asked, source))
-                {
+            Word::Accept(asked, session) => {
+                let begin = Begin::Accept(&asked, source);
+                if let Ok(link) = port.begin(from, &queue.config, begin, session) {
                     queue.push(link);
                 }
             }
         }
     }
+}
+
+/// Bytes of the datagrams at the front that are for the same connection as the first.
+fn run(datagrams: &[u8], segment: usize) -> usize {
+    let first = &datagrams[..segment.min(datagrams.len())];
+    let place = if destination(first).is_some() { secure::DESTINATION } else { DESTINATION };
+    let to = first.get(place.clone());
+    let mut end = first.len();
+    // Requests for connections, to socket 0, are looked at one by one.
+    if to != Some(&[0; 4]) {
+        while end < datagrams.len() && datagrams[end..].get(place.clone()) == to {
+            end = datagrams.len().min(end + segment);
+        }
+    }
+    end
 }

@@ -84,8 +84,12 @@ impl Endpoint {
     /// listens.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// As [`connect`](Self::connect), and with a key: only clients and listeners have one.
     pub fn rendezvous(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
+        if config.key.is_some() {
+            let text = "there is no rendezvous with a key";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         let stream = self.begin(peer, config, Begin::Meet)?;
         stream.connected_until(None)?;
         Ok(stream)
@@ -104,7 +108,7 @@ impl Endpoint {
             }
             _ => peer,
         };
-        self.port().begin(peer, config, begin).map(UdtStream::new)
+        self.port().begin(peer, config, begin, None).map(UdtStream::new)
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the driver thread and the application share of one connection.
 
+use super::cover::Cover;
 use super::port::Port;
 use super::socket::Sent;
-use crate::{CloseReason, Connection, Error, Event};
+use crate::{CloseReason, Connection, Error, Event, Transmit};
 use cwnd::{Dur, Limit, Time};
 use rustix::io::Errno;
 use std::io;
@@ -51,9 +52,11 @@ pub(super) struct Wake {
 #[derive(Debug)]
 pub(super) struct State {
     pub connection: Connection,
+    /// What its datagrams travel in.
+    cover: Cover,
     /// Why the system does not carry this connection's datagrams.
     failure: Option<(io::ErrorKind, String)>,
-    /// Datagrams that count as sent and that the system had no room for, and their size.
+    /// Datagrams, sealed if they are to be, that count as sent and that the system had no room for, and their size.
     stuck: Option<(Vec<u8>, usize)>,
     /// When the connection wanted to be looked at, when the driver last did, and when it will be.
     planned: Time,
@@ -84,7 +87,7 @@ pub(super) struct Link {
     pub key: usize,
     pub id: u32,
     pub peer: SocketAddr,
-    /// Bytes of a datagram, at most.
+    /// Bytes of a datagram on the wire, at most.
     size: usize,
     /// The address of this machine that the peer knows, on a port that has many.
     source: Option<IpAddr>,
@@ -117,7 +120,11 @@ impl State {
                     CloseReason::Refused => ConnectionRefused,
                     CloseReason::Incompatible => InvalidData,
                 };
-                return io::Error::new(kind, reason);
+                return match self.cover.silence().filter(|_| reason == CloseReason::ConnectTimeout)
+                {
+                    Some(text) => io::Error::new(kind, text),
+                    None => io::Error::new(kind, reason),
+                };
             }
         };
         io::Error::new(kind, error)
@@ -140,8 +147,20 @@ impl State {
         }
     }
 
+    /// Takes in a batch.
+    pub fn receive(&mut self, now: Time, datagrams: &mut [u8], segment: usize) {
+        let opened = self.cover.open(now, datagrams, segment);
+        self.connection.handle_batch(now, &datagrams[..opened.length], opened.segment);
+    }
+
+    /// When to look at the connection if nothing happens before; never, if it is over.
+    fn next_wakeup(&self) -> Option<Time> {
+        let at = self.connection.next_wakeup()?;
+        Some(self.cover.waits_until().unwrap_or(at))
+    }
+
     /// Sends what may go now: whether that was all, and whether the system had room.
-    fn transmit(&mut self, link: &Link, now: Time) -> (bool, bool) {
+    fn transmit(&mut self, link: &Link, now: Time, wire: &mut Vec<u8>) -> (bool, bool) {
         let socket = &link.port.socket;
         if let Some((rest, segment)) = self.stuck.take()
             && let Sent::Blocked(sent) = socket.send(link.peer, link.source, &rest, segment)
@@ -149,12 +168,26 @@ impl State {
             self.stuck = Some((rest[sent..].to_vec(), segment));
             return (false, false);
         }
+        if self.cover.waits_until().is_some() {
+            if let Some(hello) = self.cover.hello(now)
+                && let Sent::Failed(error) = socket.send(link.peer, link.source, hello, hello.len())
+            {
+                self.send_error(now, &error);
+            }
+            return (true, true);
+        }
         let most = socket.most(link.size);
         for _ in 0..TURN {
             let Some(transmit) = self.connection.poll_transmit(now, most) else {
                 return (true, true);
             };
-            let (datagrams, segment) = (transmit.datagrams, transmit.segment);
+            let Transmit { datagrams, segment } = match self.cover.seal(transmit, wire) {
+                Ok(transmit) => transmit,
+                Err(exhausted) => {
+                    self.fail(now, io::ErrorKind::Other, exhausted.to_string());
+                    continue;
+                }
+            };
             match socket.send(link.peer, link.source, datagrams, segment) {
                 Sent::All => {}
                 Sent::Blocked(sent) => {
@@ -196,7 +229,7 @@ impl Link {
         port: &Arc<Port>,
         (key, id): (usize, u32),
         (peer, source): (SocketAddr, Option<IpAddr>),
-        (connection, size): (Connection, usize),
+        (connection, cover, size): (Connection, Cover, usize),
     ) -> Arc<Self> {
         Arc::new(Link {
             port: Arc::clone(port),
@@ -207,6 +240,7 @@ impl Link {
             source,
             state: Mutex::new(State {
                 connection,
+                cover,
                 failure: None,
                 stuck: None,
                 planned: Time::NEVER,
@@ -223,21 +257,21 @@ impl Link {
     }
 
     /// The driver's part: timers, what may be sent, and when to come back.
-    pub fn visit(&self, now: Time) -> Visit {
+    pub fn visit(&self, now: Time, wire: &mut Vec<u8>) -> Visit {
         let mut state = self.lock();
         state.touched = false;
         if state.scheduled <= now {
             state.scheduled = Time::NEVER;
         }
         state.connection.handle_timeout(now);
-        let (all, room) = state.transmit(self, now);
+        let (all, room) = state.transmit(self, now, wire);
         let wake = state.woken();
         let mut visit = Visit { wake, blocked: !room, ..Visit::default() };
         if !all && room {
             visit.more = state.touch();
             return visit;
         }
-        match state.connection.next_wakeup() {
+        match state.next_wakeup() {
             None => visit.over = true,
             Some(at) => {
                 state.planned = at;
@@ -273,7 +307,7 @@ impl Link {
     fn done(self: &Arc<Self>, side: Side, mut state: MutexGuard<'_, State>) {
         let idle = side == Side::Write && state.connection.limit() == Limit::Application;
         let known = state.planned.min(state.scheduled);
-        let sooner = state.connection.next_wakeup().is_none_or(|at| at < known);
+        let sooner = state.next_wakeup().is_none_or(|at| at < known);
         if (idle || sooner) && state.touch() {
             drop(state);
             self.port.ask(Arc::clone(self));

@@ -1,10 +1,11 @@
 //! Accepting connections.
 
+use super::door::{Budget, Door, Word};
 use super::endpoint::Endpoint;
 use super::link::Link;
-use super::port::random;
 use super::stream::UdtStream;
-use crate::{Config, Listener};
+use crate::Config;
+use cwnd::Time;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -25,7 +26,7 @@ struct Waiting {
 /// What the driver and a listener share.
 #[derive(Debug)]
 pub(super) struct Queue {
-    pub listener: Listener,
+    door: Door,
     pub config: Config,
     waiting: Mutex<Waiting>,
     signal: Condvar,
@@ -36,8 +37,21 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn has_room(&self) -> bool {
-        self.lock().streams.len() < BACKLOG
+    /// Whether only those who have the key are heard.
+    pub fn is_locked(&self) -> bool {
+        self.door.is_locked()
+    }
+
+    /// A datagram for the listener came in: see [`Door::hear`].
+    pub fn hear(
+        &self,
+        at: (Time, SocketAddr),
+        datagram: &mut [u8],
+        budget: &mut Budget,
+        id: impl FnMut() -> u32,
+    ) -> Word {
+        let room = || self.lock().streams.len() < BACKLOG;
+        self.door.hear(at, datagram, budget, id, room)
     }
 
     pub fn push(&self, link: Arc<Link>) {
@@ -89,7 +103,7 @@ impl UdtListener {
 
     pub(super) fn new(endpoint: Endpoint, config: &Config) -> io::Result<Self> {
         let queue = Arc::new(Queue {
-            listener: Listener::new(random()?, config.socket_type),
+            door: Door::new(config)?,
             config: config.clone(),
             waiting: Mutex::default(),
             signal: Condvar::new(),

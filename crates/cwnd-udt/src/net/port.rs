@@ -1,10 +1,12 @@
 //! A UDP port: its socket, its connections, and the thread that drives them.
 
+use super::cover::{Cover, inside};
 use super::driver;
 use super::link::Link;
 use super::listener::Queue;
 use super::socket::Socket;
-use crate::{Config, Connection, Invitation, Routes, Seq};
+use crate::secure::{Session, destination};
+use crate::{Config, Connection, Invitation, Route, Routes, Seq};
 use std::io::{self, PipeWriter, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +29,7 @@ pub(super) struct Table {
 pub(super) enum Begin<'a> {
     Connect,
     Meet,
+    /// What is asked for, and the address of this machine that was asked.
     Accept(&'a Invitation, Option<IpAddr>),
 }
 
@@ -37,6 +40,30 @@ impl Table {
 
     pub fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
         self.links.iter().flatten()
+    }
+
+    /// Where a datagram from `from` goes.
+    pub fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<usize> {
+        let found = match destination(datagram) {
+            None => self.routes.route(from, datagram),
+            Some(id) => self.routes.find(from, id).map_or(Route::Nowhere, Route::Connection),
+        };
+        match found {
+            Route::Nowhere if self.queue.as_ref().is_some_and(|queue| queue.is_locked()) => {
+                Route::Listener
+            }
+            found => found,
+        }
+    }
+
+    /// An id that no connection has.
+    pub fn fresh_id(&self) -> io::Result<u32> {
+        loop {
+            let id = u32::from_ne_bytes(random()?) >> 1;
+            if id > 0 && !self.routes.contains(id) {
+                return Ok(id);
+            }
+        }
     }
 
     pub fn remove(&mut self, link: &Link) {
@@ -94,41 +121,47 @@ impl Port {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a connection and hands it to the driver.
+    /// Makes a connection and hands it to the driver. A `session` is what an accepted client came in.
     pub fn begin(
         self: &Arc<Self>,
         peer: SocketAddr,
         config: &Config,
         begin: Begin<'_>,
+        session: Option<Box<Session>>,
     ) -> io::Result<Arc<Link>> {
         let now = self.socket.now();
         let mut table = self.table();
         if self.failed.load(Ordering::SeqCst) {
             return Err(io::Error::other("the port's socket has failed"));
         }
-        let id = loop {
-            let id = u32::from_ne_bytes(random()?) >> 1;
-            if id > 0 && !table.routes.contains(id) {
-                break id;
-            }
-        };
+        let id = session.as_ref().map_or_else(|| table.fresh_id(), |session| Ok(session.id()))?;
+        // A session's id was chosen a while ago.
+        if id == 0 || table.routes.contains(id) {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
         let initial = Seq::new(u32::from_ne_bytes(random()?));
+        let sealed = session.is_some();
+        let cover = Cover::new(config, session, now, id)?;
         let ip = peer.ip().to_canonical();
+        let inner = &*inside(config);
         let (connection, source) = match begin {
-            Begin::Connect => (Connection::connect(config, now, id, initial, ip), None),
-            Begin::Meet => (Connection::rendezvous(config, now, id, initial, ip), None),
-            Begin::Accept(asked, source) => (Connection::accept(config, now, id, asked), source),
+            Begin::Connect => (Connection::connect(inner, now, id, initial, ip), None),
+            Begin::Meet => (Connection::rendezvous(inner, now, id, initial, ip), None),
+            Begin::Accept(asked, source) => (Connection::accept(inner, now, id, asked), source),
         };
         let key = table.free.pop().unwrap_or(table.links.len());
         if key == table.links.len() {
             table.links.push(None);
         }
         let size = config.packet_size.saturating_sub(LOWER_HEADERS) as usize;
-        let link = Link::new(self, (key, id), (peer, source), (connection, size));
+        let link = Link::new(self, (key, id), (peer, source), (connection, cover, size));
         match begin {
-            Begin::Connect => table.routes.connect(id, peer, key),
             Begin::Meet => table.routes.meet(id, peer, key),
-            Begin::Accept(asked, _) => table.routes.accept(id, peer, &asked.handshake, key),
+            // A client with a session names it whenever it asks.
+            Begin::Accept(asked, _) if !sealed => {
+                table.routes.accept(id, peer, &asked.handshake, key);
+            }
+            Begin::Connect | Begin::Accept(..) => table.routes.connect(id, peer, key),
         }
         table.links[key] = Some(Arc::clone(&link));
         drop(table);

@@ -61,9 +61,9 @@ impl Inbox {
     }
 
     /// Each of the first `count` batches: its origin, and the datagrams.
-    pub fn batches(&self, count: usize) -> impl Iterator<Item = (&RecvMeta, &[u8])> {
-        let datagrams = self.bytes.chunks(SLOT);
-        self.meta.iter().zip(datagrams).take(count).map(|(meta, bytes)| (meta, &bytes[..meta.len]))
+    pub fn batches(&mut self, count: usize) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
+        let batches = self.meta.iter().zip(self.bytes.chunks_mut(SLOT)).take(count);
+        batches.map(|(meta, bytes)| (meta, &mut bytes[..meta.len]))
     }
 }
 

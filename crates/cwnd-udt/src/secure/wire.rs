@@ -3,6 +3,7 @@
 use super::Refused;
 use super::key::Key;
 use snow::{Builder, HandshakeState};
+use std::ops::Range;
 
 /// The version of the sealing.
 pub(super) const VERSION: u8 = 1;
@@ -40,12 +41,23 @@ pub const fn packet_size(on_the_wire: u32) -> u32 {
     on_the_wire.saturating_sub(OVERHEAD as u32)
 }
 
-/// The session that a datagram says it is for: nothing, if it is no sealed one.
+/// Where a sealed datagram names the end that it is for.
+pub(crate) const DESTINATION: Range<usize> = HEADER - 4..HEADER;
+
+/// The end that a datagram says it is for: a session's, or a client's that still asks. Nothing for hellos,
+/// and for what is not of the sealing.
+#[inline]
 pub fn destination(datagram: &[u8]) -> Option<u32> {
-    if datagram.len() < OVERHEAD || datagram[0] != DATA {
-        return None;
+    match *datagram.first()? {
+        DATA if datagram.len() >= OVERHEAD => read_id(&datagram[DESTINATION]),
+        COOKIE | ANSWER if datagram.len() >= HEAD => read_id(&datagram[HEAD - 4..]),
+        _ => None,
     }
-    read_id(&datagram[HEADER - 4..])
+}
+
+/// Whether a datagram looks like a client that asks for a session: looking closer takes some time.
+pub fn is_hello(datagram: &[u8]) -> bool {
+    datagram.len() == HELLO_LEN && datagram[0] == HELLO
 }
 
 /// The header of sealed datagram number `counter` to `id`.

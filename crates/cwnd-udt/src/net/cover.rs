@@ -1,0 +1,115 @@
+//! What a connection's datagrams travel in: nothing, or the seals of a key that both ends share.
+
+use crate::secure::{Exhausted, Initiator, Refused, Session, packet_size};
+use crate::{Config, Filled, Transmit};
+use cwnd::Time;
+use std::borrow::Cow;
+use std::io;
+
+/// The layer between a connection and the socket.
+#[derive(Debug)]
+pub(super) enum Cover {
+    /// UDT in clear.
+    Plain,
+    /// A client has asked for a session, and may have heard why there will be none.
+    Asking(Box<Initiator>, Option<Refused>),
+    Sealed(Box<Session>),
+}
+
+/// What a connection is made with, if its datagrams grow by their seals on the way to the wire.
+pub(super) fn inside(config: &Config) -> Cow<'_, Config> {
+    match config.key {
+        None => Cow::Borrowed(config),
+        Some(_) => {
+            let packet_size = packet_size(config.packet_size);
+            Cow::Owned(Config { packet_size, ..config.clone() })
+        }
+    }
+}
+
+impl Cover {
+    /// That of the end with this id: in `session` if there is one, or else a client's if there is a key.
+    pub fn new(
+        config: &Config,
+        session: Option<Box<Session>>,
+        now: Time,
+        id: u32,
+    ) -> io::Result<Self> {
+        Ok(match (session, &config.key) {
+            (Some(session), _) => Cover::Sealed(session),
+            (None, None) => Cover::Plain,
+            (None, Some(key)) => {
+                let initiator = Initiator::new(key, now, id, config.connect_timeout);
+                Cover::Asking(Box::new(initiator.map_err(io::Error::other)?), None)
+            }
+        })
+    }
+
+    /// Whether the connection has to wait for a session, and when there is something to send for that.
+    pub fn waits_until(&self) -> Option<Time> {
+        match self {
+            Cover::Asking(initiator, _) => Some(initiator.next_wakeup()),
+            _ => None,
+        }
+    }
+
+    /// What to send while the connection waits.
+    pub fn hello(&mut self, now: Time) -> Option<&[u8]> {
+        match self {
+            Cover::Asking(initiator, _) => initiator.poll(now),
+            _ => None,
+        }
+    }
+
+    /// What the connection's datagrams are on the wire; `wire` is memory for that.
+    #[inline]
+    pub fn seal<'a>(
+        &mut self,
+        plain: Transmit<'a>,
+        wire: &'a mut Vec<u8>,
+    ) -> Result<Transmit<'a>, Exhausted> {
+        match self {
+            Cover::Plain => Ok(plain),
+            Cover::Asking(..) => Ok(Transmit { datagrams: &[], segment: 1 }),
+            Cover::Sealed(session) => {
+                let segment = session.sealer.seal(plain.datagrams, plain.segment, wire)?;
+                Ok(Transmit { datagrams: wire, segment })
+            }
+        }
+    }
+
+    /// Leaves what is for the connection at the front of a batch.
+    #[inline]
+    pub fn open(&mut self, now: Time, datagrams: &mut [u8], segment: usize) -> Filled {
+        match self {
+            Cover::Plain => Filled { length: datagrams.len(), segment },
+            Cover::Asking(initiator, refused) => {
+                for datagram in datagrams.chunks(segment.max(1)) {
+                    match initiator.handle(now, datagram) {
+                        Ok(None) => {}
+                        Ok(Some(session)) => {
+                            // Nobody could have sealed anything for it yet.
+                            *self = Cover::Sealed(Box::new(session));
+                            break;
+                        }
+                        Err(Refused::Foreign) => {}
+                        Err(reason) => *refused = Some(reason),
+                    }
+                }
+                Filled { length: 0, segment }
+            }
+            Cover::Sealed(session) => session.opener.open_batch(datagrams, segment),
+        }
+    }
+
+    /// Why a client has no session, as far as it can know.
+    pub fn silence(&self) -> Option<String> {
+        match self {
+            Cover::Asking(_, None) => {
+                Some("nobody answered: no listener there, or none that has this key".into())
+            }
+            Cover::Asking(_, Some(refused)) => Some(format!("no good answer: {refused}")),
+            _ => None,
+        }
+    }
+}

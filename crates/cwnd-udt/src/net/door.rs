@@ -1,0 +1,166 @@
+//! Who comes to a listener before there is a connection.
+
+use super::port::random;
+use crate::secure::{Key, Reply, Responder, Session, destination, is_hello};
+use crate::{Answer, Config, Invitation, Listener};
+use cwnd::{Dur, Time};
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+
+/// Answers to strangers: so many at once, and one more in each interval. A flood of requests costs
+/// established connections no more than that.
+const ANSWERS: u64 = 1024;
+const ANSWER_EVERY: Dur = Dur::from_nanos(50_000);
+/// Clients that have shown the key and are not connected yet, at most, and for how long they may be silent.
+const GUESTS: usize = 1024;
+const PATIENCE: Dur = Dur::from_millis(5_000);
+
+/// What a listener may still answer.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    /// The next answer is due then, as if there were one in each interval.
+    due: Time,
+}
+
+impl Budget {
+    /// Whether one more may be answered.
+    fn spend(&mut self, now: Time) -> bool {
+        let ahead = Dur::from_nanos(ANSWERS * ANSWER_EVERY.as_nanos());
+        let may = self.due <= now + ahead;
+        if may {
+            self.due = self.due.max(now) + ANSWER_EVERY;
+        }
+        may
+    }
+}
+
+/// What is to be done about a datagram.
+#[derive(Debug)]
+pub(super) enum Word {
+    Nothing,
+    Say(Vec<u8>),
+    /// In this session, if there is a key.
+    Accept(Invitation, Option<Box<Session>>),
+}
+
+/// Where a listener's clients come in.
+#[derive(Debug)]
+pub(super) enum Door {
+    Plain(Listener),
+    Locked(Box<Mutex<Hall>>),
+}
+
+/// Behind a door with a key: sessions that are open, of clients whose connection is not.
+#[derive(Debug)]
+pub(super) struct Hall {
+    listener: Listener,
+    responder: Responder,
+    guests: HashMap<u32, Guest>,
+}
+
+#[derive(Debug)]
+struct Guest {
+    from: SocketAddr,
+    session: Box<Session>,
+    until: Time,
+}
+
+impl Door {
+    pub fn new(config: &Config) -> io::Result<Self> {
+        let listener = Listener::new(random()?, config.socket_type);
+        Ok(match &config.key {
+            None => Door::Plain(listener),
+            Some(key) => Door::Locked(Box::new(Mutex::new(Hall::new(listener, key)?))),
+        })
+    }
+
+    pub fn is_locked(&self) -> bool {
+        matches!(self, Door::Locked(_))
+    }
+
+    /// A datagram came in; `id` makes ids for sessions, and `room` says whether one more can be accepted.
+    /// A client that gets no answer, or finds no room, asks again.
+    pub fn hear(
+        &self,
+        (now, from): (Time, SocketAddr),
+        datagram: &mut [u8],
+        budget: &mut Budget,
+        id: impl FnMut() -> u32,
+        room: impl FnOnce() -> bool,
+    ) -> Word {
+        match self {
+            Door::Plain(listener) => match listener.handle(now, from, datagram) {
+                Answer::Reply(reply) if budget.spend(now) => Word::Say(reply.to_vec()),
+                Answer::Accept(asked) if room() => Word::Accept(asked, None),
+                _ => Word::Nothing,
+            },
+            Door::Locked(hall) => {
+                let mut hall = hall.lock().unwrap_or_else(PoisonError::into_inner);
+                hall.hear((now, from), datagram, budget, id, room)
+            }
+        }
+    }
+}
+
+impl Hall {
+    fn new(listener: Listener, key: &Key) -> io::Result<Self> {
+        let responder = Responder::new(key, random()?);
+        Ok(Hall { listener, responder, guests: HashMap::new() })
+    }
+
+    fn hear(
+        &mut self,
+        (now, from): (Time, SocketAddr),
+        datagram: &mut [u8],
+        budget: &mut Budget,
+        id: impl FnMut() -> u32,
+        room: impl FnOnce() -> bool,
+    ) -> Word {
+        let name = destination(datagram).unwrap_or_default();
+        if let Some(guest) = self.guests.get_mut(&name) {
+            if guest.from != from {
+                return Word::Nothing;
+            }
+            return match guest.session.opener.open(datagram) {
+                Ok(plain) => self.serve(now, name, plain, room),
+                Err(_) => Word::Nothing,
+            };
+        }
+        if is_hello(datagram) && !budget.spend(now) {
+            return Word::Nothing;
+        }
+        match self.responder.handle(now, from, datagram, id) {
+            Reply::Send(answer) => Word::Say(answer),
+            Reply::Refuse(refusal) if budget.spend(now) => Word::Say(refusal.to_vec()),
+            Reply::Open(session, first) => {
+                self.guests.retain(|_, guest| guest.until > now);
+                let name = session.id();
+                if self.guests.len() < GUESTS {
+                    self.guests.insert(name, Guest { from, session, until: now });
+                }
+                self.serve(now, name, first, room)
+            }
+            _ => Word::Nothing,
+        }
+    }
+
+    /// A guest has said something of UDT.
+    fn serve(&mut self, now: Time, name: u32, plain: &[u8], room: impl FnOnce() -> bool) -> Word {
+        let Some(guest) = self.guests.get_mut(&name) else { return Word::Nothing };
+        guest.until = now + PATIENCE;
+        match self.listener.handle(now, guest.from, plain) {
+            Answer::Ignore => Word::Nothing,
+            Answer::Reply(reply) => {
+                let mut wire = Vec::new();
+                let sealed = guest.session.sealer.seal(&reply, reply.len(), &mut wire);
+                sealed.map_or(Word::Nothing, |_| Word::Say(wire))
+            }
+            Answer::Accept(asked) if room() => {
+                Word::Accept(asked, self.guests.remove(&name).map(|guest| guest.session))
+            }
+            Answer::Accept(_) => Word::Nothing,
+        }
+    }
+}
