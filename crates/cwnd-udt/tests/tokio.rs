@@ -2,7 +2,8 @@
 
 #![cfg(all(unix, feature = "tokio"))]
 
-use cwnd::Spec;
+use cwnd::{Dur, Spec};
+use cwnd_udt::secure::Key;
 use cwnd_udt::{Config, Endpoint, UdtListener, UdtStream};
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -78,4 +79,30 @@ async fn a_read_can_be_given_up_and_begun_again() {
     assert!(early.is_err());
     client.write_all(b"now").await.unwrap();
     assert_eq!(server.read(&mut buffer).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_sealed_stream() {
+    let key = Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8)).unwrap();
+    let keyed = Config { key: Some(key), ..config() };
+    let listener = UdtListener::bind("127.0.0.1:0", &keyed).unwrap();
+    let to = listener.local_addr();
+    let echo = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept_async().await.unwrap();
+        let mut data = vec![0; 1_000_000];
+        stream.read_exact(&mut data).await.unwrap();
+        stream.write_all(&data).await.unwrap();
+        stream.shutdown().await.unwrap();
+        listener
+    });
+    let mut client = UdtStream::connect_async(to, &keyed).await.unwrap();
+    let data: Vec<u8> = (0..1_000_000u32).map(|n| (n % 251) as u8).collect();
+    client.write_all(&data).await.unwrap();
+    let mut arrived = Vec::new();
+    client.read_to_end(&mut arrived).await.unwrap();
+    assert!(arrived == data);
+    let _listening = echo.await.unwrap();
+    let hasty = Config { connect_timeout: Dur::from_millis(300), ..config() };
+    let error = UdtStream::connect_async(to, &hasty).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
 }

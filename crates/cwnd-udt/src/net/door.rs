@@ -164,3 +164,65 @@ impl Hall {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secure::Initiator;
+    use crate::{Connection, Seq, SocketType};
+
+    const ASKED: usize = GUESTS + 100;
+
+    fn at(millis: u64) -> Time {
+        Time::from_nanos(millis * 1_000_000)
+    }
+
+    /// Clients that open a session and then ask for a cookie, again and again, are kept up to a number, and
+    /// not for ever.
+    #[test]
+    fn guests_are_so_many_and_no_more() {
+        let key =
+            Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8)).unwrap();
+        let mut hall = Hall::new(Listener::new([1; 16], SocketType::Stream), &key).unwrap();
+        let (from, mut last) = ("192.0.2.1:9".parse().unwrap(), 0);
+        let mut ask = |hall: &mut Hall, now: Time| {
+            let id = || {
+                last += 1;
+                last
+            };
+            let budget = &mut Budget::default();
+            let mut initiator = Initiator::new(&key, now, 7, Dur::from_millis(100)).unwrap();
+            let mut hello = initiator.poll(now).unwrap().to_vec();
+            let word = hall.hear((now, from), &mut hello, budget, id, || true);
+            let Word::Say(answer) = word else { panic!("{word:?}") };
+            let mut session = initiator.handle(now, &answer).unwrap().unwrap();
+            let config = Config::new(cwnd::Spec::parse("udt").unwrap());
+            let mut client = Connection::connect(&config, now, 7, Seq::new(1), from.ip());
+            let asked = client.poll_transmit(now, 1).unwrap();
+            let mut wire = Vec::new();
+            session.sealer.seal(asked.datagrams, asked.segment, &mut wire).unwrap();
+            let word = hall.hear((now, from), &mut wire, budget, || 0, || true);
+            let mut answers = 0;
+            if let Word::Say(mut reply) = word {
+                // The cookie, in the session.
+                assert_eq!(session.opener.open(&mut reply).unwrap().len(), 64);
+                answers += 1;
+            }
+            answers
+        };
+        let answers: usize = (0..ASKED).map(|_| ask(&mut hall, at(10))).sum();
+        assert_eq!((answers, hall.guests.len(), hall.responder.waiting()), (GUESTS, GUESTS, 0));
+        assert_eq!(ask(&mut hall, at(5_009)), 0);
+        assert_eq!(ask(&mut hall, at(5_011)), 1);
+        assert_eq!(hall.guests.len(), 1);
+    }
+
+    #[test]
+    fn a_budget_lets_a_burst_through_and_then_a_stream() {
+        let mut budget = Budget::default();
+        let burst = (0..5_000).filter(|_| budget.spend(at(1_000))).count() as u64;
+        assert!(burst.abs_diff(ANSWERS) <= 1, "{burst}");
+        let later = (0..5_000).filter(|_| budget.spend(at(1_010))).count() as u64;
+        assert!(later.abs_diff(10_000_000 / ANSWER_EVERY.as_nanos()) <= 1, "{later}");
+    }
+}
