@@ -1,7 +1,8 @@
 """UDT sockets: reliable streams and messages over UDP, with any controller of the registry.
 
 The protocol is UDT version 4, wire-compatible with the reference library 4.11 (draft-gg-udt-03). It
-has no encryption and does not know who its peer is: use it where the network is trusted.
+has no encryption and does not know who its peer is: use it where the network is trusted, or with a
+``key`` that both ends share. Then all that travels is sealed, between two ends of this package.
 
 A listener and a client, in two threads of one process:
 
@@ -48,6 +49,7 @@ class Settings(TypedDict):
     buffer: int
     rate_limit: float | None
     timeout: float
+    key: bytes | None
 
 
 class Connection:
@@ -248,7 +250,7 @@ class Listener:
         return f"<cwnd.udt.Listener at {host}:{port}>"
 
 
-def connect(
+def connect(  # noqa: PLR0913
     host: str,
     port: int,
     controller: str = "udt",
@@ -258,6 +260,7 @@ def connect(
     buffer: int = _BUFFER,
     rate_limit: Quantity | None = None,
     timeout: Quantity = _CONNECT_TIMEOUT,
+    key: bytes | None = None,
 ) -> Connection:
     """Connect to a listener.
 
@@ -280,6 +283,9 @@ def connect(
         What this end sends at most: bits a second, or as ``100mbit``.
     timeout
         How long to try, in seconds or as ``500ms``.
+    key
+        A secret that the listener has as well: at least 32 random bytes, or twice as many
+        hexadecimal digits. Without one everything is sent in clear.
 
     Returns
     -------
@@ -290,9 +296,24 @@ def connect(
     ------
     OSError
         The name has no address, nobody answers (:class:`TimeoutError`), or the answer is no
-        (:class:`ConnectionRefusedError`). The message names the host and port.
+        (:class:`ConnectionRefusedError`). The message names the host and port. A listener does not
+        answer those who have another key, and refuses those who have none.
     SpecError
         There is no such controller.
+    ArgumentError
+        The key or a number is none.
+
+    Examples
+    --------
+    >>> import secrets
+    >>> from cwnd import udt
+    >>> key = secrets.token_bytes(32)
+    >>> with udt.listen(0, "127.0.0.1", key=key) as listener:
+    ...     with udt.connect(*listener.address, key=key) as connection:
+    ...         connection.send(b"between us")
+    ...         with listener.accept() as other:
+    ...             other.recv()
+    b'between us'
     """
     settings = _settings(
         controller,
@@ -301,6 +322,7 @@ def connect(
         buffer=buffer,
         rate_limit=rate_limit,
         timeout=read_argument("timeout", parse_time, timeout),
+        key=key,
     )
     _check_port(port, least=1)
     try:
@@ -318,6 +340,7 @@ def listen(
     packet_size: int = 1500,
     buffer: int = _BUFFER,
     rate_limit: Quantity | None = None,
+    key: bytes | None = None,
 ) -> Listener:
     """Accept connections at a UDP port.
 
@@ -329,6 +352,8 @@ def listen(
         The address of this machine to listen at; all of IPv4 by default, ``::`` for IPv6 and IPv4.
     controller, messages, packet_size, buffer, rate_limit
         As for :func:`connect`, for each connection.
+    key
+        A secret: only those who have it are accepted. Without one, only those who have none.
 
     Returns
     -------
@@ -341,6 +366,8 @@ def listen(
         The port is in use or not allowed. The message names the host and port.
     SpecError
         There is no such controller.
+    ArgumentError
+        The key or a number is none.
     """
     settings = _settings(
         controller,
@@ -349,6 +376,7 @@ def listen(
         buffer=buffer,
         rate_limit=rate_limit,
         timeout=_CONNECT_TIMEOUT,
+        key=key,
     )
     _check_port(port, least=0)
     try:
@@ -365,11 +393,14 @@ def _settings(
     buffer: int,
     rate_limit: Quantity | None,
     timeout: float,
+    key: bytes | None,
 ) -> Settings:
     if not 100 <= packet_size <= 65_535:
         raise ArgumentError("packet_size", f"{packet_size} bytes: 100 to 65535 are possible")
     if not 32 <= buffer <= 1 << 20:
         raise ArgumentError("buffer", f"{buffer} packets: 32 to {1 << 20} are possible")
+    if key is not None:
+        read_argument("key", _native.udt_check_key, key)
     limit = None if rate_limit is None else read_argument("rate_limit", parse_rate, rate_limit)
     return {
         "controller": controller,
@@ -378,6 +409,7 @@ def _settings(
         "buffer": buffer,
         "rate_limit": limit,
         "timeout": timeout,
+        "key": key,
     }
 
 

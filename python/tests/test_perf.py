@@ -319,4 +319,5 @@ def test_no_server_there(tcp, capsys):
 def test_help_says_that_udt_has_no_encryption(capsys):
     assert run(["perf", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "UDT has no encryption" in said
+    assert "Plain UDT has no encryption" in said
+    assert "--key FILE adds it between two cwnd peers" in said

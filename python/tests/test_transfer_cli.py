@@ -16,6 +16,8 @@ from cwnd.cli import run
 from cwnd.cli.peers import split_address
 from cwnd.cli.transfer import Bars, _Hall
 
+KEY = bytes(range(32))
+
 
 @pytest.fixture
 def free_port() -> int:
@@ -84,14 +86,29 @@ def test_what_is_refused_is_exit_status_1_on_both_sides(receiver, capsys, tmp_pa
 
 def test_options_reach_the_transport(receiver, tcp, tmp_path):
     (tmp_path / "f").write_bytes(b"x")
-    port, thread, _ = receiver()
-    options = ["--cc", "reno", "--rate-limit", "50mbit"]
+    key = tmp_path / "key"
+    key.write_bytes(KEY)
+    port, thread, _ = receiver("--key", str(key))
+    options = ["--cc", "reno", "--rate-limit", "50mbit", "--key", str(key)]
     assert run(["send", *options, str(tmp_path / "f"), f"127.0.0.1:{port}"]) == 0
     thread.join()
     assert tcp == [
-        {},
-        {"controller": "reno", "rate_limit": 50e6},
+        {"key": KEY},
+        {"controller": "reno", "rate_limit": 50e6, "key": KEY},
     ]
+
+
+def test_a_key_that_others_can_read_is_told(receiver, capsys, tmp_path):
+    (tmp_path / "f").write_bytes(b"x")
+    key = tmp_path / "key"
+    key.write_bytes(KEY)
+    key.chmod(0o600)
+    port, thread, _ = receiver("--key", str(key))
+    key.chmod(0o640)
+    assert run(["send", str(tmp_path / "f"), f"127.0.0.1:{port}", "--key", str(key)]) == 0
+    thread.join()
+    said = capsys.readouterr().err
+    assert said.count("others than its owner can use the key file (mode 640)") == 1
 
 
 def test_a_port_in_use(tcp, capsys, tmp_path):
@@ -119,6 +136,11 @@ def test_nobody_there(tcp, capsys, free_port, tmp_path):
         (["-", "no-such-host.invalid:9000"], "no such host: no-such-host.invalid"),
         (["-", "127.0.0.1:9000", "--cc", "renoo"], "renoo"),
         (["-", "127.0.0.1:9000", "--rate-limit", "fast"], "--rate-limit"),
+        (["-", "127.0.0.1:9000", "--key", "nowhere"], "--key: cannot read nowhere"),
+        (["-", "127.0.0.1:9000", "--key", "/"], "--key: cannot read /: Is a directory"),
+        (["-", "127.0.0.1:9000", "--key", "/dev/null"], "--key: /dev/null: the key has 0 bytes"),
+        (["-", "127.0.0.1:9000", "--key", "/dev/zero"], "more than 1024 bytes"),
+        (["-", "127.0.0.1:9000", "--key", "/proc/version"], "pass phrase can be guessed"),
     ],
 )
 def test_mistakes_are_one_line(tcp, capsys, arguments, words):
@@ -183,7 +205,8 @@ def test_a_receiver_serves_several_and_survives_a_stranger(tcp, capsys, tmp_path
 def test_help_says_that_udt_has_no_encryption(verb, capsys):
     assert run([verb, "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "UDT has no encryption" in said
+    assert "Plain UDT has no encryption" in said
+    assert "--key FILE adds it between two cwnd peers" in said
 
 
 @pytest.mark.parametrize("text", ["", ":", "host:", "host:99999", "host:-1", "[]:1", "host:²"])

@@ -13,13 +13,15 @@ import time
 
 import pytest
 
+from cwnd.cli import run
+
 
 @pytest.fixture
 def start():
     """Start a verb beside the test; gives the process and the port that it tells."""
     running: list[subprocess.Popen[str]] = []
 
-    def run(*arguments: str) -> tuple[subprocess.Popen[str], int]:
+    def begin(*arguments: str) -> tuple[subprocess.Popen[str], int]:
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", "cwnd", *arguments],
             stdout=subprocess.PIPE,
@@ -32,7 +34,7 @@ def start():
                 return process, int(found[1] or found[2])
         raise AssertionError(process.wait())
 
-    yield run
+    yield begin
     for process in running:
         if process.poll() is None:
             process.kill()
@@ -112,3 +114,47 @@ def test_perf_over_udt(start, command, flags):
     server.send_signal(signal.SIGINT)
     assert "receiver" in server.communicate(timeout=30)[0] or flags
     assert server.returncode == 130
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Two files with keys."""
+    files = []
+    for name in ("one", "other"):
+        files.append(tmp_path / name)
+        files[-1].write_bytes(random.Random(name).randbytes(32))
+        files[-1].chmod(0o600)
+    # The same key may be written in another way.
+    (tmp_path / "digits").write_text(files[0].read_bytes().hex() + "\n")
+    (tmp_path / "digits").chmod(0o600)
+    return files[0], tmp_path / "digits", files[1]
+
+
+def test_a_file_with_a_key(start, command, keys, monkeypatch, capsys, tmp_path):
+    one, same, other = keys
+    source, into = tmp_path / "large", tmp_path / "in"
+    source.write_bytes(random.Random(2).randbytes(5_000_000))
+    receiver, port = start("recv", "--once", "--port=0", "--out", str(into), "--key", str(one))
+    # Who has no key is told so, and who has another one only that nobody answers.
+    refused = command("send", source, f"127.0.0.1:{port}")
+    assert refused.returncode == 1
+    assert re.fullmatch(r"cwnd: no connection to .*only those who have its key\n", refused.stderr)
+    monkeypatch.setattr("cwnd.cli.peers.CONNECT_TIMEOUT", 0.5)
+    assert run(["send", str(source), f"127.0.0.1:{port}", "--key", str(other)]) == 2
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"cwnd: no connection to .*none that has this key\n", said)
+    done = command("send", source, f"127.0.0.1:{port}", "--key", same)
+    assert (done.returncode, done.stderr) == (0, "")
+    said, _ = receiver.communicate(timeout=60)
+    assert receiver.returncode == 0, said
+    assert (into / "large").read_bytes() == source.read_bytes()
+
+
+def test_perf_with_a_key(start, command, keys):
+    one, same, _ = keys
+    _, port = start("perf", "-s", "-p", "0", "--key", str(one))
+    words = ["-p", str(port), "-t", "0.5", "-i", "0", "-P", "2", "-J", "--key", str(same)]
+    for more in ([], ["-R"]):
+        done = command("perf", "-c", "127.0.0.1", *words, *more)
+        assert done.returncode == 0, done.stderr + done.stdout
+        assert json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"] > 1e6

@@ -155,3 +155,44 @@ def test_a_broken_with_block_does_not_wait():
         work()
     assert time.monotonic() - start < 2
     server.close(timeout="5s")
+
+
+def test_with_a_key():
+    key = random.Random(3).randbytes(32)
+    data = random.Random(4).randbytes(3_000_000)
+    with udt.listen(0, HERE, key=key) as listener:
+        with udt.connect(*listener.address, key=key.hex().encode()) as client:
+            server = listener.accept(timeout="5s")
+            with ThreadPoolExecutor() as pool:
+                sent = pool.submit(client.send, data)
+                arrived = b""
+                while len(arrived) < len(data):
+                    arrived += server.recv(timeout="5s")
+                sent.result()
+            assert arrived == data
+            server.close()
+        with pytest.raises(ConnectionRefusedError, match="only those who have its key"):
+            udt.connect(*listener.address)
+        with pytest.raises(TimeoutError, match="none that has this key"):
+            udt.connect(*listener.address, key=random.Random(5).randbytes(32), timeout="500ms")
+    with (
+        udt.listen(0, HERE) as plain,
+        pytest.raises(TimeoutError, match="none that has this key"),
+    ):
+        udt.connect(*plain.address, key=key, timeout="500ms")
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        (b"short", "5 bytes, at least 32"),
+        (b"a pass phrase of more than 32 bytes", "pass phrase"),
+        (bytes(32), "not random"),
+        (random.Random(1).randbytes(2000), "more than 1024 bytes"),
+    ],
+)
+def test_what_is_no_key_is_refused(key, words):
+    with pytest.raises(ArgumentError, match=words):
+        udt.connect(HERE, 9, key=key)
+    with pytest.raises(ArgumentError, match=words):
+        udt.listen(0, HERE, key=key)

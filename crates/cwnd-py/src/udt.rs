@@ -3,8 +3,9 @@
 use crate::SpecError;
 use cwnd::Dur;
 use cwnd::Spec;
+use cwnd_udt::secure::Key;
 use cwnd_udt::{Config, Counters, SocketType, UdtListener, UdtStream};
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::io;
@@ -32,6 +33,12 @@ pub struct Settings {
     rate_limit: Option<f64>,
     #[pyo3(item)]
     timeout: f64,
+    #[pyo3(item)]
+    key: Option<Vec<u8>>,
+}
+
+fn read_key(contents: &[u8]) -> PyResult<Key> {
+    Key::from_file_contents(contents).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 impl Settings {
@@ -48,6 +55,7 @@ impl Settings {
             receive_buffer: self.buffer,
             rate_limit: self.rate_limit,
             connect_timeout: Dur::from_secs(self.timeout),
+            key: self.key.as_deref().map(read_key).transpose()?,
             ..defaults
         })
     }
@@ -235,6 +243,14 @@ fn resolve(py: Python<'_>, host: &str, port: u16) -> PyResult<Vec<SocketAddr>> {
     Ok(py.detach(|| (host, port).to_socket_addrs().map(Iterator::collect))?)
 }
 
+/// Whether a file holds a key; a warning if more than its owner can use it, as its mode of Unix says.
+#[pyfunction]
+#[pyo3(signature = (contents, mode=None))]
+fn udt_check_key(contents: &[u8], mode: Option<u32>) -> PyResult<Option<String>> {
+    read_key(contents)?;
+    Ok(mode.and_then(Key::warning))
+}
+
 /// Connects to a listener.
 #[pyfunction]
 fn udt_connect(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyResult<Stream> {
@@ -264,6 +280,7 @@ fn udt_listen(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyRe
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Stream>()?;
     module.add_class::<Listener>()?;
+    module.add_function(wrap_pyfunction!(udt_check_key, module)?)?;
     module.add_function(wrap_pyfunction!(udt_connect, module)?)?;
     module.add_function(wrap_pyfunction!(udt_listen, module)?)
 }

@@ -109,8 +109,8 @@ pub enum CloseReason {
     /// Nobody answered the handshake in time.
     #[error("nobody answered")]
     ConnectTimeout,
-    /// The listener refused: another version or type of socket, or no room.
-    #[error("the peer refused the connection")]
+    /// The listener refused: another version or type of socket, or a key that this end does not have.
+    #[error("the peer refused: it takes another type of socket, or only those who have its key")]
     Refused,
     /// The answer to the handshake has another version, type or initial sequence than was asked for.
     #[error("the peer's handshake does not fit")]

@@ -1,15 +1,20 @@
-"""What the verbs that talk to another machine share: addresses, and how they fail."""
+"""What the verbs that talk to another machine share: addresses, keys, and how they fail."""
 
 from __future__ import annotations
 
 import errno
+import os
 import socket
+import stat
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cwnd.transfer.connection import Connection, Listener
 
 FAILED = 1
@@ -18,11 +23,21 @@ FAILED = 1
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
 
+_PIECE = 1 << 16
+"""What is read of a key file, which may have no end: more than any key."""
+
 PLAIN = (
-    "UDT has no encryption and knows nobody: "
-    "whoever is on the path can read and change what is sent."
+    "Plain UDT has no encryption: whoever is on the path can read and change what is sent. "
+    "--key FILE adds it between two cwnd peers that have the same FILE: 32 random bytes that are "
+    "kept secret, such as those of `head -c 32 /dev/urandom`."
 )
 """What the help of every verb on the network says."""
+
+key_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
+    "--key",
+    metavar="FILE",
+    help="Encrypt with this secret, which the other side needs too; without it nothing is.",
+)
 
 
 class NoConnection(ConnectionError):  # noqa: N818
@@ -66,6 +81,43 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     return host, int(number)
 
 
+def read_key(path: str | None) -> dict[str, Any]:
+    """Read the secret that two peers share, and warn if others can read it too.
+
+    Parameters
+    ----------
+    path
+        Its file, or None.
+
+    Returns
+    -------
+    dict
+        The option ``key`` of `cwnd.udt.connect` and `cwnd.udt.listen`; empty without a file.
+
+    Raises
+    ------
+    click.UsageError
+        It cannot be read, or is none that a secret could be.
+    """
+    if path is None:
+        return {}
+    from cwnd import _native
+
+    try:
+        with Path(path).open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            key = file.read(_PIECE)
+    except OSError as problem:
+        raise click.UsageError(f"--key: cannot read {path}: {problem.strerror}") from None
+    try:
+        warning = _native.udt_check_key(key, mode if stat.S_ISREG(mode) else None)
+    except ValueError as problem:
+        raise click.UsageError(f"--key: {path}: {problem}") from None
+    if warning:
+        say(f"--key: {path}: {warning}")
+    return {"key": key}
+
+
 def resolve(host: str, port: int) -> list[str]:
     """Find the addresses of a host.
 
@@ -95,6 +147,8 @@ def open_connection(host: str, port: int, **options: Any) -> Connection:  # noqa
     ------
     NoConnection
         None of them does.
+    click.UsageError
+        None of them does, and there is a key, which may be another one than theirs.
     """
     from cwnd.udt import connect
 
@@ -105,7 +159,10 @@ def open_connection(host: str, port: int, **options: Any) -> Connection:  # noqa
     try:
         return connect(last, port, timeout=CONNECT_TIMEOUT, **options)
     except OSError as problem:
-        raise NoConnection(f"no connection to {host}: {explain(problem)}") from None
+        why = f"no connection to {host}: {explain(problem)}"
+        if "key" in options and isinstance(problem, TimeoutError):
+            raise click.UsageError(why) from None
+        raise NoConnection(why) from None
 
 
 def open_listener(port: int, **options: Any) -> Listener:  # noqa: ANN401

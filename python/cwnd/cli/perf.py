@@ -14,8 +14,10 @@ from cwnd.cli.peers import (
     NoConnection,
     explain,
     fail,
+    key_option,
     open_connection,
     open_listener,
+    read_key,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +68,8 @@ _CLIENT_ONLY = ("time", "parallel", "reverse", "congestion", "interval")
     help="Seconds between two reports; 0 is none before the end.",
 )
 @click.option("-J", "--json", "as_json", is_flag=True, help="Print one JSON document, as iperf3's.")
-def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
+@key_option
+def perf(as_json: bool, key: str | None, **options: Any) -> None:  # noqa: ANN401, FBT001
     """Test the speed of a path over UDT, with iperf3's flags and reports.
 
     One side runs `cwnd perf -s`, the other `cwnd perf -c HOST`. The protocol is its own: iperf3
@@ -74,6 +77,7 @@ def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
     """
     if options["server"] == (options["client"] is not None):
         raise click.UsageError("either -s or -c HOST says which side this is")
+    secret = read_key(key)
     if options["server"]:
         for name in _CLIENT_ONLY:
             if (
@@ -81,23 +85,23 @@ def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
                 is not ParameterSource.DEFAULT
             ):
                 raise click.UsageError(f"--{name} is the client's to say, not the server's")
-        _serve(options["port"], as_json=as_json)
+        _serve(options["port"], secret, as_json=as_json)
     else:
-        _ask(as_json=as_json, **options)
+        _ask(secret, as_json=as_json, **options)
 
 
-def _serve(port: int, *, as_json: bool) -> None:
+def _serve(port: int, secret: dict[str, Any], *, as_json: bool) -> None:
     """Wait for clients until somebody interrupts it."""
     from cwnd.perf import Server
     from cwnd.udt import listen
 
     def relisten(controller: str) -> Listener:
-        return listen(0, controller=controller)
+        return listen(0, controller=controller, **secret)
 
     def tell(line: str) -> None:
         click.echo(line)
 
-    with closing(open_listener(port)) as listener:
+    with closing(open_listener(port, **secret)) as listener:
         server = (
             Server(listener, relisten, publish=print_json)
             if as_json
@@ -106,7 +110,7 @@ def _serve(port: int, *, as_json: bool) -> None:
         server.serve()
 
 
-def _ask(*, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Test the speed to a server."""
     from cwnd import canonical
     from cwnd.perf import PerfError, Settings, measure
@@ -123,7 +127,7 @@ def _ask(*, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     controller = "udt" if settings.reverse else settings.controller
 
     def dial(other: int | None) -> Connection:
-        return open_connection(host, other or port, controller=controller)
+        return open_connection(host, other or port, controller=controller, **secret)
 
     if not as_json:
         click.echo(f"Connecting to host {host}, port {port}")

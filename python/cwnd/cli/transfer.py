@@ -20,9 +20,11 @@ from cwnd.cli.peers import (
     NoConnection,
     explain,
     fail,
+    key_option,
     name_peer,
     open_connection,
     open_listener,
+    read_key,
     say,
     split_address,
 )
@@ -49,7 +51,8 @@ _TICK = 0.1
 @click.argument("address", metavar="HOST:PORT")
 @click.option("--cc", metavar="SPEC", default="udt", show_default=True, help="The controller.")
 @click.option("--rate-limit", metavar="RATE", help="Send no faster than this, such as 100mbit.")
-def send(source: str, address: str, cc: str, rate_limit: str | None) -> None:
+@key_option
+def send(source: str, address: str, cc: str, rate_limit: str | None, key: str | None) -> None:
     """Send a file, a folder with all that is in it, or standard input (-) to `cwnd recv`.
 
     Names, modes and times are kept, and each file's SHA-256 is compared at the end. What was
@@ -62,7 +65,7 @@ def send(source: str, address: str, cc: str, rate_limit: str | None) -> None:
 
     host, port = split_address(address, PORT)
     limit = None if rate_limit is None else read_argument("rate-limit", parse_rate, rate_limit)
-    options = {"controller": canonical(cc), "rate_limit": limit}
+    options = {"controller": canonical(cc), "rate_limit": limit, **read_key(key)}
     path = _check_source(source)
     from cwnd.transfer import TransferError
     from cwnd.transfer import send as send_path
@@ -95,16 +98,17 @@ def send(source: str, address: str, cc: str, rate_limit: str | None) -> None:
     "--out", type=click.Path(), default=".", show_default=True, help="The folder to write into."
 )
 @click.option("--once", is_flag=True, help="Leave after one sender.")
-def recv(port: int, out: str, once: bool) -> None:  # noqa: FBT001
+@key_option
+def recv(port: int, out: str, once: bool, key: str | None) -> None:  # noqa: FBT001
     """Receive what `cwnd send` sends, into one folder and nowhere else.
 
     A file has its name when it is complete, and not before: until then it is NAME.cwnd-part, and
     there it goes on after an interruption. A complete file replaces one of its name; folders are
-    merged. Whoever reaches the port may send.
+    merged. Whoever reaches the port may send, unless there is a --key.
     """
     folder = Path(out)
     check_directory("out", folder)
-    with closing(open_listener(port)) as listener, Bars() as bars:
+    with closing(open_listener(port, **read_key(key))) as listener, Bars() as bars:
         click.echo(f"cwnd: receiving into {folder} at port {listener.address[1]}", err=True)
         hall = _Hall(listener, folder, bars)
         if once:
