@@ -72,6 +72,13 @@ class Programs:
         return self._cargo(ROOT, "-p", "cwnd-udt", "--example", "udt-speed") / "examples/udt-speed"
 
     @cached_property
+    def key(self) -> Path:
+        """A key that both ends have."""
+        path = self.folder / "key"
+        path.write_bytes(os.urandom(32))
+        return path
+
+    @cached_property
     def udt4(self) -> Path:
         """The reference library's peer, which the tests use too."""
         return self._compiled(ROOT / "crates/cwnd-udt/tests/support/udt4.cpp", "udt", "libudt-dev")
@@ -166,6 +173,16 @@ def _from_cwnd(law: str) -> Callable[[Programs, int, int], Command]:
     return lambda p, port, size: [p.cwnd, "send", f"127.0.0.1:{port}", size // 1_000_000, law]
 
 
+def _sealed(
+    end: Callable[[Programs, int, int], Command],
+) -> Callable[[Programs, int, int], Command]:
+    def command(p: Programs, port: int, size: int) -> Command:
+        program, *words = end(p, port, size)
+        return [program, "--key", p.key, *words]
+
+    return command
+
+
 def _iperf(p: Programs, port: int, _: int) -> Command:
     return [p.iperf3, "-s", "-1", "-p", port, "-J"]
 
@@ -191,6 +208,7 @@ _RECEIVED = printed(r"^received ([\d.]+)")
 TRANSPORTS = {
     REFERENCE: Transport(_udt4, _from_udt4, _OF_UDT4),
     "cwnd udt": Transport(_cwnd, _from_cwnd("udt"), cwnd_seconds),
+    "cwnd udt with a key": Transport(_sealed(_cwnd), _sealed(_from_cwnd("udt")), cwnd_seconds),
     "cwnd reno": Transport(_cwnd, _from_cwnd("reno"), cwnd_seconds),
     "cwnd cubic": Transport(_cwnd, _from_cwnd("cubic"), cwnd_seconds),
     "cwnd udt to UDT4": Transport(_udt4, _from_cwnd("udt"), _OF_UDT4),

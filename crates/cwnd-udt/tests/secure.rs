@@ -207,7 +207,8 @@ fn a_stream_crosses_in_packets_of_the_size_that_was_asked_for() {
     let data = pattern(1_000_000, 1);
     assert!(world.carry(0, &data) == data);
     assert!(world.carry(1, &data) == data);
-    assert_eq!(world.largest, 1500 - 28);
+    // The last multiple of AES's block below 1500.
+    assert_eq!(world.largest, 1496 - 28);
     assert_eq!(world.ignored, []);
     let stats = world.ends[0].as_mut().unwrap().stats(world.now, false);
     assert_eq!((stats.total.pkt_retrans, stats.total.pkt_ignored), (0, 0));

@@ -345,6 +345,13 @@ proptest! {
         }
     }
 
+    #[test]
+    fn a_sealed_packet_fits_and_is_of_whole_blocks(on_the_wire in 72u32..65_536) {
+        let full = packet_size(on_the_wire) + OVERHEAD as u32;
+        prop_assert!(full <= on_the_wire && on_the_wire - full < 16);
+        prop_assert_eq!((packet_size(on_the_wire) - 28) % 16, 0);
+    }
+
     /// A batch in which anything may be bad comes out as the good datagrams, one behind the other.
     #[test]
     fn a_batch_comes_out_whole(
