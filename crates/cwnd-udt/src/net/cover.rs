@@ -16,6 +16,14 @@ pub(super) enum Cover {
     Sealed(Box<Session>),
 }
 
+/// A connection's datagrams on their way.
+pub(super) enum Wrapped<'a> {
+    /// They leave from where they lie, in the connection.
+    AsTheyAre(Transmit<'a>),
+    /// They are copied, so many bytes for each, and can be sealed and sent without the connection.
+    LaidOut(usize),
+}
+
 /// What a connection is made with, if its datagrams grow by their seals on the way to the wire.
 pub(super) fn inside(config: &Config) -> Cow<'_, Config> {
     match config.key {
@@ -61,20 +69,27 @@ impl Cover {
         }
     }
 
-    /// What the connection's datagrams are on the wire; `wire` is memory for that.
+    /// What the connection's datagrams are on the wire, with `wire` as memory for that.
     #[inline]
-    pub fn seal<'a>(
+    pub fn wrap<'a>(
         &mut self,
         plain: Transmit<'a>,
-        wire: &'a mut Vec<u8>,
-    ) -> Result<Transmit<'a>, Exhausted> {
+        wire: &mut Vec<u8>,
+    ) -> Result<Wrapped<'a>, Exhausted> {
         match self {
-            Cover::Plain => Ok(plain),
-            Cover::Asking(..) => Ok(Transmit { datagrams: &[], segment: 1 }),
+            Cover::Plain => Ok(Wrapped::AsTheyAre(plain)),
+            Cover::Asking(..) => Ok(Wrapped::AsTheyAre(Transmit { datagrams: &[], segment: 1 })),
             Cover::Sealed(session) => {
-                let segment = session.sealer.seal(plain.datagrams, plain.segment, wire)?;
-                Ok(Transmit { datagrams: wire, segment })
+                let Transmit { datagrams, segment } = plain;
+                Ok(Wrapped::LaidOut(session.sealer.lay_out(datagrams, segment, wire)?))
             }
+        }
+    }
+
+    /// Seals what [`wrap`](Self::wrap) has laid out in `wire`, once.
+    pub fn seal(&mut self, wire: &mut [u8], segment: usize) {
+        if let Cover::Sealed(session) = self {
+            session.sealer.finish(wire, segment);
         }
     }
 

@@ -183,11 +183,7 @@ impl Driver {
     }
 
     fn pass(&mut self, at: Time, link: Arc<Link>, datagrams: &mut [u8], segment: usize) {
-        let mut state = link.lock();
-        state.receive(at, datagrams, segment);
-        let fresh = state.touch();
-        drop(state);
-        if fresh {
+        if link.receive(at, datagrams, segment) {
             self.touched.push(link);
         }
     }

@@ -1,6 +1,6 @@
 //! What the driver thread and the application share of one connection.
 
-use super::cover::Cover;
+use super::cover::{Cover, Wrapped};
 use super::port::Port;
 use super::socket::Sent;
 use crate::{CloseReason, Connection, Error, Event, Transmit};
@@ -52,8 +52,6 @@ pub(super) struct Wake {
 #[derive(Debug)]
 pub(super) struct State {
     pub connection: Connection,
-    /// What its datagrams travel in.
-    cover: Cover,
     /// Why the system does not carry this connection's datagrams.
     failure: Option<(io::ErrorKind, String)>,
     /// Datagrams, sealed if they are to be, that count as sent and that the system had no room for, and their size.
@@ -91,6 +89,8 @@ pub(super) struct Link {
     size: usize,
     /// The address of this machine that the peer knows, on a port that has many.
     source: Option<IpAddr>,
+    /// What the datagrams travel in. Only the driver has to do with it, and locks it before the state.
+    cover: Mutex<Cover>,
     state: Mutex<State>,
     signals: [Condvar; 2],
 }
@@ -120,11 +120,7 @@ impl State {
                     CloseReason::Refused => ConnectionRefused,
                     CloseReason::Incompatible => InvalidData,
                 };
-                return match self.cover.silence().filter(|_| reason == CloseReason::ConnectTimeout)
-                {
-                    Some(text) => io::Error::new(kind, text),
-                    None => io::Error::new(kind, reason),
-                };
+                return io::Error::new(kind, reason);
             }
         };
         io::Error::new(kind, error)
@@ -145,59 +141,6 @@ impl State {
             // It may be told to somebody who waits in vain for the connection.
             self.failure = Some((error.kind(), error.to_string()));
         }
-    }
-
-    /// Takes in a batch.
-    pub fn receive(&mut self, now: Time, datagrams: &mut [u8], segment: usize) {
-        let opened = self.cover.open(now, datagrams, segment);
-        self.connection.handle_batch(now, &datagrams[..opened.length], opened.segment);
-    }
-
-    /// When to look at the connection if nothing happens before; never, if it is over.
-    fn next_wakeup(&self) -> Option<Time> {
-        let at = self.connection.next_wakeup()?;
-        Some(self.cover.waits_until().unwrap_or(at))
-    }
-
-    /// Sends what may go now: whether that was all, and whether the system had room.
-    fn transmit(&mut self, link: &Link, now: Time, wire: &mut Vec<u8>) -> (bool, bool) {
-        let socket = &link.port.socket;
-        if let Some((rest, segment)) = self.stuck.take()
-            && let Sent::Blocked(sent) = socket.send(link.peer, link.source, &rest, segment)
-        {
-            self.stuck = Some((rest[sent..].to_vec(), segment));
-            return (false, false);
-        }
-        if self.cover.waits_until().is_some() {
-            if let Some(hello) = self.cover.hello(now)
-                && let Sent::Failed(error) = socket.send(link.peer, link.source, hello, hello.len())
-            {
-                self.send_error(now, &error);
-            }
-            return (true, true);
-        }
-        let most = socket.most(link.size);
-        for _ in 0..TURN {
-            let Some(transmit) = self.connection.poll_transmit(now, most) else {
-                return (true, true);
-            };
-            let Transmit { datagrams, segment } = match self.cover.seal(transmit, wire) {
-                Ok(transmit) => transmit,
-                Err(exhausted) => {
-                    self.fail(now, io::ErrorKind::Other, exhausted.to_string());
-                    continue;
-                }
-            };
-            match socket.send(link.peer, link.source, datagrams, segment) {
-                Sent::All => {}
-                Sent::Blocked(sent) => {
-                    self.stuck = Some((datagrams[sent..].to_vec(), segment));
-                    return (false, false);
-                }
-                Sent::Failed(error) => self.send_error(now, &error),
-            }
-        }
-        (false, true)
     }
 
     /// Whom the connection's events concern.
@@ -238,9 +181,9 @@ impl Link {
             peer,
             size,
             source,
+            cover: Mutex::new(cover),
             state: Mutex::new(State {
                 connection,
-                cover,
                 failure: None,
                 stuck: None,
                 planned: Time::NEVER,
@@ -256,24 +199,44 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The driver's part: timers, what may be sent, and when to come back.
-    pub fn visit(&self, now: Time, wire: &mut Vec<u8>) -> Visit {
+    fn cover(&self) -> MutexGuard<'_, Cover> {
+        self.cover.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a batch: whether the driver was not going to look at the connection anyway.
+    pub fn receive(&self, now: Time, datagrams: &mut [u8], segment: usize) -> bool {
+        // The application need not wait until they are open.
+        let opened = self.cover().open(now, datagrams, segment);
         let mut state = self.lock();
-        state.touched = false;
+        state.connection.handle_batch(now, &datagrams[..opened.length], opened.segment);
+        state.touch()
+    }
+
+    /// The driver's part: timers, what may be sent, and when to come back. `wire` is memory for that.
+    pub fn visit(&self, now: Time, wire: &mut Vec<u8>) -> Visit {
+        let mut cover = self.cover();
+        let mut state = self.lock();
         if state.scheduled <= now {
             state.scheduled = Time::NEVER;
         }
         state.connection.handle_timeout(now);
-        let (all, room) = state.transmit(self, now, wire);
+        let (mut state, all, room) = if cover.waits_until().is_none() {
+            self.transmit(state, &mut cover, now, wire)
+        } else {
+            self.ask(&mut state, &mut cover, now);
+            (state, true, true)
+        };
+        state.touched = false;
         let wake = state.woken();
         let mut visit = Visit { wake, blocked: !room, ..Visit::default() };
         if !all && room {
             visit.more = state.touch();
             return visit;
         }
-        match state.next_wakeup() {
+        match state.connection.next_wakeup() {
             None => visit.over = true,
             Some(at) => {
+                let at = cover.waits_until().unwrap_or(at);
                 state.planned = at;
                 let at = at.max(now + GRAIN);
                 if at < state.scheduled {
@@ -283,6 +246,72 @@ impl Link {
             }
         }
         visit
+    }
+
+    /// Asks for the session that the connection has to wait for.
+    fn ask(&self, state: &mut State, cover: &mut Cover, now: Time) {
+        if state.connection.close_reason() == Some(CloseReason::ConnectTimeout)
+            && let Some(text) = cover.silence()
+        {
+            state.failure.get_or_insert((io::ErrorKind::TimedOut, text));
+        }
+        if let Some(hello) = cover.hello(now)
+            && let Sent::Failed(error) =
+                self.port.socket.send(self.peer, self.source, hello, hello.len())
+        {
+            state.send_error(now, &error);
+        }
+    }
+
+    /// Sends what may go now: whether that was all, and whether the system had room.
+    fn transmit<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        cover: &mut Cover,
+        now: Time,
+        wire: &mut Vec<u8>,
+    ) -> (MutexGuard<'a, State>, bool, bool) {
+        let socket = &self.port.socket;
+        if let Some((rest, segment)) = state.stuck.take()
+            && let Sent::Blocked(sent) = socket.send(self.peer, self.source, &rest, segment)
+        {
+            state.stuck = Some((rest[sent..].to_vec(), segment));
+            return (state, false, false);
+        }
+        let most = socket.most(self.size);
+        for _ in 0..TURN {
+            let Some(transmit) = state.connection.poll_transmit(now, most) else {
+                return (state, true, true);
+            };
+            let (sent, stuck) = match cover.wrap(transmit, wire) {
+                Ok(Wrapped::AsTheyAre(Transmit { datagrams, segment })) => {
+                    let sent = socket.send(self.peer, self.source, datagrams, segment);
+                    let stuck = sent.rest(datagrams, segment);
+                    (sent, stuck)
+                }
+                Ok(Wrapped::LaidOut(segment)) => {
+                    // The application may go on meanwhile.
+                    drop(state);
+                    cover.seal(wire, segment);
+                    let sent = socket.send(self.peer, self.source, wire, segment);
+                    state = self.lock();
+                    let stuck = sent.rest(wire, segment);
+                    (sent, stuck)
+                }
+                Err(exhausted) => {
+                    state.fail(now, io::ErrorKind::Other, exhausted.to_string());
+                    continue;
+                }
+            };
+            if stuck.is_some() {
+                state.stuck = stuck;
+                return (state, false, false);
+            }
+            if let Sent::Failed(error) = sent {
+                state.send_error(now, &error);
+            }
+        }
+        (state, false, true)
     }
 
     pub fn wake(&self, wake: Wake) {
@@ -307,7 +336,7 @@ impl Link {
     fn done(self: &Arc<Self>, side: Side, mut state: MutexGuard<'_, State>) {
         let idle = side == Side::Write && state.connection.limit() == Limit::Application;
         let known = state.planned.min(state.scheduled);
-        let sooner = state.next_wakeup().is_none_or(|at| at < known);
+        let sooner = state.connection.next_wakeup().is_none_or(|at| at < known);
         if (idle || sooner) && state.touch() {
             drop(state);
             self.port.ask(Arc::clone(self));

@@ -32,6 +32,16 @@ pub(super) enum Sent {
     Failed(io::Error),
 }
 
+impl Sent {
+    /// A copy of what did not go out, and its segments.
+    pub fn rest(&self, datagrams: &[u8], segment: usize) -> Option<(Vec<u8>, usize)> {
+        match self {
+            Sent::Blocked(sent) => Some((datagrams[*sent..].to_vec(), segment)),
+            _ => None,
+        }
+    }
+}
+
 /// What a wait ended with.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ready {

@@ -80,6 +80,19 @@ impl Sealer {
         segment: usize,
         out: &mut Vec<u8>,
     ) -> Result<usize, Exhausted> {
+        let sealed = self.lay_out(datagrams, segment, out)?;
+        self.finish(out, sealed);
+        Ok(sealed)
+    }
+
+    /// The first half of [`seal`](Self::seal), which is quick: copies the datagrams to where they will be
+    /// sealed, each with its counter. [`finish`](Self::finish) has to follow, once.
+    pub(crate) fn lay_out(
+        &mut self,
+        datagrams: &[u8],
+        segment: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Exhausted> {
         let segment = segment.max(1);
         out.clear();
         let count = datagrams.len().div_ceil(segment);
@@ -88,24 +101,28 @@ impl Sealer {
         }
         out.reserve(datagrams.len() + count * OVERHEAD);
         for datagram in datagrams.chunks(segment) {
-            if self.counter >> EPOCH != self.link.epoch {
-                self.link = self.link.next();
-            }
-            let header = header(self.counter, self.to);
-            out.extend_from_slice(&header);
-            let begin = out.len();
+            out.extend_from_slice(&header(self.counter, self.to));
             out.extend_from_slice(datagram);
-            let tag = (self.link.key)
-                .seal_in_place_separate_tag(
-                    nonce(self.counter),
-                    Aad::from(header),
-                    &mut out[begin..],
-                )
-                .expect("a datagram is not too long for AES-GCM");
-            out.extend_from_slice(tag.as_ref());
+            out.extend_from_slice(&[0; TAG]);
             self.counter += 1;
         }
         Ok(segment + OVERHEAD)
+    }
+
+    /// The second half: seals what was laid out, `sealed` bytes for each datagram and no more for the last.
+    pub(crate) fn finish(&mut self, out: &mut [u8], sealed: usize) {
+        for datagram in out.chunks_mut(sealed) {
+            let Some((header, rest)) = datagram.split_first_chunk_mut::<HEADER>() else { return };
+            let Some((plain, tag)) = rest.split_last_chunk_mut::<TAG>() else { return };
+            let counter = counter(header);
+            if counter >> EPOCH != self.link.epoch {
+                self.link = self.link.next();
+            }
+            let made = (self.link.key)
+                .seal_in_place_separate_tag(nonce(counter), Aad::from(*header), plain)
+                .expect("a datagram is not too long for AES-GCM");
+            tag.copy_from_slice(made.as_ref());
+        }
     }
 
     /// Goes on as if `counter` datagrams had been sealed.
