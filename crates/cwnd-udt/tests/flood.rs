@@ -77,8 +77,7 @@ fn memory() -> usize {
 
 /// A flood costs a transfer on the same port little time and no memory, and nobody is let in.
 fn withstands(config: &Config, flood: impl Fn(SocketAddr, &AtomicBool) -> u32 + Sync) {
-    let (send_buffer, receive_buffer) = (1024, 1024);
-    let limited = Config { rate_limit: Some(200e6), send_buffer, receive_buffer, ..config.clone() };
+    let limited = Config { rate_limit: Some(200e6), ..config.clone() };
     let listener = UdtListener::bind(HERE, &limited).unwrap();
     let client = UdtStream::connect(listener.local_addr(), &limited).unwrap();
     let (server, _) = listener.accept().unwrap();
@@ -112,7 +111,8 @@ fn withstands(config: &Config, flood: impl Fn(SocketAddr, &AtomicBool) -> u32 + 
     assert!(best > 0.9, "{shares:?} of the rate");
     let grown = memory().saturating_sub(before);
     println!("{shares:?} of the rate, {grown} bytes more");
-    assert!(grown < 16 << 20, "{grown} bytes more");
+    // The connection's buffers may grow by 48 MB. A session for each recorded message would be 200 MB.
+    assert!(grown < 64 << 20, "{grown} bytes more");
     // Nobody was let in.
     let late = Some(Instant::now() + Duration::from_millis(20));
     assert_eq!(listener.accept_until(late).unwrap_err().kind(), ErrorKind::TimedOut);
