@@ -298,6 +298,9 @@ fn a_transfer_keeps_its_rate_in_a_flood() {
     a_transfer_beside_floods(&config, 10_000, 0.9);
 }
 
+/// A connection through damage may come to nothing: it is not waited for any longer.
+const HURRY: Duration = Duration::from_secs(6);
+
 /// Connects through a relay with these faults there and back, sends and closes: the hashes of what was
 /// sent and what arrived, if all went well.
 fn damaged(
@@ -307,17 +310,17 @@ fn damaged(
     size: u64,
 ) -> Option<(Hash, std::io::Result<Hash>)> {
     let relay = Relay::start(listener.local_addr(), [faults; 2], seed);
-    let config = Config { connect_timeout: Dur::from_millis(10_000), ..stream_config("udt") };
+    let config = Config { connect_timeout: Dur::from_millis(6_000), ..stream_config("udt") };
     let client = UdtStream::connect(relay.addr, &config).ok()?;
-    client.set_write_timeout(Some(Duration::from_secs(20)));
+    client.set_write_timeout(Some(HURRY));
     let sender = std::thread::spawn(move || {
         let hash = send_stream(&client, size, seed);
-        let _ = client.close_until(Some(Instant::now() + Duration::from_secs(20)));
+        let _ = client.close_until(Some(Instant::now() + HURRY));
         hash
     });
-    let server = listener.accept_until(Some(Instant::now() + Duration::from_secs(10))).ok();
+    let server = listener.accept_until(Some(Instant::now() + HURRY)).ok();
     let arrived = server.as_ref().map(|(stream, _)| {
-        stream.set_read_timeout(Some(Duration::from_secs(20)));
+        stream.set_read_timeout(Some(HURRY));
         recv_stream(stream, size)
     });
     drop(server);
