@@ -2,6 +2,8 @@
 
     python bench/udt.py [--rounds 5] [--megabytes 1000] [NAME ...]
 
+Then what a transfer of 1 Gb/s keeps of its rate beside floods of requests.
+
 Each transport moves the same bytes from one process to another in packets of 1500 bytes; TCP does
 as Linux lets it, and once with segments of 1448 bytes. A rate is the receiver's, from the first
 byte to the last. CPU time is the whole process's, with the system's part. What cannot be had is
@@ -281,6 +283,20 @@ def _row(name: str, runs: list[Run], reference: float | None) -> list[str]:
     return [name, f"{rate:.2f}", spread, f"{send:.2f}", f"{recv:.2f}", ratio]
 
 
+def floods() -> None:
+    """Print the rate of a transfer without and with each kind of flood, from its tests."""
+    command = ["cargo", "test", "--release", "--quiet", "-p", "cwnd-udt", "--no-fail-fast"]
+    command += ["--test", "faults", "--test", "sealed_flood"]
+    command += ["a_transfer_keeps_its_rate", "--", "--ignored", "--nocapture"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    print("\nA transfer limited to 1 Gb/s beside 10,000 requests a second,")
+    print("and one of 200 Mb/s with a key beside as many hellos as can be")
+    for line in done.stdout.splitlines():
+        if line.startswith(("good cookies", "hellos")):
+            print(f"  {line}")
+    print("  it keeps 90 %" if done.returncode == 0 else "  it does not keep 90 %")
+
+
 def main() -> None:
     """Print the medians of alternating rounds."""
     parser = argparse.ArgumentParser(description="UDT over loopback beside other transports.")
@@ -317,6 +333,8 @@ def main() -> None:
         heads,
         [_row(name, of_name, reference) for name, of_name in runs.items()],
     )
+    if not options.names:
+        floods()
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ fn a_flow_fills_the_link() {
         let (flow, used) = (&records.flows[0], records.links[0].utilization);
         assert!(used > 0.9, "{law} uses {used}");
         assert!(flow.timeouts == 0 && flow.min_rtt >= 0.04 && flow.mean_rtt < 0.09, "{law}");
-        // All in order but what a repair holds back at the end.
-        assert!(flow.packets_sent - flow.packets_delivered < 2000, "{law}");
+        // What is sent and what is delivered differ by what was on its way when the warm-up ended and at the end.
+        assert!(flow.packets_sent.abs_diff(flow.packets_delivered) < 2000, "{law}");
         // What kept it back adds up to the time measured.
         assert!((flow.limited.iter().sum::<f64>() - 30.0).abs() < 0.01, "{:?}", flow.limited);
         assert!(flow.limited[3] < 0.01, "{law} has nothing to send for {:?}", flow.limited);
