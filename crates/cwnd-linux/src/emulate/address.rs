@@ -41,7 +41,7 @@ impl Prefix {
     }
 
     fn overlaps(self, other: Prefix) -> bool {
-        let mask = u32::MAX << (32 - self.length.min(other.length));
+        let mask = u32::MAX.checked_shl(32 - self.length.min(other.length)).unwrap_or(0);
         (self.base ^ other.base) & mask == 0
     }
 

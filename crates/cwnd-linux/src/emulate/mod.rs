@@ -34,6 +34,7 @@
 //! ```
 
 mod address;
+mod bundle;
 mod engine;
 mod journal;
 mod packet;
@@ -65,8 +66,6 @@ const FLOWS: u32 = 0x7f_ffff;
 const SOURCES: u32 = 0x0a00_0000;
 const SINKS: u32 = 0x0a80_0000;
 
-/// Bytes of the largest packet.
-const MTU: i32 = 1500;
 /// Packets that wait at most until the tool reads them; it reads them at once.
 const UNREAD: i32 = 10_000;
 /// Between two samples of a link that is no scenario's.
@@ -117,7 +116,7 @@ struct Wire {
     /// What [`unread`] said of both at the beginning.
     before: u64,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Report>,
+    thread: Option<JoinHandle<Report>>,
 }
 
 impl Wire {
@@ -140,15 +139,22 @@ impl Wire {
         let until = Arc::clone(&stop);
         let thread =
             thread::Builder::new().name("cwnd-link".into()).spawn(move || engine.run(&until))?;
-        Ok(Wire { ends, before, stop, thread })
+        Ok(Wire { ends, before, stop, thread: Some(thread) })
     }
 
-    fn stop(self) -> io::Result<Report> {
+    fn stop(mut self) -> io::Result<Report> {
         let overrun = unread_at(&self.ends)?.saturating_sub(self.before);
         self.stop.store(true, Ordering::Relaxed);
-        let mut report = join(self.thread)?;
+        let thread = self.thread.take();
+        let mut report = thread.map_or_else(|| Err(space::panicked()), join)?;
         report.tool.overrun = overrun;
         Ok(report)
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 
@@ -172,11 +178,12 @@ fn raise(device: &str, address: Ipv4Addr, prefix: u32) -> io::Result<sys::Interf
     // Nobody would carry what the kernel sends of its own accord; where this file cannot be written,
     // it is read and left.
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6"), "1");
-    // A device without room gets no queueing discipline.
-    interfaces.size(device, 0, MTU)?;
+    // A device without room gets no queueing discipline. Only the machine's root may change it: for
+    // others 500 packets may wait, and some before them.
+    let _ = interfaces.room(device, 0);
     interfaces.address(device, address, prefix)?;
     interfaces.raise(device)?;
-    interfaces.size(device, UNREAD, MTU)?;
+    let _ = interfaces.room(device, UNREAD);
     Ok(interfaces)
 }
 

@@ -122,26 +122,26 @@ impl Running {
         self.thread.take().map_or_else(|| Err(panicked()), |thread| join(thread)?)
     }
 
-    /// Sends it a signal; `SIGKILL` ends all of its descendants as well.
+    /// Sends it a signal; 9 ends all of its descendants as well.
     ///
     /// # Errors
-    /// When it has ended.
-    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+    /// When it has ended, or there is no such signal.
+    pub fn signal(&self, number: i32) -> io::Result<()> {
         if self.is_finished() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(kill(self.first, signal)?)
+        Ok(kill(self.first, Signal::try_from(number)?)?)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.signal(Signal::SIGKILL);
+        let _ = self.signal(Signal::SIGKILL as i32);
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-fn panicked() -> io::Error {
+pub(super) fn panicked() -> io::Error {
     io::Error::other("a thread failed")
 }
 

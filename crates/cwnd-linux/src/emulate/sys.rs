@@ -91,13 +91,11 @@ impl Interfaces {
         self.ask(libc::SIOCSIFNETMASK, &mut request)
     }
 
-    /// Sets how many packets may wait for whoever reads the device, and how long one may be.
-    pub fn size(&self, name: &str, packets: i32, mtu: i32) -> io::Result<()> {
+    /// Sets how many packets may wait for whoever reads the device.
+    pub fn room(&self, name: &str, packets: i32) -> io::Result<()> {
         let mut request = request(name);
         request.ifr_ifru.ifru_metric = packets;
-        self.ask(libc::SIOCSIFTXQLEN, &mut request)?;
-        request.ifr_ifru.ifru_mtu = mtu;
-        self.ask(libc::SIOCSIFMTU, &mut request)
+        self.ask(libc::SIOCSIFTXQLEN, &mut request)
     }
 
     /// Sends everything without a route of its own through an interface.
