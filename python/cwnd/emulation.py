@@ -155,8 +155,9 @@ def summarise(record: EmulationRecord) -> list[str]:
     """
     lines = []
     for link in record["links"]:
+        fates = ((link["drops"], "dropped"), (link["marks"], "marked"), (link["losses"], "lost"))
         counted = [f"{link['arrivals']} packets"]
-        counted += [f"{link[key]} {word}" for key, word in _COUNTED if link[key]]
+        counted += [f"{count} {word}" for count, word in fates if count]
         if link["departures"]:
             rate = 8 * link["bytes_departed"] / record["tool"]["wall_s"]
             counted.append(f"{format_rate(rate)} of {format_rate(link['rate_bps'])}")
@@ -171,9 +172,6 @@ def summarise(record: EmulationRecord) -> list[str]:
     if tool["limit"] is not None:
         lines.append(f"the tool, not the link, was the limit: {tool['limit']}")
     return lines
-
-
-_COUNTED = (("drops", "dropped"), ("marks", "marked"), ("losses", "lost"))
 
 
 def to_json(record: EmulationRecord, seed: int) -> JsonObject:

@@ -226,6 +226,10 @@ fn a_flood_gets_the_rate_and_loses_what_the_simulator_drops() {
     drop_tail(&lines, 20_000_000, Dur::from_millis(10), 30);
     assert!(dropped > 200);
     assert_eq!(report.links[0].drops as usize, dropped);
+    let flow = &report.flows[0];
+    assert_eq!((flow.packets, flow.lost), (lines.len() as u64, dropped as u64));
+    assert_eq!(flow.bytes, 1500 * (lines.len() - dropped) as u64);
+    assert_eq!(flow.bytes_series.len(), report.time.len());
     assert!(report.links[0].queue.iter().any(|&waiting| waiting >= 29.0));
     // Packets that found a queue leave one after the other; the receiver may be late, never early.
     let passed = |number: usize| {
@@ -260,6 +264,7 @@ fn red_marks_what_may_be_marked() {
     let marks = lines.iter().filter(marked).count();
     assert!(marks > 10);
     assert_eq!(report.links[0].marks as usize, marks);
+    assert_eq!(report.flows[0].marked as usize, marks);
     assert!(arrived.iter().any(|packet| packet.marked));
     // The same queue drops what may not.
     let flood = self::flood(&network, 1500, Duration::from_micros(500), false);

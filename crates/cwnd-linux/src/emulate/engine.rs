@@ -21,7 +21,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::bundle::Bundle;
 use super::journal::{Entry, Journal};
 use super::packet;
-use super::report::{Lateness, Report, Tool};
+use super::report::{FlowReport, Lateness, Report, Tool};
 use super::{Course, Settings, sys};
 
 /// The longest super-packet with its prefix.
@@ -85,6 +85,7 @@ pub(super) struct Engine {
     patience: u64,
     times: Vec<f64>,
     queues: Vec<(Vec<f64>, Vec<f64>)>,
+    flows: Vec<FlowReport>,
     /// Whether there is a processor to stay awake on.
     vigilant: bool,
 }
@@ -99,6 +100,7 @@ impl Engine {
             right,
             queues: vec![(Vec::new(), Vec::new()); links.len()],
             links: links.iter().enumerate().map(live).collect(),
+            flows: vec![FlowReport::default(); courses.len()],
             courses,
             ahead: BinaryHeap::new(),
             given: 0,
@@ -196,6 +198,9 @@ impl Engine {
                 queue.push(f64::from(link.waiting(at)));
                 lost.push(link.lost() as f64);
             }
+            for flow in &mut self.flows {
+                flow.bytes_series.push(flow.bytes as f64);
+            }
             self.next_sample += self.sample;
         }
         if self.warm.is_some_and(|warm| warm <= now) {
@@ -249,6 +254,7 @@ impl Engine {
         parcel.course = course;
         parcel.backward = side == Side::Right;
         parcel.hop = 0;
+        self.flows[course].packets += u64::from(side == Side::Left);
         self.step(now, index);
     }
 
@@ -268,10 +274,15 @@ impl Engine {
         if let Some(journal) = &mut self.journal {
             journal.add(Entry { at, link: link as u32, arrival, fate });
         }
+        let (flow, counts) = (&mut self.flows[parcel.course], u64::from(!parcel.backward));
         match fate {
-            Fate::Dropped | Fate::Lost => self.free.push(index),
+            Fate::Dropped | Fate::Lost => {
+                flow.lost += counts;
+                self.free.push(index);
+            }
             Fate::Passes { arrives, marked } => {
                 if marked {
+                    flow.marked += counts;
                     packet::mark(ip);
                 }
                 self.given += 1;
@@ -283,8 +294,11 @@ impl Engine {
     /// Lets a packet go whose time was `due`.
     fn release(&mut self, due: u64, index: usize) {
         self.lateness.add(self.now() - due);
-        let Parcel { bytes, header, backward, .. } = &self.parcels[index];
+        let Parcel { bytes, header, backward, course, .. } = &self.parcels[index];
         let side = if *backward { Side::Left } else { Side::Right };
+        if side == Side::Right {
+            self.flows[*course].bytes += (bytes.len() - packet::PREFIX) as u64;
+        }
         if !self.bundles[side as usize].add(bytes, *header) {
             self.write(side);
             let Parcel { bytes, header, .. } = &self.parcels[index];
@@ -313,6 +327,7 @@ impl Engine {
         self.tool.cpu = cpu.unwrap_or_default().as_secs_f64();
         self.tool.wall = now as f64 * 1e-9;
         let journal = self.journal.map_or(Ok(()), Journal::finish);
-        Report { time: self.times, links, lateness: self.lateness, tool: self.tool, journal }
+        let Engine { times: time, flows, lateness, tool, .. } = self;
+        Report { time, links, flows, lateness, tool, journal }
     }
 }

@@ -42,7 +42,7 @@ mod report;
 mod space;
 mod sys;
 
-pub use report::{Lateness, Report, Tool};
+pub use report::{FlowReport, Lateness, Report, Tool};
 pub use space::{Running, Space};
 
 use std::fs::{self, File};

@@ -17,12 +17,30 @@ pub struct Report {
     pub time: Vec<f64>,
     /// What each link did, as the simulator tells it.
     pub links: Vec<LinkRecord>,
+    /// What became of each flow's packets.
+    pub flows: Vec<FlowReport>,
     /// How late packets were released.
     pub lateness: Lateness,
     /// What the tool itself did.
     pub tool: Tool,
     /// What went wrong with the record of packets, if anything did.
     pub journal: io::Result<()>,
+}
+
+/// What became of a flow's packets from its source to its sink, since the start. Packets with and
+/// without data count alike, and each that is sent again counts again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowReport {
+    /// Packets that came from the source.
+    pub packets: u64,
+    /// Those of them that queues dropped or links lost.
+    pub lost: u64,
+    /// Those that a queue marked.
+    pub marked: u64,
+    /// Bytes that reached the sink's end, headers included.
+    pub bytes: u64,
+    /// The same at the times of the samples.
+    pub bytes_series: Vec<f64>,
 }
 
 /// How late packets were released, after the time that their links gave them.
