@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -29,6 +30,15 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
         end.recv(2048)
         times.append(time.perf_counter() - start)
     print(min(times))
+"""
+
+HASH = """
+import hashlib, os, socket, sys
+data = os.urandom(20_000_000)
+with socket.create_connection((os.environ["CWND_BASE"], int(sys.argv[1])), timeout=30) as end:
+    end.sendall(data)
+    end.shutdown(socket.SHUT_WR)
+    print(hashlib.sha256(data).hexdigest(), end.makefile().read())
 """
 
 
@@ -137,6 +147,29 @@ def test_nested_links_add_up(permitted, echo):
     done = emulate("--delay", "20ms", "--", *inner, sys.executable, "-c", ECHO, "CWND_BASE", echo)
     assert done.returncode == 0, done.stderr
     assert 0.060 < float(done.stdout) < 0.070
+
+
+def test_streams_arrive_as_they_were_sent(permitted):
+    def serve() -> None:
+        end, _ = listener.accept()
+        with end:
+            total = hashlib.sha256()
+            while piece := end.recv(1 << 16):
+                total.update(piece)
+            end.sendall(total.hexdigest().encode())
+
+    with socket.create_server(("0.0.0.0", 0)) as listener:
+        server = threading.Thread(target=serve)
+        server.start()
+        # Super-packets at the sender, forwarded ones between, bundles and losses on the way.
+        link = ("--rate", "300mbit", "--delay", "2ms", "--queue", "300p")
+        inner = (sys.executable, "-m", "cwnd", "emulate", "--delay", "1ms", "--loss", "1e-3", "--")
+        port = listener.getsockname()[1]
+        done = emulate(*link, "--", *inner, sys.executable, "-c", HASH, port)
+        server.join(timeout=30)
+    assert done.returncode == 0, done.stderr
+    sent, received = done.stdout.split()
+    assert sent == received
 
 
 def test_links_stand_side_by_side(permitted):
