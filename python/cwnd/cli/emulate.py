@@ -30,7 +30,7 @@ _KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
 _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--rate", default="infinite", show_default=True, help="Rate each way.")
 @click.option("--delay", default="0ms", show_default=True, help="Propagation delay, one way.")
