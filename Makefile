@@ -12,7 +12,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev bench bench-udt fuzz instructions clean
+.PHONY: help demo test build dev bench bench-udt bench-emulate fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -21,6 +21,7 @@ help:
 	@echo "make dev     the same, with the tools of make test"
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
+	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
 	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
 	@echo "make clean   remove what these made"
@@ -50,6 +51,9 @@ bench: build ns2
 
 bench-udt: build libudt srt iperf3
 	$(BIN)/python bench/udt.py
+
+bench-emulate: build iperf3
+	$(BIN)/python bench/emulate.py
 
 # Needs a nightly compiler, and cargo-fuzz: cargo install cargo-fuzz.
 fuzz:
@@ -99,7 +103,7 @@ srt:
 
 iperf3:
 	@command -v iperf3 >/dev/null || $(call debian,iperf3) \
-		|| echo "iperf3 is not installed: there will be no ratio to TCP"
+		|| echo "iperf3 is not installed: there will be no figures of TCP"
 
 clean:
 	rm -rf $(VENV) out target .mypy_cache .ruff_cache .pytest_cache .hypothesis

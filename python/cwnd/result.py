@@ -181,7 +181,7 @@ class Result:
 
         rows = []
         for link in self.record["links"]:
-            row = _link_json(link)
+            row = link_json(link)
             delay = row.pop("queueing_delay_s")
             rows.append(row | {f"queueing_delay_{name}_s": s for name, s in delay.items()})
         return pd.DataFrame(rows).set_index("name")
@@ -243,7 +243,7 @@ class Result:
                 "duration_s": self.duration_s,
                 "warmup_s": self.warmup_s,
                 "flows": [self._flow_json(flow) for flow in self.record["flows"]],
-                "links": [_link_json(link) for link in self.record["links"]],
+                "links": [link_json(link) for link in self.record["links"]],
                 "metrics": self.metrics,
                 "engine": dict(self.record["engine"]),
             }
@@ -356,8 +356,14 @@ def dumps(document: JsonObject) -> str:
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def _link_json(link: LinkRecord) -> JsonObject:
-    """Give the figures of a link."""
+def link_json(link: LinkRecord) -> JsonObject:
+    """Give the figures of a link.
+
+    Parameters
+    ----------
+    link
+        What it did.
+    """
     return {
         "name": link["name"],
         "rate_bps": link["rate_bps"],

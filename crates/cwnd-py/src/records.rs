@@ -117,7 +117,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-fn link<'py>(py: Python<'py>, spec: &Link, record: LinkRecord) -> PyResult<Bound<'py, PyDict>> {
+/// What a link did.
+pub fn link<'py>(py: Python<'py>, spec: &Link, record: LinkRecord) -> PyResult<Bound<'py, PyDict>> {
     let link = PyDict::new(py);
     link.set_item("name", &spec.name)?;
     link.set_item("rate_bps", spec.rate.unwrap_or(f64::INFINITY))?;

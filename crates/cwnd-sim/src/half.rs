@@ -334,8 +334,7 @@ impl Half {
         }
         self.net.lost.fill(0);
         for link in &mut self.net.links {
-            link.counters = link.queued(now);
-            link.delays.clear();
+            link.begin(now);
         }
     }
 

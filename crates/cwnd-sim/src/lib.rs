@@ -13,6 +13,7 @@ mod half;
 pub mod network;
 mod paced;
 mod pcap;
+pub mod queue;
 pub mod record;
 pub mod rng;
 mod samples;

@@ -44,7 +44,7 @@ def check_outputs(
         raise click.UsageError(f"--plot: {plot!r} ends neither in .png nor in .svg")
     for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):
         if path is not None:
-            _check_file(option, Path(path))
+            check_file(option, Path(path))
     if trace is not None:
         check_directory("trace", Path(trace))
 
@@ -138,8 +138,21 @@ class _Bar:
             self._progress.stop()
 
 
-def _check_file(option: str, path: Path) -> None:
-    """Refuse a file that cannot be written."""
+def check_file(option: str, path: Path) -> None:
+    """Refuse a file that cannot be written.
+
+    Parameters
+    ----------
+    option
+        The option that names it.
+    path
+        The file.
+
+    Raises
+    ------
+    click.UsageError
+        It cannot be written.
+    """
     existed = path.exists()
     try:
         with path.open("ab"):

@@ -25,6 +25,12 @@ impl Clock {
         Some(Clock { shift: spare.min(FINEST) })
     }
 
+    /// The finest clock for times up to `duration`, where they need not share 64 bits with anything.
+    pub const fn widest(duration: Dur) -> Self {
+        let spare = duration.as_nanos().leading_zeros() - 1;
+        Clock { shift: if spare < FINEST { spare } else { FINEST } }
+    }
+
     /// Ticks in a span, or since the start; far times saturate.
     #[inline(always)]
     pub fn ticks(self, nanos: u64) -> u64 {

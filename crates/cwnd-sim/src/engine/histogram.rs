@@ -1,16 +1,18 @@
-//! A histogram of durations with a relative resolution of 1/32, and evenly spread between. It takes no memory before its first
-//! entry: most links of a large network never queue.
+//! A histogram of durations.
 
 const SUB_BITS: u32 = 5;
 const SUBS: usize = 1 << SUB_BITS;
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUBS;
 
-#[derive(Clone)]
-pub(crate) struct Histogram {
+/// Durations with a relative resolution of 1/32, and evenly spread between. It takes no memory before
+/// its first entry: most links of a large network never queue.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
     counts: Vec<u64>,
 }
 
 impl Histogram {
+    /// An empty one.
     pub fn new() -> Self {
         Histogram { counts: Vec::new() }
     }
@@ -34,6 +36,7 @@ impl Histogram {
         (((SUBS + (bucket & (SUBS - 1))) as u64) << octave) as f64
     }
 
+    /// Adds a duration in nanoseconds.
     #[inline(always)]
     pub fn add(&mut self, nanos: u64) {
         match self.counts.get_mut(Self::bucket(nanos)) {
@@ -48,6 +51,7 @@ impl Histogram {
         self.add(nanos);
     }
 
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.counts.fill(0);
     }

@@ -128,6 +128,12 @@ impl Link {
         }
     }
 
+    /// The measurement begins at `now`.
+    pub fn begin(&mut self, now: u64) {
+        self.counters = self.queued(now);
+        self.delays.clear();
+    }
+
     /// Propagation delay.
     pub fn delay(&self) -> u64 {
         self.delay

@@ -1,9 +1,9 @@
 //! The event loop's parts: schedule, links, queues, packets. Nothing here knows TCP.
 
 pub(crate) mod clock;
-mod histogram;
+pub(crate) mod histogram;
 pub(crate) mod inbox;
-mod link;
+pub(crate) mod link;
 pub(crate) mod net;
 pub(crate) mod packet;
 mod red;

@@ -1,0 +1,218 @@
+"""What emulated links reach here: rate, delay and jitter, and what the tool says of itself.
+
+    python bench/emulate.py [--rounds 5] [--seconds 5] [NAME ...]
+
+Each case is one `cwnd emulate` with a command behind the link and its other end here: TCP (iperf3,
+the kernel's reno, without its first seconds), or datagrams that are sent back, with or without a
+flood beside them. Jitter is what a round trip takes above the fastest. Needs root; without iperf3
+the cases with TCP are left out, and that is said. On a virtual machine all depends on how much of
+its processors the host takes away: of the rounds of a case that with the least of it is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PORT = 9117
+SKIPPED_S = 2
+PATIENCE_S = 120.0
+# Behind the link: datagrams there and back, beside others of so many bits per second.
+TRIPS = """
+import json, os, socket, sys, threading, time
+port, seconds, rate = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+peer = (os.environ["CWND_PEER"], port)
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.settimeout(2)
+def flood():
+    other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    start, sent = time.perf_counter(), 0
+    while True:
+        due = (time.perf_counter() - start) * rate / 12000
+        while sent < due:
+            other.sendto(bytes(1472), (peer[0], port + 1))
+            sent += 1
+        time.sleep(0.0005)
+if rate:
+    threading.Thread(target=flood, daemon=True).start()
+    time.sleep(0.5)
+trips, stop = [], time.perf_counter() + seconds
+while time.perf_counter() < stop:
+    start = time.perf_counter()
+    end.sendto(bytes(100), peer)
+    end.recv(2048)
+    trips.append(time.perf_counter() - start)
+    time.sleep(0.002)
+print(json.dumps(trips))
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A link and what crosses it; for datagrams, the bits per second of the flood beside them."""
+
+    name: str
+    link: tuple[str, ...]
+    tcp: bool = False
+    beside: float = 0.0
+
+
+CASES = (
+    Case("1 Gb/s, 5 ms, TCP", ("--rate=1gbit", "--delay=5ms", "--queue=2000p"), tcp=True),
+    Case("100 Mb/s, 10 ms, TCP", ("--rate=100mbit", "--delay=10ms", "--queue=250p"), tcp=True),
+    Case("100 Mb/s, 10 ms, idle", ("--rate=100mbit", "--delay=10ms")),
+    Case("100 Mb/s, 10 ms, 50 Mb/s beside", ("--rate=100mbit", "--delay=10ms"), beside=50e6),
+    Case("10 Mb/s, 20 ms, TCP", ("--rate=10mbit", "--delay=20ms", "--queue=50p"), tcp=True),
+)
+
+
+@contextmanager
+def peer() -> Iterator[None]:
+    """Answer datagrams, and let others come to nothing."""
+    stop = threading.Event()
+    ends = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+    for number, end in enumerate(ends):
+        end.bind(("0.0.0.0", PORT + number))
+        end.settimeout(0.1)
+
+    def serve(end: socket.socket, *, answers: bool) -> None:
+        while not stop.is_set():
+            with suppress(TimeoutError):
+                data, sender = end.recvfrom(2048)
+                if answers:
+                    end.sendto(data, sender)
+
+    threads = [
+        threading.Thread(target=serve, args=(end,), kwargs={"answers": number == 0})
+        for number, end in enumerate(ends)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        for end in ends:
+            end.close()
+
+
+@contextmanager
+def iperf3_server() -> Iterator[None]:
+    """Let iperf3 listen."""
+    words = ["iperf3", "--server", "--port", str(PORT)]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        time.sleep(0.3)
+        try:
+            yield
+        finally:
+            server.terminate()
+
+
+def behind(link: tuple[str, ...], words: list[str]) -> tuple[str, dict[str, Any]]:
+    """Run a command behind a link; give its output and what the tool measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result.json"
+        command = [sys.executable, "-m", "cwnd", "emulate", *link, f"--result={result}", "--"]
+        done = subprocess.run(
+            [*command, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        if done.returncode != 0:
+            sys.exit(done.stderr.strip() or done.stdout.strip())
+        return done.stdout, json.loads(result.read_text())
+
+
+def tcp(case: Case, seconds: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Measure what TCP gets, in Mb/s at the receiver."""
+    script = (
+        f"exec iperf3 --client $CWND_PEER --port {PORT} --congestion reno --json "
+        f"--omit {SKIPPED_S} --time {seconds}"
+    )
+    with iperf3_server():
+        output, measured = behind(case.link, ["sh", "-c", script])
+    received = json.loads(output)["end"]["sum_received"]["bits_per_second"]
+    return {"Mb/s": received / 1e6}, measured
+
+
+def trips(case: Case, seconds: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Measure round trips, in milliseconds."""
+    words = [sys.executable, "-c", TRIPS, str(PORT), str(seconds), str(case.beside)]
+    with peer():
+        output, measured = behind(case.link, words)
+    times = sorted(1e3 * trip for trip in json.loads(output))
+    return {"RTT, ms": times[0], "jitter p99, ms": quantile(times, 0.99) - times[0]}, measured
+
+
+def quantile(values: list[float], fraction: float) -> float:
+    """Give what this fraction of sorted values does not exceed."""
+    return values[min(int(fraction * len(values)), len(values) - 1)]
+
+
+STOLEN = "stolen, %"
+COLUMNS = ("Mb/s", "RTT, ms", "jitter p99, ms", "late p50, µs", "late p99, µs", "CPU, %", STOLEN)
+
+
+def ticks() -> list[int]:
+    """Give what the processors did so far; the eighth is what the host took away."""
+    return [int(word) for word in Path("/proc/stat").read_text().split()[1:9]]
+
+
+def run(case: Case, rounds: int, seconds: int) -> list[str]:
+    """Measure one case."""
+    rows = []
+    for _ in range(rounds):
+        before = ticks()
+        row, measured = (tcp if case.tcp else trips)(case, seconds)
+        spent = [now - then for now, then in zip(ticks(), before, strict=True)]
+        tool = measured["tool"]
+        row["late p50, µs"] = 1e6 * tool["lateness_s"]["p50"]
+        row["late p99, µs"] = 1e6 * tool["lateness_s"]["p99"]
+        row["CPU, %"] = 100 * tool["cpu_s"] / tool["wall_s"]
+        row[STOLEN] = 100 * spent[7] / sum(spent)
+        rows.append((row, tool["limit"]))
+    row, limit = min(rows, key=lambda made: made[0][STOLEN])
+    cells = [f"{row[column]:.4g}" if column in row else "" for column in COLUMNS]
+    return [case.name, *cells, limit or "no"]
+
+
+def main() -> None:
+    """Measure the cases and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only cases with this in the name")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=5)
+    options = parser.parse_args()
+    chosen = [
+        case for case in CASES if not options.names or any(n in case.name for n in options.names)
+    ]
+    if shutil.which("iperf3") is None:
+        print("iperf3 is not installed: TCP is left out")
+        chosen = [case for case in chosen if not case.tcp]
+    load = os.getloadavg()[0]
+    print(f"Linux {platform.release()}, {os.cpu_count()} processors, load {load:.1f}")
+    rows = [run(case, options.rounds, options.seconds) for case in chosen]
+    heads = ("link", *COLUMNS, "the tool was the limit")
+    table("Emulated links", heads, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,386 @@
+//! Real packets across emulated links. Skipped, and that is said, where namespaces or TUN devices
+//! cannot be had.
+#![cfg(target_os = "linux")]
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, IoSliceMut};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cwnd::{Dur, Time};
+use cwnd_linux::emulate::{Emulation, Options, Report, Testbed};
+use cwnd_sim::network::Network;
+use cwnd_sim::queue::{Arrival, Fate, LiveLink};
+use cwnd_sim::scenario::Scenario;
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+
+/// IPv4's and UDP's headers.
+const HEADERS: usize = 28;
+const PORT: u16 = 9009;
+
+/// One test at a time: each wants the processors. None where nothing can be emulated.
+fn permitted() -> Option<MutexGuard<'static, ()>> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    match Testbed::new(&network("1mbit", "0ms", "10", 0.0), &Options::default()) {
+        Ok(testbed) => {
+            testbed.stop().unwrap();
+            Some(one)
+        }
+        Err(error) => {
+            eprintln!("skipped: no link can be emulated here: {error}");
+            None
+        }
+    }
+}
+
+fn network(rate: &str, delay: &str, queue: &str, loss: f64) -> Network {
+    let text = format!(
+        r#"
+        duration = "1h"
+        sample = "10ms"
+        [dumbbell]
+        rate = "{rate}"
+        delay = "{delay}"
+        queue = {queue}
+        loss = {loss}
+        [[cbr]]
+        rate = "1mbit"
+        packet = 1500
+        "#
+    );
+    Scenario::from_toml(&text, "test.toml").unwrap().network(1).unwrap()
+}
+
+/// A line of the record.
+struct Line {
+    at: Time,
+    size: u16,
+    ecn: bool,
+    fate: Fate,
+}
+
+fn lines(path: &PathBuf, link: &str) -> Vec<Line> {
+    let nanos = |text: &str| {
+        let (whole, part) = text.split_once('.').unwrap();
+        let whole = 1_000_000_000 * whole.parse::<u64>().unwrap();
+        Time::from_nanos(whole + part.parse::<u64>().unwrap())
+    };
+    let text = fs::read_to_string(path).unwrap();
+    let rows = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let of_link = rows.filter(|row| row[1] == link);
+    of_link
+        .map(|row| Line {
+            at: nanos(row[0]),
+            size: row[2].parse().unwrap(),
+            ecn: row[3] == "1",
+            fate: match row[5] {
+                "dropped" => Fate::Dropped,
+                "lost" => Fate::Lost,
+                word => Fate::Passes { arrives: nanos(row[6]), marked: word == "marked" },
+            },
+        })
+        .collect()
+}
+
+/// A packet that arrived.
+struct Arrived {
+    /// Its number in the order of sending.
+    number: usize,
+    /// When, in seconds.
+    at: f64,
+    marked: bool,
+}
+
+/// What came out of a flood.
+struct Flood {
+    lines: Vec<Line>,
+    report: Report,
+    arrived: Vec<Arrived>,
+}
+
+/// What a socket receives until nothing comes for a second.
+fn receive(sink: &UdpSocket) -> Vec<Arrived> {
+    let state = UdpSocketState::new(UdpSockRef::from(sink)).unwrap();
+    sink.set_nonblocking(false).unwrap();
+    sink.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let start = Instant::now();
+    let mut arrived = Vec::new();
+    let mut buffer = [0; 65536];
+    loop {
+        let mut metas = [RecvMeta::default()];
+        let mut buffers = [IoSliceMut::new(&mut buffer)];
+        let Ok(_) = state.recv(UdpSockRef::from(sink), &mut buffers, &mut metas) else {
+            return arrived;
+        };
+        let (at, marked) = (start.elapsed().as_secs_f64(), metas[0].ecn == Some(EcnCodepoint::Ce));
+        for packet in buffer[..metas[0].len].chunks(metas[0].stride) {
+            let number = u32::from_be_bytes(packet[..4].try_into().unwrap()) as usize;
+            arrived.push(Arrived { number, at, marked });
+        }
+    }
+}
+
+/// Datagrams that found a full socket in the calling thread's namespace.
+fn overflowed() -> usize {
+    let table = fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+    let row = table.lines().rfind(|line| line.starts_with("Udp:")).unwrap();
+    row.split(' ').nth(5).unwrap().parse().unwrap()
+}
+
+/// Sends packets of 1500 bytes, `gap` apart, from the sources to the sinks. Each that the record says
+/// has passed arrives once, in order, with a mark if it says so.
+fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("cwnd-emulate-{}-{number}.csv", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let record = Some(File::create(&path).unwrap());
+    let testbed = Testbed::new(network, &Options { seed: 7, record }).unwrap();
+    let (from, to) = (testbed.source_address(0), testbed.sink_address(0));
+    let bind = move |address| move || UdpSocket::bind((address, PORT)).unwrap();
+    let sink = testbed.sinks().run(bind(to)).unwrap();
+    let source = testbed.sources().run(bind(from)).unwrap();
+    let receiver = thread::spawn(move || receive(&sink));
+    let state = UdpSocketState::new(UdpSockRef::from(&source)).unwrap();
+    let mut contents = [0; 1500 - HEADERS];
+    let start = Instant::now();
+    for number in 0..packets {
+        let due = start + gap * number as u32;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        contents[..4].copy_from_slice(&(number as u32).to_be_bytes());
+        let transmit = Transmit {
+            destination: (to, PORT).into(),
+            ecn: ecn.then_some(EcnCodepoint::Ect0),
+            contents: &contents,
+            segment_size: None,
+            src_ip: None,
+        };
+        state.try_send(UdpSockRef::from(&source), &transmit).unwrap();
+    }
+    let arrived = receiver.join().unwrap();
+    let missed = testbed.sinks().run(overflowed).unwrap();
+    let report = testbed.stop().unwrap();
+    report.journal.as_ref().unwrap();
+    let lines = lines(&path, "left-right");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(lines.len(), packets);
+    assert!(arrived.is_sorted_by_key(|packet| packet.number));
+    for packet in &arrived {
+        let Fate::Passes { marked, .. } = lines[packet.number].fate else {
+            panic!("packet {} has arrived", packet.number);
+        };
+        assert_eq!(packet.marked, marked);
+    }
+    let passed = lines.iter().filter(|line| matches!(line.fate, Fate::Passes { .. })).count();
+    assert_eq!(arrived.len() + missed, passed);
+    Flood { lines, report, arrived }
+}
+
+/// Gives the simulator's link the packets of a record again, at the times that it has, and compares
+/// what becomes of each. Gives the number of drops.
+fn again(network: &Network, lines: &[Line]) -> usize {
+    let mut live = LiveLink::new(&network.links[0], 0, 7);
+    let mut dropped = 0;
+    for line in lines {
+        let arrival = Arrival { size: line.size, capable: line.ecn, dataless: false };
+        assert_eq!(live.give(line.at, arrival), line.fate);
+        dropped += usize::from(line.fate == Fate::Dropped);
+    }
+    dropped
+}
+
+/// DropTail in nanoseconds times bits per second, written once more.
+fn drop_tail(lines: &[Line], rate: u128, delay: Dur, packets: usize) {
+    let mut busy = 0u128;
+    let mut starts: Vec<u128> = Vec::new();
+    for line in lines {
+        let now = u128::from(line.at.as_nanos()) * rate;
+        starts.retain(|&start| start >= now);
+        if starts.len() >= packets && busy >= now {
+            assert_eq!(line.fate, Fate::Dropped);
+            continue;
+        }
+        if busy >= now {
+            starts.push(busy);
+        }
+        busy = busy.max(now) + 8_000_000_000 * u128::from(line.size);
+        let Fate::Passes { arrives, .. } = line.fate else { panic!("{:?}", line.fate) };
+        let expected = (busy / rate) as u64 + delay.as_nanos();
+        assert!(arrives.as_nanos().abs_diff(expected) <= 1);
+    }
+}
+
+#[test]
+fn a_flood_gets_the_rate_and_loses_what_the_simulator_drops() {
+    let Some(_one) = permitted() else { return };
+    let network = network("20mbit", "10ms", "\"30p\"", 0.0);
+    // 24 Mb/s: the queue overflows after 150 packets.
+    let Flood { lines, report, arrived } = flood(&network, 2500, Duration::from_micros(500), false);
+    let dropped = again(&network, &lines);
+    drop_tail(&lines, 20_000_000, Dur::from_millis(10), 30);
+    assert!(dropped > 200);
+    assert_eq!(report.links[0].drops as usize, dropped);
+    let flow = &report.flows[0];
+    assert_eq!((flow.packets, flow.lost), (lines.len() as u64, dropped as u64));
+    assert_eq!(flow.bytes, 1500 * (lines.len() - dropped) as u64);
+    assert_eq!(flow.bytes_series.len(), report.time.len());
+    assert!(report.links[0].queue.iter().any(|&waiting| waiting >= 29.0));
+    // Packets that found a queue leave one after the other; the receiver may be late, never early.
+    let passed = |number: usize| {
+        lines[..number].iter().filter(|line| line.fate != Fate::Dropped).count() as f64
+    };
+    let ahead = |packet: &Arrived| packet.at - passed(packet.number) * 8.0 * 1500.0 / 20e6;
+    let least = |part: &[Arrived]| part.iter().map(ahead).fold(f64::INFINITY, f64::min);
+    let queued = arrived.iter().position(|packet| packet.number > 200).unwrap();
+    let parts = &arrived[queued..];
+    let (first, last) = (&parts[..400], &parts[parts.len() - 400..]);
+    let taken = last[399].at - first[0].at;
+    let off = (least(last) - least(first)) / taken;
+    assert!(off.abs() < 0.01, "{off}");
+}
+
+#[test]
+fn bytes_limit_a_queue_too() {
+    let Some(_one) = permitted() else { return };
+    let network = network("20mbit", "1ms", "\"16kb\"", 0.0);
+    let flood = flood(&network, 800, Duration::from_micros(400), false);
+    assert!(again(&network, &flood.lines) > 50);
+}
+
+#[test]
+fn red_marks_what_may_be_marked() {
+    let Some(_one) = permitted() else { return };
+    let red = "{ kind = \"red\", limit = \"60p\", ecn = true, weight = 0.02 }";
+    let network = network("20mbit", "5ms", red, 0.0);
+    let Flood { lines, report, arrived } = flood(&network, 1500, Duration::from_micros(500), true);
+    again(&network, &lines);
+    let marked = |line: &&Line| matches!(line.fate, Fate::Passes { marked: true, .. });
+    let marks = lines.iter().filter(marked).count();
+    assert!(marks > 10);
+    assert_eq!(report.links[0].marks as usize, marks);
+    assert_eq!(report.flows[0].marked as usize, marks);
+    assert!(arrived.iter().any(|packet| packet.marked));
+    // The same queue drops what may not.
+    let flood = self::flood(&network, 1500, Duration::from_micros(500), false);
+    assert!(again(&network, &flood.lines) > 10);
+    assert_eq!(flood.report.links[0].marks, 0);
+}
+
+#[test]
+fn losses_are_those_of_the_seed() {
+    let Some(_one) = permitted() else { return };
+    let network = network("100mbit", "1ms", "\"500p\"", 0.05);
+    let numbers = || {
+        let flood = flood(&network, 1000, Duration::from_micros(200), false);
+        again(&network, &flood.lines);
+        let lost = flood.lines.iter().enumerate().filter(|(_, line)| line.fate == Fate::Lost);
+        let lost: Vec<_> = lost.map(|(number, _)| number).collect();
+        assert_eq!(flood.report.links[0].losses as usize, lost.len());
+        lost
+    };
+    let first = numbers();
+    assert!((20..100).contains(&first.len()));
+    assert_eq!(first, numbers());
+}
+
+#[test]
+fn each_flow_has_its_own_delay() {
+    let Some(_one) = permitted() else { return };
+    let text = r#"
+        duration = "1h"
+        [dumbbell]
+        rate = "100mbit"
+        delay = "5ms"
+        queue = "100p"
+        [access]
+        [[flow]]
+        controller = "reno"
+        rtt = "30ms"
+        [[flow]]
+        controller = "reno"
+        rtt = "60ms"
+        "#;
+    let network = Scenario::from_toml(text, "two.toml").unwrap().network(1).unwrap();
+    let testbed = Testbed::new(&network, &Options::default()).unwrap();
+    for (flow, expected) in [(0, 0.030), (1, 0.060)] {
+        let (from, to) = (testbed.source_address(flow), testbed.sink_address(flow));
+        let sink = testbed.sinks().run(move || UdpSocket::bind((to, PORT)).unwrap()).unwrap();
+        let source = testbed.sources().run(move || UdpSocket::bind((from, PORT)).unwrap()).unwrap();
+        source.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let echo = thread::spawn(move || {
+            let mut buffer = [0; 100];
+            for _ in 0..10 {
+                let (size, back) = sink.recv_from(&mut buffer).unwrap();
+                sink.send_to(&buffer[..size], back).unwrap();
+            }
+        });
+        let round = || {
+            let start = Instant::now();
+            source.send_to(b"x", (to, PORT)).unwrap();
+            source.recv(&mut [0; 100]).unwrap();
+            start.elapsed().as_secs_f64()
+        };
+        let least = (0..10).map(|_| round()).fold(f64::INFINITY, f64::min);
+        echo.join().unwrap();
+        assert!(least > expected && least < expected + 0.005, "{least}");
+    }
+    testbed.stop().unwrap();
+}
+
+/// Not a test of its own: what `a_killed_tool_leaves_nothing` kills.
+#[test]
+#[ignore = "it waits to be killed"]
+fn a_tool_that_waits() {
+    let network = network("10mbit", "1ms", "\"10p\"", 0.0);
+    let [up, down] = &network.links[..] else { unreachable!() };
+    let emulation = Emulation::new(up, down, &Options::default()).unwrap();
+    let mut command = Command::new("sh");
+    // A child that has left its parent's session as well.
+    command.args(["-c", "setsid sleep 87654.25 & echo started; exec sleep 87654.75"]);
+    let running = emulation.start(command).unwrap();
+    println!("peer {}", emulation.peer());
+    running.wait().unwrap();
+}
+
+fn sleepers() -> usize {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let commands = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    commands.filter(|line| line.starts_with(b"sleep\x0087654.")).count()
+}
+
+#[test]
+fn a_killed_tool_leaves_nothing() {
+    let Some(_one) = permitted() else { return };
+    let devices = || fs::read_to_string("/proc/net/dev").unwrap().matches("cwnd").count();
+    let before = devices();
+    let mut tool = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_tool_that_waits", "--ignored", "--nocapture"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut heard = BufReader::new(tool.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut wanted = vec!["peer", "started"];
+    while !wanted.is_empty() {
+        let line = heard.next().expect("the tool has ended");
+        wanted.retain(|word| !line.contains(word));
+    }
+    let limit = Instant::now() + Duration::from_secs(10);
+    while sleepers() < 2 {
+        assert!(Instant::now() < limit);
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(devices(), before + 1);
+    // SIGKILL.
+    tool.kill().unwrap();
+    tool.wait().unwrap();
+    while sleepers() > 0 || devices() > before {
+        assert!(Instant::now() < limit, "{} processes, {} devices", sleepers(), devices());
+        thread::sleep(Duration::from_millis(10));
+    }
+}

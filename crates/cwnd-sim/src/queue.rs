@@ -1,0 +1,233 @@
+//! A link under somebody else's clock: the queue, the transmitter and the pipe that the simulator
+//! runs, given packets one by one. The emulator drives it with the time of day.
+
+pub use crate::engine::histogram::Histogram;
+
+use crate::engine::clock::Clock;
+use crate::engine::link::Link;
+use crate::engine::packet::flags;
+use crate::engine::schedule::NONE;
+use crate::network;
+use crate::record::LinkRecord;
+use cwnd::{Dur, Time};
+
+/// The longest time that a link can be driven: 52 days, in ticks of 2⁻¹⁰ ns.
+const LONGEST: Dur = Dur::from_nanos((1 << 52) - 1);
+
+/// What a link must know of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Bytes on the wire.
+    pub size: u16,
+    /// Whether it may be marked (ECN-capable transport, RFC 3168).
+    pub capable: bool,
+    /// Whether it carries no data: random loss leaves it alone unless the link's `loss_of_acks`.
+    pub dataless: bool,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The queue drops it.
+    Dropped,
+    /// It is transmitted, and lost in the pipe.
+    Lost,
+    /// It reaches the far end.
+    Passes {
+        /// When.
+        arrives: Time,
+        /// Whether the queue has marked it.
+        marked: bool,
+    },
+}
+
+/// A one-way link.
+///
+/// ```
+/// use cwnd::{Dur, Time};
+/// use cwnd_sim::network::{Link, Queue, QueueLimit};
+/// use cwnd_sim::queue::{Arrival, Fate, LiveLink};
+///
+/// let link = Link {
+///     name: "one".into(),
+///     from: 0,
+///     to: 1,
+///     rate: Some(12e6),
+///     delay: Dur::from_millis(10),
+///     queue: Queue::DropTail { limit: QueueLimit::Packets(1) },
+///     loss: 0.0,
+///     loss_of_acks: false,
+/// };
+/// let mut live = LiveLink::new(&link, 0, 1);
+/// let packet = Arrival { size: 1500, capable: false, dataless: false };
+/// let passes = |millis| Fate::Passes { arrives: Time::ZERO + Dur::from_millis(millis), marked: false };
+/// assert_eq!(live.give(Time::ZERO, packet), passes(11));
+/// assert_eq!(live.give(Time::ZERO, packet), passes(12));
+/// assert_eq!(live.give(Time::ZERO, packet), Fate::Dropped);
+/// ```
+pub struct LiveLink {
+    link: Link,
+    clock: Clock,
+    rate: Option<f64>,
+    /// When the measurement began.
+    since: Time,
+}
+
+impl LiveLink {
+    /// The link number `index` of a run with this `seed`: it draws the same random numbers as the
+    /// simulator's.
+    pub fn new(link: &network::Link, index: usize, seed: u64) -> Self {
+        let clock = Clock::widest(LONGEST);
+        let rate = link.rate;
+        LiveLink { link: Link::new(link, clock, index, seed), clock, rate, since: Time::ZERO }
+    }
+
+    /// A packet arrives at the queue. Times never go back.
+    #[inline]
+    pub fn give(&mut self, now: Time, arrival: Arrival) -> Fate {
+        let mut known = 0;
+        if arrival.capable {
+            known |= flags::ECT;
+        }
+        if arrival.dataless {
+            known |= flags::CONTROL;
+        }
+        let (at, gained) = self.link.give(self.clock.ticks(now.as_nanos()), arrival.size, known);
+        if at == NONE {
+            Fate::Dropped
+        } else if gained & flags::LOST != 0 {
+            Fate::Lost
+        } else {
+            Fate::Passes { arrives: self.clock.time(at), marked: gained & flags::CE != 0 }
+        }
+    }
+
+    /// Packets waiting at `now`, without the one being sent.
+    pub fn waiting(&mut self, now: Time) -> u32 {
+        self.link.waiting(self.clock.ticks(now.as_nanos()))
+    }
+
+    /// Packets dropped and lost since the start.
+    pub fn lost(&self) -> u64 {
+        self.link.total_lost
+    }
+
+    /// The measurement begins: counters start again.
+    pub fn begin(&mut self, now: Time) {
+        self.link.begin(self.clock.ticks(now.as_nanos()));
+        self.since = now;
+    }
+
+    /// What it has done from the beginning of the measurement to `now`; without series.
+    pub fn record(&mut self, now: Time) -> LinkRecord {
+        let mut record = LinkRecord::default();
+        let queued = self.link.queued(self.clock.ticks(now.as_nanos()));
+        let seconds = now.as_secs() - self.since.as_secs();
+        self.link.summarise(queued, self.rate, seconds, &mut record);
+        record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{Queue, Traffic};
+    use crate::scenario::Scenario;
+    use crate::{Options, Simulation};
+
+    /// A constant bit rate above the link's, in the simulator and given packet by packet.
+    fn both(queue: &str, loss: f64) -> (LinkRecord, LinkRecord) {
+        let text = format!(
+            r#"
+            duration = "20s"
+            warmup = "1s"
+            [[link]]
+            from = "a"
+            to = "b"
+            rate = "10mbit"
+            delay = "20ms"
+            queue = {queue}
+            loss = {loss}
+            [[cbr]]
+            rate = "10.7mbit"
+            packet = 1000
+            from = "a"
+            to = "b"
+            on = "700ms"
+            off = "50ms"
+            measured = true
+            "#
+        );
+        let network = Scenario::from_toml(&text, "both.toml").unwrap().network(7).unwrap();
+        let mut simulation = Simulation::new(&network, 7, &Options::default()).unwrap();
+        simulation.run();
+        let simulated = simulation.finish();
+        let mut live = LiveLink::new(&network.links[0], 0, 7);
+        let Traffic::Cbr { rate, packet, .. } = network.flows[0].traffic else { unreachable!() };
+        let gap = 8.0 * f64::from(packet) / rate;
+        let (mut begun, end, warm) = (false, 20.0, 1.0);
+        let mut period = 0.0;
+        'all: loop {
+            let mut number = 0.0;
+            while number * gap < 0.7 {
+                let at = period * 0.75 + number * gap;
+                if at >= end {
+                    break 'all;
+                }
+                if at >= warm && !begun {
+                    live.begin(Time::ZERO + Dur::from_secs(warm));
+                    begun = true;
+                }
+                let packet = Arrival { size: 1000, capable: false, dataless: false };
+                live.give(Time::ZERO + Dur::from_secs(at), packet);
+                number += 1.0;
+            }
+            period += 1.0;
+        }
+        (simulated.links[0].clone(), live.record(Time::ZERO + Dur::from_secs(end)))
+    }
+
+    fn same(queue: &str, loss: f64) -> LinkRecord {
+        let (simulated, live) = both(queue, loss);
+        assert_eq!(simulated.arrivals, live.arrivals);
+        assert_eq!(simulated.drops, live.drops);
+        assert_eq!(simulated.losses, live.losses);
+        assert_eq!(simulated.departures, live.departures);
+        assert!((simulated.mean_queue - live.mean_queue).abs() < 1e-3 * live.mean_queue);
+        live
+    }
+
+    #[test]
+    fn drops_are_the_simulators() {
+        assert!(same("\"20p\"", 0.0).drops > 100);
+        assert!(same("\"20kb\"", 0.01).losses > 100);
+        assert!(same("{ kind = \"red\", limit = \"40p\", weight = 0.01 }", 0.0).drops > 100);
+    }
+
+    #[test]
+    fn capable_packets_are_marked() {
+        let text = r#"
+            duration = "1s"
+            [dumbbell]
+            rate = "10mbit"
+            delay = "1ms"
+            queue = { kind = "red", limit = "50p", ecn = true, weight = 0.1 }
+            [[flow]]
+            controller = "reno"
+            "#;
+        let network = Scenario::from_toml(text, "red.toml").unwrap().network(1).unwrap();
+        assert!(matches!(network.links[0].queue, Queue::Red(red) if red.ecn));
+        let mut live = LiveLink::new(&network.links[0], 0, 1);
+        let mut marked = 0;
+        for number in 0..2000 {
+            let packet = Arrival { size: 1500, capable: number % 2 == 0, dataless: false };
+            let at = Time::ZERO + Dur::from_nanos(1_100_000 * number);
+            if let Fate::Passes { marked: true, .. } = live.give(at, packet) {
+                assert!(packet.capable);
+                marked += 1;
+            }
+        }
+        assert!(marked > 10);
+        assert_eq!(live.record(Time::ZERO + Dur::from_secs(3.0)).marks, marked);
+    }
+}

@@ -1,0 +1,145 @@
+"""The verb `emulate`: a command behind a link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from cwnd.cli.outputs import check_file
+from cwnd.cli.peers import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from cwnd._native import Emulation
+
+_RIGHTS = (
+    "an emulated link needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN), or namespaces of your own: "
+    "unshare --user --map-root-user --net cwnd emulate ..."
+)
+_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
+_PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--rate", default="infinite", show_default=True, help="Rate each way.")
+@click.option("--delay", default="0ms", show_default=True, help="Propagation delay, one way.")
+@click.option(
+    "--queue",
+    default="droptail",
+    show_default=True,
+    metavar="SIZE|red|red-ecn|{...}",
+    help="The queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, or a table.",
+)
+@click.option("--loss", default="0", show_default=True, help="Probability of random loss.")
+@click.option("--up", metavar="KEY=VALUE,...", help="What differs from COMMAND to the outside.")
+@click.option("--down", metavar="KEY=VALUE,...", help="What differs from the outside to COMMAND.")
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0, 2**64 - 1),
+    help="Seed of random loss and of RED.",
+)
+@click.option("--record", type=click.Path(), help="Write what becomes of each packet, as CSV.")
+@click.option("--result", type=click.Path(), help="Write what was measured, as JSON.")
+def emulate(
+    command: tuple[str, ...],
+    up: str | None,
+    down: str | None,
+    seed: int,
+    record: str | None,
+    result: str | None,
+    **link: str,
+) -> None:
+    """Run COMMAND in a network namespace whose only way out is an emulated link.
+
+    The other end of the link is here: COMMAND finds its address in the variable CWND_PEER. Links
+    can be nested; CWND_BASE is then the outermost end. The exit status is COMMAND's, and nothing is
+    left of its processes. The queues are the simulator's own.
+    """
+    from cwnd.emulation import read_links, summarise, to_json
+
+    scenario = read_links(link, up=up, down=down)
+    program = shutil.which(command[0])
+    if program is None:
+        raise click.UsageError(f"no such command: {command[0]}")
+    for option, path in (("record", record), ("result", result)):
+        if path is not None:
+            check_file(option, Path(path))
+    emulation = _open(scenario, seed, record)
+    with _passed_on(emulation):
+        try:
+            emulation.start(program, list(command[1:]))
+        except OSError as problem:
+            raise click.UsageError(f"cannot run {command[0]}: {problem.strerror}") from None
+        status = emulation.wait()
+        measured = emulation.stop()
+    for line in summarise(measured):
+        say(line)
+    if result is not None:
+        from cwnd.result import dumps
+
+        Path(result).write_text(dumps(to_json(measured, seed)) + "\n")
+    click.get_current_context().exit(status)
+
+
+def _open(scenario: str, seed: int, record: str | None) -> Emulation:
+    """Make the link, or say what is missing."""
+    if sys.platform != "linux":
+        raise click.UsageError("an emulated link needs Linux")
+    from cwnd._native import Emulation
+
+    try:
+        return Emulation(scenario, seed, record)
+    except OSError as problem:
+        _explain(problem)
+
+
+def _explain(problem: OSError) -> NoReturn:
+    if problem.errno in {errno.EPERM, errno.EACCES}:
+        raise click.UsageError(_RIGHTS) from None
+    if problem.errno in {errno.ENOENT, errno.ENODEV} and not Path("/dev/net/tun").exists():
+        raise click.UsageError("an emulated link needs /dev/net/tun") from None
+    reason = problem.strerror or str(problem)
+    raise click.UsageError(f"cannot make an emulated link: {reason}") from None
+
+
+@contextmanager
+def _passed_on(emulation: Emulation) -> Iterator[None]:
+    """Have signals reach the command."""
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        # What comes from the keyboard has reached the command already.
+        if number not in _KEYBOARD or not _in_foreground():
+            with suppress(OSError, ValueError):
+                emulation.signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _in_foreground() -> bool:
+    """Whether keys such as Ctrl-C reach this process."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    finally:
+        os.close(terminal)

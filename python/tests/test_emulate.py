@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cwnd.emulation import read_links
+from cwnd.errors import ArgumentError
+
+TELL = "import os; print(os.environ['CWND_PEER'], os.environ['CWND_BASE'])"
+ECHO = """
+import os, socket, sys, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+    end.settimeout(5)
+    end.connect((os.environ[sys.argv[1]], int(sys.argv[2])))
+    times = []
+    for _ in range(10):
+        start = time.perf_counter()
+        end.send(b"x" * 100)
+        end.recv(2048)
+        times.append(time.perf_counter() - start)
+    print(min(times))
+"""
+
+HASH = """
+import hashlib, os, socket, sys
+data = os.urandom(20_000_000)
+with socket.create_connection((os.environ["CWND_BASE"], int(sys.argv[1])), timeout=30) as end:
+    end.sendall(data)
+    end.shutdown(socket.SHUT_WR)
+    print(hashlib.sha256(data).hexdigest(), end.makefile().read())
+"""
+
+
+def reason() -> str | None:
+    """Say why links cannot be emulated here, if they cannot."""
+    if sys.platform != "linux":
+        return "not Linux"
+    from cwnd._native import Emulation
+
+    try:
+        Emulation(read_links({"rate": "1mbit"}), 1, None).stop()
+    except OSError as problem:
+        return f"no link can be emulated here: {problem}"
+    return None
+
+
+@pytest.fixture(scope="module")
+def permitted() -> None:
+    why = reason()
+    if why is not None:
+        pytest.skip(why)
+
+
+@pytest.fixture
+def echo():
+    """Answer whatever comes to a port."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        end.bind(("0.0.0.0", 0))
+        end.settimeout(0.1)
+        stop = threading.Event()
+
+        def answer() -> None:
+            while not stop.is_set():
+                try:
+                    data, sender = end.recvfrom(2048)
+                except TimeoutError:
+                    continue
+                end.sendto(data, sender)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield end.getsockname()[1]
+        stop.set()
+        thread.join()
+
+
+def emulate(*words: object, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cwnd", "emulate", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("cwnd: ")
+    assert done.stderr.count("\n") == 1
+    for word in words:
+        assert word in done.stderr
+
+
+def devices() -> set[str]:
+    return {path.name for path in Path("/sys/class/net").glob("cwnd*")}
+
+
+def test_status_output_and_result_are_the_commands(permitted, tmp_path):
+    result, record = tmp_path / "r.json", tmp_path / "r.csv"
+    program = "import sys; print(sys.stdin.read()); sys.exit(7)"
+    options = ("--rate", "10mbit", "--result", result, "--record", record)
+    done = emulate(*options, "--", sys.executable, "-c", program, input="as it is")
+    assert done.returncode == 7, done.stderr
+    assert done.stdout == "as it is\n"
+    document = json.loads(result.read_text())
+    assert [link["name"] for link in document["links"]] == ["up", "down"]
+    assert document["links"][0]["rate_bps"] == 10e6
+    assert set(document["tool"]) >= {"realtime", "cpu_s", "lateness_s", "limit"}
+    assert record.read_text() == "time_s,link,bytes,ecn,dataless,fate,arrives_s\n"
+
+
+def test_a_signal_is_told_as_a_shell_tells_it(permitted):
+    assert emulate("--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
+
+
+def test_both_directions_are_delayed(permitted, echo, tmp_path):
+    record = tmp_path / "r.csv"
+    options = ("--delay", "30ms", "--down", "delay=10ms", "--record", record)
+    done = emulate(*options, "--", sys.executable, "-c", ECHO, "CWND_PEER", echo)
+    assert done.returncode == 0, done.stderr
+    assert 0.040 < float(done.stdout) < 0.048
+    lines = [line.split(",") for line in record.read_text().splitlines()[1:]]
+    for way, delay in (("up", 0.030), ("down", 0.010)):
+        packets = [line for line in lines if line[1] == way]
+        assert [line[2] for line in packets] == ["128"] * 10
+        assert all(line[5] == "passed" for line in packets)
+        taken = [float(line[6]) - float(line[0]) for line in packets]
+        assert taken == pytest.approx([delay] * 10)
+
+
+def test_nested_links_add_up(permitted, echo):
+    inner = (sys.executable, "-m", "cwnd", "emulate", "--delay", "10ms", "--")
+    done = emulate("--delay", "20ms", "--", *inner, sys.executable, "-c", ECHO, "CWND_BASE", echo)
+    assert done.returncode == 0, done.stderr
+    assert 0.060 < float(done.stdout) < 0.070
+
+
+def test_streams_arrive_as_they_were_sent(permitted):
+    def serve() -> None:
+        end, _ = listener.accept()
+        with end:
+            total = hashlib.sha256()
+            while piece := end.recv(1 << 16):
+                total.update(piece)
+            end.sendall(total.hexdigest().encode())
+
+    with socket.create_server(("0.0.0.0", 0)) as listener:
+        server = threading.Thread(target=serve)
+        server.start()
+        # Super-packets at the sender, forwarded ones between, bundles and losses on the way.
+        link = ("--rate", "300mbit", "--delay", "2ms", "--queue", "300p")
+        inner = (sys.executable, "-m", "cwnd", "emulate", "--delay", "1ms", "--loss", "1e-3", "--")
+        port = listener.getsockname()[1]
+        done = emulate(*link, "--", *inner, sys.executable, "-c", HASH, port)
+        server.join(timeout=30)
+    assert done.returncode == 0, done.stderr
+    sent, received = done.stdout.split()
+    assert sent == received
+
+
+def test_links_stand_side_by_side(permitted):
+    with subprocess.Popen(
+        [sys.executable, "-m", "cwnd", "emulate", "--", sys.executable, "-c", f"{TELL}; input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        bufsize=1,
+    ) as other:
+        assert other.stdout is not None
+        first = other.stdout.readline().split()
+        second = emulate("--", sys.executable, "-c", TELL).stdout.split()
+        other.communicate("\n", timeout=30)
+    assert len(set(first)) == len(set(second)) == 1
+    assert first != second
+    assert other.returncode == 0
+
+
+@pytest.mark.parametrize("how", ["TERM", "KILL"])
+def test_signals_reach_the_command_and_nothing_is_left(permitted, how, tmp_path):
+    before = devices()
+    mark = f"9{os.getpid()}.5"
+    script = f"trap 'echo heard; exit 5' TERM; sleep {mark} & echo ready; wait; wait"
+    with subprocess.Popen(
+        [sys.executable, "-m", "cwnd", "emulate", "--", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as tool:
+        assert tool.stdout is not None
+        assert tool.stdout.readline() == "ready\n"
+        assert devices() > before
+        tool.send_signal(getattr(signal, f"SIG{how}"))
+        output, _ = tool.communicate(timeout=30)
+    assert (tool.returncode, output) == ((5, "heard\n") if how == "TERM" else (-9, ""))
+    limit = time.monotonic() + 10
+    while devices() > before or any(map(_is(mark), Path("/proc").glob("[0-9]*/cmdline"))):
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def _is(mark: str):
+    def found(path: Path) -> bool:
+        try:
+            return path.read_bytes() == f"sleep\0{mark}\0".encode()
+        except OSError:
+            return False
+
+    return found
+
+
+def test_mistakes_are_one_line(permitted):
+    one_line(emulate("--", "no-such-command-anywhere"), "no such command")
+    one_line(emulate("--", Path(__file__)), "no such command")
+    one_line(emulate("--record", "/nowhere/x.csv", "--", "true"), "--record", "/nowhere/x.csv")
+    one_line(emulate("--seed", "-1", "--", "true"), "--seed")
+
+
+def test_wrong_links_are_one_line():
+    one_line(emulate("--rate", "fast", "--", "true"), "--rate", "fast")
+    one_line(emulate("--rate", "8mbps", "--", "true"), "--rate", "8mbit")
+    one_line(emulate("--queue", "fifo", "--", "true"), "--queue", "fifo")
+    one_line(emulate("--loss", "2", "--", "true"), "--loss")
+    one_line(emulate("--up", "delay=-1s", "--", "true"), "--up", "delay")
+    one_line(emulate("--down", "speed=1mbit", "--", "true"), "--down", "speed=1mbit")
+    one_line(emulate("--rate", "1mbit"), "COMMAND")
+
+
+def test_what_is_missing_is_one_line(permitted):
+    setpriv = shutil.which("setpriv")
+    if setpriv is None or os.geteuid() != 0:
+        pytest.skip("rights cannot be given up without setpriv and root")
+    words = [setpriv, "--bounding-set=-net_admin,-sys_admin", sys.executable, "-m", "cwnd"]
+    done = subprocess.run(
+        [*words, "emulate", "--", "true"], capture_output=True, text=True, timeout=60, check=False
+    )
+    one_line(done, "needs root", "CAP_NET_ADMIN", "unshare")
+
+
+def test_a_user_has_links_in_a_namespace_of_their_own(permitted):
+    own = ["unshare", "--user", "--map-root-user", "--net"]
+    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("users may have no namespaces here")
+    words = [*own, sys.executable, "-m", "cwnd", "emulate", "--", sys.executable, "-c", TELL]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("198.18.")
+
+
+def test_queues_are_read_as_in_scenario_files():
+    options = {"rate": "10mbit", "queue": "red-ecn"}
+    table = '{ kind = "red", limit = "50p", ecn = true }'
+    links = json.loads(read_links(options, down=f"queue={table},loss=1%"))["link"]
+    assert links[0]["queue"] == {"kind": "red", "ecn": True}
+    assert links[1]["queue"]["limit"] == "50p"
+    assert links[1]["rate"] == "10mbit"
+    with pytest.raises(ArgumentError, match="queue"):
+        read_links({"rate": "10mbit", "queue": '{ kind = "red"'})
+    with pytest.raises(ArgumentError, match="more than one line"):
+        read_links({"rate": "10mbit\n"})
