@@ -1,0 +1,4 @@
+//! The laws of `cwnd` under Linux.
+#![deny(unsafe_code)]
+
+pub mod bpf;
