@@ -1,7 +1,21 @@
 //! The laws of `kernel/` in the Linux kernel: `struct_ops` controllers of TCP.
 
+#[cfg(target_os = "linux")]
+mod btf;
 mod error;
 mod form;
+#[cfg(target_os = "linux")]
+mod instance;
+#[cfg(target_os = "linux")]
+mod loader;
+#[cfg(target_os = "linux")]
+mod object;
+#[cfg(target_os = "linux")]
+mod relocate;
+#[cfg(target_os = "linux")]
+mod sys;
 
 pub use error::Error;
 pub use form::{Form, NAMES, fixed};
+#[cfg(target_os = "linux")]
+pub use instance::{Instance, default_controller, default_name, find, list, load, mounted, unload};
