@@ -15,7 +15,7 @@ static __attribute__((always_inline)) void observe(struct tcp_sock *tp, struct f
 	u32 stamp = tp->rx_opt.rcv_tsval;
 
 	if (!params.receiver)
-		aiad_observe(PARAMS, &f->law, acked, tp->tcp_mstamp * 1000);
+		aiad_observe(&params, &f->law, acked, tp->tcp_mstamp * 1000);
 	else if (stamp)
-		aiad_observe(PARAMS, &f->law, acked, aiad_received(&f->law, stamp));
+		aiad_observe(&params, &f->law, acked, aiad_received(&f->law, stamp));
 }

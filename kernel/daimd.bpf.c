@@ -21,8 +21,8 @@ struct flow {
 
 _Static_assert(sizeof(struct flow) <= 104, "icsk_ca_priv has 104 bytes");
 
-const volatile struct daimd_params params SEC(".rodata");
-#define PARAMS ((const struct daimd_params *)&params)
+/* Not const: the loader fills it, and what is const clang knows the value of. */
+struct daimd_params params SEC(".params");
 
 FX_INLINE u32 packet_of(struct tcp_sock *tp)
 {
@@ -52,7 +52,7 @@ FX_INLINE void leave_slow_start(struct tcp_sock *tp, struct flow *f)
 {
 	u64 w = (u64)tp->snd_cwnd << 40;
 
-	daimd_start(PARAMS, &f->law, fx_min(w, FX_MAX_WINDOW), rtt_of(tp));
+	daimd_start(&params, &f->law, fx_min(w, FX_MAX_WINDOW), rtt_of(tp));
 	f->law.rate = fx_max(f->law.rate, SMALLEST_RATE);
 	f->interval = tp->tcp_mstamp;
 	tell(tp, f, EVENT_START, w, f->law.rate);
@@ -65,7 +65,7 @@ FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 kind)
 	if (!f->law.rate)
 		leave_slow_start(tp, f);
 	before = f->law.rate;
-	daimd_cut(PARAMS, &f->law);
+	daimd_cut(&params, &f->law);
 	f->law.rate = fx_max(f->law.rate, SMALLEST_RATE);
 	f->lost = 1;
 	tell(tp, f, kind, before, f->law.rate);
@@ -81,12 +81,12 @@ FX_INLINE void interval(struct tcp_sock *tp, struct flow *f)
 	if (f->sampled) {
 		u64 window = f->law.window;
 
-		daimd_observe(PARAMS, &f->law, f->sampled, rtt_of(tp));
+		daimd_observe(&params, &f->law, f->sampled, rtt_of(tp));
 		tell(tp, f, EVENT_REPORT, window, f->law.window);
 		f->sampled = 0;
 	}
 	if (before && f->acked && !f->lost) {
-		daimd_tick(PARAMS, &f->law, packet_of(tp));
+		daimd_tick(&params, &f->law, packet_of(tp));
 		tell(tp, f, EVENT_TICK, before, f->law.rate);
 	}
 	f->acked = f->lost = 0;

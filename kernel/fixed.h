@@ -50,32 +50,24 @@ FX_INLINE u64 fx_add(u64 a, u64 b)
 	return a + b < a ? FX_MAX : a + b;
 }
 
-/* How many of the highest bits of x are 0; x is not 0. The BPF machine has no instruction for it. */
+/*
+ * How many of the highest bits of x are 0. The BPF machine has no instruction for it; a search by
+ * halves would do, but at each of its branches the verifier would look at all that follows twice.
+ * So: fill the bits below the highest one, and add up those that are left.
+ */
 FX_INLINE u32 fx_zeros(u64 x)
 {
-	u32 n = 0;
-
-	if (!(x >> 32)) {
-		n += 32;
-		x <<= 32;
-	}
-	if (!(x >> 48)) {
-		n += 16;
-		x <<= 16;
-	}
-	if (!(x >> 56)) {
-		n += 8;
-		x <<= 8;
-	}
-	if (!(x >> 60)) {
-		n += 4;
-		x <<= 4;
-	}
-	if (!(x >> 62)) {
-		n += 2;
-		x <<= 2;
-	}
-	return n + !(x >> 63);
+	x |= x >> 1;
+	x |= x >> 2;
+	x |= x >> 4;
+	x |= x >> 8;
+	x |= x >> 16;
+	x |= x >> 32;
+	x = ~x;
+	x -= x >> 1 & 0x5555555555555555ULL;
+	x = (x & 0x3333333333333333ULL) + (x >> 2 & 0x3333333333333333ULL);
+	x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return x * 0x0101010101010101ULL >> 56;
 }
 
 /* a b / 2^shift for a shift of 1..63, rounded down; FX_MAX where that has more than 64 bits. */
@@ -136,10 +128,10 @@ FX_INLINE u64 fx_root(u64 x)
 	r = (r + x / r) >> 1;
 	r = (r + x / r) >> 1;
 	r = (r + x / r) >> 1;
-	r = fx_min(r, 0xffffffffULL);
-	r -= r * r > x;
-	zeros /= 2;
-	return zeros <= 12 ? r << (12 - zeros) : r >> (zeros - 12);
+	/* At most 1 too large, and at most 2^32. */
+	r -= r >> 32;
+	r -= (x - r * r) >> 63;
+	return r << 12 >> zeros / 2;
 }
 
 /* The window after `acked` packets that are worth `each` (Q40) a window: w + each acked / w. */

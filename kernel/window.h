@@ -31,8 +31,8 @@ struct flow {
 
 _Static_assert(sizeof(struct flow) <= 104, "icsk_ca_priv has 104 bytes");
 
-const volatile struct LAW(params) params SEC(".rodata");
-#define PARAMS ((const struct LAW(params) *)&params)
+/* Not const: the loader fills it, and what is const clang knows the value of. */
+struct LAW(params) params SEC(".params");
 
 #define SMALLEST (2 * FX_PACKET)
 
@@ -65,7 +65,7 @@ FX_INLINE void close_round(struct tcp_sock *tp, struct flow *f, u32 least)
 		return;
 	f->round = 0;
 	f->lost = tp->lost;
-	LAW(round)(PARAMS, &f->law, lost, f->sent);
+	LAW(round)(&params, &f->law, lost, f->sent);
 	event = event_begin(tp, EVENT_ROUND);
 	if (!event)
 		return;
@@ -77,7 +77,7 @@ FX_INLINE void close_round(struct tcp_sock *tp, struct flow *f, u32 least)
 
 FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 timeout)
 {
-	u64 w = f->w, target = LAW_CUT(PARAMS, &f->law, w, timeout, f->min_rtt);
+	u64 w = f->w, target = LAW_CUT(&params, &f->law, w, timeout, f->min_rtt);
 	struct event *event;
 
 	target = fx_min(target, w);
@@ -166,11 +166,11 @@ SEC("struct_ops/cong_avoid") int cong_avoid(u64 *ctx)
 	if (!f->entered) {
 		f->entered = 1;
 #ifdef LAW_ENTER
-		LAW(enter)(PARAMS, &f->law, w);
+		LAW(enter)(&params, &f->law, w);
 #endif
 		tell(tp, EVENT_ENTER, w, w, 0);
 	}
-	f->w = fx_min(LAW(grow)(PARAMS, &f->law, w, acked),
+	f->w = fx_min(LAW(grow)(&params, &f->law, w, acked),
 		      fx_max((u64)tp->snd_cwnd_clamp << 40, FX_PACKET));
 	tp->snd_cwnd = f->w >> 40;
 	tell(tp, EVENT_GROW, w, f->w, acked);

@@ -2,7 +2,7 @@
 //!
 //! libbpf does the same and much more; it needs a C build with autotools, or libelf at run time, and
 //! this needs neither. What it knows of an object is what `kernel/` uses: programs in sections
-//! `struct_ops/MEMBER`, `.rodata` (the law's parameters), `.data` (`struct control`), `.ring` (a ring
+//! `struct_ops/MEMBER`, `.params` (the law's parameters), `.data` (`struct control`), `.ring` (a ring
 //! buffer), members of the kernel's structs by CO-RE, and the kernel's own functions by name.
 
 use super::btf::{Btf, smallest};
@@ -155,7 +155,7 @@ impl Maps {
         let damaged = |problem| Error::Object { law, problem: String::from(problem) };
         let size = |section| object.section(section).map(|data| data.0.len()).map_err(damaged);
         let params: Vec<u8> = form.params.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        if params.len() != size(".rodata")? || control.len() != size(".data")? {
+        if params.len() != size(".params")? || control.len() != size(".data")? {
             return Err(damaged("it expects other parameters"));
         }
         let refused = |what: &str| Error::kernel(format!("{what} of {law} is refused"));
@@ -207,7 +207,7 @@ impl Maps {
         };
         let section = object.sections.get(section).ok_or("a symbol of no section")?.name;
         let (map, register) = match section {
-            ".rodata" => (&self.params, MAP_VALUE),
+            ".params" => (&self.params, MAP_VALUE),
             ".data" => (&self.control, MAP_VALUE),
             ".ring" => (&self.events, MAP),
             _ => return Err("a symbol of an unknown section".into()),

@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod btf;
 mod error;
+#[cfg(target_os = "linux")]
+pub mod event;
 mod form;
 #[cfg(target_os = "linux")]
 mod instance;
@@ -13,9 +15,17 @@ mod object;
 #[cfg(target_os = "linux")]
 mod relocate;
 #[cfg(target_os = "linux")]
+mod replay;
+#[cfg(target_os = "linux")]
 mod sys;
+#[cfg(target_os = "linux")]
+mod trace;
 
 pub use error::Error;
 pub use form::{Form, NAMES, fixed};
 #[cfg(target_os = "linux")]
 pub use instance::{Instance, default_controller, default_name, find, list, load, mounted, unload};
+#[cfg(target_os = "linux")]
+pub use replay::{Agreement, BOUND, Replay};
+#[cfg(target_os = "linux")]
+pub use trace::{Recording, Trace};
