@@ -46,6 +46,8 @@ struct event {
 	u16 port;
 	u16 peer_port; /* in network order */
 	u32 limited; /* by the window */
+	u32 retransmitted;
+	u32 delivered;
 };
 
 struct control {
@@ -86,6 +88,8 @@ FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)
 	event->port = sk->__sk_common.skc_num;
 	event->peer_port = sk->__sk_common.skc_dport;
 	event->limited = window_limited(tp);
+	event->retransmitted = tp->total_retrans;
+	event->delivered = tp->delivered;
 	return event;
 }
 

@@ -126,6 +126,9 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 	s32 rtt = sample->rtt_us;
 	struct event *event;
 
+	/* The kernel tells of the handshake's acknowledgement before init. */
+	if (!f->w)
+		return 0;
 	f->delivered = tp->delivered;
 	if (rtt > 0 && (!f->min_rtt || (u32)rtt < f->min_rtt))
 		f->min_rtt = rtt;

@@ -5,12 +5,23 @@ import numpy as np
 import numpy.typing as npt
 
 from cwnd.controller import Controller
-from cwnd.records import AlgorithmRecord, Compiled, RunRecord, Series
+from cwnd.records import (
+    AlgorithmRecord,
+    Compiled,
+    KernelFlowRecord,
+    KernelInstance,
+    RunRecord,
+    Series,
+)
 from cwnd.udt import Settings
 
 _T = TypeVar("_T")
 
 __all__ = [
+    "KERNEL_BOUND",
+    "KERNEL_FORMS",
+    "KernelError",
+    "KernelTrace",
     "ScenarioError",
     "SpecError",
     "UdtListener",
@@ -18,6 +29,11 @@ __all__ = [
     "algorithms",
     "canonical",
     "converge",
+    "kernel_check",
+    "kernel_find",
+    "kernel_list",
+    "kernel_load",
+    "kernel_unload",
     "law_acks",
     "law_cut",
     "law_forgets",
@@ -138,3 +154,22 @@ class UdtListener:
 
 def udt_connect(host: str, port: int, settings: Settings) -> UdtStream: ...
 def udt_listen(host: str, port: int, settings: Settings) -> UdtListener: ...
+
+# On Linux only.
+class KernelError(ValueError): ...
+
+KERNEL_FORMS: list[str]
+KERNEL_BOUND: float
+
+@final
+class KernelTrace:
+    def __new__(cls, what: str) -> KernelTrace: ...
+    def read(self, seconds: float) -> list[tuple[int, int, str]]: ...
+    def missed(self) -> int: ...
+    def flows(self) -> list[KernelFlowRecord]: ...
+
+def kernel_load(spec: str, name: str | None, default: bool) -> KernelInstance: ...
+def kernel_list() -> list[KernelInstance]: ...
+def kernel_find(what: str) -> KernelInstance: ...
+def kernel_unload(what: str) -> KernelInstance: ...
+def kernel_check() -> list[tuple[str, bool, str]]: ...

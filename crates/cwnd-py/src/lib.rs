@@ -1,6 +1,8 @@
 //! The bridge from Rust results to Python and NumPy, and nothing else: `cwnd._native`.
 
 mod custom;
+#[cfg(target_os = "linux")]
+mod linux;
 mod model;
 mod parallel;
 mod records;
@@ -73,5 +75,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     model::add(module)?;
     udt::add(module)?;
+    #[cfg(target_os = "linux")]
+    linux::add(module)?;
     Ok(())
 }

@@ -68,14 +68,8 @@ impl<'a> Btf<'a> {
         let head = file.u32(4)? as usize;
         let data = file.at(head + file.u32(8)? as usize, file.u32(12)? as usize)?;
         let strings = file.at(head + file.u32(16)? as usize, file.u32(20)? as usize)?;
-        let void = Type {
-            name: "",
-            kind: Kind::Other,
-            size: 0,
-            members: 0,
-            count: 0,
-            bit_fields: false,
-        };
+        let void =
+            Type { name: "", kind: Kind::Other, size: 0, members: 0, count: 0, bit_fields: false };
         let mut btf = Btf { data, strings, types: vec![void], named: HashMap::new() };
         let mut at = 0;
         while at < data.0.len() {

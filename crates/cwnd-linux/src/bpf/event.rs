@@ -102,10 +102,14 @@ pub struct Event {
     pub peer_port: u16,
     /// Whether the window was what kept the sender from sending more.
     pub limited: bool,
+    /// Packets sent again since the connection began.
+    pub retransmitted: u32,
+    /// Packets that arrived since the connection began.
+    pub delivered: u32,
 }
 
 impl Event {
-    const SIZE: usize = 104;
+    const SIZE: usize = 112;
 
     /// Reads one; `None` for what is none.
     pub fn read(bytes: &[u8]) -> Option<Event> {
@@ -134,6 +138,8 @@ impl Event {
             port: u16::from_ne_bytes([bytes[96], bytes[97]]),
             peer_port: u16::from_be_bytes([bytes[98], bytes[99]]),
             limited: word(13) != 0,
+            retransmitted: word(14),
+            delivered: word(15),
         })
     }
 }

@@ -32,7 +32,7 @@ pub struct Control {
 impl Control {
     const SIZE: usize = 16 + SPEC_MAX + NAME_MAX;
 
-    fn to_bytes(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = [self.until.to_ne_bytes(), self.missed.to_ne_bytes()].concat();
         for (text, room) in [(&self.spec, SPEC_MAX), (&self.previous, NAME_MAX)] {
             bytes.extend(text.bytes().chain(std::iter::repeat(0)).take(room));
@@ -101,7 +101,9 @@ fn check_name(name: &str) -> Result<(), Error> {
 fn explain(error: Error) -> Error {
     match error {
         Error::Kernel { doing, source } if source.kind() == io::ErrorKind::PermissionDenied => {
-            Error::Missing(format!("{doing}: this needs root (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)"))
+            Error::Missing(format!(
+                "{doing}: this needs root (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)"
+            ))
         }
         other => other,
     }
@@ -117,7 +119,9 @@ fn mount() -> Result<(), Error> {
         return Ok(());
     }
     sys::mount(Path::new(BPFFS))
-        .map_err(Error::kernel(format!("no BPF file system is mounted on {BPFFS}, and none could be")))
+        .map_err(Error::kernel(format!(
+            "no BPF file system is mounted on {BPFFS}, and none could be"
+        )))
         .map_err(explain)
 }
 

@@ -55,14 +55,20 @@ struct Maps {
 ///
 /// # Errors
 /// What the kernel refuses, with the verifier's last words.
-pub fn register(form: &Form, name: &str, control: &[u8], kernel: &[u8]) -> Result<Registered, Error> {
+pub fn register(
+    form: &Form,
+    name: &str,
+    control: &[u8],
+    kernel: &[u8],
+) -> Result<Registered, Error> {
     let law = form.law;
     let damaged = |problem| Error::Object { law, problem: String::from(problem) };
     let misfit = |misfit| match misfit {
         Misfit::Damaged(problem) => damaged(problem),
         Misfit::Member(problem) => Error::Object { law, problem },
     };
-    let file = OBJECTS.iter().find(|(name, _)| *name == law).ok_or_else(|| damaged("is missing"))?.1;
+    let file =
+        OBJECTS.iter().find(|(name, _)| *name == law).ok_or_else(|| damaged("is missing"))?.1;
     let object = Object::parse(file).map_err(damaged)?;
     let kernel = Btf::parse(kernel).map_err(|problem| {
         Error::Missing(format!("/sys/kernel/btf/vmlinux is not understood: {problem}"))
@@ -82,7 +88,8 @@ pub fn register(form: &Form, name: &str, control: &[u8], kernel: &[u8]) -> Resul
     let mut value = vec![0; value_size as usize];
     let mut put = |member: &str, bytes: &[u8]| -> Result<(), Error> {
         let found = kernel.find(ops, member).map_err(damaged)?;
-        let missing = || Error::Object { law, problem: format!("this kernel has no {OPS}.{member}") };
+        let missing =
+            || Error::Object { law, problem: format!("this kernel has no {OPS}.{member}") };
         let at = data + found.ok_or_else(missing)?.bit as usize / 8;
         let place = value.get_mut(at..at + bytes.len());
         place.ok_or_else(|| damaged("a member outside its struct"))?.copy_from_slice(bytes);
@@ -125,9 +132,9 @@ pub fn register(form: &Form, name: &str, control: &[u8], kernel: &[u8]) -> Resul
         .map_err(Error::kernel("a controller by link (Linux 6.4) is refused"))?;
     sys::map_write(map.as_fd(), &value).map_err(Error::kernel(format!("{law} is refused")))?;
     let link = sys::link_create(map.as_fd()).map_err(|source| match source.raw_os_error() {
-        Some(libc::EEXIST) => {
-            Error::Name(format!("the kernel has a controller called {name} already: choose another"))
-        }
+        Some(libc::EEXIST) => Error::Name(format!(
+            "the kernel has a controller called {name} already: choose another"
+        )),
         _ => Error::Kernel { doing: format!("{name} is not registered"), source },
     })?;
     Ok(Registered { link, control: maps.control, events: maps.events })

@@ -2,9 +2,13 @@
 
 #[cfg(target_os = "linux")]
 mod btf;
+#[cfg(target_os = "linux")]
+mod check;
 mod error;
 #[cfg(target_os = "linux")]
 pub mod event;
+#[cfg(target_os = "linux")]
+mod flow;
 mod form;
 #[cfg(target_os = "linux")]
 mod instance;
@@ -21,7 +25,11 @@ mod sys;
 #[cfg(target_os = "linux")]
 mod trace;
 
+#[cfg(target_os = "linux")]
+pub use check::{Finding, check};
 pub use error::Error;
+#[cfg(target_os = "linux")]
+pub use flow::{CutSeen, Flow, Flows};
 pub use form::{Form, NAMES, fixed};
 #[cfg(target_os = "linux")]
 pub use instance::{Instance, default_controller, default_name, find, list, load, mounted, unload};

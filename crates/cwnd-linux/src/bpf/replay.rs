@@ -15,7 +15,7 @@ use cwnd::{
 ///
 /// The bounds of a single step are in the headers of `kernel/`; what is left is the state that drifts:
 /// AIRA's `a` by 2^-30 a round, bounded by its limits, and AIAD's rate, whose filter forgets.
-pub const BOUND: f64 = 1.0 / (1 << 20) as f64;
+pub const BOUND: f64 = 1.0 / (1 << 24) as f64;
 
 /// What one connection's replay found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

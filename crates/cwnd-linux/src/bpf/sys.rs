@@ -268,8 +268,8 @@ impl Ring {
         };
         let consumer = map(page, libc::PROT_READ | libc::PROT_WRITE, 0)?;
         // The data is there twice in a row, so that no record is torn.
-        let producer = map(page + 2 * size, libc::PROT_READ, page as libc::off_t)
-            .inspect_err(|_| {
+        let producer =
+            map(page + 2 * size, libc::PROT_READ, page as libc::off_t).inspect_err(|_| {
                 // SAFETY: what was mapped a moment ago, and nobody has seen.
                 unsafe { libc::munmap(consumer, page) };
             })?;
@@ -288,9 +288,8 @@ impl Ring {
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) {
         // SAFETY: the positions are aligned 64-bit words at the start of both mappings, and the kernel
         // reads and writes them as atomics.
-        let (consumer, producer) = unsafe {
-            (&*self.consumer.cast::<AtomicU64>(), &*self.producer.cast::<AtomicU64>())
-        };
+        let (consumer, producer) =
+            unsafe { (&*self.consumer.cast::<AtomicU64>(), &*self.producer.cast::<AtomicU64>()) };
         let mut at = consumer.load(Ordering::Relaxed);
         while at < producer.load(Ordering::Acquire) {
             // SAFETY: below the producer's position stands a whole record: eight bytes, of which the

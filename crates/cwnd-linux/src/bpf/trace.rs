@@ -1,10 +1,10 @@
 //! Listening to a controller of the kernel: its events, and the records that they make.
 
+use super::Error;
 use super::event::{Event, Kind, packets, per_second};
 use super::instance::{Control, Instance, pinned};
 use super::loader::RING;
 use super::sys::{self, Ring};
-use super::Error;
 use cwnd::record::Entry;
 use cwnd::{Acked, Dur, Event as Told, Limit, Lost, Output, Rate, Report, Time};
 use std::os::fd::OwnedFd;
@@ -121,7 +121,8 @@ impl Recording {
             Kind::Slow | Kind::Grow => {
                 self.window = window(event);
                 let output = self.output();
-                if let Some(Entry { event: Told::Acked(acked), output: out, .. }) = &mut self.acked {
+                if let Some(Entry { event: Told::Acked(acked), output: out, .. }) = &mut self.acked
+                {
                     acked.credit += event.packets;
                     *out = output;
                 }
