@@ -1,16 +1,14 @@
 """Controllers under the kernel's own TCP: what the commands say, and do.
 
-What needs root, BTF and namespaces runs in namespaces of its own, with a BPF file system of its own:
-nothing of it outlives the test, and the machine's default controller is not touched.
+What needs root, BTF and namespaces runs in namespaces of its own, with a BPF file system of its
+own: nothing of it outlives the test, and the machine's default controller is not touched.
 """
 
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +20,8 @@ from cwnd.kernel_sockets import connections, sockets_of
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
 
-PREPARE = "mount -t bpf bpf /sys/fs/bpf && ip link set lo up && " + (
+PREPARE = (
+    "mount -t bpf bpf /sys/fs/bpf && ip link set lo up && "
     "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"
 )
 TRAFFIC = """
@@ -138,10 +137,6 @@ def test_instances_live_side_by_side_and_the_default_comes_back():
     names = [(it["name"], it["default"]) for it in loaded["controllers"]]
     assert names == [("cwnd_aimd", False), ("mine", True)]
     # Who would have returned to the one that is gone returns to the one before it.
-    assert (
-        lines[-7:-1]
-        == ["cwnd_aimd: unloaded", "mine", "mine: unloaded", "reno", "status 2"][:0] + lines[-7:-1]
-    )
     assert lines[-6:-1] == ["cwnd_aimd: unloaded", "mine", "mine: unloaded", "reno", "status 2"]
     assert "mine is loaded already, as simd" in done.stderr
     assert "mine is not loaded; loaded are: nothing" in done.stderr
@@ -180,27 +175,24 @@ def test_status_and_trace_tell_of_a_connection(tmp_path):
 
 @needs_kernel
 def test_a_killed_trace_leaves_nothing(tmp_path):
-    """It is the lease that ends: the kernel stops telling, and the controller can be unloaded."""
-    (tmp_path / "traffic.py").write_text(TRAFFIC.format(seconds=6))
+    (tmp_path / "traffic.py").write_text(TRAFFIC.format(seconds=3))
     done = inside(
         f"""
         cwnd kernel load reno --default >&2
         {sys.executable} {tmp_path}/traffic.py >&2 &
         sleep 0.3
         {sys.executable} -m cwnd kernel trace reno > {tmp_path}/lines &
-        sleep 1.5; kill -9 $!
+        sleep 1.5
+        kill -9 $!
         wait $! 2> /dev/null
-        sleep 3.2
-        {sys.executable} - <<'END'
-import ctypes, os
-from pathlib import Path
-print(sorted(path.name for path in Path("/sys/fs/bpf/cwnd").iterdir()))
-END
+        ls /sys/fs/bpf/cwnd /sys/fs/bpf/cwnd/cwnd_reno
+        cwnd kernel trace reno --time 0.3s --record {tmp_path}/records >&2
         cwnd kernel unload reno
-        ls /sys/fs/bpf
+        ls -d /sys/fs/bpf/cwnd
         """
     )
-    assert done.returncode == 0, done.stderr
     assert (tmp_path / "lines").read_text().count("acked") > 10
-    assert done.stdout.splitlines()[:2] == ["['cwnd_reno']", "cwnd_reno: unloaded"]
-    assert "cwnd" not in done.stdout.splitlines()[2:]
+    # What load has made is all there is, another may listen, and unload removes it.
+    expected = "/sys/fs/bpf/cwnd: cwnd_reno /sys/fs/bpf/cwnd/cwnd_reno: control events link"
+    assert done.stdout.split() == [*expected.split(), "cwnd_reno:", "unloaded"], done.stderr
+    assert list((tmp_path / "records").iterdir())

@@ -155,6 +155,17 @@ impl Drop for Worst {
     }
 }
 
+/// A variable of a law's own.
+fn gauge(law: &impl WindowLaw, name: &str) -> f64 {
+    let mut found = f64::NAN;
+    law.gauges(&mut |gauge, value| {
+        if gauge == name {
+            found = value;
+        }
+    });
+    found
+}
+
 fn packets(window: u64) -> f64 {
     window as f64 / 2f64.powi(40)
 }
@@ -187,7 +198,7 @@ fn arithmetic() {
         (row, (a, b, shift))
     };
     run("arithmetic", draw, |&(a, b, shift), out| {
-        let product = u128::from(a) * u128::from(b) >> shift;
+        let product = (u128::from(a) * u128::from(b)) >> shift;
         assert_eq!(out[0], u64::try_from(product).unwrap_or(u64::MAX), "{a} * {b} >> {shift}");
         assert_eq!(out[3], if a == 0 { 0 } else { u64::from(a.leading_zeros()) });
         let quotient = match (a, b) {
@@ -277,12 +288,7 @@ fn simd() {
         if a[0] == 0 && w0 / (1.0 - spec.get("beta").unwrap()) >= two(24) {
             return;
         }
-        let mut alpha = 0.0;
-        law.gauges(&mut |name, value| {
-            if name == "alpha" {
-                alpha = value;
-            }
-        });
+        let alpha = gauge(&law, "alpha");
         worst.see("alpha", packets(out[1]), alpha, two(-28) * alpha + two(-38), &(spec, a));
         let grown = law.grow(w, n, &context());
         let gain = grown - w;
@@ -325,8 +331,7 @@ fn aira() {
         for (k, answer) in [(2, out[1]), (4, out[2])] {
             let round = Round { sent: a[k + 1], lost: a[k], marked: 0, took: Dur::ZERO };
             law.round(&round, &context());
-            let mut real = 0.0;
-            law.gauges(&mut |_, value| real = value);
+            let real = gauge(&law, "a");
             // The second round starts from the error of the first, and multiplies it by at most 2.
             let bound = if k == 2 { two(-30) } else { 3.0 * two(-30) };
             worst.see("a", answer as f64 / two(32), real, bound, &(spec, a));
@@ -374,11 +379,6 @@ fn aiad() {
     };
     run("aiad", draw, |(spec, a), out| {
         let (mut law, tau) = (window_law(spec), a[8] as f64);
-        let mut rate = 0.0;
-        let mut read = |law: &dyn Fn(&mut dyn FnMut(&'static str, f64))| {
-            law(&mut |_, value| rate = value);
-            rate
-        };
         law.observe(&acked(1), &at(0, a[1]));
         let (mut last, mut bound, mut sample) = (0, 0.0, 0.0);
         for k in 0..3 {
@@ -388,9 +388,9 @@ fn aiad() {
             if (rest - tau / 50.0).abs() < 10.0 || rest < 10.0 || tau / 2.0 - rest < 10.0 {
                 return;
             }
-            let before = read(&|emit| law.gauges(emit));
+            let before = gauge(&law, "rate");
             law.observe(&acked(n), &at(now, a[1]));
-            let after = read(&|emit| law.gauges(emit));
+            let after = gauge(&law, "rate");
             let step =
                 if gap <= tau / 2.0 || rest >= tau / 50.0 { gap.min(rest) } else { tau / 2.0 };
             let b = n as f64 * 1e9 / step;
@@ -457,9 +457,10 @@ fn daimd() {
         worst.see("cut", per_sec(out[2]), cut, two(-32) * rate + two(-23), &(spec, a));
         let (mut arrived, mut most) = (0.0, 0.0_f64);
         for arrival in [a[1], a[2]] {
-            let arrival = Some(Rate::per_sec(arrival as f64 / two(24)));
+            let rate = Rate::per_sec(arrival as f64 / two(24));
+            let arrival = Some(rate);
             law.observe(&Report { packets: 1, sent: 1, arrival, capacity: None, rtt }, &cx);
-            arrived = arrival.unwrap().as_per_sec() * (syn + rtt.as_secs());
+            arrived = rate.as_per_sec() * (syn + rtt.as_secs());
             most = most.max(arrived);
         }
         if let Some(w) = law.window(&cx) {

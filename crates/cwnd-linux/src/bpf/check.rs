@@ -37,7 +37,7 @@ fn rights() -> Result<String, String> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let held = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
     let has = |bit: u32| held >> bit & 1 != 0;
-    let lacks = |&&(bit, _): &&(u32, &str)| !has(bit) && !(has(SYS_ADMIN) && bit >= 38);
+    let lacks = |&&(bit, _): &&(u32, &str)| !(has(bit) || has(SYS_ADMIN) && bit >= 38);
     let missing: Vec<_> = CAPABILITIES.iter().filter(lacks).map(|(_, name)| *name).collect();
     if missing.is_empty() {
         Ok("this user may load controllers".into())

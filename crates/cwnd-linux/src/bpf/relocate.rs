@@ -86,7 +86,7 @@ fn patch(code: &mut [u64], at: usize, value: u32) -> Result<(), Misfit> {
             let offset = offset.ok_or("a member too far from its struct's beginning")?;
             *instruction = *instruction & !0xffff_0000 | u64::from(offset) << 16;
         }
-        LOAD => return Err("a member's offset in a long constant".into()).map_err(Misfit::Damaged),
+        LOAD => return Err(Misfit::Damaged("a member's offset in a long constant")),
         _ => *instruction = *instruction & 0xffff_ffff | u64::from(value) << 32,
     }
     Ok(())
