@@ -48,8 +48,9 @@ def missing() -> str:
         return "it needs root"
     if not Path("/sys/kernel/btf/vmlinux").exists():
         return "this kernel has no BTF"
-    if shutil.which("ip") is None:
-        return "it needs the program ip"
+    for program in ("ip", "unshare"):
+        if shutil.which(program) is None:
+            return f"it needs the program {program}"
     made = subprocess.run(["unshare", "-m", "-n", "true"], capture_output=True, check=False)
     return "" if made.returncode == 0 else "this user may make no namespaces"
 
@@ -140,6 +141,14 @@ def test_instances_live_side_by_side_and_the_default_comes_back():
     assert lines[-6:-1] == ["cwnd_aimd: unloaded", "mine", "mine: unloaded", "reno", "status 2"]
     assert "mine is loaded already, as simd" in done.stderr
     assert "mine is not loaded; loaded are: nothing" in done.stderr
+
+
+@needs_kernel
+def test_without_btf_it_says_so():
+    done = inside("mount -t tmpfs none /sys/kernel/btf; cwnd kernel load simd; echo $?")
+    assert done.stdout == "2\n"
+    assert done.stderr.count("\n") == 1
+    assert "/sys/kernel/btf/vmlinux is missing" in done.stderr
 
 
 @needs_kernel

@@ -24,6 +24,9 @@ fn objects_are_what_the_sources_make() {
     for entry in names {
         let again = fs::read(fresh.join(entry.file_name())).unwrap();
         let name = entry.file_name();
-        assert!(fs::read(entry.path()).unwrap() == again, "{name:?} is not what kernel/build makes");
+        assert!(
+            fs::read(entry.path()).unwrap() == again,
+            "{name:?} is not what kernel/build makes"
+        );
     }
 }

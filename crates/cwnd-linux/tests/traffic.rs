@@ -14,7 +14,7 @@ use cwnd_linux::bpf::{self, BOUND, Recording, Replay, Trace};
 use std::hash::Hasher;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use std::{env, fs, thread};
 
@@ -85,24 +85,37 @@ fn run(words: &str) {
     assert!(output.status.success(), "{name} {}: {said}", words.collect::<Vec<_>>().join(" "));
 }
 
-/// A namespace that is there for as long as a process in it.
-struct Namespace(Child);
+/// A namespace that is there for as long as a process in it, which ends when its input does.
+struct Namespace {
+    process: Child,
+    output: BufReader<ChildStdout>,
+}
 
 impl Namespace {
     fn new(command: &mut Command) -> Self {
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        Namespace(child)
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Namespace { process, output }
+    }
+
+    /// Waits until the process has said so.
+    fn wait(&mut self, words: &str) {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended before: {words}");
+        }
     }
 
     fn run(&self, words: &str) {
-        run(&format!("nsenter -t {} -n {words}", self.0.id()));
+        run(&format!("nsenter -t {} -n {words}", self.process.id()));
     }
 }
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
+        self.process.kill().ok();
+        self.process.wait().ok();
     }
 }
 
@@ -119,6 +132,11 @@ fn receiver() {
     }
     println!("in the namespace");
     std::io::stdin().lines().next();
+    // Whoever started this holds the other end of it: it ends with them.
+    thread::spawn(|| {
+        while std::io::stdin().lines().next().is_some() {}
+        std::process::exit(0);
+    });
     let listener = TcpListener::bind("10.77.2.2:5000").unwrap();
     println!("listening");
     for stream in listener.incoming() {
@@ -162,20 +180,18 @@ fn inside() {
         return;
     }
     run("mount -t bpf bpf /sys/fs/bpf");
-    let router = Namespace::new(program("unshare").args(["-n", "--kill-child", "cat"]));
+    let said = "echo in the namespace; exec cat";
+    let mut router = Namespace::new(program("unshare").args(["-n", "sh", "-c", said]));
+    router.wait("in the namespace");
     let mut far = Namespace::new(again("receiver", &["-n"]).env("CWND_INSIDE", "1"));
-    let mut lines = BufReader::new(far.0.stdout.take().unwrap()).lines();
-    let mut wait = |word: &str| while !lines.next().unwrap().unwrap().contains(word) {};
-    wait("in the namespace");
-    // `unshare` becomes its program only after it has made the namespace.
-    thread::sleep(Duration::from_millis(200));
+    far.wait("in the namespace");
     run("ip link set lo up");
     for (device, namespace) in [("near", &router), ("far", &far)] {
         run(&format!("ip link add {device} type veth peer name to-{device}"));
         if device == "far" {
-            run(&format!("ip link set far netns {}", namespace.0.id()));
+            run(&format!("ip link set far netns {}", namespace.process.id()));
         }
-        run(&format!("ip link set to-{device} netns {}", router.0.id()));
+        run(&format!("ip link set to-{device} netns {}", router.process.id()));
     }
     run("ip addr add 10.77.1.1/24 dev near");
     run("ip link set near up");
@@ -189,8 +205,8 @@ fn inside() {
     far.run("ip addr add 10.77.2.2/24 dev far");
     far.run("ip link set far up");
     far.run("ip route add default via 10.77.2.1");
-    far.0.stdin.take().unwrap().write_all(b"go\n").unwrap();
-    wait("listening");
+    far.process.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    far.wait("listening");
 
     fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").unwrap();
     for law in LAWS {

@@ -173,7 +173,11 @@ fn record<'py>(py: Python<'py>, flow: &Flow, from: &Instance) -> PyResult<Bound<
     ] {
         result.set_item(name, series.clone().into_pyarray(py))?;
     }
-    result.set_item("gauges", PyDict::new(py))?;
+    let gauges = PyDict::new(py);
+    if !flow.rate.is_empty() {
+        gauges.set_item("rate", flow.rate.clone().into_pyarray(py))?;
+    }
+    result.set_item("gauges", gauges)?;
     let agreement = flow.agreement().map(|it| (it.steps, it.cuts, it.worst));
     result.set_item("agreement", agreement)?;
     Ok(result)

@@ -218,8 +218,11 @@ def _plain(flow: KernelFlowRecord) -> JsonObject:
     """Give a connection as plain data."""
     from cwnd.result import jsonable
 
-    cuts = {name: _list(series) for name, series in flow["cuts"].items()}
-    return jsonable({**{name: _list(value) for name, value in flow.items()}, "cuts": cuts})
+    inner = {
+        part: {name: _list(series) for name, series in flow[part].items()}
+        for part in ("cuts", "gauges")
+    }
+    return jsonable({**{name: _list(value) for name, value in flow.items()}, **inner})
 
 
 def _list(value: object) -> object:

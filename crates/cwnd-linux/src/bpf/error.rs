@@ -36,6 +36,7 @@ pub enum Error {
     },
 }
 
+#[cfg(target_os = "linux")]
 impl Error {
     /// The kernel's answer to what was tried.
     pub(super) fn kernel(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {

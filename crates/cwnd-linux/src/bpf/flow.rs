@@ -41,6 +41,8 @@ pub struct Flow {
     pub sent: Vec<f64>,
     /// Packets that arrived so far.
     pub delivered: Vec<f64>,
+    /// A rate law's rate in packets per second; NaN in slow start. Empty for a window law.
+    pub rate: Vec<f64>,
     /// Its cuts.
     pub cuts: Vec<CutSeen>,
     /// Sum and number of the samples of the round-trip time, in seconds.
@@ -64,6 +66,7 @@ impl Flow {
             rtt: Vec::new(),
             sent: Vec::new(),
             delivered: Vec::new(),
+            rate: Vec::new(),
             cuts: Vec::new(),
             rtts: (0.0, 0),
             limited: (0.0, 0.0),
@@ -103,7 +106,7 @@ impl Flow {
             return;
         }
         let cut = matches!(event.kind, Kind::Cut | Kind::Timeout | Kind::Undo) && !paced;
-        let whole = event.after >> 40 == u64::from(event.cwnd);
+        let whole = !paced && event.after >> 40 == u64::from(event.cwnd);
         let window = if cut || whole { packets(event.after) } else { f64::from(event.cwnd) };
         let rtt = if event.rtt > 0 { f64::from(event.rtt) / 1e6 } else { f64::NAN };
         let unset = event.ssthresh >= i32::MAX as u32;
@@ -114,6 +117,11 @@ impl Flow {
         };
         if self.window.last() == Some(&window) && event.kind == Kind::Slow {
             return; // its acknowledgement's own event has told it
+        }
+        if paced {
+            let told = matches!(event.kind, Kind::Tick | Kind::Start | Kind::Cut | Kind::Timeout);
+            let last = self.rate.last().copied().unwrap_or(f64::NAN);
+            self.rate.push(if told { per_second(event.after) } else { last });
         }
         self.time.push(time);
         self.window.push(window);

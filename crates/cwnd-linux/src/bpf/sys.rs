@@ -45,12 +45,8 @@ impl Attr {
 
     /// A 32-bit member at a byte offset.
     fn word(mut self, offset: usize, value: u32) -> Self {
-        let shift = offset % 8 * 8;
-        self.0[offset / 8] |= if cfg!(target_endian = "little") {
-            u64::from(value) << shift
-        } else {
-            u64::from(value) << (32 - shift)
-        };
+        // Little-endian, as the programs are.
+        self.0[offset / 8] |= u64::from(value) << (offset % 8 * 8);
         self
     }
 
