@@ -36,7 +36,7 @@ test: dev
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	@$(MAKE) --no-print-directory libudt
+	@$(MAKE) --no-print-directory libudt clang iproute2
 	cargo test --locked
 	@$(MAKE) --no-print-directory valgrind
 	$(BIN)/python bench/instructions.py
@@ -80,7 +80,7 @@ $(VENV)/.tools:
 	$(BIN)/pip install "maturin>=1.9,<2"
 	@touch $@
 
-.PHONY: venv-package valgrind ns2 libudt srt iperf3
+.PHONY: venv-package valgrind ns2 libudt srt iperf3 clang iproute2
 venv-package:
 	@$(call debian,python3-venv) || { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
 
@@ -104,6 +104,16 @@ srt:
 iperf3:
 	@command -v iperf3 >/dev/null || $(call debian,iperf3) \
 		|| echo "iperf3 is not installed: there will be no figures of TCP"
+
+# The version that the kernel's programs were built with: only it makes the same bytes again.
+clang:
+	@{ command -v clang-14 && command -v llvm-objcopy-14; } >/dev/null \
+		|| $(call debian,--no-install-recommends clang-14 llvm-14) \
+		|| echo "clang-14 is not installed: the kernel's programs will not be built again"
+
+iproute2:
+	@command -v tc >/dev/null || $(call debian,iproute2) \
+		|| echo "iproute2 is not installed: the kernel's controllers will move no data"
 
 clean:
 	rm -rf $(VENV) out target .mypy_cache .ruff_cache .pytest_cache .hypothesis

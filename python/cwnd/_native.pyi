@@ -6,13 +6,24 @@ import numpy.typing as npt
 
 from cwnd.controller import Controller
 from cwnd.emulation import EmulationRecord
-from cwnd.records import AlgorithmRecord, Compiled, RunRecord, Series
+from cwnd.records import (
+    AlgorithmRecord,
+    Compiled,
+    KernelFlowRecord,
+    KernelInstance,
+    RunRecord,
+    Series,
+)
 from cwnd.udt import Settings
 
 _T = TypeVar("_T")
 
 __all__ = [
     "Emulation",
+    "KERNEL_BOUND",
+    "KERNEL_FORMS",
+    "KernelError",
+    "KernelTrace",
     "ScenarioError",
     "SpecError",
     "UdtListener",
@@ -20,6 +31,11 @@ __all__ = [
     "algorithms",
     "canonical",
     "converge",
+    "kernel_check",
+    "kernel_find",
+    "kernel_list",
+    "kernel_load",
+    "kernel_unload",
     "law_acks",
     "law_cut",
     "law_forgets",
@@ -151,3 +167,22 @@ class Emulation:
 def udt_check_key(contents: bytes, mode: int | None = None) -> str | None: ...
 def udt_connect(host: str, port: int, settings: Settings) -> UdtStream: ...
 def udt_listen(host: str, port: int, settings: Settings) -> UdtListener: ...
+
+# On Linux only.
+class KernelError(ValueError): ...
+
+KERNEL_FORMS: list[str]
+KERNEL_BOUND: float
+
+@final
+class KernelTrace:
+    def __new__(cls, what: str) -> KernelTrace: ...
+    def read(self, seconds: float) -> list[tuple[int, int, str]]: ...
+    def missed(self) -> int: ...
+    def flows(self) -> list[KernelFlowRecord]: ...
+
+def kernel_load(spec: str, name: str | None, default: bool) -> KernelInstance: ...
+def kernel_list() -> list[KernelInstance]: ...
+def kernel_find(what: str) -> KernelInstance: ...
+def kernel_unload(what: str) -> KernelInstance: ...
+def kernel_check() -> list[tuple[str, bool, str]]: ...

@@ -28,6 +28,10 @@ class ArgumentError(ValueError):
         self.problem = problem
 
 
+class KernelError(ValueError):
+    """What the kernel does not have, or does not let this user do; one line says it."""
+
+
 def read_argument(name: str, parse: Callable[[V], T], value: V) -> T:
     """Read an argument; a mistake is told with its name.
 

@@ -70,6 +70,29 @@ class FlowRecord(TypedDict):
     gauges: dict[str, Series]
 
 
+class KernelFlowRecord(FlowRecord):
+    """What a connection of the kernel's TCP did, as far as a controller sees it.
+
+    Series have one number for each event that tells the window, at ``time``; ``port`` is the one
+    here. ``measured`` is whether it
+    was seen from its beginning on; its losses are what it sent again. ``agreement`` are the steps
+    that were compared with the law, the cuts among them, and the largest difference as a part of
+    the window.
+    """
+
+    port: int
+    time: Series
+    agreement: tuple[int, int, float] | None
+
+
+class KernelInstance(TypedDict):
+    """A controller that is loaded into the kernel."""
+
+    name: str
+    controller: str
+    default: bool
+
+
 class DelayRecord(TypedDict):
     """Queueing delay in seconds."""
 

@@ -1,6 +1,7 @@
-//! Congestion control in the Linux kernel, and links for its traffic.
+//! The laws of `cwnd` in the Linux kernel, and links for real traffic.
 
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 
+pub mod bpf;
 pub mod emulate;

@@ -3,6 +3,7 @@
 mod custom;
 #[cfg(target_os = "linux")]
 mod emulate;
+mod linux;
 mod model;
 mod parallel;
 mod records;
@@ -77,5 +78,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     udt::add(module)?;
     #[cfg(target_os = "linux")]
     emulate::add(module)?;
+    linux::add(module)?;
     Ok(())
 }

@@ -50,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
 def _explain(problem: Exception) -> str:
     """Put a user's mistake into words; anything else is a bug and raised again."""
     from cwnd import ScenarioError, SpecError
-    from cwnd.errors import ArgumentError
+    from cwnd.errors import ArgumentError, KernelError
 
     if isinstance(problem, click.ClickException):
         return problem.format_message()
@@ -61,7 +61,7 @@ def _explain(problem: Exception) -> str:
         named = problem.argument in {"controllers", "papers"}
         option = "" if named else f"--{problem.argument}: "
         return option + problem.problem
-    if isinstance(problem, ScenarioError | SpecError):
+    if isinstance(problem, ScenarioError | SpecError | KernelError):
         return str(problem)
     raise problem
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cwnd.cli.emulate import emulate
+from cwnd.cli.kernel import kernel
 from cwnd.cli.model import model
 from cwnd.cli.outputs import (
     check_directory,
@@ -234,6 +235,7 @@ cwnd.add_command(send)
 cwnd.add_command(recv)
 cwnd.add_command(perf)
 cwnd.add_command(emulate)
+cwnd.add_command(kernel)
 
 
 @cwnd.command()

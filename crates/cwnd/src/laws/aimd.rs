@@ -42,6 +42,11 @@ impl Aimd {
         Aimd::new(alpha, 1.0 - kept)
     }
 
+    /// α and β.
+    pub const fn parameters(&self) -> (f64, f64) {
+        (self.alpha, self.beta)
+    }
+
     /// The α that makes `beta` TCP-friendly when timeouts do not matter: 3β/(2−β).
     pub const fn friendly(beta: f64) -> f64 {
         3.0 * beta / (2.0 - beta)

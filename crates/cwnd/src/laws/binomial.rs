@@ -40,6 +40,11 @@ impl Binomial {
         Binomial { k, l, alpha, beta }
     }
 
+    /// k, l, α and β.
+    pub const fn parameters(&self) -> (f64, f64, f64, f64) {
+        (self.k, self.l, self.alpha, self.beta)
+    }
+
     /// Inverse increase, additive decrease, as the SIMD paper runs it: (k, l, α, β) = (1, 0, 1, 2/3).
     pub const fn iiad() -> Self {
         Binomial::new(1.0, 0.0, 1.0, 2.0 / 3.0)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The laws of kernel/ on this machine: rows of numbers in, rows of numbers out. native.rs asks.
+ * A row is 32 numbers: the law, its parameters from the second on, its arguments from the 25th on.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "aiad.h"
+#include "aimd.h"
+#include "aira.h"
+#include "binomial.h"
+#include "daimd.h"
+#include "simd.h"
+
+static void answer(const u64 *in, u64 *out)
+{
+	const void *params = in + 1;
+	const u64 *a = in + 24;
+
+	switch (in[0]) {
+	case 0: { /* b, x, shift -> the arithmetic itself */
+		out[0] = fx_mul(a[0], a[1], a[2]);
+		out[1] = fx_ratio(a[0], a[1], a[2]);
+		out[2] = fx_root(a[0]);
+		out[3] = a[0] ? fx_zeros(a[0]) : 0;
+		break;
+	}
+	case 1: { /* w, acked */
+		struct aimd_state s;
+
+		out[0] = aimd_grow(params, &s, a[0], a[1]);
+		out[1] = aimd_cut(params, &s, a[0], 0);
+		break;
+	}
+	case 2: {
+		struct binomial_state s;
+
+		out[0] = binomial_grow(params, &s, a[0], a[1]);
+		out[1] = binomial_cut(params, &s, a[0], 0);
+		break;
+	}
+	case 3: { /* w before the cut (0: none), w0, w, acked */
+		struct simd_state s = {0};
+
+		if (a[0])
+			out[0] = simd_cut(params, &s, a[0], 0);
+		simd_enter(params, &s, a[1]);
+		out[1] = s.alpha;
+		out[2] = simd_grow(params, &s, a[2], a[3]);
+		break;
+	}
+	case 4: { /* w, acked, lost and sent of two rounds, w at the cut */
+		struct aira_state s = {0};
+
+		out[0] = aira_cut(params, &s, a[6], 0);
+		aira_round(params, &s, a[2], a[3]);
+		out[1] = aira_a(&s);
+		aira_round(params, &s, a[4], a[5]);
+		out[2] = aira_a(&s);
+		out[3] = aira_grow(params, &s, a[0], a[1]);
+		break;
+	}
+	case 5: { /* w, the smallest round-trip time, and the times and packets of three samples */
+		struct aiad_state s = {0};
+		int k;
+
+		aiad_observe(params, &s, 1, 0);
+		for (k = 0; k < 3; k++) {
+			aiad_observe(params, &s, a[2 + 2 * k + 1], a[2 + 2 * k]);
+			out[k] = s.rate;
+		}
+		out[3] = aiad_cut(params, &s, a[0], a[1]);
+		break;
+	}
+	case 6: { /* rate, arrival, arrival, rtt, bytes, w */
+		struct daimd_state s = {0};
+
+		daimd_start(params, &s, a[5], a[3]);
+		out[0] = s.rate;
+		s.rate = a[0];
+		daimd_tick(params, &s, a[4]);
+		out[1] = s.rate;
+		s.rate = a[0];
+		daimd_cut(params, &s);
+		out[2] = s.rate;
+		daimd_observe(params, &s, a[1], a[3]);
+		daimd_observe(params, &s, a[2], a[3]);
+		out[3] = s.window;
+		break;
+	}
+	}
+}
+
+int main(void)
+{
+	u64 in[32], out[4];
+
+	while (fread(in, sizeof(in), 1, stdin) == 1) {
+		memset(out, 0, sizeof(out));
+		answer(in, out);
+		fwrite(out, sizeof(out), 1, stdout);
+	}
+	return 0;
+}

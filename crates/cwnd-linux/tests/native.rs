@@ -1,0 +1,474 @@
+//! The fixed-point laws of `kernel/`, compiled for this machine, beside the laws of crate `cwnd`: from
+//! 2.1 million random states a step agrees within the bound that the law's header states.
+
+use cwnd::registry::Law;
+use cwnd::{
+    Acked, Context, Dur, Limit, Rate, RateLaw, Report, Round, Rtt, Settings, Signal, Spec, Time,
+    WindowLaw,
+};
+use cwnd_linux::bpf::Form;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+const ROW: usize = 32;
+const ANSWERS: usize = 4;
+const ROWS: usize = 300_000;
+/// Where the arguments stand in a row.
+const ARGUMENTS: usize = 24;
+
+type Row = [u64; ROW];
+type Answer = [u64; ANSWERS];
+
+/// A seeded source of states: xorshift64*.
+#[derive(Clone)]
+struct Draw(u64);
+
+impl Draw {
+    fn word(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.word() >> 11) as f64 / 2f64.powi(53)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.word() % end
+    }
+
+    /// As many small ones as large ones.
+    fn scale(&mut self, low: f64, high: f64) -> f64 {
+        low * (high / low).powf(self.unit())
+    }
+
+    /// A window that both sides hold exactly.
+    fn window(&mut self, low: f64) -> u64 {
+        (self.scale(low, 8e6) * 2f64.powi(40)) as u64
+    }
+
+    fn acked(&mut self) -> u64 {
+        1 + self.below(64)
+    }
+}
+
+fn compiled(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let done = Command::new("cc")
+        .args(["-O2", "-Wall", "-Werror", "-I"])
+        .arg(root.join("../../kernel"))
+        .arg(root.join("tests/native.c"))
+        .arg("-o")
+        .arg(&program)
+        .status();
+    assert!(done.expect("a C compiler, which Rust links with").success());
+    program
+}
+
+/// Asks the C program about what `draw` draws, and has `check` look at each answer.
+fn run<K>(
+    name: &str,
+    draw: impl Fn(&mut Draw) -> (Row, K) + Sync,
+    mut check: impl FnMut(&K, &Answer),
+) {
+    let mut child =
+        Command::new(compiled(name)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut questions = BufWriter::with_capacity(1 << 16, child.stdin.take().unwrap());
+    let answers = child.stdout.take().unwrap();
+    let random = Draw(0x9e37_79b9_7f4a_7c15);
+    thread::scope(|scope| {
+        // The same draws twice: once to ask, once to judge the answer.
+        let (mut ask, mut judge) = (random.clone(), random);
+        let draw = &draw;
+        scope.spawn(move || {
+            for _ in 0..ROWS {
+                for number in draw(&mut ask).0 {
+                    if questions.write_all(&number.to_ne_bytes()).is_err() {
+                        return; // an answer was wrong: nobody reads any more
+                    }
+                }
+            }
+        });
+        // In here, so that a wrong answer closes the pipe and the other thread ends.
+        let mut answers = BufReader::with_capacity(1 << 16, answers);
+        for _ in 0..ROWS {
+            let (_, kept) = draw(&mut judge);
+            let mut numbers = [0; ANSWERS];
+            for number in &mut numbers {
+                let mut bytes = [0; 8];
+                answers.read_exact(&mut bytes).unwrap();
+                *number = u64::from_ne_bytes(bytes);
+            }
+            check(&kept, &numbers);
+        }
+    });
+    assert!(child.wait().unwrap().success());
+}
+
+/// A law by its spec, and the row that asks for it.
+fn ask(law: u64, spec: &str, arguments: &[u64]) -> (Row, Spec) {
+    let spec = Spec::parse(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
+    let form = Form::of(&spec).unwrap();
+    let mut row = [0; ROW];
+    row[0] = law;
+    row[1..=form.params.len()].copy_from_slice(&form.params);
+    row[ARGUMENTS..ARGUMENTS + arguments.len()].copy_from_slice(arguments);
+    (row, spec)
+}
+
+fn window_law(spec: &Spec) -> impl WindowLaw {
+    match spec.law(&Settings::default()) {
+        Law::Window(law) => law,
+        Law::Rate(_) => panic!("{spec} is no window law"),
+    }
+}
+
+/// The largest error over its bound, by what was compared.
+#[derive(Default)]
+struct Worst(std::collections::BTreeMap<&'static str, f64>);
+
+impl Worst {
+    /// `got` against `real`, which is itself rounded to 53 bits here and there.
+    fn see(
+        &mut self,
+        what: &'static str,
+        got: f64,
+        real: f64,
+        bound: f64,
+        state: &dyn std::fmt::Debug,
+    ) {
+        let ratio = (got - real).abs() / (bound + 2f64.powi(-50) * real.abs());
+        assert!(ratio <= 1.0, "{what}: {got} for {real}, bound {bound:e}, of {state:?}");
+        let worst = self.0.entry(what).or_default();
+        *worst = worst.max(ratio);
+    }
+}
+
+impl Drop for Worst {
+    fn drop(&mut self) {
+        println!("the largest error over its bound: {:.3?}", self.0);
+    }
+}
+
+/// A variable of a law's own.
+fn gauge(law: &impl WindowLaw, name: &str) -> f64 {
+    let mut found = f64::NAN;
+    law.gauges(&mut |gauge, value| {
+        if gauge == name {
+            found = value;
+        }
+    });
+    found
+}
+
+fn packets(window: u64) -> f64 {
+    window as f64 / 2f64.powi(40)
+}
+
+fn two(power: i32) -> f64 {
+    2f64.powi(power)
+}
+
+fn context() -> Context {
+    Context { now: Time::ZERO, rtt: None, last_cut: Time::ZERO, packet: 1500, slow_start: false }
+}
+
+fn at(now: u64, min_rtt: u64) -> Context {
+    let rtt = Dur::from_nanos(min_rtt * 1000);
+    Context {
+        now: Time::from_nanos(now),
+        rtt: Some(Rtt { latest: rtt, smoothed: rtt, min: rtt }),
+        ..context()
+    }
+}
+
+#[test]
+fn arithmetic() {
+    let mut worst = Worst::default();
+    let draw = |random: &mut Draw| {
+        let (a, b) = (random.word() >> random.below(64), random.word() >> random.below(64));
+        let mut row = [0; ROW];
+        let shift = 1 + random.below(63);
+        row[ARGUMENTS..ARGUMENTS + 3].copy_from_slice(&[a, b, shift]);
+        (row, (a, b, shift))
+    };
+    run("arithmetic", draw, |&(a, b, shift), out| {
+        let product = (u128::from(a) * u128::from(b)) >> shift;
+        assert_eq!(out[0], u64::try_from(product).unwrap_or(u64::MAX), "{a} * {b} >> {shift}");
+        assert_eq!(out[3], if a == 0 { 0 } else { u64::from(a.leading_zeros()) });
+        let quotient = match (a, b) {
+            (0, _) => 0,
+            (_, 0) => u128::MAX,
+            _ => (u128::from(a) << shift) / u128::from(b),
+        };
+        if out[1] == u64::MAX {
+            assert!(quotient as f64 >= two(64) * (1.0 - two(-30)), "{a} << {shift} / {b}");
+        } else {
+            let real = quotient as f64;
+            worst.see("ratio", out[1] as f64, real, 1.0 + two(-30) * real, &(a, b, shift));
+        }
+        let root = (a as f64 / two(40)).sqrt();
+        worst.see("root", out[2] as f64 / two(32), root, two(-31) * root + two(-32), &a);
+    });
+}
+
+#[test]
+fn aimd() {
+    let mut worst = Worst::default();
+    let draw = |random: &mut Draw| {
+        let (w, n) = (random.window(1.0), random.acked());
+        let (alpha, beta) = (random.scale(1e-3, 1000.0), random.scale(1e-3, 0.999));
+        ask_with(1, format!("aimd({alpha:?}, {beta:?})"), vec![w, n])
+    };
+    run("aimd", draw, |(spec, a), out| {
+        let (mut law, w, n) = (window_law(spec), packets(a[0]), a[1] as f64);
+        let grown = law.grow(w, n, &context());
+        let bound = two(-30) * (grown - w) + two(-39) * n;
+        worst.see("grow", packets(out[0]), grown, bound, &(spec, a));
+        let cut = law.cut(w, Signal::Loss, &context());
+        worst.see("cut", packets(out[1]), cut, two(-32) * w + two(-39), &(spec, a));
+    });
+}
+
+/// As [`ask`], keeping the arguments beside the spec.
+fn ask_with(law: u64, spec: String, arguments: Vec<u64>) -> (Row, (Spec, Vec<u64>)) {
+    let (row, spec) = ask(law, &spec, &arguments);
+    (row, (spec, arguments))
+}
+
+#[test]
+fn binomial() {
+    let mut worst = Worst::default();
+    let draw = |random: &mut Draw| {
+        let (w, n) = (random.window(1.0), random.acked());
+        let (alpha, beta) = (random.scale(1e-3, 1000.0), random.scale(1e-3, 0.999));
+        let (k, l) = (random.below(9) as f64 / 2.0, random.below(3) as f64 / 2.0);
+        ask_with(2, format!("binomial({k}, {l}, {alpha:?}, {beta:?})"), vec![w, n])
+    };
+    run("binomial", draw, |(spec, a), out| {
+        let (mut law, w, n) = (window_law(spec), packets(a[0]), a[1] as f64);
+        let grown = law.grow(w, n, &context());
+        let bound = two(-27) * (grown - w) + two(-37) * n;
+        worst.see("grow", packets(out[0]), grown, bound, &(spec, a));
+        let cut = law.cut(w, Signal::Loss, &context());
+        let power = w.powf(spec.get("l").unwrap());
+        worst.see("cut", packets(out[1]), cut, two(-30) * power + two(-31), &(spec, a));
+    });
+}
+
+#[test]
+fn simd() {
+    let mut worst = Worst::default();
+    let draw = |random: &mut Draw| {
+        let (w0, n) = (random.window(1.0), random.acked());
+        let beta = random.scale(1e-3, 0.9375);
+        let w_max = if random.below(4) == 0 { 0 } else { random.window(2.0) };
+        let w = match random.below(8) {
+            0 => w0,
+            1 => w0 + 1 + random.below(1 << 20),
+            _ => w0 + (random.scale(1e-6, 1e6) * two(40)) as u64,
+        };
+        // What f64 holds exactly.
+        let w = w >> 11 << 11;
+        ask_with(3, format!("simd({beta:?})"), vec![w_max, w0, w, n])
+    };
+    run("simd", draw, |(spec, a), out| {
+        let mut law = window_law(spec);
+        let (w_max, w0, w, n) = (packets(a[0]), packets(a[1]), packets(a[2]), a[3] as f64);
+        if a[0] != 0 {
+            let cut = law.cut(w_max, Signal::Loss, &context());
+            worst.see("cut", packets(out[0]), cut, two(-32) * w_max + two(-39), &(spec, a));
+        }
+        law.enter(w0, &context());
+        if a[0] == 0 && w0 / (1.0 - spec.get("beta").unwrap()) >= two(24) {
+            return;
+        }
+        let alpha = gauge(&law, "alpha");
+        worst.see("alpha", packets(out[1]), alpha, two(-28) * alpha + two(-38), &(spec, a));
+        let grown = law.grow(w, n, &context());
+        let gain = grown - w;
+        let bound = two(-26) * gain + two(-31) * n * (1.0 + alpha) / w + two(-37) * n;
+        worst.see("grow", packets(out[2]), grown, bound, &(spec, a));
+    });
+}
+
+#[test]
+fn aira() {
+    let mut worst = Worst::default();
+    let draw = |random: &mut Draw| {
+        let (w, n, cut_at) = (random.window(1.0), random.acked(), random.window(2.0));
+        let mut round = || {
+            let bits = 1 + random.below(20);
+            let sent = random.below(1 << bits);
+            (random.below(sent + 2), sent)
+        };
+        let ((lost, sent), (then_lost, then_sent)) = (round(), round());
+        let mut switch = || ["off", "on"][random.below(2) as usize];
+        let switches = format!(
+            "mail={}, reset={}, increase={}, decrease={}",
+            switch(),
+            switch(),
+            switch(),
+            switch()
+        );
+        let (beta, bound) = (random.scale(1e-3, 0.999), random.unit());
+        let (rounds, ratio) = (1 + random.below(10_000), 1.0001 + 8.9 * random.unit());
+        let spec = format!(
+            "aira(beta={beta:?}, bound={bound:?}, rounds={rounds}, ratio={ratio:?}, {switches})"
+        );
+        ask_with(4, spec, vec![w, n, lost, sent, then_lost, then_sent, cut_at])
+    };
+    run("aira", draw, |(spec, a), out| {
+        let mut law = window_law(spec);
+        let (w, n, cut_at) = (packets(a[0]), a[1] as f64, packets(a[6]));
+        let cut = law.cut(cut_at, Signal::Loss, &context());
+        worst.see("cut", packets(out[0]), cut, two(-32) * cut_at + two(-39), &(spec, a));
+        for (k, answer) in [(2, out[1]), (4, out[2])] {
+            let round = Round { sent: a[k + 1], lost: a[k], marked: 0, took: Dur::ZERO };
+            law.round(&round, &context());
+            let real = gauge(&law, "a");
+            // The second round starts from the error of the first, and multiplies it by at most 2.
+            let bound = if k == 2 { two(-30) } else { 3.0 * two(-30) };
+            worst.see("a", answer as f64 / two(32), real, bound, &(spec, a));
+        }
+        let reset_at = spec.get("ratio").unwrap() * cut_at;
+        if (w - reset_at).abs() < two(-31) * w {
+            return;
+        }
+        let grown = law.grow(w, n, &context());
+        let bound = two(-30) * (grown - w) + two(-39) * n + 3.0 * two(-30) * n / w;
+        worst.see("grow", packets(out[3]), grown, bound, &(spec, a));
+    });
+}
+
+fn acked(packets: u64) -> Acked {
+    Acked {
+        packets: packets as u32,
+        credit: 1,
+        in_flight: 1,
+        sent: 1,
+        sent_at: Time::ZERO,
+        rtt: None,
+        received_at: None,
+        echo: false,
+        limit: Limit::Window,
+    }
+}
+
+#[test]
+fn aiad() {
+    let mut worst = Worst::default();
+    let draw = |random: &mut Draw| {
+        // Even nanoseconds, as the borders of the rules are at half of it and at a fiftieth.
+        let tau = 100 * random.scale(1e4, 1e9) as u64;
+        let mut arguments = vec![random.window(2.0), random.scale(10.0, 2e6) as u64];
+        let mut now = 0;
+        for _ in 0..3 {
+            now += 1000 * random.scale(1.0, tau as f64 / 1000.0 * 4.0) as u64;
+            arguments.extend([now, random.acked()]);
+        }
+        let (row, (spec, mut arguments)) =
+            ask_with(5, format!("aiad(tau={:?}s)", tau as f64 / 1e9), arguments);
+        arguments.push(tau);
+        (row, (spec, arguments))
+    };
+    run("aiad", draw, |(spec, a), out| {
+        let (mut law, tau) = (window_law(spec), a[8] as f64);
+        law.observe(&acked(1), &at(0, a[1]));
+        let (mut last, mut bound, mut sample) = (0, 0.0, 0.0);
+        for k in 0..3 {
+            let (now, n) = (a[2 + 2 * k], a[3 + 2 * k]);
+            let gap = (now - last) as f64;
+            let rest = gap % (tau / 2.0);
+            if (rest - tau / 50.0).abs() < 10.0 || rest < 10.0 || tau / 2.0 - rest < 10.0 {
+                return;
+            }
+            let before = gauge(&law, "rate");
+            law.observe(&acked(n), &at(now, a[1]));
+            let after = gauge(&law, "rate");
+            let step =
+                if gap <= tau / 2.0 || rest >= tau / 50.0 { gap.min(rest) } else { tau / 2.0 };
+            let b = n as f64 * 1e9 / step;
+            let g = step / (2.0 * tau + step);
+            // What was wrong before does not grow: r is multiplied by less than 1. A sample of 0
+            // before this one has its own share.
+            let idle = if gap > tau / 2.0 { 0.2 * (sample + 2.0 * before) } else { 0.0 };
+            bound += two(-28) * (g * (b + sample + 2.0 * before) + idle) + two(-22) * 5.0;
+            worst.see("observe", out[k] as f64 / two(24), after, bound, &(spec, a));
+            (last, sample) = (now, b);
+        }
+        let (w, delay, rate) = (packets(a[0]), a[1] as f64 / 1e6, out[2] as f64 / two(24));
+        let cut = law.cut(w, Signal::Loss, &at(0, a[1]));
+        let own = two(-29) * rate * delay + two(-54) * rate + two(-39);
+        // The rate's error comes on top, and near nothing it decides whether there is an estimate.
+        if rate > 10.0 * bound {
+            worst.see("cut", packets(out[3]), cut, own + bound * delay, &(spec, a));
+        }
+    });
+}
+
+#[test]
+fn daimd() {
+    let mut worst = Worst::default();
+    let draw = |random: &mut Draw| {
+        let q24 = |rate: f64| (rate * two(24)) as u64;
+        let arguments = vec![
+            q24(random.scale(1.0, 1e7)),
+            q24(random.scale(1.0, 1e7)),
+            q24(random.scale(1.0, 1e7)),
+            random.scale(10.0, 2e6) as u64,
+            100 + random.below(9000),
+            (random.scale(2.0, 1e6) * two(40)) as u64,
+        ];
+        let syn = random.scale(100.0, 1e7) as u64;
+        let spec = format!(
+            "daimd(tau={:?}, beta={:?}, syn={:?}s, capacity={:?}, lambda={:?})",
+            3.0 + 12.0 * random.unit(),
+            random.scale(1e-3, 0.999),
+            syn as f64 / 1e6,
+            random.scale(1e4, 1e12).floor(),
+            random.unit(),
+        );
+        ask_with(6, spec, arguments)
+    };
+    run("daimd", draw, |(spec, a), out| {
+        let Law::Rate(mut law) = spec.law(&Settings::default()) else { panic!("{spec}") };
+        let (rate, syn) = (a[0] as f64 / two(24), spec.get("syn").unwrap());
+        let rtt = Dur::from_nanos(a[3] * 1000);
+        let cx = Context { packet: a[4] as u32, ..at(0, a[3]) };
+        let (x, per_sec) = (Rate::per_sec(rate), |answer: u64| answer as f64 / two(24));
+
+        let start = law.start(packets(a[5]), &cx).as_per_sec();
+        worst.see("start", per_sec(out[0]), start, two(-29) * start + two(-23), &(spec, a));
+        let spare = spec.get("capacity").unwrap() - x.as_bits(cx.packet);
+        let stage = 10f64.powf(spare.abs().log10().round());
+        let grown = law.tick(x, &cx).as_per_sec();
+        let held = (grown - rate) * f64::from(cx.packet) < two(40);
+        if held && (spare - stage).abs() > 1.0 && spare.abs() > 1.0 {
+            let bound = two(-29) * (grown - rate) + two(-22);
+            worst.see("tick", per_sec(out[1]), grown, bound, &(spec, a));
+        }
+        let cut = law.cut(x, true, Signal::Loss, &cx).as_per_sec();
+        worst.see("cut", per_sec(out[2]), cut, two(-32) * rate + two(-23), &(spec, a));
+        let (mut arrived, mut most) = (0.0, 0.0_f64);
+        for arrival in [a[1], a[2]] {
+            let rate = Rate::per_sec(arrival as f64 / two(24));
+            let arrival = Some(rate);
+            law.observe(&Report { packets: 1, sent: 1, arrival, capacity: None, rtt }, &cx);
+            arrived = rate.as_per_sec() * (syn + rtt.as_secs());
+            most = most.max(arrived);
+        }
+        if let Some(w) = law.window(&cx) {
+            let rates = (a[1] + a[2]) as f64 / two(24);
+            let bound = two(-28) * (w + arrived + most) + two(-37) + two(-54) * rates;
+            if w < 1.6e7 && most < 1.6e7 {
+                worst.see("observe", packets(out[3]), w, bound, &(spec, a));
+            }
+        }
+    });
+}

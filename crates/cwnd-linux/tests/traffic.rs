@@ -1,0 +1,249 @@
+//! Every law moves data with the kernel's TCP between two network namespaces, through a router whose
+//! token bucket is the bottleneck; its events, replayed through the law of crate `cwnd`, give its
+//! windows. It needs root, BTF and the programs `ip`, `tc`, `unshare` and `nsenter`, and says so.
+//!
+//! Namespaces, devices and the BPF file system are those of processes that end with the test: nothing
+//! is left behind, whatever happens to it.
+
+#![cfg(target_os = "linux")]
+
+use cwnd::Spec;
+use cwnd::record::Record;
+use cwnd_linux::bpf::event::Kind;
+use cwnd_linux::bpf::{self, BOUND, Recording, Replay, Trace};
+use std::hash::Hasher;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+use std::{env, fs, thread};
+
+/// Bytes that each law moves.
+const SIZE: usize = 50_000_000;
+const LAWS: [&str; 8] = [
+    "aimd(0.31, 1/8)",
+    "reno",
+    "iiad",
+    "sqrt",
+    "simd",
+    "aira",
+    "aiad(rate=receiver)",
+    "daimd(capacity=400mbit)",
+];
+
+fn program(name: &str) -> Command {
+    Command::new(name)
+}
+
+fn there(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(name).exists())
+}
+
+/// What keeps this machine from running the test.
+fn missing() -> Option<String> {
+    let root = fs::read_to_string("/proc/self/status").is_ok_and(|it| it.contains("\nUid:\t0\t"));
+    if !root {
+        return Some("it needs root".into());
+    }
+    if !fs::exists("/sys/kernel/btf/vmlinux").unwrap_or(false) {
+        return Some("this kernel has no BTF".into());
+    }
+    let absent = ["ip", "tc", "unshare", "nsenter"].into_iter().find(|name| !there(name));
+    if let Some(name) = absent {
+        return Some(format!("it needs the program {name}"));
+    }
+    let namespaces = program("unshare").args(["-m", "-n", "true"]).output();
+    let made = namespaces.is_ok_and(|output| output.status.success());
+    (!made).then(|| "this user may make no namespaces".into())
+}
+
+/// This program again, in namespaces of its own, running one of the ignored tests below.
+fn again(test: &str, unshare: &[&str]) -> Command {
+    let mut command = program("unshare");
+    command.args(unshare).arg("--").arg(env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "--nocapture", test]);
+    command
+}
+
+#[test]
+fn every_law_moves_data_and_replays() {
+    if let Some(why) = missing() {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let mut command = again("inside", &["-m", "-n", "--propagation", "private"]);
+    let done = command.env("CWND_INSIDE", "1").status().unwrap();
+    assert!(done.success());
+}
+
+fn run(words: &str) {
+    let mut words = words.split(' ');
+    let name = words.next().unwrap();
+    let output = program(name).args(words.clone()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{name} {}: {said}", words.collect::<Vec<_>>().join(" "));
+}
+
+/// A namespace that is there for as long as a process in it, which ends when its input does.
+struct Namespace {
+    process: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Namespace {
+    fn new(command: &mut Command) -> Self {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Namespace { process, output }
+    }
+
+    /// Waits until the process has said so.
+    fn wait(&mut self, words: &str) {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended before: {words}");
+        }
+    }
+
+    fn run(&self, words: &str) {
+        run(&format!("nsenter -t {} -n {words}", self.process.id()));
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+fn hash(data: &[u8], hasher: &mut impl Hasher) {
+    data.iter().for_each(|&byte| hasher.write_u8(byte));
+}
+
+/// The other end: counts and hashes what comes, one connection after the other.
+#[test]
+#[ignore = "a part of every_law_moves_data_and_replays"]
+fn receiver() {
+    if env::var_os("CWND_INSIDE").is_none() {
+        return;
+    }
+    println!("in the namespace");
+    std::io::stdin().lines().next();
+    // Whoever started this holds the other end of it: it ends with them.
+    thread::spawn(|| {
+        while std::io::stdin().lines().next().is_some() {}
+        std::process::exit(0);
+    });
+    let listener = TcpListener::bind("10.77.2.2:5000").unwrap();
+    println!("listening");
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut hasher = std::hash::DefaultHasher::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match stream.read(&mut buffer).unwrap() {
+                0 => break,
+                count => hash(&buffer[..count], &mut hasher),
+            }
+        }
+        stream.write_all(&hasher.finish().to_ne_bytes()).unwrap();
+    }
+}
+
+/// Sends, and returns whether the other end got the same.
+fn send(seed: u64) -> bool {
+    let mut stream = TcpStream::connect("10.77.2.2:5000").unwrap();
+    let mut hasher = std::hash::DefaultHasher::new();
+    let mut word = seed | 1;
+    let mut buffer = vec![0; 100_000];
+    for _ in 0..SIZE / buffer.len() {
+        for bytes in buffer.chunks_exact_mut(8) {
+            word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
+        hash(&buffer, &mut hasher);
+        stream.write_all(&buffer).unwrap();
+    }
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = [0; 8];
+    stream.read_exact(&mut answer).unwrap();
+    u64::from_ne_bytes(answer) == hasher.finish()
+}
+
+#[test]
+#[ignore = "a part of every_law_moves_data_and_replays"]
+fn inside() {
+    if env::var_os("CWND_INSIDE").is_none() {
+        return;
+    }
+    run("mount -t bpf bpf /sys/fs/bpf");
+    let said = "echo in the namespace; exec cat";
+    let mut router = Namespace::new(program("unshare").args(["-n", "sh", "-c", said]));
+    router.wait("in the namespace");
+    let mut far = Namespace::new(again("receiver", &["-n"]).env("CWND_INSIDE", "1"));
+    far.wait("in the namespace");
+    run("ip link set lo up");
+    for (device, namespace) in [("near", &router), ("far", &far)] {
+        run(&format!("ip link add {device} type veth peer name to-{device}"));
+        if device == "far" {
+            run(&format!("ip link set far netns {}", namespace.process.id()));
+        }
+        run(&format!("ip link set to-{device} netns {}", router.process.id()));
+    }
+    run("ip addr add 10.77.1.1/24 dev near");
+    run("ip link set near up");
+    run("ip route add default via 10.77.1.2");
+    for (device, address) in [("to-near", "10.77.1.2/24"), ("to-far", "10.77.2.1/24")] {
+        router.run(&format!("ip addr add {address} dev {device}"));
+        router.run(&format!("ip link set {device} up"));
+    }
+    router.run("sysctl -qw net.ipv4.ip_forward=1");
+    router.run("tc qdisc add dev to-far root tbf rate 400mbit burst 64k limit 150k");
+    far.run("ip addr add 10.77.2.2/24 dev far");
+    far.run("ip link set far up");
+    far.run("ip route add default via 10.77.2.1");
+    far.process.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    far.wait("listening");
+
+    fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").unwrap();
+    for law in LAWS {
+        one(&Spec::parse(law).unwrap());
+    }
+    assert_eq!(bpf::list().unwrap(), []);
+}
+
+/// One law: as the default of this namespace, traced.
+fn one(spec: &Spec) {
+    let instance = bpf::load(spec, None, true).unwrap();
+    assert_eq!(bpf::default_controller().unwrap(), instance.name);
+    assert_eq!(bpf::find(&spec.to_string()).unwrap(), instance);
+    let mut trace = Trace::new(&instance).unwrap();
+    let sender = thread::spawn(|| send(7));
+    let mut events = Vec::new();
+    while !sender.is_finished() {
+        trace.read(Duration::from_millis(10), &mut events).unwrap();
+    }
+    trace.read(Duration::from_millis(10), &mut events).unwrap();
+    assert!(sender.join().unwrap(), "{spec}: what arrived is not what was sent");
+    assert_eq!(trace.missed().unwrap(), 0, "{spec}");
+    drop(trace);
+    bpf::unload(&instance.name).unwrap();
+    assert_eq!(bpf::default_controller().unwrap(), "reno");
+
+    assert_eq!(events.first().map(|event| event.kind), Some(Kind::Begin), "{spec}");
+    let (mut replay, mut recording) = (Replay::new(spec), Recording::new(spec.name() == "daimd"));
+    let mut record = Record::default();
+    for event in events.iter().filter(|event| event.flow == events[0].flow) {
+        let made = replay.step(event);
+        assert!(replay.found().worst <= BOUND, "{spec}: {made:?} of {event:?}");
+        recording.push(event, |entry| record.entries.push(entry));
+    }
+    let found = replay.found();
+    println!("{spec}: {found:?}, {} entries", record.entries.len());
+    assert!(found.steps > 100 && found.cuts > 0, "{spec}: {found:?}");
+    let text = record.to_string();
+    assert_eq!(text.parse::<Record>().unwrap(), record, "{spec}");
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * AIAD, with the rate of the acknowledgements or of the receiver's timestamps:
+ * crates/cwnd/src/laws/aiad.rs in fixed point.
+ *
+ *   each ACK       w <- w + 1 / w
+ *   at a loss      w <- r d, at most w, at least 2
+ *   sample k       b_k = packets acknowledged in D_k / D_k
+ *   filter         r <- r + g (b_k + b_(k-1) - 2 r),   g = D_k / (2 tau + D_k)
+ *   no sample for tau / 2: a sample of 0 with D = tau / 2
+ *
+ * which is the law's filter with its numerator and denominator multiplied by D_k. r and b are rates
+ * (Q24), g is Q60, times are in nanoseconds and d, the smallest round-trip time, in microseconds. The
+ * receiver's timestamps count milliseconds (Linux; RFC 7323 allows 1 ms to 1 s).
+ *
+ * One step from the same state differs from the real law's by at most
+ *
+ *   grow by g for n packets    2^-30 g + 2^-39 n
+ *   observe    r by 2^-28 g (b_k + b_(k-1) + 2 r) + 2^-22
+ *       the ratios of b and g, and a unit each; in a gap every sample of 0 shrinks what was wrong
+ *   cut        2^-29 r d + 2^-54 r + 2^-39
+ *       the ratio of d to a second and its unit, and the product's unit
+ *
+ * where a gap is not within 10 ns of the borders of its rules (tau / 2, and tau / 50 for its rest).
+ */
+#ifndef CWND_AIAD_H
+#define CWND_AIAD_H
+#include "fixed.h"
+
+#define AIAD_MOST_ZEROS 128
+/* The largest sample: 2^38 packets per second. */
+#define AIAD_MOST_RATE (1ULL << 62)
+/* 3/5, what is left of r after a second sample of 0: (2 tau - D) / (2 tau + D) with D = tau / 2. */
+#define AIAD_LEFT 2576980378ULL
+
+struct aiad_params {
+	u64 tau;      /* ns */
+	u64 receiver; /* 1: the receiver's clock */
+};
+
+struct aiad_state {
+	u64 rate;
+	u64 sample;
+	u64 last;     /* ns */
+	u64 received; /* ns: the receiver's clock */
+	u32 pending;
+	u32 stamp; /* the receiver's last timestamp */
+	u32 begun;
+};
+
+FX_INLINE void aiad_filter(const struct aiad_params *p, struct aiad_state *s, u64 sample, u64 gap)
+{
+	u64 g = fx_ratio(gap, 2 * p->tau + gap, 60);
+	u64 up = fx_add(sample, s->sample), down = fx_add(s->rate, s->rate);
+
+	if (up >= down)
+		s->rate = fx_add(s->rate, fx_mul(up - down, g, 60));
+	else
+		s->rate -= fx_min(fx_mul(down - up, g, 60), s->rate);
+	s->rate = fx_min(s->rate, AIAD_MOST_RATE);
+	s->sample = sample;
+}
+
+/* Feeds the samples of 0 of a gap and returns what is left of it. */
+FX_INLINE u64 aiad_idle(const struct aiad_params *p, struct aiad_state *s, u64 gap)
+{
+	u64 step = p->tau / 2, zeros = gap / step, rest = gap - zeros * step;
+	u32 fed;
+
+	if (rest * 50 < p->tau) {
+		zeros -= 1;
+		rest = step;
+	}
+	if (!zeros)
+		return rest;
+	aiad_filter(p, s, 0, step);
+	for (fed = 1; fed < AIAD_MOST_ZEROS; fed++) {
+		if (fed >= zeros)
+			break;
+		s->rate = fx_mul(s->rate, AIAD_LEFT, 32);
+	}
+	return rest;
+}
+
+/* `acked` packets arrived, by an acknowledgement at `now` (ns of the clock that the law reads). */
+FX_INLINE void aiad_observe(const struct aiad_params *p, struct aiad_state *s, u32 acked, u64 now)
+{
+	u64 gap, sample;
+
+	s->pending += acked;
+	if (!s->begun) {
+		s->begun = 1;
+		s->last = now;
+		s->pending = 0;
+		return;
+	}
+	if (now <= s->last || !s->pending)
+		return;
+	gap = now - s->last;
+	if (gap * 2 > p->tau)
+		gap = aiad_idle(p, s, gap);
+	sample = fx_ratio((u64)s->pending * 1000000000, gap, 24);
+	aiad_filter(p, s, fx_min(sample, AIAD_MOST_RATE), gap);
+	s->last = now;
+	s->pending = 0;
+}
+
+/* The receiver's clock in nanoseconds, from its newest timestamp; it does not go back. */
+FX_INLINE u64 aiad_received(struct aiad_state *s, u32 stamp)
+{
+	s32 ticks = s->begun ? (s32)(stamp - s->stamp) : 0;
+
+	if (ticks > 0)
+		s->received += (u64)ticks * 1000000;
+	if (ticks > 0 || !s->begun)
+		s->stamp = stamp;
+	return s->received;
+}
+
+FX_INLINE u64 aiad_grow(const struct aiad_params *p, struct aiad_state *s, u64 w, u32 acked)
+{
+	return fx_grow(w, FX_PACKET, acked);
+}
+
+/* `min_rtt` is in microseconds; 0 is none. */
+FX_INLINE u64 aiad_cut(const struct aiad_params *p, struct aiad_state *s, u64 w, u32 min_rtt)
+{
+	if (!s->rate || !min_rtt)
+		return w / 2;
+	return fx_min(fx_max(fx_packets(s->rate, min_rtt), 2 * FX_PACKET), w);
+}
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * DAIMD as the kernel's tcp_congestion_ops: it paces (TCP's own timer, no queueing discipline is
+ * needed), and its flow window is the congestion window. TCP's receiver measures nothing: the arrival
+ * rate is the kernel's delivery rate, and an unset capacity the largest of them. What the paced
+ * machine does around the law is here: the control interval, slow start, the smallest rate and window.
+ */
+#include "daimd.h"
+#include "trace.h"
+
+#define SMALLEST_RATE (1ULL << 24)
+#define SMALLEST_WINDOW 16
+
+struct flow {
+	struct daimd_state law;
+	u64 interval; /* us: when the running control interval began */
+	u64 sampled;  /* the newest delivery rate, Q24 */
+	u8 acked;
+	u8 lost;
+};
+
+_Static_assert(sizeof(struct flow) <= 104, "icsk_ca_priv has 104 bytes");
+
+/* Not const: the loader fills it, and what is const clang knows the value of. */
+struct daimd_params params SEC(".params");
+
+FX_INLINE u32 packet_of(struct tcp_sock *tp)
+{
+	return tp->mss_cache + tp->tcp_header_len + 20;
+}
+
+FX_INLINE u32 rtt_of(struct tcp_sock *tp)
+{
+	return tp->srtt_us >> 3;
+}
+
+FX_INLINE void tell(struct tcp_sock *tp, struct flow *f, u32 kind, u64 before, u64 after)
+{
+	struct event *event = event_begin(tp, kind);
+
+	if (!event)
+		return;
+	event->before = before;
+	event->after = after;
+	event->arrival = f->law.arrival;
+	event->capacity = f->law.capacity;
+	event->rtt = rtt_of(tp);
+	bpf_ringbuf_submit(event, 0);
+}
+
+FX_INLINE void leave_slow_start(struct tcp_sock *tp, struct flow *f)
+{
+	u64 w = (u64)tp->snd_cwnd << 40;
+
+	daimd_start(&params, &f->law, fx_min(w, FX_MAX_WINDOW), rtt_of(tp));
+	f->law.rate = fx_max(f->law.rate, SMALLEST_RATE);
+	f->interval = tp->tcp_mstamp;
+	tell(tp, f, EVENT_START, w, f->law.rate);
+}
+
+FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 kind)
+{
+	u64 before;
+
+	if (!f->law.rate)
+		leave_slow_start(tp, f);
+	before = f->law.rate;
+	daimd_cut(&params, &f->law);
+	f->law.rate = fx_max(f->law.rate, SMALLEST_RATE);
+	f->lost = 1;
+	tell(tp, f, kind, before, f->law.rate);
+}
+
+FX_INLINE void interval(struct tcp_sock *tp, struct flow *f)
+{
+	u64 before = f->law.rate;
+
+	if (tp->tcp_mstamp - f->interval < params.syn)
+		return;
+	f->interval = tp->tcp_mstamp;
+	if (f->sampled) {
+		u64 window = f->law.window;
+
+		daimd_observe(&params, &f->law, f->sampled, rtt_of(tp));
+		tell(tp, f, EVENT_REPORT, window, f->law.window);
+		f->sampled = 0;
+	}
+	if (before && f->acked && !f->lost) {
+		daimd_tick(&params, &f->law, packet_of(tp));
+		tell(tp, f, EVENT_TICK, before, f->law.rate);
+	}
+	f->acked = f->lost = 0;
+}
+
+FX_INLINE void pace(struct tcp_sock *tp, struct flow *f)
+{
+	struct sock *sk = sock_of(tp);
+	u64 bytes = ~0UL, window = tp->snd_cwnd;
+
+	if (f->law.rate) {
+		bytes = fx_mul(f->law.rate, tp->mss_cache, 24);
+		window = tp->snd_cwnd_clamp;
+		if (params.lambda < FX_ONE && f->law.window)
+			window = fx_min(window, f->law.window >> 40);
+		window = fx_max(window, SMALLEST_WINDOW);
+	}
+	sk->sk_pacing_rate = fx_min(bytes, sk->sk_max_pacing_rate);
+	tp->snd_cwnd = fx_min(window, fx_max(tp->snd_cwnd_clamp, 1));
+}
+
+SEC("struct_ops/init") int init(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	struct flow *f = private_of(tp);
+	struct sock *sk = sock_of(tp);
+
+	__builtin_memset(f, 0, sizeof(*f));
+	f->interval = tp->tcp_mstamp;
+	/* A pacing queueing discipline may have said more already (SK_PACING_FQ). */
+	if (!sk->sk_pacing_status)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	tell(tp, f, EVENT_BEGIN, 0, 0);
+	pace(tp, f);
+	return 0;
+}
+
+SEC("struct_ops/release") int release(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+
+	tell(tp, private_of(tp), EVENT_END, 0, 0);
+	return 0;
+}
+
+SEC("struct_ops/cong_control") int cong_control(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	const struct rate_sample *rs = (void *)ctx[3];
+	struct flow *f = private_of(tp);
+	s32 delivered = rs->delivered;
+	long micros = rs->interval_us;
+	u32 acked = rs->acked_sacked;
+
+	if (acked)
+		f->acked = 1;
+	if (delivered > 0 && micros > 0)
+		f->sampled = fx_ratio((u64)delivered * FX_MICROS, micros, 24);
+	interval(tp, f);
+	if (rs->losses > 0)
+		cut(tp, f, EVENT_CUT);
+	else if (!f->law.rate && acked && window_limited(tp))
+		tcp_slow_start(tp, acked);
+	pace(tp, f);
+	return 0;
+}
+
+SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+
+	if ((u32)ctx[1] == CA_EVENT_LOSS)
+		cut(tp, private_of(tp), EVENT_TIMEOUT);
+	return 0;
+}
+
+/* There is no threshold and no undoing: the rate is what is cut. */
+SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
+{
+	return tcp_of(ctx)->snd_ssthresh;
+}
+
+SEC("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
+{
+	return tcp_of(ctx)->snd_cwnd;
+}
+
+char of_this[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Fixed point for the laws: what the kernel has instead of real numbers.
+ *
+ * Plain integers, no kernel types and no library, so that the same text is compiled for the kernel
+ * and, by a test, for this machine. Qn is an unsigned number in units of 2^-n.
+ *
+ *   windows          Q40   up to 2^24 packets
+ *   fractions        Q32
+ *   gains            Q40   packets
+ *   rates            Q24   packets per second, up to 2^40
+ *
+ * A window of 2^24 full packets is 25 GB in flight. 40 bits of fraction let IIAD, which gains 1/w^2
+ * at each acknowledgement, still grow at a million packets.
+ */
+#ifndef CWND_FIXED_H
+#define CWND_FIXED_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int s32;
+typedef long long s64;
+
+#define FX_INLINE static inline __attribute__((always_inline, unused))
+
+#define FX_MAX (~0ULL)
+/* One packet of a window, and one whole of a fraction. */
+#define FX_PACKET (1ULL << 40)
+#define FX_ONE (1ULL << 32)
+/* The largest window, and the most packets that one acknowledgement counts for. */
+#define FX_MAX_WINDOW (((1ULL << 24) - 1) << 40)
+#define FX_MAX_ACKED 8191
+/* A microsecond as a fraction of a second, times 2^54. */
+#define FX_MICROS 1000000
+
+FX_INLINE u64 fx_min(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+FX_INLINE u64 fx_max(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+FX_INLINE u64 fx_add(u64 a, u64 b)
+{
+	return a + b < a ? FX_MAX : a + b;
+}
+
+/*
+ * How many of the highest bits of x are 0. The BPF machine has no instruction for it; a search by
+ * halves would do, but at each of its branches the verifier would look at all that follows twice.
+ * So: fill the bits below the highest one, and add up those that are left.
+ */
+FX_INLINE u32 fx_zeros(u64 x)
+{
+	x |= x >> 1;
+	x |= x >> 2;
+	x |= x >> 4;
+	x |= x >> 8;
+	x |= x >> 16;
+	x |= x >> 32;
+	x = ~x;
+	x -= x >> 1 & 0x5555555555555555ULL;
+	x = (x & 0x3333333333333333ULL) + (x >> 2 & 0x3333333333333333ULL);
+	x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return x * 0x0101010101010101ULL >> 56;
+}
+
+/* a b / 2^shift for a shift of 1..63, rounded down; FX_MAX where that has more than 64 bits. */
+FX_INLINE u64 fx_mul(u64 a, u64 b, u32 shift)
+{
+	u64 a1 = a >> 32, a0 = (u32)a, b1 = b >> 32, b0 = (u32)b;
+	u64 low = a0 * b0, left = a1 * b0, right = a0 * b1;
+	u64 middle = (low >> 32) + (u32)left + (u32)right;
+	u64 high = a1 * b1 + (left >> 32) + (right >> 32) + (middle >> 32);
+
+	if (high >> shift)
+		return FX_MAX;
+	return high << (64 - shift) | (middle << 32 | (u32)low) >> shift;
+}
+
+/*
+ * a 2^shift / b for a shift of 0..63; FX_MAX where that has more than 64 bits or b is 0;
+ * 0 where a is.
+ *
+ * b counts with its 32 highest bits (at most 2^-31 too much) and the quotient has at least 32 bits
+ * (at most 2^-31 too little): the relative error is below 2^-30, and what is below a unit is cut off.
+ */
+FX_INLINE u64 fx_ratio(u64 a, u64 b, u32 shift)
+{
+	u32 up, down;
+	u64 quotient;
+
+	if (!a)
+		return 0;
+	if (!b)
+		return FX_MAX;
+	down = fx_zeros(a) + 32;
+	up = fx_zeros(b) + shift;
+	quotient = (a << (down - 32)) / (b << (up - shift) >> 32);
+	if (up < down)
+		return down - up > 63 ? 0 : quotient >> (down - up);
+	up -= down;
+	/* The quotient has at most 34 bits. */
+	if (up > 63 || quotient > FX_MAX >> up)
+		return FX_MAX;
+	return quotient << up;
+}
+
+/*
+ * The root of a Q40 as a Q32: the relative error is below 2^-31, and what is below a unit is cut off.
+ * Newton from the chord of the root between 1 and 4, which is at most 6 % too small.
+ */
+FX_INLINE u64 fx_root(u64 x)
+{
+	u32 zeros;
+	u64 r;
+
+	if (!x)
+		return 0;
+	zeros = fx_zeros(x) & ~1U;
+	x <<= zeros;
+	r = ((x >> 31) + (1ULL << 32)) / 3;
+	r = (r + x / r) >> 1;
+	r = (r + x / r) >> 1;
+	r = (r + x / r) >> 1;
+	/* At most 1 too large, and at most 2^32. */
+	r -= r >> 32;
+	r -= (x - r * r) >> 63;
+	return r << 12 >> zeros / 2;
+}
+
+/* The window after `acked` packets that are worth `each` (Q40) a window: w + each acked / w. */
+FX_INLINE u64 fx_grow(u64 w, u64 each, u32 acked)
+{
+	u64 gain = fx_min(fx_ratio(each, w, 40), 1ULL << 50);
+
+	return fx_min(fx_add(w, gain * fx_min(acked, FX_MAX_ACKED)), FX_MAX_WINDOW);
+}
+
+/* Packets (Q40) that a rate (Q24) makes in so many microseconds, which are less than 2^28. */
+FX_INLINE u64 fx_packets(u64 rate, u64 micros)
+{
+	return fx_mul(rate, fx_ratio(fx_min(micros, (1ULL << 28) - 1), FX_MICROS, 54), 38);
+}
+
+#endif

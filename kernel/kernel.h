@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What of the kernel these programs look at: the members used, by name. The loader finds where this
+ * kernel has them (CO-RE), so that one object fits all.
+ */
+#ifndef CWND_KERNEL_H
+#define CWND_KERNEL_H
+#include "fixed.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock_common {
+	u16 skc_family;
+	u16 skc_dport;
+	u16 skc_num;
+	u32 skc_daddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
+	u32 sk_pacing_status;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	u8 icsk_ca_state : 5;
+	u64 icsk_ca_priv[13];
+};
+
+struct tcp_options_received {
+	u32 rcv_tsval;
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	struct tcp_options_received rx_opt;
+	u64 tcp_mstamp;
+	u32 snd_cwnd;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 srtt_us;
+	u32 mss_cache;
+	u32 packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u32 max_packets_out;
+	u32 data_segs_out;
+	u32 delivered;
+	u32 lost;
+	u32 total_retrans;
+	u16 tcp_header_len;
+	u8 is_cwnd_limited : 1;
+};
+
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;
+};
+
+struct rate_sample {
+	s32 delivered;
+	long interval_us;
+	int losses;
+	u32 acked_sacked;
+};
+
+#pragma clang attribute pop
+
+/* enum tcp_ca_event and enum sk_pacing: numbers, and older than struct_ops. */
+#define CA_EVENT_LOSS 3
+#define SK_PACING_NEEDED 1
+
+#define SEC(name) __attribute__((section(name), used))
+
+static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
+
+extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) SEC(".ksyms");
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) SEC(".ksyms");
+
+/* A bit field, whose place the loader gives as a byte and two shifts. */
+#define BITS(pointer, field)                                                                         \
+	((u64) * ((u8 *)(pointer) + __builtin_preserve_field_info((pointer)->field, 0))              \
+	 << __builtin_preserve_field_info((pointer)->field, 4) >>                                    \
+	 __builtin_preserve_field_info((pointer)->field, 5))
+
+FX_INLINE struct tcp_sock *tcp_of(u64 *ctx)
+{
+	return (struct tcp_sock *)ctx[0];
+}
+
+FX_INLINE struct sock *sock_of(struct tcp_sock *tp)
+{
+	return (struct sock *)tp;
+}
+
+FX_INLINE void *private_of(struct tcp_sock *tp)
+{
+	return (void *)tp->inet_conn.icsk_ca_priv;
+}
+
+/* What tcp_is_cwnd_limited() says. */
+FX_INLINE u32 window_limited(struct tcp_sock *tp)
+{
+	if (BITS(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * SIMD(beta): crates/cwnd/src/laws/simd.rs in fixed point.
+ *
+ *   each ACK       w <- w + alpha sqrt(w - w0) / w
+ *   the first ACK  w <- w0 + alpha^2 / (4 w0)
+ *   with           alpha = c / sqrt(w_max),   c = 3 sqrt(beta) / ((1 - 2 beta / 3) sqrt(2))
+ *   at a loss      w_max <- w,  w <- w - beta w,  w0 <- w
+ *
+ * c and alpha are gains (Q40), beta and kept = 1 - beta fractions (Q32), w0 and w_max windows. c is
+ * computed at load. A w_max of 0 stands for none: it is then w / kept.
+ *
+ * One step from the same state differs from the real law's by at most
+ *
+ *   enter      alpha by 2^-28 alpha + 2^-38
+ *       the ratio's 2^-30, the root's 2^-31 and unit, kept's half a unit over kept / 2; c's half a
+ *       unit over sqrt(w_max) >= 1
+ *   grow by g for n packets    2^-26 g + 2^-31 n (1 + alpha) / w + 2^-37 n
+ *       alpha's 2^-28, the ratio's 2^-30 and the root's 2^-31; the root's unit times alpha; what alpha
+ *       is off times sqrt(w - w0) / w <= 1
+ *   cut        2^-32 w + 2^-39
+ *
+ * for beta up to 15/16 where there was no cut (kept is then off by at most 2^-29 of itself), and a
+ * w_max below 2^24 packets.
+ */
+#ifndef CWND_SIMD_H
+#define CWND_SIMD_H
+#include "fixed.h"
+
+struct simd_params {
+	u64 beta;
+	u64 kept;
+	u64 c;
+};
+
+struct simd_state {
+	u64 alpha;
+	u64 w0;
+	u64 w_max;
+};
+
+FX_INLINE u64 simd_grow(const struct simd_params *p, struct simd_state *s, u64 w, u32 acked)
+{
+	u64 each = w > s->w0 ? fx_mul(s->alpha, fx_root(w - s->w0), 32)
+			     : fx_mul(s->alpha, s->alpha, 42);
+
+	return fx_grow(w, each, acked);
+}
+
+FX_INLINE u64 simd_cut(const struct simd_params *p, struct simd_state *s, u64 w, u32 timeout)
+{
+	s->w_max = w;
+	return w - fx_mul(w, p->beta, 32);
+}
+
+FX_INLINE void simd_enter(const struct simd_params *p, struct simd_state *s, u64 w)
+{
+	u64 w_max = s->w_max ? s->w_max : fx_ratio(w, p->kept, 32);
+
+	s->w0 = w;
+	s->w_max = 0;
+	s->alpha = fx_ratio(p->c, fx_root(w_max), 32);
+}
+
+#endif

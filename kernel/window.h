@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * A window law as the kernel's tcp_congestion_ops: written once. Before it is included,
+ *
+ *   LAW(part)      names the law's parts: struct LAW(params), LAW(grow), ...
+ *   LAW_ENTER      it has an enter, LAW_ROUND a round, LAW_OBSERVE an observe
+ *   LAW_CUT        how its cut is called with w, timeout and the smallest round-trip time (us)
+ *
+ * Slow start, recovery, proportional rate reduction and the timers stay the kernel's. The window with
+ * its fraction is kept beside the kernel's whole one; where the two differ by more than that
+ * fraction the kernel has moved its own (recovery, idle restart), and the law goes on from there.
+ */
+#include "trace.h"
+
+struct flow {
+	u64 w;
+	u64 saved_w;
+	struct LAW(state) law;
+#ifndef LAW_OBSERVE
+	struct LAW(state) saved;
+#endif
+	u32 delivered;
+	u32 min_rtt;
+	u32 sent;
+	u32 lost;
+	u8 entered;
+	u8 round;
+	u8 saved_entered;
+	u8 saved_slow;
+};
+
+_Static_assert(sizeof(struct flow) <= 104, "icsk_ca_priv has 104 bytes");
+
+/* Not const: the loader fills it, and what is const clang knows the value of. */
+struct LAW(params) params SEC(".params");
+
+#define SMALLEST (2 * FX_PACKET)
+
+FX_INLINE void tell(struct tcp_sock *tp, u32 kind, u64 before, u64 after, u32 packets)
+{
+	struct event *event = event_begin(tp, kind);
+
+	if (!event)
+		return;
+	event->before = before;
+	event->after = after;
+	event->packets = packets;
+	bpf_ringbuf_submit(event, 0);
+}
+
+/* Takes over a window that the kernel has moved. */
+FX_INLINE void follow(struct tcp_sock *tp, struct flow *f)
+{
+	if (f->w >> 40 != tp->snd_cwnd)
+		f->w = fx_min((u64)tp->snd_cwnd << 40, FX_MAX_WINDOW);
+}
+
+FX_INLINE void close_round(struct tcp_sock *tp, struct flow *f, u32 least)
+{
+#ifdef LAW_ROUND
+	u32 lost = fx_max(tp->lost - f->lost, least);
+	struct event *event;
+
+	if (!f->round)
+		return;
+	f->round = 0;
+	f->lost = tp->lost;
+	LAW(round)(&params, &f->law, lost, f->sent);
+	event = event_begin(tp, EVENT_ROUND);
+	if (!event)
+		return;
+	event->lost = lost;
+	event->sent = f->sent;
+	bpf_ringbuf_submit(event, 0);
+#endif
+}
+
+FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 timeout)
+{
+	u64 w = f->w, target = LAW_CUT(&params, &f->law, w, timeout, f->min_rtt);
+	struct event *event;
+
+	target = fx_min(target, w);
+	/* RFC 5681 equation 4: slow start overshoots, and after a timeout nothing is known. */
+	if (f->saved_slow || timeout)
+		target = fx_min(target, w / 2);
+	f->w = fx_max(target, SMALLEST);
+	event = event_begin(tp, timeout ? EVENT_TIMEOUT : EVENT_CUT);
+	if (!event)
+		return;
+	event->before = w;
+	event->after = f->w;
+	event->min_rtt = f->min_rtt;
+	event->lost = tp->lost;
+	event->ssthresh = f->saved_slow;
+	bpf_ringbuf_submit(event, 0);
+}
+
+SEC("struct_ops/init") int init(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	struct flow *f = private_of(tp);
+
+	__builtin_memset(f, 0, sizeof(*f));
+	f->w = fx_min((u64)tp->snd_cwnd << 40, FX_MAX_WINDOW);
+	f->delivered = tp->delivered;
+	f->lost = tp->lost;
+	tell(tp, EVENT_BEGIN, f->w, f->w, 0);
+	return 0;
+}
+
+SEC("struct_ops/release") int release(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+
+	tell(tp, EVENT_END, 0, 0, 0);
+	return 0;
+}
+
+SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	const struct ack_sample *sample = (void *)ctx[1];
+	struct flow *f = private_of(tp);
+	u32 arrived = tp->delivered - f->delivered;
+	s32 rtt = sample->rtt_us;
+	struct event *event;
+
+	/* The kernel tells of the handshake's acknowledgement before init. */
+	if (!f->w)
+		return 0;
+	f->delivered = tp->delivered;
+	if (rtt > 0 && (!f->min_rtt || (u32)rtt < f->min_rtt))
+		f->min_rtt = rtt;
+#ifdef LAW_OBSERVE
+	LAW_OBSERVE(tp, f, arrived);
+#endif
+	event = event_begin(tp, EVENT_ACKED);
+	if (!event)
+		return 0;
+	event->before = event->after = f->w;
+	event->packets = arrived;
+	event->rtt = rtt > 0 ? rtt : 0;
+	event->min_rtt = f->min_rtt;
+	event->stamp = tp->rx_opt.rcv_tsval;
+	bpf_ringbuf_submit(event, 0);
+	return 0;
+}
+
+SEC("struct_ops/cong_avoid") int cong_avoid(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	struct flow *f = private_of(tp);
+	u32 acked = ctx[2];
+	u64 w;
+
+	close_round(tp, f, 0);
+	if (!window_limited(tp))
+		return 0;
+	if (tp->snd_cwnd < tp->snd_ssthresh) {
+		acked = tcp_slow_start(tp, acked);
+		f->entered = 0;
+		tell(tp, EVENT_SLOW, f->w, (u64)tp->snd_cwnd << 40, acked);
+		if (!acked)
+			return 0;
+	}
+	follow(tp, f);
+	w = f->w;
+	if (!f->entered) {
+		f->entered = 1;
+#ifdef LAW_ENTER
+		LAW(enter)(&params, &f->law, w);
+#endif
+		tell(tp, EVENT_ENTER, w, w, 0);
+	}
+	f->w = fx_min(LAW(grow)(&params, &f->law, w, acked),
+		      fx_max((u64)tp->snd_cwnd_clamp << 40, FX_PACKET));
+	tp->snd_cwnd = f->w >> 40;
+	tell(tp, EVENT_GROW, w, f->w, acked);
+	return 0;
+}
+
+SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	struct flow *f = private_of(tp);
+
+	follow(tp, f);
+	close_round(tp, f, 0);
+	f->saved_w = f->w;
+	f->saved_entered = f->entered;
+	f->saved_slow = tp->snd_cwnd < tp->snd_ssthresh;
+#ifndef LAW_OBSERVE
+	f->saved = f->law;
+#endif
+	f->sent = tp->data_segs_out - f->sent;
+	f->round = 1;
+	f->entered = 0;
+	cut(tp, f, 0);
+	return f->w >> 40;
+}
+
+SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	struct flow *f = private_of(tp);
+
+	/* The kernel asks for a threshold first, and says then that it was for a timeout. */
+	if ((u32)ctx[1] != CA_EVENT_LOSS)
+		return 0;
+	f->w = f->saved_w;
+#ifndef LAW_OBSERVE
+	f->law = f->saved;
+#endif
+	cut(tp, f, 1);
+	tp->snd_ssthresh = f->w >> 40;
+	return 0;
+}
+
+SEC("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	struct flow *f = private_of(tp);
+	u32 window = tcp_reno_undo_cwnd(sock_of(tp));
+	u64 before = f->w;
+
+	f->round = 0;
+	if (f->saved_w >> 40 == window) {
+		f->w = f->saved_w;
+		f->entered = f->saved_entered;
+#ifndef LAW_OBSERVE
+		f->law = f->saved;
+#endif
+	}
+	tell(tp, EVENT_UNDO, before, f->w, f->saved_w >> 40 == window);
+	return window;
+}
+
+char of_this[] SEC("license") = "Dual MIT/GPL";

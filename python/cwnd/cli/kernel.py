@@ -1,0 +1,243 @@
+"""The verb `kernel`: controllers under the kernel's own TCP."""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cwnd.cli.outputs import check_directory, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cwnd.kernel import Instance, Trace
+    from cwnd.kernel_sockets import Connection
+    from cwnd.records import JsonObject, KernelFlowRecord
+
+_SLICE = 0.1
+"""Seconds between two looks at the clock."""
+
+
+@click.group()
+def kernel() -> None:
+    """Run controllers under the kernel's own TCP, on Linux: no module, no reboot.
+
+    It needs root, and a kernel of 6.4 or later that describes its types (BTF): see
+    `cwnd kernel check`.
+    """
+
+
+def _json(command: click.decorators.FC) -> click.decorators.FC:
+    """Add --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
+
+
+@kernel.command()
+@click.argument("controller", metavar="SPEC")
+@click.option("--name", help="Its name for the kernel: up to 15 characters; cwnd_... by default.")
+@click.option("--default", is_flag=True, help="Make it the default until it is unloaded.")
+@_json
+def load(controller: str, name: str | None, default: bool, as_json: bool) -> None:  # noqa: FBT001
+    """Load the controller SPEC; it stays loaded until it is unloaded.
+
+    Connections choose it by its name: iperf3 -C NAME, ip route ... congctl NAME, or
+    setsockopt(TCP_CONGESTION).
+    """
+    from cwnd.kernel import load as load_controller
+
+    instance = load_controller(controller, name=name, default=default)
+    if as_json:
+        print_json(instance.to_json())
+    else:
+        click.echo(f"{instance.name}: {_words(instance)}")
+
+
+@kernel.command()
+@click.argument("what", metavar="NAME|SPEC")
+@_json
+def unload(what: str, as_json: bool) -> None:  # noqa: FBT001
+    """Unload a controller; connections that use it keep it until they end."""
+    from cwnd.kernel import unload as unload_controller
+
+    instance = unload_controller(what)
+    if as_json:
+        print_json(instance.to_json())
+    else:
+        click.echo(f"{instance.name}: unloaded")
+
+
+@kernel.command(name="list")
+@_json
+def list_loaded(as_json: bool) -> None:  # noqa: FBT001
+    """List the controllers that are loaded."""
+    from cwnd.kernel import listing
+
+    instances = listing()
+    if as_json:
+        print_json({"controllers": [instance.to_json() for instance in instances]})
+        return
+    for instance in instances:
+        click.echo(f"{instance.name}: {_words(instance)}")
+    if not instances:
+        click.echo("nothing is loaded", err=True)
+
+
+@kernel.command()
+@_json
+def status(as_json: bool) -> None:  # noqa: FBT001
+    """Show the connections that use each controller, in this network namespace."""
+    from cwnd.kernel import listing
+    from cwnd.kernel_sockets import connections
+
+    instances, found = listing(), connections()
+    used = {one.name: [it for it in found if it.controller == one.name] for one in instances}
+    if as_json:
+        print_json(
+            {
+                "controllers": [
+                    {**one.to_json(), "connections": [it.to_json() for it in used[one.name]]}
+                    for one in instances
+                ]
+            }
+        )
+        return
+    for instance in instances:
+        users = used[instance.name]
+        count = f"{len(users)} connection{'' if len(users) == 1 else 's'}"
+        click.echo(f"{instance.name}: {_words(instance)}, {count}")
+        for connection in users:
+            click.echo(f"  {_line(connection)}")
+    if not instances:
+        click.echo("nothing is loaded", err=True)
+
+
+@kernel.command()
+@click.argument("what", metavar="NAME|SPEC|PID")
+@click.option("--time", help="How long to listen, as 10s; until interrupted by default.")
+@click.option(
+    "--record",
+    type=click.Path(),
+    metavar="DIRECTORY",
+    help="Write the record of each connection into a file there, instead of telling it.",
+)
+@_json
+def trace(what: str, time: str | None, record: str | None, as_json: bool) -> None:  # noqa: FBT001
+    """Tell every change of a window, live: of all connections of a controller, or of a process.
+
+    A line is a connection's number and a line of its record, as the simulator's: time in ns,
+    event, and after a bar the window in packets and the pacing rate. At the end each connection is
+    summed up, with how far its windows were from those of the same law in the simulator.
+    """
+    from cwnd.errors import read_argument
+    from cwnd.kernel import Trace
+    from cwnd.units import parse_time
+
+    limit = math.inf if time is None else read_argument("time", parse_time, time)
+    what, ports = _process(int(what)) if what.isdecimal() else (what, None)
+    listener = Trace(what)
+    if record is not None:
+        check_directory("record", Path(record))
+    lines: dict[int, list[str]] = {}
+    for number, line in _lines(listener, clock.monotonic() + limit, ports):
+        if record is not None:
+            lines.setdefault(number, []).append(f"{line}\n")
+        elif not as_json:
+            click.echo(f"{number} {line}")
+    for number, told in lines.items():
+        (Path(str(record)) / f"{number}.txt").write_text("".join(told))
+    flows = [it for it in listener.flows() if ports is None or it["port"] in ports]
+    if as_json:
+        print_json({"flows": [_plain(flow) for flow in flows], "missed": listener.missed()})
+        return
+    for flow in flows:
+        click.echo(_summary(flow), err=record is None)
+    if listener.missed():
+        click.echo(f"{listener.missed()} events came too fast and are missing", err=True)
+
+
+@kernel.command()
+@_json
+def check(as_json: bool) -> None:  # noqa: FBT001
+    """Say what this kernel allows and what is missing, and try each law for a moment."""
+    from cwnd.kernel import check as look
+
+    findings = look()
+    if as_json:
+        print_json({"findings": [finding.to_json() for finding in findings]})
+        return
+    for finding in findings:
+        click.echo(f"{'yes' if finding.fine else 'no ':3}  {finding.name}: {finding.detail}")
+
+
+def _words(instance: Instance) -> str:
+    """Say what a controller is."""
+    return instance.controller + (", the default" if instance.default else "")
+
+
+def _line(connection: Connection) -> str:
+    """Say what a connection does."""
+    (here, port), (there, peer) = connection.local, connection.peer
+    return (
+        f"{here}:{port} -> {there}:{peer}  window {connection.window} packets, "
+        f"rtt {connection.rtt_s * 1e3:.3f} ms, {connection.retransmissions} retransmissions"
+    )
+
+
+def _process(pid: int) -> tuple[str, set[int]]:
+    """Find the controller of a process's connections, and their ports."""
+    from cwnd.errors import KernelError
+    from cwnd.kernel import listing
+    from cwnd.kernel_sockets import connections, sockets_of
+
+    sockets, names = sockets_of(pid), {instance.name for instance in listing()}
+    own = [it for it in connections() if it.inode in sockets and it.controller in names]
+    used = sorted({it.controller for it in own})
+    if not used:
+        raise KernelError(f"process {pid} has no connection here with a controller of cwnd's")
+    if len(used) > 1:
+        raise KernelError(f"process {pid} uses several: name one of {', '.join(used)}")
+    return used[0], {it.local[1] for it in own}
+
+
+def _lines(listener: Trace, until: float, ports: set[int] | None) -> Iterator[tuple[int, str]]:
+    """Listen until it is time, or the user has heard enough."""
+    try:
+        while clock.monotonic() < until:
+            for number, port, line in listener.read(_SLICE):
+                if ports is None or port in ports:
+                    yield number, line
+    except KeyboardInterrupt:
+        return
+
+
+def _plain(flow: KernelFlowRecord) -> JsonObject:
+    """Give a connection as plain data."""
+    from cwnd.result import jsonable
+
+    inner = {
+        part: {name: _list(series) for name, series in flow[part].items()}
+        for part in ("cuts", "gauges")
+    }
+    return jsonable({**{name: _list(value) for name, value in flow.items()}, **inner})
+
+
+def _list(value: object) -> object:
+    """Turn a series into a list."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _summary(flow: KernelFlowRecord) -> str:
+    """Sum up a connection."""
+    text = (
+        f"{flow['name']}: {flow['packets_sent']} packets, {flow['retransmissions']} sent again, "
+        f"{len(flow['cuts']['time'])} cuts, mean window {flow['mean_window']:.1f} packets, "
+        f"mean rtt {flow['mean_rtt_s'] * 1e3:.3f} ms"
+    )
+    if flow["agreement"] is None:
+        return f"{text}; it began before the trace"
+    steps, _, worst = flow["agreement"]
+    return f"{text}; {steps} steps of the law replayed, within {worst:.1e} of the window"

@@ -1,0 +1,207 @@
+"""Controllers under the kernel's own TCP: what the commands say, and do.
+
+What needs root, BTF and namespaces runs in namespaces of its own, with a BPF file system of its
+own: nothing of it outlives the test, and the machine's default controller is not touched.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cwnd import kernel
+from cwnd.cli import run
+from cwnd.errors import KernelError
+from cwnd.kernel_sockets import connections, sockets_of
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
+
+PREPARE = (
+    "mount -t bpf bpf /sys/fs/bpf && ip link set lo up && "
+    "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"
+)
+TRAFFIC = """
+import socket, threading
+listener = socket.create_server(("127.0.0.1", 0))
+sender = socket.create_connection(listener.getsockname())
+receiver, _ = listener.accept()
+def drain():
+    while receiver.recv(1 << 20):
+        pass
+threading.Thread(target=drain, daemon=True).start()
+print("ready", flush=True)
+import time
+until = time.monotonic() + {seconds}
+while time.monotonic() < until:
+    sender.sendall(bytes(1 << 16))
+    time.sleep(0.001)
+"""
+
+
+def missing() -> str:
+    """Say what keeps this machine from loading controllers; nothing where it can."""
+    if os.geteuid() != 0:
+        return "it needs root"
+    if not Path("/sys/kernel/btf/vmlinux").exists():
+        return "this kernel has no BTF"
+    for program in ("ip", "unshare"):
+        if shutil.which(program) is None:
+            return f"it needs the program {program}"
+    made = subprocess.run(["unshare", "-m", "-n", "true"], capture_output=True, check=False)
+    return "" if made.returncode == 0 else "this user may make no namespaces"
+
+
+needs_kernel = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+def inside(script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in namespaces of its own; `cwnd` in it is the command."""
+    command = f'cwnd() {{ "{sys.executable}" -m cwnd "$@"; }}; {PREPARE} || exit 99; {script}'
+    words = ["unshare", "-m", "-n", "--propagation", "private", "bash", "-c", command]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_what_has_no_form_is_told_in_one_line(capsys):
+    assert run(["kernel", "load", "cubic"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "these have one: aimd, reno" in told
+    assert run(["kernel", "load", "simd", "--name", "a.b"]) == 2
+    assert "1 to 15 letters" in capsys.readouterr().err
+    assert run(["kernel", "load", "simd(beta=2)"]) == 2
+    assert "beta" in capsys.readouterr().err
+
+
+def test_without_rights_it_says_what_it_needs():
+    if os.geteuid() != 0:
+        pytest.skip("only root can take its own rights away")
+    words = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-m", "cwnd"]
+    if shutil.which("setpriv") is None:
+        pytest.skip("it needs the program setpriv")
+    done = subprocess.run(
+        [*words, "kernel", "load", "simd"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("cwnd: ")
+    assert "root" in done.stderr or "BTF" in done.stderr
+
+
+def test_processes_that_are_not_there():
+    with pytest.raises(KernelError, match="there is no process"):
+        sockets_of(2**22 + 1)
+    with pytest.raises(KernelError, match="is not loaded"):
+        kernel.find("never_loaded")
+
+
+def test_connections_are_those_of_the_system():
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        with socket.create_connection(address) as sender:
+            own = os.fstat(sender.fileno()).st_ino
+            [found] = [it for it in connections() if it.inode == own]
+            assert found.peer == address
+            assert found.local == sender.getsockname()
+            assert found.window >= 1
+            assert own in sockets_of(os.getpid())
+
+
+@needs_kernel
+def test_instances_live_side_by_side_and_the_default_comes_back():
+    done = inside(
+        """
+        default=/proc/sys/net/ipv4/tcp_congestion_control
+        cwnd kernel load 'aimd(0.31, 1/8)' --default
+        cwnd kernel load simd --name mine --default; cat $default
+        cwnd kernel load simd --name mine; echo status $?
+        cwnd kernel list --json
+        cwnd kernel unload 'aimd(0.31, 1/8)'; cat $default
+        cwnd kernel unload mine; cat $default
+        cwnd kernel unload mine; echo status $?
+        ls /sys/fs/bpf/cwnd 2>&1
+        """
+    )
+    lines = done.stdout.splitlines()
+    assert lines[:4] == [
+        "cwnd_aimd: aimd(alpha=0.31, beta=1/8), the default",
+        "mine: simd, the default",
+        "mine",
+        "status 2",
+    ]
+    loaded = json.loads(done.stdout[done.stdout.index("{") : done.stdout.rindex("}") + 1])
+    names = [(it["name"], it["default"]) for it in loaded["controllers"]]
+    assert names == [("cwnd_aimd", False), ("mine", True)]
+    # Who would have returned to the one that is gone returns to the one before it.
+    assert lines[-6:-1] == ["cwnd_aimd: unloaded", "mine", "mine: unloaded", "reno", "status 2"]
+    assert "mine is loaded already, as simd" in done.stderr
+    assert "mine is not loaded; loaded are: nothing" in done.stderr
+
+
+@needs_kernel
+def test_without_btf_it_says_so():
+    done = inside("mount -t tmpfs none /sys/kernel/btf; cwnd kernel load simd; echo $?")
+    assert done.stdout == "2\n"
+    assert done.stderr.count("\n") == 1
+    assert "/sys/kernel/btf/vmlinux is missing" in done.stderr
+
+
+@needs_kernel
+def test_status_and_trace_tell_of_a_connection(tmp_path):
+    traffic = TRAFFIC.format(seconds=3)
+    (tmp_path / "traffic.py").write_text(traffic)
+    done = inside(
+        f"""
+        cwnd kernel load simd --default >&2
+        coproc {sys.executable} {tmp_path}/traffic.py
+        read -u ${{COPROC[0]}} word
+        cwnd kernel status --json > {tmp_path}/status.json
+        cwnd kernel trace $COPROC_PID --time 0.5s --json > {tmp_path}/trace.json
+        cwnd kernel trace simd --time 0.3s --record {tmp_path}/records
+        cwnd kernel unload simd >&2
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    [loaded] = json.loads((tmp_path / "status.json").read_text())["controllers"]
+    # Both ends of it are here.
+    assert len(loaded["connections"]) == 2
+    assert all(it["window"] >= 10 for it in loaded["connections"])
+    document = json.loads((tmp_path / "trace.json").read_text())
+    assert document["missed"] == 0
+    sender = max(document["flows"], key=lambda flow: flow["packets_sent"])
+    assert sender["packets_sent"] > 100
+    assert len(sender["time"]) == len(sender["window"]) > 10
+    assert sender["agreement"] is None
+    records = sorted((tmp_path / "records").iterdir())
+    assert " acked " in records[0].read_text().splitlines()[0]
+    assert "it began before the trace" in done.stdout
+
+
+@needs_kernel
+def test_a_killed_trace_leaves_nothing(tmp_path):
+    (tmp_path / "traffic.py").write_text(TRAFFIC.format(seconds=3))
+    done = inside(
+        f"""
+        cwnd kernel load reno --default >&2
+        {sys.executable} {tmp_path}/traffic.py >&2 &
+        sleep 0.3
+        {sys.executable} -m cwnd kernel trace reno > {tmp_path}/lines &
+        sleep 1.5
+        kill -9 $!
+        wait $! 2> /dev/null
+        ls /sys/fs/bpf/cwnd /sys/fs/bpf/cwnd/cwnd_reno
+        cwnd kernel trace reno --time 0.3s --record {tmp_path}/records >&2
+        cwnd kernel unload reno
+        ls -d /sys/fs/bpf/cwnd
+        """
+    )
+    assert (tmp_path / "lines").read_text().count("acked") > 10
+    # What load has made is all there is, another may listen, and unload removes it.
+    expected = "/sys/fs/bpf/cwnd: cwnd_reno /sys/fs/bpf/cwnd/cwnd_reno: control events link"
+    assert done.stdout.split() == [*expected.split(), "cwnd_reno:", "unloaded"], done.stderr
+    assert list((tmp_path / "records").iterdir())
