@@ -91,6 +91,8 @@ def run_real(
     check_reality(on, [scenario])
     try:
         real = _native.run_real(scenario.to_json(), seed, on, progress)
+    except _native.KernelError as problem:
+        raise KernelError(f"--on {on}: {problem}") from None
     except OSError as problem:
         raise KernelError(f"--on {on} {_reason(problem)}") from None
     return Result(

@@ -274,14 +274,25 @@ def test_elsewhere_than_on_linux(real, scenario_file, monkeypatch, capsys):
     )
 
 
-def test_without_rights(monkeypatch, two):
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (PermissionError(1, "Operation not permitted"), "--on linux needs root"),
+        (OSError(28, "No space left on device"), "--on linux failed: No space left on device"),
+        ("no BTF", "--on linux: no BTF"),
+    ],
+    ids=str,
+)
+def test_what_the_kernel_refuses(monkeypatch, scenario_file, capsys, problem, said):
     def refuse(*_):
-        raise PermissionError(1, "Operation not permitted")
+        raise _native.KernelError(problem) if isinstance(problem, str) else problem
 
     monkeypatch.setattr(_native, "run_real", refuse, raising=False)
-    monkeypatch.setattr(sys, "platform", "linux")
-    with pytest.raises(KernelError, match="--on udt needs root"):
-        cwnd.run(cwnd.Scenario.from_toml(two), on="udt")
+    assert command_line(["run", str(scenario_file), "--on", "linux"]) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    with pytest.raises(KernelError):
+        cwnd.run(scenario_file, on="linux")
 
 
 def reason() -> str | None:
