@@ -11,6 +11,8 @@ pub mod event;
 mod flow;
 mod form;
 #[cfg(target_os = "linux")]
+mod held;
+#[cfg(target_os = "linux")]
 mod instance;
 #[cfg(target_os = "linux")]
 mod loader;
@@ -32,8 +34,12 @@ pub use error::Error;
 pub use flow::{CutSeen, Flow, Flows};
 pub use form::{Form, NAMES, fixed};
 #[cfg(target_os = "linux")]
+pub use held::Held;
+#[cfg(target_os = "linux")]
 pub use instance::{Instance, default_controller, default_name, find, list, load, mounted, unload};
 #[cfg(target_os = "linux")]
 pub use replay::{Agreement, BOUND, Replay};
+#[cfg(target_os = "linux")]
+pub(crate) use sys::monotonic;
 #[cfg(target_os = "linux")]
 pub use trace::{Recording, Trace};

@@ -26,9 +26,14 @@ impl Trace {
     /// # Errors
     /// Where the kernel does not let this user.
     pub fn new(instance: &Instance) -> Result<Trace, Error> {
-        let control = pinned(&instance.name, "control")?;
-        let ring = Ring::new(pinned(&instance.name, "events")?, RING);
-        let ring = ring.map_err(Error::kernel(format!("the events of {}", instance.name)))?;
+        let [control, events] = ["control", "events"].map(|what| pinned(&instance.name, what));
+        Trace::of(&instance.name, control?, events?)
+    }
+
+    /// Listens to the controller with these maps.
+    pub(super) fn of(name: &str, control: OwnedFd, events: OwnedFd) -> Result<Trace, Error> {
+        let ring = Ring::new(events, RING);
+        let ring = ring.map_err(Error::kernel(format!("the events of {name}")))?;
         let missed = Control::read(&control)?.missed;
         let mut trace = Trace { control, ring, missed };
         // What an earlier listener left.
