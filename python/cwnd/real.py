@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd import _native
+from cwnd.emulation import read_links
 from cwnd.errors import ArgumentError, KernelError
 from cwnd.result import Result
 
@@ -38,7 +39,7 @@ def check_reality(on: str, scenarios: Iterable[Scenario] = ()) -> None:
     ArgumentError
         There is no such reality, or a controller is written in Python.
     KernelError
-        It needs Linux.
+        It needs Linux, or rights that this user does not have.
     """
     if on not in REALITIES:
         raise ArgumentError("on", f"{on!r} is none of {', '.join(REALITIES)}")
@@ -48,6 +49,21 @@ def check_reality(on: str, scenarios: Iterable[Scenario] = ()) -> None:
         raise KernelError(f"--on {on} needs Linux, for the emulated network; --on sim does not")
     if any(scenario.controllers for scenario in scenarios):
         raise ArgumentError("on", f"controllers written in Python run on sim only, not on {on}")
+    try:
+        emulates()
+    except OSError as problem:
+        raise KernelError(f"--on {on} {_reason(problem)}") from None
+
+
+def emulates() -> None:
+    """Make an emulated link and take it away again: a matter of milliseconds.
+
+    Raises
+    ------
+    OSError
+        This machine or its user cannot.
+    """
+    _native.Emulation(read_links({}), 1, None)
 
 
 def run_real(
@@ -58,7 +74,7 @@ def run_real(
     progress: Callable[[float], None] | None = None,
     scales: list[float] | None = None,
 ) -> Result:
-    """Run one scenario in real time.
+    """Run one scenario in real time, where `check_reality` has found nothing against it.
 
     Parameters
     ----------
@@ -81,14 +97,11 @@ def run_real(
 
     Raises
     ------
-    ArgumentError
-        There is no such reality, or it is none for this scenario.
     KernelError
         This machine or its user cannot.
     ScenarioError
         The scenario makes no sense, or no sense there.
     """
-    check_reality(on, [scenario])
     try:
         real = _native.run_real(scenario.to_json(), seed, on, progress)
     except _native.KernelError as problem:

@@ -10,10 +10,10 @@ import sys
 import pytest
 
 import cwnd
+import cwnd.real
 from cwnd import _native
 from cwnd.agreement import OF_FLOWS, OF_NETWORK, judge
 from cwnd.cli import run as command_line
-from cwnd.emulation import read_links
 from cwnd.errors import ArgumentError, KernelError
 from cwnd.stats import Estimate
 
@@ -62,6 +62,7 @@ def real(monkeypatch):
 
     fake = Fake()
     monkeypatch.setattr(_native, "run_real", fake, raising=False)
+    monkeypatch.setattr(cwnd.real, "emulates", lambda: None)
     monkeypatch.setattr(sys, "platform", "linux")
     return fake
 
@@ -288,6 +289,7 @@ def test_what_the_kernel_refuses(monkeypatch, scenario_file, capsys, problem, sa
     def refuse(*_):
         raise _native.KernelError(problem) if isinstance(problem, str) else problem
 
+    monkeypatch.setattr(cwnd.real, "emulates", lambda: None)
     monkeypatch.setattr(_native, "run_real", refuse, raising=False)
     assert command_line(["run", str(scenario_file), "--on", "linux"]) == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
@@ -295,12 +297,26 @@ def test_what_the_kernel_refuses(monkeypatch, scenario_file, capsys, problem, sa
         cwnd.run(scenario_file, on="linux")
 
 
+def test_without_rights_nothing_is_announced(real, scenario_file, monkeypatch, capsys):
+    def refuse() -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(cwnd.real, "emulates", refuse)
+    for verb in (["run", "--on", "udt"], ["agree", "--on", "sim,udt"]):
+        assert command_line([*verb, str(scenario_file)]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.startswith("cwnd: --on udt needs root")
+        assert said.err.count("\n") == 1
+    assert real.asked == []
+
+
 def reason() -> str | None:
     """Say why nothing can run in real time here, if so."""
     if not sys.platform.startswith("linux"):
         return "this is not Linux"
     try:
-        _native.Emulation(read_links({"rate": "1mbit"}), 1, None).stop()
+        cwnd.real.emulates()
     except OSError as problem:
         return f"no link can be emulated here: {problem}"
     missing = [name for name, present, _ in _native.kernel_check() if not present]
