@@ -121,10 +121,7 @@ def run_real(
 def _reason(problem: OSError) -> str:
     """Say what is missing."""
     if problem.errno in {errno.EPERM, errno.EACCES}:
-        return (
-            "needs root (for namespaces and the emulated network; linux also for the kernel's "
-            "controllers)"
-        )
+        return "needs root, for namespaces and the emulated network"
     if problem.errno in {errno.ENOENT, errno.ENODEV} and not Path("/dev/net/tun").exists():
         return "needs /dev/net/tun"
     return f"failed: {problem.strerror or problem}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,7 @@ from cwnd.cli import run as command_line
 from cwnd.errors import ArgumentError, KernelError
 from cwnd.stats import Estimate
 
+ROOT = Path(__file__).parents[2]
 KINDS = {kind.name: kind for kind in (*OF_NETWORK, *OF_FLOWS)}
 
 LINUX = """
@@ -241,6 +244,13 @@ def test_agree_prints_one_json_document(real, scenario_file, capsys):
     (share,) = (f for f in document["figures"] if (f["of"], f["figure"]) == ("simd", "share"))
     assert share["verdicts"]["linux"] == {"verdict": "agrees", "ratio": 1.0}
     assert share["values"]["sim"]["interval"] is None
+    text = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`([a-z0-9_ ]+)`", text))
+    assert set(document) <= documented
+    assert {name for flow in document["flows"] for name in flow} <= documented
+    assert {name for figure in document["figures"] for name in figure} <= documented
+    assert {figure["figure"] for figure in document["figures"]} <= documented
+    assert set(document["counts"]["linux"]) <= documented
 
 
 @pytest.mark.parametrize(
