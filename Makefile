@@ -63,10 +63,10 @@ fuzz:
 instructions: build valgrind
 	$(BIN)/python bench/instructions.py --write
 
-build: $(VENV)/.tools
+build: $(VENV)/.tools libelf
 	$(BIN)/maturin develop --release --quiet
 
-dev: $(VENV)/.tools
+dev: $(VENV)/.tools libelf
 	$(BIN)/maturin develop --release --quiet --extras dev
 
 # A virtual environment with maturin. Debian keeps Python's venv in a package of its own: that one is
@@ -80,9 +80,14 @@ $(VENV)/.tools:
 	$(BIN)/pip install "maturin>=1.9,<2"
 	@touch $@
 
-.PHONY: venv-package valgrind ns2 libudt srt iperf3 clang iproute2
+.PHONY: venv-package libelf valgrind ns2 libudt srt iperf3 clang iproute2
 venv-package:
 	@$(call debian,python3-venv) || { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
+
+# What libbpf, which loads the kernel's controllers, is built with.
+libelf:
+	@pkg-config --exists libelf zlib 2>/dev/null || $(call debian,pkg-config libelf-dev zlib1g-dev) \
+		|| { echo "cwnd needs pkg-config, libelf and zlib: install Debian's pkg-config, libelf-dev and zlib1g-dev"; exit 1; }
 
 # What there is no permission to install is said and left out.
 valgrind:

@@ -1,8 +1,6 @@
 //! The laws of `kernel/` in the Linux kernel: `struct_ops` controllers of TCP.
 
 #[cfg(target_os = "linux")]
-mod btf;
-#[cfg(target_os = "linux")]
 mod check;
 mod error;
 #[cfg(target_os = "linux")]
@@ -15,13 +13,7 @@ mod instance;
 #[cfg(target_os = "linux")]
 mod loader;
 #[cfg(target_os = "linux")]
-mod object;
-#[cfg(target_os = "linux")]
-mod relocate;
-#[cfg(target_os = "linux")]
 mod replay;
-#[cfg(target_os = "linux")]
-mod sys;
 #[cfg(target_os = "linux")]
 mod trace;
 
