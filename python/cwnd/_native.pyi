@@ -11,6 +11,7 @@ from cwnd.records import (
     Compiled,
     KernelFlowRecord,
     KernelInstance,
+    RealRecord,
     RunRecord,
     Series,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "law_sawtooth",
     "load",
     "loss_chain",
+    "run_real",
     "schema",
     "simulate",
     "synchronous",
@@ -186,3 +188,6 @@ def kernel_list() -> list[KernelInstance]: ...
 def kernel_find(what: str) -> KernelInstance: ...
 def kernel_unload(what: str) -> KernelInstance: ...
 def kernel_check() -> list[tuple[str, bool, str]]: ...
+def run_real(
+    scenario_json: str, seed: int, on: str, progress: Callable[[float], None] | None
+) -> RealRecord: ...

@@ -143,6 +143,18 @@ class RunRecord(TypedDict):
     links: list[LinkRecord]
 
 
+class RealRecord(TypedDict):
+    """A run in real time, over an emulated network.
+
+    ``limit`` is why the tool, and not the network, was the limit, if it was. ``notes`` are what of the
+    scenario the reality cannot do, or does in another way, a sentence each.
+    """
+
+    record: RunRecord
+    limit: str | None
+    notes: list[str]
+
+
 class Compiled(TypedDict):
     """What a scenario is compiled to."""
 

@@ -5,3 +5,4 @@
 
 pub mod bpf;
 pub mod emulate;
+pub mod run;

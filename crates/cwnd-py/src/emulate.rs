@@ -19,7 +19,7 @@ use std::time::Duration;
 const SLICE: Duration = Duration::from_millis(5);
 
 /// With its number, by which Python chooses the kind of the error.
-fn os_error(error: io::Error) -> PyErr {
+pub fn os_error(error: io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(number) => PyOSError::new_err((number, error.to_string())),
         None => PyOSError::new_err(error.to_string()),

@@ -6,6 +6,8 @@ mod emulate;
 mod linux;
 mod model;
 mod parallel;
+#[cfg(target_os = "linux")]
+mod real;
 mod records;
 mod registry;
 mod simulate;
@@ -79,5 +81,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(target_os = "linux")]
     emulate::add(module)?;
     linux::add(module)?;
+    #[cfg(target_os = "linux")]
+    real::add(module)?;
     Ok(())
 }

@@ -20,7 +20,7 @@ mod samples;
 pub mod scenario;
 mod simulation;
 mod tcp;
-mod traffic;
+pub mod traffic;
 mod udt;
 
 pub use engine::tap::Seen;

@@ -1,11 +1,12 @@
 //! Sources that nobody answers: constant bit rate on a schedule, and Pareto on and off.
 
+use crate::engine::clock::Clock;
 use crate::engine::net::Net;
 use crate::engine::packet::{Packet, flags};
 use crate::network::Traffic;
 use crate::rng::Rng;
 use crate::tcp::sender::Place;
-use cwnd::Dur;
+use cwnd::{Dur, Time};
 
 enum Pattern {
     Always,
@@ -13,10 +14,8 @@ enum Pattern {
     Pareto { on: f64, off: f64, shape: f64 },
 }
 
-pub(crate) struct Source {
-    hop: u32,
-    timer: usize,
-    size: u16,
+/// When packets are due, in ticks.
+struct Timetable {
     /// Ticks between packets.
     gap: f64,
     jitter: f64,
@@ -26,16 +25,10 @@ pub(crate) struct Source {
     burst_end: u64,
     /// When the next packet is due, with its fraction of a tick.
     due: f64,
-    stopped: bool,
-    pub sent: u64,
-    /// Packets sent before the measurement.
-    pub base: u64,
-    pub arrived: u64,
 }
 
-impl Source {
-    pub fn new(traffic: &Traffic, place: Place, seed: u64) -> Option<Self> {
-        let Place { clock, flow, hop, timer } = place;
+impl Timetable {
+    fn new(traffic: &Traffic, clock: Clock, seed: u64, flow: u32) -> Option<Self> {
         let ticks = |dur: &Dur| clock.ticks(dur.as_nanos());
         let (rate, packet, jitter, pattern) = match traffic {
             Traffic::Tcp(_) | Traffic::Udt(_) => return None,
@@ -51,53 +44,34 @@ impl Source {
                 (*rate, *packet, 0.0, Pattern::Pareto { on, off, shape: *shape })
             }
         };
-        Some(Source {
-            hop,
-            timer,
-            size: packet as u16,
+        Some(Timetable {
             gap: f64::from(packet) * clock.ticks_in(8.0) / rate,
             jitter,
             pattern,
             rng: Rng::new(seed, "source", u64::from(flow)),
             burst_end: 0,
             due: 0.0,
-            stopped: false,
-            sent: 0,
-            base: 0,
-            arrived: 0,
         })
     }
 
-    pub fn start(&mut self, net: &mut Net, now: u64) {
+    fn start(&mut self, now: u64) {
         self.due = now as f64;
         self.burst_end = match self.pattern {
             Pattern::Always => u64::MAX,
             Pattern::Schedule { on, .. } => now + on,
             Pattern::Pareto { on, shape, .. } => now + self.rng.pareto(on, shape) as u64,
         };
-        self.wake(net, now);
     }
 
-    pub fn stop(&mut self) {
-        self.stopped = true;
-    }
-
-    /// The timer fired: a packet is due.
-    pub fn wake(&mut self, net: &mut Net, now: u64) {
-        if self.stopped {
-            return;
-        }
+    /// What was due is done; whether that is a packet. A burst that has ended is none.
+    fn step(&mut self, now: u64) -> bool {
         if now >= self.burst_end {
             self.next_burst();
-        } else {
-            let (hop, size) = (self.hop, self.size);
-            let seq = self.sent as u32;
-            self.sent += 1;
-            net.send(now, Packet::new(seq, hop, 0, size, flags::DATAGRAM));
-            let spread = self.jitter * (self.rng.uniform() - 0.5);
-            self.due += self.gap * (1.0 + spread);
+            return false;
         }
-        net.arm(self.timer, (self.due as u64).max(now + 1));
+        let spread = self.jitter * (self.rng.uniform() - 0.5);
+        self.due += self.gap * (1.0 + spread);
+        true
     }
 
     fn next_burst(&mut self) {
@@ -111,5 +85,105 @@ impl Source {
         let begin = self.burst_end.saturating_add(off);
         self.due = begin as f64;
         self.burst_end = begin.saturating_add(on);
+    }
+}
+
+/// When the packets of an open-loop source depart, one after the other: those of the simulator with
+/// the same seed, to the nanosecond.
+///
+/// ```
+/// use cwnd::{Dur, Time};
+/// use cwnd_sim::network::Traffic;
+/// use cwnd_sim::traffic::Departures;
+///
+/// let traffic = Traffic::Cbr { rate: 8e6, packet: 1000, schedule: None, jitter: 0.0 };
+/// let departures = Departures::new(&traffic, 1, 0, Time::ZERO);
+/// let millis: Vec<_> = departures.take(3).map(|at| at.as_nanos() / 1_000_000).collect();
+/// assert_eq!(millis, [0, 1, 2]);
+/// ```
+pub struct Departures {
+    /// `None` where somebody answers: such sources have no times of their own.
+    table: Option<Timetable>,
+}
+
+/// Times of day, in ticks of 2⁻¹⁰ ns.
+const CLOCK: Clock = Clock::widest(Dur::from_nanos((1 << 52) - 1));
+
+impl Departures {
+    /// Those of flow number `flow`, which starts at `start`.
+    pub fn new(traffic: &Traffic, seed: u64, flow: u32, start: Time) -> Self {
+        let mut table = Timetable::new(traffic, CLOCK, seed, flow);
+        if let Some(table) = &mut table {
+            table.start(CLOCK.ticks(start.as_nanos()));
+        }
+        Departures { table }
+    }
+}
+
+impl Iterator for Departures {
+    type Item = Time;
+
+    fn next(&mut self) -> Option<Time> {
+        let table = self.table.as_mut()?;
+        loop {
+            let now = table.due as u64;
+            if table.step(now) {
+                return Some(CLOCK.time(now));
+            }
+        }
+    }
+}
+
+pub(crate) struct Source {
+    hop: u32,
+    timer: usize,
+    size: u16,
+    table: Timetable,
+    stopped: bool,
+    pub sent: u64,
+    /// Packets sent before the measurement.
+    pub base: u64,
+    pub arrived: u64,
+}
+
+impl Source {
+    pub fn new(traffic: &Traffic, place: Place, seed: u64) -> Option<Self> {
+        let Place { clock, flow, hop, timer } = place;
+        let packet = match traffic {
+            Traffic::Tcp(_) | Traffic::Udt(_) => return None,
+            Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => *packet,
+        };
+        Some(Source {
+            hop,
+            timer,
+            size: packet as u16,
+            table: Timetable::new(traffic, clock, seed, flow)?,
+            stopped: false,
+            sent: 0,
+            base: 0,
+            arrived: 0,
+        })
+    }
+
+    pub fn start(&mut self, net: &mut Net, now: u64) {
+        self.table.start(now);
+        self.wake(net, now);
+    }
+
+    pub fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// The timer fired: a packet is due.
+    pub fn wake(&mut self, net: &mut Net, now: u64) {
+        if self.stopped {
+            return;
+        }
+        if self.table.step(now) {
+            let seq = self.sent as u32;
+            self.sent += 1;
+            net.send(now, Packet::new(seq, self.hop, 0, self.size, flags::DATAGRAM));
+        }
+        net.arm(self.timer, (self.table.due as u64).max(now + 1));
     }
 }

@@ -101,7 +101,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 /// Says in words why the kernel did not let this user do it.
-fn explain(error: Error) -> Error {
+pub(super) fn explain(error: Error) -> Error {
     match error {
         Error::Kernel { doing, source } if source.kind() == io::ErrorKind::PermissionDenied => {
             Error::Missing(format!(

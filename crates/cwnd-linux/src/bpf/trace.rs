@@ -29,14 +29,18 @@ impl Trace {
     /// # Errors
     /// Where the kernel does not let this user.
     pub fn new(instance: &Instance) -> Result<Trace, Error> {
-        let control = pinned(&instance.name, "control")?;
-        let refused = |error| Error::bpf(format!("the events of {}", instance.name))(&error);
-        let events = pinned(&instance.name, "events")?;
+        let [control, events] = ["control", "events"].map(|what| pinned(&instance.name, what));
+        Trace::of(&instance.name, control?, &events?)
+    }
+
+    /// Listens to the controller with these maps.
+    pub(super) fn of(name: &str, control: MapHandle, events: &MapHandle) -> Result<Trace, Error> {
+        let refused = |error| Error::bpf(format!("the events of {name}"))(&error);
         let (told, heard) = channel();
         listen();
         let mut builder = RingBufferBuilder::new();
         builder
-            .add(&events, move |bytes| {
+            .add(events, move |bytes| {
                 // Whoever hears it lives as long as the ring.
                 let _ = Event::read(bytes).map(|event| told.send(event));
                 0
@@ -54,11 +58,7 @@ impl Trace {
 
     fn renew(&self, lease: u64) -> Result<Control, Error> {
         let control = Control::read(&self.control)?;
-        // Also the clock of the kernel's TCP.
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(io::Error::from);
-        let now = Duration::from(now.map_err(Error::kernel("the clock"))?);
-        let until = now.as_nanos() as u64 + lease;
-        let control = Control { until, ..control };
+        let control = Control { until: monotonic()? + lease, ..control };
         control.write(&self.control)?;
         Ok(control)
     }
@@ -93,6 +93,12 @@ impl Drop for Trace {
         // Without it the events end by themselves a little later.
         let _ = self.renew(0);
     }
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC, which is also the clock of the kernel's TCP.
+pub(crate) fn monotonic() -> Result<u64, Error> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(io::Error::from);
+    Ok(Duration::from(now.map_err(Error::kernel("the clock"))?).as_nanos() as u64)
 }
 
 /// One connection's events as the entries of a [`cwnd::record::Record`].

@@ -120,6 +120,11 @@ impl Engine {
         }
     }
 
+    /// When time began.
+    pub fn begun(&self) -> Instant {
+        self.start
+    }
+
     fn now(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
@@ -207,6 +212,9 @@ impl Engine {
             let warm = self.warm.take().unwrap_or(now);
             for link in &mut self.links {
                 link.begin(Time::from_nanos(warm));
+            }
+            for flow in &mut self.flows {
+                flow.begin();
             }
         }
     }

@@ -52,6 +52,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use cwnd::Dur;
 use cwnd_sim::network::{self, Network};
@@ -73,7 +74,7 @@ const SAMPLE: Dur = Dur::from_millis(100);
 /// How long connections may take to end after the command.
 const PATIENCE: Dur = Dur::from_millis(2000);
 /// The link's device in a namespace of which it is the way out.
-const WAY_OUT: &str = "uplink";
+pub(crate) const WAY_OUT: &str = "uplink";
 
 /// The variables that tell a command its own address, the address of the other end, that of the
 /// outermost end where links are nested, and the addresses for links inside this one.
@@ -115,6 +116,8 @@ struct Wire {
     ends: [(Space, String); 2],
     /// What [`unread`] said of both at the beginning.
     before: u64,
+    /// When its time began.
+    begun: Instant,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Report>>,
 }
@@ -133,13 +136,14 @@ impl Wire {
         let seed = options.seed;
         let settings = Settings { links, courses, seed, sample, warmup, patience, journal };
         let engine = Engine::new(left.2, right.2, settings);
+        let begun = engine.begun();
         let ends = [(left.0, left.1), (right.0, right.1)];
         let before = unread_at(&ends)?;
         let stop = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&stop);
         let thread =
             thread::Builder::new().name("cwnd-link".into()).spawn(move || engine.run(&until))?;
-        Ok(Wire { ends, before, stop, thread: Some(thread) })
+        Ok(Wire { ends, before, begun, stop, thread: Some(thread) })
     }
 
     fn stop(mut self) -> io::Result<Report> {
@@ -329,6 +333,11 @@ impl Testbed {
         let times = [network.sample, network.warmup, Dur::ZERO];
         let wire = Wire::start(&network.links, courses, times, options, [left, right])?;
         Ok(Testbed { wire, sources, sinks })
+    }
+
+    /// When the links' time began: samples and the warm-up count from here.
+    pub fn begun(&self) -> Instant {
+        self.wire.begun
     }
 
     /// Where sources live.

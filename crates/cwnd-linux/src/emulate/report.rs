@@ -27,8 +27,9 @@ pub struct Report {
     pub journal: io::Result<()>,
 }
 
-/// What became of a flow's packets from its source to its sink, since the start. Packets with and
-/// without data count alike, and each that is sent again counts again.
+/// What became of a flow's packets from its source to its sink. Packets with and without data count
+/// alike, and each that is sent again counts again. Counters of packets begin with the measurement, as
+/// those of links do; bytes count from the start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowReport {
     /// Packets that came from the source.
@@ -49,6 +50,13 @@ pub struct Lateness {
     all: Histogram,
     worst: u64,
     late: u64,
+}
+
+impl FlowReport {
+    /// The measurement begins.
+    pub(super) fn begin(&mut self) {
+        (self.packets, self.lost, self.marked) = (0, 0, 0);
+    }
 }
 
 impl Lateness {

@@ -50,6 +50,11 @@ impl Space {
         Ok(Space(self.0.try_clone()?))
     }
 
+    /// Puts the calling thread into the namespace for good.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        Ok(setns(&self.0, CloneFlags::CLONE_NEWNET)?)
+    }
+
     /// Does something in the namespace, in a thread of its own, and waits for it. Sockets that it
     /// makes, and processes that it starts, stay in the namespace.
     ///
@@ -58,7 +63,7 @@ impl Space {
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         thread::scope(|scope| {
             let enter = || {
-                setns(&self.0, CloneFlags::CLONE_NEWNET)?;
+                self.enter()?;
                 Ok(work())
             };
             let thread = thread::Builder::new().spawn_scoped(scope, enter)?;

@@ -3,7 +3,7 @@
 use super::endpoint::{Endpoint, first};
 use super::link::{Link, Side, State};
 use super::port::Begin;
-use crate::{CloseReason, Config, Error, SocketType, Stats};
+use crate::{CloseReason, Config, Connection, Error, SocketType, Stats};
 use cwnd::Dur;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -351,6 +351,12 @@ impl UdtStream {
     /// Bytes that were written and are not acknowledged.
     pub fn unacknowledged(&self) -> u64 {
         self.link().lock().connection.unacknowledged()
+    }
+
+    /// Looks at the connection itself, for what [`stats`](Self::stats) does not tell. Its thread waits
+    /// meanwhile.
+    pub fn look<T>(&self, look: impl FnOnce(&mut Connection) -> T) -> T {
+        look(&mut self.link().lock().connection)
     }
 
     /// How the connection is doing, with UDT4's names. With `clear` the interval's counters begin anew.

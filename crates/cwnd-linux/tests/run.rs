@@ -1,0 +1,194 @@
+//! Scenarios in real time. Skipped, and that is said, where namespaces, TUN devices or controllers
+//! in eBPF cannot be had.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use cwnd_linux::emulate::{Options, Testbed};
+use cwnd_linux::run::{Error, On, Real, run};
+use cwnd_sim::network::Network;
+use cwnd_sim::record::FlowRecord;
+use cwnd_sim::scenario::Scenario;
+
+/// One test at a time: each wants the processors, and looks at what is left.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether links can be emulated here, and laws loaded if they are needed.
+fn permitted(laws: bool) -> bool {
+    let testbed = Testbed::new(&network("reno", ""), &Options::default());
+    let why = match testbed.and_then(Testbed::stop) {
+        Err(error) => error.to_string(),
+        Ok(_) if laws && !fs::exists("/sys/kernel/btf/vmlinux").unwrap_or(false) => {
+            "this kernel has no BTF".into()
+        }
+        Ok(_) => return true,
+    };
+    eprintln!("skipped: nothing can be run in real time here: {why}");
+    false
+}
+
+/// 10 Mb/s and a round trip of 40 ms.
+fn network(controller: &str, more: &str) -> Network {
+    let text = format!(
+        r#"
+        duration = "4s"
+        warmup = "1s"
+        sample = "50ms"
+        [dumbbell]
+        rate = "10mbit"
+        delay = "20ms"
+        queue = "40p"
+        [tcp]
+        delayed_acks = false
+        [[flow]]
+        controller = "{controller}"
+        {more}
+        "#
+    );
+    Scenario::from_toml(&text, "test.toml").unwrap().network(1).unwrap()
+}
+
+fn finished(network: &Network, on: On) -> Real {
+    run(network, 1, on, |_| true).unwrap().unwrap()
+}
+
+/// Nothing of a run is left: neither its controllers nor its devices nor its threads.
+fn assert_nothing_left() {
+    let until = Instant::now() + Duration::from_secs(2);
+    let prefix = format!("run_{:x}_", std::process::id());
+    let offered = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    loop {
+        let loaded = fs::read_to_string(offered).unwrap().contains(&prefix);
+        let device = fs::read_to_string("/proc/net/dev").unwrap().contains("uplink");
+        let tuns = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let tuns = tuns.filter_map(|entry| fs::read_link(entry.path()).ok());
+        let open = tuns.filter(|path| path.ends_with("net/tun")).count();
+        let names = fs::read_dir("/proc/self/task").unwrap().flatten();
+        let names = names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+        let threads = names.filter(|name| name.starts_with("cwnd-")).count();
+        if !loaded && !device && open == 0 && threads == 0 {
+            return;
+        }
+        assert!(Instant::now() < until, "left: {loaded} {device} {open} {threads}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What any flow that fills the link has done.
+fn assert_full(real: &Real, least: f64) -> &FlowRecord {
+    let (flow, link) = (&real.records.flows[0], &real.records.links[0]);
+    assert_eq!(real.records.time.len(), 80);
+    assert!(link.utilization > least && link.utilization < 1.01, "{}", link.utilization);
+    // 3 s at 10 Mb/s are 2500 packets of 1500 bytes.
+    let delivered = flow.packets_delivered as f64;
+    assert!(delivered > 2500.0 * least && delivered < 2600.0, "{delivered}");
+    assert!(flow.packets_sent >= flow.packets_delivered - 100, "{}", flow.packets_sent);
+    assert!(flow.min_rtt > 0.04 && flow.min_rtt < 0.06, "{}", flow.min_rtt);
+    assert!(flow.mean_rtt > 0.04 && flow.mean_rtt < 0.1, "{}", flow.mean_rtt);
+    for series in [&flow.series.sent, &flow.series.delivered, &flow.series.window] {
+        assert_eq!(series.len(), 80);
+    }
+    assert!(flow.series.delivered.windows(2).all(|pair| pair[0] <= pair[1]));
+    assert!(flow.series.window.iter().all(|&window| window > 0.5));
+    assert_eq!((link.queue.len(), link.drops_series.len()), (80, 80));
+    let limited: f64 = flow.limited.iter().sum();
+    assert!((limited - 3.0).abs() < 0.1, "{:?}", flow.limited);
+    flow
+}
+
+#[test]
+fn a_law_in_the_kernel_fills_the_link() {
+    let _alone = alone();
+    if !permitted(true) {
+        return;
+    }
+    let real = finished(&network("reno", ""), On::Linux);
+    let flow = assert_full(&real, 0.8);
+    assert!(!flow.cuts.is_empty() && flow.packets_lost > 0, "{:?}", flow.cuts);
+    for cut in &flow.cuts {
+        assert!((cut.cut.after - cut.cut.before / 2.0).abs() < 1.0, "{cut:?}");
+    }
+    assert_eq!(real.notes, [""; 0]);
+    assert_nothing_left();
+}
+
+#[test]
+fn udt_sockets_fill_the_link() {
+    let _alone = alone();
+    if !permitted(false) {
+        return;
+    }
+    let real = finished(&network("reno", ""), On::Udt);
+    assert_full(&real, 0.8);
+    assert!(real.notes.iter().any(|note| note.contains("1456 bytes of data instead of 1460")));
+    assert_nothing_left();
+}
+
+#[test]
+fn a_transfer_is_completed_beside_what_nobody_answers() {
+    let _alone = alone();
+    if !permitted(false) {
+        return;
+    }
+    let more = r#"
+        bytes = 292000
+        start = "200ms"
+        [[cbr]]
+        rate = "1mbit"
+        packet = 1250
+        "#;
+    let mut network = network("cubic", more);
+    network.duration = cwnd::Dur::from_millis(2000);
+    let real = finished(&network, On::Linux);
+    let [flow, cbr] = &real.records.flows[..] else { panic!("two flows") };
+    assert_eq!(flow.series.delivered.last(), Some(&200.0));
+    assert!(flow.completed > 0.4 && flow.completed < 1.5, "{}", flow.completed);
+    assert!(cbr.packets_sent.abs_diff(100) <= 2, "{}", cbr.packets_sent);
+    assert!(cbr.packets_delivered.abs_diff(100) <= 3, "{}", cbr.packets_delivered);
+    assert!(real.notes.iter().any(|note| note.starts_with("cubic is the kernel's own")));
+    assert_nothing_left();
+}
+
+#[test]
+fn what_cannot_be_is_told_in_one_line() {
+    let refused = |controller: &str, on| match run(&network(controller, ""), 1, on, |_| true) {
+        Err(Error::Scenario(line)) => line,
+        other => panic!("{other:?}"),
+    };
+    let line = refused("highspeed", On::Linux);
+    assert!(line.starts_with("flow highspeed: highspeed: has no form in the kernel"), "{line}");
+    assert!(line.contains("aimd, reno") && line.contains("of its own the kernel offers"), "{line}");
+    assert!(refused("binomial(k=0.3)", On::Linux).contains("multiple of 1/2"));
+    assert!(refused("python:mine", On::Udt).contains("for the simulator alone"));
+    let large = network("reno", "tcp.packet = 4000");
+    let line = run(&large, 1, On::Linux, |_| true).unwrap_err().to_string();
+    assert!(line.contains("128 to 1500"), "{line}");
+}
+
+#[test]
+fn a_run_that_is_stopped_leaves_nothing() {
+    let _alone = alone();
+    if !permitted(true) {
+        return;
+    }
+    let mut asked = 0;
+    let real = run(&network("simd", ""), 1, On::Linux, |done| {
+        asked += 1;
+        done < 0.1
+    });
+    assert!(real.unwrap().is_none() && asked > 3);
+    assert_nothing_left();
+    let broken = std::panic::catch_unwind(|| {
+        run(&network("simd", ""), 1, On::Linux, |done| {
+            assert!(done < 0.1, "on purpose");
+            true
+        })
+    });
+    assert!(broken.is_err());
+    assert_nothing_left();
+}

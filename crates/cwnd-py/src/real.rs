@@ -1,0 +1,67 @@
+//! Scenarios in real time, for `cwnd run --on`.
+
+use crate::linux::KernelError;
+use crate::simulate::Finished;
+use crate::{ScenarioError, emulate, records, scenario_error};
+use cwnd_linux::run::{self, Error, On};
+use cwnd_sim::scenario::Scenario;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::Arc;
+use std::time::Instant;
+
+fn refused(error: Error) -> PyErr {
+    match error {
+        Error::Kernel(error) => KernelError::new_err(error.to_string()),
+        Error::System(error) => emulate::os_error(error),
+        other => ScenarioError::new_err(other.to_string()),
+    }
+}
+
+/// Runs a scenario in JSON with a seed, on `linux` or `udt`; `progress` is given the fraction that is
+/// done. Signals are heard meanwhile.
+#[pyfunction]
+fn run_real<'py>(
+    py: Python<'py>,
+    scenario_json: &str,
+    seed: u64,
+    on: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let on = On::parse(on).ok_or_else(|| {
+        PyValueError::new_err(format!("{on:?} is no reality; these are: linux, udt"))
+    })?;
+    let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
+    let network = Arc::new(scenario.network(seed).map_err(scenario_error)?);
+    let begin = Instant::now();
+    let mut interrupted = None;
+    let outcome = py.detach(|| {
+        run::run(&network, seed, on, |done| {
+            let look = |py: Python<'_>| {
+                py.check_signals()?;
+                progress.as_ref().map_or(Ok(()), |it| it.call1(py, (done,)).map(drop))
+            };
+            interrupted = Python::attach(look).err();
+            interrupted.is_none()
+        })
+    });
+    if let Some(error) = interrupted {
+        return Err(error);
+    }
+    let real = outcome.map_err(refused)?;
+    let real = real.ok_or_else(|| PyValueError::new_err("the run was stopped"))?;
+    let wall = begin.elapsed().as_secs_f64();
+    let (name, records) = (network.name.clone(), real.records);
+    let result = PyDict::new(py);
+    result
+        .set_item("record", records::run(py, Finished { name, seed, network, records, wall })?)?;
+    result.set_item("limit", real.limit)?;
+    result.set_item("notes", real.notes)?;
+    Ok(result)
+}
+
+/// Adds runs in real time to the module.
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(run_real, module)?)
+}
