@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cwnd._native import ScenarioError, SpecError
     from cwnd._native import version as _version
+    from cwnd.agreement import Agreement, agree
     from cwnd.comparison import Comparison, compare
     from cwnd.papers.runner import reproduce
     from cwnd.registry import Algorithm, algorithms, canonical
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     __version__ = _version()
 
 __all__ = [
+    "Agreement",
     "Algorithm",
     "Comparison",
     "Result",
@@ -30,6 +32,7 @@ __all__ = [
     "ScenarioError",
     "SpecError",
     "__version__",
+    "agree",
     "algorithms",
     "canonical",
     "compare",
@@ -38,12 +41,14 @@ __all__ = [
 ]
 
 _HOME = {
+    "Agreement": "agreement",
     "Algorithm": "registry",
     "Comparison": "comparison",
     "Result": "result",
     "Scenario": "scenario",
     "ScenarioError": "_native",
     "SpecError": "_native",
+    "agree": "agreement",
     "algorithms": "registry",
     "canonical": "registry",
     "compare": "comparison",

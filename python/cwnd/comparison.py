@@ -129,6 +129,11 @@ class Comparison:
         """Each controller against the reference: mean, low and high of each figure."""
         return _frame(self.rows_against)
 
+    @property
+    def results(self) -> list[Result]:
+        """All runs."""
+        return [run for row in [*self.rows_alone, *self.rows_against] for run in row.results]
+
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """What the figures say, in words."""
@@ -191,6 +196,7 @@ def compare(  # noqa: PLR0913
     time: Quantity = "120s",
     repeat: int = 5,
     seed: int = 1,
+    on: str = "sim",
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
     """Compare controllers with a reference on a dumbbell.
@@ -218,7 +224,9 @@ def compare(  # noqa: PLR0913
     repeat
         Runs of each case; their seeds are ``seed``, ``seed + 1`` and so on.
     seed
-        The same arguments and seed always give the same result.
+        The same arguments and seed always give the same result on the simulator.
+    on
+        ``sim``, or in real time, one run after the other: ``udt`` or ``linux``, as for `cwnd.run`.
     progress
         Called now and then with the fraction that is done.
 
@@ -240,20 +248,14 @@ def compare(  # noqa: PLR0913
     >>> comparison.against.loc[:, "share"].columns.tolist()
     ['mean', 'low', 'high']
     """
-    plan = _Plan(rate, rtt, queue, flows, time, repeat, seed)
+    plan = _Plan(rate, rtt, queue, flows, time, repeat, seed, on)
     specs = {controller_name(spec): spec for spec in [reference, *controllers]}
-    names = [controller_name(spec) for spec in controllers]
-    if not names:
-        raise ArgumentError("controllers", "at least one is needed")
-    for name in names:
-        if names.count(name) > 1:
-            raise ArgumentError("controllers", f"{name} is listed twice")
+    alone, names = cases(controllers, reference)
     home = controller_name(reference)
-    alone = names if home in names else [home, *names]
-    cases: list[tuple[Spec, Spec | None]] = [(specs[name], None) for name in alone]
-    cases += [(specs[name], reference) for name in names]
-    sample = plan.sample(len(cases) * repeat)
-    scenarios = [plan.scenario(one, other, sample) for one, other in cases]
+    pairs: list[tuple[Spec, Spec | None]] = [(specs[name], None) for name in alone]
+    pairs += [(specs[name], reference) for name in names]
+    sample = plan.sample(len(pairs) * repeat)
+    scenarios = [plan.scenario(one, other, sample) for one, other in pairs]
     _check(scenarios[0])
     # What the intervals need takes a while to import: meanwhile the runs go on.
     Thread(target=import_module, args=("scipy.special",)).start()
@@ -266,6 +268,7 @@ def compare(  # noqa: PLR0913
         keep,
         progress=progress,
         scales=[float(f"{scale * max(sample, plan.rtt):.6g}") for scale in SCALES],
+        on=on,
     )
     grouped = [kept[i : i + repeat] for i in range(0, len(kept), repeat)]
     rows = [
@@ -279,6 +282,39 @@ def compare(  # noqa: PLR0913
         rows_against=rows[len(alone) :],
         rerun=plan.command(names, home),
     )
+
+
+def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list[str]]:
+    """List what is run: each controller alone, and each against the reference.
+
+    Parameters
+    ----------
+    controllers, reference
+        As for `compare`.
+
+    Returns
+    -------
+    tuple of list of str
+        Names of the controllers that run alone, and of those that run against the reference.
+
+    Raises
+    ------
+    ArgumentError
+        There is none, or one of them twice.
+
+    Examples
+    --------
+    >>> cases(["vegas"], "reno")
+    (['reno', 'vegas'], ['vegas'])
+    """
+    names = [controller_name(spec) for spec in controllers]
+    if not names:
+        raise ArgumentError("controllers", "at least one is needed")
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError("controllers", f"{name} is listed twice")
+    home = controller_name(reference)
+    return names if home in names else [home, *names], names
 
 
 def _check(scenario: Scenario) -> None:
@@ -304,6 +340,7 @@ class _Plan:
         time: Quantity,
         repeat: int,
         seed: int,
+        on: str,
     ) -> None:
         self.rate = read_argument("rate", parse_rate, rate)
         self.rtt = read_argument("rtt", parse_time, rtt)
@@ -313,6 +350,7 @@ class _Plan:
         if repeat < 1:
             raise ArgumentError("repeat", f"{repeat} is not at least 1")
         self.queue, self.flows, self.repeat, self.seed = queue, flows, repeat, seed
+        self.on = on
 
     def sample(self, runs: int) -> float:
         """Choose the time between two samples: a round-trip time, or what memory allows."""
@@ -359,6 +397,7 @@ class _Plan:
             "scales_s": run.scales,
             "repeat": self.repeat,
             "seed": self.seed,
+            "on": self.on,
         }
 
     def command(self, names: list[str], reference: str) -> str:
@@ -370,6 +409,7 @@ class _Plan:
                 *("--queue", self.queue, "--flows", str(self.flows)),
                 *("--time", tc_time(self.time), "--repeat", str(self.repeat)),
                 *("--seed", str(self.seed)),
+                *(() if self.on == "sim" else ("--on", self.on)),
             ]
         )
 

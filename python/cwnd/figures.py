@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from cwnd.comparison import Comparison
     from cwnd.records import JsonObject, Limited
     from cwnd.result import Result
@@ -194,6 +196,14 @@ def network_text(network: JsonObject) -> str:
     )
 
 
+PLACES = {
+    "sim": "simulated",
+    "udt": "UDT sockets on an emulated network",
+    "linux": "the kernel's TCP on an emulated network",
+}
+"""Where runs take place, by the name of the reality."""
+
+
 def run_text(result: Result) -> str:
     """Describe a run in one line.
 
@@ -204,10 +214,71 @@ def run_text(result: Result) -> str:
     """
     engine = result.record["engine"]
     return (
-        f"{result.scenario}, seed {result.seed}: {format_time(result.duration_s)}, of which the "
-        f"first {format_time(result.warmup_s)} do not count; {engine['packets']} packets in "
-        f"{engine['wall_s']:.2f} s"
+        f"{result.scenario}, seed {result.seed}, {PLACES[result.on]}: "
+        f"{format_time(result.duration_s)}, of which the first {format_time(result.warmup_s)} do "
+        f"not count; {engine['packets']} packets in {engine['wall_s']:.2f} s"
     )
+
+
+def caveats(results: Iterable[Result]) -> list[str]:
+    """Say what to know of runs in real time, a line each: their notes, and where the tool failed.
+
+    Parameters
+    ----------
+    results
+        Runs.
+    """
+    runs = list(results)
+    lines = [f"{run.on}: {note}" for run in runs for note in run.notes]
+    for on in dict.fromkeys(run.on for run in runs):
+        here = [run for run in runs if run.on == on]
+        limits = [run.limit for run in here if run.limit is not None]
+        often = f" in {len(limits)} of {len(here)} runs" if len(here) > 1 else ""
+        if limits:
+            lines.append(f"{on}: the tool, not the network, was the limit{often}: {limits[0]}")
+    return list(dict.fromkeys(lines))
+
+
+def agreement_text(realities: Sequence[str]) -> str:
+    """Name realities, the first as the one that the others are held against.
+
+    Parameters
+    ----------
+    realities
+        Their names.
+
+    Examples
+    --------
+    >>> agreement_text(["sim", "udt", "linux"])
+    'udt and linux beside sim'
+    """
+    return f"{' and '.join(realities[1:])} beside {realities[0]}"
+
+
+def counts_text(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Say how many figures of each reality got each verdict, a line each.
+
+    Parameters
+    ----------
+    counts
+        ``Agreement.counts``.
+
+    Examples
+    --------
+    >>> counts_text({"linux": {"agrees": 9, "as seeds do": 2, "differs": 1, "unknown": 0}})
+    ['linux: of 12 figures 9 agree, 2 differ as seeds do, 1 differs']
+    """
+    lines = []
+    for on, found in counts.items():
+        parts = [
+            f"{found['agrees']} {'agrees' if found['agrees'] == 1 else 'agree'}",
+            f"{found['as seeds do']} differ{'s' * (found['as seeds do'] == 1)} as seeds do",
+            f"{found['differs']} differ{'s' * (found['differs'] == 1)}",
+        ]
+        if found["unknown"]:
+            parts.append(f"{found['unknown']} unknown")
+        lines.append(f"{on}: of {sum(found.values())} figures {', '.join(parts)}")
+    return lines
 
 
 def limits_text(limited: Limited) -> str:

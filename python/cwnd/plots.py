@@ -14,6 +14,7 @@ from cwnd.units import format_rate, format_time
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from cwnd.agreement import Agreement
     from cwnd.comparison import Comparison, Row
     from cwnd.result import Result
 
@@ -116,6 +117,52 @@ def plot_comparison(comparison: Comparison) -> Figure:
         axes.set_xlim(0, run.duration_s)
     panels[0].set_ylim(0, _largest(list(panels), network["warmup_s"]))
     panels[-1].set_xlabel("time (s): one flow's window in packets, all flows alike")
+    return figure
+
+
+def plot_agreement(agreement: Agreement) -> Figure:
+    """Draw the windows and the queue of the bottleneck in each reality, side by side.
+
+    Parameters
+    ----------
+    agreement
+        What ``agree`` found.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A column for each reality, of its first seed; all share their axes.
+    """
+    count = len(agreement.results)
+    figure = Figure(figsize=(1.5 + 4.5 * count, 6), layout="constrained")
+    panels = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False)
+    first = agreement.runs[0]
+    shades = colors(flow["controller"] for flow in first.measured_flows)
+    link = first.bottleneck["name"]
+    for (on, runs), top, bottom in zip(agreement.results.items(), *panels, strict=True):
+        run = runs[0]
+        for flow in run.measured_flows[:MOST_LINES]:
+            shade = shades.get(flow["controller"], REFERENCE)
+            top.plot(run.time, flow["window"], color=shade, label=flow["controller"], **_STYLE)
+        for queue in (each["queue"] for each in run.record["links"] if each["name"] == link):
+            bottom.plot(run.time, queue, color=REFERENCE, linewidth=0.7)
+        top.set_title(on if run.limit is None else f"{on} (the tool was the limit)", fontsize=10)
+        bottom.set_xlabel("time (s)")
+        for axes in (top, bottom):
+            _tidy(axes)
+            if run.warmup_s > 0:
+                axes.axvspan(0, run.warmup_s, color="0.5", alpha=0.12, linewidth=0)
+    panels[0, 0].set_ylabel("window (packets)")
+    panels[1, 0].set_ylabel(f"queue of {link}\n(packets)")
+    panels[0, 0].set_xlim(0, first.duration_s)
+    for row in panels:
+        row[0].set_ylim(0, _largest(list(row), first.warmup_s))
+    figure.suptitle(f"{agreement.title}, seed {first.seed}")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    figure.legend(
+        list(unique.values()), list(unique), loc="outside lower center", ncols=4, frameon=False
+    )
     return figure
 
 

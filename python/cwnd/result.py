@@ -39,6 +39,12 @@ class Result:
         The command that repeats the run, for reports.
     scales
         Time scales of smoothness in seconds; ``SCALES`` by default.
+    on
+        Where it ran: ``sim``, ``udt`` or ``linux``.
+    limit
+        Why the tool that emulated the network, and not the network, was the limit, if it was.
+    notes
+        What of the scenario could not be done there, or was done in another way.
     """
 
     def __init__(
@@ -48,11 +54,17 @@ class Result:
         title: str = "",
         rerun: str = "",
         scales: list[float] | None = None,
+        on: str = "sim",
+        limit: str | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         self.record = record
         self.title = title or record["scenario"]
         self.rerun = rerun
         self.scales = default_scales(record) if scales is None else scales
+        self.on = on
+        self.limit = limit
+        self.notes = list(notes)
 
     def __repr__(self) -> str:
         flows, links = len(self.record["flows"]), len(self.record["links"])
@@ -246,6 +258,9 @@ class Result:
                 "links": [link_json(link) for link in self.record["links"]],
                 "metrics": self.metrics,
                 "engine": dict(self.record["engine"]),
+                "on": self.on,
+                "limit": self.limit,
+                "notes": self.notes,
             }
         )
 

@@ -1,4 +1,4 @@
-"""Run scenarios on the simulator."""
+"""Run scenarios: on the simulator, or in real time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
+from cwnd.real import check_reality, run_real
 from cwnd.result import Result
 from cwnd.scenario import Scenario, add_controller
 
@@ -26,6 +27,7 @@ def run(
     scenario: Scenario | str | Path,
     seed: int | None = None,
     *,
+    on: str = "sim",
     pcap: tuple[str, str | Path] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
@@ -36,9 +38,13 @@ def run(
     scenario
         A scenario, or the path of a scenario file.
     seed
-        The same scenario and seed always give the same result; the scenario's own by default.
+        The same scenario and seed always give the same result on the simulator; the scenario's own
+        by default.
+    on
+        ``sim``, or in real time on an emulated network (Linux, root): ``udt`` sockets, or the
+        kernel's TCP, ``linux``. See ``docs/agreement.md``.
     pcap
-        The name of a link and the file to write what crosses it to, for Wireshark.
+        The name of a link and the file to write what crosses it to, for Wireshark; on ``sim`` only.
     progress
         Called now and then with the fraction that is done.
 
@@ -51,6 +57,8 @@ def run(
     ------
     ScenarioError
         The scenario makes no sense; the message names the file, the line and the key.
+    KernelError
+        This machine or its user cannot run it in real time.
 
     Examples
     --------
@@ -64,10 +72,14 @@ def run(
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_toml(Path(scenario))
     seed = scenario.seed if seed is None else seed
+    if pcap is not None and on != "sim":
+        raise ArgumentError("pcap", "packets are captured on sim only")
     capture = None if pcap is None else (pcap[0], str(pcap[1]))
-    (result,) = simulate([(scenario, seed)], pcap=capture, progress=progress)
+    jobs = [(scenario, seed)]
+    (result,) = measure(jobs, lambda _, run: run, pcap=capture, progress=progress, on=on)
     if path is not None:
-        result.rerun = shlex.join(["cwnd", "run", str(path), "--seed", str(seed)])
+        where = [] if on == "sim" else ["--on", on]
+        result.rerun = shlex.join(["cwnd", "run", str(path), "--seed", str(seed), *where])
     return result
 
 
@@ -107,6 +119,7 @@ def measure(
     progress: Callable[[float], None] | None = None,
     scales: list[float] | None = None,
     threads: int = 0,
+    on: str = "sim",
 ) -> list[T]:
     """Run many scenarios, side by side, and keep of each run only what is asked for.
 
@@ -121,6 +134,8 @@ def measure(
         As for `simulate`.
     scales
         Time scales of smoothness in seconds; chosen for each run by default.
+    on
+        Where they run; in real time one after the other, as they would disturb each other.
 
     Returns
     -------
@@ -134,6 +149,14 @@ def measure(
         for name, factory in scenario.controllers.items():
             add_controller(controllers, name, factory)
 
+    check_reality(on, [scenario for scenario, _ in jobs])
+    if on != "sim":
+        kept = []
+        for job, (scenario, seed) in enumerate(jobs):
+            part = None if progress is None else part_of(progress, job, len(jobs))
+            kept.append(keep(job, run_real(scenario, seed, on, progress=part, scales=scales)))
+        return kept
+
     def finished(job: int, record: RunRecord) -> T:
         return keep(job, Result(record, title=jobs[job][0].title, scales=scales))
 
@@ -145,3 +168,16 @@ def measure(
         keep=finished,
         pcap=pcap,
     )
+
+
+def part_of(progress: Callable[[float], None], job: int, jobs: int) -> Callable[[float], None]:
+    """Turn what is done of one job into what is done of all.
+
+    Parameters
+    ----------
+    progress
+        Is told what is done of all.
+    job, jobs
+        The number of the job, and how many there are, all of one length.
+    """
+    return lambda fraction: progress((job + fraction) / jobs)

@@ -11,16 +11,72 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cwnd.units import format_time
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from matplotlib.figure import Figure
 
+    from cwnd.agreement import Agreement
+    from cwnd.comparison import Comparison
     from cwnd.records import JsonObject
+    from cwnd.result import Result
 
+REALITY = "Where: sim, or in real time over an emulated network: udt or linux (its TCP)."
 PLOTS = (".png", ".svg")
 PATIENCE = 1.0
 """Seconds after which a bar is worth its space."""
+
+
+def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say where results go.
+
+    Parameters
+    ----------
+    command
+        What gets them as ``plot``, ``report`` and ``as_json``.
+    """
+    for option in (
+        click.option("--plot", type=click.Path(), help="Write a plot: FILE.png or FILE.svg."),
+        click.option("--report", type=click.Path(), help="Write a self-contained HTML page."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    ):
+        command = option(command)
+    return command
+
+
+def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str | None) -> None:
+    """Write the report and the plot, and say where they are.
+
+    Parameters
+    ----------
+    outcome
+        What is to be shown.
+    report, plot
+        Files; None leaves one out.
+    """
+    if report is not None:
+        outcome.report(report)
+        click.echo(f"report: {report}", err=True)
+    if plot is not None:
+        save_plot(outcome.plot(), plot)
+
+
+def announce(on: str, runs: int, seconds: float) -> None:
+    """Say beforehand how long runs in real time take.
+
+    Parameters
+    ----------
+    on
+        Where they run.
+    runs
+        How many there are.
+    seconds
+        Length of each.
+    """
+    each = f"{runs} runs of {format_time(seconds)}, one after the other" if runs > 1 else "one run"
+    click.echo(f"cwnd: on {on} in real time: {each}: {format_time(runs * seconds)}", err=True)
 
 
 def check_outputs(

@@ -13,7 +13,10 @@ from rich.text import Text
 
 from cwnd.figures import (
     against_columns,
+    agreement_text,
     alone_columns,
+    caveats,
+    counts_text,
     flow_sheet,
     link_sheet,
     measured_text,
@@ -21,10 +24,12 @@ from cwnd.figures import (
     network_text,
     run_text,
 )
+from cwnd.units import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cwnd.agreement import Agreement
     from cwnd.comparison import Comparison, Row
     from cwnd.doctor import Finding
     from cwnd.figures import Column, Sheet
@@ -34,6 +39,9 @@ if TYPE_CHECKING:
 
 _VERDICT_STYLES = {"holds": "green", "differs": "red", "unclear": "yellow"}
 """Verdicts of a claim, and their colours."""
+
+_AGREEMENT_STYLES = {"agrees": "green", "as seeds do": "yellow", "differs": "red", "unknown": "dim"}
+"""Verdicts of an agreement, and their colours."""
 
 _WIDTH = 120
 """Columns where there is no terminal to ask."""
@@ -49,6 +57,7 @@ def print_comparison(comparison: Comparison) -> None:
     """
     console = _console()
     console.print(Text(network_text(comparison.network), style="dim"))
+    _print_caveats(console, comparison.results)
     console.print()
     console.print(_estimates("Each alone", comparison.rows_alone, alone_columns(comparison)))
     console.print(
@@ -73,12 +82,56 @@ def print_result(result: Result) -> None:
     """
     console = _console()
     console.print(Text(run_text(result), style="dim"))
+    _print_caveats(console, [result])
     console.print()
     document = result.to_json()
     console.print(_sheet("Flows", flow_sheet(document), left={0, 1, 9}))
     console.print(_sheet("Links", link_sheet(document), left={0, 1}))
     for name, value, remark in metric_items(document["metrics"]):
         console.print(Text(f"{name}: {value} ({remark})"))
+
+
+def print_agreement(agreement: Agreement) -> None:
+    """Print the figures of a scenario in several realities side by side, with the verdicts.
+
+    Parameters
+    ----------
+    agreement
+        What ``agree`` found.
+    """
+    console = _console()
+    realities, first = list(agreement.results), agreement.runs[0]
+    repeat = len(agreement.results[realities[0]])
+    console.print(
+        Text(
+            f"{agreement.title}: {agreement_text(realities)}; {repeat} × "
+            f"{format_time(first.duration_s)}, of which the first {format_time(first.warmup_s)} "
+            "do not count",
+            style="dim",
+        )
+    )
+    _print_caveats(console, agreement.runs)
+    table = _table("", ("", *realities, *(f"{on} and {realities[0]}" for on in realities[1:])))
+    for column in table.columns[1 : 1 + len(realities)]:
+        column.justify = "right"
+    of = ""
+    for row in agreement.rows:
+        if row.of != of:
+            of = row.of
+            table.add_row("")
+            table.add_row(Text(of, style="bold"))
+        table.add_row(
+            escape(f"  {row.title}"),
+            *(row.kind.text(row.estimates[on]) for on in realities),
+            *(
+                Text(verdict.text, style=_AGREEMENT_STYLES[verdict.word])
+                for verdict in row.verdicts
+            ),
+        )
+    console.print(table)
+    console.print()
+    for line in counts_text(agreement.counts):
+        console.print(Text(line, style="bold"))
 
 
 def print_reproduction(document: JsonObject) -> None:
@@ -223,6 +276,12 @@ def _table(title: str, columns: Sequence[str]) -> Table:
     for column in columns:
         table.add_column(column)
     return table
+
+
+def _print_caveats(console: Console, results: Sequence[Result]) -> None:
+    """Print what to know of runs in real time."""
+    for line in caveats(results):
+        console.print(Text(line, style="yellow"))
 
 
 def _console() -> Console:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from cwnd.cli.agree import agree
 from cwnd.cli.emulate import emulate
 from cwnd.cli.kernel import kernel
 from cwnd.cli.model import model
 from cwnd.cli.outputs import (
+    REALITY,
+    announce,
     check_directory,
     check_outputs,
     print_json,
-    save_plot,
+    save,
     show_progress,
+    with_outputs,
 )
 from cwnd.cli.perf import perf
 from cwnd.cli.transfer import recv, send
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cwnd.comparison import Comparison
-    from cwnd.result import Result
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -44,17 +42,6 @@ def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  
 
         click.echo(f"cwnd {__version__}")
         context.exit()
-
-
-def _outputs(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say where results go."""
-    for option in (
-        click.option("--plot", type=click.Path(), help="Write a plot: FILE.png or FILE.svg."),
-        click.option("--report", type=click.Path(), help="Write a self-contained HTML page."),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
-    ):
-        command = option(command)
-    return command
 
 
 class Interrupted(Exception):  # noqa: N818
@@ -90,7 +77,7 @@ class _Verbs(click.Group):
 )
 @click.pass_context
 def cwnd(context: click.Context) -> None:
-    """Compare congestion controllers on simulated networks, and move data with them over UDT.
+    """Compare congestion controllers on simulated and emulated networks, and move data with them.
 
     Rates and times are written as tc writes them: 15mbit, 100ms. Controllers are written as
     reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`.
@@ -121,7 +108,8 @@ def cwnd(context: click.Context) -> None:
 @click.option("--time", default="120s", show_default=True, help="Length of each run.")
 @click.option("--repeat", default=5, show_default=True, help="Runs of each case.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the first run.")
-@_outputs
+@click.option("--on", default="sim", show_default=True, help=REALITY)
+@with_outputs
 def compare(
     controllers: tuple[str, ...],
     as_json: bool,  # noqa: FBT001
@@ -131,7 +119,9 @@ def compare(
 ) -> None:
     """Compare CONTROLLERs on one network: each alone, and half and half against a reference."""
     check_outputs(report=report, plot=plot)
-    with show_progress("simulating") as progress:
+    if options["on"] != "sim":
+        _announce_comparison(controllers, options)
+    with show_progress("comparing") as progress:
         from cwnd import compare as compare_controllers
 
         comparison = compare_controllers(controllers, progress=progress, **options)
@@ -141,19 +131,34 @@ def compare(
         from cwnd.cli.tables import print_comparison
 
         print_comparison(comparison)
-    _save(comparison, report, plot)
+    save(comparison, report, plot)
+
+
+def _announce_comparison(controllers: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Say beforehand how long a comparison in real time takes."""
+    from cwnd.comparison import cases
+    from cwnd.errors import read_argument
+    from cwnd.real import check_reality
+    from cwnd.units import parse_time
+
+    check_reality(options["on"])
+    alone, against = cases(controllers, options["reference"])
+    runs = options["repeat"] * (len(alone) + len(against))
+    announce(options["on"], runs, read_argument("time", parse_time, options["time"]))
 
 
 @cwnd.command()
 @click.argument("file", type=click.Path())
 @click.option("--seed", type=int, help="Seed of everything random; the file's by default.")
-@_outputs
+@click.option("--on", default="sim", show_default=True, help=REALITY)
+@with_outputs
 @click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
 @click.option("--pcap", type=click.Path(), help="Write what crosses a link, for Wireshark.")
 @click.option("--link", help="The link of --pcap, by its name.")
 def run(
     file: str,
     seed: int | None,
+    on: str,
     as_json: bool,  # noqa: FBT001
     report: str | None,
     plot: str | None,
@@ -163,24 +168,31 @@ def run(
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
     check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
     from cwnd import Scenario
+    from cwnd.real import check_reality
     from cwnd.running import run as run_scenario
 
-    links = Scenario.from_toml(Path(file)).validate()["links"]
+    check_reality(on)
+    compiled = Scenario.from_toml(Path(file)).validate()
+    links = compiled["links"]
     if (link is None) != (pcap is None):
         missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
         raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
     if link is not None and link not in links:
         raise click.UsageError(f"--link: {link!r} is none of {', '.join(links)}")
-    with show_progress("simulating") as progress:
+    if pcap is not None and on != "sim":
+        raise click.UsageError("--pcap: packets are captured on sim only")
+    if on != "sim":
+        announce(on, 1, compiled["duration_s"])
+    with show_progress("running") as progress:
         capture = None if link is None or pcap is None else (link, pcap)
-        result = run_scenario(Path(file), seed, pcap=capture, progress=progress)
+        result = run_scenario(Path(file), seed, on=on, pcap=capture, progress=progress)
     if as_json:
         print_json(result.to_json())
     else:
         from cwnd.cli.tables import print_result
 
         print_result(result)
-    _save(result, report, plot)
+    save(result, report, plot)
     if trace is not None:
         from cwnd.tables import write_trace
 
@@ -230,6 +242,7 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
     click.echo(f"report: {Path(out) / 'index.html'}", err=True)
 
 
+cwnd.add_command(agree)
 cwnd.add_command(model)
 cwnd.add_command(send)
 cwnd.add_command(recv)
@@ -293,12 +306,3 @@ def completion(shell: str) -> None:
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
     click.echo(kind(cwnd, {}, "cwnd", "_CWND_COMPLETE").source())
-
-
-def _save(outcome: Comparison | Result, report: str | None, plot: str | None) -> None:
-    """Write the report and the plot, and say where they are."""
-    if report is not None:
-        outcome.report(report)
-        click.echo(f"report: {report}", err=True)
-    if plot is not None:
-        save_plot(outcome.plot(), plot)

@@ -6,8 +6,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
-from cwnd.figures import against_columns, alone_columns, number
-from cwnd.report.page import command, facts, named, page, run_data, table, terms
+from cwnd.figures import against_columns, alone_columns, caveats, number
+from cwnd.report.page import command, facts, named, notes, page, run_data, table, terms
 from cwnd.units import format_rate, format_time
 from cwnd.verdict import RULE
 
@@ -42,6 +42,7 @@ def compare_page(comparison: Comparison) -> str:
     glossary = {column.title: column.meaning for column in [*alone, *against]}
     body = f"""
 {_network(comparison.network)}
+{notes(caveats(comparison.results))}
 <h2>Verdict</h2>
 <div class="cards">{"".join(_card(v, shade[v.controller]) for v in comparison.verdicts)}</div>
 <h2>Fairness, smoothness, queue</h2>

@@ -172,6 +172,11 @@ def terms(items: Iterable[tuple[str, str]]) -> str:
     )
 
 
+def notes(lines: Iterable[str]) -> str:
+    """Say what is to be known, a paragraph each."""
+    return "".join(f'<p class="note">{escape(line)}</p>' for line in lines)
+
+
 def command(text: str) -> str:
     """Show a command that can be copied."""
     return (

@@ -6,8 +6,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
-from cwnd.figures import flow_sheet, link_sheet, metric_items
-from cwnd.report.page import command, facts, legend, named, page, run_data, table
+from cwnd.figures import PLACES, caveats, flow_sheet, link_sheet, metric_items
+from cwnd.report.page import command, facts, legend, named, notes, page, run_data, table
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def run_page(result: Result) -> str:
     by_flow = {flow["name"]: shade.get(flow["controller"], _GREY) for flow in document["flows"]}
     warmup = f"{format_time(result.warmup_s)} of warm-up" if result.warmup_s else "no warm-up"
     summary = [
+        ("Where", result.on, PLACES[result.on]),
         ("Length", format_time(result.duration_s), warmup),
         *metric_items(document["metrics"]),
     ]
@@ -45,6 +46,7 @@ def run_page(result: Result) -> str:
     )
     body = f"""
 {facts(summary)}
+{notes(caveats([result]))}
 <h2>Over time</h2>
 <p class="note">What is shaded is warm-up and counts in no figure; the axes fit the rest.</p>
 {legend(shade)}

@@ -1,0 +1,131 @@
+"""The matrix of docs/agreement.md: scenarios and laws, simulated and with real sockets.
+
+    python bench/agreement.py [--repeat 3] [NAME ...]
+
+Each cell is one `cwnd agree`, in real time, one after the other: some seven minutes in all, on a
+machine that has nothing else to do, as root on Linux. NAME chooses cells by a part of their name
+(`scenario law reality`). A cell says `simulated / real`; what differs by more than the tolerance is
+in italics where seeds differ as much, and in bold where they do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tables import table
+
+import cwnd
+from cwnd.agreement import NETWORK
+from cwnd.figures import caveats, number
+
+if TYPE_CHECKING:
+    from cwnd.agreement import Row
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+GROUP = "law"
+COLUMNS = (
+    (NETWORK, "utilization"),
+    (NETWORK, "loss_rate"),
+    (NETWORK, "queueing_delay_s"),
+    (NETWORK, "queueing_delay_p95_s"),
+    (GROUP, "goodput_bps"),
+    (GROUP, "share"),
+    (GROUP, "retransmission_rate"),
+    (GROUP, "window_p10"),
+    (GROUP, "window_p50"),
+    (GROUP, "window_p90"),
+    (GROUP, "mean_rtt_s"),
+)
+MARKS = {"agrees": "", "as seeds do": "*", "differs": "**", "unknown": ""}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Laws on one scenario in one reality: seconds of a run, and of its warm-up."""
+
+    scenario: str
+    on: str
+    seconds: int
+    warmup: int
+    laws: tuple[str, ...]
+
+    def cells(self, names: list[str]) -> list[str]:
+        """Give the laws whose cells are chosen."""
+        cells = {law: f"{self.scenario} {law} {self.on}" for law in self.laws}
+        return [law for law, cell in cells.items() if not names or any(n in cell for n in names)]
+
+    def build(self, law: str) -> cwnd.Scenario:
+        """Give the scenario with a law."""
+        document = cwnd.Scenario.from_toml(SCENARIOS / f"{self.scenario}.toml").to_dict()
+        document |= {"duration": self.seconds, "warmup": self.warmup}
+        document["flow"][0]["controller"] = law
+        if self.on == "udt":
+            # UDT beside UDT: in the simulator as well.
+            document["flow"] = [flow | {"protocol": "udt"} for flow in document["flow"]]
+        return cwnd.Scenario(document)
+
+
+_KERNEL = ("reno", "aimd(0.31, 1/8)", "iiad", "sqrt", "simd", "aira", "aiad")
+PARTS = (
+    Part("agree-droptail", "linux", 6, 1, (*_KERNEL, "daimd(capacity=20mbit)")),
+    Part("agree-droptail", "udt", 6, 1, ("reno", "simd", "udt")),
+    Part("agree-simd", "linux", 14, 5, ("simd", "aimd(0.31, 1/8)", "aira")),
+    Part("agree-aira", "linux", 10, 2, ("reno", "aimd(2, 1/2)", "aimd(0.2, 1/2)")),
+)
+
+
+def cell(row: Row) -> str:
+    """Write a figure of the simulator and of the other reality."""
+    both = (
+        number(value.mean, row.kind.digits, row.kind.factor) for value in row.estimates.values()
+    )
+    (verdict,) = row.verdicts
+    mark = MARKS[verdict.word]
+    return f"{mark}{' / '.join(both)}{mark}"
+
+
+def measure(part: Part, laws: list[str], repeat: int) -> None:
+    """Run the cells of a part and print their table."""
+    lines, heads, notes = [], [], {}
+    for law in laws:
+        agreement = cwnd.agree(part.build(law), on=("sim", part.on), repeat=repeat)
+        rows = {(row.of, row.kind.name): row for row in agreement.rows}
+        # With one group of flows all is its share.
+        shown = [key for key in COLUMNS if key[1] != "share" or len(agreement.groups) > 1]
+        heads = [rows[key].title for key in shown]
+        limits = sum(run.limit is not None for run in agreement.results[part.on])
+        lines.append([law, *(cell(rows[key]) for key in shown), f"{limits} of {repeat}"])
+        notes |= dict.fromkeys(caveats(agreement.runs))
+    title = f"{part.scenario}, sim / {part.on}, {repeat} × {part.seconds} s"
+    table(title, ("law", *heads, "tool limited"), lines)
+    for note in notes:
+        print(f"* {note}")
+    print(flush=True)
+
+
+def main() -> None:
+    """Run the matrix and print its tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only cells with this in the name")
+    parser.add_argument("--repeat", type=int, default=3, help="seeds of each cell")
+    options = parser.parse_args()
+    chosen = [(part, part.cells(options.names)) for part in PARTS]
+    seconds = options.repeat * sum(part.seconds * len(laws) for part, laws in chosen)
+    load = os.getloadavg()[0]
+    print(f"Linux {platform.release()}, {os.cpu_count()} processors, load {load:.1f}")
+    print(f"{seconds} s of real time at least", flush=True)
+    start = time.monotonic()
+    for part, laws in chosen:
+        if laws:
+            measure(part, laws, options.repeat)
+    print(f"{time.monotonic() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The verb `agree`: one scenario in several realities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cwnd.cli.outputs import (
+    announce,
+    check_outputs,
+    print_json,
+    save,
+    show_progress,
+    with_outputs,
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option(
+    "--on",
+    default="sim,linux",
+    show_default=True,
+    metavar="sim,udt,linux",
+    help="Two or three of them; the others are held against the first.",
+)
+@click.option("--repeat", default=3, show_default=True, help="Seeds in each reality.")
+@click.option("--seed", type=int, help="The first of them; the file's by default.")
+@with_outputs
+def agree(
+    file: str,
+    on: str,
+    repeat: int,
+    seed: int | None,
+    as_json: bool,  # noqa: FBT001
+    report: str | None,
+    plot: str | None,
+) -> None:
+    """Run the scenario FILE simulated and with real sockets, and say where they agree.
+
+    Real sockets are UDT's or the kernel's TCP, on a network that is emulated with the simulator's
+    queues: Linux, and root. Each of their runs takes as long as the scenario says.
+    """
+    check_outputs(report=report, plot=plot)
+    from cwnd import Scenario
+    from cwnd.agreement import agree as agree_realities
+    from cwnd.agreement import check_realities
+
+    places = [place.strip() for place in on.split(",")]
+    scenario = Scenario.from_toml(Path(file))
+    check_realities(places, scenario)
+    seconds = scenario.validate()["duration_s"]
+    real = [place for place in places if place != "sim"]
+    announce(" and ".join(real), repeat * len(real), seconds)
+    with show_progress("running") as progress:
+        agreement = agree_realities(
+            Path(file), on=places, repeat=repeat, seed=seed, progress=progress
+        )
+    if as_json:
+        print_json(agreement.to_json())
+    else:
+        from cwnd.cli.tables import print_agreement
+
+        print_agreement(agreement)
+    save(agreement, report, plot)
