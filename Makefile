@@ -12,7 +12,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev bench bench-udt bench-emulate agreement fuzz instructions clean
+.PHONY: help demo test build dev bench bench-udt bench-emulate bench-kernel agreement fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
+	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
 	@echo "make agreement   run the matrix of docs/agreement.md: 7 minutes of real time, as root"
 	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
@@ -55,6 +56,9 @@ bench-udt: build libudt srt iperf3
 
 bench-emulate: build iperf3
 	$(BIN)/python bench/emulate.py
+
+bench-kernel: build
+	$(BIN)/python bench/kernel.py
 
 agreement: build
 	$(BIN)/python bench/agreement.py
