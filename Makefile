@@ -12,7 +12,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev bench bench-udt bench-emulate agreement fuzz instructions clean
+.PHONY: help demo test build dev bench bench-udt bench-emulate bench-kernel agreement fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
+	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
 	@echo "make agreement   run the matrix of docs/agreement.md: 7 minutes of real time, as root"
 	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
@@ -56,6 +57,9 @@ bench-udt: build libudt srt iperf3
 bench-emulate: build iperf3
 	$(BIN)/python bench/emulate.py
 
+bench-kernel: build
+	$(BIN)/python bench/kernel.py
+
 agreement: build
 	$(BIN)/python bench/agreement.py
 
@@ -67,10 +71,10 @@ fuzz:
 instructions: build valgrind
 	$(BIN)/python bench/instructions.py --write
 
-build: $(VENV)/.tools
+build: $(VENV)/.tools libelf
 	$(BIN)/maturin develop --release --quiet
 
-dev: $(VENV)/.tools
+dev: $(VENV)/.tools libelf
 	$(BIN)/maturin develop --release --quiet --extras dev
 
 # A virtual environment with maturin. Debian keeps Python's venv in a package of its own: that one is
@@ -84,9 +88,14 @@ $(VENV)/.tools:
 	$(BIN)/pip install "maturin>=1.9,<2"
 	@touch $@
 
-.PHONY: venv-package valgrind ns2 libudt srt iperf3 clang iproute2
+.PHONY: venv-package libelf valgrind ns2 libudt srt iperf3 clang iproute2
 venv-package:
 	@$(call debian,python3-venv) || { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
+
+# What libbpf, which loads the kernel's controllers, is built with.
+libelf:
+	@pkg-config --exists libelf zlib 2>/dev/null || $(call debian,pkg-config libelf-dev zlib1g-dev) \
+		|| { echo "cwnd needs pkg-config, libelf and zlib: install Debian's pkg-config, libelf-dev and zlib1g-dev"; exit 1; }
 
 # What there is no permission to install is said and left out.
 valgrind:

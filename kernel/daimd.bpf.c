@@ -22,7 +22,7 @@ struct flow {
 _Static_assert(sizeof(struct flow) <= 104, "icsk_ca_priv has 104 bytes");
 
 /* Not const: the loader fills it, and what is const clang knows the value of. */
-struct daimd_params params SEC(".params");
+struct daimd_params params SEC(".rodata.params");
 
 FX_INLINE u32 packet_of(struct tcp_sock *tp)
 {
@@ -173,5 +173,15 @@ SEC("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
 {
 	return tcp_of(ctx)->snd_cwnd;
 }
+
+SEC(".struct_ops.link") struct tcp_congestion_ops controller = {
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.ssthresh = ssthresh,
+	.cwnd_event = cwnd_event,
+	.undo_cwnd = undo_cwnd,
+	.cong_control = cong_control,
+	.init = init,
+	.release = release,
+};
 
 char of_this[] SEC("license") = "Dual MIT/GPL";

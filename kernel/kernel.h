@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What of the kernel these programs look at: the members used, by name. The loader finds where this
+ * What of the kernel these programs look at: the members used, by name. libbpf finds where this
  * kernel has them (CO-RE), so that one object fits all.
  */
 #ifndef CWND_KERNEL_H
@@ -79,13 +79,30 @@ struct rate_sample {
 
 #define SEC(name) __attribute__((section(name), used))
 
+/* What libbpf fills in by the names of the kernel's struct; first what the loader writes. */
+struct tcp_congestion_ops {
+	char name[16];
+	u32 flags;
+	u32 (*ssthresh)(u64 *ctx);
+	int (*cong_avoid)(u64 *ctx);
+	int (*cwnd_event)(u64 *ctx);
+	u32 (*undo_cwnd)(u64 *ctx);
+	int (*pkts_acked)(u64 *ctx);
+	int (*cong_control)(u64 *ctx);
+	int (*init)(u64 *ctx);
+	int (*release)(u64 *ctx);
+};
+
+/* Every user, and every network namespace, may choose it. */
+#define TCP_CONG_NON_RESTRICTED 1
+
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) SEC(".ksyms");
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) SEC(".ksyms");
 
-/* A bit field, whose place the loader gives as a byte and two shifts. */
+/* A bit field, whose place libbpf gives as a byte and two shifts. */
 #define BITS(pointer, field)                                                                         \
 	((u64) * ((u8 *)(pointer) + __builtin_preserve_field_info((pointer)->field, 0))              \
 	 << __builtin_preserve_field_info((pointer)->field, 4) >>                                    \

@@ -57,9 +57,13 @@ struct control {
 	char previous[16]; /* the default controller before this one */
 };
 
-volatile struct control control SEC(".data");
-/* The loader makes a ring buffer of it. */
-char events[1] SEC(".ring");
+volatile struct control control SEC(".data.control");
+
+/* Its members' types are what libbpf reads: BPF_MAP_TYPE_RINGBUF, and 1 MB, some ten thousand events. */
+struct {
+	int (*type)[27];
+	int (*max_entries)[1 << 20];
+} events SEC(".maps");
 
 FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)
 {
@@ -69,7 +73,7 @@ FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)
 
 	if (control.until < now)
 		return 0;
-	event = bpf_ringbuf_reserve(events, sizeof(*event), 0);
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
 		__sync_fetch_and_add(&control.missed, 1);
 		return 0;

@@ -32,7 +32,7 @@ struct flow {
 _Static_assert(sizeof(struct flow) <= 104, "icsk_ca_priv has 104 bytes");
 
 /* Not const: the loader fills it, and what is const clang knows the value of. */
-struct LAW(params) params SEC(".params");
+struct LAW(params) params SEC(".rodata.params");
 
 #define SMALLEST (2 * FX_PACKET)
 
@@ -235,5 +235,16 @@ SEC("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
 	tell(tp, EVENT_UNDO, before, f->w, f->saved_w >> 40 == window);
 	return window;
 }
+
+SEC(".struct_ops.link") struct tcp_congestion_ops controller = {
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.ssthresh = ssthresh,
+	.cong_avoid = cong_avoid,
+	.cwnd_event = cwnd_event,
+	.undo_cwnd = undo_cwnd,
+	.pkts_acked = pkts_acked,
+	.init = init,
+	.release = release,
+};
 
 char of_this[] SEC("license") = "Dual MIT/GPL";

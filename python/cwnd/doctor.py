@@ -22,11 +22,10 @@ _PROGRAMS = {
     "ns": "ns-2, to compare the simulator's speed with",
     "wireshark": "opens what `cwnd run --pcap` writes",
     "tshark": "prints what `cwnd run --pcap` writes",
-    "ip": "makes network namespaces",
-    "tc": "shapes emulated links",
-    "clang": "compiles controllers for the Linux kernel",
-    "bpftool": "loads controllers into the Linux kernel",
-    "iperf3": "makes traffic on emulated links",
+    "ip": "lets the tests join network namespaces",
+    "tc": "gives the tests a bottleneck of the kernel's own",
+    "clang-14": "builds the kernel's programs again; those of the package need no compiler",
+    "iperf3": "makes traffic to measure emulated links with",
 }
 
 
@@ -107,7 +106,7 @@ def _kernel() -> Iterator[Finding]:
         "BTF",
         btf.exists(),
         f"{btf}, Linux {platform.release()}" if btf.exists() else f"no {btf}",
-        "controllers in the Linux kernel",
+        "controllers in the Linux kernel, loaded by `cwnd kernel`",
     )
     spaces = _namespaces()
     yield Finding(

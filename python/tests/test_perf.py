@@ -85,7 +85,8 @@ def test_both_sides_measure_what_flows(udt, hall, reverse, streams):
     asked = Settings(0.6, streams, reverse)
     document = measure(dialer(udt, hall), asked, every=0.2, tell=lines.append)
     sent, received = document["end"]["sum_sent"], document["end"]["sum_received"]
-    assert sent["seconds"] >= 0.6
+    # A stream that begins a little after the others ends with them.
+    assert sent["seconds"] > 0.59
     # A sender counts whole blocks; what TCP holds at the end was sent and has not arrived.
     assert received["bytes"] > 0
     ahead = sent["bytes"] - received["bytes"]

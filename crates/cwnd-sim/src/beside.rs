@@ -1,6 +1,6 @@
 //! Two halves of a network on two threads. Each runs a window of simulated time after the other and
-//! sends what it did to its neighbour. Nothing reaches the other half before the lookahead has passed,
-//! so a half may run on as long as it has the neighbour's windows of a lookahead ago: what it then
+//! sends what it did to its neighbour. Nothing reaches a half before the neighbour's lookahead has
+//! passed, so it may run on as long as it has the neighbour's windows of that long ago: what it then
 //! does follows from the network and the seed, whatever the threads do (Chandy and Misra 1979).
 
 use crate::engine::clock::Clock;
@@ -9,7 +9,7 @@ use crate::engine::packet::Extra;
 use cwnd::Dur;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
-/// Windows in a lookahead.
+/// Windows in the longer lookahead.
 const WINDOWS: u64 = 4;
 /// Looks for the neighbour's window before the thread lets others have its core.
 const LOOKS: u64 = 1000;
@@ -19,6 +19,8 @@ const LOOKS: u64 = 1000;
 pub(crate) struct Batch {
     /// Packets on links between the halves, each link's in order.
     pub crossings: Vec<Crossing>,
+    /// Packets that reach queues of the other half, in the order of events.
+    pub queueing: Vec<Crossing>,
     /// For flows what their acknowledgements carry, in order.
     pub extras: Vec<(usize, Vec<Extra>)>,
 }
@@ -27,7 +29,9 @@ pub(crate) struct Batch {
 pub(crate) struct Other {
     sender: Sender<Batch>,
     receiver: Receiver<Batch>,
-    lookahead: Dur,
+    window: Dur,
+    /// How many windows ago the neighbour's last one was that matters.
+    lag: u64,
     /// Windows begun.
     begun: u64,
     /// Emptied batches.
@@ -35,22 +39,28 @@ pub(crate) struct Other {
 }
 
 impl Other {
-    /// Both halves' views of each other.
-    pub fn pair(lookahead: Dur) -> [Self; 2] {
-        let ((to_second, from_first), (to_first, from_second)) = (channel(), channel());
-        [(to_second, from_second), (to_first, from_first)].map(|(sender, receiver)| Other {
-            sender,
-            receiver,
-            lookahead,
-            begun: 0,
-            spare: Vec::new(),
-        })
+    /// Both halves' views of each other; `lookahead` is that of what each sends.
+    pub fn pair(lookahead: [Dur; 2]) -> [Self; 2] {
+        let window = Dur::from_nanos(lookahead[0].max(lookahead[1]).as_nanos() / WINDOWS);
+        let [from_first, from_second] =
+            lookahead.map(|ahead| ahead.as_nanos() / window.as_nanos().max(1));
+        let (one, other) = (channel(), channel());
+        [(one.0, other.1, from_second), (other.0, one.1, from_first)].map(
+            |(sender, receiver, lag)| Other {
+                sender,
+                receiver,
+                window,
+                lag,
+                begun: 0,
+                spare: Vec::new(),
+            },
+        )
     }
 
     /// Begins a window and tells when it ends.
     pub fn next_window(&mut self, clock: Clock) -> u64 {
         self.begun += 1;
-        self.begun * (clock.ticks(self.lookahead.as_nanos()) / WINDOWS)
+        self.begun * clock.ticks(self.window.as_nanos())
     }
 
     /// Windows begun.
@@ -58,10 +68,10 @@ impl Other {
         self.begun
     }
 
-    /// What the neighbour did a lookahead before the window that was just begun. Waits for it. None
-    /// before it did anything, or when its thread is gone.
+    /// What the neighbour did that may matter from the window on that was just begun. Waits for it.
+    /// None before it did anything, or when its thread is gone.
     pub fn receive(&mut self) -> Option<Batch> {
-        if self.begun <= WINDOWS {
+        if self.begun <= self.lag {
             return None;
         }
         let mut looks = 0;

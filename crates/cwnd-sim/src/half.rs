@@ -56,8 +56,14 @@ impl Half {
     ) -> Result<Self, SimulationError> {
         let timers = TIMERS * network.flows.len();
         let cut = split.as_ref().map(|&(cut, half, _)| (cut, half));
-        let link_here = |link| cut.is_none_or(|(cut, half)| cut.of_link(network, link) == half);
-        let far = |link| link_here(link) && cut.is_some_and(|(cut, _)| cut.crosses(network, link));
+        let link_here = |link| cut.is_none_or(|(cut, half)| cut.of_link(link) == half);
+        let far = |link| {
+            cut.map_or([false; 2], |(cut, half)| {
+                let [before, beyond] =
+                    [cut.before_link(network, link), cut.beyond_link(network, link)];
+                [before == half && !link_here(link), link_here(link) && beyond != half]
+            })
+        };
         let (mut net, hops) =
             Net::new(network, seed, timers, far).ok_or_else(|| SimulationError::TooLong {
                 duration: network.duration.as_secs(),
@@ -161,6 +167,7 @@ impl Half {
         for (flow, extras) in batch.extras.drain(..) {
             self.net.extras[flow].take_over(extras);
         }
+        self.net.queueing.extend(batch.queueing.drain(..));
         for crossing in batch.crossings.drain(..) {
             // One after the other: what an endpoint does now may set a timer that fires before the
             // next packet reaches it.
@@ -180,6 +187,7 @@ impl Half {
         let Some(other) = &mut self.other else { return };
         let mut batch = other.batch();
         std::mem::swap(&mut batch.crossings, &mut self.net.far);
+        std::mem::swap(&mut batch.queueing, &mut self.net.far_queueing);
         for (flow, here) in self.here.iter().enumerate() {
             let queued = &mut self.net.extras[flow];
             if here[SINK] && !here[SOURCE] && !queued.is_empty() {

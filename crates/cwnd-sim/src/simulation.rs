@@ -176,7 +176,7 @@ fn merge(network: &Network, split: &Split, mut halves: [Records; 2]) -> Records 
         merged.flows.push(record);
     }
     for link in 0..network.links.len() {
-        let half = &mut halves[split.of_link(network, link)];
+        let half = &mut halves[split.of_link(link)];
         merged.links.push(std::mem::take(&mut half.links[link]));
     }
     merged

@@ -1,9 +1,8 @@
 //! What this kernel allows, and what is missing, in words.
 
-use super::btf::Btf;
+use super::Form;
 use super::instance::{Control, default_controller, mounted};
 use super::loader::{kernel_types, register};
-use super::{Error, Form};
 use cwnd::Spec;
 use std::fs;
 
@@ -46,22 +45,9 @@ fn rights() -> Result<String, String> {
     }
 }
 
-fn types(kernel: &Result<Vec<u8>, Error>) -> Result<String, String> {
-    let bytes = kernel.as_ref().map_err(ToString::to_string)?;
-    let kernel = Btf::parse(bytes).map_err(str::to_owned)?;
-    if kernel.structure("bpf_struct_ops_tcp_congestion_ops").is_none() {
-        return Err(
-            "this kernel has no controllers in eBPF: it needs CONFIG_BPF_JIT, and 5.6".into()
-        );
-    }
-    if kernel.structure("bpf_struct_ops_link").is_none() {
-        return Err("a controller cannot be kept loaded by a link: it needs Linux 6.4".into());
-    }
-    let functions = ["tcp_slow_start", "tcp_reno_undo_cwnd"];
-    match functions.iter().find(|name| kernel.function(name).is_none()) {
-        Some(name) => Err(format!("the kernel's function {name} is not there")),
-        None => Ok("the kernel describes its types, and offers what the laws call".into()),
-    }
+fn types() -> Result<String, String> {
+    kernel_types().map_err(|error| error.to_string())?;
+    Ok("the kernel describes its types, and offers what the laws call".into())
 }
 
 fn compiler() -> Result<String, String> {
@@ -91,31 +77,30 @@ fn timestamps() -> Result<String, String> {
 }
 
 /// Loads a law under a name of its own and unloads it at once.
-fn trial(spec: &str, kernel: &[u8]) -> Result<String, String> {
+fn trial(spec: &str) -> Result<String, String> {
     let spec = Spec::parse(spec).map_err(|error| error.to_string())?;
     let form = Form::of(&spec).map_err(|error| error.to_string())?;
     let name = format!("cwnd_try{}", std::process::id() % 1_000_000);
     let control = Control::default().to_bytes();
-    let registered = register(&form, &name, &control, kernel);
+    let registered = register(&form, &name, &control);
     registered.map(|_| "loads".into()).map_err(|error| error.to_string())
 }
 
 /// Looks at all that the laws need, and tries each where this user may.
 pub fn check() -> Vec<Finding> {
-    let kernel = kernel_types();
-    let rights = rights();
+    let (rights, types) = (rights(), types());
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut found = vec![
         finding("kernel", Ok(format!("Linux {}", release.trim()))),
         finding("rights", rights.clone()),
-        finding("types", types(&kernel)),
+        finding("types", types.clone()),
         finding("compiler", compiler()),
         finding("file system", pins()),
         finding("timestamps", timestamps()),
         finding("default", default_controller().map_err(|error| error.to_string())),
     ];
-    if let (Ok(_), Ok(kernel)) = (rights, kernel) {
-        found.extend(LAWS.map(|spec| finding(spec, trial(spec, &kernel))));
+    if rights.is_ok() && types.is_ok() {
+        found.extend(LAWS.map(|spec| finding(spec, trial(spec))));
     }
     found
 }

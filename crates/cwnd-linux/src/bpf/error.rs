@@ -43,4 +43,21 @@ impl Error {
         let doing = doing.into();
         move |source| Error::Kernel { doing, source }
     }
+
+    /// libbpf's answer to what was tried: its cause is the kernel's.
+    pub(super) fn bpf(doing: impl Into<String>) -> impl FnOnce(&libbpf_rs::Error) -> Error {
+        let doing = doing.into();
+        move |error| {
+            let kind = match error.kind() {
+                libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
+                libbpf_rs::ErrorKind::NotFound => io::ErrorKind::NotFound,
+                _ => io::ErrorKind::Other,
+            };
+            let mut cause: &dyn std::error::Error = error;
+            while let Some(deeper) = cause.source() {
+                cause = deeper;
+            }
+            Error::Kernel { doing, source: io::Error::new(kind, cause.to_string()) }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use super::instance::Control;
 use super::loader::{Registered, kernel_types, register};
 use super::{Error, Form, Trace, instance};
 use cwnd::Spec;
-use std::io;
+use libbpf_rs::MapHandle;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A controller that is loaded until this is dropped.
@@ -25,7 +25,8 @@ impl Held {
         let number = COUNT.fetch_add(1, Ordering::Relaxed) & 0xfff;
         let name = format!("run_{:x}_{number:x}", std::process::id());
         let control = Control { spec: spec.to_string(), ..Control::default() };
-        let registered = register(&form, &name, &control.to_bytes(), &kernel_types()?);
+        kernel_types()?;
+        let registered = register(&form, &name, &control.to_bytes());
         Ok(Held { name, registered: registered.map_err(instance::explain)? })
     }
 
@@ -40,9 +41,8 @@ impl Held {
     /// Where the kernel does not let this user.
     pub fn trace(&self) -> Result<Trace, Error> {
         let Registered { control, events, .. } = &self.registered;
-        let clones: io::Result<_> =
-            control.try_clone().and_then(|control| Ok((control, events.try_clone()?)));
-        let (control, events) = clones.map_err(Error::kernel(self.name.clone()))?;
+        let control = MapHandle::try_from(control);
+        let control = control.map_err(|error| Error::bpf(self.name.clone())(&error))?;
         Trace::of(&self.name, control, events)
     }
 }

@@ -2,15 +2,16 @@
 //! folder of its name.
 
 use super::loader::{Registered, kernel_types, register};
-use super::{Error, Form, sys};
+use super::{Error, Form};
 use cwnd::Spec;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use nix::mount::MsFlags;
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 const BPFFS: &str = "/sys/fs/bpf";
-const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// `TCP_CA_NAME_MAX` with its zero.
 const NAME_MAX: usize = 16;
@@ -55,15 +56,17 @@ impl Control {
     }
 
     /// Reads it from its map.
-    pub fn read(map: &OwnedFd) -> Result<Self, Error> {
+    pub fn read(map: &MapHandle) -> Result<Self, Error> {
         let mut bytes = [0; Self::SIZE];
-        sys::map_read(map.as_fd(), &mut bytes).map_err(Error::kernel("a controller's notes"))?;
+        map.lookup_into(&[0; 4], &mut bytes, MapFlags::ANY)
+            .map_err(|error| Error::bpf("a controller's notes")(&error))?;
         Ok(Self::from_bytes(&bytes))
     }
 
     /// Writes it into its map.
-    pub fn write(&self, map: &OwnedFd) -> Result<(), Error> {
-        sys::map_write(map.as_fd(), &self.to_bytes()).map_err(Error::kernel("a controller's notes"))
+    pub fn write(&self, map: &MapHandle) -> Result<(), Error> {
+        map.update(&[0; 4], &self.to_bytes(), MapFlags::ANY)
+            .map_err(|error| Error::bpf("a controller's notes")(&error))
     }
 }
 
@@ -89,11 +92,11 @@ pub fn default_name(spec: &Spec) -> String {
 
 fn check_name(name: &str) -> Result<(), Error> {
     let fits = !name.is_empty() && name.len() < NAME_MAX;
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if fits && name.chars().all(plain) {
         return Ok(());
     }
-    let allowed = "1 to 15 letters, digits, - and _ are allowed";
+    let allowed = "1 to 15 letters, digits and _ are allowed";
     Err(Error::Name(format!("{name:?} is no name for a controller: {allowed}")))
 }
 
@@ -111,14 +114,16 @@ pub(super) fn explain(error: Error) -> Error {
 
 /// Whether the BPF file system is where it belongs.
 pub fn mounted() -> bool {
-    sys::file_system(Path::new(BPFFS)).is_ok_and(|kind| kind & 0xffff_ffff == BPF_FS_MAGIC)
+    statfs(BPFFS).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
 }
 
 fn mount() -> Result<(), Error> {
     if mounted() {
         return Ok(());
     }
-    sys::mount(Path::new(BPFFS))
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    nix::mount::mount(Some("bpf"), BPFFS, Some("bpf"), flags, None::<&str>)
+        .map_err(io::Error::from)
         .map_err(Error::kernel(format!(
             "no BPF file system is mounted on {BPFFS}, and none could be"
         )))
@@ -153,12 +158,12 @@ pub fn load(spec: &Spec, name: Option<&str>, default: bool) -> Result<Instance, 
         let taken = format!("{name} is loaded already, as {}: choose another --name", other.spec);
         return Err(Error::Name(taken));
     }
-    let types = kernel_types()?;
+    kernel_types()?;
     let previous = if default { default_controller()? } else { String::new() };
     let control = Control { spec: text.clone(), previous, ..Control::default() };
-    let registered = register(&form, &name, &control.to_bytes(), &types).map_err(explain)?;
+    let registered = register(&form, &name, &control.to_bytes()).map_err(explain)?;
     mount()?;
-    keep(&name, &registered).inspect_err(|_| forget(&name))?;
+    keep(&name, registered).inspect_err(|_| forget(&name))?;
     if default {
         set_default(&name).inspect_err(|_| forget(&name))?;
     }
@@ -166,17 +171,17 @@ pub fn load(spec: &Spec, name: Option<&str>, default: bool) -> Result<Instance, 
 }
 
 /// Pins a controller; the link last, so that what has one is whole.
-fn keep(name: &str, registered: &Registered) -> Result<(), Error> {
+fn keep(name: &str, registered: Registered) -> Result<(), Error> {
     // What an interrupted load left behind.
     forget(name);
     let folder = folder(name);
     fs::create_dir_all(&folder).map_err(Error::kernel(folder.display().to_string()))?;
-    let Registered { link, control, events } = registered;
-    for (what, fd) in [("control", control), ("events", events), ("link", link)] {
-        let path = folder.join(what);
-        sys::pin(fd.as_fd(), &path).map_err(Error::kernel(path.display().to_string()))?;
-    }
-    Ok(())
+    let Registered { mut link, mut control, mut events } = registered;
+    let pinned = control
+        .pin(folder.join("control"))
+        .and_then(|()| events.pin(folder.join("events")))
+        .and_then(|()| link.pin(folder.join("link")));
+    pinned.map_err(|error| Error::bpf(folder.display().to_string())(&error))
 }
 
 fn forget(name: &str) {
@@ -189,8 +194,9 @@ fn forget(name: &str) {
 }
 
 /// A map of a controller that is loaded.
-pub fn pinned(name: &str, what: &str) -> Result<OwnedFd, Error> {
-    sys::pinned(&folder(name).join(what)).map_err(Error::kernel(name)).map_err(explain)
+pub fn pinned(name: &str, what: &str) -> Result<MapHandle, Error> {
+    MapHandle::from_pinned_path(folder(name).join(what))
+        .map_err(|error| explain(Error::bpf(name)(&error)))
 }
 
 /// All controllers that are loaded, by name.
@@ -276,8 +282,8 @@ mod tests {
 
     #[test]
     fn names_are_the_kernels() {
-        assert!(check_name("simd-1_16").is_ok());
-        for wrong in ["", "a.b", "../x", "sixteen_letters_"] {
+        assert!(check_name("simd_1_16").is_ok());
+        for wrong in ["", "a.b", "a-b", "../x", "sixteen_letters_"] {
             assert!(check_name(wrong).is_err(), "{wrong}");
         }
     }

@@ -3,11 +3,13 @@
 use super::Error;
 use super::event::{Event, Kind, packets, per_second};
 use super::instance::{Control, Instance, pinned};
-use super::loader::RING;
-use super::sys::{self, Ring};
+use super::loader::listen;
 use cwnd::record::Entry;
 use cwnd::{Acked, Dur, Event as Told, Limit, Lost, Output, Rate, Report, Time};
-use std::os::fd::OwnedFd;
+use libbpf_rs::{ErrorKind, MapHandle, RingBuffer, RingBufferBuilder};
+use nix::time::{ClockId, clock_gettime};
+use std::io;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// How long the kernel goes on sending events when nobody asks for more of them.
@@ -15,8 +17,9 @@ const LEASE: u64 = 3_000_000_000;
 
 /// A listener. While it lives, and for three seconds after it was killed, the kernel sends events.
 pub struct Trace {
-    control: OwnedFd,
-    ring: Ring,
+    control: MapHandle,
+    ring: RingBuffer<'static>,
+    heard: Receiver<Event>,
     missed: u64,
 }
 
@@ -27,25 +30,35 @@ impl Trace {
     /// Where the kernel does not let this user.
     pub fn new(instance: &Instance) -> Result<Trace, Error> {
         let [control, events] = ["control", "events"].map(|what| pinned(&instance.name, what));
-        Trace::of(&instance.name, control?, events?)
+        Trace::of(&instance.name, control?, &events?)
     }
 
     /// Listens to the controller with these maps.
-    pub(super) fn of(name: &str, control: OwnedFd, events: OwnedFd) -> Result<Trace, Error> {
-        let ring = Ring::new(events, RING);
-        let ring = ring.map_err(Error::kernel(format!("the events of {name}")))?;
+    pub(super) fn of(name: &str, control: MapHandle, events: &MapHandle) -> Result<Trace, Error> {
+        let refused = |error| Error::bpf(format!("the events of {name}"))(&error);
+        let (told, heard) = channel();
+        listen();
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(events, move |bytes| {
+                // Whoever hears it lives as long as the ring.
+                let _ = Event::read(bytes).map(|event| told.send(event));
+                0
+            })
+            .map_err(refused)?;
+        let ring = builder.build().map_err(refused)?;
         let missed = Control::read(&control)?.missed;
-        let mut trace = Trace { control, ring, missed };
+        let trace = Trace { control, ring, heard, missed };
         // What an earlier listener left.
-        trace.ring.drain(|_| ());
+        trace.ring.consume().map_err(refused)?;
+        trace.heard.try_iter().for_each(drop);
         trace.renew(LEASE)?;
         Ok(trace)
     }
 
     fn renew(&self, lease: u64) -> Result<Control, Error> {
         let control = Control::read(&self.control)?;
-        let until = sys::monotonic() + lease;
-        let control = Control { until, ..control };
+        let control = Control { until: monotonic()? + lease, ..control };
         control.write(&self.control)?;
         Ok(control)
     }
@@ -56,8 +69,13 @@ impl Trace {
     /// Where the controller's notes can no longer be written.
     pub fn read(&mut self, timeout: Duration, events: &mut Vec<Event>) -> Result<(), Error> {
         self.renew(LEASE)?;
-        self.ring.wait(timeout.as_millis().min(1000) as i32);
-        self.ring.drain(|bytes| events.extend(Event::read(bytes)));
+        match self.ring.poll(timeout.min(Duration::from_secs(1))) {
+            // An interrupted wait is a short one.
+            Err(error) if error.kind() != ErrorKind::Interrupted => {
+                return Err(Error::bpf("the events of a controller")(&error));
+            }
+            _ => events.extend(self.heard.try_iter()),
+        }
         Ok(())
     }
 
@@ -75,6 +93,12 @@ impl Drop for Trace {
         // Without it the events end by themselves a little later.
         let _ = self.renew(0);
     }
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC, which is also the clock of the kernel's TCP.
+pub(crate) fn monotonic() -> Result<u64, Error> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(io::Error::from);
+    Ok(Duration::from(now.map_err(Error::kernel("the clock"))?).as_nanos() as u64)
 }
 
 /// One connection's events as the entries of a [`cwnd::record::Record`].

@@ -52,7 +52,7 @@ impl Traced {
 
     /// Reads what has happened since; `now` is the time.
     pub fn read(&mut self, now: Time, mut tell: impl FnMut([u8; 4], Told)) -> Result<(), Error> {
-        let clock = monotonic();
+        let clock = monotonic()?;
         for Loaded { trace, paced, .. } in self.loaded.values_mut() {
             self.events.clear();
             trace.read(Duration::ZERO, &mut self.events)?;

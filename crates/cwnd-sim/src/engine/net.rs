@@ -33,8 +33,11 @@ const INBOX: u32 = 1 << 27;
 /// Set where the link before leads to the other half of a network run in two.
 const FAR: u32 = 1 << 28;
 
+/// Set where the queue of a link is in the other half.
+const QUEUE: u32 = 1 << 26;
+
 /// The bits of a route's entry that name the link, and of its last one that name the flow.
-const LINK: u32 = !(ALONE | FAR);
+const LINK: u32 = !(ALONE | FAR | QUEUE);
 const FLOW: u32 = !(LAST | EARLY | INBOX | FAR);
 
 /// Timers of a flow: its source's, its sink's, and the one that starts and stops it.
@@ -67,16 +70,21 @@ pub(crate) struct Net {
     early: VecDeque<(u64, u32, Packet)>,
     /// Packets on their way to the other half.
     pub far: Vec<Crossing>,
+    /// Packets that have reached a queue of the other half.
+    pub far_queueing: Vec<Crossing>,
+    /// Packets that reach queues of this half, told by the other one, in the order of events.
+    pub queueing: VecDeque<Crossing>,
     tap: Option<Tap>,
     /// For each flow its data packets dropped by queues and lost in pipes.
     pub lost: Vec<u64>,
 }
 
-/// A packet on a link from one half of a network to the other.
+/// A packet on its way from one half of a network to the other.
 #[derive(Clone, Copy)]
 pub(crate) struct Crossing {
+    /// The link that it comes on.
     link: u32,
-    /// When it arrives at the far end.
+    /// When it arrives at the link's end.
     at: u64,
     packet: Packet,
 }
@@ -105,14 +113,15 @@ pub(crate) enum Next {
 
 impl Net {
     /// The network's links, with `timers` timers, and the first hop of each flow's way there and
-    /// way back. `far` tells of a link whether it leads to the other half.
+    /// way back. `far` tells of a link whether its queue is in the other half, for packets that come to it
+    /// in this one, and whether it leads there.
     ///
     /// `None` if the event keys cannot hold that many sources for that long.
     pub fn new(
         network: &Network,
         seed: u64,
         timers: usize,
-        far: impl Fn(usize) -> bool,
+        far: impl Fn(usize) -> [bool; 2],
     ) -> Option<(Self, Vec<[u32; 2]>)> {
         let sources = (network.links.len() + timers) as u64;
         let shift = 64 - sources.leading_zeros();
@@ -124,11 +133,12 @@ impl Net {
         let mut routes = Vec::new();
         let mut add = |flow: usize, path: &[usize]| {
             let first = routes.len() as u32;
-            let alone = |link: usize| if fed_by_one[link] { ALONE } else { 0 };
             let mut across = 0;
             for &link in path {
-                routes.push(link as u32 | alone(link) | across);
-                across = if far(link) { FAR } else { 0 };
+                let [queue, end] = far(link);
+                let alone = if fed_by_one[link] && !queue { ALONE } else { 0 };
+                routes.push(link as u32 | alone | across | if queue { QUEUE } else { 0 });
+                across = if end { FAR } else { 0 };
             }
             routes.push(flow as u32 | LAST | across);
             first
@@ -150,6 +160,8 @@ impl Net {
             pause: 0,
             early: VecDeque::new(),
             far: Vec::new(),
+            far_queueing: Vec::new(),
+            queueing: VecDeque::new(),
             tap: None,
             lost: vec![0; network.flows.len()],
         };
@@ -298,6 +310,19 @@ impl Net {
         at <= timers[side].set_to && at <= timers[LIFE].set_to
     }
 
+    /// Gives the next packet that the other half told of to its queue, if that is before `end` and the
+    /// next event. Tells when that was, and what [`give`](Self::give) does.
+    #[inline(never)]
+    fn take_queueing(&mut self, end: u64) -> Option<(u64, Option<(u64, u32, Packet)>)> {
+        let Crossing { link, at, packet } = *self.queueing.front()?;
+        if at >= end || self.schedule.first() < (at << self.shift | u64::from(link)) {
+            return None;
+        }
+        self.queueing.pop_front();
+        let link = self.routes[packet.hop() as usize] & LINK;
+        Some((at, self.give(at, link, packet)))
+    }
+
     /// Shows every packet that crosses link number `link` to `tap`.
     pub fn set_tap(&mut self, tap: Tap) {
         // A tap sees packets in events: every one of its link's must have one.
@@ -360,6 +385,16 @@ impl Net {
                 *left -= 1;
                 return (at, Next::Early(flow, packet));
             }
+            if !self.queueing.is_empty()
+                && let Some((at, told)) = self.take_queueing(end)
+            {
+                *left -= 1;
+                now = at;
+                if let Some((at, flow, packet)) = told {
+                    return (at, Next::Early(flow, packet));
+                }
+                continue;
+            }
             let key = self.schedule.pop();
             if key >> self.shift >= end {
                 if key != NONE {
@@ -399,7 +434,13 @@ impl Net {
             if next & LAST != 0 {
                 return (now, Next::Arrival(next & FLOW, packet));
             }
-            if next & ALONE != 0 {
+            if next & (ALONE | QUEUE) != 0 {
+                if next & QUEUE != 0 {
+                    // An event of the other half.
+                    *left += 1;
+                    self.far_queueing.push(Crossing { link: source as u32, at: now, packet });
+                    continue;
+                }
                 self.links[(next & LINK) as usize].coming -= 1;
             }
             if let Some((at, flow, packet)) = self.give(now, next & LINK, packet) {

@@ -44,6 +44,14 @@ impl Schedule {
         self.get(0)
     }
 
+    /// The least key, which stays; [`NONE`] when there is none.
+    pub fn first(&mut self) -> u64 {
+        if self.hole {
+            self.fill_hole();
+        }
+        if self.len == 0 { NONE } else { self.get(0) }
+    }
+
     #[inline(always)]
     pub fn push(&mut self, key: u64) {
         if self.hole {

@@ -11,18 +11,25 @@ const LIGHTEST: f64 = 0.2;
 /// Packets of a thousand bytes that a path between the halves carries at least while it crosses:
 /// fewer are not worth the waiting for each other.
 const BUSIEST: f64 = 100.0;
+/// From so many on it is worth it that one half has the queues of the other's packets, and follows
+/// closer behind.
+const CROWDED: f64 = 5000.0;
 /// No cut is worth it at links shorter than this.
 const SHORTEST: Dur = Dur::from_nanos(1000);
 /// A sender does more than its receiver.
 const SOURCE: f64 = 2.0;
 const SINK: f64 = 1.0;
+/// A half with so many times the other's senders has most of the work.
+const CROWD: usize = 2;
 
 /// Two halves of a network.
 pub(crate) struct Split {
     /// For each node its half, 0 or 1.
     half: Vec<usize>,
-    /// What leaves one half takes at least this long to the other.
-    pub lookahead: Dur,
+    /// For each link the half that has its queue and transmitter.
+    links: Vec<usize>,
+    /// What leaves each half takes at least this long to the other; nothing where that has the queues.
+    pub lookahead: [Dur; 2],
 }
 
 impl Split {
@@ -39,7 +46,11 @@ impl Split {
         // enough to do, those at shorter links do as well.
         let cut = |&delay: &Dur| Self::at(network, &paced, delay);
         let longest = delays.partition_point(|delay| cut(delay).is_some()).checked_sub(1)?;
-        cut(&delays[longest]).filter(|split| split.pays(network))
+        let mut split = cut(&delays[longest]).filter(|split| split.carries(network) >= BUSIEST)?;
+        if split.carries(network) >= CROWDED {
+            split.relieve(network);
+        }
+        Some(split)
     }
 
     /// The halves of a network all of whose links from `lookahead` on are cut; `paced` tells of each
@@ -75,12 +86,40 @@ impl Split {
             half_of_group[group] = lighter;
             sums[lighter] += weights[group];
         }
-        let half = (0..weights.len()).map(|node| half_of_group[groups.of(node)]).collect();
-        (sums[0].min(sums[1]) >= LIGHTEST * (sums[0] + sums[1]) && sums[0] > 0.0)
-            .then_some(Split { half, lookahead })
+        let half: Vec<_> = (0..weights.len()).map(|node| half_of_group[groups.of(node)]).collect();
+        let links = network.links.iter().map(|link| half[link.from]).collect();
+        (sums[0].min(sums[1]) >= LIGHTEST * (sums[0] + sums[1]) && sums[0] > 0.0).then_some(Split {
+            half,
+            links,
+            lookahead: [lookahead; 2],
+        })
     }
 
-    fn pays(&self, network: &Network) -> bool {
+    /// Gives the queues at the cut to the other half where one has most of the senders: they then take
+    /// what arrives in the order in which that half saw it.
+    fn relieve(&mut self, network: &Network) {
+        let mut senders = [0; 2];
+        let mut begins = vec![false; network.links.len()];
+        for flow in &network.flows {
+            senders[self.of_path(network, &flow.path)[0]] += 1;
+            begins[flow.path[0]] = true;
+            begins[flow.back[0]] = true;
+        }
+        let heavier = usize::from(senders[1] > senders[0]);
+        if senders[heavier] < CROWD * senders[1 - heavier] {
+            return;
+        }
+        for (link, ends) in network.links.iter().enumerate() {
+            let [from, to] = [self.half[ends.from], self.half[ends.to]];
+            if from == heavier && to != heavier && !begins[link] {
+                self.links[link] = to;
+                self.lookahead[heavier] = Dur::ZERO;
+            }
+        }
+    }
+
+    /// Packets of a thousand bytes that a path between the halves carries at most while it crosses.
+    fn carries(&self, network: &Network) -> f64 {
         let crossing = network.flows.iter().map(|flow| &flow.path).filter(|path| {
             let [source, sink] = self.of_path(network, path);
             source != sink
@@ -90,12 +129,12 @@ impl Split {
             rates.fold(f64::INFINITY, f64::min)
         };
         let busiest = crossing.map(slowest).filter(|rate| rate.is_finite()).fold(0.0, f64::max);
-        busiest * self.lookahead.as_secs() / 8000.0 >= BUSIEST
+        busiest * self.lookahead[0].as_secs() / 8000.0
     }
 
     /// The half in which link number `link` has its queue and transmitter.
-    pub fn of_link(&self, network: &Network, link: usize) -> usize {
-        self.half[network.links[link].from]
+    pub fn of_link(&self, link: usize) -> usize {
+        self.links[link]
     }
 
     /// The half in which link number `link` ends.
@@ -103,9 +142,9 @@ impl Split {
         self.half[network.links[link].to]
     }
 
-    /// Whether link number `link` leads from one half to the other.
-    pub fn crosses(&self, network: &Network, link: usize) -> bool {
-        self.of_link(network, link) != self.beyond_link(network, link)
+    /// The half in which the packets of link number `link` come to it.
+    pub fn before_link(&self, network: &Network, link: usize) -> usize {
+        self.half[network.links[link].from]
     }
 
     /// The halves in which a path begins and ends.
