@@ -54,7 +54,8 @@ fn run_real<'py>(
     let wall = begin.elapsed().as_secs_f64();
     let (name, records) = (network.name.clone(), real.records);
     let result = PyDict::new(py);
-    result.set_item("record", records::run(py, Finished { name, seed, network, records, wall })?)?;
+    result
+        .set_item("record", records::run(py, Finished { name, seed, network, records, wall })?)?;
     result.set_item("limit", real.limit)?;
     result.set_item("notes", real.notes)?;
     Ok(result)
