@@ -20,9 +20,9 @@ from cwnd.udt import Settings
 _T = TypeVar("_T")
 
 __all__ = [
-    "Emulation",
     "KERNEL_BOUND",
     "KERNEL_FORMS",
+    "Emulation",
     "KernelError",
     "KernelTrace",
     "ScenarioError",
