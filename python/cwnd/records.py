@@ -146,8 +146,8 @@ class RunRecord(TypedDict):
 class RealRecord(TypedDict):
     """A run in real time, over an emulated network.
 
-    ``limit`` is why the tool, and not the network, was the limit, if it was. ``notes`` are what of the
-    scenario the reality cannot do, or does in another way, a sentence each.
+    ``limit`` is why the tool, and not the network, was the limit, if it was. ``notes`` are what of
+    the scenario the reality cannot do, or does in another way, a sentence each.
     """
 
     record: RunRecord
