@@ -297,6 +297,11 @@ fn outer_end(within: Option<Prefix>) -> io::Result<(Prefix, String, File)> {
     Err(io::Error::other("no addresses are left for another link"))
 }
 
+/// The addresses of a flow's source and sink in any testbed.
+pub(crate) fn ends(flow: u32) -> [Ipv4Addr; 2] {
+    [SOURCES, SINKS].map(|first| Ipv4Addr::from_bits(first + 1 + flow))
+}
+
 /// The network of a scenario between two namespaces.
 pub struct Testbed {
     wire: Wire,
@@ -352,12 +357,12 @@ impl Testbed {
 
     /// The address from which flow number `flow` must send: its packets cross the flow's links.
     pub fn source_address(&self, flow: u32) -> Ipv4Addr {
-        Ipv4Addr::from_bits(SOURCES + 1 + flow)
+        ends(flow)[0]
     }
 
     /// The address to which flow number `flow` must send.
     pub fn sink_address(&self, flow: u32) -> Ipv4Addr {
-        Ipv4Addr::from_bits(SINKS + 1 + flow)
+        ends(flow)[1]
     }
 
     /// Ends it. The report's links are the network's.

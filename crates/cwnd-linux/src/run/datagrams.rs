@@ -25,7 +25,7 @@ pub(super) struct Ends {
 impl Ends {
     pub fn new(stage: &mut Stage, flow: &Flow, traffic: &Traffic, seed: u64) -> io::Result<Self> {
         let sent = Arc::new(AtomicU64::new(0));
-        let (local, peer) = (flow.source(stage.testbed), flow.sink(stage.testbed));
+        let [local, peer] = flow.ends;
         let (local, peer) = (SocketAddrV4::new(local, 0), SocketAddrV4::new(peer, PORT));
         let sink = stage.space(Side::Sink).run(|| {
             let socket = UdpSocket::bind(peer)?;

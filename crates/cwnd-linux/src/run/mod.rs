@@ -120,8 +120,8 @@ pub fn run(
     let plan = Plan::new(network, on, &mut notes)?;
     let mut traced = Traced::load(&plan)?;
     let testbed = Testbed::new(network, &emulate::Options { seed, ..Default::default() })?;
-    // Declared after what it needs: threads end first, then the network, then the controllers.
-    let mut stage = Stage::new(&testbed, network);
+    // Declared after what they need: threads end first, then the network, then the controllers.
+    let mut stage = Stage::new(&testbed, network)?;
     stage.prepare()?;
     let mut flows = Vec::with_capacity(plan.flows.len());
     for flow in &plan.flows {
@@ -138,7 +138,7 @@ pub fn run(
         flows.push((ends, Meter::new(flow, network)));
     }
     let sinks: HashMap<[u8; 4], usize> =
-        plan.flows.iter().enumerate().map(|(n, flow)| (flow.sink(&testbed).octets(), n)).collect();
+        plan.flows.iter().enumerate().map(|(n, flow)| (flow.ends[1].octets(), n)).collect();
     stage.begin();
 
     let duration = network.duration.as_secs();
@@ -185,8 +185,9 @@ pub fn run(
         )]);
     }
     let last: Vec<_> = flows.iter().map(|(ends, _)| ends.read()).collect();
-    notes.extend(stage.finish());
+    stage.close();
     let report = testbed.stop()?;
+    notes.extend(stage.finish());
     let limit = report.limit();
     let time = clock.times;
     let packets = last.iter().map(|reading| reading.sent).sum();

@@ -13,7 +13,7 @@ use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 
 use super::{Error, On};
 use crate::bpf::{Form, NAMES};
-use crate::emulate::Testbed;
+use crate::emulate;
 
 /// Bytes of IP's and TCP's headers, and of the option for timestamps.
 const TCP_HEADERS: u32 = 40;
@@ -98,6 +98,8 @@ pub(super) enum Protocol {
 pub(super) struct Flow {
     pub name: String,
     pub index: u32,
+    /// The addresses of its source and its sink.
+    pub ends: [Ipv4Addr; 2],
     pub start: Time,
     pub stop: Time,
     /// Packets to send; without end when `None`.
@@ -107,16 +109,6 @@ pub(super) struct Flow {
     /// The window in packets before there is one.
     pub initial_window: f64,
     pub protocol: Protocol,
-}
-
-impl Flow {
-    pub fn source(&self, testbed: &Testbed) -> Ipv4Addr {
-        testbed.source_address(self.index)
-    }
-
-    pub fn sink(&self, testbed: &Testbed) -> Ipv4Addr {
-        testbed.sink_address(self.index)
-    }
 }
 
 pub(super) struct Plan {
@@ -136,7 +128,8 @@ impl Plan {
                 planned.map_err(|why| Error::Scenario(format!("flow {}: {why}", spec.name)))?;
             let (name, index) = (spec.name.clone(), index as u32);
             let (start, stop) = (spec.start, spec.stop);
-            Ok(Flow { name, index, start, stop, packets, wire, initial_window, protocol })
+            let ends = emulate::ends(index);
+            Ok(Flow { name, index, ends, start, stop, packets, wire, initial_window, protocol })
         };
         let flows = network.flows.iter().enumerate().map(flow).collect::<Result<_, Error>>()?;
         let answered =

@@ -86,14 +86,15 @@ pub(super) enum Side {
     Sink,
 }
 
-pub(super) struct Stage<'a> {
-    pub testbed: &'a Testbed,
+pub(super) struct Stage {
+    sources: Space,
+    sinks: Space,
     pub scene: Arc<Scene>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl<'a> Stage<'a> {
-    pub fn new(testbed: &'a Testbed, network: &Network) -> Self {
+impl Stage {
+    pub fn new(testbed: &Testbed, network: &Network) -> io::Result<Self> {
         let scene = Scene {
             begun: testbed.begun(),
             end: Time::ZERO + network.duration,
@@ -102,13 +103,14 @@ impl<'a> Stage<'a> {
             notes: Mutex::default(),
             opening: Mutex::default(),
         };
-        Stage { testbed, scene: Arc::new(scene), threads: Vec::new() }
+        let (sources, sinks) = (testbed.sources().try_clone()?, testbed.sinks().try_clone()?);
+        Ok(Stage { sources, sinks, scene: Arc::new(scene), threads: Vec::new() })
     }
 
-    pub fn space(&self, side: Side) -> &'a Space {
+    pub fn space(&self, side: Side) -> &Space {
         match side {
-            Side::Source => self.testbed.sources(),
-            Side::Sink => self.testbed.sinks(),
+            Side::Source => &self.sources,
+            Side::Sink => &self.sinks,
         }
     }
 
@@ -154,21 +156,26 @@ impl<'a> Stage<'a> {
         self.scene.started.store(true, Ordering::Relaxed);
     }
 
-    /// Ends all threads. Gives what they had to say.
+    /// All is over, and nothing that goes wrong from here on matters.
+    pub fn close(&self) {
+        self.scene.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for all threads to end. Gives what they had to say.
     pub fn finish(mut self) -> Vec<String> {
         self.end();
         std::mem::take(&mut self.scene.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn end(&mut self) {
-        self.scene.over.store(true, Ordering::Relaxed);
+        self.close();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-impl Drop for Stage<'_> {
+impl Drop for Stage {
     fn drop(&mut self) {
         self.end();
     }

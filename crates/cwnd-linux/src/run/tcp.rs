@@ -70,7 +70,7 @@ impl Ends {
         controller: &str,
     ) -> io::Result<Self> {
         let sockets = Arc::new(Sockets::default());
-        let (local, peer) = (flow.source(stage.testbed), flow.sink(stage.testbed));
+        let [local, peer] = flow.ends;
         let window = u64::from(options.window) * u64::from(options.payload);
         let buffer = (window * OVERHEAD).min(LARGEST_BUFFER);
 
@@ -190,7 +190,8 @@ impl Source {
                 Err(error) => return Err(error),
             }
         }
-        while self.left == 0 && !scene.is_over() {
+        // Whether all is written or the flow has stopped: nothing new comes.
+        while !scene.is_over() {
             let info = Info::of(stream)?;
             if info.unacknowledged() == 0 && info.unsent() == 0 {
                 sockets.completed.get_or_init(|| scene.now().as_secs());

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cwnd::{Controller, Limit, Time};
 use cwnd_sim::rng::Rng;
@@ -22,6 +22,8 @@ use super::stage::{SLICE, Scene, Side, Stage};
 const PORT: u16 = 9;
 /// Bytes written and read at a time.
 const CHUNK: usize = 64 << 10;
+/// Between two looks whether all is acknowledged.
+const LOOK: Duration = Duration::from_micros(500);
 
 /// Both ends, as far as they are there.
 #[derive(Default)]
@@ -45,7 +47,7 @@ impl Ends {
         let mut config = config.clone();
         // As in the simulator.
         config.seed = Rng::new(seed, "law", flow.index.into()).bits();
-        let (local, peer) = (flow.source(stage.testbed), flow.sink(stage.testbed));
+        let [local, peer] = flow.ends;
         let (local, peer) = (SocketAddrV4::new(local, 0), SocketAddrV4::new(peer, PORT));
         let listener = stage.space(Side::Sink).run(|| UdtListener::bind(peer, &config))??;
         let shared = Arc::clone(&sockets);
@@ -155,12 +157,13 @@ fn source(
             Err(error) => return Err(error),
         }
     }
+    // Whether all is written or the flow has stopped: nothing new comes.
     while !scene.is_over() {
-        if left == 0 && stream.unacknowledged() == 0 {
+        let done = stream.unacknowledged() == 0;
+        if done {
             sockets.completed.get_or_init(|| scene.now().as_secs());
         }
-        let done = left > 0 || sockets.completed.get().is_some();
-        thread::sleep(if done { SLICE } else { SLICE / 40 });
+        thread::sleep(if done { SLICE } else { LOOK });
     }
     stream.abort();
     Ok(())
