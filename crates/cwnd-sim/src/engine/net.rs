@@ -67,7 +67,7 @@ pub(crate) struct Net {
     /// No sender sends ahead of the clock from here on: somebody looks at it.
     pub pause: u64,
     /// Packets that an endpoint sent and that have reached the other one ahead of time.
-    early: VecDeque<(u64, u32, Packet)>,
+    early: VecDeque<Told>,
     /// Packets on their way to the other half.
     pub far: Vec<Crossing>,
     /// Packets that have reached a queue of the other half.
@@ -78,6 +78,9 @@ pub(crate) struct Net {
     /// For each flow its data packets dropped by queues and lost in pipes.
     pub lost: Vec<u64>,
 }
+
+/// A packet that has reached an endpoint ahead of time: when, and of which flow.
+type Told = (u64, u32, Packet);
 
 /// A packet on its way from one half of a network to the other.
 #[derive(Clone, Copy)]
@@ -227,7 +230,7 @@ impl Net {
     /// Gives a packet to a link, and to those after it where it will not wait. Tells when it reaches
     /// which flow's endpoint, if that is to be told ahead of time.
     #[inline(always)]
-    fn give(&mut self, now: u64, link: u32, mut packet: Packet) -> Option<(u64, u32, Packet)> {
+    fn give(&mut self, now: u64, link: u32, mut packet: Packet) -> Option<Told> {
         let (arrives, gained) = self.links[link as usize].give(now, packet.size(), packet.flags());
         if gained != 0 {
             packet = packet.flagged(gained);
@@ -240,7 +243,7 @@ impl Net {
     }
 
     /// Takes over a packet from the other half. Tells as [`give`](Self::give) does.
-    pub fn come_across(&mut self, crossing: Crossing) -> Option<(u64, u32, Packet)> {
+    pub fn come_across(&mut self, crossing: Crossing) -> Option<Told> {
         let Crossing { link, at, packet } = crossing;
         self.arrive(link, at, packet, packet.flags() & flags::LOST != 0)
     }
@@ -253,7 +256,7 @@ impl Net {
         mut arrives: u64,
         mut packet: Packet,
         lost: bool,
-    ) -> Option<(u64, u32, Packet)> {
+    ) -> Option<Told> {
         let mut next = self.routes[packet.hop() as usize + 1];
         while next & (ALONE | LAST | FAR) == ALONE {
             let following = &mut self.links[(next & LINK) as usize];
@@ -288,7 +291,7 @@ impl Net {
     }
 
     /// The next packet that has reached its endpoint ahead of time.
-    pub fn pop_early(&mut self) -> Option<(u64, u32, Packet)> {
+    pub fn pop_early(&mut self) -> Option<Told> {
         self.early.pop_front()
     }
 
@@ -313,7 +316,7 @@ impl Net {
     /// Gives the next packet that the other half told of to its queue, if that is before `end` and the
     /// next event. Tells when that was, and what [`give`](Self::give) does.
     #[inline(never)]
-    fn take_queueing(&mut self, end: u64) -> Option<(u64, Option<(u64, u32, Packet)>)> {
+    fn take_queueing(&mut self, end: u64) -> Option<(u64, Option<Told>)> {
         let Crossing { link, at, packet } = *self.queueing.front()?;
         if at >= end || self.schedule.first() < (at << self.shift | u64::from(link)) {
             return None;
