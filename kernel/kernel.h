@@ -75,6 +75,7 @@ struct rate_sample {
 
 /* enum tcp_ca_event and enum sk_pacing: numbers, and older than struct_ops. */
 #define CA_EVENT_LOSS 3
+#define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define SK_PACING_NEEDED 1
 
 #define SEC(name) __attribute__((section(name), used))
@@ -85,6 +86,7 @@ struct tcp_congestion_ops {
 	u32 flags;
 	u32 (*ssthresh)(u64 *ctx);
 	int (*cong_avoid)(u64 *ctx);
+	int (*set_state)(u64 *ctx);
 	int (*cwnd_event)(u64 *ctx);
 	u32 (*undo_cwnd)(u64 *ctx);
 	int (*pkts_acked)(u64 *ctx);

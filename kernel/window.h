@@ -96,6 +96,34 @@ FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 timeout)
 	bpf_ringbuf_submit(event, 0);
 }
 
+/* Cuts, and gives the threshold. */
+FX_INLINE u32 reduce(struct tcp_sock *tp, struct flow *f, u32 slow)
+{
+	follow(tp, f);
+	close_round(tp, f, 0);
+	f->saved_w = f->w;
+	f->saved_entered = f->entered;
+	f->saved_slow = slow;
+#ifndef LAW_OBSERVE
+	f->saved = f->law;
+#endif
+	f->sent = tp->data_segs_out - f->sent;
+	f->round = 1;
+	f->entered = 0;
+	cut(tp, f, 0);
+	return f->w >> 40;
+}
+
+/* With many connections ssthresh and undo_cwnd are now and then not run, and the kernel takes for their
+ * answer what it finds: the low half of an address of its own, above all thresholds. */
+FX_INLINE void mend(struct tcp_sock *tp, struct flow *f)
+{
+	if (tp->snd_cwnd > FX_MAX_WINDOW >> 40)
+		tp->snd_cwnd = f->w >> 40;
+	if (tp->snd_ssthresh > TCP_INFINITE_SSTHRESH)
+		tp->snd_ssthresh = reduce(tp, f, !f->entered);
+}
+
 SEC("struct_ops/init") int init(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
@@ -130,6 +158,7 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 	if (!f->w)
 		return 0;
 	f->delivered = tp->delivered;
+	mend(tp, f);
 	if (rtt > 0 && (!f->min_rtt || (u32)rtt < f->min_rtt))
 		f->min_rtt = rtt;
 #ifdef LAW_OBSERVE
@@ -183,21 +212,17 @@ SEC("struct_ops/cong_avoid") int cong_avoid(u64 *ctx)
 SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct flow *f = private_of(tp);
 
-	follow(tp, f);
-	close_round(tp, f, 0);
-	f->saved_w = f->w;
-	f->saved_entered = f->entered;
-	f->saved_slow = tp->snd_cwnd < tp->snd_ssthresh;
-#ifndef LAW_OBSERVE
-	f->saved = f->law;
-#endif
-	f->sent = tp->data_segs_out - f->sent;
-	f->round = 1;
-	f->entered = 0;
-	cut(tp, f, 0);
-	return f->w >> 40;
+	return reduce(tp, private_of(tp), tp->snd_cwnd < tp->snd_ssthresh);
+}
+
+/* The kernel says so right after it has asked for a threshold or an old window. */
+SEC("struct_ops/set_state") int set_state(u64 *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+
+	mend(tp, private_of(tp));
+	return 0;
 }
 
 SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
@@ -208,6 +233,7 @@ SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 	/* The kernel asks for a threshold first, and says then that it was for a timeout. */
 	if ((u32)ctx[1] != CA_EVENT_LOSS)
 		return 0;
+	mend(tp, f);
 	f->w = f->saved_w;
 #ifndef LAW_OBSERVE
 	f->law = f->saved;
@@ -240,6 +266,7 @@ SEC(".struct_ops.link") struct tcp_congestion_ops controller = {
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.ssthresh = ssthresh,
 	.cong_avoid = cong_avoid,
+	.set_state = set_state,
 	.cwnd_event = cwnd_event,
 	.undo_cwnd = undo_cwnd,
 	.pkts_acked = pkts_acked,
