@@ -46,8 +46,12 @@ impl Split {
         // enough to do, those at shorter links do as well.
         let cut = |&delay: &Dur| Self::at(network, &paced, delay);
         let longest = delays.partition_point(|delay| cut(delay).is_some()).checked_sub(1)?;
-        let mut split = cut(&delays[longest]).filter(|split| split.carries(network) >= BUSIEST)?;
-        if split.carries(network) >= CROWDED {
+        let mut split = cut(&delays[longest])?;
+        let carried = split.carries(network);
+        if carried < BUSIEST {
+            return None;
+        }
+        if carried >= CROWDED {
             split.relieve(network);
         }
         Some(split)
