@@ -227,7 +227,7 @@ def inside_and_outside(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize(
     "path",
-    [b"../out/secret", b"/elsewhere/x", b"link/secret", b"link/new", b"file-link", b"hard", b"pipe"],
+    [b"../out/secret", b"/abs/x", b"link/secret", b"link/new", b"file-link", b"hard", b"pipe"],
 )
 def test_nothing_is_written_outside(tmp_path, path):
     inside, outside = inside_and_outside(tmp_path)
