@@ -3,6 +3,7 @@
 mod custom;
 #[cfg(target_os = "linux")]
 mod emulate;
+#[cfg(target_os = "linux")]
 mod linux;
 mod model;
 mod parallel;
@@ -80,6 +81,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     udt::add(module)?;
     #[cfg(target_os = "linux")]
     emulate::add(module)?;
+    #[cfg(target_os = "linux")]
     linux::add(module)?;
     #[cfg(target_os = "linux")]
     real::add(module)?;
