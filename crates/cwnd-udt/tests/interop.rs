@@ -140,7 +140,7 @@ impl Ends {
         }
         assert_eq!([received, sent], hashes, "{what}");
         let stats = stream.stats(false);
-        finish(stream, &reference, we_close);
+        finish(stream, &reference, we_close, relay.is_some());
         println!(
             "    {:.2} s, {:.1} ms RTT, {} retransmitted, lost and passed {:?}",
             began.elapsed().as_secs_f64(),
@@ -151,15 +151,19 @@ impl Ends {
     }
 }
 
-/// Ends a connection and looks that both ends know.
-fn finish(stream: UdtStream, reference: &Reference, we_close: bool) {
+/// Ends a connection and looks that both ends know. On a path that loses, ours may hear nothing any more:
+/// UDT4 says only once that it closes.
+fn finish(stream: UdtStream, reference: &Reference, we_close: bool, loses: bool) {
     if we_close {
         stream.close_until(Some(Instant::now() + PATIENCE)).unwrap();
         let code = reference.expect("peer-closed").remove(0);
         assert!(PEER_CLOSED.contains(&code.as_str()), "{code}");
     } else {
-        assert_eq!(stream.read_until(&mut [0], Some(Instant::now() + PATIENCE)).unwrap(), 0);
-        assert_eq!(stream.close_reason(), Some(CloseReason::Peer));
+        let end = stream.read_until(&mut [0], Some(Instant::now() + PATIENCE));
+        let unheard = loses && stream.close_reason() == Some(CloseReason::Lost);
+        if !unheard {
+            assert_eq!((end.unwrap(), stream.close_reason()), (0, Some(CloseReason::Peer)));
+        }
     }
     reference.expect("closed");
 }
@@ -218,7 +222,7 @@ fn a_late_reader_is_waited_for() {
     let hash = send_stream(&stream, size, SEED).unwrap();
     assert_eq!(reference.hash("received"), hash);
     let took = began.elapsed();
-    finish(stream, &reference, true);
+    finish(stream, &reference, true, false);
 
     let words = format!("--seed {SEED} --send {size}");
     let Ends { stream, reference, .. } =
@@ -228,7 +232,7 @@ fn a_late_reader_is_waited_for() {
     let hash = recv_stream(&stream, size).unwrap();
     assert_eq!(reference.hash("sent"), hash);
     println!("to the reference {took:?}, from it {:?} once it reads", began.elapsed());
-    finish(stream, &reference, false);
+    finish(stream, &reference, false, false);
     assert!(took < idle + Duration::from_secs(8), "{took:?}");
 }
 
@@ -270,8 +274,11 @@ fn survives(faults: Faults, size: u64) {
     for (role, bytes) in
         [(Role::Connects, [size, 0]), (Role::Listens, [0, size]), (Role::Meets, [size / 4; 2])]
     {
-        let config =
-            Config { connect_timeout: cwnd::Dur::from_millis(30_000), ..stream_config("udt") };
+        let config = Config {
+            connect_timeout: cwnd::Dur::from_millis(30_000),
+            patience: cwnd::Dur::from_millis(20_000),
+            ..stream_config("udt")
+        };
         Ends::exchange(role, &config, bytes, ("", bytes[0] > 0), Some([faults; 2]));
     }
 }
@@ -354,7 +361,7 @@ fn messages_arrive_whole() {
                 let seen = ends.reference.messages();
                 assert_eq!((seen.whole, seen.wrong), (count, 0));
                 assert!(!in_order || seen.early == 0, "{seen:?}");
-                finish(ends.stream, &ends.reference, true);
+                finish(ends.stream, &ends.reference, true, faults.is_some());
 
                 let sends = format!("{words} --send {count} {order}");
                 let ends = Ends::connect(role, &config, &sends, faults);
