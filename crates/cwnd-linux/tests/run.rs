@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cwnd_linux::emulate::{Options, Testbed};
-use cwnd_linux::run::{Error, On, Real, run};
+use cwnd_linux::run::{Error, On, Real, check, run};
 use cwnd_sim::network::Network;
 use cwnd_sim::record::FlowRecord;
 use cwnd_sim::scenario::Scenario;
@@ -157,9 +157,14 @@ fn a_transfer_is_completed_beside_what_nobody_answers() {
 
 #[test]
 fn what_cannot_be_is_told_in_one_line() {
-    let refused = |controller: &str, on| match run(&network(controller, ""), 1, on, |_| true) {
-        Err(Error::Scenario(line)) => line,
-        other => panic!("{other:?}"),
+    let refused = |controller: &str, on| {
+        let network = network(controller, "");
+        let line = check(&network, on).unwrap_err().to_string();
+        match run(&network, 1, on, |_| true) {
+            Err(Error::Scenario(told)) => assert_eq!(told, line),
+            other => panic!("{other:?}"),
+        }
+        line
     };
     let line = refused("highspeed", On::Linux);
     assert!(line.starts_with("flow highspeed: highspeed: has no form in the kernel"), "{line}");
