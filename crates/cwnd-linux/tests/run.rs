@@ -118,6 +118,32 @@ fn a_law_in_the_kernel_fills_the_link() {
     assert_nothing_left();
 }
 
+/// Slow start overshoots by hundreds of packets. Were each a loss report of its own, one packet per
+/// second would be left of 8333.
+#[test]
+fn daimd_survives_its_slow_start() {
+    let _alone = alone();
+    if !permitted(true) {
+        return;
+    }
+    let text = r#"
+        duration = "1500ms"
+        [dumbbell]
+        rate = "100mbit"
+        delay = "20ms"
+        queue = "1bdp"
+        [[flow]]
+        controller = "daimd"
+        "#;
+    let network = Scenario::from_toml(text, "test.toml").unwrap().network(1).unwrap();
+    let real = finished(&network, On::Linux);
+    let cuts: Vec<_> = real.records.flows[0].cuts.iter().map(|cut| cut.cut).collect();
+    let lowest = cuts.iter().map(|cut| cut.after).fold(f64::INFINITY, f64::min);
+    assert!(!cuts.is_empty() && cuts.len() < 50, "{} cuts", cuts.len());
+    assert!(lowest > 0.005 * 8333.0, "{lowest}");
+    assert_nothing_left();
+}
+
 #[test]
 fn udt_sockets_fill_the_link() {
     let _alone = alone();
