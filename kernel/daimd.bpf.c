@@ -10,12 +10,16 @@
 
 #define SMALLEST_RATE (1ULL << 24)
 #define SMALLEST_WINDOW 16
+/* Of so few packets no rate is taken: UDT's receiver wants more than 8 intervals too. */
+#define FEW_PACKETS 8
 
 struct flow {
 	struct daimd_state law;
 	u64 interval; /* us: when the running control interval began */
 	u64 sampled;  /* the newest delivery rate, Q24 */
-	u8 acked;
+	u64 reported; /* us: when a rate was last taken */
+	u32 arrived;  /* packets, since then */
+	u32 acked;    /* packets, in the running interval */
 	u8 lost;
 };
 
@@ -78,12 +82,20 @@ FX_INLINE void interval(struct tcp_sock *tp, struct flow *f)
 	if (tp->tcp_mstamp - f->interval < params.syn)
 		return;
 	f->interval = tp->tcp_mstamp;
+	/* Slow start by the interval, so that an overshoot is lost in few gaps, each a loss report. No
+	 * report acknowledges more than a window. */
+	if (!before && window_limited(tp))
+		tp->snd_cwnd += fx_min(f->acked, tp->snd_cwnd);
+	/* Where a round trip has too few, all since the last report, as (21) has it. */
+	if (!f->sampled && f->arrived > FEW_PACKETS)
+		f->sampled = fx_ratio((u64)f->arrived * FX_MICROS, tp->tcp_mstamp - f->reported, 24);
 	if (f->sampled) {
 		u64 window = f->law.window;
 
 		daimd_observe(&params, &f->law, f->sampled, rtt_of(tp));
 		tell(tp, f, EVENT_REPORT, window, f->law.window);
-		f->sampled = 0;
+		f->sampled = f->arrived = 0;
+		f->reported = tp->tcp_mstamp;
 	}
 	if (before && f->acked && !f->lost) {
 		daimd_tick(&params, &f->law, packet_of(tp));
@@ -102,8 +114,8 @@ FX_INLINE void pace(struct tcp_sock *tp, struct flow *f)
 		window = tp->snd_cwnd_clamp;
 		if (params.lambda < FX_ONE && f->law.window)
 			window = fx_min(window, f->law.window >> 40);
-		window = fx_max(window, SMALLEST_WINDOW);
 	}
+	window = fx_max(window, SMALLEST_WINDOW);
 	sk->sk_pacing_rate = fx_min(bytes, sk->sk_max_pacing_rate);
 	tp->snd_cwnd = fx_min(window, fx_max(tp->snd_cwnd_clamp, 1));
 }
@@ -115,7 +127,7 @@ SEC("struct_ops/init") int init(u64 *ctx)
 	struct sock *sk = sock_of(tp);
 
 	__builtin_memset(f, 0, sizeof(*f));
-	f->interval = tp->tcp_mstamp;
+	f->interval = f->reported = tp->tcp_mstamp;
 	/* A pacing queueing discipline may have said more already (SK_PACING_FQ). */
 	if (!sk->sk_pacing_status)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -139,17 +151,14 @@ SEC("struct_ops/cong_control") int cong_control(u64 *ctx)
 	struct flow *f = private_of(tp);
 	s32 delivered = rs->delivered;
 	long micros = rs->interval_us;
-	u32 acked = rs->acked_sacked;
 
-	if (acked)
-		f->acked = 1;
-	if (delivered > 0 && micros > 0)
+	f->acked += rs->acked_sacked;
+	f->arrived += rs->acked_sacked;
+	if (delivered > FEW_PACKETS && micros > 0)
 		f->sampled = fx_ratio((u64)delivered * FX_MICROS, micros, 24);
 	interval(tp, f);
 	if (rs->losses > 0)
 		cut(tp, f, EVENT_CUT);
-	else if (!f->law.rate && acked && window_limited(tp))
-		tcp_slow_start(tp, acked);
 	pace(tp, f);
 	return 0;
 }
@@ -174,11 +183,18 @@ SEC("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
 	return tcp_of(ctx)->snd_cwnd;
 }
 
+/* A packet at a time, where TCP would hand over at least two and pause for both. */
+SEC("struct_ops/min_tso_segs") u32 min_tso_segs(u64 *ctx)
+{
+	return 1;
+}
+
 SEC(".struct_ops.link") struct tcp_congestion_ops controller = {
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.ssthresh = ssthresh,
 	.cwnd_event = cwnd_event,
 	.undo_cwnd = undo_cwnd,
+	.min_tso_segs = min_tso_segs,
 	.cong_control = cong_control,
 	.init = init,
 	.release = release,

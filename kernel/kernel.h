@@ -89,6 +89,7 @@ struct tcp_congestion_ops {
 	int (*set_state)(u64 *ctx);
 	int (*cwnd_event)(u64 *ctx);
 	u32 (*undo_cwnd)(u64 *ctx);
+	u32 (*min_tso_segs)(u64 *ctx);
 	int (*pkts_acked)(u64 *ctx);
 	int (*cong_control)(u64 *ctx);
 	int (*init)(u64 *ctx);

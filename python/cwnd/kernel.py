@@ -208,8 +208,8 @@ def check() -> list[Finding]:
 class Trace:
     """Every change of a window under one controller of the kernel, as it happens.
 
-    One listener at a time hears everything, in the thread that made it. When it is killed, the
-    kernel stops telling by itself within three seconds.
+    One listener at a time hears everything; its threads may share it, and wait for each other. When
+    it is killed, the kernel stops telling by itself within three seconds.
     """
 
     def __init__(self, what: str) -> None:

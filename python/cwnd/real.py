@@ -40,6 +40,8 @@ def check_reality(on: str, scenarios: Iterable[Scenario] = ()) -> None:
         There is no such reality, or a controller is written in Python.
     KernelError
         It needs Linux, or rights that this user does not have.
+    ScenarioError
+        A scenario asks for what is not to be had there, as a controller without a kernel form.
     """
     if on not in REALITIES:
         raise ArgumentError("on", f"{on!r} is none of {', '.join(REALITIES)}")
@@ -49,6 +51,8 @@ def check_reality(on: str, scenarios: Iterable[Scenario] = ()) -> None:
         raise KernelError(f"--on {on} needs Linux, for the emulated network; --on sim does not")
     if any(scenario.controllers for scenario in scenarios):
         raise ArgumentError("on", f"controllers written in Python run on sim only, not on {on}")
+    for scenario in scenarios:
+        _native.check_real(scenario.to_json(), on)
     try:
         emulates()
     except OSError as problem:

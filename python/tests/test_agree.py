@@ -65,6 +65,8 @@ def real(monkeypatch):
 
     fake = Fake()
     monkeypatch.setattr(_native, "run_real", fake, raising=False)
+    if not hasattr(_native, "check_real"):
+        monkeypatch.setattr(_native, "check_real", lambda *_: None, raising=False)
     monkeypatch.setattr(cwnd.real, "emulates", lambda: None)
     monkeypatch.setattr(sys, "platform", "linux")
     return fake
@@ -214,7 +216,7 @@ def test_a_simulated_run_says_so(result):
 
 def test_compare_in_real_time(real, capsys):
     small = ["--rate", "10mbit", "--rtt", "40ms", "--time", "2s", "--repeat", "1", "--flows", "2"]
-    assert command_line(["compare", "vegas", *small, "--on", "linux", "--json"]) == 0
+    assert command_line(["compare", "simd", *small, "--on", "linux", "--json"]) == 0
     told = capsys.readouterr()
     assert told.err == "cwnd: on linux in real time: 3 runs of 2 s, one after the other: 6 s\n"
     document = json.loads(told.out)
@@ -305,6 +307,22 @@ def test_what_the_kernel_refuses(monkeypatch, scenario_file, capsys, problem, sa
     assert said in capsys.readouterr().err.splitlines()[-1]
     with pytest.raises(KernelError):
         cwnd.run(scenario_file, on="linux")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
+def test_what_has_no_form_in_the_kernel_is_told_before_anything_runs(real, two, tmp_path, capsys):
+    asked = tmp_path / "asked.toml"
+    asked.write_text(two.replace('"simd"', '"highspeed"'))
+    for words in (["compare", "simd", "highspeed"], ["run", asked], ["agree", asked]):
+        on = "sim,linux" if words[0] == "agree" else "linux"
+        assert command_line([*map(str, words), "--on", on]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert "highspeed: has no form in the kernel; these have one: aimd" in said.err
+        assert said.err.count("\n") == 1
+    with pytest.raises(_native.ScenarioError, match="highspeed: has no form in the kernel"):
+        cwnd.compare(["highspeed"], on="linux")
+    assert real.asked == []
 
 
 def test_without_rights_nothing_is_announced(real, scenario_file, monkeypatch, capsys):

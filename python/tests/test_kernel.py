@@ -183,6 +183,35 @@ def test_status_and_trace_tell_of_a_connection(tmp_path):
 
 
 @needs_kernel
+def test_a_trace_is_heard_in_any_thread(tmp_path):
+    (tmp_path / "traffic.py").write_text(TRAFFIC.format(seconds=0.5))
+    (tmp_path / "listen.py").write_text(
+        """
+import subprocess, sys
+from concurrent.futures import ThreadPoolExecutor
+from cwnd import kernel
+with ThreadPoolExecutor(3) as pool:
+    trace = pool.submit(kernel.trace, "reno").result()
+    traffic = subprocess.Popen([sys.executable, sys.argv[1]], stdout=subprocess.DEVNULL)
+    heard = []
+    while traffic.poll() is None:
+        parts = [pool.submit(trace.read, 0.05) for _ in range(3)]
+        trace.flows()
+        heard += [line for part in parts for line in part.result()]
+    print(trace.missed(), len(heard) > 10, len(trace.flows()) > 0)
+"""
+    )
+    done = inside(
+        f"""
+        cwnd kernel load reno --default >&2
+        {sys.executable} {tmp_path}/listen.py {tmp_path}/traffic.py
+        cwnd kernel unload reno >&2
+        """
+    )
+    assert done.stdout == "0 True True\n", done.stderr
+
+
+@needs_kernel
 def test_a_killed_trace_leaves_nothing(tmp_path):
     (tmp_path / "traffic.py").write_text(TRAFFIC.format(seconds=3))
     done = inside(

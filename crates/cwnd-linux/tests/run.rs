@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cwnd_linux::emulate::{Options, Testbed};
-use cwnd_linux::run::{Error, On, Real, run};
+use cwnd_linux::run::{Error, On, Real, check, run};
 use cwnd_sim::network::Network;
 use cwnd_sim::record::FlowRecord;
 use cwnd_sim::scenario::Scenario;
@@ -118,6 +118,32 @@ fn a_law_in_the_kernel_fills_the_link() {
     assert_nothing_left();
 }
 
+/// Slow start overshoots by hundreds of packets. Were each a loss report of its own, one packet per
+/// second would be left of 8333.
+#[test]
+fn daimd_survives_its_slow_start() {
+    let _alone = alone();
+    if !permitted(true) {
+        return;
+    }
+    let text = r#"
+        duration = "1500ms"
+        [dumbbell]
+        rate = "100mbit"
+        delay = "20ms"
+        queue = "1bdp"
+        [[flow]]
+        controller = "daimd"
+        "#;
+    let network = Scenario::from_toml(text, "test.toml").unwrap().network(1).unwrap();
+    let real = finished(&network, On::Linux);
+    let cuts: Vec<_> = real.records.flows[0].cuts.iter().map(|cut| cut.cut).collect();
+    let lowest = cuts.iter().map(|cut| cut.after).fold(f64::INFINITY, f64::min);
+    assert!(!cuts.is_empty() && cuts.len() < 50, "{} cuts", cuts.len());
+    assert!(lowest > 0.005 * 8333.0, "{lowest}");
+    assert_nothing_left();
+}
+
 #[test]
 fn udt_sockets_fill_the_link() {
     let _alone = alone();
@@ -157,9 +183,14 @@ fn a_transfer_is_completed_beside_what_nobody_answers() {
 
 #[test]
 fn what_cannot_be_is_told_in_one_line() {
-    let refused = |controller: &str, on| match run(&network(controller, ""), 1, on, |_| true) {
-        Err(Error::Scenario(line)) => line,
-        other => panic!("{other:?}"),
+    let refused = |controller: &str, on| {
+        let network = network(controller, "");
+        let line = check(&network, on).unwrap_err().to_string();
+        match run(&network, 1, on, |_| true) {
+            Err(Error::Scenario(told)) => assert_eq!(told, line),
+            other => panic!("{other:?}"),
+        }
+        line
     };
     let line = refused("highspeed", On::Linux);
     assert!(line.starts_with("flow highspeed: highspeed: has no form in the kernel"), "{line}");

@@ -7,7 +7,9 @@ use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 create_exception!(
@@ -73,12 +75,22 @@ fn kernel_check(py: Python<'_>) -> Vec<(String, bool, String)> {
     found.into_iter().map(|it| (it.name, it.fine, it.detail)).collect()
 }
 
-/// A listener to a controller of the kernel. A law that is replayed stays in its thread.
-#[pyclass(name = "KernelTrace", module = "cwnd._native", unsendable)]
+/// A listener to a controller of the kernel. Threads that want it at the same time wait for each other.
+#[pyclass(name = "KernelTrace", module = "cwnd._native", frozen)]
 pub struct Trace {
-    trace: bpf::Trace,
+    heard: Mutex<Heard>,
     instance: Instance,
+}
+
+struct Heard {
+    trace: bpf::Trace,
     flows: Flows,
+}
+
+impl Trace {
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[pymethods]
@@ -88,32 +100,37 @@ impl Trace {
         let instance = bpf::find(what).map_err(refused)?;
         let flows = Flows::new(&parse(&instance.spec)?);
         let trace = bpf::Trace::new(&instance).map_err(refused)?;
-        Ok(Trace { trace, instance, flows })
+        Ok(Trace { heard: Mutex::new(Heard { trace, flows }), instance })
     }
 
     /// Waits for at most `seconds`; the lines of the connections' records that have come, each with the
     /// number of its connection and its port here.
-    fn read(&mut self, py: Python<'_>, seconds: f64) -> PyResult<Vec<(usize, u16, String)>> {
-        let (mut lines, mut events) = (Vec::new(), Vec::new());
+    fn read(&self, py: Python<'_>, seconds: f64) -> PyResult<Vec<(usize, u16, String)>> {
         let wait = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        let trace = &mut self.trace;
-        py.detach(|| trace.read(wait, &mut events)).map_err(refused)?;
-        for event in &events {
-            self.flows.push(event, |flow, entry| lines.push((flow, entry.to_string())));
-        }
-        let port = |flow: usize| self.flows.all()[flow].first.port;
-        Ok(lines.into_iter().map(|(flow, line)| (flow, port(flow), line)).collect())
+        // Whoever waits for the interpreter holds nothing that another thread could wait for.
+        py.detach(|| {
+            let Heard { trace, flows } = &mut *self.heard();
+            let (mut lines, mut events) = (Vec::new(), Vec::new());
+            trace.read(wait, &mut events)?;
+            for event in &events {
+                flows.push(event, |flow, entry| lines.push((flow, entry.to_string())));
+            }
+            let port = |flow: usize| flows.all()[flow].first.port;
+            Ok(lines.into_iter().map(|(flow, line)| (flow, port(flow), line)).collect())
+        })
+        .map_err(refused)
     }
 
     /// Events that came too fast.
-    fn missed(&self) -> PyResult<u64> {
-        self.trace.missed().map_err(refused)
+    fn missed(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.heard().trace.missed()).map_err(refused)
     }
 
     /// What was seen of each connection, as the simulator's records say it.
     fn flows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let heard = self.heard.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let list = PyList::empty(py);
-        for flow in self.flows.all() {
+        for flow in heard.flows.all() {
             list.append(record(py, flow, &self.instance)?)?;
         }
         Ok(list)

@@ -19,6 +19,20 @@ fn refused(error: Error) -> PyErr {
     }
 }
 
+fn reality(name: &str) -> PyResult<On> {
+    On::parse(name).ok_or_else(|| {
+        PyValueError::new_err(format!("{name:?} is no reality; these are: linux, udt"))
+    })
+}
+
+/// Refuses a scenario in JSON that asks for what `linux` or `udt` does not have.
+#[pyfunction]
+fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
+    let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
+    let network = scenario.network(0).map_err(scenario_error)?;
+    run::check(&network, reality(on)?).map_err(refused)
+}
+
 /// Runs a scenario in JSON with a seed, on `linux` or `udt`; `progress` is given the fraction that is
 /// done. Signals are heard meanwhile.
 #[pyfunction]
@@ -29,9 +43,7 @@ fn run_real<'py>(
     on: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let on = On::parse(on).ok_or_else(|| {
-        PyValueError::new_err(format!("{on:?} is no reality; these are: linux, udt"))
-    })?;
+    let on = reality(on)?;
     let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
     let network = Arc::new(scenario.network(seed).map_err(scenario_error)?);
     let begin = Instant::now();
@@ -63,5 +75,6 @@ fn run_real<'py>(
 
 /// Adds runs in real time to the module.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(check_real, module)?)?;
     module.add_function(wrap_pyfunction!(run_real, module)?)
 }

@@ -136,13 +136,14 @@ def compare(
 
 def _announce_comparison(controllers: tuple[str, ...], options: dict[str, Any]) -> None:
     """Say beforehand how long a comparison in real time takes."""
+    from cwnd import Scenario
     from cwnd.comparison import cases
     from cwnd.errors import read_argument
     from cwnd.real import check_reality
     from cwnd.units import parse_time
 
-    check_reality(options["on"])
     alone, against = cases(controllers, options["reference"])
+    check_reality(options["on"], [Scenario.dumbbell().add_flow(name) for name in alone])
     runs = options["repeat"] * (len(alone) + len(against))
     announce(options["on"], runs, read_argument("time", parse_time, options["time"]))
 
@@ -171,8 +172,9 @@ def run(
     from cwnd.real import check_reality
     from cwnd.running import run as run_scenario
 
-    check_reality(on)
-    compiled = Scenario.from_toml(Path(file)).validate()
+    scenario = Scenario.from_toml(Path(file))
+    compiled = scenario.validate()
+    check_reality(on, [scenario])
     links = compiled["links"]
     if (link is None) != (pcap is None):
         missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")

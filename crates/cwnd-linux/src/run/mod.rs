@@ -101,6 +101,14 @@ impl Ends {
     }
 }
 
+/// Whether this reality has what `network` asks for, as far as that is known beforehand.
+///
+/// # Errors
+/// One line: a controller or another thing of the scenario that it does not have.
+pub fn check(network: &Network, on: On) -> Result<(), Error> {
+    Plan::new(network, on, &mut Notes::default()).map(drop)
+}
+
 /// Runs `network` in real time. `go_on` is told every 50 ms the part that is done, and answers whether
 /// to go on.
 ///
