@@ -6,6 +6,10 @@ use cwnd::{Dur, Settings, Spec};
 /// The window before anything is known of the path, in packets (UDT4's).
 const INITIAL_WINDOW: f64 = 16.0;
 
+/// Bytes of a packet with its headers, and packets that a receive buffer holds, unless said otherwise.
+pub(crate) const PACKET_SIZE: u32 = 1500;
+pub(crate) const RECEIVE_BUFFER: u32 = 16_384;
+
 /// How a connection is made. The defaults are UDT4's where it has them, with twice its buffers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -46,10 +50,10 @@ impl Config {
     pub fn new(controller: Spec) -> Self {
         Config {
             socket_type: SocketType::Stream,
-            packet_size: 1500,
+            packet_size: PACKET_SIZE,
             flow_window: 25_600,
             send_buffer: 16_384,
-            receive_buffer: 16_384,
+            receive_buffer: RECEIVE_BUFFER,
             linger: Dur::from_millis(180_000),
             connect_timeout: Dur::from_millis(3_000),
             patience: Dur::MAX,

@@ -110,6 +110,7 @@ impl Receiver {
                 let soon = if data.payload.len() == regular { SYN } else { LIGHT_SPACING };
                 let due = self.last_full.map_or(now, |last| (last + soon).max(now));
                 self.full_due = Some(self.full_due.map_or(due, |already| already.min(due)));
+                self.announce_room(now);
             }
             Arrival::Duplicate => {
                 count.pkt_duplicate += 1;
@@ -167,11 +168,13 @@ impl Receiver {
         Some(now.since(sent.at).max(Dur::from_nanos(1000)))
     }
 
-    /// The user has read: a sender that had hardly any room left is told of more.
-    pub fn was_read(&mut self, now: Time) {
-        let quarter = self.buffer.limit() / 4;
-        if self.available <= quarter && self.buffer.available() >= 2 * quarter {
-            self.available = self.buffer.available();
+    /// Room has come back, or was used: a sender that knows of little is told of more before its next
+    /// acknowledgement is due. Else a whole buffer each SYN would be the most that it can send.
+    pub fn announce_room(&mut self, now: Time) {
+        let (limit, known) = (self.buffer.limit(), self.acknowledged + self.available);
+        let left = known.saturating_sub(self.buffer.highest());
+        let more = self.buffer.end().saturating_sub(known);
+        if left <= limit / 2 && more >= (limit / 4).max(1) {
             self.again = true;
             self.full_due = Some(now);
         }

@@ -1,6 +1,7 @@
 //! The UDP socket of a port: batches out with `UDP_SEGMENT`, batches in with `UDP_GRO`, and one by one
 //! where the system has neither.
 
+use crate::config::{PACKET_SIZE, RECEIVE_BUFFER};
 use cwnd::{Dur, Time};
 use quinn_udp::{RecvMeta, Transmit as Datagrams, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,8 +11,11 @@ use std::io::{self, IoSliceMut, PipeReader, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Bytes asked for each of the system's buffers. It takes that much twice, and may give less.
-const SYSTEM_BUFFER: usize = 4 << 20;
+/// Bytes asked for the system's buffers, which takes that much twice and may give less. All that a receiver
+/// announces room for may arrive while its thread waits for a processor: what finds no place is lost,
+/// and a rate law gives a ninth of its rate for it. UDT4 asks for its receive buffer too.
+const TO_RECEIVE: usize = (RECEIVE_BUFFER * PACKET_SIZE) as usize;
+const TO_SEND: usize = 4 << 20;
 /// The largest UDP payload over IPv4: what one send may carry.
 const LARGEST: usize = 65_507;
 /// Buffers that one call receives into, and their size: that of the largest joined batch.
@@ -84,10 +88,10 @@ impl Socket {
         let io = UdpSocket::bind(addr)?;
         let state = UdpSocketState::new((&io).into())?;
         // Only the administrator may go beyond the system's limit.
-        if sockopt::set_socket_recv_buffer_size_force(&io, SYSTEM_BUFFER).is_err() {
-            state.set_recv_buffer_size((&io).into(), SYSTEM_BUFFER)?;
+        if sockopt::set_socket_recv_buffer_size_force(&io, TO_RECEIVE).is_err() {
+            state.set_recv_buffer_size((&io).into(), TO_RECEIVE)?;
         }
-        state.set_send_buffer_size((&io).into(), SYSTEM_BUFFER)?;
+        state.set_send_buffer_size((&io).into(), TO_SEND)?;
         // quinn-udp forbids fragments for good; UDT has no other way past a link of smaller packets.
         #[cfg(target_os = "linux")]
         match addr {
