@@ -157,6 +157,30 @@ impl Arrivals {
     }
 }
 
+/// Whether the receiver's estimate of the capacity is one of pairs. UDT4 measures from any packet 16 n to the
+/// next 16 m + 1: where the first of a pair is missing, or the second is a repair, that is some pause of
+/// the sender. The filter bears up to half of such values.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PairTrust {
+    /// Packets sent, and those that were lost or were repairs, at the last two looks.
+    looks: [(u64, u64); 2],
+}
+
+impl PairTrust {
+    /// Packets between two looks: half of those that the receiver's filter covers.
+    const LOOK: u64 = PAIRS as u64 * PAIR_EVERY as u64 / 2;
+
+    /// Whether to believe it when `sent` packets have been sent and `broken` were lost or were repairs: no
+    /// more than a quarter of the latest.
+    pub fn believes(&mut self, sent: u64, broken: u64) -> bool {
+        if sent - self.looks[1].0 >= PairTrust::LOOK {
+            self.looks = [self.looks[1], (sent, broken)];
+        }
+        let (sent_before, broken_before) = self.looks[0];
+        4 * (broken - broken_before) <= sent - sent_before
+    }
+}
+
 /// The round-trip time as UDT averages it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
@@ -233,6 +257,22 @@ mod tests {
         }
         let capacity = arrivals.capacity().unwrap();
         assert!((4.3e6..4.5e6).contains(&capacity), "{capacity}");
+    }
+
+    /// A tenth is lost and repaired, then half for 1000 packets, then nothing.
+    #[test]
+    fn pairs_are_not_believed_in_a_storm() {
+        let mut pairs = PairTrust::default();
+        let (mut sent, mut broken) = (0, 0);
+        let mut believed = |packets: u64, share: f64| {
+            (sent, broken) = (sent + packets, broken + (share * packets as f64) as u64);
+            pairs.believes(sent, broken)
+        };
+        assert!((0..200).all(|_| believed(20, 0.2)));
+        let stormy: Vec<_> = (0..50).map(|_| believed(20, 1.0)).collect();
+        assert!(stormy[..4].iter().all(|yes| *yes) && stormy[16..].iter().all(|yes| !yes));
+        let calm: Vec<_> = (0..100).map(|_| believed(20, 0.0)).collect();
+        assert!(calm[..25].iter().all(|yes| !yes) && calm[60..].iter().all(|yes| *yes));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::buffer::SendBuffer;
 use crate::config::{Config, Counters};
-use crate::estimate::{PAIR_EVERY, Rtt};
+use crate::estimate::{PAIR_EVERY, PairTrust, Rtt};
 use crate::packet::{Ack, DropRequest, HEADER, Losses, Progress};
 use crate::seq::{AckNo, Seq};
 use cwnd::record::{Entry, Record};
@@ -68,6 +68,7 @@ pub(crate) struct Sender {
     last_ack2: Option<(AckNo, Time)>,
     /// The receiver's estimate of the capacity, averaged.
     pub capacity: Option<Rate>,
+    pairs: PairTrust,
     packets_sent: u64,
 }
 
@@ -110,6 +111,7 @@ impl Sender {
             ack2: None,
             last_ack2: None,
             capacity: None,
+            pairs: PairTrust::default(),
             packets_sent: 0,
         }
     }
@@ -315,6 +317,8 @@ impl Sender {
         let known = |rate: u32| (rate > 0).then(|| Rate::per_sec(f64::from(rate)));
         let (arrival, capacity) = ack.rates.map_or((None, None), |(a, c)| (known(a), known(c)));
         let arrival = arrival.filter(|_| at > FILLED);
+        let broken = count.pkt_snd_loss + count.pkt_retrans;
+        let capacity = capacity.filter(|_| self.pairs.believes(self.packets_sent, broken));
         self.capacity = capacity.or(self.capacity);
         self.advance(now, (at, at, at), count);
         if !self.windowed && at > self.reported {

@@ -91,6 +91,29 @@ fn a_small_buffer_is_filled_many_times_in_a_syn() {
     assert!(mbps > 900.0, "{mbps}");
 }
 
+/// Half of a megabyte's packets are lost, and the receiver takes the pauses between their repairs for packet
+/// pairs, as UDT4 does: it reads 1 Mb/s, where it read 3 Gb/s. Believed, that is an increase of one packet a
+/// second with each acknowledgement.
+#[test]
+fn a_wrong_capacity_does_not_slow_the_sender_down() {
+    let config = Config::new(Spec::parse("udt").unwrap());
+    let path = Path { delay: Dur::from_millis(1), ..PERFECT };
+    let mut pair = Pair::connecting([&config, &config], 1, path, 7).connect();
+    let send = |pair: &mut Pair, bytes: usize| {
+        let began = pair.now;
+        pair.exchange([&vec![9; bytes], &[]], Dur::from_millis(600_000));
+        pair.now.since(began).as_secs()
+    };
+    pair.capacity = Some(250_000);
+    send(&mut pair, 3_000_000);
+    (pair.path.loss, pair.capacity) = (0.5, Some(85));
+    let storm = send(&mut pair, 1_000_000);
+    pair.path.loss = 0.0;
+    let calm = send(&mut pair, 1_000_000);
+    println!("{storm:.1} s with half of all lost, {calm:.1} s without");
+    assert!(storm < 60.0 && calm < 2.0, "{storm} {calm}");
+}
+
 /// A day with bursts, idle times, outages and a bad path, across many wraps of nothing but time.
 #[test]
 fn a_long_life() {

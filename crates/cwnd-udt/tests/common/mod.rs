@@ -85,6 +85,8 @@ pub struct Pair {
     /// Every datagram that was sent, if they are kept.
     pub kept: Option<Vec<Vec<u8>>>,
     pub most: usize,
+    /// What acknowledgements to the first end tell of the capacity, in packets a second, whatever was measured.
+    pub capacity: Option<u32>,
 }
 
 pub fn config(law: &str) -> Config {
@@ -113,6 +115,7 @@ impl Pair {
             listening: None,
             kept: None,
             most: 16,
+            capacity: None,
         }
     }
 
@@ -159,6 +162,11 @@ impl Pair {
         self.datagrams += 1;
         if let Some(kept) = &mut self.kept {
             kept.push(datagram.clone());
+        }
+        if let (1, 40, Some(capacity)) = (from, datagram.len(), self.capacity)
+            && datagram[..4] == [0x80, 2, 0, 0]
+        {
+            datagram[36..].copy_from_slice(&capacity.to_be_bytes());
         }
         let path = self.path;
         let now = self.now.as_nanos() as f64;

@@ -16,12 +16,15 @@ const LOOK: Duration = Duration::from_millis(50);
 const REMEMBERED: usize = 512;
 /// Bytes that wait in a socket: UDT's windows on their way through.
 const BUFFER: usize = 64 << 20;
+/// A storm passes, even if hardly anything is sent in it: rate laws send a few packets a second where half
+/// of all are lost, and would be in it for minutes.
+const STORM: Duration = Duration::from_secs(1);
 
 /// What happens to the datagrams of one direction: probabilities for each of them, and times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub loss: f64,
-    /// Half of the datagrams between these are lost, counted from the first.
+    /// Half of the datagrams between these are lost, counted from the first, but for no longer than [`STORM`].
     pub storm: (u64, u64),
     pub duplicate: f64,
     /// Held back for up to [`Faults::held`], while later ones pass.
@@ -78,6 +81,8 @@ struct Way {
     random: Random,
     count: u64,
     remembered: Vec<Vec<u8>>,
+    /// When the storm is over, once it has begun.
+    calm: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -113,9 +118,11 @@ impl Shared {
     }
 
     fn pass(&self, way: &mut Way, datagram: &[u8], from: &Arc<UdpSocket>, to: SocketAddr) {
-        let Way { faults, random, count, remembered } = way;
+        let Way { faults, random, count, remembered, calm } = way;
         *count += 1;
-        let storm = (faults.storm.0..faults.storm.1).contains(count) && random.chance(0.5);
+        let storm = (faults.storm.0..faults.storm.1).contains(count)
+            && Instant::now() < *calm.get_or_insert_with(|| Instant::now() + STORM)
+            && random.chance(0.5);
         if storm || random.chance(faults.loss) {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
@@ -214,6 +221,7 @@ impl Relay {
                     random: Random(random.next()),
                     count: 0,
                     remembered: Vec::new(),
+                    calm: None,
                 };
                 let (upstream, outward) = clients.entry(client).or_insert_with(|| {
                     let upstream = spare.take().unwrap_or_else(socket);
