@@ -286,7 +286,7 @@ def _row(name: str, runs: list[Run], reference: float | None) -> list[str]:
 def floods() -> None:
     """Print the rate of a transfer without and with each kind of flood, from its tests."""
     command = ["cargo", "test", "--release", "--quiet", "-p", "cwnd-udt", "--no-fail-fast"]
-    command += ["--test", "faults", "--test", "sealed_flood"]
+    command += ["--test", "flood", "--test", "sealed_flood"]
     command += ["a_transfer_keeps_its_rate", "--", "--ignored", "--nocapture"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     print("\nA transfer limited to 1 Gb/s beside 10,000 requests a second,")

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod asker;
 pub mod reference;
 pub mod relay;
 

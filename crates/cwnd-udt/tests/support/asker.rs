@@ -1,0 +1,70 @@
+//! A client's end of a handshake, by hand.
+
+use super::local;
+use crate::common::Random;
+use cwnd_udt::handshake::{Handshake, Request, VERSION};
+use cwnd_udt::packet::{Body, Control, Packet};
+use cwnd_udt::{Seq, SocketType};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+pub struct Asker {
+    socket: UdpSocket,
+    asked: Handshake,
+}
+
+impl Asker {
+    pub fn new(to: SocketAddr, random: &mut Random) -> Self {
+        let socket = UdpSocket::bind(local()).unwrap();
+        socket.connect(to).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let mut asker = Asker {
+            socket,
+            asked: Handshake {
+                version: VERSION,
+                socket_type: SocketType::Stream,
+                initial: Seq::new(0),
+                packet_size: 1500,
+                flow_window: 8192,
+                request: Request::Connect,
+                socket: 0,
+                cookie: 0,
+                peer: [0; 16],
+            },
+        };
+        asker.become_another(random);
+        asker
+    }
+
+    /// Asks as another socket of the same address.
+    pub fn become_another(&mut self, random: &mut Random) {
+        self.asked.socket = 1 + random.below((1 << 31) - 1) as u32;
+        self.asked.initial = Seq::new(random.next() as u32);
+    }
+
+    pub fn send(&self, request: Request, cookie: u32) {
+        let mut bytes = [0; 64];
+        Control::Handshake(Handshake { request, cookie, ..self.asked }).encode(0, 0, &mut bytes);
+        // A full buffer at the other side is no matter.
+        let _ = self.socket.send(&bytes);
+    }
+
+    pub fn answer(&self) -> Option<Handshake> {
+        let mut bytes = [0; 2000];
+        let length = self.socket.recv(&mut bytes).ok()?;
+        match Packet::parse(&bytes[..length]).ok()?.body {
+            Body::Control(Control::Handshake(answer)) => Some(answer),
+            _ => None,
+        }
+    }
+
+    pub fn cookie(&self) -> u32 {
+        for _ in 0..20 {
+            self.send(Request::Connect, 0);
+            if let Some(answer) = self.answer() {
+                return answer.cookie;
+            }
+        }
+        panic!("no cookie")
+    }
+}
