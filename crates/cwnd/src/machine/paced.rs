@@ -84,7 +84,7 @@ impl<L: RateLaw> Paced<L> {
     }
 
     fn report(&mut self, now: Time, report: &Report) {
-        rtt::update(&mut self.rtt, report.rtt);
+        self.rtt = Some(rtt::after(self.rtt, report.rtt));
         let cx = self.context(now);
         self.law.observe(report, &cx);
         self.acked |= report.packets > 0;

@@ -3,14 +3,17 @@
 use crate::law::Rtt;
 use crate::units::Dur;
 
-/// Folds a sample into what is known.
-pub(super) fn update(rtt: &mut Option<Rtt>, sample: Dur) {
-    *rtt = Some(match *rtt {
+/// What is known after a sample.
+///
+/// By value: what is read back as a whole just after it was written in parts keeps a processor waiting.
+#[inline]
+pub(super) fn after(known: Option<Rtt>, sample: Dur) -> Rtt {
+    match known {
         None => Rtt { latest: sample, smoothed: sample, min: sample },
         Some(old) => {
             // Wraps at 83 years.
             let sum = old.smoothed.as_nanos().wrapping_mul(7).wrapping_add(sample.as_nanos());
             Rtt { latest: sample, smoothed: Dur::from_nanos(sum / 8), min: old.min.min(sample) }
         }
-    });
+    }
 }

@@ -142,10 +142,10 @@ impl<L: WindowLaw> Windowed<L> {
     /// An acknowledgement arrived.
     #[inline(always)]
     pub fn acked(&mut self, now: Time, acked: &Acked) {
-        if let Some(sample) = acked.rtt {
-            rtt::update(&mut self.rtt, sample);
-        }
-        let cx = self.context(now);
+        let known = self.rtt;
+        let rtt = acked.rtt.map_or(known, |sample| Some(rtt::after(known, sample)));
+        self.rtt = rtt;
+        let cx = Context { rtt, ..self.context(now) };
         self.law.observe(acked, &cx);
         if self.in_recovery || acked.echo || acked.credit == 0 {
             return;
@@ -157,7 +157,8 @@ impl<L: WindowLaw> Windowed<L> {
             return;
         }
         if self.in_slow_start() {
-            self.slow_start(now, acked, cx);
+            // A copy: what a function that is not inlined sees by its address lives in memory.
+            self.slow_start(now, &{ *acked }, cx);
         } else {
             if !self.entered {
                 self.enter(cx);
