@@ -398,17 +398,15 @@ impl Net {
                 }
                 continue;
             }
-            let key = self.schedule.pop();
+            let key = self.schedule.first();
             if key >> self.shift >= end {
-                if key != NONE {
-                    self.schedule.push(key);
-                }
                 return (end, Next::End);
             }
             *left -= 1;
             now = key >> self.shift;
-            let source = (key & ((1 << self.shift) - 1)) as usize;
+            let source = (key ^ now << self.shift) as usize;
             let Some(link) = self.links.get_mut(source) else {
+                self.schedule.take_first();
                 let timer = source - self.links.len();
                 // A timer that was set again leaves its earlier entries behind.
                 let entry = &mut self.timers[timer];
@@ -422,8 +420,9 @@ impl Net {
                 continue;
             };
             let (mut packet, following) = link.take();
-            if let Some(at) = following {
-                self.schedule.push(at << self.shift | source as u64);
+            match following {
+                Some(at) => self.schedule.replace_first(at << self.shift | source as u64),
+                None => self.schedule.take_first(),
             }
             if self.tap.is_some() {
                 self.show(now, source, packet);

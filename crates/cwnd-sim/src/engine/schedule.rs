@@ -5,51 +5,41 @@
 /// Larger than any key.
 pub(crate) const NONE: u64 = u64::MAX;
 
-/// A min-heap. Element `e` has its four children together in block `e + 1`, so that a step down
-/// reads one cache line and picks the least without branching.
+/// A min-heap. The children of the root are block 0, those of the key at `at` of all blocks' are block
+/// `at + 1`: a step down reads one cache line and picks the least without branching.
 pub(crate) struct Schedule {
+    /// The least key; [`NONE`] when there is none.
+    root: u64,
     blocks: Vec<[u64; 4]>,
     len: usize,
-    /// The root has been taken and not yet filled: most events schedule their successor at once.
+    /// The root has been taken and not yet filled: many events schedule another at once.
     hole: bool,
 }
 
 impl Schedule {
     pub fn new() -> Self {
-        Schedule { blocks: vec![[NONE; 4]], len: 0, hole: false }
-    }
-
-    #[inline(always)]
-    fn set(&mut self, element: usize, key: u64) {
-        let flat = element + 3;
-        self.blocks[flat >> 2][flat & 3] = key;
-    }
-
-    #[inline(always)]
-    fn get(&self, element: usize) -> u64 {
-        let flat = element + 3;
-        self.blocks[flat >> 2][flat & 3]
-    }
-
-    /// Takes the least key; [`NONE`] when there is none.
-    #[inline(always)]
-    pub fn pop(&mut self) -> u64 {
-        if self.hole {
-            self.fill_hole();
-        }
-        if self.len == 0 {
-            return NONE;
-        }
-        self.hole = true;
-        self.get(0)
+        Schedule { root: NONE, blocks: vec![[NONE; 4]], len: 0, hole: false }
     }
 
     /// The least key, which stays; [`NONE`] when there is none.
+    #[inline(always)]
     pub fn first(&mut self) -> u64 {
         if self.hole {
             self.fill_hole();
         }
-        if self.len == 0 { NONE } else { self.get(0) }
+        self.root
+    }
+
+    /// Takes the least key, which [`first`](Self::first) has just told.
+    #[inline(always)]
+    pub fn take_first(&mut self) {
+        self.hole = true;
+    }
+
+    /// Takes the least key, which [`first`](Self::first) has just told, and puts in another.
+    #[inline(always)]
+    pub fn replace_first(&mut self, key: u64) {
+        self.sift_down(key);
     }
 
     #[inline(always)]
@@ -62,50 +52,72 @@ impl Schedule {
         }
     }
 
+    /// The key of an element: the root is number 0.
+    fn element(&mut self, number: usize) -> &mut u64 {
+        match number.checked_sub(1) {
+            Some(at) => &mut self.blocks.as_flattened_mut()[at],
+            None => &mut self.root,
+        }
+    }
+
+    #[inline(never)]
     fn sift_up(&mut self, key: u64) {
-        let mut at = self.len;
+        let mut number = self.len;
         self.len += 1;
-        if (at + 3) >> 2 >= self.blocks.len() {
+        if number > 4 * self.blocks.len() {
             self.blocks.push([NONE; 4]);
         }
-        while at > 0 {
-            let parent = (at - 1) >> 2;
-            let above = self.get(parent);
+        while number > 0 {
+            let parent = (number - 1) >> 2;
+            let above = *self.element(parent);
             if above <= key {
                 break;
             }
-            self.set(at, above);
-            at = parent;
+            *self.element(number) = above;
+            number = parent;
         }
-        self.set(at, key);
+        *self.element(number) = key;
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn fill_hole(&mut self) {
         self.hole = false;
         self.len -= 1;
-        let last = self.get(self.len);
-        self.set(self.len, NONE);
+        let number = self.len;
+        let last = std::mem::replace(self.element(number), NONE);
         if self.len > 0 {
             self.sift_down(last);
         }
     }
 
+    /// Puts a key in the root's place.
     #[inline(always)]
     fn sift_down(&mut self, key: u64) {
-        let mut at = 0;
-        while let Some(&[a, b, c, d]) = self.blocks.get(at + 1) {
-            let (x, i) = if b < a { (b, 1) } else { (a, 0) };
-            let (y, j) = if d < c { (d, 3) } else { (c, 2) };
-            let (least, slot) = if y < x { (y, j) } else { (x, i) };
+        let (mut least, mut at) = least_of(&self.blocks[0]);
+        if least >= key {
+            self.root = key;
+            return;
+        }
+        self.root = least;
+        while let Some(children) = self.blocks.get(at + 1) {
+            let slot;
+            (least, slot) = least_of(children);
             if least >= key {
                 break;
             }
-            self.set(at, least);
-            at = 4 * at + 1 + slot;
+            self.blocks.as_flattened_mut()[at] = least;
+            at = 4 * (at + 1) + slot;
         }
-        self.set(at, key);
+        self.blocks.as_flattened_mut()[at] = key;
     }
+}
+
+/// The least of four keys, and its place.
+#[inline(always)]
+fn least_of(&[a, b, c, d]: &[u64; 4]) -> (u64, usize) {
+    let (x, i) = if b < a { (b, 1) } else { (a, 0) };
+    let (y, j) = if d < c { (d, 3) } else { (c, 2) };
+    if y < x { (y, j) } else { (x, i) }
 }
 
 #[cfg(test)]
@@ -113,24 +125,43 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Step {
+        Take,
+        Put,
+        Replace,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![Just(Step::Take), Just(Step::Put), Just(Step::Replace)]
+    }
+
     proptest! {
         #[test]
-        fn keys_come_out_in_order(steps in proptest::collection::vec((any::<bool>(), 0u64..1000), 0..400)) {
+        fn keys_come_out_in_order(steps in proptest::collection::vec((step(), 0u64..1000), 0..400)) {
             let mut schedule = Schedule::new();
             let mut model = std::collections::BinaryHeap::new();
-            for (take, key) in steps {
-                if take {
-                    let expected = model.pop().map_or(NONE, |std::cmp::Reverse(key)| key);
-                    prop_assert_eq!(schedule.pop(), expected);
-                } else {
-                    schedule.push(key);
+            for (step, key) in steps {
+                let expected = model.peek().map_or(NONE, |&std::cmp::Reverse(key)| key);
+                prop_assert_eq!(schedule.first(), expected);
+                if step != Step::Put && expected != NONE {
+                    model.pop();
+                }
+                match step {
+                    Step::Take if expected != NONE => schedule.take_first(),
+                    Step::Replace if expected != NONE => schedule.replace_first(key),
+                    Step::Take => {}
+                    Step::Put | Step::Replace => schedule.push(key),
+                }
+                if step != Step::Take {
                     model.push(std::cmp::Reverse(key));
                 }
             }
             while let Some(std::cmp::Reverse(key)) = model.pop() {
-                prop_assert_eq!(schedule.pop(), key);
+                prop_assert_eq!(schedule.first(), key);
+                schedule.take_first();
             }
-            prop_assert_eq!(schedule.pop(), NONE);
+            prop_assert_eq!(schedule.first(), NONE);
         }
     }
 }
