@@ -258,6 +258,13 @@ impl Net {
         lost: bool,
     ) -> Option<Told> {
         let mut next = self.routes[packet.hop() as usize + 1];
+        if next & (ALONE | LAST | FAR) == 0 {
+            // The way of most: to a queue that others feed too.
+            if self.links[link as usize].bring(arrives, packet) {
+                self.schedule.push(arrives << self.shift | u64::from(link));
+            }
+            return None;
+        }
         while next & (ALONE | LAST | FAR) == ALONE {
             let following = &mut self.links[(next & LINK) as usize];
             if lost {
