@@ -248,6 +248,16 @@ impl Half {
         match &mut self.endpoints[flow as usize] {
             Endpoint::Tcp(tcp) if answer => tcp.0.acknowledgement(&mut self.net, now, packet),
             Endpoint::Tcp(tcp) => tcp.1.data(&mut self.net, now, packet),
+            _ => self.arrive_at_others(now, flow, packet),
+        }
+    }
+
+    /// The same where an endpoint is not TCP's.
+    #[inline(never)]
+    fn arrive_at_others(&mut self, now: u64, flow: u32, packet: Packet) {
+        let answer = packet.flags() & flags::ACK != 0;
+        match &mut self.endpoints[flow as usize] {
+            Endpoint::Tcp(_) => {}
             Endpoint::Paced(paced) if answer => paced.0.answer(&mut self.net, now, packet),
             Endpoint::Paced(paced) => paced.1.data(&mut self.net, now, packet),
             Endpoint::Udt(udt) => udt.arrive(&mut self.net, now, packet),

@@ -59,7 +59,8 @@ pub(crate) struct Net {
     routes: Vec<u32>,
     /// For each flow what its acknowledgements on the way carry.
     pub extras: Vec<Extras>,
-    timers: Vec<Timer>,
+    /// For each flow.
+    timers: Vec<[Timer; TIMERS]>,
     /// For each flow what has reached a receiver that looks at it later.
     pub inboxes: Vec<Option<Box<Inbox>>>,
     /// Nobody runs ahead of the clock to here.
@@ -157,7 +158,7 @@ impl Net {
             links,
             routes,
             extras: network.flows.iter().map(|_| Extras::new()).collect(),
-            timers: vec![Timer { armed: NONE, set_to: NONE }; timers],
+            timers: vec![[Timer { armed: NONE, set_to: NONE }; TIMERS]; network.flows.len()],
             inboxes: network.flows.iter().map(|_| None).collect(),
             fence: 0,
             pause: 0,
@@ -215,7 +216,7 @@ impl Net {
         let answer = self
             .way(hop)
             .fold(now, |earliest, link| link.next_arrival().min(earliest + link.delay()));
-        answer.min(self.timers[TIMERS * flow + LIFE].set_to).min(self.pause)
+        answer.min(self.timers[flow][LIFE].set_to).min(self.pause)
     }
 
     /// Puts a packet on the link its hop names.
@@ -257,16 +258,17 @@ impl Net {
         mut packet: Packet,
         lost: bool,
     ) -> Option<Told> {
-        let mut next = self.routes[packet.hop() as usize + 1];
+        let (links, routes) = (&mut self.links[..], &self.routes[..]);
+        let mut next = routes[packet.hop() as usize + 1];
         if next & (ALONE | LAST | FAR) == 0 {
             // The way of most: to a queue that others feed too.
-            if self.links[link as usize].bring(arrives, packet) {
+            if links[link as usize].bring(arrives, packet) {
                 self.schedule.push(arrives << self.shift | u64::from(link));
             }
             return None;
         }
         while next & (ALONE | LAST | FAR) == ALONE {
-            let following = &mut self.links[(next & LINK) as usize];
+            let following = &mut links[(next & LINK) as usize];
             if lost {
                 break;
             }
@@ -277,21 +279,28 @@ impl Net {
             arrives = following.carry(arrives, u64::from(packet.size()));
             packet = packet.onward();
             link = next & LINK;
-            next = self.routes[packet.hop() as usize + 1];
+            next = routes[packet.hop() as usize + 1];
         }
         if next & FAR != 0 {
             self.far.push(Crossing { link, at: arrives, packet });
             return None;
         }
-        let this = &mut self.links[link as usize];
+        let this = &mut links[link as usize];
         let early = next & EARLY != 0 && !lost && arrives < self.fence && this.brings_nothing();
-        if early && self.nothing_before(next & FLOW, arrives, packet) {
+        if early && nothing_before(&self.timers[(next & FLOW) as usize], arrives, packet) {
             return Some((arrives, next & FLOW, packet.onward()));
         }
-        if next & INBOX != 0 && !lost && self.put_by(next & FLOW, link, arrives, packet) {
-            return None;
+        if next & INBOX != 0 && !lost {
+            // An event must bring it where it starts the receiver's clock, and where a link without
+            // delay counts the events of an instant.
+            let flow = (next & FLOW) as usize;
+            let may_wait = self.timers[flow][SINK].set_to != NONE && this.delay() > 0;
+            let inbox = &mut self.inboxes[flow];
+            if inbox.as_mut().is_some_and(|inbox| inbox.put(arrives, packet, may_wait)) {
+                return None;
+            }
         }
-        if self.links[link as usize].bring(arrives, packet) {
+        if this.bring(arrives, packet) {
             self.schedule.push(arrives << self.shift | u64::from(link));
         }
         None
@@ -300,24 +309,6 @@ impl Net {
     /// The next packet that has reached its endpoint ahead of time.
     pub fn pop_early(&mut self) -> Option<Told> {
         self.early.pop_front()
-    }
-
-    /// Puts a packet into a receiver's inbox. False if an event must bring it nevertheless: where it
-    /// starts the receiver's clock, and where a link without delay counts the events of an instant.
-    #[inline(always)]
-    fn put_by(&mut self, flow: u32, link: u32, at: u64, packet: Packet) -> bool {
-        let ticking = self.timers[TIMERS * flow as usize + SINK].set_to != NONE;
-        let may_wait = ticking && self.links[link as usize].delay() > 0;
-        let inbox = &mut self.inboxes[flow as usize];
-        inbox.as_mut().is_some_and(|inbox| inbox.put(at, packet, may_wait))
-    }
-
-    /// Whether none of an endpoint's timers fires before `packet` reaches it at `at`.
-    #[inline(always)]
-    fn nothing_before(&self, flow: u32, at: u64, packet: Packet) -> bool {
-        let timers = &self.timers[TIMERS * flow as usize..][..TIMERS];
-        let side = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
-        at <= timers[side].set_to && at <= timers[LIFE].set_to
     }
 
     /// Gives the next packet that the other half told of to its queue, if that is before `end` and the
@@ -377,7 +368,7 @@ impl Net {
     /// Has `timer` fire at `at`, or earlier if it is set to already.
     #[inline(always)]
     pub fn arm(&mut self, timer: usize, at: u64) {
-        let entry = &mut self.timers[timer];
+        let entry = &mut self.timers.as_flattened_mut()[timer];
         entry.set_to = at;
         if at < entry.armed && at < self.horizon {
             entry.armed = at;
@@ -416,7 +407,7 @@ impl Net {
                 self.schedule.take_first();
                 let timer = source - self.links.len();
                 // A timer that was set again leaves its earlier entries behind.
-                let entry = &mut self.timers[timer];
+                let entry = &mut self.timers.as_flattened_mut()[timer];
                 if entry.armed == now {
                     entry.armed = NONE;
                     if entry.set_to <= now {
@@ -458,6 +449,13 @@ impl Net {
         }
         (now, Next::Pause)
     }
+}
+
+/// Whether none of an endpoint's timers fires before `packet` reaches it at `at`.
+#[inline(always)]
+fn nothing_before(timers: &[Timer; TIMERS], at: u64, packet: Packet) -> bool {
+    let side = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
+    at <= timers[side].set_to && at <= timers[LIFE].set_to
 }
 
 /// For each link whether one other alone feeds it and it takes no event to be exact.

@@ -331,7 +331,7 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
 #[inline(always)]
 pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64, burst: u32) -> Limit {
     let mut sent = 0;
-    let open = if s.closed_by_mark { 0 } else { s.window() as i64 };
+    let open = if s.closed_by_mark { 0 } else { i64::from(s.window() as u32) };
     let window = open + if s.recovery == Recovery::Sack { 0 } else { s.inflation };
     let window = window.min(i64::from(s.receiver_window));
     let repairs = s.in_recovery && s.recovery == Recovery::Sack;
