@@ -4,6 +4,9 @@
 use crate::network;
 use crate::rng::Rng;
 
+/// Packets in [`Red::ageing`]: an acknowledgement's queue is idle between any two, for a few packets.
+const AGEING: usize = 16;
+
 pub(crate) struct Red {
     limit: u32,
     min: f64,
@@ -17,6 +20,8 @@ pub(crate) struct Red {
     /// Typical packets per tick.
     drain: f64,
     average: f64,
+    /// By which so many packets age the average: [`power`] of `1 - weight`.
+    ageing: [f64; AGEING],
     /// Packets since the last drop, while the average is above `min`.
     count: i64,
     /// Whether the average was above `min` at the last arrival.
@@ -46,6 +51,7 @@ impl Red {
             mark_p: red.mark_p,
             drain: drain / (8.0 * f64::from(red.mean_packet)),
             average: 0.0,
+            ageing: std::array::from_fn(|packets| power(1.0 - red.weight, packets as u64)),
             count: 0,
             above: false,
             rng,
@@ -59,11 +65,12 @@ impl Red {
         if let Some(idle) = idle {
             // Processors convert signed numbers faster.
             let missed = (self.drain * idle as i64 as f64) as i64 as u64;
-            if missed > 0 {
-                self.average *= power(1.0 - self.weight, missed);
-            }
+            self.average *= match self.ageing.get(missed as usize) {
+                Some(&factor) => factor,
+                None => power(1.0 - self.weight, missed),
+            };
         }
-        self.average *= 1.0 - self.weight;
+        self.average *= self.ageing[1];
         self.average += self.weight * f64::from(waiting);
         self.count += 1;
         let mut verdict = Verdict::Keep;
@@ -146,13 +153,13 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn red(wait: bool, gentle: bool) -> Red {
+    fn red(wait: bool, gentle: bool, weight: f64) -> Red {
         let spec = network::Red {
             limit: 100,
             min: 10.0,
             max: 30.0,
             max_p: 0.1,
-            weight: 1.0,
+            weight,
             gentle,
             wait,
             ecn: true,
@@ -164,7 +171,7 @@ mod tests {
 
     /// The drop rate at a steady queue, over many arrivals.
     fn rate_at(queue: u32, wait: bool) -> f64 {
-        let mut red = red(wait, true);
+        let mut red = red(wait, true, 1.0);
         let drops = (0..200_000).filter(|_| red.judge(queue, None, false) == Verdict::Drop).count();
         drops as f64 / 200_000.0
     }
@@ -180,7 +187,7 @@ mod tests {
 
     #[test]
     fn capable_packets_are_marked_until_the_limit() {
-        let mut red = red(true, true);
+        let mut red = red(true, true, 1.0);
         let marks = (0..1000).filter(|_| red.judge(29, None, true) == Verdict::Mark).count();
         assert!(marks > 0);
         assert_eq!(red.judge(100, None, true), Verdict::Drop);
@@ -188,10 +195,12 @@ mod tests {
 
     #[test]
     fn an_idle_transmitter_ages_the_average() {
-        let mut red = red(true, true);
-        red.weight = 0.1;
-        red.average = 20.0;
-        red.judge(0, Some(9_000_000), false); // 1000 B at 8 Mb/s: 9 packets missed
-        assert!((red.average - 20.0 * 0.9f64.powi(10)).abs() < 1e-12);
+        let mut red = red(true, true, 0.1);
+        // 1000 B at 8 Mb/s: a packet missed in a millisecond.
+        for missed in [0, 1, 9, 15, 16, 40] {
+            red.average = 20.0;
+            red.judge(0, Some(1_000_000 * missed + 1), false);
+            assert!((red.average - 20.0 * 0.9f64.powi(missed as i32 + 1)).abs() < 1e-12);
+        }
     }
 }
