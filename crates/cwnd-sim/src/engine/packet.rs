@@ -163,7 +163,9 @@ impl Extras {
             return Extra::NONE;
         }
         let lost = self.place_of(number);
-        self.queue.drain(..lost);
+        if lost > 0 {
+            self.queue.drain(..lost);
+        }
         self.first = number.wrapping_add(1);
         self.queue.pop_front().unwrap_or(Extra::NONE)
     }

@@ -172,18 +172,21 @@ impl Scoreboard {
         // A new block comes first and moves the others one place on.
         let before = self.seen;
         let mut newly = Newly::default();
+        let high = self.high();
         for (place, &block) in blocks.iter().enumerate() {
-            newly = newly.and(self.sack_block(block, &before));
-            self.seen[place] = (block.0, block.1.min(self.high()));
+            let end = block.1.min(high);
+            let old = before.iter().find(|seen| seen.0 == block.0 && seen.1 <= end);
+            let start = old.map_or(block.0, |seen| seen.1).max(self.una);
+            if start < end {
+                newly = newly.and(self.sack_range(start, end));
+            }
+            self.seen[place] = (block.0, end);
         }
         newly
     }
 
-    fn sack_block(&mut self, block: (u32, u32), before: &[(u32, u32)]) -> Newly {
+    fn sack_range(&mut self, start: u32, end: u32) -> Newly {
         let mut newly = Newly::default();
-        let end = block.1.min(self.high());
-        let old = before.iter().find(|seen| seen.0 == block.0 && seen.1 <= end);
-        let start = old.map_or(block.0, |seen| seen.1).max(self.una);
         for seq in start..end {
             let segment = self.segment(seq);
             let was = *segment;
@@ -206,10 +209,9 @@ impl Scoreboard {
         newly
     }
 
-    fn raise(&mut self, above: u32) {
-        if let Some(place) = self.top.iter().position(|&top| above > top) {
-            self.top[place..].rotate_right(1);
-            self.top[place] = above;
+    fn raise(&mut self, mut above: u32) {
+        for top in &mut self.top {
+            (*top, above) = (above.max(*top), above.min(*top));
         }
     }
 
