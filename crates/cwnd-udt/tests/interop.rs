@@ -140,7 +140,8 @@ impl Ends {
         }
         assert_eq!([received, sent], hashes, "{what}");
         let stats = stream.stats(false);
-        finish(stream, &reference, we_close, relay.is_some());
+        let loses = faults.is_some_and(|ways| ways.iter().any(|way| way.loss > 0.0));
+        finish(stream, &reference, we_close, loses);
         println!(
             "    {:.2} s, {:.1} ms RTT, {} retransmitted, lost and passed {:?}",
             began.elapsed().as_secs_f64(),
