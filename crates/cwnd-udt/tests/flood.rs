@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::asker::Asker;
-use support::{PATIENCE, local, stream_config};
+use support::{PATIENCE, local, resident, stream_config};
 
 /// Sends requests until it is over: `per_second` with guessed cookies, or with one that is good.
 fn flood(to: SocketAddr, (per_second, good): (u64, bool), over: &AtomicBool, sent: &AtomicU64) {
@@ -36,13 +36,6 @@ fn flood(to: SocketAddr, (per_second, good): (u64, bool), over: &AtomicBool, sen
         std::thread::sleep(Duration::from_millis(1));
     }
     sent.fetch_add(count, Ordering::Relaxed);
-}
-
-/// Bytes of memory that this process really uses.
-fn resident() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = text.split_whitespace().nth(1).map_or(0, |pages| pages.parse().unwrap());
-    4096 * pages
 }
 
 /// The rate of a transfer without and with each kind of flood: it keeps at least this share.

@@ -2,7 +2,10 @@
 
 #![cfg(all(target_os = "linux", feature = "net"))]
 
-use cwnd::{Dur, Spec, Time};
+mod common;
+mod support;
+
+use cwnd::{Dur, Time};
 use cwnd_udt::secure::{Initiator, Key};
 use cwnd_udt::{Config, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
@@ -10,8 +13,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::{local, resident, stream_config};
 
-const HERE: &str = "127.0.0.1:0";
 /// Sockets that the flood comes from, and messages that were recorded.
 const MANY: usize = 256;
 static DATA: [u8; 8_000_000] = [7; 8_000_000];
@@ -19,7 +22,7 @@ static DATA: [u8; 8_000_000] = [7; 8_000_000];
 /// Sends first messages, half of them made up and half of them somebody's that were recorded, now from many
 /// ports, and returns how many.
 fn flood(to: SocketAddr, key: &Key, stop: &AtomicBool) -> usize {
-    let strangers: Vec<_> = (0..MANY).map(|_| UdpSocket::bind(HERE).unwrap()).collect();
+    let strangers: Vec<_> = (0..MANY).map(|_| UdpSocket::bind(local()).unwrap()).collect();
     let second = Dur::from_millis(1_000);
     let recorded: Vec<Vec<u8>> = (0..MANY)
         .map(|n| Initiator::new(key, Time::ZERO, n as u32, second).unwrap())
@@ -37,25 +40,18 @@ fn flood(to: SocketAddr, key: &Key, stop: &AtomicBool) -> usize {
     count
 }
 
-/// Memory of this process, in bytes.
-fn memory() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * 1024
-}
-
 /// The parts of its rate that a transfer of 200 Mb/s on the same port keeps, and what the flood left in
 /// memory. Nobody is let in.
-fn beside_floods(rounds: usize, buffer: u32) -> (Vec<f64>, usize) {
+fn beside_floods(rounds: usize, buffer: u32) -> (Vec<f64>, u64) {
     let key = Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8)).unwrap();
     let limited = Config {
         rate_limit: Some(200e6),
         send_buffer: buffer,
         receive_buffer: buffer,
         key: Some(key.clone()),
-        ..Config::new(Spec::parse("udt").unwrap())
+        ..stream_config("udt")
     };
-    let listener = UdtListener::bind(HERE, &limited).unwrap();
+    let listener = UdtListener::bind(local(), &limited).unwrap();
     let client = UdtStream::connect(listener.local_addr(), &limited).unwrap();
     let (server, _) = listener.accept().unwrap();
     let to = listener.local_addr();
@@ -70,7 +66,7 @@ fn beside_floods(rounds: usize, buffer: u32) -> (Vec<f64>, usize) {
         start.elapsed().as_secs_f64()
     };
     let _warm = timed();
-    let before = memory();
+    let before = resident();
     let mut shares = Vec::new();
     for _ in 0..rounds {
         let quiet = timed();
@@ -84,7 +80,7 @@ fn beside_floods(rounds: usize, buffer: u32) -> (Vec<f64>, usize) {
         });
         shares.push(quiet / flooded);
     }
-    let grown = memory().saturating_sub(before);
+    let grown = resident().saturating_sub(before);
     let late = Some(Instant::now() + Duration::from_millis(20));
     assert_eq!(listener.accept_until(late).unwrap_err().kind(), ErrorKind::TimedOut);
     println!("hellos: {shares:.2?} of the rate, {grown} bytes more");

@@ -22,6 +22,13 @@ pub fn local() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
+/// Bytes of memory that this process really uses.
+pub fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    1024 * line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+}
+
 pub fn stream_config(law: &str) -> Config {
     Config::new(Spec::parse(law).unwrap())
 }
