@@ -131,6 +131,6 @@ mod tests {
         assert_eq!(samples.changes.len(), 3);
         let expected = [taken.map(|row| f64::from(row.0)), taken.map(|row| row.1 as f64)];
         assert_eq!(samples.columns(), expected.map(Vec::from));
-        assert_eq!(LinkSamples::default().columns(), [vec![], vec![]]);
+        assert_eq!(LinkSamples::default().columns(), [const { Vec::<f64>::new() }; 2]);
     }
 }
