@@ -9,7 +9,7 @@ use crate::engine::split::Split;
 use crate::engine::tap::Tap;
 use crate::network::Network;
 use crate::record::{FlowRecord, LinkRecord, Records};
-use crate::samples::Samples;
+use crate::samples::{LinkSamples, Samples};
 use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
 use std::sync::Arc;
@@ -39,6 +39,7 @@ pub(crate) struct Half {
     /// an endpoint that runs ahead of the clock is sampled as it passes.
     due: Vec<[u64; 2]>,
     samples: Vec<Samples>,
+    link_samples: Vec<LinkSamples>,
     warm: bool,
     events: u64,
     /// Delivered when the measurement began.
@@ -108,7 +109,8 @@ impl Half {
             sample: clock.ticks(network.sample.as_nanos().max(1)),
             next_sample: 0,
             due: vec![[NONE; 2]; network.flows.len()],
-            samples: std::iter::repeat_with(Samples::default).take(network.flows.len()).collect(),
+            samples: network.flows.iter().map(|_| Samples::default()).collect(),
+            link_samples: network.links.iter().map(|_| LinkSamples::default()).collect(),
             warm: false,
             events: 0,
             base: vec![0; network.flows.len()],
@@ -293,7 +295,9 @@ impl Half {
         }
         self.due[index] = [self.next_sample; 2];
         let (before, clock) = (self.records.time.len(), self.net.clock);
-        self.samples[index].begin(before, &self.endpoints[index], clock);
+        let left = self.end.saturating_sub(self.next_sample).div_ceil(self.sample) as usize;
+        let to_come = self.here[index].map(|here| if here { left } else { 0 });
+        self.samples[index].begin(before, to_come, &self.endpoints[index], clock);
     }
 
     fn fire(&mut self, now: u64, timer: usize) {
@@ -378,7 +382,7 @@ impl Half {
             }
         }
         for link in 0..self.net.links.len() {
-            let taken = self.records.links[link].queue.len();
+            let taken = self.link_samples[link].taken as usize;
             if self.links_here[link] && taken < self.records.time.len() {
                 self.sample_link(link, now);
             }
@@ -408,10 +412,9 @@ impl Half {
     }
 
     fn sample_link(&mut self, link: usize, at: u64) {
-        let record = &mut self.records.links[link];
+        let samples = &mut self.link_samples[link];
         let link = &mut self.net.links[link];
-        record.queue.push(f64::from(link.waiting(at)));
-        record.drops_series.push(link.total_lost as f64);
+        samples.take(link.waiting(at), link.total_lost);
     }
 
     /// The records of a flow: of its ends in this half.
@@ -456,7 +459,9 @@ impl Half {
             if self.links_here[index] {
                 let queued = link.queued(end);
                 let rate = self.network.links[index].rate;
-                link.summarise(queued, rate, seconds, &mut records.links[index]);
+                let record = &mut records.links[index];
+                link.summarise(queued, rate, seconds, record);
+                [record.queue, record.drops_series] = self.link_samples[index].columns();
             }
         }
         records

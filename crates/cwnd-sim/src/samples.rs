@@ -1,13 +1,12 @@
-//! The samples of a flow while it runs: rows of numbers, made into the columns of the records at the
-//! end. A flow that has not begun costs nothing: nothing about it changes.
+//! The samples of flows and links during a run, made into the columns of the records at the end. A flow
+//! that has not begun costs nothing, and a link little while it idles: nothing about them changes.
 
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
+use crate::engine::net::{SINK, SOURCE};
 use crate::record::FlowSeries;
 
-/// The length of most rows.
-const ROW: usize = 6;
-
+/// Of a flow: rows of numbers.
 #[derive(Default)]
 pub(crate) struct Samples {
     /// Rows of the source ([`Endpoint::look`]). The first stands for all before it began, if there
@@ -22,11 +21,14 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// The flow begins after so many samples.
-    pub fn begin(&mut self, before: usize, endpoint: &Endpoint, clock: Clock) {
+    /// The flow begins after so many samples; so many are to come of its ends.
+    pub fn begin(&mut self, before: usize, to_come: [usize; 2], endpoint: &Endpoint, clock: Clock) {
         self.before = before as u32;
+        let mut width = 0;
+        endpoint.look(clock, &mut |_, _| width += 1);
+        self.source.reserve_exact(width * (to_come[SOURCE] + usize::from(before > 0)));
+        self.sink.reserve_exact(to_come[SINK]);
         if before > 0 {
-            self.source.reserve_exact(ROW);
             self.look(endpoint, clock);
         }
     }
@@ -73,5 +75,62 @@ impl Samples {
             at += 1;
         });
         series
+    }
+}
+
+/// A link from sample number `at` on.
+struct Change {
+    at: u32,
+    waiting: u32,
+    lost: u64,
+}
+
+/// Of a link: what has changed. Before the first change it is empty and has lost nothing.
+#[derive(Default)]
+pub(crate) struct LinkSamples {
+    /// Samples so far.
+    pub taken: u32,
+    last: (u32, u64),
+    changes: Vec<Change>,
+}
+
+impl LinkSamples {
+    /// A sample: packets that wait, and packets dropped or lost so far.
+    #[inline]
+    pub fn take(&mut self, waiting: u32, lost: u64) {
+        if self.last != (waiting, lost) {
+            self.last = (waiting, lost);
+            self.changes.push(Change { at: self.taken, waiting, lost });
+        }
+        self.taken += 1;
+    }
+
+    /// Both as columns of the records.
+    pub fn columns(&self) -> [Vec<f64>; 2] {
+        let mut columns = [(); 2].map(|()| vec![0.0; self.taken as usize]);
+        let ends = self.changes.iter().skip(1).map(|next| next.at).chain([self.taken]);
+        for (change, end) in self.changes.iter().zip(ends) {
+            let values = [f64::from(change.waiting), change.lost as f64];
+            for (column, value) in columns.iter_mut().zip(values) {
+                column[change.at as usize..end as usize].fill(value);
+            }
+        }
+        columns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_become_columns() {
+        let mut samples = LinkSamples::default();
+        let taken = [(0, 0), (0, 0), (3, 0), (3, 0), (0, 2), (1, 2), (1, 2)];
+        taken.iter().for_each(|&(waiting, lost)| samples.take(waiting, lost));
+        assert_eq!(samples.changes.len(), 3);
+        let expected = [taken.map(|row| f64::from(row.0)), taken.map(|row| row.1 as f64)];
+        assert_eq!(samples.columns(), expected.map(Vec::from));
+        assert_eq!(LinkSamples::default().columns(), [const { Vec::<f64>::new() }; 2]);
     }
 }

@@ -36,6 +36,7 @@ fn config(udt: &Udt, seed: u64, index: usize) -> Result<Config, SpecError> {
         send_buffer: udt.window,
         receive_buffer: udt.window,
         connect_timeout: CONNECT_TIMEOUT,
+        same_payload: true,
         seed: Rng::new(seed, "law", index as u64).bits(),
         ..Config::new(Spec::parse(&udt.controller)?)
     })

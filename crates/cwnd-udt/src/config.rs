@@ -37,6 +37,9 @@ pub struct Config {
     /// Whether to keep all that the controller is told and answers. The record grows with the
     /// connection: about 150 bytes for each acknowledgement.
     pub record: bool,
+    /// Every packet carries the same bytes, as where the network is simulated: one payload is kept, not one
+    /// for each packet on its way.
+    pub same_payload: bool,
     /// Seed of the controller's own randomness.
     pub seed: u64,
     /// The sockets of [`crate::net`] seal every datagram with this key, which the peer needs as well; the seals
@@ -60,6 +63,7 @@ impl Config {
             controller,
             rate_limit: None,
             record: false,
+            same_payload: false,
             seed: 0,
             #[cfg(feature = "secure")]
             key: None,

@@ -395,9 +395,9 @@ impl Connection {
             }
             _ => Time::NEVER,
         };
-        let sender = halves.sender.next_wakeup(&self.rtt).unwrap_or(Time::NEVER);
-        let receiver = halves.receiver.next_wakeup().unwrap_or(Time::NEVER);
-        Some(linger.min(sender).min(receiver).min(self.expiry()))
+        let (sender, receiver) = (&halves.sender, &halves.receiver);
+        let due = sender.next_wakeup(&self.rtt).min(receiver.next_wakeup());
+        Some(linger.min(due).min(self.expiry()))
     }
 
     /// Whether a closed connection can be forgotten: its peer has had time to hear of it.

@@ -53,16 +53,15 @@ impl<const N: usize> Median<N> {
     /// Packets a second, if more than `least` intervals are near the median.
     fn rate(&self, least: usize) -> Option<f64> {
         let known = self.count.min(N);
-        let mut values = self.values;
-        let values = &mut values[..known];
-        values.sort_unstable_by_key(|value| value.each());
-        let median = values.get(known / 2)?.each();
-        let near = values.iter().filter(|value| {
-            let each = value.each();
-            each < median.saturating_mul(OUTLIER) && each > median / OUTLIER
-        });
+        if known == 0 {
+            return None;
+        }
+        let each = self.values.map(Interval::each);
+        let mut order = each;
+        let (_, &mut median, _) = order[..known].select_nth_unstable(known / 2);
+        let near = |each: u64| each < median.saturating_mul(OUTLIER) && each > median / OUTLIER;
         let (mut time, mut packets, mut count) = (0u64, 0u64, 0);
-        for value in near {
+        for (value, _) in self.values[..known].iter().zip(each).filter(|(_, each)| near(*each)) {
             time = time.saturating_add(value.time);
             packets += value.packets;
             count += 1;

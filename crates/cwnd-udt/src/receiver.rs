@@ -62,7 +62,7 @@ impl Receiver {
         let packets = config.receive_buffer;
         let messages = config.socket_type == SocketType::Message;
         Receiver {
-            buffer: ReceiveBuffer::new(packets, payload, initial),
+            buffer: ReceiveBuffer::new(packets, (payload, config.same_payload), initial),
             messages: messages.then(|| Messages::new(packets)),
             arrivals: Arrivals::new(),
             start: now,
@@ -344,12 +344,15 @@ impl Receiver {
         })
     }
 
-    /// When something is due.
-    pub fn next_wakeup(&self) -> Option<Time> {
-        let missing = self.buffer.missing() > 0;
-        let reports = self.repeat_at.filter(|_| missing);
-        let unreported = (missing && self.unreported < self.buffer.highest()).then_some(Time::ZERO);
-        [self.full_due, self.light_due(), reports, unreported].into_iter().flatten().min()
+    /// When something is due; never, if nothing is.
+    pub fn next_wakeup(&self) -> Time {
+        let due = |at: Option<Time>| at.unwrap_or(Time::NEVER);
+        let answers = due(self.full_due).min(due(self.light_due()));
+        match self.buffer.missing() {
+            0 => answers,
+            _ if self.unreported < self.buffer.highest() => Time::ZERO,
+            _ => answers.min(due(self.repeat_at)),
+        }
     }
 
     /// Bytes of user data that the sender could send.

@@ -85,7 +85,12 @@ impl Sender {
         let messages = config.socket_type == crate::handshake::SocketType::Message;
         let controller = config.controller.controller(config.settings(packet_size, window));
         Sender {
-            buffer: SendBuffer::new(config.send_buffer, payload, initial, messages),
+            buffer: SendBuffer::new(
+                config.send_buffer,
+                (payload, config.same_payload),
+                initial,
+                messages,
+            ),
             output: controller.output(),
             windowed: matches!(controller, AnyController::Window(_)),
             controller,
@@ -213,7 +218,6 @@ impl Sender {
         count: &mut Counters,
     ) -> Option<Next> {
         let timestamp = (now.since(start).as_nanos() / 1000) as u32;
-        let period = self.period();
         self.next_send = self.next_send.max(now - CATCH_UP);
         let mut run: Option<(u64, u64, usize)> = None;
         loop {
@@ -244,7 +248,7 @@ impl Sender {
                 return Some(Next::Drop(self.give_up(now, at, count)));
             }
             self.send(now, (at, again), timestamp, count);
-            self.next_send += period;
+            self.next_send += self.period();
             let (first, packets, size) = run.unwrap_or((at, 0, self.buffer.size(at)));
             run = Some((first, packets + 1, size));
             // Behind a shorter packet there is a gap.
@@ -561,12 +565,14 @@ impl Sender {
         }
     }
 
-    /// When something is due.
-    pub fn next_wakeup(&self, rtt: &Rtt) -> Option<Time> {
+    /// When something is due; never, if nothing is.
+    pub fn next_wakeup(&self, rtt: &Rtt) -> Time {
         let paced = (self.limit == Limit::Pacing).then_some(self.next_send);
-        [paced, self.output.wake, self.expiry(rtt), self.repair_expiry(rtt), self.nudge(rtt)]
-            .into_iter()
-            .flatten()
-            .min()
+        let due = |at: Option<Time>| at.unwrap_or(Time::NEVER);
+        due(paced)
+            .min(due(self.output.wake))
+            .min(due(self.expiry(rtt)))
+            .min(due(self.repair_expiry(rtt)))
+            .min(due(self.nudge(rtt)))
     }
 }

@@ -403,9 +403,11 @@ def _fig_3_claims(found: Even, counts: Sequence[int], name: str) -> list[Claim]:
 
 def _even(lab: Lab, counts: Sequence[int], cases: Mapping[str, tuple[str, str, int]]) -> Even:
     """Measure evenness for laws with their clocks and buffers, and numbers of flows."""
+    duration = lab.pick(500.0, 250.0)
     return lab.run(
         {
-            (name, n): letter(law, n, queue=size, duration=lab.pick(500.0, 250.0), clock=clock)
+            # Nobody reads the series, and of hundreds of flows and links they would be long.
+            (name, n): letter(law, n, queue=size, duration=duration, clock=clock, sample="10s")
             for name, (law, clock, size) in cases.items()
             for n in counts
         },

@@ -61,6 +61,7 @@ def letter(
     duration: float = 500.0,
     clock: str = "1us",
     scale: float = 1.0,
+    sample: str = "500ms",
 ) -> Scenario:
     """Make the network of section IV: 3 Mb/s each way, and a CBR flow on and off on the way back.
 
@@ -78,18 +79,20 @@ def letter(
         Granularity of the timestamps.
     scale
         What all rates are multiplied by.
+    sample
+        Time between two samples.
 
     Returns
     -------
     Scenario
-        Sampled every 0.5 s.
+        One that differs from run to run in when flows start.
     """
     return Scenario.from_toml(
         f"""
 name = "aiad"
 title = "{controller}, {flows} flows, against a busy reverse path"
 duration = {duration}
-sample = "500ms"
+sample = "{sample}"
 
 [dumbbell]
 rate = {RATE * scale}

@@ -158,7 +158,7 @@ def _work(
 ) -> dict[tuple[str, str], JsonObject]:
     """Run exhibits that need the same runs in a process of their own."""
     names, quick, repeat, threads, out, key = job
-    known: Known | None = {} if len(names) > 1 else None
+    known: Known = {}
     return {
         (paper, name): _run(
             _find(exhibits(paper), paper, name),

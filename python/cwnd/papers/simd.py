@@ -490,7 +490,7 @@ def fig_7(lab: Lab) -> Findings:
     )
 
 
-@exhibit("fig-8", "SIMD against TCP, DropTail", cost=16.5)
+@exhibit("fig-8", "SIMD against TCP, DropTail", cost=13, beside="fig-7")
 def fig_8(lab: Lab) -> Findings:
     """Share a DropTail queue, and hold it against RED."""
     queue = "DropTail"

@@ -23,8 +23,10 @@ pub(crate) enum Arrival {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveBuffer {
-    /// Payloads of up to `stride` bytes.
+    /// Payloads of up to `payload` bytes, each `stride` behind the one before it: 0 where all have one
+    /// place.
     bytes: Vec<u8>,
+    payload: usize,
     stride: usize,
     mask: u64,
     limit: u64,
@@ -46,13 +48,16 @@ pub(crate) struct ReceiveBuffer {
 }
 
 impl ReceiveBuffer {
-    pub fn new(packets: u32, payload: usize, initial: Seq) -> Self {
+    /// A ring for `packets` of `payload` bytes, which are the `same` in all of them or not.
+    pub fn new(packets: u32, (payload, same): (usize, bool), initial: Seq) -> Self {
         let most = slots_for(packets);
         let slots = most.min(FIRST_SLOTS);
         let count = slots as usize;
+        let (stride, places) = if same { (0, 1) } else { (payload, count) };
         ReceiveBuffer {
-            bytes: vec![0; count * payload],
-            stride: payload,
+            bytes: vec![0; places * payload],
+            payload,
+            stride,
             mask: slots - 1,
             limit: u64::from(packets),
             initial,
@@ -72,7 +77,9 @@ impl ReceiveBuffer {
     fn grow(&mut self, end: u64) {
         let held = (self.read, self.highest);
         while end - self.read > self.mask + 1 {
-            self.bytes = moved(&self.bytes, self.stride, held);
+            if self.stride > 0 {
+                self.bytes = moved(&self.bytes, self.stride, held);
+            }
             self.lengths = moved(&self.lengths, 1, held);
             self.words = moved(&self.words, 1, held);
             self.mask = 2 * self.mask + 1;
@@ -123,7 +130,7 @@ impl ReceiveBuffer {
 
     /// Bytes of user data in a full packet.
     pub fn payload(&self) -> usize {
-        self.stride
+        self.payload
     }
 
     /// The number on the wire of packet `at`.
@@ -144,7 +151,7 @@ impl ReceiveBuffer {
         if at < self.next {
             return Arrival::Duplicate;
         }
-        if at >= self.end() || payload.len() > self.stride {
+        if at >= self.end() || payload.len() > self.payload {
             return Arrival::Refused;
         }
         if !self.here.set(at) {
@@ -316,7 +323,7 @@ mod tests {
 
     #[test]
     fn holes_open_and_close() {
-        let mut buffer = ReceiveBuffer::new(8, 4, Seq::MAX);
+        let mut buffer = ReceiveBuffer::new(8, (4, false), Seq::MAX);
         assert_eq!(put(&mut buffer, 0), Arrival::New { at: 0, gap: 0 });
         assert_eq!(put(&mut buffer, 3), Arrival::New { at: 3, gap: 2 });
         assert_eq!(put(&mut buffer, 3), Arrival::Duplicate);
@@ -343,7 +350,7 @@ mod tests {
 
     #[test]
     fn what_is_given_up_at_the_end_moves_the_window() {
-        let mut buffer = ReceiveBuffer::new(8, 4, Seq::new(0));
+        let mut buffer = ReceiveBuffer::new(8, (4, false), Seq::new(0));
         buffer.insert(Seq::new(0), NONE, &[1]);
         assert_eq!(buffer.give_up(2, 100), 1);
         assert_eq!((buffer.next(), buffer.highest(), buffer.missing()), (1, 8, 1));
@@ -351,12 +358,30 @@ mod tests {
         assert_eq!((buffer.next(), buffer.missing()), (8, 0));
     }
 
+    #[test]
+    fn payloads_that_are_the_same_have_one_place() {
+        let mut buffer = ReceiveBuffer::new(600, (4, true), Seq::MAX);
+        put_same(&mut buffer, 500, 4);
+        put_same(&mut buffer, 0, 2);
+        assert_eq!(buffer.peek(), [9, 9]);
+        buffer.consume(2);
+        (1..500).for_each(|at| put_same(&mut buffer, at, 3));
+        assert_eq!((buffer.next(), buffer.bytes.len()), (501, 4));
+        let mut out = [0; 2000];
+        assert_eq!(buffer.copy_to(&mut out), 499 * 3 + 4);
+        assert!(out[..499 * 3 + 4].iter().all(|byte| *byte == 9));
+    }
+
+    fn put_same(buffer: &mut ReceiveBuffer, at: u64, length: usize) {
+        buffer.insert(Seq::MAX.plus(at), NONE, &[9; 4][..length]);
+    }
+
     proptest! {
         /// Any order of arrival gives the same stream, and the counts agree with the holes.
         #[test]
         fn any_order_gives_the_stream(order in prop::collection::vec(0u64..600, 0..300)) {
             // The ring has to grow for what comes far ahead.
-            let mut buffer = ReceiveBuffer::new(600, 4, Seq::MAX);
+            let mut buffer = ReceiveBuffer::new(600, (4, false), Seq::MAX);
             let mut out = Vec::new();
             for at in order.into_iter().chain(0..600) {
                 put(&mut buffer, at);

@@ -10,8 +10,9 @@ use std::ops::Range;
 
 #[derive(Clone, Debug)]
 pub(crate) struct SendBuffer {
-    /// Packets of `stride` bytes.
+    /// Packets of `size` bytes, each `stride` behind the one before it: 0 where all have one place.
     bytes: Vec<u8>,
+    size: usize,
     stride: usize,
     mask: u64,
     /// Packets that may be held.
@@ -48,12 +49,15 @@ pub(crate) struct SendBuffer {
 const LEAST_QUEUE: u64 = 512;
 
 impl SendBuffer {
-    pub fn new(packets: u32, payload: usize, initial: Seq, messages: bool) -> Self {
+    /// A ring for `packets` of `payload` bytes, which are the `same` in all of them or not.
+    pub fn new(packets: u32, (payload, same): (usize, bool), initial: Seq, messages: bool) -> Self {
         let most = slots_for(packets);
         let slots = most.min(FIRST_SLOTS);
-        let (count, stride) = (slots as usize, HEADER + payload);
+        let (count, size) = (slots as usize, HEADER + payload);
+        let (stride, places) = if same { (0, 1) } else { (size, count) };
         SendBuffer {
-            bytes: vec![0; count * stride],
+            bytes: vec![0; places * size],
+            size,
             stride,
             mask: slots - 1,
             limit: u64::from(packets),
@@ -82,7 +86,9 @@ impl SendBuffer {
     #[cold]
     fn grow(&mut self) {
         let held = (self.una, self.end);
-        self.bytes = moved(&self.bytes, self.stride, held);
+        if self.stride > 0 {
+            self.bytes = moved(&self.bytes, self.stride, held);
+        }
         self.messages = moved(&self.messages, 1, held);
         self.lengths = moved(&self.lengths, 1, held);
         self.sent_at = moved(&self.sent_at, 1, held);
@@ -107,7 +113,7 @@ impl SendBuffer {
     }
 
     fn payload(&self) -> usize {
-        self.stride - HEADER
+        self.size - HEADER
     }
 
     #[inline]
@@ -326,13 +332,13 @@ impl SendBuffer {
     /// Whether packet `at` stands right behind the one before it.
     #[inline]
     pub fn follows(&self, at: u64) -> bool {
-        at & self.mask != 0
+        at & self.mask != 0 && self.stride > 0
     }
 
     /// Whether packet `at` is a full one.
     #[inline]
     pub fn is_full(&self, at: u64) -> bool {
-        self.size(at) == self.stride
+        self.size(at) == self.size
     }
 
     /// Prepares packet `at`, which is the next one or a lost one, to be sent: `again` tells which.
@@ -366,12 +372,12 @@ mod tests {
     use super::*;
 
     fn buffer() -> SendBuffer {
-        SendBuffer::new(4, 10, Seq::MAX, true)
+        SendBuffer::new(4, (10, false), Seq::MAX, true)
     }
 
     #[test]
     fn a_stream_fills_packets_that_were_not_sent() {
-        let mut buffer = SendBuffer::new(4, 10, Seq::MAX, false);
+        let mut buffer = SendBuffer::new(4, (10, false), Seq::MAX, false);
         assert_eq!(buffer.write(b"abcde"), 5);
         assert_eq!(buffer.write(b"fghijkl"), 7);
         assert_eq!(buffer.end(), 2);
@@ -427,7 +433,7 @@ mod tests {
     /// of the one before.
     #[test]
     fn a_repair_leaves_the_stream_its_room() {
-        let mut buffer = SendBuffer::new(1 << 14, 10, Seq::MAX, false);
+        let mut buffer = SendBuffer::new(1 << 14, (10, false), Seq::MAX, false);
         let mut sent = 0;
         let mut send = |buffer: &mut SendBuffer, to: u64| {
             while sent < to {
@@ -452,10 +458,28 @@ mod tests {
         send(&mut buffer, una + 5500);
     }
 
+    /// Five hundred packets on their way have headers of their own and one payload.
+    #[test]
+    fn payloads_that_are_the_same_have_one_place() {
+        let mut buffer = SendBuffer::new(4096, (10, true), Seq::MAX, false);
+        for at in 0..500 {
+            assert_eq!(buffer.write(&[7; 10]), 10);
+            buffer.send(Time::ZERO, at, false, 0, 0);
+            assert!(!buffer.follows(at));
+        }
+        assert_eq!((buffer.held(), buffer.bytes.len()), (5000, HEADER + 10));
+        buffer.lose(5);
+        buffer.send(Time::ZERO, 5, true, 0, 0);
+        let packet = buffer.datagrams(5, 1);
+        assert_eq!((&packet[..4], &packet[HEADER..]), (&[0, 0, 0, 4][..], &[7; 10][..]));
+        assert_eq!(buffer.write(&[7; 3]), 3);
+        assert_eq!(buffer.size(500), HEADER + 3);
+    }
+
     /// A ring that grows keeps its packets, and a stream queues no more than the path takes.
     #[test]
     fn a_ring_grows_with_its_use() {
-        let mut buffer = SendBuffer::new(4096, 10, Seq::MAX, false);
+        let mut buffer = SendBuffer::new(4096, (10, false), Seq::MAX, false);
         let data: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
         let (mut written, mut sent, mut seen) = (0, 0, Vec::new());
         while seen.len() < data.len() {
