@@ -107,8 +107,9 @@ pub(crate) enum Next {
     End,
     /// Nothing among the events that were asked for.
     Pause,
-    /// A packet of this flow reaches its destination.
-    Arrival(u32, Packet),
+    /// A packet of this flow reaches its destination. Where others on the link may be told of ahead of
+    /// the clock, there is no event for them yet: ask for them ([`Net::follow`]).
+    Arrival(u32, Packet, Option<u32>),
     /// The same, ahead of the clock.
     Early(u32, Packet),
     /// A timer fires.
@@ -272,11 +273,15 @@ impl Net {
             if lost {
                 break;
             }
-            if arrives >= self.fence || !following.will_pass(arrives) {
+            if !following.will_pass(arrives) {
                 following.coming += 1;
                 break;
             }
-            arrives = following.carry(arrives, u64::from(packet.size()));
+            let size = u64::from(packet.size());
+            if arrives >= self.fence {
+                following.count_later(size);
+            }
+            arrives = following.carry(arrives, size);
             packet = packet.onward();
             link = next & LINK;
             next = routes[packet.hop() as usize + 1];
@@ -303,6 +308,21 @@ impl Net {
         if this.bring(arrives, packet) {
             self.schedule.push(arrives << self.shift | u64::from(link));
         }
+        None
+    }
+
+    /// The next packet that `link` brings to its endpoint, if that may be told ahead of time; otherwise
+    /// an event is to bring it.
+    pub fn follow(&mut self, link: u32) -> Option<(u64, Packet)> {
+        let this = &mut self.links[link as usize];
+        let (at, packet) = this.first()?;
+        let last = self.routes[packet.hop() as usize + 1];
+        let early = at < self.fence && packet.flags() & flags::LOST == 0;
+        if early && nothing_before(&self.timers[(last & FLOW) as usize], at, packet) {
+            this.take();
+            return Some((at, packet.onward()));
+        }
+        self.schedule.push(at << self.shift | u64::from(link));
         None
     }
 
@@ -376,6 +396,12 @@ impl Net {
         }
     }
 
+    /// `timer` has nothing to do when it fires: nobody needs to wait for it.
+    #[inline(always)]
+    pub fn disarm(&mut self, timer: usize) {
+        self.timers.as_flattened_mut()[timer].set_to = NONE;
+    }
+
     /// Deals with events before `end`, as many as are `left`, until one concerns an endpoint. Gives
     /// its time.
     #[inline(always)]
@@ -417,7 +443,14 @@ impl Net {
                 }
                 continue;
             };
+            let may_follow = link.delay() > 0;
             let (mut packet, following) = link.take();
+            let next = self.routes[packet.hop() as usize + 1];
+            let lost = packet.flags() & flags::LOST != 0;
+            if next & (LAST | EARLY) == LAST | EARLY && may_follow && !lost {
+                self.schedule.take_first();
+                return (now, Next::Arrival(next & FLOW, packet.onward(), Some(source as u32)));
+            }
             match following {
                 Some(at) => self.schedule.replace_first(at << self.shift | source as u64),
                 None => self.schedule.take_first(),
@@ -425,14 +458,13 @@ impl Net {
             if self.tap.is_some() {
                 self.show(now, source, packet);
             }
-            if packet.flags() & flags::LOST != 0 {
+            if lost {
                 self.lose(packet);
                 continue;
             }
             packet = packet.onward();
-            let next = self.routes[packet.hop() as usize];
             if next & LAST != 0 {
-                return (now, Next::Arrival(next & FLOW, packet));
+                return (now, Next::Arrival(next & FLOW, packet, None));
             }
             if next & (ALONE | QUEUE) != 0 {
                 if next & QUEUE != 0 {
