@@ -294,11 +294,12 @@ impl Half {
             let flow = &self.network.flows[index];
             let mut endpoint = Endpoint::new(flow, place, back, self.seed, &options)
                 .expect("a controller that was made before");
-            if let Endpoint::Paced(paced) = &mut endpoint
-                && self.own[flow.path[0]]
-                && self.net.has_delay(flow.path[0])
-            {
-                paced.0.send_ahead(&self.net, back);
+            if self.own[flow.path[0]] && self.net.has_delay(flow.path[0]) {
+                match &mut endpoint {
+                    Endpoint::Paced(paced) => paced.0.send_ahead(&self.net, back),
+                    Endpoint::Source(source) => source.send_ahead(),
+                    _ => {}
+                }
             }
             self.endpoints[index] = endpoint;
         }

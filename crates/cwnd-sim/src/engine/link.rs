@@ -88,7 +88,7 @@ pub(crate) struct Link {
     loss: Option<Box<Loss>>,
     pub delays: Histogram,
     clock: Clock,
-    /// Packets and bytes that are carried already and come after this measurement.
+    /// Packets and bytes that are carried already and come when the measurement has begun.
     later: (u64, u64),
     /// Packets dropped and lost since the start.
     pub total_lost: u64,
@@ -154,14 +154,11 @@ impl Link {
         self.delays.clear();
     }
 
-    /// The packet carried next, of so many bytes, comes when this measurement is over: it counts in the
-    /// one that follows.
+    /// The packet carried next, of so many bytes, comes when the measurement has begun.
     #[cold]
     pub fn count_later(&mut self, size: u64) {
         self.later.0 += 1;
         self.later.1 += size;
-        self.counters.accepted = self.counters.accepted.wrapping_sub(1);
-        self.counters.bytes = self.counters.bytes.wrapping_sub(size);
     }
 
     /// Propagation delay.

@@ -63,8 +63,9 @@ pub(crate) struct Net {
     timers: Vec<[Timer; TIMERS]>,
     /// For each flow what has reached a receiver that looks at it later.
     pub inboxes: Vec<Option<Box<Inbox>>>,
-    /// Nobody runs ahead of the clock to here.
+    /// No endpoint runs ahead of the clock to here.
     pub fence: u64,
+    end: u64,
     /// No sender sends ahead of the clock from here on: somebody looks at it.
     pub pause: u64,
     /// Packets that an endpoint sent and that have reached the other one ahead of time.
@@ -162,6 +163,7 @@ impl Net {
             timers: vec![[Timer { armed: NONE, set_to: NONE }; TIMERS]; network.flows.len()],
             inboxes: network.flows.iter().map(|_| None).collect(),
             fence: 0,
+            end: clock.ticks(network.duration.as_nanos()),
             pause: 0,
             early: VecDeque::new(),
             far: Vec::new(),
@@ -217,7 +219,12 @@ impl Net {
         let answer = self
             .way(hop)
             .fold(now, |earliest, link| link.next_arrival().min(earliest + link.delay()));
-        answer.min(self.timers[flow][LIFE].set_to).min(self.pause)
+        answer.min(self.unwatched_until(flow))
+    }
+
+    /// Nobody stops the source of flow number `flow` before this time, or looks at it.
+    pub fn unwatched_until(&self, flow: usize) -> u64 {
+        self.timers[flow][LIFE].set_to.min(self.pause)
     }
 
     /// Puts a packet on the link its hop names.
@@ -279,6 +286,10 @@ impl Net {
             }
             let size = u64::from(packet.size());
             if arrives >= self.fence {
+                if arrives >= self.end {
+                    following.coming += 1;
+                    break;
+                }
                 following.count_later(size);
             }
             arrives = following.carry(arrives, size);
