@@ -79,9 +79,9 @@ pub(crate) struct Link {
     left: bool,
     /// Packets on their way from the one link that feeds this one, each to come in an event.
     pub coming: u32,
-    pub counters: Counters,
     /// Packets that an event brings to the far end.
     list: Ring<Item>,
+    pub counters: Counters,
     waiting: Ring<Waiting>,
     waiting_bytes: u64,
     discipline: Discipline,
@@ -156,6 +156,7 @@ impl Link {
 
     /// The packet carried next, of so many bytes, comes when the measurement has begun.
     #[cold]
+    #[inline(never)]
     pub fn count_later(&mut self, size: u64) {
         self.later.0 += 1;
         self.later.1 += size;

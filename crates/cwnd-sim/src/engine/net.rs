@@ -328,7 +328,8 @@ impl Net {
         let this = &mut self.links[link as usize];
         let (at, packet) = this.first()?;
         let last = self.routes[packet.hop() as usize + 1];
-        let early = at < self.fence && packet.flags() & flags::LOST == 0;
+        // Without delay the next one counts as sent only now.
+        let early = at < self.fence && packet.flags() & flags::LOST == 0 && this.delay() > 0;
         if early && nothing_before(&self.timers[(last & FLOW) as usize], at, packet) {
             this.take();
             return Some((at, packet.onward()));
@@ -454,13 +455,12 @@ impl Net {
                 }
                 continue;
             };
-            let may_follow = link.delay() > 0;
-            let (mut packet, following) = link.take();
-            let next = self.routes[packet.hop() as usize + 1];
-            let lost = packet.flags() & flags::LOST != 0;
-            if next & (LAST | EARLY) == LAST | EARLY && may_follow && !lost {
+            let (packet, following) = link.take();
+            let packet = packet.onward();
+            let next = self.routes[packet.hop() as usize];
+            if next & EARLY != 0 && packet.flags() & flags::LOST == 0 {
                 self.schedule.take_first();
-                return (now, Next::Arrival(next & FLOW, packet.onward(), Some(source as u32)));
+                return (now, Next::Arrival(next & FLOW, packet, Some(source as u32)));
             }
             match following {
                 Some(at) => self.schedule.replace_first(at << self.shift | source as u64),
@@ -469,11 +469,10 @@ impl Net {
             if self.tap.is_some() {
                 self.show(now, source, packet);
             }
-            if lost {
+            if packet.flags() & flags::LOST != 0 {
                 self.lose(packet);
                 continue;
             }
-            packet = packet.onward();
             if next & LAST != 0 {
                 return (now, Next::Arrival(next & FLOW, packet, None));
             }
