@@ -7,7 +7,8 @@
 //!
 //! The same holds for a TCP endpoint whose own first link nobody else feeds: what it does when a
 //! packet reaches it depends on nothing that can still happen before. It is told at once and runs
-//! ahead of the clock, as far as its next timer and the end of the measurement.
+//! ahead of the clock, as far as its next timer and the end of the measurement. Once it had to wait,
+//! packets queue up for events behind the one that did: they are told of when that has arrived.
 //!
 //! A paced flow has its own ways to cost fewer events: an [`Inbox`] at its receiver, and a sender that
 //! sends ahead of the clock what nothing can keep it from sending.
