@@ -214,7 +214,10 @@ impl Half {
         loop {
             let (now, next) = self.net.next(pause, &mut left);
             match next {
-                Next::Arrival(flow, packet, link) => self.arrive_in_time(now, flow, packet, link),
+                Next::Arrival(flow, packet, None) => self.arrive(now, flow, packet),
+                Next::Arrival(flow, packet, Some(link)) => {
+                    self.arrive_in_time(now, flow, packet, link);
+                }
                 Next::Early(flow, packet) => {
                     self.arrive_early(now, flow, packet);
                     continue;
@@ -238,11 +241,11 @@ impl Half {
     /// A packet reaches its destination in an event of `link`, and those behind it ahead of the clock
     /// where they may: an endpoint that had to wait for a timer runs ahead again.
     #[inline(never)]
-    fn arrive_in_time(&mut self, now: u64, flow: u32, packet: Packet, link: Option<u32>) {
+    fn arrive_in_time(&mut self, now: u64, flow: u32, packet: Packet, link: u32) {
         let mut next = Some((now, packet));
         while let Some((at, packet)) = next {
             self.arrive_early(at, flow, packet);
-            next = link.and_then(|link| self.net.follow(link));
+            next = self.net.follow(link);
         }
     }
 
