@@ -208,7 +208,9 @@ impl<'a> Prospects<'a> {
                 Spec::parse(&udt.controller).map_err(|error| refuse(flow, error))?;
                 return Ok(waits);
             }
-            Traffic::Cbr { .. } | Traffic::Pareto { .. } => return Ok(waits),
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
+                return Ok(Prospect { prompt: true, ..waits });
+            }
         };
         if tcp.controller.starts_with(CUSTOM) {
             // Made while it can be asked for.

@@ -216,7 +216,10 @@ impl Half {
         loop {
             let (now, next) = self.net.next(pause, &mut left);
             match next {
-                Next::Arrival(flow, packet) => self.arrive(now, flow, packet),
+                Next::Arrival(flow, packet, None) => self.arrive(now, flow, packet),
+                Next::Arrival(flow, packet, Some(link)) => {
+                    self.arrive_in_time(now, flow, packet, link);
+                }
                 Next::Early(flow, packet) => {
                     self.arrive_early(now, flow, packet);
                     continue;
@@ -235,6 +238,17 @@ impl Half {
         }
         self.events += given - left;
         left
+    }
+
+    /// A packet reaches its destination in an event of `link`, and those behind it ahead of the clock
+    /// where they may: an endpoint that had to wait for a timer runs ahead again.
+    #[inline(never)]
+    fn arrive_in_time(&mut self, now: u64, flow: u32, packet: Packet, link: u32) {
+        let mut next = Some((now, packet));
+        while let Some((at, packet)) = next {
+            self.arrive_early(at, flow, packet);
+            next = self.net.follow(link);
+        }
     }
 
     /// A packet reaches its destination ahead of the clock.
@@ -285,11 +299,12 @@ impl Half {
             let flow = &self.network.flows[index];
             let mut endpoint = Endpoint::new(flow, place, back, self.seed, &options)
                 .expect("a controller that was made before");
-            if let Endpoint::Paced(paced) = &mut endpoint
-                && self.own[flow.path[0]]
-                && self.net.has_delay(flow.path[0])
-            {
-                paced.0.send_ahead(&self.net, back);
+            if self.own[flow.path[0]] && self.net.has_delay(flow.path[0]) {
+                match &mut endpoint {
+                    Endpoint::Paced(paced) => paced.0.send_ahead(&self.net, back),
+                    Endpoint::Source(source) => source.send_ahead(),
+                    _ => {}
+                }
             }
             self.endpoints[index] = endpoint;
         }

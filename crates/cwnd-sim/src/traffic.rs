@@ -1,7 +1,7 @@
 //! Sources that nobody answers: constant bit rate on a schedule, and Pareto on and off.
 
 use crate::engine::clock::Clock;
-use crate::engine::net::Net;
+use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Packet, flags};
 use crate::network::Traffic;
 use crate::rng::Rng;
@@ -140,6 +140,8 @@ pub(crate) struct Source {
     size: u16,
     table: Timetable,
     stopped: bool,
+    /// Whether it may send ahead of the clock.
+    ahead: bool,
     pub sent: u64,
     /// Packets sent before the measurement.
     pub base: u64,
@@ -159,6 +161,7 @@ impl Source {
             size: packet as u16,
             table: Timetable::new(traffic, clock, seed, flow)?,
             stopped: false,
+            ahead: false,
             sent: 0,
             base: 0,
             arrived: 0,
@@ -174,16 +177,29 @@ impl Source {
         self.stopped = true;
     }
 
-    /// The timer fired: a packet is due.
-    pub fn wake(&mut self, net: &mut Net, now: u64) {
+    /// Nobody else sends on its first link: that may take packets ahead of the clock.
+    pub fn send_ahead(&mut self) {
+        self.ahead = true;
+    }
+
+    /// The timer fired: a packet is due. Those that follow before anybody looks go with it.
+    pub fn wake(&mut self, net: &mut Net, mut now: u64) {
         if self.stopped {
             return;
         }
-        if self.table.step(now) {
-            let seq = self.sent as u32;
-            self.sent += 1;
-            net.send(now, Packet::new(seq, self.hop, 0, self.size, flags::DATAGRAM));
+        let until = if self.ahead { net.unwatched_until(self.timer / TIMERS) } else { now };
+        loop {
+            if self.table.step(now) {
+                let seq = self.sent as u32;
+                self.sent += 1;
+                net.send(now, Packet::new(seq, self.hop, 0, self.size, flags::DATAGRAM));
+            }
+            let due = (self.table.due as u64).max(now + 1);
+            if due >= until {
+                net.arm(self.timer, due);
+                return;
+            }
+            now = due;
         }
-        net.arm(self.timer, (self.table.due as u64).max(now + 1));
     }
 }

@@ -257,3 +257,27 @@ fn without_chance_every_seed_is_the_same() {
     let network = common::pair(5e6, common::ms(10), queue, traffic.into(), common::ms(5000));
     assert_eq!(digest(&run(&network, 1)), digest(&run(&network, 2)));
 }
+
+/// What makes an event unnecessary must not end with the first one that is not: a timer that fired
+/// before a packet came, the end of the warm-up.
+#[test]
+fn endpoints_run_ahead_again() {
+    let network = |flows: &str| {
+        let text = format!(
+            r#"{{"name": "dumbbell", "duration": "20s", "warmup": "5s",
+            "dumbbell": {{"rate": "20mbit", "delay": "20ms"}},
+            "access": {{"rate": "100mbit", "delay": "1ms..2ms"}}, {flows}}}"#
+        );
+        Scenario::from_json(&text).unwrap().network(1).unwrap()
+    };
+    // A packet at the queue, and an acknowledgement of every second one at the other.
+    let tcp = run(&network(r#""flow": [{"controller": "reno", "count": 4}]"#), 1);
+    assert!((tcp.events as f64) < 1.7 * tcp.packets as f64, "{} of {}", tcp.events, tcp.packets);
+    let source = run(&network(r#""cbr": [{"rate": "5mbit", "count": 3}]"#), 1);
+    assert!(
+        (source.events as f64) < 1.1 * source.packets as f64,
+        "{} of {}",
+        source.events,
+        source.packets
+    );
+}

@@ -65,27 +65,31 @@ struct Loss {
     rng: Rng,
 }
 
+/// What every packet needs comes first: with hundreds of links it must be fetched for each.
+#[repr(C)]
 pub(crate) struct Link {
-    clock: Clock,
-    /// Transmission time in 2^-8 ticks per byte; 0 for an infinite rate.
-    per_byte: u64,
     /// When the transmitter falls idle.
     busy: u64,
+    /// Transmission time in 2^-8 ticks per byte; 0 for an infinite rate.
+    per_byte: u64,
+    delay: u64,
+    /// Whether a packet that finds the link idle is sent, whatever it is.
+    plain: bool,
     /// Whether the last packet has reached the far end, in an event.
     left: bool,
-    delay: u64,
-    /// Packets that an event brings to the far end.
-    list: Ring<Item>,
     /// Packets on their way from the one link that feeds this one, each to come in an event.
     pub coming: u32,
+    /// Packets that an event brings to the far end.
+    list: Ring<Item>,
+    pub counters: Counters,
     waiting: Ring<Waiting>,
     waiting_bytes: u64,
     discipline: Discipline,
-    /// Whether a packet that finds the link idle is sent, whatever it is.
-    plain: bool,
     loss: Option<Box<Loss>>,
-    pub counters: Counters,
     pub delays: Histogram,
+    clock: Clock,
+    /// Packets and bytes that are carried already and come when the measurement has begun.
+    later: (u64, u64),
     /// Packets dropped and lost since the start.
     pub total_lost: u64,
 }
@@ -108,6 +112,7 @@ impl Link {
         let byte = clock.ticks_in(8.0) * f64::from(1u32 << FRACTION);
         Link {
             clock,
+            later: (0, 0),
             per_byte: link.rate.map_or(0, |rate| (byte / rate).round() as u64),
             busy: 0,
             left: true,
@@ -143,7 +148,18 @@ impl Link {
     /// The measurement begins at `now`.
     pub fn begin(&mut self, now: u64) {
         self.counters = self.queued(now);
+        let (packets, bytes) = std::mem::take(&mut self.later);
+        self.counters.accepted += packets;
+        self.counters.bytes += bytes;
         self.delays.clear();
+    }
+
+    /// The packet carried next, of so many bytes, comes when the measurement has begun.
+    #[cold]
+    #[inline(never)]
+    pub fn count_later(&mut self, size: u64) {
+        self.later.0 += 1;
+        self.later.1 += size;
     }
 
     /// Propagation delay.
@@ -234,6 +250,14 @@ impl Link {
     /// When an event next brings a packet to the far end, [`NONE`] for never.
     pub fn next_arrival(&self) -> u64 {
         if self.list.len() > 0 { self.list.get(0).at } else { NONE }
+    }
+
+    /// The first packet that an event is to bring to the far end, and when.
+    pub fn first(&self) -> Option<(u64, Packet)> {
+        (self.list.len() > 0).then(|| {
+            let Item { at, packet } = self.list.get(0);
+            (at, packet)
+        })
     }
 
     /// Whether no event is to bring a packet to the far end.

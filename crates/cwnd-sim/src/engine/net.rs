@@ -7,7 +7,8 @@
 //!
 //! The same holds for a TCP endpoint whose own first link nobody else feeds: what it does when a
 //! packet reaches it depends on nothing that can still happen before. It is told at once and runs
-//! ahead of the clock, as far as its next timer and the end of the measurement.
+//! ahead of the clock, as far as its next timer and the end of the measurement. Once it had to wait,
+//! packets queue up for events behind the one that did: they are told of when that has arrived.
 //!
 //! A paced flow has its own ways to cost fewer events: an [`Inbox`] at its receiver, and a sender that
 //! sends ahead of the clock what nothing can keep it from sending.
@@ -63,8 +64,9 @@ pub(crate) struct Net {
     timers: Vec<[Timer; TIMERS]>,
     /// For each flow what has reached a receiver that looks at it later.
     pub inboxes: Vec<Option<Box<Inbox>>>,
-    /// Nobody runs ahead of the clock to here.
+    /// No endpoint runs ahead of the clock to here.
     pub fence: u64,
+    end: u64,
     /// No sender sends ahead of the clock from here on: somebody looks at it.
     pub pause: u64,
     /// Packets that an endpoint sent and that have reached the other one ahead of time.
@@ -107,8 +109,9 @@ pub(crate) enum Next {
     End,
     /// Nothing among the events that were asked for.
     Pause,
-    /// A packet of this flow reaches its destination.
-    Arrival(u32, Packet),
+    /// A packet of this flow reaches its destination. Where others on the link may be told of ahead of
+    /// the clock, there is no event for them yet: ask for them ([`Net::follow`]).
+    Arrival(u32, Packet, Option<u32>),
     /// The same, ahead of the clock.
     Early(u32, Packet),
     /// A timer fires.
@@ -161,6 +164,7 @@ impl Net {
             timers: vec![[Timer { armed: NONE, set_to: NONE }; TIMERS]; network.flows.len()],
             inboxes: network.flows.iter().map(|_| None).collect(),
             fence: 0,
+            end: clock.ticks(network.duration.as_nanos()),
             pause: 0,
             early: VecDeque::new(),
             far: Vec::new(),
@@ -216,7 +220,12 @@ impl Net {
         let answer = self
             .way(hop)
             .fold(now, |earliest, link| link.next_arrival().min(earliest + link.delay()));
-        answer.min(self.timers[flow][LIFE].set_to).min(self.pause)
+        answer.min(self.unwatched_until(flow))
+    }
+
+    /// Nobody stops the source of flow number `flow` before this time, or looks at it.
+    pub fn unwatched_until(&self, flow: usize) -> u64 {
+        self.timers[flow][LIFE].set_to.min(self.pause)
     }
 
     /// Puts a packet on the link its hop names.
@@ -272,11 +281,19 @@ impl Net {
             if lost {
                 break;
             }
-            if arrives >= self.fence || !following.will_pass(arrives) {
+            if !following.will_pass(arrives) {
                 following.coming += 1;
                 break;
             }
-            arrives = following.carry(arrives, u64::from(packet.size()));
+            let size = u64::from(packet.size());
+            if arrives >= self.fence {
+                if arrives >= self.end {
+                    following.coming += 1;
+                    break;
+                }
+                following.count_later(size);
+            }
+            arrives = following.carry(arrives, size);
             packet = packet.onward();
             link = next & LINK;
             next = routes[packet.hop() as usize + 1];
@@ -303,6 +320,22 @@ impl Net {
         if this.bring(arrives, packet) {
             self.schedule.push(arrives << self.shift | u64::from(link));
         }
+        None
+    }
+
+    /// The next packet that `link` brings to its endpoint, if that may be told ahead of time; otherwise
+    /// an event is to bring it.
+    pub fn follow(&mut self, link: u32) -> Option<(u64, Packet)> {
+        let this = &mut self.links[link as usize];
+        let (at, packet) = this.first()?;
+        let last = self.routes[packet.hop() as usize + 1];
+        // Without delay the next one counts as sent only now.
+        let early = at < self.fence && packet.flags() & flags::LOST == 0 && this.delay() > 0;
+        if early && nothing_before(&self.timers[(last & FLOW) as usize], at, packet) {
+            this.take();
+            return Some((at, packet.onward()));
+        }
+        self.schedule.push(at << self.shift | u64::from(link));
         None
     }
 
@@ -376,6 +409,12 @@ impl Net {
         }
     }
 
+    /// `timer` has nothing to do when it fires: nobody needs to wait for it.
+    #[inline(always)]
+    pub fn disarm(&mut self, timer: usize) {
+        self.timers.as_flattened_mut()[timer].set_to = NONE;
+    }
+
     /// Deals with events before `end`, as many as are `left`, until one concerns an endpoint. Gives
     /// its time.
     #[inline(always)]
@@ -417,7 +456,13 @@ impl Net {
                 }
                 continue;
             };
-            let (mut packet, following) = link.take();
+            let (packet, following) = link.take();
+            let packet = packet.onward();
+            let next = self.routes[packet.hop() as usize];
+            if next & EARLY != 0 && packet.flags() & flags::LOST == 0 {
+                self.schedule.take_first();
+                return (now, Next::Arrival(next & FLOW, packet, Some(source as u32)));
+            }
             match following {
                 Some(at) => self.schedule.replace_first(at << self.shift | source as u64),
                 None => self.schedule.take_first(),
@@ -429,10 +474,8 @@ impl Net {
                 self.lose(packet);
                 continue;
             }
-            packet = packet.onward();
-            let next = self.routes[packet.hop() as usize];
             if next & LAST != 0 {
-                return (now, Next::Arrival(next & FLOW, packet));
+                return (now, Next::Arrival(next & FLOW, packet, None));
             }
             if next & (ALONE | QUEUE) != 0 {
                 if next & QUEUE != 0 {

@@ -191,7 +191,10 @@ impl Receiver {
             net.arm(self.timer as usize, self.pending);
             return;
         }
-        self.pending = NONE;
+        if self.pending != NONE {
+            self.pending = NONE;
+            net.disarm(self.timer as usize);
+        }
         self.acknowledge(net, now);
     }
 
