@@ -151,6 +151,12 @@ impl Link {
         self.delay
     }
 
+    /// How long so many bytes hold the transmitter.
+    #[inline(always)]
+    pub fn transmission(&self, size: u64) -> u64 {
+        (size * self.per_byte) >> FRACTION
+    }
+
     /// Packets waiting at `now`, without the one being sent.
     pub fn waiting(&mut self, now: u64) -> u32 {
         self.advance(now);
@@ -184,11 +190,20 @@ impl Link {
     /// Sends a packet of so many bytes from `at` on. Gives the time at which it reaches the far end.
     #[inline(always)]
     pub fn carry(&mut self, at: u64, size: u64) -> u64 {
-        self.busy = at + ((size * self.per_byte) >> FRACTION);
+        self.busy = at + self.transmission(size);
         self.left = false;
         self.counters.accepted += 1;
         self.counters.bytes += size;
         self.busy + self.delay
+    }
+
+    /// What is sent at `at` ahead of the clock is sent as by a timer, after the links' events of that
+    /// instant: a packet that departs then has left a link without delay.
+    pub fn pass_events(&mut self, at: u64) {
+        if self.delay == 0 {
+            self.left = self.busy <= at;
+            self.advance(at + 1);
+        }
     }
 
     fn judge_and_carry(&mut self, now: u64, size: u64, flags: u16) -> (u64, u16) {
@@ -231,9 +246,11 @@ impl Link {
         self.list.len() == 1
     }
 
-    /// When an event next brings a packet to the far end, [`NONE`] for never.
-    pub fn next_arrival(&self) -> u64 {
-        if self.list.len() > 0 { self.list.get(0).at } else { NONE }
+    /// The earliest that an event can bring a packet to the far end, if none is given to the link
+    /// before `from`.
+    pub fn next_from(&self, from: u64) -> u64 {
+        let given = self.busy.max(from) + self.delay;
+        if self.list.len() > 0 { self.list.get(0).at.min(given) } else { given }
     }
 
     /// Whether no event is to bring a packet to the far end.

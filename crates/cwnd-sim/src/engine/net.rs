@@ -186,17 +186,36 @@ impl Net {
         }
     }
 
-    /// Gives an inbox to the receiver of flow number `flow`, whose way there begins at `hop` and has
-    /// `links` links.
-    pub fn give_inbox(&mut self, flow: usize, hop: u32, links: usize) {
-        self.inboxes[flow] = Some(Box::new(Inbox::new()));
-        self.routes[hop as usize + links] |= INBOX;
+    /// Gives an inbox to the receiver of flow number `flow` if nobody misses the events that it saves.
+    /// The way there begins at `hop`, its packets have `size` bytes, and `own` tells of each link
+    /// whether it is on one way alone.
+    pub fn give_inbox(&mut self, path: &[usize], flow: usize, hop: u32, size: u64, own: &[bool]) {
+        let last = path.len() - 1;
+        let link = &self.links[path[last]];
+        // A link without delay counts the events of an instant, but for one that is idle whenever a
+        // packet comes.
+        let never_busy = own[path[last]]
+            && self.routes[hop as usize + last] & ALONE != 0
+            && link.transmission(size) < self.links[path[last - 1]].transmission(size);
+        if link.delay() > 0 || never_busy {
+            self.inboxes[flow] = Some(Box::new(Inbox::new()));
+            self.routes[hop as usize + path.len()] |= INBOX;
+        }
     }
 
-    /// Whether what is sent on `link` ahead of the clock finds it as it would be then, if nobody else
-    /// sends there. Without a delay the order of events at one instant would count.
-    pub fn has_delay(&self, link: usize) -> bool {
-        self.links[link].delay() > 0
+    /// Whether packets of `size` bytes find the link at `hop` as they would when they are sent ahead of
+    /// the clock, if nobody else sends there.
+    pub fn may_send_ahead(&self, hop: u32, size: u64) -> bool {
+        let link = &self.links[(self.routes[hop as usize] & LINK) as usize];
+        // Without a delay there must be an event for each of them, and after the one that sends it.
+        let in_events = self.routes[hop as usize + 1] & ALONE == 0;
+        link.delay() > 0 || in_events && link.transmission(size) > 0
+    }
+
+    /// The packets that leave the link at `hop` at this instant have left: what is sent next is sent as
+    /// by a timer of `at`.
+    pub fn pass_events(&mut self, hop: u32, at: u64) {
+        self.links[(self.routes[hop as usize] & LINK) as usize].pass_events(at);
     }
 
     /// The links of the way that begins at `hop`.
@@ -205,18 +224,14 @@ impl Net {
         way.map(|&entry| &self.links[(entry & LINK) as usize])
     }
 
-    /// Propagation delay of the way that begins at `hop`.
-    pub fn delay_of_way(&self, hop: u32) -> u64 {
-        self.way(hop).map(Link::delay).sum()
-    }
-
     /// Nothing reaches the source of flow number `flow` before this time, nor does anybody look at
-    /// it, whatever happens from `now` on. Its way back begins at `hop`.
-    pub fn quiet_until(&self, now: u64, flow: usize, hop: u32) -> u64 {
-        let answer = self
-            .way(hop)
-            .fold(now, |earliest, link| link.next_arrival().min(earliest + link.delay()));
-        answer.min(self.timers[flow][LIFE].set_to).min(self.pause)
+    /// it, whatever happens from `now` on. `hops` are the first hops of its ways.
+    pub fn quiet_until(&self, now: u64, flow: usize, hops: [u32; 2]) -> u64 {
+        let pass = |from, hop| self.way(hop).fold(now.max(from), |from, link| link.next_from(from));
+        let timers = &self.timers[flow];
+        // The receiver answers packets and its own timer.
+        let answer = pass(pass(now, hops[0]).min(timers[SINK].armed), hops[1]);
+        answer.min(timers[LIFE].set_to).min(self.pause)
     }
 
     /// Puts a packet on the link its hop names.
@@ -291,10 +306,9 @@ impl Net {
             return Some((arrives, next & FLOW, packet.onward()));
         }
         if next & INBOX != 0 && !lost {
-            // An event must bring it where it starts the receiver's clock, and where a link without
-            // delay counts the events of an instant.
+            // An event must bring it where it starts the receiver's clock.
             let flow = (next & FLOW) as usize;
-            let may_wait = self.timers[flow][SINK].set_to != NONE && this.delay() > 0;
+            let may_wait = self.timers[flow][SINK].set_to != NONE;
             let inbox = &mut self.inboxes[flow];
             if inbox.as_mut().is_some_and(|inbox| inbox.put(arrives, packet, may_wait)) {
                 return None;
@@ -482,13 +496,11 @@ fn fed_by_one(network: &Network, links: &[Link]) -> Vec<bool> {
     feeders.iter().zip(links).map(|(feeder, link)| alone(feeder) && link.is_plain()).collect()
 }
 
-/// For each link whether one side of one flow alone feeds it, and nothing else.
+/// For each link whether it is on one way of one flow alone.
 pub(crate) fn own_links(network: &Network) -> Vec<bool> {
-    let mut first = vec![0; network.links.len()];
-    let mut all = vec![0; network.links.len()];
+    let mut ways = vec![0; network.links.len()];
     for path in network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
-        first[path[0]] += 1;
-        path.iter().for_each(|&link| all[link] += 1);
+        path.iter().for_each(|&link| ways[link] += 1);
     }
-    first.iter().zip(&all).map(|(&first, &all)| first == 1 && all == 1).collect()
+    ways.iter().map(|&ways| ways == 1).collect()
 }
