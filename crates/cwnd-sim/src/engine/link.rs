@@ -83,6 +83,10 @@ pub(crate) struct Link {
     discipline: Discipline,
     /// Whether a packet that finds the link idle is sent, whatever it is.
     plain: bool,
+    /// Whether packets depart one by one, and nothing hangs on the order of events at that instant.
+    pub steady: bool,
+    /// Whether a packet passes that arrives just as the one before it departs.
+    pub keeps_step: bool,
     loss: Option<Box<Loss>>,
     pub counters: Counters,
     pub delays: Histogram,
@@ -106,9 +110,15 @@ impl Link {
             }
         };
         let byte = clock.ticks_in(8.0) * f64::from(1u32 << FRACTION);
+        let per_byte = link.rate.map_or(0, |rate| (byte / rate).round() as u64);
+        let steady = !link.delay.is_zero() && per_byte >> FRACTION > 0;
+        let room = match discipline {
+            Discipline::DropTail { packets, bytes } => packets > 0 && bytes >= u64::from(u16::MAX),
+            Discipline::Red(_) => false,
+        };
         Link {
             clock,
-            per_byte: link.rate.map_or(0, |rate| (byte / rate).round() as u64),
+            per_byte,
             busy: 0,
             left: true,
             delay: clock.ticks(link.delay.as_nanos()),
@@ -117,6 +127,8 @@ impl Link {
             waiting: Ring::new(),
             waiting_bytes: 0,
             plain: link.loss <= 0.0 && matches!(discipline, Discipline::DropTail { .. }),
+            steady,
+            keeps_step: steady && room,
             discipline,
             loss: (link.loss > 0.0).then(|| {
                 Box::new(Loss {
@@ -163,11 +175,18 @@ impl Link {
         self.waiting.len() as u32
     }
 
-    /// Whether a packet that arrives at `at` will neither wait nor be lost, whatever else happens
-    /// until then. Only for a plain link that one other feeds, in order.
+    /// Sends a packet that arrives at `at` if it will neither wait nor be lost, whatever else happens
+    /// until then. Gives the time at which it reaches the far end. Only for a plain link that one other
+    /// feeds, in order.
     #[inline(always)]
-    pub fn will_pass(&self, at: u64) -> bool {
-        self.coming == 0 && self.busy < at
+    pub fn pass(&mut self, at: u64, size: u64) -> Option<u64> {
+        if self.coming > 0 || self.busy >= at {
+            if self.coming > 0 || self.busy > at || !self.keeps_step {
+                return None;
+            }
+            self.delays.add(0);
+        }
+        Some(self.carry(at, size))
     }
 
     /// Whether packets pass this link unchanged and unharmed when it is idle.

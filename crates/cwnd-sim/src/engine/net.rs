@@ -131,16 +131,21 @@ impl Net {
         let shift = 64 - sources.leading_zeros();
         let clock = Clock::new(network.duration, 64 - shift)?;
         let links = network.links.iter().enumerate();
-        let links: Vec<_> =
+        let mut links: Vec<_> =
             links.map(|(index, link)| Link::new(link, clock, index, seed)).collect();
-        let fed_by_one = fed_by_one(network, &links);
+        let feeders = feeders(network);
+        for (link, feeder) in feeders.iter().enumerate() {
+            let steady = feeder.is_some_and(|feeder| links[feeder].steady);
+            links[link].keeps_step &= steady;
+        }
         let mut routes = Vec::new();
         let mut add = |flow: usize, path: &[usize]| {
             let first = routes.len() as u32;
             let mut across = 0;
             for &link in path {
                 let [queue, end] = far(link);
-                let alone = if fed_by_one[link] && !queue { ALONE } else { 0 };
+                let alone = feeders[link].is_some() && links[link].is_plain() && !queue;
+                let alone = if alone { ALONE } else { 0 };
                 routes.push(link as u32 | alone | across | if queue { QUEUE } else { 0 });
                 across = if end { FAR } else { 0 };
             }
@@ -287,11 +292,13 @@ impl Net {
             if lost {
                 break;
             }
-            if arrives >= self.fence || !following.will_pass(arrives) {
+            let size = u64::from(packet.size());
+            let passed = if arrives < self.fence { following.pass(arrives, size) } else { None };
+            let Some(further) = passed else {
                 following.coming += 1;
                 break;
-            }
-            arrives = following.carry(arrives, u64::from(packet.size()));
+            };
+            arrives = further;
             packet = packet.onward();
             link = next & LINK;
             next = routes[packet.hop() as usize + 1];
@@ -306,11 +313,10 @@ impl Net {
             return Some((arrives, next & FLOW, packet.onward()));
         }
         if next & INBOX != 0 && !lost {
-            // An event must bring it where it starts the receiver's clock.
             let flow = (next & FLOW) as usize;
-            let may_wait = self.timers[flow][SINK].set_to != NONE;
+            let running = self.timers[flow][SINK].set_to != NONE;
             let inbox = &mut self.inboxes[flow];
-            if inbox.as_mut().is_some_and(|inbox| inbox.put(arrives, packet, may_wait)) {
+            if inbox.as_mut().is_some_and(|inbox| inbox.put(arrives, packet, running)) {
                 return None;
             }
         }
@@ -472,8 +478,8 @@ fn nothing_before(timers: &[Timer; TIMERS], at: u64, packet: Packet) -> bool {
     at <= timers[side].set_to && at <= timers[LIFE].set_to
 }
 
-/// For each link whether one other alone feeds it and it takes no event to be exact.
-fn fed_by_one(network: &Network, links: &[Link]) -> Vec<bool> {
+/// For each link the one other that alone feeds it, if there is one.
+fn feeders(network: &Network) -> Vec<Option<usize>> {
     /// What feeds a link: endpoints are nobody.
     #[derive(Clone, Copy, PartialEq)]
     enum Feeder {
@@ -481,7 +487,7 @@ fn fed_by_one(network: &Network, links: &[Link]) -> Vec<bool> {
         One(Option<usize>),
         Several,
     }
-    let mut feeders = vec![Feeder::Unseen; links.len()];
+    let mut feeders = vec![Feeder::Unseen; network.links.len()];
     for path in network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
         let mut before = None;
         for &link in path {
@@ -492,8 +498,8 @@ fn fed_by_one(network: &Network, links: &[Link]) -> Vec<bool> {
             before = Some(link);
         }
     }
-    let alone = |feeder: &Feeder| matches!(feeder, Feeder::One(Some(_)));
-    feeders.iter().zip(links).map(|(feeder, link)| alone(feeder) && link.is_plain()).collect()
+    let one = |feeder| if let Feeder::One(one) = feeder { one } else { None };
+    feeders.into_iter().map(one).collect()
 }
 
 /// For each link whether it is on one way of one flow alone.
