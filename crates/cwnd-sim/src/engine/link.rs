@@ -89,6 +89,10 @@ pub(crate) struct Link {
     pub keeps_step: bool,
     loss: Option<Box<Loss>>,
     pub counters: Counters,
+    /// What has passed ahead of the clock and counts when the measurement begins, and how much of it
+    /// waited for an instant.
+    later: Counters,
+    later_instants: u64,
     pub delays: Histogram,
     /// Packets dropped and lost since the start.
     pub total_lost: u64,
@@ -138,6 +142,8 @@ impl Link {
                 })
             }),
             counters: Counters::default(),
+            later: Counters::default(),
+            later_instants: 0,
             delays: Histogram::new(),
             total_lost: 0,
         }
@@ -155,7 +161,10 @@ impl Link {
     /// The measurement begins at `now`.
     pub fn begin(&mut self, now: u64) {
         self.counters = self.queued(now);
+        self.counters.accepted += self.later.accepted;
+        self.counters.bytes += self.later.bytes;
         self.delays.clear();
+        (0..self.later_instants).for_each(|_| self.delays.add(0));
     }
 
     /// Propagation delay.
@@ -187,6 +196,20 @@ impl Link {
             self.delays.add(0);
         }
         Some(self.carry(at, size))
+    }
+
+    /// The same for a packet that arrives when the measurement has begun, ahead of that.
+    #[cold]
+    pub fn pass_later(&mut self, at: u64, size: u64) -> Option<u64> {
+        if !self.keeps_step {
+            return None;
+        }
+        let waits = self.busy == at;
+        let arrives = self.pass(at, size)?;
+        self.later.accepted += 1;
+        self.later.bytes += size;
+        self.later_instants += u64::from(waits);
+        Some(arrives)
     }
 
     /// Whether packets pass this link unchanged and unharmed when it is idle.
