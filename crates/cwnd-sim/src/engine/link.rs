@@ -190,16 +190,23 @@ impl Link {
     #[inline(always)]
     pub fn pass(&mut self, at: u64, size: u64) -> Option<u64> {
         if self.coming > 0 || self.busy >= at {
-            if self.coming > 0 || self.busy > at || !self.keeps_step {
-                return None;
-            }
-            self.delays.add(0);
+            return self.pass_in_step(at, size);
         }
+        Some(self.carry(at, size))
+    }
+
+    #[inline(never)]
+    fn pass_in_step(&mut self, at: u64, size: u64) -> Option<u64> {
+        if self.coming > 0 || self.busy > at || !self.keeps_step {
+            return None;
+        }
+        self.delays.add(0);
         Some(self.carry(at, size))
     }
 
     /// The same for a packet that arrives when the measurement has begun, ahead of that.
     #[cold]
+    #[inline(never)]
     pub fn pass_later(&mut self, at: u64, size: u64) -> Option<u64> {
         if !self.keeps_step {
             return None;
