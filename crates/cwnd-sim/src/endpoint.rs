@@ -178,7 +178,8 @@ pub(crate) struct Prospect {
     pub endpoint: Endpoint,
     /// Whether they do nothing but answer packets and their timers, each at its time.
     pub prompt: bool,
-    pub paced: bool,
+    /// Of a paced flow the bytes of a data packet.
+    pub paced: Option<u64>,
 }
 
 /// Flows before they begin: there is nothing of them but the certainty that they can.
@@ -201,7 +202,7 @@ impl<'a> Prospects<'a> {
         seed: u64,
         options: &Options,
     ) -> Result<Prospect, SimulationError> {
-        let waits = Prospect { endpoint: Endpoint::Waiting, prompt: false, paced: false };
+        let waits = Prospect { endpoint: Endpoint::Waiting, prompt: false, paced: None };
         let tcp = match &flow.traffic {
             Traffic::Tcp(tcp) => tcp,
             Traffic::Udt(udt) => {
@@ -216,7 +217,7 @@ impl<'a> Prospects<'a> {
             // Made while it can be asked for.
             let endpoint = Endpoint::new(flow, place, back, seed, options)?;
             let prompt = matches!(&endpoint, Endpoint::Tcp(tcp) if !tcp.0.puts_off());
-            return Ok(Prospect { endpoint, prompt, paced: false });
+            return Ok(Prospect { endpoint, prompt, paced: None });
         }
         let (_, window) = match self.last {
             Some(known) if known.0 == tcp.controller => known,
@@ -227,7 +228,8 @@ impl<'a> Prospects<'a> {
         };
         self.last = Some((&tcp.controller, window));
         let prompt = window && tcp.overhead.is_zero();
-        Ok(Prospect { endpoint: Endpoint::Waiting, prompt, paced: !window })
+        let paced = (!window).then_some(u64::from(tcp.packet + tcp.header));
+        Ok(Prospect { endpoint: Endpoint::Waiting, prompt, paced })
     }
 }
 

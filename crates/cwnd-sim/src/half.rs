@@ -19,7 +19,7 @@ pub(crate) struct Half {
     network: Arc<Network>,
     net: Net,
     endpoints: Vec<Endpoint>,
-    /// For each link whether one side of one flow alone sends on it.
+    /// For each link whether it is on one way of one flow alone.
     own: Vec<bool>,
     /// For each flow the first hops of its ways.
     hops: Vec<[u32; 2]>,
@@ -81,8 +81,8 @@ impl Half {
             if prospect.prompt {
                 net.let_run_ahead(network, index, *hops, &own);
             }
-            if prospect.paced {
-                net.give_inbox(index, hops[0], flow.path.len());
+            if let Some(size) = prospect.paced {
+                net.give_inbox(&flow.path, index, hops[0], size, &own);
             }
             endpoints.push(prospect.endpoint);
             let ends = cut.map_or([true; 2], |(cut, half)| {
@@ -299,10 +299,10 @@ impl Half {
             let flow = &self.network.flows[index];
             let mut endpoint = Endpoint::new(flow, place, back, self.seed, &options)
                 .expect("a controller that was made before");
-            if self.own[flow.path[0]] && self.net.has_delay(flow.path[0]) {
+            if self.own[flow.path[0]] {
                 match &mut endpoint {
                     Endpoint::Paced(paced) => paced.0.send_ahead(&self.net, back),
-                    Endpoint::Source(source) => source.send_ahead(),
+                    Endpoint::Source(source) => source.send_ahead(&self.net),
                     _ => {}
                 }
             }

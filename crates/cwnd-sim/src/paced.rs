@@ -43,11 +43,8 @@ pub(crate) struct PacedSender {
     due: u64,
     smoothed_rtt: u64,
     plan: Plan,
-    /// The first hop of the way back.
-    back: u32,
-    /// No packet is sent further ahead of the clock than this, which is the way back's delay; zero
-    /// where none may be.
-    reach: u64,
+    /// The first hop of the way back, if packets may be sent ahead of the clock.
+    back: Option<u32>,
     pub driver: Driver,
 }
 
@@ -92,8 +89,7 @@ impl PacedSender {
             due: 0,
             smoothed_rtt: clock.ticks(10 * SYN),
             plan: Plan::default(),
-            back: 0,
-            reach: 0,
+            back: None,
             driver,
         }
     }
@@ -101,8 +97,9 @@ impl PacedSender {
     /// Nobody else sends on its first link: what it will send whatever happens, it may send at once.
     /// Its answers come from hop `back` on.
     pub fn send_ahead(&mut self, net: &Net, back: u32) {
-        self.back = back;
-        self.reach = net.delay_of_way(back);
+        if net.may_send_ahead(self.hop, u64::from(self.size)) {
+            self.back = Some(back);
+        }
     }
 
     pub fn start(&mut self, net: &mut Net, now: u64) {
@@ -221,10 +218,11 @@ impl PacedSender {
             let expiry = if outstanding(&self.board) { self.expiry } else { NONE };
             let other = self.plan.tick.min(expiry);
             if paced < other
-                && paced < now + self.reach
-                && paced < *quiet.get_or_insert_with(|| self.quiet_until(net, now))
+                && let Some(back) = self.back
+                && paced < *quiet.get_or_insert_with(|| self.quiet_until(net, now, back))
             {
                 at = paced;
+                net.pass_events(self.hop, at);
                 continue;
             }
             self.due = paced.min(other);
@@ -234,8 +232,8 @@ impl PacedSender {
     }
 
     /// Until when nothing happens but what it does itself.
-    fn quiet_until(&self, net: &Net, now: u64) -> u64 {
-        net.quiet_until(now, self.timer / TIMERS, self.back)
+    fn quiet_until(&self, net: &Net, now: u64, back: u32) -> u64 {
+        net.quiet_until(now, self.timer / TIMERS, [self.hop, back])
     }
 
     /// Sends what is due; tells what keeps it from sending more.

@@ -178,8 +178,8 @@ impl Source {
     }
 
     /// Nobody else sends on its first link: that may take packets ahead of the clock.
-    pub fn send_ahead(&mut self) {
-        self.ahead = true;
+    pub fn send_ahead(&mut self, net: &Net) {
+        self.ahead = net.may_send_ahead(self.hop, u64::from(self.size));
     }
 
     /// The timer fired: a packet is due. Those that follow before anybody looks go with it.
@@ -200,6 +200,7 @@ impl Source {
                 return;
             }
             now = due;
+            net.pass_events(self.hop, now);
         }
     }
 }

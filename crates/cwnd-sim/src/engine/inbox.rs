@@ -27,11 +27,11 @@ impl Inbox {
     }
 
     /// Puts in a packet that arrives at `at`. False if an event must bring it: where it comes after
-    /// a gap, or where it `may_wait` for nothing.
+    /// a gap, or starts the receiver's clock. That is `running`, or what is in here already starts it.
     #[inline(always)]
-    pub fn put(&mut self, at: u64, packet: Packet, may_wait: bool) -> bool {
+    pub fn put(&mut self, at: u64, packet: Packet, running: bool) -> bool {
         let seq = packet.seq();
-        let waits = may_wait && seq <= self.highest;
+        let waits = seq <= self.highest && (running || self.items.len() > 0);
         self.highest = self.highest.max(seq + 1);
         self.items.push(Item { at: if waits { at } else { NONE }, packet });
         waits
@@ -87,5 +87,17 @@ mod tests {
         // Packet 8 is left to its event.
         assert_eq!(seen(inbox.take(9)), None);
         assert_eq!(inbox.next(), Some(NONE));
+    }
+
+    #[test]
+    fn one_packet_starts_the_clock() {
+        let mut inbox = Inbox::new();
+        assert!(!inbox.put(1, data(0), false));
+        // Its event comes first.
+        assert!(inbox.put(2, data(1), false));
+        assert!(inbox.take(9).is_none());
+        assert!(inbox.take_before_event().is_none());
+        assert!(inbox.take(9).is_some());
+        assert!(!inbox.put(3, data(2), false));
     }
 }

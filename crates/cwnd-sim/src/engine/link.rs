@@ -58,6 +58,15 @@ pub(crate) struct Counters {
     pub early: u64,
 }
 
+/// What has passed a link ahead of the clock and counts when the measurement begins.
+#[derive(Default)]
+struct Later {
+    packets: u64,
+    bytes: u64,
+    /// Packets that waited for an instant.
+    instants: u64,
+}
+
 /// Losses in the pipe.
 struct Loss {
     probability: f64,
@@ -75,6 +84,8 @@ pub(crate) struct Link {
     delay: u64,
     /// Whether a packet that finds the link idle is sent, whatever it is.
     plain: bool,
+    /// Whether a packet passes that arrives just as the one before it departs.
+    pub keeps_step: bool,
     /// Whether the last packet has reached the far end, in an event.
     left: bool,
     /// Packets on their way from the one link that feeds this one, each to come in an event.
@@ -88,8 +99,9 @@ pub(crate) struct Link {
     loss: Option<Box<Loss>>,
     pub delays: Histogram,
     clock: Clock,
-    /// Packets and bytes that are carried already and come when the measurement has begun.
-    later: (u64, u64),
+    /// Whether packets depart one by one, and nothing hangs on the order of events at that instant.
+    pub steady: bool,
+    later: Later,
     /// Packets dropped and lost since the start.
     pub total_lost: u64,
 }
@@ -110,10 +122,16 @@ impl Link {
             }
         };
         let byte = clock.ticks_in(8.0) * f64::from(1u32 << FRACTION);
+        let per_byte = link.rate.map_or(0, |rate| (byte / rate).round() as u64);
+        let steady = !link.delay.is_zero() && per_byte >> FRACTION > 0;
+        let room = match discipline {
+            Discipline::DropTail { packets, bytes } => packets > 0 && bytes >= u64::from(u16::MAX),
+            Discipline::Red(_) => false,
+        };
         Link {
             clock,
-            later: (0, 0),
-            per_byte: link.rate.map_or(0, |rate| (byte / rate).round() as u64),
+            later: Later::default(),
+            per_byte,
             busy: 0,
             left: true,
             delay: clock.ticks(link.delay.as_nanos()),
@@ -122,6 +140,8 @@ impl Link {
             waiting: Ring::new(),
             waiting_bytes: 0,
             plain: link.loss <= 0.0 && matches!(discipline, Discipline::DropTail { .. }),
+            steady,
+            keeps_step: steady && room,
             discipline,
             loss: (link.loss > 0.0).then(|| {
                 Box::new(Loss {
@@ -148,23 +168,21 @@ impl Link {
     /// The measurement begins at `now`.
     pub fn begin(&mut self, now: u64) {
         self.counters = self.queued(now);
-        let (packets, bytes) = std::mem::take(&mut self.later);
-        self.counters.accepted += packets;
-        self.counters.bytes += bytes;
+        self.counters.accepted += self.later.packets;
+        self.counters.bytes += self.later.bytes;
         self.delays.clear();
-    }
-
-    /// The packet carried next, of so many bytes, comes when the measurement has begun.
-    #[cold]
-    #[inline(never)]
-    pub fn count_later(&mut self, size: u64) {
-        self.later.0 += 1;
-        self.later.1 += size;
+        (0..self.later.instants).for_each(|_| self.delays.add(0));
     }
 
     /// Propagation delay.
     pub fn delay(&self) -> u64 {
         self.delay
+    }
+
+    /// How long so many bytes hold the transmitter.
+    #[inline(always)]
+    pub fn transmission(&self, size: u64) -> u64 {
+        (size * self.per_byte) >> FRACTION
     }
 
     /// Packets waiting at `now`, without the one being sent.
@@ -173,11 +191,39 @@ impl Link {
         self.waiting.len() as u32
     }
 
-    /// Whether a packet that arrives at `at` will neither wait nor be lost, whatever else happens
-    /// until then. Only for a plain link that one other feeds, in order.
+    /// Sends a packet that arrives at `at` if it will neither wait nor be lost, whatever else happens
+    /// until then. Gives the time at which it reaches the far end. Only for a plain link that one other
+    /// feeds, in order.
     #[inline(always)]
-    pub fn will_pass(&self, at: u64) -> bool {
-        self.coming == 0 && self.busy < at
+    pub fn pass(&mut self, at: u64, size: u64) -> Option<u64> {
+        if self.coming > 0 || self.busy >= at {
+            return self.pass_in_step(at, size);
+        }
+        Some(self.carry(at, size))
+    }
+
+    #[inline(never)]
+    fn pass_in_step(&mut self, at: u64, size: u64) -> Option<u64> {
+        if self.coming > 0 || self.busy > at || !self.keeps_step {
+            return None;
+        }
+        self.delays.add(0);
+        Some(self.carry(at, size))
+    }
+
+    /// The same for a packet that arrives when the measurement has begun, ahead of that.
+    #[cold]
+    #[inline(never)]
+    pub fn pass_later(&mut self, at: u64, size: u64) -> Option<u64> {
+        if !self.keeps_step {
+            return None;
+        }
+        let waits = self.busy == at;
+        let arrives = self.pass(at, size)?;
+        self.later.packets += 1;
+        self.later.bytes += size;
+        self.later.instants += u64::from(waits);
+        Some(arrives)
     }
 
     /// Whether packets pass this link unchanged and unharmed when it is idle.
@@ -200,11 +246,20 @@ impl Link {
     /// Sends a packet of so many bytes from `at` on. Gives the time at which it reaches the far end.
     #[inline(always)]
     pub fn carry(&mut self, at: u64, size: u64) -> u64 {
-        self.busy = at + ((size * self.per_byte) >> FRACTION);
+        self.busy = at + self.transmission(size);
         self.left = false;
         self.counters.accepted += 1;
         self.counters.bytes += size;
         self.busy + self.delay
+    }
+
+    /// What is sent at `at` ahead of the clock is sent as by a timer, after the links' events of that
+    /// instant: a packet that departs then has left a link without delay.
+    pub fn pass_events(&mut self, at: u64) {
+        if self.delay == 0 {
+            self.left = self.busy <= at;
+            self.advance(at + 1);
+        }
     }
 
     fn judge_and_carry(&mut self, now: u64, size: u64, flags: u16) -> (u64, u16) {
@@ -247,9 +302,11 @@ impl Link {
         self.list.len() == 1
     }
 
-    /// When an event next brings a packet to the far end, [`NONE`] for never.
-    pub fn next_arrival(&self) -> u64 {
-        if self.list.len() > 0 { self.list.get(0).at } else { NONE }
+    /// The earliest that an event can bring a packet to the far end, if none is given to the link
+    /// before `from`.
+    pub fn next_from(&self, from: u64) -> u64 {
+        let given = self.busy.max(from) + self.delay;
+        if self.list.len() > 0 { self.list.get(0).at.min(given) } else { given }
     }
 
     /// The first packet that an event is to bring to the far end, and when.

@@ -64,8 +64,9 @@ pub(crate) struct Net {
     timers: Vec<[Timer; TIMERS]>,
     /// For each flow what has reached a receiver that looks at it later.
     pub inboxes: Vec<Option<Box<Inbox>>>,
-    /// No endpoint runs ahead of the clock to here.
+    /// No endpoint runs ahead of the clock to here: where the measurement begins, then where it ends.
     pub fence: u64,
+    /// Where it ends.
     end: u64,
     /// No sender sends ahead of the clock from here on: somebody looks at it.
     pub pause: u64,
@@ -134,16 +135,21 @@ impl Net {
         let shift = 64 - sources.leading_zeros();
         let clock = Clock::new(network.duration, 64 - shift)?;
         let links = network.links.iter().enumerate();
-        let links: Vec<_> =
+        let mut links: Vec<_> =
             links.map(|(index, link)| Link::new(link, clock, index, seed)).collect();
-        let fed_by_one = fed_by_one(network, &links);
+        let feeders = feeders(network);
+        for (link, feeder) in feeders.iter().enumerate() {
+            let steady = feeder.is_some_and(|feeder| links[feeder].steady);
+            links[link].keeps_step &= steady;
+        }
         let mut routes = Vec::new();
         let mut add = |flow: usize, path: &[usize]| {
             let first = routes.len() as u32;
             let mut across = 0;
             for &link in path {
                 let [queue, end] = far(link);
-                let alone = if fed_by_one[link] && !queue { ALONE } else { 0 };
+                let alone = feeders[link].is_some() && links[link].is_plain() && !queue;
+                let alone = if alone { ALONE } else { 0 };
                 routes.push(link as u32 | alone | across | if queue { QUEUE } else { 0 });
                 across = if end { FAR } else { 0 };
             }
@@ -190,17 +196,36 @@ impl Net {
         }
     }
 
-    /// Gives an inbox to the receiver of flow number `flow`, whose way there begins at `hop` and has
-    /// `links` links.
-    pub fn give_inbox(&mut self, flow: usize, hop: u32, links: usize) {
-        self.inboxes[flow] = Some(Box::new(Inbox::new()));
-        self.routes[hop as usize + links] |= INBOX;
+    /// Gives an inbox to the receiver of flow number `flow` if nobody misses the events that it saves.
+    /// The way there begins at `hop`, its packets have `size` bytes, and `own` tells of each link
+    /// whether it is on one way alone.
+    pub fn give_inbox(&mut self, path: &[usize], flow: usize, hop: u32, size: u64, own: &[bool]) {
+        let last = path.len() - 1;
+        let link = &self.links[path[last]];
+        // A link without delay counts the events of an instant, but for one that is idle whenever a
+        // packet comes.
+        let never_busy = own[path[last]]
+            && self.routes[hop as usize + last] & ALONE != 0
+            && link.transmission(size) < self.links[path[last - 1]].transmission(size);
+        if link.delay() > 0 || never_busy {
+            self.inboxes[flow] = Some(Box::new(Inbox::new()));
+            self.routes[hop as usize + path.len()] |= INBOX;
+        }
     }
 
-    /// Whether what is sent on `link` ahead of the clock finds it as it would be then, if nobody else
-    /// sends there. Without a delay the order of events at one instant would count.
-    pub fn has_delay(&self, link: usize) -> bool {
-        self.links[link].delay() > 0
+    /// Whether packets of `size` bytes find the link at `hop` as they would when they are sent ahead of
+    /// the clock, if nobody else sends there.
+    pub fn may_send_ahead(&self, hop: u32, size: u64) -> bool {
+        let link = &self.links[(self.routes[hop as usize] & LINK) as usize];
+        // Without a delay there must be an event for each of them, and after the one that sends it.
+        let in_events = self.routes[hop as usize + 1] & ALONE == 0;
+        link.delay() > 0 || in_events && link.transmission(size) > 0
+    }
+
+    /// The packets that leave the link at `hop` at this instant have left: what is sent next is sent as
+    /// by a timer of `at`.
+    pub fn pass_events(&mut self, hop: u32, at: u64) {
+        self.links[(self.routes[hop as usize] & LINK) as usize].pass_events(at);
     }
 
     /// The links of the way that begins at `hop`.
@@ -209,17 +234,13 @@ impl Net {
         way.map(|&entry| &self.links[(entry & LINK) as usize])
     }
 
-    /// Propagation delay of the way that begins at `hop`.
-    pub fn delay_of_way(&self, hop: u32) -> u64 {
-        self.way(hop).map(Link::delay).sum()
-    }
-
     /// Nothing reaches the source of flow number `flow` before this time, nor does anybody look at
-    /// it, whatever happens from `now` on. Its way back begins at `hop`.
-    pub fn quiet_until(&self, now: u64, flow: usize, hop: u32) -> u64 {
-        let answer = self
-            .way(hop)
-            .fold(now, |earliest, link| link.next_arrival().min(earliest + link.delay()));
+    /// it, whatever happens from `now` on. `hops` are the first hops of its ways.
+    pub fn quiet_until(&self, now: u64, flow: usize, hops: [u32; 2]) -> u64 {
+        let pass = |from, hop| self.way(hop).fold(now.max(from), |from, link| link.next_from(from));
+        let timers = &self.timers[flow];
+        // The receiver answers packets and its own timer.
+        let answer = pass(pass(now, hops[0]).min(timers[SINK].armed), hops[1]);
         answer.min(self.unwatched_until(flow))
     }
 
@@ -281,19 +302,19 @@ impl Net {
             if lost {
                 break;
             }
-            if !following.will_pass(arrives) {
+            let size = u64::from(packet.size());
+            let passed = if arrives < self.fence {
+                following.pass(arrives, size)
+            } else if arrives < self.end {
+                following.pass_later(arrives, size)
+            } else {
+                None
+            };
+            let Some(further) = passed else {
                 following.coming += 1;
                 break;
-            }
-            let size = u64::from(packet.size());
-            if arrives >= self.fence {
-                if arrives >= self.end {
-                    following.coming += 1;
-                    break;
-                }
-                following.count_later(size);
-            }
-            arrives = following.carry(arrives, size);
+            };
+            arrives = further;
             packet = packet.onward();
             link = next & LINK;
             next = routes[packet.hop() as usize + 1];
@@ -308,12 +329,10 @@ impl Net {
             return Some((arrives, next & FLOW, packet.onward()));
         }
         if next & INBOX != 0 && !lost {
-            // An event must bring it where it starts the receiver's clock, and where a link without
-            // delay counts the events of an instant.
             let flow = (next & FLOW) as usize;
-            let may_wait = self.timers[flow][SINK].set_to != NONE && this.delay() > 0;
+            let running = self.timers[flow][SINK].set_to != NONE;
             let inbox = &mut self.inboxes[flow];
-            if inbox.as_mut().is_some_and(|inbox| inbox.put(arrives, packet, may_wait)) {
+            if inbox.as_mut().is_some_and(|inbox| inbox.put(arrives, packet, running)) {
                 return None;
             }
         }
@@ -501,8 +520,8 @@ fn nothing_before(timers: &[Timer; TIMERS], at: u64, packet: Packet) -> bool {
     at <= timers[side].set_to && at <= timers[LIFE].set_to
 }
 
-/// For each link whether one other alone feeds it and it takes no event to be exact.
-fn fed_by_one(network: &Network, links: &[Link]) -> Vec<bool> {
+/// For each link the one other that alone feeds it, if there is one.
+fn feeders(network: &Network) -> Vec<Option<usize>> {
     /// What feeds a link: endpoints are nobody.
     #[derive(Clone, Copy, PartialEq)]
     enum Feeder {
@@ -510,7 +529,7 @@ fn fed_by_one(network: &Network, links: &[Link]) -> Vec<bool> {
         One(Option<usize>),
         Several,
     }
-    let mut feeders = vec![Feeder::Unseen; links.len()];
+    let mut feeders = vec![Feeder::Unseen; network.links.len()];
     for path in network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
         let mut before = None;
         for &link in path {
@@ -521,17 +540,15 @@ fn fed_by_one(network: &Network, links: &[Link]) -> Vec<bool> {
             before = Some(link);
         }
     }
-    let alone = |feeder: &Feeder| matches!(feeder, Feeder::One(Some(_)));
-    feeders.iter().zip(links).map(|(feeder, link)| alone(feeder) && link.is_plain()).collect()
+    let one = |feeder| if let Feeder::One(one) = feeder { one } else { None };
+    feeders.into_iter().map(one).collect()
 }
 
-/// For each link whether one side of one flow alone feeds it, and nothing else.
+/// For each link whether it is on one way of one flow alone.
 pub(crate) fn own_links(network: &Network) -> Vec<bool> {
-    let mut first = vec![0; network.links.len()];
-    let mut all = vec![0; network.links.len()];
+    let mut ways = vec![0; network.links.len()];
     for path in network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
-        first[path[0]] += 1;
-        path.iter().for_each(|&link| all[link] += 1);
+        path.iter().for_each(|&link| ways[link] += 1);
     }
-    first.iter().zip(&all).map(|(&first, &all)| first == 1 && all == 1).collect()
+    ways.iter().map(|&ways| ways == 1).collect()
 }
