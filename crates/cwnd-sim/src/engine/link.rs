@@ -191,39 +191,30 @@ impl Link {
         self.waiting.len() as u32
     }
 
-    /// Sends a packet that arrives at `at` if it will neither wait nor be lost, whatever else happens
-    /// until then. Gives the time at which it reaches the far end. Only for a plain link that one other
-    /// feeds, in order.
+    /// Whether a packet that arrives at `at` will neither wait nor be lost, whatever else happens
+    /// until then. Only for a plain link that one other feeds, in order.
     #[inline(always)]
-    pub fn pass(&mut self, at: u64, size: u64) -> Option<u64> {
-        if self.coming > 0 || self.busy >= at {
-            return self.pass_in_step(at, size);
-        }
-        Some(self.carry(at, size))
+    pub fn will_pass(&self, at: u64) -> bool {
+        self.coming == 0 && self.busy < at
     }
 
+    /// Sends a packet that passes all the same: as the one before it departs, or, where `later`, when the
+    /// measurement has begun. Gives the time at which it reaches the far end.
     #[inline(never)]
-    fn pass_in_step(&mut self, at: u64, size: u64) -> Option<u64> {
+    pub fn pass_in_step(&mut self, at: u64, size: u64, later: bool) -> Option<u64> {
         if self.coming > 0 || self.busy > at || !self.keeps_step {
             return None;
         }
-        self.delays.add(0);
-        Some(self.carry(at, size))
-    }
-
-    /// The same for a packet that arrives when the measurement has begun, ahead of that.
-    #[cold]
-    #[inline(never)]
-    pub fn pass_later(&mut self, at: u64, size: u64) -> Option<u64> {
-        if !self.keeps_step {
-            return None;
-        }
         let waits = self.busy == at;
-        let arrives = self.pass(at, size)?;
-        self.later.packets += 1;
-        self.later.bytes += size;
-        self.later.instants += u64::from(waits);
-        Some(arrives)
+        if waits {
+            self.delays.add(0);
+        }
+        if later {
+            self.later.packets += 1;
+            self.later.bytes += size;
+            self.later.instants += u64::from(waits);
+        }
+        Some(self.carry(at, size))
     }
 
     /// Whether packets pass this link unchanged and unharmed when it is idle.

@@ -303,18 +303,16 @@ impl Net {
                 break;
             }
             let size = u64::from(packet.size());
-            let passed = if arrives < self.fence {
-                following.pass(arrives, size)
-            } else if arrives < self.end {
-                following.pass_later(arrives, size)
+            arrives = if arrives < self.fence && following.will_pass(arrives) {
+                following.carry(arrives, size)
+            } else if arrives < self.end
+                && let Some(arrives) = following.pass_in_step(arrives, size, arrives >= self.fence)
+            {
+                arrives
             } else {
-                None
-            };
-            let Some(further) = passed else {
                 following.coming += 1;
                 break;
             };
-            arrives = further;
             packet = packet.onward();
             link = next & LINK;
             next = routes[packet.hop() as usize + 1];
