@@ -1,4 +1,4 @@
-//! Paced flows save events: they send ahead of the clock, and their receivers look later at what has
+//! Flows save events: they run ahead of the clock, and receivers of paced ones look later at what has
 //! arrived. Nobody can tell. Samples taken so often that nothing is sent ahead of the next one, and
 //! taps, which see packets in events, change nothing but the series.
 
@@ -7,7 +7,7 @@ use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 
 /// Networks in which much happens at one instant.
-const NETWORKS: [&str; 6] = [
+const NETWORKS: [&str; 7] = [
     // The flow that is left when the other has ended sends as fast as its own link.
     r#"
     dumbbell = { rate = "10mbit", delay = "50ms", queue = "5p" }
@@ -46,6 +46,11 @@ const NETWORKS: [&str; 6] = [
     dumbbell = { rate = "10mbit", delay = "200ms", queue = "50p" }
     access = { rate = "100mbit" }
     flow = [{ controller = "udt", count = 2 }]
+    "#,
+    // A link so slow that an acknowledgement is put off for less time than the next packet takes.
+    r#"
+    dumbbell = { rate = "100kbit", delay = "20ms" }
+    flow = [{ controller = "reno", start = "300ms" }]
     "#,
 ];
 

@@ -37,8 +37,8 @@ pub struct Config {
     /// Whether to keep all that the controller is told and answers. The record grows with the
     /// connection: about 150 bytes for each acknowledgement.
     pub record: bool,
-    /// Every packet carries the same bytes, as where the network is simulated: one payload is kept, not one
-    /// for each packet on its way.
+    /// For simulations, where nobody looks at the bytes: one payload is kept for all packets, whatever each
+    /// carries. What a peer then reads is not what was written.
     pub same_payload: bool,
     /// Seed of the controller's own randomness.
     pub seed: u64,

@@ -187,7 +187,7 @@ def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
     z = np.asarray(regions.z, dtype=float)
     if regions.names:
         shades = [*PALETTE[: len(regions.names)]]
-        mesh = axes.pcolormesh(
+        axes.pcolormesh(
             x,
             y,
             z,
@@ -198,8 +198,6 @@ def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
             shading="nearest",
             rasterized=True,
         )
-        # Whoever places the legend asks for a path a cell and looks at none.
-        mesh.get_paths = list  # type: ignore[method-assign]
         return [
             Patch(color=shade, alpha=0.55, label=name)
             for name, shade in zip(regions.names, shades, strict=True)

@@ -70,8 +70,9 @@ pub(crate) struct Net {
     end: u64,
     /// No sender sends ahead of the clock from here on: somebody looks at it.
     pub pause: u64,
-    /// Packets that an endpoint sent and that have reached the other one ahead of time.
-    early: VecDeque<Told>,
+    /// A packet that an endpoint sent and that has reached the other one ahead of time. One at a time:
+    /// what the other does then may set a timer that fires before the next one reaches it.
+    early: Option<Told>,
     /// Packets on their way to the other half.
     pub far: Vec<Crossing>,
     /// Packets that have reached a queue of the other half.
@@ -172,7 +173,7 @@ impl Net {
             fence: 0,
             end: clock.ticks(network.duration.as_nanos()),
             pause: 0,
-            early: VecDeque::new(),
+            early: None,
             far: Vec::new(),
             far_queueing: Vec::new(),
             queueing: VecDeque::new(),
@@ -254,7 +255,7 @@ impl Net {
     pub fn send(&mut self, now: u64, packet: Packet) {
         let link = self.routes[packet.hop() as usize];
         if let Some(told) = self.give(now, link, packet) {
-            self.early.push_back(told);
+            self.early = Some(told);
         }
     }
 
@@ -322,7 +323,8 @@ impl Net {
             return None;
         }
         let this = &mut links[link as usize];
-        let early = next & EARLY != 0 && !lost && arrives < self.fence && this.brings_nothing();
+        let in_order = this.brings_nothing() && self.early.is_none();
+        let early = next & EARLY != 0 && !lost && arrives < self.fence && in_order;
         if early && nothing_before(&self.timers[(next & FLOW) as usize], arrives, packet) {
             return Some((arrives, next & FLOW, packet.onward()));
         }
@@ -358,7 +360,7 @@ impl Net {
 
     /// The next packet that has reached its endpoint ahead of time.
     pub fn pop_early(&mut self) -> Option<Told> {
-        self.early.pop_front()
+        self.early.take()
     }
 
     /// Gives the next packet that the other half told of to its queue, if that is before `end` and the
