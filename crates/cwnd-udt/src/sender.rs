@@ -218,6 +218,7 @@ impl Sender {
         count: &mut Counters,
     ) -> Option<Next> {
         let timestamp = (now.since(start).as_nanos() / 1000) as u32;
+        let period = self.period();
         self.next_send = self.next_send.max(now - CATCH_UP);
         let mut run: Option<(u64, u64, usize)> = None;
         loop {
@@ -248,7 +249,7 @@ impl Sender {
                 return Some(Next::Drop(self.give_up(now, at, count)));
             }
             self.send(now, (at, again), timestamp, count);
-            self.next_send += self.period();
+            self.next_send += period;
             let (first, packets, size) = run.unwrap_or((at, 0, self.buffer.size(at)));
             run = Some((first, packets + 1, size));
             // Behind a shorter packet there is a gap.
