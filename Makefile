@@ -18,7 +18,7 @@ help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
 	@echo "make build   install cwnd into $(VENV), for use"
-	@echo "make dev     the same, with the tools of make test"
+	@echo "make dev     the same for development: the tools of make test, quick to build"
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
@@ -34,19 +34,25 @@ demo: build
 	@echo
 	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
 
-test: dev
+# The Rust tests mostly wait for simulated peers and real links: lints, documentation and the extension are built beside them.
+test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
+	cargo test --locked --no-run
+	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-tests checks
+	$(BIN)/pytest -n auto --dist worksteal
+
+.PHONY: rust-tests checks
+rust-tests:
+	cargo test --locked
+
+checks: dev
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	@$(MAKE) --no-print-directory libudt clang iproute2
-	cargo test --locked
-	@$(MAKE) --no-print-directory valgrind
-	$(BIN)/python bench/instructions.py
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/stubtest --concise cwnd._native
-	$(BIN)/pytest
+	$(BIN)/python bench/instructions.py
 
 bench: build ns2
 	$(BIN)/python bench/run.py
@@ -74,8 +80,9 @@ instructions: build valgrind
 build: $(VENV)/.tools libelf
 	$(BIN)/maturin develop --release --quiet
 
+# In the profile of the tests, whose compiled dependencies it shares.
 dev: $(VENV)/.tools libelf
-	$(BIN)/maturin develop --release --quiet --extras dev
+	$(BIN)/maturin develop --profile dev --quiet --extras dev
 
 # A virtual environment with maturin. Debian keeps Python's venv in a package of its own: that one is
 # installed if it is missing and this user may.
