@@ -20,8 +20,6 @@ FAILED = 1
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
 
-"""What is read of a key file, which may have no end: more than any key."""
-
 PLAIN = (
     "Plain UDT has no encryption: whoever is on the path can read and change what is sent. "
     "--key FILE adds it between two cwnd peers that have the same FILE: 32 random bytes that are "

@@ -162,6 +162,7 @@ impl UdtListener {
         let mut waiting = self.queue.lock();
         loop {
             if let Some(taken) = Queue::take(&mut waiting) {
+                drop(waiting);
                 return taken.map(with_peer);
             }
             waiting = match deadline {
@@ -185,7 +186,10 @@ impl UdtListener {
     pub fn poll_accept(&self, cx: &Context<'_>) -> Poll<io::Result<(UdtStream, SocketAddr)>> {
         let mut waiting = self.queue.lock();
         match Queue::take(&mut waiting) {
-            Some(taken) => Poll::Ready(taken.map(with_peer)),
+            Some(taken) => {
+                drop(waiting);
+                Poll::Ready(taken.map(with_peer))
+            }
             None => {
                 if !waiting.tasks.iter().any(|task| task.will_wake(cx.waker())) {
                     waiting.tasks.push(cx.waker().clone());
@@ -205,6 +209,7 @@ impl UdtListener {
 }
 
 fn with_peer(stream: UdtStream) -> (UdtStream, SocketAddr) {
+    stream.accepted();
     let peer = stream.peer_addr();
     (stream, peer)
 }

@@ -17,6 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The UDP header and that of IPv4, which UDT counts to the packet.
 const LOWER_HEADERS: u32 = 28;
 
+/// Packets that are buffered for a connection until the application accepts it: four times the initial
+/// window.
+const UNACCEPTED: u32 = 64;
+
 /// The connections of a port, and who accepts more.
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -160,11 +164,14 @@ impl Port {
         let cover = Cover::new(config, session, now, id)?;
         let ip = peer.ip().to_canonical();
         let inner = &*inside(config);
-        let (connection, source) = match begin {
+        let (mut connection, source) = match begin {
             Begin::Connect => (Connection::connect(inner, now, id, initial, ip), None),
             Begin::Meet => (Connection::rendezvous(inner, now, id, initial, ip), None),
             Begin::Accept(asked, source) => (Connection::accept(inner, now, id, asked), source),
         };
+        if let Begin::Accept(..) = begin {
+            connection.hold_room(UNACCEPTED);
+        }
         let key = table.free.pop().unwrap_or(table.links.len());
         if key == table.links.len() {
             table.links.push(None);

@@ -57,6 +57,15 @@ impl Link {
 }
 
 impl UdtStream {
+    /// The application has accepted the connection: the peer may fill the receive buffer.
+    pub(super) fn accepted(&self) {
+        let now = self.link().port.socket.now();
+        let _ = self.link().block(Side::Read, None, |state| {
+            state.connection.release_room(now);
+            Some(Ok(()))
+        });
+    }
+
     pub(super) fn new(link: Arc<Link>) -> Self {
         UdtStream(Arc::new(Handle { link, timeouts: Default::default() }))
     }
