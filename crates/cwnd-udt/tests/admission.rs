@@ -7,7 +7,7 @@ mod support;
 
 use cwnd::Dur;
 use cwnd_udt::{Admission, Config, Endpoint, UdtListener, UdtStream};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::reference::{self, Reference};

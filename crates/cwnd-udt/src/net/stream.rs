@@ -346,11 +346,7 @@ impl UdtStream {
 
     /// Ends the connection at once: what is not delivered is lost.
     pub fn abort(&self) {
-        let now = self.link().port.socket.now();
-        let _ = self.link().block(Side::Write, None, |state| {
-            state.connection.abort(now);
-            Some(Ok(()))
-        });
+        self.link().abort();
     }
 
     /// Whether it is a stream of bytes or of messages.
