@@ -213,7 +213,10 @@ def test_the_credentials_of_a_connection_are_of_one_kind():
         ({"code": "4821-kavo-mirx"}, "code: .* is not a code.*4821-kavo-miro"),
         ({"key": b"short", "pair": private, "peers": [public]}, "key: .*5 bytes"),
     ):
-        for open_end in (lambda kw: udt.connect(HERE, 9, **kw), lambda kw: udt.listen(0, HERE, **kw)):
+        for open_end in (
+            lambda kw: udt.connect(HERE, 9, **kw),
+            lambda kw: udt.listen(0, HERE, **kw),
+        ):
             with pytest.raises(ArgumentError, match=words) as error:
                 open_end(wrong)
             assert "\n" not in str(error.value)
