@@ -6,8 +6,8 @@ credentials. Then all that travels is sealed, between two ends of this package. 
 of
 
 * ``key``: a secret that both ends share (:func:`generate_key` writes one to a file);
-* ``pair`` and ``peers``: a key pair of each end (:func:`generate_pair`) and the public keys of those
-  it talks to. A ``key`` beside them is a secret that both ends share as well;
+* ``pair`` and ``peers``: a key pair of each end (:func:`generate_pair`) and the public keys of its
+  peers. A ``key`` beside them is a secret that both ends share as well;
 * ``code``: a one-time code (:func:`generate_code`) that the listener's user tells the client's.
 
 A listener and a client, in two threads of one process:
