@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import random
 import socket
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -282,6 +285,41 @@ def test_a_spent_code_lets_nobody_in():
             listener.spend_code()
         with pytest.raises(TimeoutError, match="nobody answered"):
             udt.connect(*listener.address, code=code, timeout="400ms")
+
+
+RECEIVER = """
+import sys
+from cwnd import udt
+listener = udt.listen(int(sys.argv[1]), "127.0.0.1", key=bytes(range(32)))
+print(listener.address[1], flush=True)
+while True:
+    connection = listener.accept()
+    while connection.recv():
+        pass
+"""
+
+
+@contextmanager
+def receiving(port=0):
+    """Run a receiver in a process that is killed at the end; its port."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RECEIVER, str(port)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def test_a_receiver_that_was_restarted_resets_its_old_connections():
+    with receiving() as port:
+        client = udt.connect(HERE, port, key=bytes(range(32)))
+        client.send(b"something")
+    with receiving(port):
+        begun = time.monotonic()
+        with pytest.raises(ConnectionResetError, match="does not know this connection"):
+            client.recv(timeout="10s")
+        assert time.monotonic() - begun < 3
 
 
 def test_a_listener_answers_allowed_addresses_only():
