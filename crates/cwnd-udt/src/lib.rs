@@ -64,6 +64,11 @@
 //! repeats the cookie sent to its address becomes an [`Answer::Accept`]. Register it with
 //! [`Routes::accept`], so that its repeated request finds the connection.
 //!
+//! A datagram for an id that is not there, [`Route::Unknown`], may be answered with a [`reset`], and a
+//! [`Route::Reset`] goes to [`Connection::handle_reset`] of each connection that the port
+//! [began with](Routes::begun_with) its sender. Ids that a listener gives are odd for clients that know resets
+//! ([`Invitation::knows_resets`]); all others are even.
+//!
 //! # Which law, which acknowledgements
 //!
 //! A rate law (`udt`, `daimd`, `tfrc`) is told of the receiver's full acknowledgements (every 10 ms, with
@@ -87,16 +92,16 @@
 //!
 //! and besides two to three bits a slot of either kind, 24 KiB of sent acknowledgements and 4 KiB of all
 //! else. With the defaults that is 24 MB each way at most, and under 1 MB for a connection that is idle or
-//! keeps up. A peer cannot raise it: its flow window only limits what is sent, and its packet size can only
+//! keeps up. [`Connection::hold_room`] bounds what is received before the application has accepted. A peer cannot raise it: its flow window only limits what is sent, and its packet size can only
 //! lower this end's. With [`Config::record`] the record of the controller's events grows without bound, as
 //! asked.
 //!
 //! No datagram costs more work than a walk over one window.
 //!
-//! # With a key
+//! # Credentials
 //!
-//! UDT is in clear. [`secure`] seals whole datagrams between two ends that share a key, and the sockets of
-//! [`net`] do so with [`Config::key`].
+//! UDT is in clear. [`secure`] seals whole datagrams between two ends that prove to each other who they are,
+//! and the sockets of [`net`] do so with [`Config::credentials`].
 //!
 //! What the wire looks like, and where the draft, UDT 4.11 and this crate differ, is in `docs/udt.md`.
 
@@ -114,13 +119,14 @@ pub mod net;
 mod opening;
 pub mod packet;
 mod receiver;
+pub mod reset;
 mod routes;
 #[cfg(feature = "secure")]
 pub mod secure;
 mod sender;
 pub mod seq;
 
-pub use config::{CloseReason, Config, Counters, Error, Event, Stats};
+pub use config::{Admission, CloseReason, Config, Counters, Error, Event, Stats};
 pub use connection::{Connection, Filled, Transmit};
 pub use handshake::SocketType;
 pub use listener::{Answer, Invitation, Listener};

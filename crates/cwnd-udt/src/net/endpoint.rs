@@ -55,7 +55,7 @@ impl Endpoint {
     /// Accepts connections here, with `config`.
     ///
     /// # Errors
-    /// When there is a listener already.
+    /// When there is a listener already, or the credentials are a pair without peers.
     pub fn listen(&self, config: &Config) -> io::Result<UdtListener> {
         UdtListener::new(self.clone(), config)
     }
@@ -84,10 +84,10 @@ impl Endpoint {
     /// listens.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and with a key: only clients and listeners have one.
+    /// As [`connect`](Self::connect), and with credentials: only clients and listeners have some.
     pub fn rendezvous(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
-        if config.key.is_some() {
-            let text = "there is no rendezvous with a key";
+        if config.credentials.is_some() {
+            let text = "there is no rendezvous with credentials";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let stream = self.begin(peer, config, Begin::Meet)?;
