@@ -289,10 +289,10 @@ impl Sender {
         self.shares.elapse(now, count);
     }
 
-    /// Attributes the time up to `now`, when the last packets had been sent, to the processor if nothing
-    /// was left to send: the application could not have supplied packets that leave earlier.
-    pub fn sent_by(&mut self, now: Time, count: &mut Counters) {
-        if self.shares.state() == Some(Limit::Application) {
+    /// Attributes the time in which the packets of the poll at `polled` were sent to the processor if they
+    /// were the last ones: the application could not have supplied packets that leave earlier.
+    pub fn sent_by(&mut self, polled: Time, now: Time, count: &mut Counters) {
+        if self.shares.state() == Some(Limit::Application) && self.last_sent == polled {
             self.shares.busy_until(now, count);
         }
     }

@@ -126,12 +126,17 @@ fn a_window_that_opens_is_not_the_limit_any_more() {
 fn sending_is_not_waiting_for_the_application() {
     let (mut pair, opened) = pair(&config("reno"), PERFECT);
     interval(&mut pair, opened);
+    let polled = pair.now;
     pair.ends[0].write(&[1; 10_000]).unwrap();
     pair.step();
+    pair.ends[0].sent_by(polled, polled + Dur::from_millis(3));
+    let sent = pair.now;
+    // Acknowledgements that this end sends are no data.
     pair.now += Dur::from_millis(3);
-    pair.ends[0].sent_by(pair.now);
+    pair.ends[0].sent_by(sent, pair.now);
     let shares = interval(&mut pair, opened);
-    assert!(shares[4] >= 3_000 && shares[..4] == [0; 4], "{shares:?}");
+    assert_eq!(shares[4], 3_000, "{shares:?}");
+    assert!(shares[3] >= 3_000 && shares[..3] == [0; 3], "{shares:?}");
 }
 
 /// A connection that has ended is limited by nothing.

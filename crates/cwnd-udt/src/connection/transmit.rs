@@ -77,12 +77,12 @@ impl Connection {
         Some(Filled { length, segment })
     }
 
-    /// Records that sending what [`poll_transmit`](Self::poll_transmit) returned took until `now`. It
-    /// changes nothing but `us_limited_processor` and `us_limited_application` of the
+    /// Records that sending what [`poll_transmit`](Self::poll_transmit) returned for the time `polled` took
+    /// until `now`. It changes nothing but `us_limited_processor` and `us_limited_application` of the
     /// [counters](crate::Counters).
-    pub fn sent_by(&mut self, now: Time) {
+    pub fn sent_by(&mut self, polled: Time, now: Time) {
         if let (true, Some(halves)) = (self.is_open(), &mut self.halves) {
-            halves.sender.sent_by(now, &mut self.counters);
+            halves.sender.sent_by(polled, now, &mut self.counters);
         }
     }
 

@@ -282,7 +282,7 @@ impl Link {
         for turn in 0..TURN {
             let Some(transmit) = state.connection.poll_transmit(now, most) else {
                 if turn > 0 {
-                    state.connection.sent_by(socket.now());
+                    state.connection.sent_by(now, socket.now());
                 }
                 return (state, true, true);
             };
