@@ -1,7 +1,7 @@
 //! How fast a stream is between two processes, and what it costs:
 //!
 //! ```text
-//! udt-speed recv 9000
+//! udt-speed recv 127.0.0.1:9000
 //! udt-speed send 127.0.0.1:9000 1000 udt
 //! ```
 //!
@@ -28,15 +28,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let config = |law| Ok::<_, Box<dyn Error>>(Config { key, ..Config::new(Spec::parse(law)?) });
     match *words {
-        ["recv", port] => recv(port.parse()?, &config("udt")?),
+        ["recv", at] => recv(at, &config("udt")?),
         ["send", to, megabytes] => send(to, megabytes.parse()?, &config("udt")?),
         ["send", to, megabytes, law] => send(to, megabytes.parse()?, &config(law)?),
-        _ => Err("[--key FILE] recv PORT, or send HOST:PORT MEGABYTES [CONTROLLER]".into()),
+        _ => Err("[--key FILE] recv HOST:PORT, or send HOST:PORT MEGABYTES [CONTROLLER]".into()),
     }
 }
 
-fn recv(port: u16, config: &Config) -> Result<(), Box<dyn Error>> {
-    let listener = UdtListener::bind(("127.0.0.1", port), config)?;
+fn recv(at: &str, config: &Config) -> Result<(), Box<dyn Error>> {
+    let listener = UdtListener::bind(at, config)?;
     let (mut stream, _) = listener.accept()?;
     let mut buffer = vec![0; PIECE];
     let mut bytes = stream.read(&mut buffer)?;

@@ -1,7 +1,7 @@
 //! What a connection is made with, why it ends, and what it counts.
 
 use crate::handshake::{MAX_FLOW_WINDOW, MAX_PACKET_SIZE, MIN_PACKET_SIZE, SocketType};
-use cwnd::{Dur, Settings, Spec};
+use cwnd::{Dur, Settings, SlowStart, Spec};
 
 /// The window before anything is known of the path, in packets (UDT4's).
 const INITIAL_WINDOW: f64 = 16.0;
@@ -70,14 +70,16 @@ impl Config {
         }
     }
 
-    /// What the controller is made with, for packets of `packet_size` bytes and at most `window` of them
-    /// on their way: [`Config::controller`] and these settings make another that answers its record bit
-    /// by bit.
+    /// The controller's settings for packets of `packet_size` bytes and at most `window` of them in flight.
+    /// [`Config::controller`] and these settings make another controller, which answers the connection's
+    /// record bit by bit. A window law leaves slow start by HyStart++ (RFC 9406), unless its spec says
+    /// `start=classic`.
     pub fn settings(&self, packet_size: u32, window: u32) -> Settings {
         Settings {
             packet: packet_size,
             initial_window: INITIAL_WINDOW,
             max_window: f64::from(window),
+            slow_start: SlowStart::HyStart,
             seed: self.seed,
             ..Settings::default()
         }

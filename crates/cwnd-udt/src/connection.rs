@@ -296,7 +296,7 @@ impl Connection {
                 Control::KeepAlive | Control::Other { .. } => true,
             },
         };
-        sender.unblock(now, count);
+        sender.unblock(now);
         if !sound {
             self.counters.pkt_ignored += 1;
         }

@@ -39,6 +39,11 @@ impl Nudge {
         self.quickest = Some(self.quickest.map_or(rtt, |least| least.min(rtt)));
     }
 
+    /// The shortest round-trip time that this end has measured; the longest possible one before.
+    pub fn round_trip(&self) -> Dur {
+        self.quickest.unwrap_or(Dur::MAX)
+    }
+
     /// Records that the receiver has acknowledged packets or given room: the intervals begin anew.
     pub fn answered(&mut self) {
         self.unanswered = 0;

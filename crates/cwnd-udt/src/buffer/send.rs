@@ -275,6 +275,22 @@ impl SendBuffer {
         fresh
     }
 
+    /// Marks all that is outstanding as lost, except packets before `highest` that were never reported lost:
+    /// those have arrived. Returns how many were not marked before.
+    pub fn lose_missing(&mut self, highest: u64) -> u64 {
+        let ahead = highest.clamp(self.una, self.next);
+        let mut fresh = self.lost.set_range(ahead, self.next);
+        for at in self.una..ahead {
+            // The first one is missing even if the report of that was lost.
+            if at == self.una || self.sends(at) > 1 {
+                fresh += u64::from(self.lost.set(at));
+            }
+        }
+        self.lost_count += fresh;
+        self.lost_from = self.una;
+        fresh
+    }
+
     /// Everything before packet `at` has arrived.
     pub fn acknowledge(&mut self, at: u64) {
         if at > self.round {

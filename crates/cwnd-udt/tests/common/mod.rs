@@ -89,6 +89,8 @@ pub struct Pair {
     pub capacity: Option<u32>,
     /// An end whose processor is busy with something else: it receives, and does nothing.
     pub stalled: Option<usize>,
+    /// The sequence number of a packet of the first end that never arrives.
+    pub hole: Option<u32>,
 }
 
 pub fn config(law: &str) -> Config {
@@ -119,6 +121,7 @@ impl Pair {
             most: 16,
             capacity: None,
             stalled: None,
+            hole: None,
         }
     }
 
@@ -178,7 +181,8 @@ impl Pair {
         let waits = (self.free_at[from] - now).max(0.0);
         let full = path.nanos_per_byte > 0.0 && waits / path.nanos_per_byte > path.queue;
         let out = path.outage.0 <= self.now && self.now < path.outage.1;
-        if full || out || self.random.chance(path.loss) {
+        let hole = from == 0 && self.hole.is_some_and(|seq| datagram[..4] == seq.to_be_bytes());
+        if full || out || hole || self.random.chance(path.loss) {
             return;
         }
         self.free_at[from] = now + waits + took;
