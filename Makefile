@@ -12,7 +12,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev bench bench-udt bench-emulate bench-kernel agreement fuzz instructions clean
+.PHONY: help demo test build dev bench bench-udt bench-udt-loss bench-emulate bench-kernel agreement fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -21,6 +21,7 @@ help:
 	@echo "make dev     the same for development: the tools of make test, quick to build"
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
+	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
 	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
 	@echo "make agreement   run the matrix of docs/agreement.md: 7 minutes of real time, as root"
@@ -59,6 +60,9 @@ bench: build ns2
 
 bench-udt: build libudt srt iperf3
 	$(BIN)/python bench/udt.py
+
+bench-udt-loss: build iperf3
+	$(BIN)/python bench/retransmissions.py
 
 bench-emulate: build iperf3
 	$(BIN)/python bench/emulate.py

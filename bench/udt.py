@@ -168,7 +168,7 @@ def _from_udt4(p: Programs, port: int, size: int) -> Command:
 
 
 def _cwnd(p: Programs, port: int, _: int) -> Command:
-    return [p.cwnd, "recv", port]
+    return [p.cwnd, "recv", f"127.0.0.1:{port}"]
 
 
 def _from_cwnd(law: str) -> Callable[[Programs, int, int], Command]:

@@ -1,7 +1,7 @@
 //! How fast a stream is between two processes, and what it costs:
 //!
 //! ```text
-//! udt-speed recv 9000
+//! udt-speed recv 127.0.0.1:9000
 //! udt-speed send 127.0.0.1:9000 1000 udt
 //! ```
 //!
@@ -30,15 +30,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config =
         |law| Ok::<_, Box<dyn Error>>(Config { credentials, ..Config::new(Spec::parse(law)?) });
     match *words {
-        ["recv", port] => recv(port.parse()?, &config("udt")?),
+        ["recv", at] => recv(at, &config("udt")?),
         ["send", to, megabytes] => send(to, megabytes.parse()?, &config("udt")?),
         ["send", to, megabytes, law] => send(to, megabytes.parse()?, &config(law)?),
-        _ => Err("[--key FILE] recv PORT, or send HOST:PORT MEGABYTES [CONTROLLER]".into()),
+        _ => Err("[--key FILE] recv HOST:PORT, or send HOST:PORT MEGABYTES [CONTROLLER]".into()),
     }
 }
 
-fn recv(port: u16, config: &Config) -> Result<(), Box<dyn Error>> {
-    let listener = UdtListener::bind(("127.0.0.1", port), config)?;
+fn recv(at: &str, config: &Config) -> Result<(), Box<dyn Error>> {
+    let listener = UdtListener::bind(at, config)?;
     let (mut stream, _) = listener.accept()?;
     let mut buffer = vec![0; PIECE];
     let mut bytes = stream.read(&mut buffer)?;
@@ -75,10 +75,12 @@ fn report(end: &str, bytes: usize, took: Duration, stream: &UdtStream) {
     let rate = 8.0 * gigabytes / took.as_secs_f64();
     let stats = stream.stats(false);
     let total = stats.total;
+    let share = |micros: u64| micros as f64 / 1e4 / took.as_secs_f64();
     println!(
         "{end} {rate:.2} Gb/s, {:.3} CPU s/GB; {} packets sent, {} again, {} timeouts, {} missing, \
          {} light and {} full acknowledgements; {:.3} ms RTT, window {:.0}, {:.3} us between packets, \
-         capacity {:.0} Mb/s",
+         capacity {:.0} Mb/s; limits: window {:.0} %, pacing {:.0} %, receiver {:.0} %, \
+         application {:.0} %, processor {:.0} %",
         cpu_seconds() / gigabytes,
         total.pkt_sent,
         total.pkt_retrans,
@@ -90,6 +92,11 @@ fn report(end: &str, bytes: usize, took: Duration, stream: &UdtStream) {
         stats.pkt_congestion_window,
         stats.us_pkt_snd_period,
         stats.mbps_bandwidth,
+        share(total.us_limited_window),
+        share(total.us_limited_pacing),
+        share(total.us_limited_receiver),
+        share(total.us_limited_application),
+        share(total.us_limited_processor),
     );
 }
 

@@ -116,6 +116,7 @@ pub mod handshake;
 mod listener;
 #[cfg(all(unix, feature = "net"))]
 pub mod net;
+mod nudge;
 mod opening;
 pub mod packet;
 mod receiver;
@@ -125,6 +126,7 @@ mod routes;
 pub mod secure;
 mod sender;
 pub mod seq;
+mod shares;
 
 pub use config::{Admission, CloseReason, Config, Counters, Error, Event, Stats};
 pub use connection::{Connection, Filled, Transmit};

@@ -1,14 +1,17 @@
 //! The sending half: what goes out when, what comes back about it, and what the controller is told.
 
+mod recovery;
+
+use self::recovery::TimedOut;
 use crate::buffer::SendBuffer;
 use crate::config::{Config, Counters};
 use crate::estimate::{PAIR_EVERY, PairTrust, Rtt};
-use crate::packet::{Ack, DropRequest, HEADER, Losses, Progress};
+use crate::nudge::Nudge;
+use crate::packet::{Ack, DropRequest, HEADER, Progress};
 use crate::seq::{AckNo, Seq};
+use crate::shares::Shares;
 use cwnd::record::{Entry, Record};
-use cwnd::{
-    Acked, AnyController, Controller, Cut, Dur, Event, Limit, Lost, Output, Rate, Report, Time,
-};
+use cwnd::{Acked, AnyController, Controller, Cut, Dur, Event, Limit, Output, Rate, Report, Time};
 
 /// SYN, UDT's interval of acknowledgements and of rate control.
 pub(crate) const SYN: Dur = Dur::from_millis(10);
@@ -51,19 +54,24 @@ pub(crate) struct Sender {
     /// The next packet completes a pair: it does not wait.
     pair: bool,
     limit: Limit,
+    shares: Shares,
+    /// When the window opened that was the limit at the last poll.
+    opened: Option<Time>,
     /// Recovery ends when all before this packet has arrived.
     recovery: Option<u64>,
-    /// All before this packet is sent again after a timeout, within the window.
-    timed_out: Option<u64>,
+    timed_out: Option<TimedOut>,
+    /// One past the highest packet that the receiver has reported as arrived, ahead of missing ones; 0 if it
+    /// does not report that (UDT4).
+    highest: u64,
     /// Packets whose repair is taken to have failed together, when the first one's has.
     batch: u32,
     /// The retransmission timer runs from here; how often it expired since anything arrived.
     since: Time,
     expiries: u64,
     busy_since: Time,
-    /// When a packet last left, and when the receiver was last nudged.
+    /// When a packet last left.
     last_sent: Time,
-    nudged: Time,
+    nudge: Nudge,
     ack2: Option<AckNo>,
     last_ack2: Option<(AckNo, Time)>,
     /// The receiver's estimate of the capacity, averaged.
@@ -105,14 +113,17 @@ impl Sender {
             next_send: now,
             pair: false,
             limit: Limit::Application,
+            shares: Shares::new(now),
+            opened: None,
             recovery: None,
             timed_out: None,
+            highest: 0,
             batch: 1,
             since: now,
             expiries: 0,
             busy_since: now,
             last_sent: now,
-            nudged: now,
+            nudge: Nudge::new(now),
             ack2: None,
             last_ack2: None,
             capacity: None,
@@ -179,6 +190,9 @@ impl Sender {
         if !self.windowed {
             return outstanding;
         }
+        if let Some(timed_out) = self.timed_out {
+            return timed_out.in_flight;
+        }
         let ahead = self.delivered.saturating_sub(self.buffer.una());
         outstanding.saturating_sub(self.buffer.lost_count() + ahead)
     }
@@ -188,12 +202,20 @@ impl Sender {
         (self.in_flight() + more) as f64 <= self.output.window
     }
 
+    /// Whether the packet `lost` is sent again at once, whatever the window. A rate law paces repairs. From a
+    /// receiver that does not report its progress nothing is heard before they have arrived. The first missing
+    /// packet does not wait either (RFC 6675 section 5, step 4.3): without it the report that opens the window
+    /// may never come. A timeout allows none of this.
+    fn repairs_at_once(&self, lost: u64) -> bool {
+        let first = lost == self.buffer.una();
+        !self.windowed || (self.timed_out.is_none() && (self.highest == 0 || first))
+    }
+
     /// The next packet to send, and whether it was sent before; what keeps it back, if nothing may go.
     #[inline]
     fn choose(&mut self) -> Result<(u64, bool), Limit> {
         if let Some(lost) = self.buffer.first_lost() {
-            // What is reported lost is sent at once; after a timeout the window opens anew.
-            let free = self.timed_out.is_none() || !self.windowed || self.window_allows(1);
+            let free = self.repairs_at_once(lost) || self.window_allows(1);
             return if free { Ok((lost, true)) } else { Err(Limit::Window) };
         }
         let next = self.buffer.next();
@@ -219,7 +241,8 @@ impl Sender {
     ) -> Option<Next> {
         let timestamp = (now.since(start).as_nanos() / 1000) as u32;
         let period = self.period();
-        self.next_send = self.next_send.max(now - CATCH_UP);
+        self.charge_lateness(now, count);
+        self.skip_ahead(now, count);
         let mut run: Option<(u64, u64, usize)> = None;
         loop {
             let (at, again) = match self.choose() {
@@ -257,7 +280,51 @@ impl Sender {
                 break;
             }
         }
+        self.shares.switch(now, run.is_none().then_some(self.limit), count);
         run.map(|(at, count, size)| Next::Run { at, count, size })
+    }
+
+    /// Gives up the part of a delay that the pacer does not make up for: the processor was too late.
+    fn skip_ahead(&mut self, now: Time, count: &mut Counters) {
+        let earliest = now - CATCH_UP;
+        if self.next_send < earliest {
+            if self.shares.state() == Some(Limit::Pacing) {
+                self.shares.switch(self.next_send + CATCH_UP, None, count);
+            }
+            self.next_send = earliest;
+        }
+    }
+
+    /// Notes when news from the receiver allows another packet.
+    #[inline]
+    pub fn unblock(&mut self, now: Time) {
+        let closed = matches!(self.shares.state(), Some(Limit::Window | Limit::Receiver));
+        if closed && self.opened.is_none() && self.choose().is_ok() {
+            self.opened = Some(now);
+        }
+    }
+
+    /// Attributes the time since a window opened to the processor, unless it is short: less than an eighth of
+    /// a round trip, which changes the rate by less than that.
+    fn charge_lateness(&mut self, now: Time, count: &mut Counters) {
+        let Some(opened) = self.opened.take() else { return };
+        let short = Dur::from_nanos(self.nudge.round_trip().as_nanos() / 8);
+        if now.since(opened) > short.min(CATCH_UP) {
+            self.shares.switch(opened, None, count);
+        }
+    }
+
+    /// Attributes the time up to `now` to what limits the sender.
+    pub fn account(&mut self, now: Time, count: &mut Counters) {
+        self.shares.elapse(now, count);
+    }
+
+    /// Attributes the time in which the packets of the poll at `polled` were sent to the processor if they
+    /// were the last ones: the application could not have supplied packets that leave earlier.
+    pub fn sent_by(&mut self, polled: Time, now: Time, count: &mut Counters) {
+        if self.shares.state() == Some(Limit::Application) && self.last_sent == polled {
+            self.shares.busy_until(now, count);
+        }
     }
 
     #[inline]
@@ -269,6 +336,9 @@ impl Sender {
         }
         self.buffer.send(now, at, again, timestamp, self.destination);
         self.packets_sent += 1;
+        if let Some(timed_out) = &mut self.timed_out {
+            timed_out.in_flight += 1;
+        }
         self.last_sent = now;
         count.pkt_sent += 1;
         if again {
@@ -306,10 +376,15 @@ impl Sender {
         };
         count.pkt_recv_ack += 1;
         self.answer(now, ack);
+        self.nudge.heard(now);
         if at < self.edge_at {
             return true;
         }
-        self.edge = at + u64::from(ack.available);
+        let edge = at + u64::from(ack.available);
+        if edge > self.edge {
+            self.nudge.answered();
+        }
+        self.edge = edge;
         self.edge_at = at;
         let reported = Dur::from_nanos(u64::from(ack.rtt_us) * 1000);
         let assumed = reported == Rtt::INITIAL.smoothed;
@@ -370,6 +445,7 @@ impl Sender {
         if arrived < at {
             return false;
         }
+        self.highest = self.highest.max(highest);
         self.advance(now, (at, arrived, highest), count);
         true
     }
@@ -390,15 +466,17 @@ impl Sender {
         let una = self.buffer.una();
         let sent_at = self.buffer.sent_at(highest.saturating_sub(1).max(una));
         let rtt = self.newest_rtt(now, at);
+        if let Some(rtt) = rtt {
+            self.nudge.sample(rtt);
+        }
         if at > una {
+            self.nudge.answered();
+            self.leave_timeout(at);
             self.buffer.acknowledge(at);
             count.us_snd_duration += now.since(self.busy_since).as_nanos() / 1000;
             self.busy_since = now;
             self.since = now;
             self.expiries = 0;
-            if self.timed_out.is_some_and(|point| at >= point) {
-                self.timed_out = None;
-            }
             if at == self.buffer.next() || self.buffer.sends(at) <= 1 {
                 self.batch = 1;
             }
@@ -406,6 +484,10 @@ impl Sender {
         let arrived = arrived.max(at);
         let packets = arrived.saturating_sub(self.delivered);
         self.delivered = self.delivered.max(arrived);
+        if packets > 0 {
+            self.since = now;
+            self.expiries = 0;
+        }
         if self.windowed && packets > 0 {
             let acked = Acked {
                 packets: packets as u32,
@@ -426,108 +508,16 @@ impl Sender {
         }
     }
 
-    /// A loss report arrived. False if it names what was never sent, or not in order.
-    pub fn nacked(&mut self, now: Time, losses: Losses, rtt: &Rtt, count: &mut Counters) -> bool {
-        count.pkt_recv_nak += 1;
-        // What was sent again a moment ago cannot have been missed yet.
-        let moment = Dur::from_nanos(rtt.smoothed.as_nanos() / 2);
-        let (mut packets, mut newest, mut from) = (0, Time::ZERO, 0);
-        let mut sound = true;
-        for range in losses {
-            let ends = self.buffer.packet_of(range.last);
-            let Some(last) = ends.filter(|last| *last < self.buffer.next()) else {
-                sound = ends.is_none() && sound;
-                continue;
-            };
-            let first = self.buffer.packet_of(range.first).unwrap_or(0).max(self.buffer.una());
-            if first < from || last + 1 < first {
-                sound = false;
-                break;
-            }
-            from = last + 1;
-            for at in first..from {
-                let sent_at = self.buffer.sent_at(at);
-                let again = self.buffer.sends(at) > 1 && now.since(sent_at) < moment;
-                if !again && self.buffer.lose(at) {
-                    packets += 1;
-                    newest = newest.max(sent_at);
-                }
-            }
-        }
-        if packets > 0 {
-            self.since = now;
-        }
-        self.tell_lost(now, packets, newest, count);
-        sound
-    }
-
-    fn tell_lost(&mut self, now: Time, packets: u32, sent_at: Time, count: &mut Counters) {
-        if packets == 0 {
-            return;
-        }
-        count.pkt_snd_loss += u64::from(packets);
-        self.recovery.get_or_insert(self.buffer.next());
-        self.tell(now, Event::Lost(Lost { packets, sent_at, sent: self.packets_sent }));
-    }
-
     /// When all that was written has been acknowledged for one SYN, if it has been.
     pub fn delivered_until(&self) -> Option<Time> {
         (self.buffer.una() == self.buffer.end()).then(|| self.since + SYN)
     }
 
-    /// When a receiver that has closed the window by its silence is nudged: UDT4 looks at its timers only
-    /// when a packet arrives, or every 100 ms.
-    fn nudge(&self, rtt: &Rtt) -> Option<Time> {
-        let waits = self.limit == Limit::Window && self.buffer.outstanding() > 0;
-        let patience = if rtt.measured { rtt.patience().max(SYN) } else { SYN };
-        let last = self.last_sent.max(self.since).max(self.nudged);
-        (waits && self.buffer.lost_count() == 0).then(|| last + patience)
-    }
-
-    /// When the retransmission timer expires.
-    fn expiry(&self, rtt: &Rtt) -> Option<Time> {
-        let times = self.expiries + 1;
-        let answer = times * rtt.patience().as_nanos() + SYN.as_nanos();
-        (self.buffer.outstanding() > 0)
-            .then(|| self.since + Dur::from_nanos(answer.max(times * MIN_EXPIRY)))
-    }
-
-    /// How long a repair may take.
-    fn repair_patience(rtt: &Rtt) -> Dur {
-        Dur::from_nanos(2 * rtt.patience().as_nanos() + 2 * SYN.as_nanos())
-    }
-
-    /// When a repair of the first missing packet must have failed: a UDT4 receiver reports a loss only
-    /// once, and all else waits for this packet.
-    fn repair_expiry(&self, rtt: &Rtt) -> Option<Time> {
-        let una = self.buffer.una();
-        let waits = una < self.buffer.next() && self.buffer.sends(una) > 1;
-        let patience = Sender::repair_patience(rtt);
-        (waits && !self.buffer.is_lost(una)).then(|| self.buffer.sent_at(una) + patience)
-    }
-
-    /// Repairs the first missing packet once more. As often as the next one that is missing turns out to
-    /// have been repaired in vain too, twice as many are: a burst of losses would take for ever one by one.
-    fn repair(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) {
-        let before = now - Sender::repair_patience(rtt);
-        let (mut packets, mut newest) = (0, Time::ZERO);
-        for at in self.buffer.una()..self.buffer.next() {
-            let sent_at = self.buffer.sent_at(at);
-            if self.buffer.sends(at) > 1 && sent_at <= before && self.buffer.lose(at) {
-                packets += 1;
-                newest = newest.max(sent_at);
-                if packets == self.batch {
-                    break;
-                }
-            }
-        }
-        self.batch = self.batch.saturating_mul(2);
-        if self.flow_window() > 2 {
-            self.tell_lost(now, packets, newest, count);
-        } else {
-            // A receiver without room drops the two packets that UDT lets through to ask for some.
-            count.pkt_snd_loss += u64::from(packets);
-        }
+    /// When to wake a receiver whose silence keeps the sender from sending.
+    fn nudge(&self) -> Option<Time> {
+        let closed = matches!(self.limit, Limit::Window | Limit::Receiver);
+        (closed && self.buffer.outstanding() > 0 && self.buffer.lost_count() == 0)
+            .then(|| self.nudge.due(self.last_sent))
     }
 
     /// Does what is due by now. True if the receiver is to be nudged with a keep-alive.
@@ -540,30 +530,12 @@ impl Sender {
         } else if self.repair_expiry(rtt).is_some_and(|at| at <= now) {
             self.repair(now, rtt, count);
         }
-        let nudges = self.nudge(rtt).is_some_and(|at| at <= now);
+        self.unblock(now);
+        let nudges = self.nudge().is_some_and(|at| at <= now);
         if nudges {
-            self.nudged = now;
+            self.nudge.sent(now);
         }
         nudges
-    }
-
-    fn expire(&mut self, now: Time, count: &mut Counters) {
-        self.since = now;
-        if self.buffer.is_lost(self.buffer.una()) {
-            // It waits for its turn: that is no news of the path.
-            return;
-        }
-        self.expiries += 1;
-        count.timeouts += 1;
-        count.pkt_snd_loss += self.buffer.lose_all();
-        self.delivered = self.buffer.una();
-        self.recovery = None;
-        self.timed_out = Some(self.buffer.next());
-        // A receiver without room drops the two packets that UDT lets through to ask for some, and what
-        // was dropped here says nothing of the path.
-        if self.flow_window() > 2 && self.buffer.dropped_count() < self.buffer.outstanding() {
-            self.tell(now, Event::Timeout { sent: self.packets_sent });
-        }
     }
 
     /// When something is due; never, if nothing is.
@@ -574,6 +546,6 @@ impl Sender {
             .min(due(self.output.wake))
             .min(due(self.expiry(rtt)))
             .min(due(self.repair_expiry(rtt)))
-            .min(due(self.nudge(rtt)))
+            .min(due(self.nudge()))
     }
 }

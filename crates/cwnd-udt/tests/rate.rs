@@ -4,7 +4,7 @@ mod common;
 
 use common::{PERFECT, Pair, Path, config, pattern};
 use cwnd::record::replay;
-use cwnd::{Dur, Settings, Spec, Time};
+use cwnd::{Dur, Spec, Time};
 use cwnd_udt::{Config, Event};
 
 /// A path of `mbit` with a queue of one bandwidth-delay product.
@@ -45,12 +45,8 @@ fn goodput_of(config: &Config, path: Path, secs: u64) -> f64 {
     }
     let stats = pair.ends[0].stats(pair.now, false);
     let record = pair.ends[0].record().unwrap();
-    let controller = config.controller.controller(Settings {
-        packet: 1500,
-        initial_window: 16.0,
-        max_window: f64::from(config.receive_buffer),
-        ..Settings::default()
-    });
+    let settings = config.settings(1500, config.flow_window.min(config.receive_buffer));
+    let controller = config.controller.controller(settings);
     assert_eq!(replay(controller, record), Ok(()), "{law}");
     let mbps = arrived as f64 * 8e-6 / (secs as f64 / 2.0) * 1472.0 / 1456.0;
     println!(

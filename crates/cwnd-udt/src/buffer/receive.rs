@@ -1,6 +1,6 @@
 //! The receiver's ring: payloads, which of them are there, and the user's place in the stream.
 
-use super::{FIRST_SLOTS, moved, slots_for};
+use super::{FIRST_SLOTS, Usage, moved, slots_for};
 use crate::bits::Bits;
 use crate::packet::Message;
 use crate::seq::Seq;
@@ -47,6 +47,7 @@ pub(crate) struct ReceiveBuffer {
     missing: u64,
     /// Bytes of packet `read` that the user has.
     taken: usize,
+    usage: Usage,
 }
 
 impl ReceiveBuffer {
@@ -72,21 +73,27 @@ impl ReceiveBuffer {
             highest: 0,
             missing: 0,
             taken: 0,
+            usage: Usage::default(),
         }
     }
 
     /// Makes slots for the packets before `end`.
     #[cold]
     fn grow(&mut self, end: u64) {
-        let held = (self.read, self.highest);
-        while end - self.read > self.mask + 1 {
-            if self.stride > 0 {
-                self.bytes = moved(&self.bytes, self.stride, held);
-            }
-            self.lengths = moved(&self.lengths, 1, held);
-            self.words = moved(&self.words, 1, held);
-            self.mask = 2 * self.mask + 1;
+        if end - self.read > self.mask + 1 {
+            self.resize((end - self.read).next_power_of_two());
         }
+    }
+
+    #[cold]
+    fn resize(&mut self, slots: u64) {
+        let held = (self.read, self.highest);
+        if self.stride > 0 {
+            self.bytes = moved(&self.bytes, self.stride, slots, held);
+        }
+        self.lengths = moved(&self.lengths, 1, slots, held);
+        self.words = moved(&self.words, 1, slots, held);
+        self.mask = slots - 1;
     }
 
     #[inline]
@@ -319,7 +326,12 @@ impl ReceiveBuffer {
     /// The packets before `at`, all here, are done with.
     pub fn free_to(&mut self, at: u64) {
         self.here.clear_range(self.read, at);
+        let held = self.highest.max(at) - self.read;
+        let spare = self.usage.release(held, (self.read, at), self.mask);
         self.read = at;
+        if spare {
+            self.resize(self.mask.div_ceil(2));
+        }
     }
 }
 
@@ -387,6 +399,29 @@ mod tests {
 
     fn put_same(buffer: &mut ReceiveBuffer, at: u64, length: usize) {
         buffer.insert(Seq::MAX.plus(at), NONE, &[9; 4][..length]);
+    }
+
+    /// A reader that was late once does not leave the ring large.
+    #[test]
+    fn a_ring_shrinks_when_it_is_read() {
+        let mut buffer = ReceiveBuffer::new(4096, (4, false), Seq::MAX);
+        let (mut at, mut out) = (0, [0; 5000 * 3]);
+        let mut arrive = |buffer: &mut ReceiveBuffer, packets: u64| {
+            for packet in at..at + packets {
+                put(buffer, packet);
+            }
+            at += packets;
+        };
+        arrive(&mut buffer, 3000);
+        assert_eq!(buffer.mask + 1, 4096);
+        assert_eq!(buffer.copy_to(&mut out), 9000);
+        for round in 0..500 {
+            arrive(&mut buffer, 50);
+            assert_eq!(buffer.copy_to(&mut out), 150);
+            let first = 3000 + 50 * round;
+            assert!((0..150).all(|byte| out[byte] == (first + byte / 3) as u8), "{round}");
+        }
+        assert_eq!(buffer.mask + 1, FIRST_SLOTS);
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! The sender's ring: whole packets, header and payload, so that a run of them is one piece of memory
 //! that can go to the system as it is.
 
-use super::{FIRST_SLOTS, moved, slots_for};
+use super::{FIRST_SLOTS, Usage, moved, slots_for};
 use crate::bits::Bits;
 use crate::packet::{HEADER, Message, write_data_header};
 use crate::seq::{MessageNo, Seq};
@@ -43,6 +43,7 @@ pub(crate) struct SendBuffer {
     /// hardly anything is outstanding.
     peak: u64,
     round: u64,
+    usage: Usage,
 }
 
 /// Packets that wait to be sent, at least, while the user has more.
@@ -79,6 +80,7 @@ impl SendBuffer {
             held: 0,
             peak: 0,
             round: 0,
+            usage: Usage::default(),
         }
     }
 
@@ -92,19 +94,18 @@ impl SendBuffer {
         })
     }
 
-    /// Twice the slots.
     #[cold]
-    fn grow(&mut self) {
+    fn resize(&mut self, slots: u64) {
         let held = (self.una, self.end);
         if self.stride > 0 {
-            self.bytes = moved(&self.bytes, self.stride, held);
+            self.bytes = moved(&self.bytes, self.stride, slots, held);
         }
-        self.messages = moved(&self.messages, 1, held);
-        self.lengths = moved(&self.lengths, 1, held);
-        self.sent_at = moved(&self.sent_at, 1, held);
-        self.sends = moved(&self.sends, 1, held);
-        self.expiries = moved(&self.expiries, 1, held);
-        self.mask = 2 * self.mask + 1;
+        self.messages = moved(&self.messages, 1, slots, held);
+        self.lengths = moved(&self.lengths, 1, slots, held);
+        self.sent_at = moved(&self.sent_at, 1, slots, held);
+        self.sends = moved(&self.sends, 1, slots, held);
+        self.expiries = moved(&self.expiries, 1, slots, held);
+        self.mask = slots - 1;
     }
 
     /// Packets that it should hold now: for a stream what keeps the path busy, so that the rest waits
@@ -240,7 +241,7 @@ impl SendBuffer {
 
     fn push(&mut self, part: &[u8], message: Message, expiry: u64) {
         if self.end - self.una > self.mask {
-            self.grow();
+            self.resize(2 * (self.mask + 1));
         }
         let place = self.place(self.end);
         let from = place * self.stride + HEADER;
@@ -285,6 +286,22 @@ impl SendBuffer {
         fresh
     }
 
+    /// Marks all that is outstanding as lost, except packets before `highest` that were never reported lost:
+    /// those have arrived. Returns how many were not marked before.
+    pub fn lose_missing(&mut self, highest: u64) -> u64 {
+        let ahead = highest.clamp(self.una, self.next);
+        let mut fresh = self.lost.set_range(ahead, self.next);
+        for at in self.una..ahead {
+            // The first one is missing even if the report of that was lost.
+            if at == self.una || self.sends(at) > 1 {
+                fresh += u64::from(self.lost.set(at));
+            }
+        }
+        self.lost_count += fresh;
+        self.lost_from = self.una;
+        fresh
+    }
+
     /// Everything before packet `at` has arrived.
     pub fn acknowledge(&mut self, at: u64) {
         if at > self.round {
@@ -296,9 +313,13 @@ impl SendBuffer {
         if self.dropped_count > 0 {
             self.dropped_count -= self.dropped.clear_range(self.una, at);
         }
+        let spare = self.usage.release(self.end - self.una, (self.una, at), self.mask);
         while self.una < at {
             self.held -= u64::from(self.lengths[self.place(self.una)]);
             self.una += 1;
+        }
+        if spare {
+            self.resize(self.mask.div_ceil(2));
         }
     }
 
@@ -484,6 +505,41 @@ mod tests {
         assert_eq!((&packet[..4], &packet[HEADER..]), (&[0, 0, 0, 4][..], &[7; 10][..]));
         assert_eq!(buffer.write(&[7; 3]), 3);
         assert_eq!(buffer.size(500), HEADER + 3);
+    }
+
+    /// A ring that was large once shrinks when little of it is used, and keeps its packets.
+    #[test]
+    fn a_ring_shrinks_with_its_use() {
+        let mut buffer = SendBuffer::new(4096, (10, false), Seq::MAX, false);
+        let (mut sent, mut seen) = (0, 0);
+        let mut burst = |buffer: &mut SendBuffer, packets: u64| {
+            for at in sent..sent + packets {
+                assert_eq!(buffer.write(&[at as u8; 10]), 10);
+                buffer.send(Time::ZERO, at, false, 0, 0);
+            }
+            sent += packets;
+        };
+        // The stream may hold more as more is outstanding.
+        for packets in [500, 400, 300, 200] {
+            burst(&mut buffer, packets);
+            let una = buffer.una();
+            buffer.acknowledge(una + 50);
+        }
+        let large = buffer.mask + 1;
+        assert!(large >= 2048, "{large}");
+        let all = buffer.next();
+        buffer.acknowledge(all);
+        for _ in 0..1000 {
+            burst(&mut buffer, 50);
+            let una = buffer.una();
+            for at in una..una + 50 {
+                assert_eq!(buffer.datagrams(at, 1)[HEADER..], [at as u8; 10]);
+                seen += 1;
+            }
+            buffer.acknowledge(una + 50);
+        }
+        assert_eq!((buffer.mask + 1, seen), (FIRST_SLOTS, 50_000));
+        assert_eq!(buffer.bytes.len() as u64, FIRST_SLOTS * buffer.size as u64);
     }
 
     /// A ring that grows keeps its packets, and a stream queues no more than the path takes.

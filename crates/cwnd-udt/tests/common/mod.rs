@@ -87,6 +87,10 @@ pub struct Pair {
     pub most: usize,
     /// What acknowledgements to the first end tell of the capacity, in packets a second, whatever was measured.
     pub capacity: Option<u32>,
+    /// An end whose processor is busy with something else: it receives, and does nothing.
+    pub stalled: Option<usize>,
+    /// The sequence number of a packet of the first end that never arrives.
+    pub hole: Option<u32>,
 }
 
 pub fn config(law: &str) -> Config {
@@ -116,6 +120,8 @@ impl Pair {
             kept: None,
             most: 16,
             capacity: None,
+            stalled: None,
+            hole: None,
         }
     }
 
@@ -154,8 +160,9 @@ impl Pair {
         true
     }
 
-    fn accepted(&self, end: usize) -> bool {
-        end == 0 || self.listening.is_none()
+    /// Whether an end is there and runs.
+    fn runs(&self, end: usize) -> bool {
+        (end == 0 || self.listening.is_none()) && self.stalled != Some(end)
     }
 
     pub fn send(&mut self, from: usize, mut datagram: Vec<u8>) {
@@ -174,7 +181,8 @@ impl Pair {
         let waits = (self.free_at[from] - now).max(0.0);
         let full = path.nanos_per_byte > 0.0 && waits / path.nanos_per_byte > path.queue;
         let out = path.outage.0 <= self.now && self.now < path.outage.1;
-        if full || out || self.random.chance(path.loss) {
+        let hole = from == 0 && self.hole.is_some_and(|seq| datagram[..4] == seq.to_be_bytes());
+        if full || out || hole || self.random.chance(path.loss) {
             return;
         }
         self.free_at[from] = now + waits + took;
@@ -193,7 +201,7 @@ impl Pair {
     }
 
     fn transmit(&mut self, end: usize) {
-        if !self.accepted(end) {
+        if !self.runs(end) {
             return;
         }
         loop {
@@ -229,7 +237,7 @@ impl Pair {
     /// The next event, whatever it is. False when there is none.
     pub fn step(&mut self) -> bool {
         (0..2).for_each(|end| self.transmit(end));
-        let wakes = (0..2).filter(|end| self.accepted(*end)).filter_map(|end| {
+        let wakes = (0..2).filter(|end| self.runs(*end)).filter_map(|end| {
             // What is due in the past has been asked for already.
             self.ends[end].next_wakeup().map(|at| at.max(self.now + Dur::from_nanos(1)))
         });
@@ -244,7 +252,7 @@ impl Pair {
             self.deliver(end, &datagram);
         }
         for end in 0..2 {
-            if self.accepted(end) {
+            if self.runs(end) {
                 self.ends[end].handle_timeout(self.now);
             }
         }

@@ -11,7 +11,11 @@ pub enum SlowStart {
     /// One packet for each packet acknowledged (RFC 5681 section 3.1, RFC 3465 with L = 2).
     #[default]
     Classic,
-    /// HyStart++ (RFC 9406): leaves slow start when the round-trip time of a round has risen.
+    /// HyStart++ (RFC 9406): leaves slow start when the round-trip time of a round has risen. In addition,
+    /// conservative slow start begins when an unbroken train of acknowledgements has lasted for half of the
+    /// shortest round-trip time, as in HyStart (Ha and Rhee, Hybrid Slow Start for High-Bandwidth and
+    /// Long-Distance Networks, 2008): round-trip times tell of a queue one round trip late, when the window
+    /// is already twice as large.
     HyStart,
 }
 
@@ -21,6 +25,8 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const RTT_SAMPLES: u32 = 8;
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
+/// The longest gap between two acknowledgements of a train (HyStart).
+const TRAIN_GAP: Dur = Dur::from_millis(2);
 /// RFC 3465: one acknowledgement opens the window by no more than two packets.
 const L: f64 = 2.0;
 
@@ -31,6 +37,8 @@ pub(super) struct HyStart {
     last_round_min: Dur,
     round_min: Dur,
     samples: u32,
+    /// The last acknowledgement of the train that began with the round.
+    train_end: Time,
     /// In Conservative Slow Start: its baseline and the rounds it has lasted.
     css: Option<(Dur, u32)>,
 }
@@ -42,8 +50,21 @@ impl HyStart {
             last_round_min: Dur::MAX,
             round_min: Dur::MAX,
             samples: 0,
+            train_end: Time::ZERO,
             css: None,
         }
+    }
+
+    /// Whether the acknowledgements of this round have come without a gap for half of the shortest round-trip
+    /// time: the packets in flight then fill half of the path. On paths shorter than the least rise in delay
+    /// that counts a train says nothing.
+    fn train(&mut self, now: Time, rtt: Option<Rtt>) -> bool {
+        if now.since(self.train_end) > TRAIN_GAP {
+            return false;
+        }
+        self.train_end = now;
+        let half = |rtt: Rtt| Dur::from_nanos(rtt.min.as_nanos() / 2).max(RTT_THRESH_MIN);
+        rtt.is_some_and(|rtt| now.since(self.round_began) >= half(rtt))
     }
 
     /// Whether slow start is over after this acknowledgement.
@@ -67,8 +88,13 @@ impl HyStart {
                 _ => {}
             }
         }
+        if self.train(now, rtt) && self.css.is_none() {
+            // No round-trip time is below this baseline: conservative slow start lasts its rounds.
+            self.css = Some((Dur::ZERO, 0));
+        }
         if acked.sent_at >= self.round_began {
             self.round_began = now;
+            self.train_end = now;
             self.last_round_min = self.round_min;
             self.round_min = Dur::MAX;
             self.samples = 0;
@@ -98,5 +124,50 @@ pub(super) fn grow(
             let divisor = if state.css.is_some() { CSS_GROWTH_DIVISOR } else { 1.0 };
             (w + step / divisor, done)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Limit;
+
+    /// A round of 80 ms of acknowledgements `apart`, 100 ms after the packets left: whether conservative slow
+    /// start has begun, and when.
+    fn css_after(apart: Dur, rtt: Dur) -> Option<Dur> {
+        let mut hystart = HyStart::new();
+        let began = Time::from_nanos(1_000_000_000);
+        let mut now = began;
+        while now.since(began) < Dur::from_millis(80) {
+            let sent_at = if now == began { now } else { Time::ZERO };
+            let acked = Acked {
+                packets: 1,
+                credit: 1,
+                in_flight: 100,
+                sent: 200,
+                sent_at,
+                rtt: Some(rtt),
+                received_at: None,
+                echo: false,
+                limit: Limit::Window,
+            };
+            let known = Rtt { latest: rtt, smoothed: rtt, min: rtt };
+            assert!(!hystart.done(now, &acked, Some(known)));
+            if hystart.css.is_some() {
+                return Some(now.since(began));
+            }
+            now += apart;
+        }
+        None
+    }
+
+    #[test]
+    fn a_train_of_half_a_round_trip_begins_conservative_slow_start() {
+        let [long, short] = [Dur::from_millis(100), Dur::from_millis(1)];
+        assert_eq!(css_after(Dur::from_millis(1), long), Some(Dur::from_millis(50)));
+        // A gap ends the train.
+        assert_eq!(css_after(Dur::from_millis(3), long), None);
+        // On a short path the train has to last for four milliseconds.
+        assert_eq!(css_after(Dur::from_millis(1), short), Some(Dur::from_millis(4)));
     }
 }
