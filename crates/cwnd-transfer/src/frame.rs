@@ -14,7 +14,7 @@ pub const SENTENCE: usize = 512;
 /// Offers that wait for their last answer, at most.
 pub const WINDOW: usize = 1024;
 /// Offers of files of more than one block, or of unknown size, that wait for their last answer, at most.
-pub const LARGE_WINDOW: usize = 16;
+pub const LARGE_WINDOW: usize = 8;
 /// Block values in one CLAIM, at most.
 pub const VALUES: usize = 64;
 /// Runs of data in one BLOCK, at most: as many as pages of 4096 bytes make possible.

@@ -2,6 +2,20 @@
 //! `cwnd recv`, which docs/transfer.md describes.
 #![forbid(unsafe_code)]
 
+pub mod channel;
+pub mod claims;
+pub mod event;
+pub mod folder;
 pub mod frame;
 pub mod hash;
 pub mod names;
+mod part;
+mod ranges;
+mod receiver;
+pub mod report;
+pub mod select;
+pub mod send;
+mod sender;
+pub mod serve;
+pub mod source;
+pub mod stream;
