@@ -111,6 +111,7 @@ pub mod handshake;
 mod listener;
 #[cfg(all(unix, feature = "net"))]
 pub mod net;
+mod nudge;
 mod opening;
 pub mod packet;
 mod receiver;
@@ -119,6 +120,7 @@ mod routes;
 pub mod secure;
 mod sender;
 pub mod seq;
+mod shares;
 
 pub use config::{CloseReason, Config, Counters, Error, Event, Stats};
 pub use connection::{Connection, Filled, Transmit};

@@ -3,8 +3,10 @@
 use crate::buffer::SendBuffer;
 use crate::config::{Config, Counters};
 use crate::estimate::{PAIR_EVERY, PairTrust, Rtt};
+use crate::nudge::Nudge;
 use crate::packet::{Ack, DropRequest, HEADER, Losses, Progress};
 use crate::seq::{AckNo, Seq};
+use crate::shares::Shares;
 use cwnd::record::{Entry, Record};
 use cwnd::{
     Acked, AnyController, Controller, Cut, Dur, Event, Limit, Lost, Output, Rate, Report, Time,
@@ -51,6 +53,7 @@ pub(crate) struct Sender {
     /// The next packet completes a pair: it does not wait.
     pair: bool,
     limit: Limit,
+    shares: Shares,
     /// Recovery ends when all before this packet has arrived.
     recovery: Option<u64>,
     /// All before this packet is sent again after a timeout, within the window.
@@ -61,9 +64,9 @@ pub(crate) struct Sender {
     since: Time,
     expiries: u64,
     busy_since: Time,
-    /// When a packet last left, and when the receiver was last nudged.
+    /// When a packet last left.
     last_sent: Time,
-    nudged: Time,
+    nudge: Nudge,
     ack2: Option<AckNo>,
     last_ack2: Option<(AckNo, Time)>,
     /// The receiver's estimate of the capacity, averaged.
@@ -105,6 +108,7 @@ impl Sender {
             next_send: now,
             pair: false,
             limit: Limit::Application,
+            shares: Shares::new(now),
             recovery: None,
             timed_out: None,
             batch: 1,
@@ -112,7 +116,7 @@ impl Sender {
             expiries: 0,
             busy_since: now,
             last_sent: now,
-            nudged: now,
+            nudge: Nudge::new(now),
             ack2: None,
             last_ack2: None,
             capacity: None,
@@ -219,7 +223,7 @@ impl Sender {
     ) -> Option<Next> {
         let timestamp = (now.since(start).as_nanos() / 1000) as u32;
         let period = self.period();
-        self.next_send = self.next_send.max(now - CATCH_UP);
+        self.skip_ahead(now, count);
         let mut run: Option<(u64, u64, usize)> = None;
         loop {
             let (at, again) = match self.choose() {
@@ -257,7 +261,41 @@ impl Sender {
                 break;
             }
         }
+        self.shares.switch(now, run.is_none().then_some(self.limit), count);
         run.map(|(at, count, size)| Next::Run { at, count, size })
+    }
+
+    /// Gives up the part of a delay that the pacer does not make up for: the processor was too late.
+    fn skip_ahead(&mut self, now: Time, count: &mut Counters) {
+        let earliest = now - CATCH_UP;
+        if self.next_send < earliest {
+            if self.shares.state() == Some(Limit::Pacing) {
+                self.shares.switch(self.next_send + CATCH_UP, None, count);
+            }
+            self.next_send = earliest;
+        }
+    }
+
+    /// Ends the time in which a window was the limit, once news from the receiver allows another packet.
+    #[inline]
+    pub fn unblock(&mut self, now: Time, count: &mut Counters) {
+        let closed = matches!(self.shares.state(), Some(Limit::Window | Limit::Receiver));
+        if closed && self.choose().is_ok() {
+            self.shares.switch(now, (self.next_send > now).then_some(Limit::Pacing), count);
+        }
+    }
+
+    /// Attributes the time up to `now` to what limits the sender.
+    pub fn account(&mut self, now: Time, count: &mut Counters) {
+        self.shares.elapse(now, count);
+    }
+
+    /// Attributes the time in which the packets of the poll at `polled` were sent to the processor if they
+    /// were the last ones: the application could not have supplied packets that leave earlier.
+    pub fn sent_by(&mut self, polled: Time, now: Time, count: &mut Counters) {
+        if self.shares.state() == Some(Limit::Application) && self.last_sent == polled {
+            self.shares.busy_until(now, count);
+        }
     }
 
     #[inline]
@@ -306,10 +344,15 @@ impl Sender {
         };
         count.pkt_recv_ack += 1;
         self.answer(now, ack);
+        self.nudge.heard(now);
         if at < self.edge_at {
             return true;
         }
-        self.edge = at + u64::from(ack.available);
+        let edge = at + u64::from(ack.available);
+        if edge > self.edge {
+            self.nudge.answered();
+        }
+        self.edge = edge;
         self.edge_at = at;
         let reported = Dur::from_nanos(u64::from(ack.rtt_us) * 1000);
         let assumed = reported == Rtt::INITIAL.smoothed;
@@ -390,7 +433,11 @@ impl Sender {
         let una = self.buffer.una();
         let sent_at = self.buffer.sent_at(highest.saturating_sub(1).max(una));
         let rtt = self.newest_rtt(now, at);
+        if let Some(rtt) = rtt {
+            self.nudge.sample(rtt);
+        }
         if at > una {
+            self.nudge.answered();
             self.buffer.acknowledge(at);
             count.us_snd_duration += now.since(self.busy_since).as_nanos() / 1000;
             self.busy_since = now;
@@ -475,13 +522,11 @@ impl Sender {
         (self.buffer.una() == self.buffer.end()).then(|| self.since + SYN)
     }
 
-    /// When a receiver that has closed the window by its silence is nudged: UDT4 looks at its timers only
-    /// when a packet arrives, or every 100 ms.
-    fn nudge(&self, rtt: &Rtt) -> Option<Time> {
-        let waits = self.limit == Limit::Window && self.buffer.outstanding() > 0;
-        let patience = if rtt.measured { rtt.patience().max(SYN) } else { SYN };
-        let last = self.last_sent.max(self.since).max(self.nudged);
-        (waits && self.buffer.lost_count() == 0).then(|| last + patience)
+    /// When to wake a receiver whose silence keeps the sender from sending.
+    fn nudge(&self) -> Option<Time> {
+        let closed = matches!(self.limit, Limit::Window | Limit::Receiver);
+        (closed && self.buffer.outstanding() > 0 && self.buffer.lost_count() == 0)
+            .then(|| self.nudge.due(self.last_sent))
     }
 
     /// When the retransmission timer expires.
@@ -540,9 +585,10 @@ impl Sender {
         } else if self.repair_expiry(rtt).is_some_and(|at| at <= now) {
             self.repair(now, rtt, count);
         }
-        let nudges = self.nudge(rtt).is_some_and(|at| at <= now);
+        self.unblock(now, count);
+        let nudges = self.nudge().is_some_and(|at| at <= now);
         if nudges {
-            self.nudged = now;
+            self.nudge.sent(now);
         }
         nudges
     }
@@ -574,6 +620,6 @@ impl Sender {
             .min(due(self.output.wake))
             .min(due(self.expiry(rtt)))
             .min(due(self.repair_expiry(rtt)))
-            .min(due(self.nudge(rtt)))
+            .min(due(self.nudge()))
     }
 }
