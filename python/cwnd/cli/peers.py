@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
-import stat
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -22,9 +19,6 @@ FAILED = 1
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
-
-_PIECE = 1 << 16
-"""What is read of a key file, which may have no end: more than any key."""
 
 PLAIN = (
     "Plain UDT has no encryption: whoever is on the path can read and change what is sent. "
@@ -82,7 +76,7 @@ def split_address(text: str, port: int) -> tuple[str, int]:
 
 
 def read_key(path: str | None) -> dict[str, Any]:
-    """Read the secret that two peers share, and warn if others can read it too.
+    """Read the secret that two peers share.
 
     Parameters
     ----------
@@ -97,24 +91,19 @@ def read_key(path: str | None) -> dict[str, Any]:
     Raises
     ------
     click.UsageError
-        It cannot be read, or is none that a secret could be.
+        It cannot be read, others can use it, or it is no key.
     """
     if path is None:
         return {}
-    from cwnd import _native
+    from cwnd import _native, udt
 
     try:
-        with Path(path).open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            key = file.read(_PIECE)
+        key = udt.read_secret(path)
+        _native.udt_check_key(key)
     except OSError as problem:
-        raise click.UsageError(f"--key: cannot read {path}: {problem.strerror}") from None
-    try:
-        warning = _native.udt_check_key(key, mode if stat.S_ISREG(mode) else None)
+        raise click.UsageError(f"--key: {problem}") from None
     except ValueError as problem:
         raise click.UsageError(f"--key: {path}: {problem}") from None
-    if warning:
-        say(f"--key: {path}: {warning}")
     return {"key": key}
 
 

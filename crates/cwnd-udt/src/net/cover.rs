@@ -1,7 +1,8 @@
-//! What a connection's datagrams travel in: nothing, or the seals of a key that both ends share.
+//! What a connection's datagrams travel in: nothing, or the seals of a session.
 
-use crate::secure::{Exhausted, Initiator, Refused, Session, packet_size};
-use crate::{Config, Filled, Transmit};
+use crate::packet::HEADER;
+use crate::secure::{Exhausted, Initiator, PublicKey, Refused, Session, packet_size};
+use crate::{Config, Filled, Transmit, reset};
 use cwnd::Time;
 use std::borrow::Cow;
 use std::io;
@@ -16,6 +17,15 @@ pub(super) enum Cover {
     Sealed(Box<Session>),
 }
 
+/// What a reset is for a connection.
+pub(super) enum Reset {
+    /// It counts if the connection has sent this header.
+    Echo([u8; HEADER]),
+    /// The listener has made it.
+    Genuine,
+    Forged,
+}
+
 /// A connection's datagrams on their way.
 pub(super) enum Wrapped<'a> {
     /// They leave from where they lie, in the connection.
@@ -24,9 +34,16 @@ pub(super) enum Wrapped<'a> {
     LaidOut(usize),
 }
 
+fn refusal(refused: Refused) -> io::Error {
+    match refused {
+        Refused::Credentials(error) => io::Error::new(io::ErrorKind::InvalidInput, error),
+        other => io::Error::other(other),
+    }
+}
+
 /// What a connection is made with, if its datagrams grow by their seals on the way to the wire.
 pub(super) fn inside(config: &Config) -> Cow<'_, Config> {
-    match config.key {
+    match config.credentials {
         None => Cow::Borrowed(config),
         Some(_) => {
             let packet_size = packet_size(config.packet_size);
@@ -43,14 +60,24 @@ impl Cover {
         now: Time,
         id: u32,
     ) -> io::Result<Self> {
-        Ok(match (session, &config.key) {
+        Ok(match (session, &config.credentials) {
             (Some(session), _) => Cover::Sealed(session),
             (None, None) => Cover::Plain,
-            (None, Some(key)) => {
-                let initiator = Initiator::new(key, now, id, config.connect_timeout);
-                Cover::Asking(Box::new(initiator.map_err(io::Error::other)?), None)
+            (None, Some(credentials)) => {
+                let timeout = config.connect_timeout;
+                let initiator = Initiator::new(credentials, now, id, timeout);
+                Cover::Asking(Box::new(initiator.map_err(refusal)?), None)
             }
         })
+    }
+
+    /// What a reset from the peer's address means.
+    pub fn read_reset(&self, datagram: &[u8]) -> Reset {
+        match (self, reset::parse(datagram)) {
+            (Cover::Plain, Some(header)) => Reset::Echo(header),
+            (Cover::Sealed(session), _) if session.is_reset(datagram) => Reset::Genuine,
+            _ => Reset::Forged,
+        }
     }
 
     /// Whether the connection has to wait for a session, and when there is something to send for that.
@@ -117,12 +144,18 @@ impl Cover {
         }
     }
 
+    /// The public key that the peer has proved.
+    pub fn identity(&self) -> Option<PublicKey> {
+        match self {
+            Cover::Sealed(session) => session.identity(),
+            _ => None,
+        }
+    }
+
     /// Why a client has no session, as far as it can know.
     pub fn silence(&self) -> Option<String> {
         match self {
-            Cover::Asking(_, None) => {
-                Some("nobody answered: no listener there, or none that has this key".into())
-            }
+            Cover::Asking(initiator, None) => Some(initiator.silence().into()),
             Cover::Asking(_, Some(refused)) => Some(format!("no good answer: {refused}")),
             _ => None,
         }

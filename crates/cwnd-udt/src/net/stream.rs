@@ -3,6 +3,7 @@
 use super::endpoint::{Endpoint, first};
 use super::link::{Link, Side, State};
 use super::port::Begin;
+use crate::secure::PublicKey;
 use crate::{CloseReason, Config, Connection, Error, SocketType, Stats};
 use cwnd::Dur;
 use std::io::{self, Read, Write};
@@ -56,6 +57,15 @@ impl Link {
 }
 
 impl UdtStream {
+    /// The application has accepted the connection: the peer may fill the receive buffer.
+    pub(super) fn accepted(&self) {
+        let now = self.link().port.socket.now();
+        let _ = self.link().block(Side::Read, None, |state| {
+            state.connection.release_room(now);
+            Some(Ok(()))
+        });
+    }
+
     pub(super) fn new(link: Arc<Link>) -> Self {
         UdtStream(Arc::new(Handle { link, timeouts: Default::default() }))
     }
@@ -111,6 +121,11 @@ impl UdtStream {
     /// The address of this end's UDP port.
     pub fn local_addr(&self) -> SocketAddr {
         self.link().port.local
+    }
+
+    /// The public key that the peer has proved, with [`Credentials::Pair`](crate::secure::Credentials).
+    pub fn identity(&self) -> Option<PublicKey> {
+        self.link().identity()
     }
 
     /// Waits until the connection is made.
@@ -331,11 +346,7 @@ impl UdtStream {
 
     /// Ends the connection at once: what is not delivered is lost.
     pub fn abort(&self) {
-        let now = self.link().port.socket.now();
-        let _ = self.link().block(Side::Write, None, |state| {
-            state.connection.abort(now);
-            Some(Ok(()))
-        });
+        self.link().abort();
     }
 
     /// Whether it is a stream of bytes or of messages.
