@@ -2,8 +2,8 @@
 
     python bench/transfer.py [--rounds 5] [--files 10000] [--large 1000] [NAME ...]
 
-Three cases: many files of 4 KB copied into an empty folder (`first`), the same again with nothing to
-do (`again`), and one large file (`large`). Each round runs both programs in turn, from the start of
+Three cases: many files of 4 KB copied into an empty folder (`first`), the same again with nothing
+to do (`again`), and one large file (`large`). Each round runs both programs in turn, from the start of
 the process that sends to its end; the ratio is that of the medians. Without rsync its columns are
 left out, and that is said.
 """
@@ -123,7 +123,9 @@ def run(receiver: Receiver, source: Path) -> float:
     return seconds
 
 
-def measure(receivers: list[Receiver], source: Path, rounds: int, *, fresh: bool) -> list[list[float]]:
+def measure(
+    receivers: list[Receiver], source: Path, rounds: int, *, fresh: bool
+) -> list[list[float]]:
     """Return the seconds of all rounds for each receiver."""
     seconds: list[list[float]] = [[] for _ in receivers]
     for _ in range(rounds):
@@ -142,6 +144,7 @@ def measure(receivers: list[Receiver], source: Path, rounds: int, *, fresh: bool
 
 
 def main() -> None:
+    """Run the cases, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)}")
     parser.add_argument("--rounds", type=int, default=5)
