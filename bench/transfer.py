@@ -3,8 +3,8 @@
     python bench/transfer.py [--rounds 5] [--files 10000] [--large 1000] [NAME ...]
 
 Three cases: many files of 4 KB copied into an empty folder (`first`), the same again with nothing
-to do (`again`), and one large file (`large`). Each round runs both programs in turn, from the start of
-the process that sends to its end; the ratio is that of the medians. Without rsync its columns are
+to do (`again`), and one large file (`large`). Each round runs both programs in turn, from the start
+of the process that sends to its end; the ratio is that of the medians. Without rsync its columns are
 left out, and that is said.
 """
 

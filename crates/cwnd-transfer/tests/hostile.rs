@@ -90,16 +90,7 @@ fn a_sender_that_breaks_the_rules_is_stopped() {
     for (index, data) in [(1, &b"abc"[..]), (0, b"abcd"), (0, b"ab"), (u64::MAX, b"abc")] {
         let script = Script::new(&server);
         script.say(&file);
-        let value = [0; 32];
-        let mut out = vec![Kind::Block as u8];
-        out.extend((54 + data.len() as u32).to_be_bytes());
-        out.extend([0; 8]);
-        out.extend(index.to_be_bytes());
-        out.extend(value);
-        out.extend((data.len() as u32).to_be_bytes());
-        out.extend([0; 2]);
-        out.extend(data);
-        script.end.say(&out);
+        script.block_of(0, index, [0; 32], data);
         assert!(script.answers(SECOND).iter().any(|(verdict, _)| verdict.is_none()), "{index}");
     }
     assert!(list(&server.out).is_empty());

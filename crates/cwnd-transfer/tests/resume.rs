@@ -350,6 +350,24 @@ fn a_full_disk_is_noticed_before_the_transfer_starts() {
 }
 
 #[test]
+fn what_cannot_be_resumed_is_removed() {
+    let (_dir, server, _) = world(open(), 1);
+    let script = Script::new(&server);
+    script.offer(b"small", 5, 1);
+    script.block(0, 0, b"bytes");
+    let (what, path, mtime, target) = (What::Stream, &b"stdin"[..], Stamp::default(), &b""[..]);
+    let (linked, mode, size, space) = (false, 0o644, 0, 0);
+    script.say(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
+    script.block(1, 0, &noise(MIB, 1));
+    script.offer(b"empty", 2 * BLOCK, 1);
+    script.answers(Duration::from_millis(300));
+    assert_eq!(list(&server.out), ["small.cwnd-part", "stdin.cwnd-part"]);
+    drop(script);
+    server.ends(1);
+    assert!(list(&server.out).is_empty(), "{:?}", list(&server.out));
+}
+
+#[test]
 fn places_are_limited_by_address() {
     let (_dir, server, source) = world(open(), 10);
     let silent: Vec<_> = (0..4).map(|_| server.connect()).collect();

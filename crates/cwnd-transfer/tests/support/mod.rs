@@ -378,6 +378,11 @@ impl Script {
 
     pub fn block(&self, number: u64, index: u64, data: &[u8]) {
         let value = cwnd_transfer::hash::block_value(index, data);
+        self.block_of(number, index, value, data);
+    }
+
+    /// Sends a block whose value may be wrong.
+    pub fn block_of(&self, number: u64, index: u64, value: [u8; 32], data: &[u8]) {
         let mut out = vec![Kind::Block as u8];
         out.extend((54 + data.len() as u32).to_be_bytes());
         out.extend(number.to_be_bytes());
