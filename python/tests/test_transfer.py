@@ -28,6 +28,16 @@ SEND = (
 )
 
 
+RECEIVE = """
+import sys
+from cwnd import udt
+from cwnd.transfer import ReceiveOptions, receive
+with udt.listen(int(sys.argv[1]), "127.0.0.1") as listener:
+    print("ready", flush=True)
+    receive(listener, sys.argv[2], options=ReceiveOptions(reserve="0"))
+"""
+
+
 class Inbox:
     """A receiver in a thread."""
 
@@ -192,14 +202,51 @@ def test_an_interrupt_ends_it_at_once_and_the_next_call_resumes(sending):
     assert [e["outcome"] for e in events if e["event"] == "file"] == ["resumed"]
 
 
-def test_nobody_answers(tmp_path):
-    (tmp_path / "f").touch()
+def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
-        free_port = probe.getsockname()[1]
+        return int(probe.getsockname()[1])
+
+
+def test_after_a_restart_of_the_receiver_the_sender_continues(tmp_path):
+    source, out, port = tmp_path / "large", tmp_path / "in", free_port()
+    source.write_bytes(noise(20_000_000))
+    out.mkdir()
+    receivers: list[subprocess.Popen[str]] = []
+
+    def start() -> None:
+        command = [sys.executable, "-c", RECEIVE, str(port), str(out)]
+        receivers.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        assert receivers[-1].stdout is not None
+        assert receivers[-1].stdout.readline() == "ready\n"
+
+    def observe(event: dict) -> None:
+        events.append(event)
+        if event["event"] == "progress" and event["done_bytes"] > 5 << 20 and len(receivers) == 1:
+            receivers[0].kill()
+            start()
+
+    events: list[dict] = []
+    start()
+    try:
+        begin = time.monotonic()
+        outcome = send([source], "127.0.0.1", port, observe=observe, rate_limit="80mbit")
+        assert time.monotonic() - begin < 15
+    finally:
+        for receiver in receivers:
+            receiver.kill()
+            receiver.communicate()
+    assert outcome.outcome == "complete"
+    assert outcome.moved_bytes < 30_000_000
+    assert "retry" in kinds(events)
+    assert (out / "large").read_bytes() == source.read_bytes()
+
+
+def test_nobody_answers(tmp_path):
+    (tmp_path / "f").touch()
     events: list[dict] = []
     with pytest.raises(TransferError):
-        send([tmp_path / "f"], "127.0.0.1", free_port, observe=events.append, timeout=0.3)
+        send([tmp_path / "f"], "127.0.0.1", free_port(), observe=events.append, timeout=0.3)
     assert kinds(events) == ["plan", "end"]
     assert events[-1]["outcome"] == "failed"
 
