@@ -12,7 +12,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev bench bench-udt bench-udt-loss bench-emulate bench-kernel agreement fuzz instructions clean
+.PHONY: help demo test build dev bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel agreement fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
 	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"
+	@echo "make bench-transfer   measure cwnd send beside rsync, over loopback"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
 	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
 	@echo "make agreement   run the matrix of docs/agreement.md: 7 minutes of real time, as root"
@@ -64,6 +65,9 @@ bench-udt: build libudt srt iperf3
 bench-udt-loss: build iperf3
 	$(BIN)/python bench/retransmissions.py
 
+bench-transfer: build rsync
+	$(BIN)/python bench/transfer.py
+
 bench-emulate: build iperf3
 	$(BIN)/python bench/emulate.py
 
@@ -99,7 +103,7 @@ $(VENV)/.tools:
 	$(BIN)/pip install "maturin>=1.9,<2"
 	@touch $@
 
-.PHONY: venv-package libelf valgrind ns2 libudt srt iperf3 clang iproute2
+.PHONY: venv-package libelf valgrind ns2 libudt srt iperf3 rsync clang iproute2
 venv-package:
 	@$(call debian,python3-venv) || { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
 
@@ -128,6 +132,10 @@ srt:
 iperf3:
 	@command -v iperf3 >/dev/null || $(call debian,iperf3) \
 		|| echo "iperf3 is not installed: there will be no figures of TCP"
+
+rsync:
+	@command -v rsync >/dev/null || $(call debian,rsync) \
+		|| echo "rsync is not installed: there will be no ratio to it"
 
 # The version that the kernel's programs were built with: only it makes the same bytes again.
 clang:
