@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
 import stat
@@ -15,7 +16,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cwnd.transfer.connection import Connection, Listener
+    from cwnd.udt import Connection, Listener
 
 FAILED = 1
 """Exit status of what began and did not come to its end."""
@@ -45,14 +46,14 @@ class NoConnection(ConnectionError):  # noqa: N818
 
 
 def split_address(text: str, port: int) -> tuple[str, int]:
-    """Take HOST:PORT apart.
+    """Split HOST:PORT.
 
     Parameters
     ----------
     text
-        A name or an address, with or without a port; an IPv6 address in brackets if it has one.
+        A name or an address, with or without a port; an IPv6 address with a port is in brackets.
     port
-        The port where none is given.
+        The default port.
 
     Returns
     -------
@@ -62,7 +63,7 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     Raises
     ------
     click.UsageError
-        That is no address.
+        The text is no address.
 
     Examples
     --------
@@ -70,8 +71,13 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     (('example.org', 9001), ('::1', 9000))
     >>> split_address("::1", 9000)
     ('::1', 9000)
+    >>> split_address("::1:9000", 9000)
+    Traceback (most recent call last):
+    click.exceptions.UsageError: '::1:9000' is ambiguous: write [::1]:9000 for port 9000
     """
     host, colon, number = text.rpartition(":")
+    if ":" in host and not host.startswith("[") and number.isdecimal() and _is_ipv6(host):
+        raise click.UsageError(f"{text!r} is ambiguous: write [{host}]:{number} for port {number}")
     if not colon or text.endswith("]") or (":" in host and not host.endswith("]")):
         host, number = text, f"{port}"
     if host.startswith("[") and host.endswith("]"):
@@ -79,6 +85,14 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     if not host or not number.isascii() or not number.isdecimal() or not 0 < int(number) < 65536:
         raise click.UsageError(f"{text!r} is not HOST:PORT, such as example.org:{port}")
     return host, int(number)
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_key(path: str | None) -> dict[str, Any]:
@@ -118,8 +132,15 @@ def read_key(path: str | None) -> dict[str, Any]:
     return {"key": key}
 
 
-def resolve(host: str, port: int) -> list[str]:
-    """Find the addresses of a host.
+def resolve(host: str, port: int, family: int = 0) -> list[str]:
+    """Return the addresses of a host.
+
+    Parameters
+    ----------
+    host, port
+        The other side.
+    family
+        `socket.AF_INET` or `socket.AF_INET6` for addresses of one version of IP only.
 
     Raises
     ------
@@ -127,32 +148,54 @@ def resolve(host: str, port: int) -> list[str]:
         There is none.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+        found = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
-        raise click.UsageError(f"no such host: {host}") from None
+        version = _VERSIONS.get(family, "")
+        raise click.UsageError(f"no such host{version}: {host}") from None
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-def open_connection(host: str, port: int, **options: Any) -> Connection:  # noqa: ANN401
+_VERSIONS = {int(socket.AF_INET): " with IPv4", int(socket.AF_INET6): " with IPv6"}
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a numeric address is one of this host's loopback addresses.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.5"), is_loopback("::1"), is_loopback("192.0.2.1")
+    (True, True, False)
+    """
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
+
+
+def open_connection(host: str, port: int, *, family: int = 0, **options: Any) -> Connection:  # noqa: ANN401
     """Connect to the first address of a host that answers.
 
     Parameters
     ----------
     host, port
         The other side.
+    family
+        As for `resolve`.
     **options
         As `cwnd.udt.connect` takes them.
 
     Raises
     ------
     NoConnection
-        None of them does.
+        None of them answers.
     click.UsageError
-        None of them does, and there is a key, which may be another one than theirs.
+        None of them answers, and there is a credential, which may not be theirs.
     """
     from cwnd.udt import connect
 
-    *others, last = resolve(host, port)
+    *others, last = resolve(host, port, family)
     for address in others:
         with suppress(OSError):
             return connect(address, port, timeout=CONNECT_TIMEOUT, **options)
@@ -165,30 +208,36 @@ def open_connection(host: str, port: int, **options: Any) -> Connection:  # noqa
         raise NoConnection(why) from None
 
 
-def open_listener(port: int, **options: Any) -> Listener:  # noqa: ANN401
-    """Listen at a port, with IPv6 and IPv4, or with IPv4 where there is no IPv6.
+def open_listener(port: int, host: str | None = None, **options: Any) -> Listener:  # noqa: ANN401
+    """Listen at a port.
 
     Parameters
     ----------
     port
-        The port; 0 is any.
+        The port; 0 is any free one.
+    host
+        The address to listen at; by default all of IPv6 and IPv4, or of IPv4 where there is no
+        IPv6.
     **options
         As `cwnd.udt.listen` takes them.
 
     Raises
     ------
     click.UsageError
-        It cannot be had.
+        The port is in use, or the address is not this host's.
     """
     from cwnd.udt import listen
 
-    host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
+    everywhere = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
+    where = f"port {port}" if host is None else f"{host}, port {port}"
     try:
-        return listen(port, host, **options)
+        return listen(port, host or everywhere, **options)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
-            raise click.UsageError(f"port {port} is in use: --port takes another") from None
-        raise click.UsageError(f"cannot listen at port {port}: {explain(problem)}") from None
+            raise click.UsageError(f"{where} is in use: --port takes another") from None
+        if problem.errno == errno.EADDRNOTAVAIL:
+            raise click.UsageError(f"{host} is not an address of this host") from None
+        raise click.UsageError(f"cannot listen at {where}: {explain(problem)}") from None
 
 
 def name_peer(connection: Connection) -> tuple[str, int]:
