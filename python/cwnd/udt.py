@@ -1,8 +1,13 @@
 """UDT sockets: reliable streams and messages over UDP, with any controller of the registry.
 
 The protocol is UDT version 4, wire-compatible with the reference library 4.11 (draft-gg-udt-03). It
-has no encryption and does not know who its peer is: use it where the network is trusted, or with a
-``key`` that both ends share. Then all that travels is sealed, between two ends of this package.
+has no encryption and does not know who its peer is: use it where the network is trusted, or with
+credentials. Then all that travels is sealed, between two ends of this package. Credentials are one of
+
+* ``key``: a secret that both ends share (:func:`generate_key` writes one to a file);
+* ``pair`` and ``peers``: a key pair of each end (:func:`generate_pair`) and the public keys of those it
+  talks to. A ``key`` beside them is a secret that both ends share as well;
+* ``code``: a one-time code (:func:`generate_code`) that the listener's user tells the client's.
 
 A listener and a client, in two threads of one process:
 
@@ -23,6 +28,8 @@ b'HELLO'
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from cwnd import _native
@@ -30,11 +37,22 @@ from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import Quantity, parse_rate, parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
 
     from typing_extensions import Self
 
-__all__ = ["Connection", "Listener", "connect", "listen"]
+__all__ = [
+    "Connection",
+    "Listener",
+    "connect",
+    "generate_code",
+    "generate_key",
+    "generate_pair",
+    "listen",
+    "read_peers",
+    "read_secret",
+]
 
 _BUFFER = 16_384
 _CONNECT_TIMEOUT = 3.0
@@ -50,6 +68,11 @@ class Settings(TypedDict):
     rate_limit: float | None
     timeout: float
     key: bytes | None
+    pair: bytes | None
+    peers: list[str]
+    code: str | None
+    allow: list[str]
+    per_address: int | None
 
 
 class Connection:
@@ -58,7 +81,8 @@ class Connection:
     :func:`connect` and :meth:`Listener.accept` make them. Calls that wait release the interpreter's
     lock: one thread may receive while another sends. They raise subclasses of :class:`OSError`:
     :class:`BrokenPipeError` once the connection is closed, :class:`ConnectionAbortedError` when the
-    peer does not answer any more, :class:`TimeoutError` when ``timeout`` is over.
+    peer does not answer any more, :class:`ConnectionResetError` when the peer answers that it does not
+    know the connection (it was restarted), :class:`TimeoutError` when ``timeout`` is over.
 
     Attributes
     ----------
@@ -66,6 +90,8 @@ class Connection:
         Whether it carries messages, and not a stream of bytes.
     peer, address : tuple of str and int
         The addresses and UDP ports of the other end and of this one.
+    identity : str or None
+        The public key that the other end has proved, in base64; None without key pairs.
     """
 
     def __init__(self, stream: _native.UdtStream, *, messages: bool) -> None:
@@ -73,6 +99,7 @@ class Connection:
         self.messages = messages
         self.peer = stream.peer()
         self.address = stream.local()
+        self.identity = stream.identity()
 
     def send(
         self, data: bytes | bytearray | memoryview, *, timeout: Quantity | None = None
@@ -231,9 +258,14 @@ class Listener:
         Raises
         ------
         OSError
-            None came in time (:class:`TimeoutError`), or the listener is closed.
+            None came in time (:class:`TimeoutError`), the listener is closed, or too many wrong guesses
+            have made its one-time code void (:class:`PermissionError`).
         """
         return Connection(self._listener.accept(_timeout(timeout)), messages=self.messages)
+
+    def spend_code(self) -> None:
+        """Use up the one-time code: no more clients are let in. Connections that were made go on."""
+        self._listener.spend_code()
 
     def close(self) -> None:
         """Accept no more connections. Those that were accepted go on."""
@@ -261,6 +293,9 @@ def connect(  # noqa: PLR0913
     rate_limit: Quantity | None = None,
     timeout: Quantity = _CONNECT_TIMEOUT,
     key: bytes | None = None,
+    pair: bytes | None = None,
+    peers: Iterable[str] = (),
+    code: str | None = None,
 ) -> Connection:
     """Connect to a listener.
 
@@ -285,7 +320,11 @@ def connect(  # noqa: PLR0913
         How long to try, in seconds or as ``500ms``.
     key
         A secret that the listener has as well: at least 32 random bytes, or twice as many
-        hexadecimal digits. Without one everything is sent in clear.
+        hexadecimal digits. Without credentials everything is sent in clear.
+    pair, peers
+        The contents of the file of this end's private key, and the public key of the listener.
+    code
+        The listener's one-time code.
 
     Returns
     -------
@@ -297,11 +336,11 @@ def connect(  # noqa: PLR0913
     OSError
         The name has no address, nobody answers (:class:`TimeoutError`), or the answer is no
         (:class:`ConnectionRefusedError`). The message names the host and port. A listener does not
-        answer those who have another key, and refuses those who have none.
+        answer those who have other credentials, and refuses those who have none.
     SpecError
         There is no such controller.
     ArgumentError
-        The key or a number is none.
+        The credentials or a number are none.
 
     Examples
     --------
@@ -322,8 +361,13 @@ def connect(  # noqa: PLR0913
         buffer=buffer,
         rate_limit=rate_limit,
         timeout=read_argument("timeout", parse_time, timeout),
-        key=key,
     )
+    _add_credentials(settings, key=key, pair=pair, peers=peers, code=code)
+    if pair is not None and len(settings["peers"]) != 1:
+        raise ArgumentError(
+            "peers",
+            f"to connect, name one public key, that of the listener: {len(settings['peers'])} given",
+        )
     _check_port(port, least=1)
     try:
         return Connection(_native.udt_connect(host, port, settings), messages=messages)
@@ -341,6 +385,11 @@ def listen(
     buffer: int = _BUFFER,
     rate_limit: Quantity | None = None,
     key: bytes | None = None,
+    pair: bytes | None = None,
+    peers: Iterable[str] = (),
+    code: str | None = None,
+    allow: Iterable[str] = (),
+    per_address: int | None = None,
 ) -> Listener:
     """Accept connections at a UDP port.
 
@@ -353,7 +402,18 @@ def listen(
     controller, messages, packet_size, buffer, rate_limit
         As for :func:`connect`, for each connection.
     key
-        A secret: only those who have it are accepted. Without one, only those who have none.
+        A secret: only those who have it are accepted. Without credentials, only those who have none.
+    pair, peers
+        The contents of the file of this end's private key, and the public keys of those who are accepted.
+    code
+        A one-time code: one client at a time that has it is accepted. Another one with the code takes the
+        place of the one before. After five wrong guesses the code is void, and :meth:`Listener.accept`
+        raises :class:`PermissionError`; :meth:`Listener.spend_code` uses it up.
+    allow
+        Networks and addresses that are answered, such as ``10.0.0.0/8``; all by default.
+    per_address
+        Open connections of one address at most; no limit by default. Further clients are not answered
+        until one of them has ended.
 
     Returns
     -------
@@ -367,7 +427,7 @@ def listen(
     SpecError
         There is no such controller.
     ArgumentError
-        The key or a number is none.
+        The credentials, a network or a number are none.
     """
     settings = _settings(
         controller,
@@ -376,8 +436,14 @@ def listen(
         buffer=buffer,
         rate_limit=rate_limit,
         timeout=_CONNECT_TIMEOUT,
-        key=key,
     )
+    _add_credentials(settings, key=key, pair=pair, peers=peers, code=code)
+    settings["allow"] = list(allow)
+    for network in settings["allow"]:
+        read_argument("allow", _native.udt_check_network, network)
+    if per_address is not None and per_address < 1:
+        raise ArgumentError("per_address", f"{per_address} connections: 1 or more")
+    settings["per_address"] = per_address
     _check_port(port, least=0)
     try:
         return Listener(_native.udt_listen(host, port, settings), messages=messages)
@@ -393,14 +459,11 @@ def _settings(
     buffer: int,
     rate_limit: Quantity | None,
     timeout: float,
-    key: bytes | None,
 ) -> Settings:
     if not 100 <= packet_size <= 65_535:
         raise ArgumentError("packet_size", f"{packet_size} bytes: 100 to 65535 are possible")
     if not 32 <= buffer <= 1 << 20:
         raise ArgumentError("buffer", f"{buffer} packets: 32 to {1 << 20} are possible")
-    if key is not None:
-        read_argument("key", _native.udt_check_key, key)
     limit = None if rate_limit is None else read_argument("rate_limit", parse_rate, rate_limit)
     return {
         "controller": controller,
@@ -409,8 +472,159 @@ def _settings(
         "buffer": buffer,
         "rate_limit": limit,
         "timeout": timeout,
-        "key": key,
+        "key": None,
+        "pair": None,
+        "peers": [],
+        "code": None,
+        "allow": [],
+        "per_address": None,
     }
+
+
+def _add_credentials(
+    settings: Settings,
+    *,
+    key: bytes | None,
+    pair: bytes | None,
+    peers: Iterable[str],
+    code: str | None,
+) -> None:
+    if isinstance(peers, str):
+        raise ArgumentError("peers", "a list of public keys is needed, not one text")
+    settings["peers"] = list(peers)
+    if code is not None and (key is not None or pair is not None):
+        raise ArgumentError("code", "give a code, or a key or pair, not both")
+    if key is not None:
+        read_argument("key", _native.udt_check_key, key)
+    if pair is not None:
+        read_argument("pair", _native.udt_check_pair, pair)
+        if not settings["peers"]:
+            raise ArgumentError("peers", "a pair needs the public keys of its peers")
+    elif settings["peers"]:
+        raise ArgumentError("peers", "public keys of peers need this end's pair as well")
+    for peer in settings["peers"]:
+        read_argument("peers", _native.udt_check_peer, peer)
+    settings["key"] = key
+    settings["pair"] = pair
+    if code is not None:
+        settings["code"] = read_argument("code", _native.udt_check_code, code)
+
+
+def read_secret(path: str | os.PathLike[str]) -> bytes:
+    """Read the file of a key or of a private key.
+
+    Parameters
+    ----------
+    path
+        The file. A regular file has to belong to this user or root, and neither its group nor others may
+        use it (mode 0600 or 0400).
+
+    Returns
+    -------
+    bytes
+        What it holds, for ``key`` or ``pair`` of :func:`connect` and :func:`listen`.
+
+    Raises
+    ------
+    OSError
+        It cannot be read, or others can use it (:class:`PermissionError`). The message names the file and
+        what to do.
+    """
+    return _native.udt_read_secret(os.fspath(path))
+
+
+def read_peers(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read a list of public keys: one a line, with an optional name behind it.
+
+    Parameters
+    ----------
+    path
+        The file. ``#`` begins a comment, and blank lines are skipped.
+
+    Returns
+    -------
+    dict of str
+        The name of each key, empty without one; for ``peers`` of :func:`connect` and :func:`listen`.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    ArgumentError
+        A line holds no public key; the message names the file and the line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        peers = _native.udt_parse_peers(text)
+    except ValueError as mistake:
+        raise ArgumentError("peers", f"{os.fspath(path)}: {mistake}") from None
+    return {key: name or "" for key, name in peers}
+
+
+def generate_key(path: str | os.PathLike[str]) -> None:
+    """Write a new key of 256 random bits to a new file that only its owner can use.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    OSError
+        There is such a file already (:class:`FileExistsError`), or it cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cwnd import udt
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     udt.generate_key(f"{folder}/key")
+    ...     len(udt.read_secret(f"{folder}/key"))
+    65
+    """
+    _native.udt_generate_key(os.fspath(path))
+
+
+def generate_pair(path: str | os.PathLike[str]) -> str:
+    """Write a new key pair: the private key to a new file, the public key to ``path`` with ``.pub``.
+
+    Parameters
+    ----------
+    path
+        The file of the private key, which only its owner can use.
+
+    Returns
+    -------
+    str
+        The public key, for the peers.
+
+    Raises
+    ------
+    OSError
+        One of the files is there already (:class:`FileExistsError`), or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cwnd import udt
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     public = udt.generate_pair(f"{folder}/pair")
+    ...     list(udt.read_peers(f"{folder}/pair.pub")) == [public]
+    True
+    """
+    return _native.udt_generate_pair(os.fspath(path))
+
+
+def generate_code() -> str:
+    """Generate a one-time code such as ``4821-kavo-miro``: one of 2^38.6.
+
+    Returns
+    -------
+    str
+        The code, for ``code`` of :func:`connect` and :func:`listen`.
+    """
+    return _native.udt_generate_code()
 
 
 def _check_port(port: int, *, least: int) -> None:

@@ -3,13 +3,15 @@
 use crate::SpecError;
 use cwnd::Dur;
 use cwnd::Spec;
-use cwnd_udt::secure::Key;
-use cwnd_udt::{Config, Counters, SocketType, UdtListener, UdtStream};
+use cwnd_udt::secure::{Code, Credentials, Key, KeyPair, PublicKey, file};
+use cwnd_udt::{Admission, Config, Counters, SocketType, UdtListener, UdtStream};
+use ipnet::IpNet;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,7 +22,7 @@ const PIECE: usize = 1 << 16;
 
 /// How a connection is made: a dictionary.
 #[derive(FromPyObject)]
-pub struct Settings {
+pub(crate) struct Settings {
     #[pyo3(item)]
     controller: String,
     #[pyo3(item)]
@@ -35,14 +37,66 @@ pub struct Settings {
     timeout: f64,
     #[pyo3(item)]
     key: Option<Vec<u8>>,
+    #[pyo3(item)]
+    pair: Option<Vec<u8>>,
+    #[pyo3(item)]
+    peers: Vec<String>,
+    #[pyo3(item)]
+    code: Option<String>,
+    #[pyo3(item)]
+    allow: Vec<String>,
+    #[pyo3(item)]
+    per_address: Option<usize>,
+}
+
+fn wrong(error: impl ToString) -> PyErr {
+    PyValueError::new_err(error.to_string())
 }
 
 fn read_key(contents: &[u8]) -> PyResult<Key> {
-    Key::from_file_contents(contents).map_err(|error| PyValueError::new_err(error.to_string()))
+    Key::from_file_contents(contents).map_err(wrong)
+}
+
+fn read_pair(contents: &[u8]) -> PyResult<KeyPair> {
+    KeyPair::from_file_contents(contents).map_err(wrong)
+}
+
+fn read_public_key(text: &String) -> PyResult<PublicKey> {
+    text.parse().map_err(wrong)
+}
+
+fn read_code(text: &str) -> PyResult<Code> {
+    text.parse().map_err(wrong)
+}
+
+/// A network such as `10.0.0.0/8`; an address alone is a network of one.
+fn read_network(text: &String) -> PyResult<IpNet> {
+    let address = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().or_else(|_| address()).map_err(|_| {
+        let text = format!("{text:?} is no network, such as 10.0.0.0/8, fd00::/8 or 192.0.2.1");
+        PyValueError::new_err(text)
+    })
 }
 
 impl Settings {
-    fn config(&self) -> PyResult<Config> {
+    fn credentials(&self) -> PyResult<Option<Credentials>> {
+        let key = self.key.as_deref().map(read_key).transpose()?;
+        Ok(match (&self.pair, &self.code) {
+            (Some(pair), _) => Some(Credentials::Pair {
+                own: read_pair(pair)?,
+                peers: self.peers.iter().map(read_public_key).collect::<PyResult<_>>()?,
+                psk: key,
+            }),
+            (None, Some(code)) => Some(Credentials::Code(read_code(code)?)),
+            (None, None) => key.map(Credentials::Key),
+        })
+    }
+
+    /// The configuration that these settings describe.
+    ///
+    /// # Errors
+    /// `SpecError` for the controller, `ValueError` for anything else.
+    pub(crate) fn config(&self) -> PyResult<Config> {
         let spec = Spec::parse(&self.controller);
         let spec = spec.map_err(|error| SpecError::new_err(error.to_string()))?;
         let defaults = Config::new(spec);
@@ -55,7 +109,11 @@ impl Settings {
             receive_buffer: self.buffer,
             rate_limit: self.rate_limit,
             connect_timeout: Dur::from_secs(self.timeout),
-            key: self.key.as_deref().map(read_key).transpose()?,
+            admission: Admission {
+                allow: self.allow.iter().map(read_network).collect::<PyResult<_>>()?,
+                per_address: self.per_address,
+            },
+            credentials: self.credentials()?,
             ..defaults
         })
     }
@@ -92,7 +150,7 @@ fn address(addr: SocketAddr) -> (String, u16) {
 
 /// One end of a connection.
 #[pyclass(frozen, name = "UdtStream", module = "cwnd._native")]
-pub struct Stream(UdtStream);
+pub(crate) struct Stream(pub(crate) UdtStream);
 
 #[pymethods]
 impl Stream {
@@ -102,6 +160,11 @@ impl Stream {
 
     fn local(&self) -> (String, u16) {
         address(self.0.local_addr())
+    }
+
+    /// The public key that the peer has proved, with key pairs.
+    fn identity(&self) -> Option<String> {
+        self.0.identity().map(|key| key.to_string())
     }
 
     /// Up to `size` bytes; none when the peer has closed.
@@ -214,10 +277,14 @@ fn add_counters(dict: &Bound<'_, PyDict>, suffix: &str, counters: &Counters) -> 
 
 /// A socket that accepts connections.
 #[pyclass(frozen, name = "UdtListener", module = "cwnd._native")]
-pub struct Listener(Mutex<Option<Arc<UdtListener>>>);
+pub(crate) struct Listener(Mutex<Option<Arc<UdtListener>>>);
 
 impl Listener {
-    fn open(&self) -> io::Result<Arc<UdtListener>> {
+    /// The listener itself.
+    ///
+    /// # Errors
+    /// When it is closed.
+    pub(crate) fn open(&self) -> io::Result<Arc<UdtListener>> {
         let listener = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         listener.ok_or_else(|| io::Error::other("the listener is closed"))
     }
@@ -234,6 +301,12 @@ impl Listener {
         Ok(Stream(stream))
     }
 
+    /// Uses up the one-time code.
+    fn spend_code(&self) -> PyResult<()> {
+        self.open()?.spend_code();
+        Ok(())
+    }
+
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -243,12 +316,66 @@ fn resolve(py: Python<'_>, host: &str, port: u16) -> PyResult<Vec<SocketAddr>> {
     Ok(py.detach(|| (host, port).to_socket_addrs().map(Iterator::collect))?)
 }
 
-/// Whether a file holds a key; a warning if more than its owner can use it, as its mode of Unix says.
+/// Checks that bytes are a shared key.
 #[pyfunction]
-#[pyo3(signature = (contents, mode=None))]
-fn udt_check_key(contents: &[u8], mode: Option<u32>) -> PyResult<Option<String>> {
-    read_key(contents)?;
-    Ok(mode.and_then(Key::warning))
+fn udt_check_key(contents: &[u8]) -> PyResult<()> {
+    read_key(contents).map(drop)
+}
+
+/// The public key of a private key's file contents.
+#[pyfunction]
+fn udt_check_pair(contents: &[u8]) -> PyResult<String> {
+    Ok(read_pair(contents)?.public().to_string())
+}
+
+/// Checks that a text is a public key.
+#[pyfunction]
+fn udt_check_peer(text: String) -> PyResult<()> {
+    read_public_key(&text).map(drop)
+}
+
+/// A one-time code as it is printed.
+#[pyfunction]
+fn udt_check_code(text: &str) -> PyResult<String> {
+    Ok(read_code(text)?.to_string())
+}
+
+/// Checks that a text is a network or an address.
+#[pyfunction]
+fn udt_check_network(text: String) -> PyResult<()> {
+    read_network(&text).map(drop)
+}
+
+/// A new one-time code.
+#[pyfunction]
+fn udt_generate_code() -> PyResult<String> {
+    Ok(Code::generate()?.to_string())
+}
+
+/// Public keys and names in a list of peers.
+#[pyfunction]
+fn udt_parse_peers(text: &str) -> PyResult<Vec<(String, Option<String>)>> {
+    let peers = PublicKey::parse_list(text).map_err(wrong)?;
+    Ok(peers.into_iter().map(|(key, name)| (key.to_string(), name)).collect())
+}
+
+/// The contents of a file that only its owner can use.
+#[pyfunction]
+fn udt_read_secret<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyBytes>> {
+    let contents = py.detach(|| file::read_secret(&path))?;
+    Ok(PyBytes::new(py, &contents))
+}
+
+/// Writes a new shared key.
+#[pyfunction]
+fn udt_generate_key(path: PathBuf) -> PyResult<()> {
+    Ok(file::generate_key(&path)?)
+}
+
+/// Writes a new key pair: its public key.
+#[pyfunction]
+fn udt_generate_pair(path: PathBuf) -> PyResult<String> {
+    Ok(file::generate_pair(&path)?.public().to_string())
 }
 
 /// Connects to a listener.
@@ -280,7 +407,16 @@ fn udt_listen(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyRe
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Stream>()?;
     module.add_class::<Listener>()?;
+    module.add_function(wrap_pyfunction!(udt_check_code, module)?)?;
     module.add_function(wrap_pyfunction!(udt_check_key, module)?)?;
+    module.add_function(wrap_pyfunction!(udt_check_network, module)?)?;
+    module.add_function(wrap_pyfunction!(udt_check_pair, module)?)?;
+    module.add_function(wrap_pyfunction!(udt_check_peer, module)?)?;
+    module.add_function(wrap_pyfunction!(udt_generate_code, module)?)?;
+    module.add_function(wrap_pyfunction!(udt_generate_key, module)?)?;
+    module.add_function(wrap_pyfunction!(udt_generate_pair, module)?)?;
+    module.add_function(wrap_pyfunction!(udt_parse_peers, module)?)?;
+    module.add_function(wrap_pyfunction!(udt_read_secret, module)?)?;
     module.add_function(wrap_pyfunction!(udt_connect, module)?)?;
     module.add_function(wrap_pyfunction!(udt_listen, module)?)
 }

@@ -9,7 +9,7 @@
 //! CPU time that it took for a gigabyte (10^9 bytes), all threads and the system's part included.
 
 use cwnd::Spec;
-use cwnd_udt::secure::Key;
+use cwnd_udt::secure::{Credentials, Key};
 use cwnd_udt::{Config, UdtListener, UdtStream};
 use std::error::Error;
 use std::io::{Read, Write};
@@ -20,13 +20,15 @@ const PIECE: usize = 1 << 20;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let (key, words) = match &words[..] {
+    let (credentials, words) = match &words[..] {
         ["--key", file, words @ ..] => {
-            (Some(Key::from_file_contents(&std::fs::read(file)?)?), words)
+            let key = Key::from_file_contents(&std::fs::read(file)?)?;
+            (Some(Credentials::Key(key)), words)
         }
         words => (None, words),
     };
-    let config = |law| Ok::<_, Box<dyn Error>>(Config { key, ..Config::new(Spec::parse(law)?) });
+    let config =
+        |law| Ok::<_, Box<dyn Error>>(Config { credentials, ..Config::new(Spec::parse(law)?) });
     match *words {
         ["recv", port] => recv(port.parse()?, &config("udt")?),
         ["send", to, megabytes] => send(to, megabytes.parse()?, &config("udt")?),

@@ -2,6 +2,8 @@
 
 use crate::handshake::{MAX_FLOW_WINDOW, MAX_PACKET_SIZE, MIN_PACKET_SIZE, SocketType};
 use cwnd::{Dur, Settings, Spec};
+use ipnet::IpNet;
+use std::net::IpAddr;
 
 /// The window before anything is known of the path, in packets (UDT4's).
 const INITIAL_WINDOW: f64 = 16.0;
@@ -42,10 +44,12 @@ pub struct Config {
     pub same_payload: bool,
     /// Seed of the controller's own randomness.
     pub seed: u64,
-    /// The sockets of [`crate::net`] seal every datagram with this key, which the peer needs as well; the seals
-    /// count to the packet size. A [`crate::Connection`] itself does not look at it.
+    /// Whom a listener of [`crate::net`] answers.
+    pub admission: Admission,
+    /// How the ends prove who they are. With credentials the sockets of [`crate::net`] seal every datagram;
+    /// the seals count to the packet size. A [`crate::Connection`] itself does not look at them.
     #[cfg(feature = "secure")]
-    pub key: Option<crate::secure::Key>,
+    pub credentials: Option<crate::secure::Credentials>,
 }
 
 impl Config {
@@ -65,8 +69,9 @@ impl Config {
             record: false,
             same_payload: false,
             seed: 0,
+            admission: Admission::default(),
             #[cfg(feature = "secure")]
-            key: None,
+            credentials: None,
         }
     }
 
@@ -92,10 +97,30 @@ impl Config {
             send_buffer: self.send_buffer.clamp(2, MAX_FLOW_WINDOW),
             receive_buffer,
             rate_limit: self.rate_limit.filter(|rate| *rate > 0.0),
+            admission: Admission::default(),
             #[cfg(feature = "secure")]
-            key: None,
+            credentials: None,
             ..self.clone()
         }
+    }
+}
+
+/// Whom a listener answers, before it keeps anything about a client. By default everybody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// Networks whose addresses are answered; all addresses if there is none. An IPv4 address that is mapped
+    /// into IPv6 counts as the IPv4 address.
+    pub allow: Vec<IpNet>,
+    /// Open connections of one address at most. A client that comes then is not answered, and goes on
+    /// asking until its time to connect is over.
+    pub per_address: Option<usize>,
+}
+
+impl Admission {
+    /// Whether an address is in an allowed network.
+    pub fn allows(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.allow.is_empty() || self.allow.iter().any(|net| net.contains(&ip))
     }
 }
 

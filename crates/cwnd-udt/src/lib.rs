@@ -93,10 +93,10 @@
 //!
 //! No datagram costs more work than a walk over one window.
 //!
-//! # With a key
+//! # Credentials
 //!
-//! UDT is in clear. [`secure`] seals whole datagrams between two ends that share a key, and the sockets of
-//! [`net`] do so with [`Config::key`].
+//! UDT is in clear. [`secure`] seals whole datagrams between two ends that prove to each other who they are,
+//! and the sockets of [`net`] do so with [`Config::credentials`].
 //!
 //! What the wire looks like, and where the draft, UDT 4.11 and this crate differ, is in `docs/udt.md`.
 
@@ -120,7 +120,7 @@ pub mod secure;
 mod sender;
 pub mod seq;
 
-pub use config::{CloseReason, Config, Counters, Error, Event, Stats};
+pub use config::{Admission, CloseReason, Config, Counters, Error, Event, Stats};
 pub use connection::{Connection, Filled, Transmit};
 pub use handshake::SocketType;
 pub use listener::{Answer, Invitation, Listener};

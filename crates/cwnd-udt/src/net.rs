@@ -32,10 +32,12 @@
 //! The application and that thread share a connection behind a lock, which is held for no more than a
 //! batch of packets or 64 KiB of the application's data.
 //!
-//! # With a key
+//! # Credentials
 //!
-//! With [`Config::key`](crate::Config::key) at both ends all that travels is sealed ([`crate::secure`]). A
-//! listener with a key hears nobody without it, and one without a key nobody who has one.
+//! With [`Config::credentials`](crate::Config::credentials) at both ends all that travels is sealed
+//! ([`crate::secure`]). A listener with credentials lets in only clients that prove theirs; one without
+//! does not answer clients that have some. [`Config::admission`](crate::Config::admission) limits the
+//! addresses that a listener answers at all.
 
 mod cover;
 mod door;

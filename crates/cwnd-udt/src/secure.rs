@@ -41,8 +41,12 @@
 //! # }
 //! ```
 
+mod code;
+mod credentials;
+pub mod file;
 mod initiator;
 mod key;
+mod pair;
 mod responder;
 mod seal;
 #[cfg(test)]
@@ -50,8 +54,11 @@ mod tests;
 mod window;
 mod wire;
 
+pub use code::{Code, CodeError};
+pub use credentials::{Credentials, CredentialsError};
 pub use initiator::Initiator;
 pub use key::{Key, KeyError};
+pub use pair::{KeyPair, PairError, PublicKey};
 pub use responder::{Reply, Responder};
 pub use seal::{Exhausted, Opener, Refusals, Sealer};
 #[cfg(all(unix, feature = "net"))]
@@ -96,12 +103,19 @@ pub struct Session {
     pub sealer: Sealer,
     /// For what arrives.
     pub opener: Opener,
+    identity: Option<PublicKey>,
 }
 
 impl Session {
     /// The session of the end `id` with the end `peer`.
     fn new(id: u32, peer: u32, keys: &Keys) -> Self {
-        Session { sealer: Sealer::new(&keys.out, peer), opener: Opener::new(&keys.inward, id) }
+        let sealer = Sealer::new(&keys.out, peer);
+        Session { sealer, opener: Opener::new(&keys.inward, id), identity: None }
+    }
+
+    /// The public key that the peer has proved, with [`Credentials::Pair`].
+    pub fn identity(&self) -> Option<PublicKey> {
+        self.identity
     }
 
     /// The name of this end in sealed datagrams: see [`destination`].

@@ -7,7 +7,7 @@ mod support;
 
 use common::Random;
 use cwnd::Dur;
-use cwnd_udt::secure::Key;
+use cwnd_udt::secure::{Credentials, Key};
 use cwnd_udt::{Config, Endpoint, SocketType, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -25,12 +25,16 @@ fn key(first: u8) -> Option<Key> {
 }
 
 fn keyed(law: &str) -> Config {
-    Config { key: key(1), ..stream_config(law) }
+    Config { credentials: key(1).map(Credentials::Key), ..stream_config(law) }
 }
 
 /// One that gives up early.
 fn hasty(key: Option<Key>) -> Config {
-    Config { key, connect_timeout: Dur::from_millis(700), ..stream_config("udt") }
+    Config {
+        credentials: key.map(Credentials::Key),
+        connect_timeout: Dur::from_millis(700),
+        ..stream_config("udt")
+    }
 }
 
 fn pair(config: &Config) -> [UdtStream; 2] {

@@ -6,7 +6,7 @@ mod common;
 mod support;
 
 use cwnd::{Dur, Time};
-use cwnd_udt::secure::{Initiator, Key};
+use cwnd_udt::secure::{Credentials, Initiator, Key};
 use cwnd_udt::{Config, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -48,7 +48,7 @@ fn beside_floods(rounds: usize, buffer: u32) -> (Vec<f64>, u64) {
         rate_limit: Some(200e6),
         send_buffer: buffer,
         receive_buffer: buffer,
-        key: Some(key.clone()),
+        credentials: Some(Credentials::Key(key.clone())),
         ..stream_config("udt")
     };
     let listener = UdtListener::bind(local(), &limited).unwrap();

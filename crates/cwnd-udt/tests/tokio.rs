@@ -3,7 +3,7 @@
 #![cfg(all(unix, feature = "tokio"))]
 
 use cwnd::{Dur, Spec};
-use cwnd_udt::secure::Key;
+use cwnd_udt::secure::{Credentials, Key};
 use cwnd_udt::{Config, Endpoint, UdtListener, UdtStream};
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -84,7 +84,7 @@ async fn a_read_can_be_given_up_and_begun_again() {
 #[tokio::test]
 async fn a_sealed_stream() {
     let key = Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8)).unwrap();
-    let keyed = Config { key: Some(key), ..config() };
+    let keyed = Config { credentials: Some(Credentials::Key(key)), ..config() };
     let listener = UdtListener::bind("127.0.0.1:0", &keyed).unwrap();
     let to = listener.local_addr();
     let echo = tokio::spawn(async move {

@@ -1,48 +1,26 @@
-"""What the verbs that talk to another machine share: addresses, keys, and how they fail."""
+"""Addresses, connections and failures: shared by the commands that talk to another host."""
 
 from __future__ import annotations
 
 import errno
 import ipaddress
-import os
 import socket
-import stat
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cwnd.udt import Connection, Listener
 
 FAILED = 1
-"""Exit status of what began and did not come to its end."""
+"""Exit status of a transfer or test that failed."""
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
 
-_PIECE = 1 << 16
-"""What is read of a key file, which may have no end: more than any key."""
-
-PLAIN = (
-    "Plain UDT has no encryption: whoever is on the path can read and change what is sent. "
-    "--key FILE adds it between two cwnd peers that have the same FILE: 32 random bytes that are "
-    "kept secret, such as those of `head -c 32 /dev/urandom`."
-)
-"""What the help of every verb on the network says."""
-
-key_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
-    "--key",
-    metavar="FILE",
-    help="Encrypt with this secret, which the other side needs too; without it nothing is.",
-)
-
-
 class NoConnection(ConnectionError):  # noqa: N818
-    """Nobody has answered; one sentence says who was asked."""
+    """No address of a host has answered; one sentence says which."""
 
 
 def split_address(text: str, port: int) -> tuple[str, int]:
@@ -93,43 +71,6 @@ def _is_ipv6(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def read_key(path: str | None) -> dict[str, Any]:
-    """Read the secret that two peers share, and warn if others can read it too.
-
-    Parameters
-    ----------
-    path
-        Its file, or None.
-
-    Returns
-    -------
-    dict
-        The option ``key`` of `cwnd.udt.connect` and `cwnd.udt.listen`; empty without a file.
-
-    Raises
-    ------
-    click.UsageError
-        It cannot be read, or is none that a secret could be.
-    """
-    if path is None:
-        return {}
-    from cwnd import _native
-
-    try:
-        with Path(path).open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            key = file.read(_PIECE)
-    except OSError as problem:
-        raise click.UsageError(f"--key: cannot read {path}: {problem.strerror}") from None
-    try:
-        warning = _native.udt_check_key(key, mode if stat.S_ISREG(mode) else None)
-    except ValueError as problem:
-        raise click.UsageError(f"--key: {path}: {problem}") from None
-    if warning:
-        say(f"--key: {path}: {warning}")
-    return {"key": key}
 
 
 def resolve(host: str, port: int, family: int = 0) -> list[str]:
@@ -203,7 +144,7 @@ def open_connection(host: str, port: int, *, family: int = 0, **options: Any) ->
         return connect(last, port, timeout=CONNECT_TIMEOUT, **options)
     except OSError as problem:
         why = f"no connection to {host}: {explain(problem)}"
-        if "key" in options and isinstance(problem, TimeoutError):
+        if options.keys() & {"key", "pair", "code"} and isinstance(problem, TimeoutError):
             raise click.UsageError(why) from None
         raise NoConnection(why) from None
 
@@ -241,23 +182,23 @@ def open_listener(port: int, host: str | None = None, **options: Any) -> Listene
 
 
 def name_peer(connection: Connection) -> tuple[str, int]:
-    """Give the other side's address, as it is written where IPv6 carries IPv4, and its port."""
+    """Return the peer's address and port; an IPv4 address without the prefix of IPv6."""
     host, port = connection.peer[:2]
     return host.removeprefix("::ffff:"), port
 
 
 def explain(problem: Exception) -> str:
-    """Put what the network or a peer did into words."""
+    """Return the reason of a failure as text."""
     strerror = problem.strerror if isinstance(problem, OSError) else None
     return strerror or str(problem) or "no answer"
 
 
 def fail(message: str) -> NoReturn:
-    """Say in one line why it failed, and leave with status 1."""
+    """Print a failure in one line, and exit with status 1."""
     say(message)
     click.get_current_context().exit(FAILED)
 
 
 def say(message: str) -> None:
-    """Say something in one line beside the results."""
+    """Print one line on standard error."""
     click.echo(f"cwnd: {' '.join(message.split())}", err=True)

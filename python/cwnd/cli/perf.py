@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from cwnd.cli.credentials import read_credentials, with_keys
 from cwnd.cli.outputs import print_json
 from cwnd.cli.peers import (
     FAILED,
-    PLAIN,
     NoConnection,
     explain,
     fail,
-    key_option,
     open_connection,
     open_listener,
-    read_key,
     resolve,
 )
 from cwnd.cli.values import BITRATE, CONTROLLER, COUNT
@@ -29,6 +27,9 @@ if TYPE_CHECKING:
 
 PORT = 5201
 """iperf3's."""
+
+_PER_ADDRESS = 160
+"""Connections of one address at once: the largest test, and clients that are told it is busy."""
 
 _SHORTEST_INTERVAL = 0.1
 _CLIENT_ONLY = (
@@ -46,7 +47,7 @@ _NO_UDP = (
 )
 
 
-@click.command(epilog=PLAIN)
+@click.command()
 @click.option("-s", "--server", is_flag=True, help="Wait for clients.")
 @click.option("-c", "--client", metavar="HOST", help="Test the speed to the server HOST.")
 @click.option("-p", "--port", default=PORT, show_default=True, type=click.IntRange(0, 65535))
@@ -113,8 +114,8 @@ _NO_UDP = (
 )
 @click.option("-J", "--json", "as_json", is_flag=True, help="Print one JSON document, as iperf3's.")
 @click.option("-u", "--udp", is_flag=True, hidden=True)
-@key_option
-def perf(as_json: bool, key: str | None, **options: Any) -> None:  # noqa: ANN401, FBT001
+@with_keys
+def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
     """Measure the throughput of a path over UDT, with iperf3's flags and reports.
 
     One side runs `cwnd perf -s`, the other `cwnd perf -c HOST`. The protocol is its own: iperf3
@@ -126,7 +127,7 @@ def perf(as_json: bool, key: str | None, **options: Any) -> None:  # noqa: ANN40
         raise click.UsageError("either -s or -c HOST says which side this is")
     if options["version4"] and options["version6"]:
         raise click.UsageError("-4 and -6 exclude each other")
-    secret = read_key(key)
+    secret = read_credentials(options["client"])
     if options["server"]:
         for name in _CLIENT_ONLY:
             if _is_given(name):
@@ -156,7 +157,7 @@ def _serve(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  #
     from cwnd.perf import Server
     from cwnd.udt import listen
 
-    host, settings = options["bind"], dict(secret)
+    host, settings = options["bind"], {"per_address": _PER_ADDRESS, **secret}
     if host is not None:
         host = resolve(host, options["port"], _family(options))[0]
     elif options["version4"]:

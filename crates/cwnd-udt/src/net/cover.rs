@@ -1,6 +1,6 @@
 //! What a connection's datagrams travel in: nothing, or the seals of a key that both ends share.
 
-use crate::secure::{Exhausted, Initiator, Refused, Session, packet_size};
+use crate::secure::{Credentials, Exhausted, Initiator, PublicKey, Refused, Session, packet_size};
 use crate::{Config, Filled, Transmit};
 use cwnd::Time;
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ pub(super) enum Wrapped<'a> {
 
 /// What a connection is made with, if its datagrams grow by their seals on the way to the wire.
 pub(super) fn inside(config: &Config) -> Cow<'_, Config> {
-    match config.key {
+    match config.credentials {
         None => Cow::Borrowed(config),
         Some(_) => {
             let packet_size = packet_size(config.packet_size);
@@ -43,13 +43,14 @@ impl Cover {
         now: Time,
         id: u32,
     ) -> io::Result<Self> {
-        Ok(match (session, &config.key) {
+        Ok(match (session, &config.credentials) {
             (Some(session), _) => Cover::Sealed(session),
             (None, None) => Cover::Plain,
-            (None, Some(key)) => {
+            (None, Some(Credentials::Key(key))) => {
                 let initiator = Initiator::new(key, now, id, config.connect_timeout);
                 Cover::Asking(Box::new(initiator.map_err(io::Error::other)?), None)
             }
+            (None, Some(_)) => return Err(io::ErrorKind::Unsupported.into()),
         })
     }
 
@@ -114,6 +115,14 @@ impl Cover {
                 Filled { length: 0, segment }
             }
             Cover::Sealed(session) => session.opener.open_batch(datagrams, segment),
+        }
+    }
+
+    /// The public key that the peer has proved.
+    pub fn identity(&self) -> Option<PublicKey> {
+        match self {
+            Cover::Sealed(session) => session.identity(),
+            _ => None,
         }
     }
 

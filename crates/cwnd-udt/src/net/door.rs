@@ -1,7 +1,7 @@
 //! Who comes to a listener before there is a connection.
 
 use super::port::random;
-use crate::secure::{Key, Reply, Responder, Session, destination, is_hello};
+use crate::secure::{Credentials, Key, Reply, Responder, Session, destination, is_hello};
 use crate::{Answer, Config, Invitation, Listener};
 use cwnd::{Dur, Time};
 use std::collections::HashMap;
@@ -72,14 +72,25 @@ struct Guest {
 impl Door {
     pub fn new(config: &Config) -> io::Result<Self> {
         let listener = Listener::new(random()?, config.socket_type);
-        Ok(match &config.key {
+        Ok(match &config.credentials {
             None => Door::Plain(listener),
-            Some(key) => Door::Locked(Box::new(Mutex::new(Hall::new(listener, key)?))),
+            Some(Credentials::Key(key)) => {
+                Door::Locked(Box::new(Mutex::new(Hall::new(listener, key)?)))
+            }
+            Some(_) => return Err(io::ErrorKind::Unsupported.into()),
         })
     }
 
     pub fn is_locked(&self) -> bool {
         matches!(self, Door::Locked(_))
+    }
+
+    /// Lets nobody in any more with the listener's one-time code.
+    pub fn spend_code(&self) {
+        if let Door::Locked(hall) = self {
+            let mut hall = hall.lock().unwrap_or_else(PoisonError::into_inner);
+            hall.responder.spend_code();
+        }
     }
 
     /// A datagram came in; `id` makes ids for sessions, and `room` says whether one more can be accepted.

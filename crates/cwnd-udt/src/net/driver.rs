@@ -193,6 +193,13 @@ impl Driver {
         let (port, from) = (&self.port, meta.addr);
         // On a port of all addresses the answer leaves by the one that was asked.
         let source = meta.dst_ip.filter(|_| port.local.ip().is_unspecified());
+        let open = || {
+            let links = port.table().accepted_from(from.ip());
+            links.iter().filter(|link| link.lock().connection.is_open()).count()
+        };
+        if !queue.admits(from.ip(), open) {
+            return;
+        }
         let id = || port.table().fresh_id().unwrap_or_default();
         match queue.hear((now, from), datagram, &mut self.budget, id) {
             Word::Nothing => {}

@@ -84,10 +84,10 @@ impl Endpoint {
     /// listens.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and with a key: only clients and listeners have one.
+    /// As [`connect`](Self::connect), and with credentials: only clients and listeners have some.
     pub fn rendezvous(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
-        if config.key.is_some() {
-            let text = "there is no rendezvous with a key";
+        if config.credentials.is_some() {
+            let text = "there is no rendezvous with credentials";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let stream = self.begin(peer, config, Begin::Meet)?;

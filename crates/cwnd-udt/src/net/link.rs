@@ -3,6 +3,7 @@
 use super::cover::{Cover, Wrapped};
 use super::port::Port;
 use super::socket::Sent;
+use crate::secure::PublicKey;
 use crate::{CloseReason, Connection, Error, Event, Transmit};
 use cwnd::{Dur, Limit, Time};
 use rustix::io::Errno;
@@ -197,6 +198,11 @@ impl Link {
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The public key that the peer has proved.
+    pub fn identity(&self) -> Option<PublicKey> {
+        self.cover().identity()
     }
 
     fn cover(&self) -> MutexGuard<'_, Cover> {

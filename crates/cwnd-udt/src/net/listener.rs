@@ -8,7 +8,7 @@ use crate::Config;
 use cwnd::Time;
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
@@ -40,6 +40,16 @@ impl Queue {
     /// Whether only those who have the key are heard.
     pub fn is_locked(&self) -> bool {
         self.door.is_locked()
+    }
+
+    /// Whether a client at `ip` is answered; `open` counts the open connections of an address.
+    pub fn admits(&self, ip: IpAddr, open: impl FnOnce() -> usize) -> bool {
+        let admission = &self.config.admission;
+        admission.allows(ip) && admission.per_address.is_none_or(|most| open() < most)
+    }
+
+    pub fn spend_code(&self) {
+        self.door.spend_code();
     }
 
     /// A datagram for the listener came in: see [`Door::hear`].
@@ -129,10 +139,17 @@ impl UdtListener {
         self.endpoint.local_addr()
     }
 
+    /// Uses up the one-time code that this listener was made with: no more clients are let in. Connections
+    /// that were made go on. Without a code this does nothing.
+    pub fn spend_code(&self) {
+        self.queue.spend_code();
+    }
+
     /// The next connection and its peer; waits for one.
     ///
     /// # Errors
-    /// When the port's socket fails.
+    /// When the port's socket fails, and of kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) once
+    /// too many wrong guesses have made the listener's one-time code void.
     pub fn accept(&self) -> io::Result<(UdtStream, SocketAddr)> {
         self.accept_until(None)
     }

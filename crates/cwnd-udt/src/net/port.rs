@@ -7,6 +7,8 @@ use super::listener::Queue;
 use super::socket::Socket;
 use crate::secure::{Session, destination};
 use crate::{Config, Connection, Invitation, Route, Routes, Seq};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, PipeWriter, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +23,8 @@ pub(super) struct Table {
     pub routes: Routes<usize>,
     links: Vec<Option<Arc<Link>>>,
     free: Vec<usize>,
+    /// Accepted connections by their client's address.
+    accepted: HashMap<IpAddr, Vec<usize>>,
     pub queue: Option<Arc<Queue>>,
 }
 
@@ -66,8 +70,20 @@ impl Table {
         }
     }
 
+    /// The connections that were accepted from an address.
+    pub fn accepted_from(&self, ip: IpAddr) -> Vec<Arc<Link>> {
+        let keys = self.accepted.get(&ip.to_canonical());
+        keys.into_iter().flatten().filter_map(|key| self.get(*key)).cloned().collect()
+    }
+
     pub fn remove(&mut self, link: &Link) {
         if self.routes.remove(link.id).is_some() {
+            if let Entry::Occupied(mut entry) = self.accepted.entry(link.peer.ip().to_canonical()) {
+                entry.get_mut().retain(|key| *key != link.key);
+                if entry.get().is_empty() {
+                    entry.remove();
+                }
+            }
             self.links[link.key] = None;
             self.free.push(link.key);
         }
@@ -162,6 +178,9 @@ impl Port {
                 table.routes.accept(id, peer, &asked.handshake, key);
             }
             Begin::Connect | Begin::Accept(..) => table.routes.connect(id, peer, key),
+        }
+        if let Begin::Accept(..) = begin {
+            table.accepted.entry(ip).or_default().push(key);
         }
         table.links[key] = Some(Arc::clone(&link));
         drop(table);

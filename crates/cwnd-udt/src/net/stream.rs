@@ -3,6 +3,7 @@
 use super::endpoint::{Endpoint, first};
 use super::link::{Link, Side, State};
 use super::port::Begin;
+use crate::secure::PublicKey;
 use crate::{CloseReason, Config, Connection, Error, SocketType, Stats};
 use cwnd::Dur;
 use std::io::{self, Read, Write};
@@ -111,6 +112,11 @@ impl UdtStream {
     /// The address of this end's UDP port.
     pub fn local_addr(&self) -> SocketAddr {
         self.link().port.local
+    }
+
+    /// The public key that the peer has proved, with [`Credentials::Pair`](crate::secure::Credentials).
+    pub fn identity(&self) -> Option<PublicKey> {
+        self.link().identity()
     }
 
     /// Waits until the connection is made.

