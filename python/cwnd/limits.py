@@ -45,21 +45,39 @@ def to_shares(seconds: Mapping[str, float]) -> dict[str, float] | None:
     return {name: seconds.get(name, 0.0) / total for name in LIMITS}
 
 
-def describe_limits(shares: Mapping[str, float] | None) -> str:
+def describe_limits(shares: Mapping[str, float]) -> str:
     """Name the limits in percent, the largest first.
 
     Examples
     --------
     >>> describe_limits({"window": 0.75, "receiver": 0.25, "disk": 0.0})
-    'limited by the window 75 %, the receiver 25 %'
+    'window 75 %, receiver 25 %'
     """
-    named = sorted(
-        ((share, name) for name, share in (shares or {}).items() if share >= _WORTH_NAMING),
-        key=lambda pair: -pair[0],
-    )
-    if not named:
-        return "limits unknown"
-    return "limited by " + ", ".join(f"{_NOUNS[name]} {100 * share:.0f} %" for share, name in named)
+    named = sorted(shares.items(), key=lambda pair: -pair[1])
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in named if share >= 0.005)
+
+
+def conclude_limits(shares: Mapping[str, float] | None, advice: str | None) -> str:
+    """Return the line that says what limited the rate, with advice if there is one.
+
+    Examples
+    --------
+    >>> conclude_limits({"disk": 1.0}, "the disk is slow")
+    'limited by: disk 100 %: the disk is slow'
+    """
+    text = f"limited by: {describe_limits(shares or {}) or 'unknown'}"
+    return text if advice is None else f"{text}: {advice}"
+
+
+def main_limit(shares: Mapping[str, float] | None) -> tuple[str, float] | None:
+    """Return the largest share and its name.
+
+    Examples
+    --------
+    >>> main_limit({"window": 0.75, "receiver": 0.25})
+    ('window', 0.75)
+    """
+    return max((shares or {}).items(), key=lambda pair: pair[1], default=None)
 
 
 def advise(shares: Mapping[str, float] | None) -> str | None:
@@ -68,24 +86,11 @@ def advise(shares: Mapping[str, float] | None) -> str | None:
     Examples
     --------
     >>> advise({"window": 0.2, "receiver": 0.5})
-    'the receiver takes the data in too slowly: see its processor and disk'
+    'the receiver limited the rate'
     >>> advise({"window": 0.3, "receiver": 0.3, "pacing": 0.3}) is None
     True
     """
-    if not shares:
+    limit = main_limit(shares)
+    if limit is None or limit[1] <= 1 / 3:
         return None
-    share, name = max((share, name) for name, share in shares.items())
-    return _ADVICE[name] if share > _ADVISED else None
-
-
-_ADVISED = 1 / 3
-_ADVICE = {
-    "window": "the path limits this controller: docs/transfer.md lists which --cc suits which path",
-    "pacing": "the controller's pacing is the limit: docs/transfer.md lists which --cc suits which "
-    "path",
-    "receiver": "the receiver takes the data in too slowly: see its processor and disk",
-    "application": "the sender had nothing to send: its source is slower than the path",
-    "disk": "the disk is slower than the path",
-    "processor": "the sender's processor is slower than the path",
-}
-_NOUNS = {name: f"the {name}" for name in LIMITS} | {"pacing": "pacing"}
+    return f"the {limit[0]} limited the rate"

@@ -154,13 +154,15 @@ def _parse(value: Quantity, units: dict[str, float], expected: str) -> float:
     return number
 
 
-def format_rate(bps: float) -> str:
+def format_rate(bps: float, digits: int = 4) -> str:
     """Write a rate for people.
 
     Parameters
     ----------
     bps
         Bits per second.
+    digits
+        Significant digits.
 
     Examples
     --------
@@ -170,9 +172,9 @@ def format_rate(bps: float) -> str:
     if math.isinf(bps):
         return "infinite"
     for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(bps) >= 0.99995 * factor:
-            return f"{bps / factor:.4g} {prefix}bit/s"
-    return f"{bps:.4g} bit/s"
+        if abs(bps) >= (1 - 0.5 * 10**-digits) * factor:
+            return f"{bps / factor:.{digits}g} {prefix}bit/s"
+    return f"{bps:.{digits}g} bit/s"
 
 
 def format_size(count: float) -> str:
@@ -205,7 +207,7 @@ def format_time(seconds: float, digits: int = 4) -> str:
     ('100 ms', '120 s', '0 s')
     """
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(seconds) >= 0.99995 * factor:
+        if abs(seconds) >= (1 - 0.5 * 10**-digits) * factor:
             return f"{seconds / factor:.{digits}g} {unit}"
     return f"{seconds * 1e9:.{digits}g} ns" if seconds else "0 s"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from cwnd.cli.peers import explain
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -38,10 +39,16 @@ def with_keys(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     for option in (
         click.option(
-            "--peers", type=click.Path(), metavar="FILE", help="The public keys of the peers let in."
+            "--peers",
+            type=click.Path(),
+            metavar="FILE",
+            help="The public keys of the peers let in.",
         ),
         click.option(
-            "--pair", type=click.Path(), metavar="FILE", help="This side's private key; see --peers."
+            "--pair",
+            type=click.Path(),
+            metavar="FILE",
+            help="This side's private key; see --peers.",
         ),
         click.option(
             "--key", type=click.Path(), metavar="FILE", help="The secret that both sides have."
@@ -115,7 +122,7 @@ def _read_keys(given: dict[str, Any], host: str | None) -> dict[str, Any]:
                 found[name] = udt.read_secret(given[name])
                 check(found[name])
             except OSError as problem:
-                raise click.UsageError(f"--{name}: {problem}") from None
+                raise click.UsageError(f"--{name}: {explain(problem)}") from None
             except ValueError as problem:
                 raise click.UsageError(f"--{name}: {given[name]}: {problem}") from None
     if "peers" in given:
@@ -193,14 +200,16 @@ def keygen(file: str, pair: bool) -> None:  # noqa: FBT001
     try:
         if not pair:
             generate_key(file)
-            click.echo(f"{file}: copy it to the other host by a safe way, and use --key there and here")
+            click.echo(
+                f"{file}: copy it to the other host by a safe way, and use --key there and here"
+            )
             return
         public = generate_pair(file)
     except OSError as problem:
-        raise click.UsageError(str(problem)) from None
+        raise click.UsageError(explain(problem)) from None
     click.echo(public)
     click.echo(
-        f"{file}: keep it here, for --pair. {file}.pub: add its line to the --peers file of the hosts "
-        "that shall let this one in",
+        f"{file}: keep it on this host, for --pair. {file}.pub: add its line to the --peers file "
+        "of each host that is to let this one in",
         err=True,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import re
 import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,6 +19,7 @@ FAILED = 1
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
+
 
 class NoConnection(ConnectionError):  # noqa: N818
     """No address of a host has answered; one sentence says which."""
@@ -97,6 +99,16 @@ def resolve(host: str, port: int, family: int = 0) -> list[str]:
 
 
 _VERSIONS = {int(socket.AF_INET): " with IPv4", int(socket.AF_INET6): " with IPv6"}
+
+
+def has_ipv6() -> bool:
+    """Whether this host has IPv6's loopback address."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as trial:
+            trial.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
 
 
 def is_loopback(address: str) -> bool:
@@ -190,7 +202,11 @@ def name_peer(connection: Connection) -> tuple[str, int]:
 def explain(problem: Exception) -> str:
     """Return the reason of a failure as text."""
     strerror = problem.strerror if isinstance(problem, OSError) else None
-    return strerror or str(problem) or "no answer"
+    return _OS_ERROR.sub("", strerror or str(problem)) or "no answer"
+
+
+_OS_ERROR = re.compile(r" \(os error \d+\)$")
+"""What Rust adds to the text of an error."""
 
 
 def fail(message: str) -> NoReturn:

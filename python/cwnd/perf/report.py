@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from cwnd.limits import advise, describe_limits, to_shares
+from cwnd.limits import advise, conclude_limits, to_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -240,8 +240,7 @@ class Report:
         """Print what limited the sender, and advice."""
         shares = sender["limited"]
         if shares is not None:
-            advice = self._advise(shares)
-            self.tell(f"{describe_limits(shares)}{'' if advice is None else f': {advice}'}")
+            self.tell(conclude_limits(shares, self._advise(shares)))
 
     def _advise(self, shares: Mapping[str, float] | None) -> str | None:
         """Return advice on the sender's limit; none where --bitrate was meant to be the limit."""
