@@ -269,6 +269,11 @@ fn add_counters(dict: &Bound<'_, PyDict>, suffix: &str, counters: &Counters) -> 
         ("pkt_duplicate", counters.pkt_duplicate),
         ("pkt_ignored", counters.pkt_ignored),
         ("msg_dropped", counters.msg_dropped),
+        ("us_limited_window", counters.us_limited_window),
+        ("us_limited_pacing", counters.us_limited_pacing),
+        ("us_limited_receiver", counters.us_limited_receiver),
+        ("us_limited_application", counters.us_limited_application),
+        ("us_limited_processor", counters.us_limited_processor),
     ] {
         dict.set_item(format!("{name}{suffix}"), value)?;
     }

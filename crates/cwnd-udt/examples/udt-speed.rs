@@ -75,10 +75,12 @@ fn report(end: &str, bytes: usize, took: Duration, stream: &UdtStream) {
     let rate = 8.0 * gigabytes / took.as_secs_f64();
     let stats = stream.stats(false);
     let total = stats.total;
+    let share = |micros: u64| micros as f64 / 1e4 / took.as_secs_f64();
     println!(
         "{end} {rate:.2} Gb/s, {:.3} CPU s/GB; {} packets sent, {} again, {} timeouts, {} missing, \
          {} light and {} full acknowledgements; {:.3} ms RTT, window {:.0}, {:.3} us between packets, \
-         capacity {:.0} Mb/s",
+         capacity {:.0} Mb/s; limits: window {:.0} %, pacing {:.0} %, receiver {:.0} %, \
+         application {:.0} %, processor {:.0} %",
         cpu_seconds() / gigabytes,
         total.pkt_sent,
         total.pkt_retrans,
@@ -90,6 +92,11 @@ fn report(end: &str, bytes: usize, took: Duration, stream: &UdtStream) {
         stats.pkt_congestion_window,
         stats.us_pkt_snd_period,
         stats.mbps_bandwidth,
+        share(total.us_limited_window),
+        share(total.us_limited_pacing),
+        share(total.us_limited_receiver),
+        share(total.us_limited_application),
+        share(total.us_limited_processor),
     );
 }
 

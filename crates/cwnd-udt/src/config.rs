@@ -225,6 +225,18 @@ pub struct Counters {
     pub pkt_ignored: u64,
     /// Messages dropped because their time was over, at this end or the peer's.
     pub msg_dropped: u64,
+    /// Microseconds in which the congestion window kept the sender from sending more. The five times of
+    /// this kind add up to the time since the connection opened; [`crate::Connection::stats`] brings them
+    /// up to date.
+    pub us_limited_window: u64,
+    /// Microseconds in which the sender was on the schedule of its pace.
+    pub us_limited_pacing: u64,
+    /// Microseconds in which the peer's receive buffer had no room.
+    pub us_limited_receiver: u64,
+    /// Microseconds in which there was nothing to send.
+    pub us_limited_application: u64,
+    /// Microseconds in which packets were due and allowed, and the sending thread had yet to send them.
+    pub us_limited_processor: u64,
 }
 
 macro_rules! minus {
@@ -239,7 +251,8 @@ impl Counters {
     pub fn since(&self, before: &Counters) -> Counters {
         minus!(self, before: pkt_sent pkt_recv pkt_snd_loss pkt_rcv_loss pkt_retrans pkt_sent_ack
             pkt_recv_ack pkt_sent_nak pkt_recv_nak pkt_sent_light_ack byte_sent byte_recv
-            us_snd_duration timeouts pkt_duplicate pkt_ignored msg_dropped)
+            us_snd_duration timeouts pkt_duplicate pkt_ignored msg_dropped us_limited_window
+            us_limited_pacing us_limited_receiver us_limited_application us_limited_processor)
     }
 }
 

@@ -251,7 +251,7 @@ impl Connection {
     #[inline]
     fn handle_packet(&mut self, now: Time, packet: &Packet) {
         let Some(halves) = &mut self.halves else { return };
-        let Halves { sender, receiver, payload, .. } = &mut **halves;
+        let Halves { sender, receiver, peer, payload } = &mut **halves;
         self.silent = now;
         self.heard = now;
         self.expiries = 1;
@@ -288,7 +288,7 @@ impl Connection {
                 }
                 Control::Handshake(asked) => {
                     // The peer asks again: it has not heard the answer.
-                    if asked.request != Request::Confirm && asked.socket == halves.peer {
+                    if asked.request != Request::Confirm && asked.socket == *peer {
                         self.owed.handshake = self.answer;
                     }
                     true
@@ -296,6 +296,7 @@ impl Connection {
                 Control::KeepAlive | Control::Other { .. } => true,
             },
         };
+        sender.unblock(now, count);
         if !sound {
             self.counters.pkt_ignored += 1;
         }
@@ -317,11 +318,19 @@ impl Connection {
 
     /// The connection ends. What has arrived can still be read.
     fn close(&mut self, now: Time, reason: CloseReason) {
+        self.account(now);
         // A peer that closed needs no telling, and one that never answered cannot be told.
         let drains = reason != CloseReason::Peer && self.halves.is_some();
         self.state = State::Closed(reason, drains.then(|| now + DRAIN));
         self.waiting.closed = true;
         self.waiting.writable = false;
+    }
+
+    /// Brings the account of what limits the sender up to date; it ends with the connection.
+    fn account(&mut self, now: Time) {
+        if let (true, Some(halves)) = (self.is_open(), &mut self.halves) {
+            halves.sender.account(now, &mut self.counters);
+        }
     }
 
     /// Does what is due by `now`. Call it at [`next_wakeup`](Self::next_wakeup), then

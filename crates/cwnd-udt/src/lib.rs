@@ -119,6 +119,7 @@ mod routes;
 pub mod secure;
 mod sender;
 pub mod seq;
+mod shares;
 
 pub use config::{Admission, CloseReason, Config, Counters, Error, Event, Stats};
 pub use connection::{Connection, Filled, Transmit};

@@ -5,6 +5,7 @@ use crate::config::{Config, Counters};
 use crate::estimate::{PAIR_EVERY, PairTrust, Rtt};
 use crate::packet::{Ack, DropRequest, HEADER, Losses, Progress};
 use crate::seq::{AckNo, Seq};
+use crate::shares::Shares;
 use cwnd::record::{Entry, Record};
 use cwnd::{
     Acked, AnyController, Controller, Cut, Dur, Event, Limit, Lost, Output, Rate, Report, Time,
@@ -51,6 +52,7 @@ pub(crate) struct Sender {
     /// The next packet completes a pair: it does not wait.
     pair: bool,
     limit: Limit,
+    shares: Shares,
     /// Recovery ends when all before this packet has arrived.
     recovery: Option<u64>,
     /// All before this packet is sent again after a timeout, within the window.
@@ -105,6 +107,7 @@ impl Sender {
             next_send: now,
             pair: false,
             limit: Limit::Application,
+            shares: Shares::new(now),
             recovery: None,
             timed_out: None,
             batch: 1,
@@ -219,7 +222,7 @@ impl Sender {
     ) -> Option<Next> {
         let timestamp = (now.since(start).as_nanos() / 1000) as u32;
         let period = self.period();
-        self.next_send = self.next_send.max(now - CATCH_UP);
+        self.skip_ahead(now, count);
         let mut run: Option<(u64, u64, usize)> = None;
         loop {
             let (at, again) = match self.choose() {
@@ -257,7 +260,41 @@ impl Sender {
                 break;
             }
         }
+        self.shares.switch(now, run.is_none().then_some(self.limit), count);
         run.map(|(at, count, size)| Next::Run { at, count, size })
+    }
+
+    /// Gives up the part of a delay that the pacer does not make up for: the processor was too late.
+    fn skip_ahead(&mut self, now: Time, count: &mut Counters) {
+        let earliest = now - CATCH_UP;
+        if self.next_send < earliest {
+            if self.shares.state() == Some(Limit::Pacing) {
+                self.shares.switch(self.next_send + CATCH_UP, None, count);
+            }
+            self.next_send = earliest;
+        }
+    }
+
+    /// Ends the time in which a window was the limit, once news from the receiver allows another packet.
+    #[inline]
+    pub fn unblock(&mut self, now: Time, count: &mut Counters) {
+        let closed = matches!(self.shares.state(), Some(Limit::Window | Limit::Receiver));
+        if closed && self.choose().is_ok() {
+            self.shares.switch(now, (self.next_send > now).then_some(Limit::Pacing), count);
+        }
+    }
+
+    /// Attributes the time up to `now` to what limits the sender.
+    pub fn account(&mut self, now: Time, count: &mut Counters) {
+        self.shares.elapse(now, count);
+    }
+
+    /// Attributes the time in which the packets of the poll at `polled` were sent to the processor if they
+    /// were the last ones: the application could not have supplied packets that leave earlier.
+    pub fn sent_by(&mut self, polled: Time, now: Time, count: &mut Counters) {
+        if self.shares.state() == Some(Limit::Application) && self.last_sent == polled {
+            self.shares.busy_until(now, count);
+        }
     }
 
     #[inline]
@@ -540,6 +577,7 @@ impl Sender {
         } else if self.repair_expiry(rtt).is_some_and(|at| at <= now) {
             self.repair(now, rtt, count);
         }
+        self.unblock(now, count);
         let nudges = self.nudge(rtt).is_some_and(|at| at <= now);
         if nudges {
             self.nudged = now;

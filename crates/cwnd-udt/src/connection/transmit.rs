@@ -77,6 +77,15 @@ impl Connection {
         Some(Filled { length, segment })
     }
 
+    /// Records that sending what [`poll_transmit`](Self::poll_transmit) returned for the time `polled` took
+    /// until `now`. It changes nothing but `us_limited_processor` and `us_limited_application` of the
+    /// [counters](crate::Counters).
+    pub fn sent_by(&mut self, polled: Time, now: Time) {
+        if let (true, Some(halves)) = (self.is_open(), &mut self.halves) {
+            halves.sender.sent_by(polled, now, &mut self.counters);
+        }
+    }
+
     #[inline]
     fn plan(&mut self, now: Time, most: usize) -> Option<Planned> {
         let timestamp = (now.since(self.start).as_nanos() / 1000) as u32;

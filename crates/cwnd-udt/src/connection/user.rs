@@ -209,6 +209,7 @@ impl Connection {
 
     /// How the connection is doing. With `clear` the interval's counters begin anew.
     pub fn stats(&mut self, now: Time, clear: bool) -> Stats {
+        self.account(now);
         let (since, before) = self.cleared;
         let interval = self.counters.since(&before);
         let micros = (now.since(since).as_nanos() as f64 / 1000.0).max(1.0);

@@ -285,8 +285,11 @@ impl Link {
             return (state, false, false);
         }
         let most = socket.most(self.size);
-        for _ in 0..TURN {
+        for turn in 0..TURN {
             let Some(transmit) = state.connection.poll_transmit(now, most) else {
+                if turn > 0 {
+                    state.connection.sent_by(now, socket.now());
+                }
                 return (state, true, true);
             };
             let (sent, stuck) = match cover.wrap(transmit, wire) {

@@ -87,6 +87,8 @@ pub struct Pair {
     pub most: usize,
     /// What acknowledgements to the first end tell of the capacity, in packets a second, whatever was measured.
     pub capacity: Option<u32>,
+    /// An end whose processor is busy with something else: it receives, and does nothing.
+    pub stalled: Option<usize>,
 }
 
 pub fn config(law: &str) -> Config {
@@ -116,6 +118,7 @@ impl Pair {
             kept: None,
             most: 16,
             capacity: None,
+            stalled: None,
         }
     }
 
@@ -154,8 +157,9 @@ impl Pair {
         true
     }
 
-    fn accepted(&self, end: usize) -> bool {
-        end == 0 || self.listening.is_none()
+    /// Whether an end is there and runs.
+    fn runs(&self, end: usize) -> bool {
+        (end == 0 || self.listening.is_none()) && self.stalled != Some(end)
     }
 
     pub fn send(&mut self, from: usize, mut datagram: Vec<u8>) {
@@ -193,7 +197,7 @@ impl Pair {
     }
 
     fn transmit(&mut self, end: usize) {
-        if !self.accepted(end) {
+        if !self.runs(end) {
             return;
         }
         loop {
@@ -229,7 +233,7 @@ impl Pair {
     /// The next event, whatever it is. False when there is none.
     pub fn step(&mut self) -> bool {
         (0..2).for_each(|end| self.transmit(end));
-        let wakes = (0..2).filter(|end| self.accepted(*end)).filter_map(|end| {
+        let wakes = (0..2).filter(|end| self.runs(*end)).filter_map(|end| {
             // What is due in the past has been asked for already.
             self.ends[end].next_wakeup().map(|at| at.max(self.now + Dur::from_nanos(1)))
         });
@@ -244,7 +248,7 @@ impl Pair {
             self.deliver(end, &datagram);
         }
         for end in 0..2 {
-            if self.accepted(end) {
+            if self.runs(end) {
                 self.ends[end].handle_timeout(self.now);
             }
         }
