@@ -2,6 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+MAN := cwnd.data/data/share/man/man1
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_QUIET := 1
@@ -82,10 +83,10 @@ build: man libelf
 dev: man libelf
 	$(BIN)/maturin develop --release --quiet --extras dev
 
-# The manual pages, from the help of the commands: maturin installs what is in cwnd.data/data.
+# The manual pages, from the help of the commands. maturin installs the files in cwnd.data/data.
 man: $(VENV)/.tools
-	rm -rf cwnd.data
-	PYTHONPATH=python $(BIN)/python -m cwnd man cwnd.data/data/share/man/man1
+	rm -rf $(MAN)
+	PYTHONPATH=python $(BIN)/python -m cwnd man $(MAN)
 
 # A virtual environment with maturin and click. Debian keeps Python's venv in a package of its own: that one is
 # installed if it is missing and this user may.
@@ -139,4 +140,4 @@ iproute2:
 		|| echo "iproute2 is not installed: the kernel's controllers will move no data"
 
 clean:
-	rm -rf $(VENV) out target cwnd.data .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) out target $(MAN) .mypy_cache .ruff_cache .pytest_cache .hypothesis

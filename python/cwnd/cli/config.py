@@ -35,8 +35,9 @@ def name_variables(command: click.Command, prefix: str = PREFIX) -> None:
     """
     for key, option in _options(command):
         option.envvar = f"{prefix}_{key}".upper().replace("-", "_")
-    for name, inner in _commands(command):
-        name_variables(inner, f"{prefix}_{name}")
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            name_variables(inner, f"{prefix}_{name}")
 
 
 def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
@@ -88,7 +89,8 @@ def _read_table(
     command: click.Command, table: Mapping[str, Any], path: Path, above: tuple[str, ...]
 ) -> dict[str, Any]:
     """Turn the table of a command into defaults of its options."""
-    options, commands = dict(_options(command)), dict(_commands(command))
+    options = dict(_options(command))
+    commands = dict(_commands(command)) if table else {}
     found: dict[str, Any] = {}
     for key, value in table.items():
         where = f"{path}: {'.'.join((*above, key))}"
@@ -154,6 +156,10 @@ def _options(command: click.Command) -> Iterator[tuple[str, click.Option]]:
 
 
 def _commands(command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    """Give the commands of a group."""
+    """Give the commands of a group, those that are made on demand too."""
     if isinstance(command, click.Group):
-        yield from command.commands.items()
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            if inner is not None:
+                yield name, inner
