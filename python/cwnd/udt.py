@@ -73,6 +73,7 @@ class Settings(TypedDict):
     code: str | None
     allow: list[str]
     per_address: int | None
+    bind: str | None
 
 
 class Connection:
@@ -296,6 +297,7 @@ def connect(  # noqa: PLR0913
     pair: bytes | None = None,
     peers: Iterable[str] = (),
     code: str | None = None,
+    bind: str | None = None,
 ) -> Connection:
     """Connect to a listener.
 
@@ -325,6 +327,8 @@ def connect(  # noqa: PLR0913
         The contents of the file of this end's private key, and the public key of the listener.
     code
         The listener's one-time code.
+    bind
+        The address of this host to connect from; any by default.
 
     Returns
     -------
@@ -362,6 +366,7 @@ def connect(  # noqa: PLR0913
         rate_limit=rate_limit,
         timeout=read_argument("timeout", parse_time, timeout),
     )
+    settings["bind"] = bind
     _add_credentials(settings, key=key, pair=pair, peers=peers, code=code)
     if pair is not None and len(settings["peers"]) != 1:
         raise ArgumentError(
@@ -478,6 +483,7 @@ def _settings(
         "code": None,
         "allow": [],
         "per_address": None,
+        "bind": None,
     }
 
 

@@ -538,13 +538,19 @@ def test_no_server_there(tcp, capsys):
         port = server.getsockname()[1]
     assert run(["perf", "-c", "127.0.0.1", "-p", f"{port}", "-J"]) == 1
     said = capsys.readouterr()
-    why = "no connection to 127.0.0.1: Connection refused"
+    why = f"no connection to 127.0.0.1, port {port}: Connection refused"
     assert json.loads(said.out) == {"error": why}
     assert said.err == f"cwnd: {why}\n"
 
 
-def test_help_says_that_udt_has_no_encryption(capsys):
+def test_help_explains_credentials(capsys):
     assert run(["perf", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Plain UDT has no encryption" in said
-    assert "--key FILE adds it between two cwnd peers" in said
+    assert "--key FILE" in said
+    assert "--pair FILE" in said
+    assert "writes no files" in said
+
+
+def test_another_address_than_ones_own(capsys):
+    assert run(["perf", "-c", "127.0.0.1", "-B", "203.0.113.7", "-p", "9"]) == 2
+    assert capsys.readouterr().err == "cwnd: --bind: 203.0.113.7 is not an address of this host\n"

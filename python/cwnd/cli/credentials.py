@@ -140,8 +140,6 @@ def _read_peers(path: str, host: str | None) -> list[str]:
         raise click.UsageError(f"--peers: cannot read {path}: {problem.strerror}") from None
     except ArgumentError as problem:
         raise click.UsageError(f"--peers: {problem.problem}") from None
-    if not peers:
-        raise click.UsageError(f"--peers: {path} holds no public key")
     if host is None or len(peers) == 1:
         return list(peers)
     named = [key for key, name in peers.items() if name == host]

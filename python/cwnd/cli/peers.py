@@ -155,7 +155,11 @@ def open_connection(host: str, port: int, *, family: int = 0, **options: Any) ->
     try:
         return connect(last, port, timeout=CONNECT_TIMEOUT, **options)
     except OSError as problem:
-        why = f"no connection to {host}: {explain(problem)}"
+        if problem.errno == errno.EADDRNOTAVAIL and "bind" in options:
+            where = f"{options['bind']} is not an address of this host"
+            raise click.UsageError(f"--bind: {where}") from None
+        reason = explain(problem).removeprefix(f"{last}:{port}: ")
+        why = f"no connection to {host}, port {port}: {reason}"
         if options.keys() & {"key", "pair", "code"} and isinstance(problem, TimeoutError):
             raise click.UsageError(why) from None
         raise NoConnection(why) from None

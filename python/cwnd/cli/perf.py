@@ -205,11 +205,13 @@ def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # n
     )
     # A side that only receives needs no controller of its own.
     connection = {"controller": "udt" if settings.reverse else settings.controller, **secret}
+    family = _family(options)
     if options["bind"] is not None:
-        connection["bind"] = resolve(options["bind"], 0, _family(options))[0]
+        connection["bind"] = resolve(options["bind"], 0, family)[0]
+        family = socket.AF_INET6 if ":" in connection["bind"] else socket.AF_INET
 
     def dial(other: int | None) -> Connection:
-        return open_connection(host, other or port, family=_family(options), **connection)
+        return open_connection(host, other or port, family=family, **connection)
 
     if not as_json:
         click.echo(f"Connecting to host {host}, port {port}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -110,7 +111,7 @@ class Stream:
         (host, port), (remote, remote_port) = self.connection.address[:2], self.connection.peer[:2]
         return {
             "socket": self.number,
-            "local_host": host,
+            "local_host": _local_address(host, remote),
             "local_port": port,
             "remote_host": remote,
             "remote_port": remote_port,
@@ -118,9 +119,11 @@ class Stream:
 
     def describe(self) -> str:
         """Return iperf3's line about a stream that was opened."""
-        (host, port), (remote, remote_port) = self.connection.address[:2], self.connection.peer[:2]
-        where = f"local {host} port {port} connected to {remote} port {remote_port}"
-        return f"[{self.number:3d}] {where}"
+        known = self.addresses()
+        return (
+            f"[{self.number:3d}] local {known['local_host']} port {known['local_port']} "
+            f"connected to {known['remote_host']} port {known['remote_port']}"
+        )
 
     def sample(self) -> Sample:
         """Return the counters of the stream since its beginning."""
@@ -182,6 +185,20 @@ class Stream:
         if not self._stopped.is_set():
             self.problem = ConnectionResetError("the peer has closed a stream")
             self._over.set()
+
+
+def _local_address(host: str, remote: str) -> str:
+    """Return the address from which a peer is reached, where a socket is bound to all of them."""
+    if host not in {"0.0.0.0", "::"}:  # noqa: S104
+        return host
+    family = socket.AF_INET6 if ":" in remote else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as trial:
+            # Nothing is sent: the system only chooses a route.
+            trial.connect((remote, 9))
+            return str(trial.getsockname()[0])
+    except OSError:
+        return host
 
 
 def watch(
