@@ -29,6 +29,7 @@ b'HELLO'
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -56,6 +57,8 @@ __all__ = [
 
 _BUFFER = 16_384
 _CONNECT_TIMEOUT = 3.0
+_OS_ERROR = re.compile(r" \(os error (\d+)\)$")
+"""What Rust adds to the text of an error of the system."""
 
 
 class Settings(TypedDict):
@@ -648,6 +651,7 @@ def _timeout(value: Quantity | None) -> float | None:
 def _at(host: str, port: int, error: OSError) -> OSError:
     """Put the place before the text of an error."""
     text = error.strerror or str(error)
-    named = type(error)(f"{host}:{port}: {text}")
-    named.errno = error.errno
+    number = _OS_ERROR.search(text)
+    named = type(error)(f"{host}:{port}: {_OS_ERROR.sub('', text)}")
+    named.errno = int(number[1]) if number else error.errno
     return named
