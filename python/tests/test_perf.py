@@ -33,7 +33,6 @@ from cwnd.perf.protocol import (
 from cwnd.perf.report import format_bits, format_bytes
 from cwnd.perf.streams import Load, Stream
 
-
 NAMES = ("seconds", "streams", "reverse", "controller", "count", "cpu", "bytes", "omit", "bitrate")
 NAMES += ("burst", "limited", "retransmits", "total", "user", "system", "window", "receiver")
 
