@@ -4,7 +4,7 @@
 //! datagrams of BYTES (1440: 1496 on the wire) and prints the best tenth's nanoseconds for one.
 
 use cwnd::{Dur, Time};
-use cwnd_udt::secure::{Initiator, Key, Reply, Responder};
+use cwnd_udt::secure::{Credentials, Initiator, Key, Reply, Responder};
 use std::time::Instant;
 
 const TURNS: usize = 200;
@@ -16,8 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes = arguments.next().unwrap_or(Ok(1440))?.max(1);
 
     let secret: [u8; 32] = std::array::from_fn(|at| at as u8);
-    let key = Key::from_file_contents(&secret)?;
-    let mut responder = Responder::new(&key, secret);
+    let key = Credentials::Key(Key::from_file_contents(&secret)?);
+    let mut responder = Responder::new(&key, secret, b"here");
     let address = "127.0.0.1:9000".parse()?;
     let mut initiator = Initiator::new(&key, Time::ZERO, 1, Dur::from_millis(1_000))?;
     let mut hello = initiator.poll(Time::ZERO).ok_or("no hello")?.to_vec();

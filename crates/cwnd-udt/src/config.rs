@@ -139,6 +139,9 @@ pub enum CloseReason {
     /// The peer does not answer any more.
     #[error("the peer does not answer any more")]
     Lost,
+    /// The peer has answered that it does not know the connection.
+    #[error("the peer does not know this connection: it was restarted or has closed it")]
+    Reset,
     /// Nobody answered the handshake in time.
     #[error("nobody answered")]
     ConnectTimeout,

@@ -10,8 +10,9 @@ use crate::handshake::{
 };
 use crate::listener::Invitation;
 use crate::opening::{Opening, Step};
-use crate::packet::{Body, Control, Packet};
+use crate::packet::{Body, Control, HEADER, Packet};
 use crate::receiver::{CONTROL_PACKET, Receiver};
+use crate::reset::Recent;
 use crate::sender::{MIN_EXPIRY, SYN, Sender};
 use crate::seq::Seq;
 use cwnd::{Dur, Time};
@@ -99,6 +100,7 @@ pub struct Connection {
     counters: Counters,
     cleared: (Time, Counters),
     scratch: Box<[u8; CONTROL_PACKET]>,
+    recent: Recent,
 }
 
 impl Connection {
@@ -121,6 +123,7 @@ impl Connection {
             counters: Counters::default(),
             cleared: (now, Counters::default()),
             scratch: Box::new([0; CONTROL_PACKET]),
+            recent: Recent::default(),
         }
     }
 
@@ -220,6 +223,33 @@ impl Connection {
         for datagram in datagrams.chunks(segment.max(1)) {
             self.handle_datagram(now, datagram);
         }
+    }
+
+    /// Takes in a [reset](crate::reset) from the peer's address that repeats `header`. It ends the connection
+    /// if a packet with exactly this header was sent: one of the data packets that are outstanding, or one of
+    /// the last control packets. Returns whether it did.
+    pub fn handle_reset(&mut self, now: Time, header: &[u8; HEADER]) -> bool {
+        let Some(halves) = &self.halves else { return false };
+        let sent = halves.sender.buffer.is_outstanding(header) || self.recent.contains(header);
+        if !sent || !header.ends_with(&halves.peer.to_be_bytes()) {
+            return false;
+        }
+        self.end_unknown(now)
+    }
+
+    /// The peer does not know this connection any more, which its driver has made sure of. Returns whether the
+    /// connection ended, and had not before.
+    pub(crate) fn end_unknown(&mut self, now: Time) -> bool {
+        let reason = match self.state {
+            State::Open => CloseReason::Reset,
+            State::Lingering(_) if self.unacknowledged() > 0 => CloseReason::Reset,
+            State::Lingering(_) => CloseReason::Local,
+            _ => return false,
+        };
+        self.close(now, reason);
+        // Nobody is there to be told.
+        self.state = State::Closed(reason, None);
+        true
     }
 
     fn handle_opening(&mut self, now: Time, packet: &Packet) {

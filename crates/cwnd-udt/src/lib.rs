@@ -114,6 +114,7 @@ pub mod net;
 mod opening;
 pub mod packet;
 mod receiver;
+pub mod reset;
 mod routes;
 #[cfg(feature = "secure")]
 pub mod secure;

@@ -25,6 +25,9 @@ pub struct Invitation {
     pub from: SocketAddr,
     /// What it offers.
     pub handshake: Handshake,
+    /// Whether the client is of this crate and knows [resets](crate::reset): its control packets have time
+    /// stamps, which UDT4 leaves 0.
+    pub knows_resets: bool,
 }
 
 /// A listener's answer to a datagram.
@@ -46,8 +49,11 @@ impl Listener {
 
     /// A datagram addressed to socket 0 arrived.
     pub fn handle(&self, now: Time, from: SocketAddr, datagram: &[u8]) -> Answer {
-        let Ok(Packet { destination: 0, body: Body::Control(Control::Handshake(asked)), .. }) =
-            Packet::parse(datagram)
+        let Ok(Packet {
+            timestamp,
+            destination: 0,
+            body: Body::Control(Control::Handshake(asked)),
+        }) = Packet::parse(datagram)
         else {
             return Answer::Ignore;
         };
@@ -69,7 +75,8 @@ impl Listener {
                 } else if asked.version != VERSION || asked.socket_type != self.socket_type {
                     Answer::Reply(Listener::refuse(&asked))
                 } else {
-                    Answer::Accept(Invitation { from, handshake: asked })
+                    let knows_resets = timestamp != 0;
+                    Answer::Accept(Invitation { from, handshake: asked, knows_resets })
                 }
             }
             _ => Answer::Ignore,
@@ -152,7 +159,8 @@ mod tests {
         let listener = Listener::new(KEY, SocketType::Stream);
         let cookie = cookie(&listener, at(59));
         let agree = Handshake { request: Request::Agree, cookie, ..request() };
-        let accepted = Answer::Accept(Invitation { from: from(), handshake: agree });
+        let accepted =
+            Answer::Accept(Invitation { from: from(), handshake: agree, knows_resets: false });
         for now in [59, 60, 119] {
             assert_eq!(ask(&listener, at(now), from(), agree), accepted);
         }

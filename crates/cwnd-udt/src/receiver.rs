@@ -180,6 +180,20 @@ impl Receiver {
         }
     }
 
+    /// Gives the sender room for `packets` only. Call it before anything has arrived.
+    pub fn hold_room(&mut self, packets: u32) {
+        self.buffer.set_limit(packets);
+        self.available = u64::from(packets);
+    }
+
+    /// Gives the sender the room of `packets`, and tells a sender that has been told of less.
+    pub fn release_room(&mut self, now: Time, packets: u32) {
+        self.buffer.set_limit(packets);
+        if self.last_full.is_some() {
+            self.announce_room(now);
+        }
+    }
+
     /// The connection ends: what the sender has not been told goes out now. False if there is nothing.
     pub fn flush(&mut self, now: Time) -> bool {
         let due = self.acknowledged < self.buffer.next();

@@ -2,8 +2,10 @@
 
 use crate::handshake::{Handshake, Request};
 use crate::packet::{Body, Control, Packet, destination};
+use crate::reset;
 use crate::seq::Seq;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 
 /// Where a datagram goes.
@@ -13,7 +15,12 @@ pub enum Route<K> {
     Connection(K),
     /// To the listener, if there is one.
     Listener,
-    /// Nowhere: it is no packet, or of a connection that is not here.
+    /// To the connections that this port began with its sender, see [`Routes::begun_with`]: it is a
+    /// [reset](crate::reset).
+    Reset,
+    /// Nowhere: no connection has the id that it names. A [reset](crate::reset) may answer it.
+    Unknown,
+    /// Nowhere: it is no packet, or comes from another address than the connection's peer.
     Nowhere,
 }
 
@@ -23,6 +30,8 @@ pub struct Routes<K> {
     by_id: HashMap<u32, (SocketAddr, Client, K)>,
     /// Accepted connections, to find the one that a client asks for again.
     accepted: HashMap<(SocketAddr, Client), u32>,
+    /// Connections that this port began, by their peers.
+    begun: HashMap<SocketAddr, Vec<u32>>,
     /// Rendezvous that do not know their peer's socket yet.
     meeting: HashMap<SocketAddr, u32>,
 }
@@ -42,7 +51,12 @@ impl From<&Handshake> for Client {
 
 impl<K: Copy> Default for Routes<K> {
     fn default() -> Self {
-        Routes { by_id: HashMap::new(), accepted: HashMap::new(), meeting: HashMap::new() }
+        Routes {
+            by_id: HashMap::new(),
+            accepted: HashMap::new(),
+            begun: HashMap::new(),
+            meeting: HashMap::new(),
+        }
     }
 }
 
@@ -50,6 +64,7 @@ impl<K: Copy> Routes<K> {
     /// Adds a connection that this port began with the peer at `peer`.
     pub fn connect(&mut self, id: u32, peer: SocketAddr, connection: K) {
         self.by_id.insert(id, (peer, Client::default(), connection));
+        self.begun.entry(peer).or_default().push(id);
     }
 
     /// Adds a rendezvous with `peer`. There can be one at a time with each address.
@@ -70,6 +85,12 @@ impl<K: Copy> Routes<K> {
         let (peer, client, connection) = self.by_id.remove(&id)?;
         if self.accepted.get(&(peer, client)) == Some(&id) {
             self.accepted.remove(&(peer, client));
+        }
+        if let Entry::Occupied(mut entry) = self.begun.entry(peer) {
+            entry.get_mut().retain(|begun| *begun != id);
+            if entry.get().is_empty() {
+                entry.remove();
+            }
         }
         if self.meeting.get(&peer) == Some(&id) {
             self.meeting.remove(&peer);
@@ -92,9 +113,10 @@ impl<K: Copy> Routes<K> {
         self.by_id.is_empty()
     }
 
-    /// The connection with this id, if its peer is `from`.
-    pub fn find(&self, from: SocketAddr, id: u32) -> Option<K> {
-        self.by_id.get(&id).filter(|(peer, ..)| *peer == from).map(|(.., connection)| *connection)
+    /// The connections that this port began with `peer`.
+    pub fn begun_with(&self, peer: SocketAddr) -> impl Iterator<Item = K> {
+        let ids = self.begun.get(&peer).into_iter().flatten();
+        ids.filter_map(|id| self.by_id.get(id)).map(|(.., connection)| *connection)
     }
 
     /// Where a datagram from `from` goes. One that names a socket must come from that socket's peer.
@@ -102,7 +124,17 @@ impl<K: Copy> Routes<K> {
         match destination(datagram) {
             None => Route::Nowhere,
             Some(0) => self.route_request(from, datagram),
-            Some(id) => self.find(from, id).map_or(Route::Nowhere, Route::Connection),
+            Some(_) if reset::parse(datagram).is_some() => Route::Reset,
+            Some(id) => self.route_to(from, id),
+        }
+    }
+
+    /// Where a datagram from `from` to the socket `id` goes.
+    pub fn route_to(&self, from: SocketAddr, id: u32) -> Route<K> {
+        match self.by_id.get(&id) {
+            None => Route::Unknown,
+            Some((peer, _, connection)) if *peer == from => Route::Connection(*connection),
+            Some(_) => Route::Nowhere,
         }
     }
 
@@ -160,7 +192,7 @@ mod tests {
         routes.connect(4, here, 'c');
         assert_eq!(routes.route(here, &datagram(Request::Agree, 8, 4)), Route::Connection('c'));
         assert_eq!(routes.route(there, &datagram(Request::Agree, 8, 4)), Route::Nowhere);
-        assert_eq!(routes.route(here, &datagram(Request::Agree, 8, 5)), Route::Nowhere);
+        assert_eq!(routes.route(here, &datagram(Request::Agree, 8, 5)), Route::Unknown);
         assert_eq!(routes.route(here, &[0; 12]), Route::Nowhere);
 
         let agree = datagram(Request::Agree, 8, 0);

@@ -1,16 +1,19 @@
-//! Whole UDT datagrams, sealed between two ends that share a key. Without I/O, as all of this crate.
+//! Whole UDT datagrams, sealed between two ends that prove to each other who they are. Without I/O, as all of
+//! this crate, but for [`file`].
 //!
-//! The handshake is Noise's `NNpsk0` (revision 34, sections 7.4 and 9: `Noise_NNpsk0_25519_AESGCM_SHA256`);
-//! it makes fresh keys for each connection and each direction, which the shared key alone does not
-//! reveal later. Datagrams are Noise transport messages with explicit counters (section 11.4), by
-//! AES-256-GCM. What this protects against and what not is in `docs/udt.md`, under "With a key".
+//! The handshake is Noise (revision 34): `Noise_NNpsk0_25519_AESGCM_SHA256` with a shared key,
+//! `Noise_IKpsk2_25519_AESGCM_SHA256` with key pairs. A one-time code becomes a shared key by SPAKE2 first.
+//! Each handshake makes fresh keys for each direction, which the credentials alone do not reveal later.
+//! Datagrams are Noise transport messages with explicit counters (section 11.4), by AES-256-GCM. What this
+//! protects against and what not is in `docs/udt.md`, under "Credentials".
 //!
-//! * [`Key`] is the shared key, from a file.
+//! * [`Credentials`] are a [`Key`] that is shared, a [`KeyPair`] with the [`PublicKey`]s of peers, or a
+//!   [`Code`]. [`file`] reads and writes their files.
 //! * A client drives an [`Initiator`] until it gives a [`Session`], and then its
 //!   [`Connection`](crate::Connection) through that.
-//! * A port with a key has one [`Responder`]. Whatever comes from the network goes to the session or the
-//!   client that [`destination`] names, and to the responder if there is none. Once a client has proved that it holds
-//!   the key, the responder gives its session with the first datagram: UDT's own handshake, for the
+//! * A port with credentials has one [`Responder`]. Whatever comes from the network goes to the session or the
+//!   client that [`destination`] names, and to the responder if there is none. Once a client has proved itself,
+//!   the responder gives its session with the first datagram: UDT's own handshake, for the
 //!   [`Listener`](crate::Listener).
 //! * A [`Session`] has a [`Sealer`] for what [`poll_transmit`](crate::Connection::poll_transmit) returns
 //!   and an [`Opener`] for what arrives. Datagrams of equal size stay so: each grows by [`OVERHEAD`]. A
@@ -18,13 +21,14 @@
 //!
 //! ```
 //! use cwnd::{Dur, Time};
-//! use cwnd_udt::secure::{Initiator, Key, Reply, Responder};
+//! use cwnd_udt::secure::{Credentials, Initiator, Key, Reply, Responder};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let key = Key::from_file_contents(b"6a09e667bb67ae853c6ef372a54ff53a510e527f9b05688c1f83d9ab5be0cd19")?;
+//! let credentials = Credentials::Key(key);
 //! let (now, client) = (Time::ZERO, "192.0.2.1:9000".parse()?);
-//! let mut responder = Responder::new(&key, [0; 32]); // random bytes, in earnest
-//! let mut initiator = Initiator::new(&key, now, 17, Dur::from_millis(3_000))?;
+//! let mut responder = Responder::new(&credentials, [0; 32], b"here"); // random bytes, in earnest
+//! let mut initiator = Initiator::new(&credentials, now, 17, Dur::from_millis(3_000))?;
 //!
 //! let mut hello = initiator.poll(now).unwrap().to_vec();
 //! let Reply::Send(answer) = responder.handle(now, client, &mut hello, || 18) else { panic!() };
@@ -43,10 +47,13 @@
 
 mod code;
 mod credentials;
+mod exchanges;
 pub mod file;
+mod handshake;
 mod initiator;
 mod key;
 mod pair;
+mod reset;
 mod responder;
 mod seal;
 #[cfg(test)]
@@ -63,8 +70,9 @@ pub use responder::{Reply, Responder};
 pub use seal::{Exhausted, Opener, Refusals, Sealer};
 #[cfg(all(unix, feature = "net"))]
 pub(crate) use wire::DESTINATION;
-pub use wire::{OVERHEAD, destination, is_hello, packet_size};
+pub use wire::{OVERHEAD, destination, is_hello, is_reset, is_sealing, packet_size};
 
+use reset::Token;
 use wire::Keys;
 
 /// Why a datagram is dropped.
@@ -79,9 +87,19 @@ pub enum Refused {
     /// A request without a key.
     #[error("the peer has no key, and this end only talks to those who have it")]
     NoKey,
-    /// A request or an answer by somebody with another key, or one that was damaged.
+    /// A request or an answer by somebody with another key or code, or one that was damaged; or by somebody
+    /// whose public key is not in the list.
     #[error("the peer's key is another one")]
     WrongKey,
+    /// A sealed datagram of a session that is not known here.
+    #[error("no such session")]
+    Unknown,
+    /// The one-time code is used up or void.
+    #[error("the code is not good any more")]
+    Void,
+    /// Credentials that no client can connect with.
+    #[error(transparent)]
+    Credentials(CredentialsError),
     /// More requests wait for their client's first word than are kept.
     #[error("too many requests at once")]
     Busy,
@@ -104,13 +122,28 @@ pub struct Session {
     /// For what arrives.
     pub opener: Opener,
     identity: Option<PublicKey>,
+    /// At a client: what the listener's resets are made with.
+    token: Option<Token>,
 }
 
 impl Session {
     /// The session of the end `id` with the end `peer`.
-    fn new(id: u32, peer: u32, keys: &Keys) -> Self {
+    fn new(
+        id: u32,
+        peer: u32,
+        keys: &Keys,
+        identity: Option<PublicKey>,
+        token: Option<Token>,
+    ) -> Self {
         let sealer = Sealer::new(&keys.out, peer);
-        Session { sealer, opener: Opener::new(&keys.inward, id), identity: None }
+        Session { sealer, opener: Opener::new(&keys.inward, id), identity, token }
+    }
+
+    /// Whether `datagram` is the listener's word that it does not know this session: the answer to a datagram
+    /// that was sealed here recently, made with the secret that the listener told in the handshake.
+    pub fn is_reset(&self, datagram: &[u8]) -> bool {
+        let (to, sent) = (self.sealer.to(), self.sealer.sealed());
+        self.token.as_ref().is_some_and(|token| reset::is_genuine(token, to, sent, datagram))
     }
 
     /// The public key that the peer has proved, with [`Credentials::Pair`].

@@ -157,7 +157,7 @@ fn a_listener_with_a_key_still_serves_its_own_after_strangers() {
 fn there_is_no_rendezvous_with_a_key() {
     let error = UdtStream::rendezvous(local(), local(), &keyed("udt")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(error.to_string().contains("no rendezvous with a key"));
+    assert!(error.to_string().contains("no rendezvous with credentials"));
 }
 
 /// Losses, flipped bits, cuts, copies and datagrams from before, at every stage.

@@ -21,7 +21,7 @@ static DATA: [u8; 8_000_000] = [7; 8_000_000];
 
 /// Sends first messages, half of them made up and half of them somebody's that were recorded, now from many
 /// ports, and returns how many.
-fn flood(to: SocketAddr, key: &Key, stop: &AtomicBool) -> usize {
+fn flood(to: SocketAddr, key: &Credentials, stop: &AtomicBool) -> usize {
     let strangers: Vec<_> = (0..MANY).map(|_| UdpSocket::bind(local()).unwrap()).collect();
     let second = Dur::from_millis(1_000);
     let recorded: Vec<Vec<u8>> = (0..MANY)
@@ -43,12 +43,13 @@ fn flood(to: SocketAddr, key: &Key, stop: &AtomicBool) -> usize {
 /// The parts of its rate that a transfer of 200 Mb/s on the same port keeps, and what the flood left in
 /// memory. Nobody is let in.
 fn beside_floods(rounds: usize, buffer: u32) -> (Vec<f64>, u64) {
-    let key = Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8)).unwrap();
+    let bytes: [u8; 32] = std::array::from_fn(|at| at as u8);
+    let key = Credentials::Key(Key::from_file_contents(&bytes).unwrap());
     let limited = Config {
         rate_limit: Some(200e6),
         send_buffer: buffer,
         receive_buffer: buffer,
-        credentials: Some(Credentials::Key(key.clone())),
+        credentials: Some(key.clone()),
         ..stream_config("udt")
     };
     let listener = UdtListener::bind(local(), &limited).unwrap();

@@ -7,15 +7,18 @@ mod common;
 
 use common::{PERFECT, Path, Random, client, config, pattern, server};
 use cwnd::{Dur, Time};
-use cwnd_udt::secure::{Initiator, Key, OVERHEAD, Refused, Reply, Responder, Session, packet_size};
+use cwnd_udt::secure::{
+    Credentials, Initiator, Key, OVERHEAD, Refused, Reply, Responder, Session, packet_size,
+};
 use cwnd_udt::{Answer, CloseReason, Config, Connection, Listener, Seq, SocketType};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 
 const MS: u64 = 1_000_000;
 
-fn key(first: u8) -> Key {
-    Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8 + first)).unwrap()
+fn key(first: u8) -> Credentials {
+    let bytes: [u8; 32] = std::array::from_fn(|at| at as u8 + first);
+    Credentials::Key(Key::from_file_contents(&bytes).unwrap())
 }
 
 /// A client and a port with a key, and what flies between them.
@@ -38,7 +41,7 @@ struct World {
 }
 
 impl World {
-    fn new(keys: [&Key; 2], path: Path, seed: u64) -> Self {
+    fn new(keys: [&Credentials; 2], path: Path, seed: u64) -> Self {
         let config = Config { packet_size: packet_size(1500), ..config("cubic") };
         World {
             now: Time::ZERO,
@@ -47,7 +50,7 @@ impl World {
             flying: BTreeMap::new(),
             order: 0,
             initiator: Initiator::new(keys[0], Time::ZERO, 5, Dur::from_millis(3_000)).unwrap(),
-            responder: Responder::new(keys[1], [3; 32]),
+            responder: Responder::new(keys[1], [3; 32], b"here"),
             listener: Listener::new(common::KEY, SocketType::Stream),
             config,
             sessions: [None, None],
@@ -234,7 +237,7 @@ fn ends_with_and_without_a_key_do_not_meet() {
     // A plain client is refused at once.
     let config = config("udt");
     let mut plain = Connection::connect(&config, Time::ZERO, 11, Seq::new(9), server().ip());
-    let mut responder = Responder::new(&key(1), [3; 32]);
+    let mut responder = Responder::new(&key(1), [3; 32], b"here");
     let mut asked = plain.poll_transmit(Time::ZERO, 1).unwrap().datagrams.to_vec();
     let Reply::Refuse(refusal) = responder.handle(Time::ZERO, client(), &mut asked, || 6) else {
         panic!("not refused")

@@ -1,8 +1,8 @@
 # ruff: noqa: INP001
 """The known answers in `src/secure/tests.rs`, made without this crate.
 
-Noise_NNpsk0_25519_AESGCM_SHA256 (revision 34 of the specification) and what docs/udt.md says under
-"With a key", by the Python package `cryptography`. Prints the datagrams in hexadecimal.
+Noise_NNpsk0_25519_AESGCM_SHA256 and Noise_IKpsk2_25519_AESGCM_SHA256 (revision 34 of the specification)
+and what docs/udt.md says under "Credentials", by the Python package `cryptography`. Prints the datagrams in hexadecimal.
 """
 
 import hashlib
@@ -16,7 +16,11 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 FILE = bytes(range(32))
 CLIENT, SERVER = 0x01020304, 0x0A0B0C0D
 PRIVATE = bytes([0x11] * 32), bytes([0x22] * 32)
-NAME = b"Noise_NNpsk0_25519_AESGCM_SHA256"
+# Static keys: the client's and the listener's.
+STATIC = bytes([0x33] * 32), bytes([0x44] * 32)
+PLACE = b"here"
+SHARED = b"Noise_NNpsk0_25519_AESGCM_SHA256"
+PAIR = b"Noise_IKpsk2_25519_AESGCM_SHA256"
 
 
 def expand(salt: bytes, secret: bytes, count: int) -> list[bytes]:
@@ -37,8 +41,8 @@ def aes(key: bytes, counter: int, text: bytes, extra: bytes) -> bytes:
 class Symmetric:
     """Noise's symmetric state (section 5.2), sending only."""
 
-    def __init__(self, prologue: bytes) -> None:
-        self.h = self.ck = NAME  # 32 bytes: as it is
+    def __init__(self, name: bytes, prologue: bytes) -> None:
+        self.h = self.ck = name  # 32 bytes: as it is
         self.k, self.n = b"", 0
         self.mix_hash(prologue)
 
@@ -71,36 +75,95 @@ class Symmetric:
         return sealed
 
 
-def derive(purpose: bytes) -> bytes:
-    """Make the key of one purpose from the key file."""
-    return HKDF(hashes.SHA256(), 32, b"cwnd-udt key 1", purpose).derive(FILE)
+def derive(salt: bytes, secret: bytes, purpose: bytes) -> bytes:
+    """Make the key of one purpose."""
+    return HKDF(hashes.SHA256(), 32, salt, purpose).derive(secret)
+
+
+def head(kind: int) -> bytes:
+    """How a datagram of the handshake begins."""
+    return bytes([kind, 2, 0, 0]) + CLIENT.to_bytes(4, "big")
+
+
+def private(secret: bytes) -> tuple[X25519PrivateKey, bytes]:
+    """Make a private key and the bytes of its public key."""
+    key = X25519PrivateKey.from_private_bytes(secret)
+    return key, key.public_key().public_bytes_raw()
+
+
+def agree(key: X25519PrivateKey, public: bytes) -> bytes:
+    """Do Noise's `DH`."""
+    return key.exchange(X25519PublicKey.from_public_bytes(public))
+
+
+def make_token(resets: bytes) -> bytes:
+    """Make the token of the session's resets."""
+    here = hmac.digest(resets, PLACE, "sha256")
+    return hmac.digest(here, SERVER.to_bytes(4, "big"), "sha256")[:12]
+
+
+def data(key: bytes, counter: int, to: int, text: bytes) -> bytes:
+    """Make a sealed datagram."""
+    header = b"\xf4" + counter.to_bytes(7, "big") + to.to_bytes(4, "big")
+    return header + aes(key, counter, text, header)
+
+
+def shared() -> dict[str, bytes]:
+    """Make the datagrams of a session with a key."""
+    salt = b"cwnd-udt key 1"
+    (near, near_public), (_, far_public) = map(private, PRIVATE)
+    state = Symmetric(SHARED, b"cwnd-udt sealed" + head(0xF1))
+    state.mix_key_and_hash(derive(salt, FILE, b"noise psk"))
+    question = state.public(near_public) + state.encrypt(b"")
+    answer = head(0xF3) + state.public(far_public)
+    state.mix_key(agree(near, far_public))
+    token = make_token(derive(salt, FILE, b"resets"))
+    answer += state.encrypt(SERVER.to_bytes(4, "big") + token)
+    keys = expand(state.ck, b"", 2)
+    rekeyed = aes(keys[0], 2**64 - 1, bytes(32), b"")[:32]
+    there = data(keys[0], 0, SERVER, b"there")
+    reset = b"\xf8" + there[1:12]
+    return {
+        "HELLO": head(0xF1) + bytes(16) + question,
+        "ANSWER": answer,
+        "THERE": there,
+        "BACK": data(keys[1], 0, CLIENT, b"back"),
+        "REKEYED": data(rekeyed, 1 << 28, SERVER, b"there"),
+        "RESET": reset + hmac.digest(token, reset, "sha256")[:16],
+    }
+
+
+def pair() -> dict[str, bytes]:
+    """Make the datagrams of a session with key pairs and no secret besides."""
+    salt = b"cwnd-udt pair 1"
+    (near, near_public), (far, far_public) = map(private, PRIVATE)
+    (client, client_public), (_, listener_public) = map(private, STATIC)
+    state = Symmetric(PAIR, b"cwnd-udt sealed" + head(0xF7))
+    state.mix_hash(listener_public)
+    question = state.public(near_public)
+    state.mix_key(agree(near, listener_public))
+    question += state.encrypt(client_public)
+    state.mix_key(agree(client, listener_public))
+    question += state.encrypt(b"")
+    known = derive(salt, listener_public, b"mac1")
+    mac = hmac.digest(known, head(0xF7) + question, "sha256")[:16]
+    answer = head(0xF3) + state.public(far_public)
+    state.mix_key(agree(near, far_public))
+    state.mix_key(agree(far, client_public))
+    state.mix_key_and_hash(bytes(32))
+    token = make_token(derive(salt, STATIC[1], b"resets"))
+    answer += state.encrypt(SERVER.to_bytes(4, "big") + token)
+    keys = expand(state.ck, b"", 2)
+    return {
+        "PAIR_HELLO": head(0xF7) + bytes(16) + mac + question,
+        "PAIR_ANSWER": answer,
+        "PAIR_THERE": data(keys[0], 0, SERVER, b"there"),
+    }
 
 
 def main() -> None:
     """Print the known answers."""
-    near, far = map(X25519PrivateKey.from_private_bytes, PRIVATE)
-    publics = [key.public_key().public_bytes_raw() for key in (near, far)]
-    hello = bytes([0xF1, 1, 0, 0]) + CLIENT.to_bytes(4, "big")
-    state = Symmetric(b"cwnd-udt sealed" + hello)
-    state.mix_key_and_hash(derive(b"noise psk"))
-    question = state.public(publics[0]) + state.encrypt(b"")
-    answer = bytes([0xF3, 1, 0, 0]) + CLIENT.to_bytes(4, "big") + state.public(publics[1])
-    state.mix_key(near.exchange(X25519PublicKey.from_public_bytes(publics[1])))
-    answer += state.encrypt(SERVER.to_bytes(4, "big"))
-    keys = expand(state.ck, b"", 2)
-
-    def data(key: bytes, counter: int, to: int, text: bytes) -> bytes:
-        header = b"\xf4" + counter.to_bytes(7, "big") + to.to_bytes(4, "big")
-        return header + aes(key, counter, text, header)
-
-    rekeyed = aes(keys[0], 2**64 - 1, bytes(32), b"")[:32]
-    for name, datagram in {
-        "HELLO": hello + bytes(16) + question,
-        "ANSWER": answer,
-        "THERE": data(keys[0], 0, SERVER, b"there"),
-        "BACK": data(keys[1], 0, CLIENT, b"back"),
-        "REKEYED": data(rekeyed, 1 << 28, SERVER, b"there"),
-    }.items():
+    for name, datagram in (shared() | pair()).items():
         print(name, datagram.hex())  # noqa: T201
 
 

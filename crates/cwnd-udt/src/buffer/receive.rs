@@ -128,6 +128,11 @@ impl ReceiveBuffer {
         self.limit
     }
 
+    /// Sets the packets that there is room for, at most as many as the ring was made for.
+    pub fn set_limit(&mut self, packets: u32) {
+        self.limit = u64::from(packets);
+    }
+
     /// Bytes of user data in a full packet.
     pub fn payload(&self) -> usize {
         self.payload

@@ -82,6 +82,16 @@ impl SendBuffer {
         }
     }
 
+    /// Whether a data packet with exactly this header is outstanding.
+    pub fn is_outstanding(&self, header: &[u8; HEADER]) -> bool {
+        let [a, b, c, d, ..] = *header;
+        let seq = u32::from_be_bytes([a, b, c, d]);
+        let at = (seq >> 31 == 0).then(|| self.packet_of(Seq::new(seq))).flatten();
+        at.is_some_and(|at| {
+            (self.una..self.next).contains(&at) && self.datagrams(at, 1).starts_with(header)
+        })
+    }
+
     /// Twice the slots.
     #[cold]
     fn grow(&mut self) {

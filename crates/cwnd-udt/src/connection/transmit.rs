@@ -48,6 +48,7 @@ impl Connection {
     pub fn poll_transmit(&mut self, now: Time, most: usize) -> Option<Transmit<'_>> {
         match self.plan(now, most)? {
             Planned::Scratch(length) => {
+                self.recent.add(&self.scratch[..length]);
                 Some(Transmit { datagrams: &self.scratch[..length], segment: length })
             }
             Planned::Run { at, count, size } => {
@@ -91,6 +92,8 @@ impl Connection {
         let timestamp = (now.since(self.start).as_nanos() / 1000) as u32;
         if let State::Opening(opening) = &mut self.state {
             let (handshake, to) = opening.poll(now)?;
+            // A listener tells this crate from UDT4 by a time stamp that is not 0.
+            let timestamp = timestamp.max(1);
             let length = Control::Handshake(handshake).encode(timestamp, to, &mut self.scratch[..]);
             return Some(Planned::Scratch(length));
         }

@@ -155,6 +155,24 @@ impl Connection {
         self.halves.as_ref().map_or(0, |halves| halves.sender.buffer.held())
     }
 
+    /// Limits what is received to `packets` until [`release_room`](Self::release_room). Acknowledgements
+    /// advertise no more room, and later packets are dropped. The flow window in the handshake stays that of
+    /// [`Config`](crate::Config): UDT4 takes it for the largest congestion window of the whole connection.
+    pub fn hold_room(&mut self, packets: u32) {
+        let most = self.config.receive_buffer;
+        if let Some(halves) = &mut self.halves {
+            halves.receiver.hold_room(packets.clamp(2, most));
+        }
+    }
+
+    /// Ends [`hold_room`](Self::hold_room): the whole receive buffer is advertised, at once.
+    pub fn release_room(&mut self, now: Time) {
+        let packets = self.config.receive_buffer;
+        if let Some(halves) = &mut self.halves {
+            halves.receiver.release_room(now, packets);
+        }
+    }
+
     /// Ends the connection: nothing more can be written, and what was is delivered within
     /// [`Config::linger`](crate::Config::linger). UDT has no half-closed connections: the peer's end is
     /// closed with this one.

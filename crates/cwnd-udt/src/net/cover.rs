@@ -1,7 +1,8 @@
-//! What a connection's datagrams travel in: nothing, or the seals of a key that both ends share.
+//! What a connection's datagrams travel in: nothing, or the seals of a session.
 
-use crate::secure::{Credentials, Exhausted, Initiator, PublicKey, Refused, Session, packet_size};
-use crate::{Config, Filled, Transmit};
+use crate::packet::HEADER;
+use crate::secure::{Exhausted, Initiator, PublicKey, Refused, Session, packet_size};
+use crate::{Config, Filled, Transmit, reset};
 use cwnd::Time;
 use std::borrow::Cow;
 use std::io;
@@ -16,12 +17,28 @@ pub(super) enum Cover {
     Sealed(Box<Session>),
 }
 
+/// What a reset is for a connection.
+pub(super) enum Reset {
+    /// It counts if the connection has sent this header.
+    Echo([u8; HEADER]),
+    /// The listener has made it.
+    Genuine,
+    Forged,
+}
+
 /// A connection's datagrams on their way.
 pub(super) enum Wrapped<'a> {
     /// They leave from where they lie, in the connection.
     AsTheyAre(Transmit<'a>),
     /// They are copied, so many bytes for each, and can be sealed and sent without the connection.
     LaidOut(usize),
+}
+
+fn refusal(refused: Refused) -> io::Error {
+    match refused {
+        Refused::Credentials(error) => io::Error::new(io::ErrorKind::InvalidInput, error),
+        other => io::Error::other(other),
+    }
 }
 
 /// What a connection is made with, if its datagrams grow by their seals on the way to the wire.
@@ -46,12 +63,21 @@ impl Cover {
         Ok(match (session, &config.credentials) {
             (Some(session), _) => Cover::Sealed(session),
             (None, None) => Cover::Plain,
-            (None, Some(Credentials::Key(key))) => {
-                let initiator = Initiator::new(key, now, id, config.connect_timeout);
-                Cover::Asking(Box::new(initiator.map_err(io::Error::other)?), None)
+            (None, Some(credentials)) => {
+                let timeout = config.connect_timeout;
+                let initiator = Initiator::new(credentials, now, id, timeout);
+                Cover::Asking(Box::new(initiator.map_err(refusal)?), None)
             }
-            (None, Some(_)) => return Err(io::ErrorKind::Unsupported.into()),
         })
+    }
+
+    /// What a reset from the peer's address means.
+    pub fn read_reset(&self, datagram: &[u8]) -> Reset {
+        match (self, reset::parse(datagram)) {
+            (Cover::Plain, Some(header)) => Reset::Echo(header),
+            (Cover::Sealed(session), _) if session.is_reset(datagram) => Reset::Genuine,
+            _ => Reset::Forged,
+        }
     }
 
     /// Whether the connection has to wait for a session, and when there is something to send for that.
@@ -129,9 +155,7 @@ impl Cover {
     /// Why a client has no session, as far as it can know.
     pub fn silence(&self) -> Option<String> {
         match self {
-            Cover::Asking(_, None) => {
-                Some("nobody answered: no listener there, or none that has this key".into())
-            }
+            Cover::Asking(initiator, None) => Some(initiator.silence().into()),
             Cover::Asking(_, Some(refused)) => Some(format!("no good answer: {refused}")),
             _ => None,
         }

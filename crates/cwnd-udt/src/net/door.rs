@@ -1,7 +1,7 @@
 //! Who comes to a listener before there is a connection.
 
 use super::port::random;
-use crate::secure::{Credentials, Key, Reply, Responder, Session, destination, is_hello};
+use crate::secure::{Credentials, Refused, Reply, Responder, Session, destination, is_hello};
 use crate::{Answer, Config, Invitation, Listener};
 use cwnd::{Dur, Time};
 use std::collections::HashMap;
@@ -15,6 +15,8 @@ const ANSWERS: u64 = 1024;
 const ANSWER_EVERY: Dur = Dur::from_nanos(50_000);
 /// Looking at a hello takes some 10 µs, several times what an answer in clear takes.
 const HELLO: u64 = 4;
+/// Where public keys are multiplied to look at it, it takes some 150 µs.
+const COSTLY: u64 = 40;
 /// Clients that have shown the key and are not connected yet, at most, and for how long they may be silent.
 const GUESTS: usize = 1024;
 const PATIENCE: Dur = Dur::from_millis(5_000);
@@ -28,7 +30,7 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Whether one may be answered that takes the time of so many.
-    fn spend(&mut self, now: Time, price: u64) -> bool {
+    pub fn spend(&mut self, now: Time, price: u64) -> bool {
         let time = |answers| Dur::from_nanos(answers * ANSWER_EVERY.as_nanos());
         let may = self.due <= now + time(ANSWERS);
         if may {
@@ -38,6 +40,15 @@ impl Budget {
     }
 }
 
+/// What a port may answer to datagrams that are for no connection.
+#[derive(Debug, Default)]
+pub(super) struct Budgets {
+    /// The listener's answers to clients.
+    pub answers: Budget,
+    /// Resets.
+    pub resets: Budget,
+}
+
 /// What is to be done about a datagram.
 #[derive(Debug)]
 pub(super) enum Word {
@@ -45,6 +56,8 @@ pub(super) enum Word {
     Say(Vec<u8>),
     /// In this session, if there is a key.
     Accept(Invitation, Option<Box<Session>>),
+    /// The listener's one-time code has become void.
+    Void,
 }
 
 /// Where a listener's clients come in.
@@ -60,6 +73,8 @@ pub(super) struct Hall {
     listener: Listener,
     responder: Responder,
     guests: HashMap<u32, Guest>,
+    /// It has been told that the code is void.
+    void: bool,
 }
 
 #[derive(Debug)]
@@ -70,14 +85,16 @@ struct Guest {
 }
 
 impl Door {
-    pub fn new(config: &Config) -> io::Result<Self> {
+    /// The door of a listener at `local`.
+    pub fn new(config: &Config, local: SocketAddr) -> io::Result<Self> {
         let listener = Listener::new(random()?, config.socket_type);
         Ok(match &config.credentials {
             None => Door::Plain(listener),
-            Some(Credentials::Key(key)) => {
-                Door::Locked(Box::new(Mutex::new(Hall::new(listener, key)?)))
+            Some(credentials) => {
+                let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+                credentials.check_listener().map_err(wrong)?;
+                Door::Locked(Box::new(Mutex::new(Hall::new(listener, credentials, local)?)))
             }
-            Some(_) => return Err(io::ErrorKind::Unsupported.into()),
         })
     }
 
@@ -89,7 +106,7 @@ impl Door {
     pub fn spend_code(&self) {
         if let Door::Locked(hall) = self {
             let mut hall = hall.lock().unwrap_or_else(PoisonError::into_inner);
-            hall.responder.spend_code();
+            hall.spend_code();
         }
     }
 
@@ -99,35 +116,53 @@ impl Door {
         &self,
         (now, from): (Time, SocketAddr),
         datagram: &mut [u8],
-        budget: &mut Budget,
+        budgets: &mut Budgets,
         id: impl FnMut() -> u32,
         room: impl FnOnce() -> bool,
     ) -> Word {
         match self {
             Door::Plain(listener) => match listener.handle(now, from, datagram) {
-                Answer::Reply(reply) if budget.spend(now, 1) => Word::Say(reply.to_vec()),
+                Answer::Reply(reply) if budgets.answers.spend(now, 1) => Word::Say(reply.to_vec()),
                 Answer::Accept(asked) if room() => Word::Accept(asked, None),
                 _ => Word::Nothing,
             },
             Door::Locked(hall) => {
                 let mut hall = hall.lock().unwrap_or_else(PoisonError::into_inner);
-                hall.hear((now, from), datagram, budget, id, room)
+                hall.hear((now, from), datagram, budgets, id, room)
             }
         }
     }
 }
 
+/// What tells a listener from others with the same credentials: the machine, and the address that it is bound
+/// to. It stays the same when the listener is restarted.
+fn place(local: SocketAddr) -> Vec<u8> {
+    // Systems without this file have their name.
+    let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
+    let uname = rustix::system::uname();
+    [&machine, &b"\n"[..], uname.nodename().to_bytes(), b"\n", local.to_string().as_bytes()]
+        .concat()
+}
+
 impl Hall {
-    fn new(listener: Listener, key: &Key) -> io::Result<Self> {
-        let responder = Responder::new(key, random()?);
-        Ok(Hall { listener, responder, guests: HashMap::new() })
+    fn new(listener: Listener, credentials: &Credentials, local: SocketAddr) -> io::Result<Self> {
+        let responder = Responder::new(credentials, random()?, &place(local));
+        Ok(Hall { listener, responder, guests: HashMap::new(), void: false })
+    }
+
+    fn spend_code(&mut self) {
+        self.responder.spend_code();
+        // Only those of a code: others do not spend anything.
+        if self.responder.has_code() {
+            self.guests.clear();
+        }
     }
 
     fn hear(
         &mut self,
         (now, from): (Time, SocketAddr),
         datagram: &mut [u8],
-        budget: &mut Budget,
+        budgets: &mut Budgets,
         id: impl FnMut() -> u32,
         room: impl FnOnce() -> bool,
     ) -> Word {
@@ -141,12 +176,15 @@ impl Hall {
                 Err(_) => Word::Nothing,
             };
         }
-        if is_hello(datagram) && !budget.spend(now, HELLO) {
-            return Word::Nothing;
+        if is_hello(datagram) {
+            let costly = self.responder.is_costly(now, from, datagram);
+            if !budgets.answers.spend(now, if costly { COSTLY } else { HELLO }) {
+                return Word::Nothing;
+            }
         }
         match self.responder.handle(now, from, datagram, id) {
             Reply::Send(answer) => Word::Say(answer),
-            Reply::Refuse(refusal) if budget.spend(now, 1) => Word::Say(refusal.to_vec()),
+            Reply::Refuse(refusal) if budgets.answers.spend(now, 1) => Word::Say(refusal.to_vec()),
             Reply::Open(session, first) => {
                 self.guests.retain(|_, guest| guest.until > now);
                 let name = session.id();
@@ -154,6 +192,14 @@ impl Hall {
                     self.guests.insert(name, Guest { from, session, until: now });
                 }
                 self.serve(now, name, first, room)
+            }
+            Reply::Ignore(Refused::Unknown) if budgets.resets.spend(now, 1) => {
+                let reset = self.responder.reset(datagram);
+                reset.map_or(Word::Nothing, |reset| Word::Say(reset.to_vec()))
+            }
+            Reply::Ignore(Refused::WrongKey) if self.responder.is_void() && !self.void => {
+                self.void = true;
+                Word::Void
             }
             _ => Word::Nothing,
         }
@@ -181,7 +227,7 @@ impl Hall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secure::Initiator;
+    use crate::secure::{Initiator, Key};
     use crate::{Connection, Seq, SocketType};
 
     const ASKED: usize = GUESTS + 100;
@@ -196,14 +242,15 @@ mod tests {
     fn guests_are_so_many_and_no_more() {
         let key =
             Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8)).unwrap();
-        let mut hall = Hall::new(Listener::new([1; 16], SocketType::Stream), &key).unwrap();
+        let (key, local) = (Credentials::Key(key), "192.0.2.2:9".parse().unwrap());
+        let mut hall = Hall::new(Listener::new([1; 16], SocketType::Stream), &key, local).unwrap();
         let (from, mut last) = ("192.0.2.1:9".parse().unwrap(), 0);
         let mut ask = |hall: &mut Hall, now: Time| {
             let id = || {
                 last += 1;
                 last
             };
-            let budget = &mut Budget::default();
+            let budget = &mut Budgets::default();
             let mut initiator = Initiator::new(&key, now, 7, Dur::from_millis(100)).unwrap();
             let mut hello = initiator.poll(now).unwrap().to_vec();
             let word = hall.hear((now, from), &mut hello, budget, id, || true);

@@ -1,18 +1,19 @@
 //! The thread of a port: takes datagrams in, lets connections send, and sleeps until something is due.
 
-use super::door::{Budget, Word};
+use super::door::{Budgets, Word};
 use super::link::{Link, Visit};
 use super::listener::Queue;
 use super::port::{Begin, Port};
 use super::socket::{Inbox, Socket};
-use crate::Route;
 use crate::packet::HEADER;
 use crate::secure::{self, destination};
+use crate::{Route, reset};
 use cwnd::{Dur, Time};
 use quinn_udp::RecvMeta;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, PipeReader};
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -30,8 +31,7 @@ struct Driver {
     /// Those that wait for room in the system's buffer.
     blocked: Vec<Arc<Link>>,
     due: BinaryHeap<Reverse<(Time, usize)>>,
-    /// For the listener.
-    budget: Budget,
+    budgets: Budgets,
     /// What is sealed, on its way to the socket.
     wire: Vec<u8>,
 }
@@ -46,7 +46,7 @@ pub(super) fn start(port: Arc<Port>, woken: PipeReader) -> io::Result<()> {
             touched: Vec::new(),
             blocked: Vec::new(),
             due: BinaryHeap::new(),
-            budget: Budget::default(),
+            budgets: Budgets::default(),
             wire: Vec::new(),
         };
         if let Err(error) = driver.run() {
@@ -177,9 +177,37 @@ impl Driver {
                         }
                     }
                 }
+                Route::Reset => {
+                    let begun = table.begun_with(meta.addr);
+                    drop(table);
+                    for datagram in part.chunks(segment) {
+                        let ended = begun.iter().filter(|link| link.reset(at, datagram));
+                        self.touched.extend(ended.cloned());
+                    }
+                }
+                // One answer to a batch is enough.
+                Route::Unknown => {
+                    drop(table);
+                    if let Some(answer) = reset::answer(&part[..segment.min(part.len())])
+                        && self.budgets.resets.spend(at, 1)
+                    {
+                        self.send(meta, &answer);
+                    }
+                }
                 Route::Nowhere => {}
             }
         }
+    }
+
+    /// Answers a datagram.
+    fn send(&self, meta: &RecvMeta, datagram: &[u8]) {
+        let source = self.source(meta);
+        let _ = self.port.socket.send(meta.addr, source, datagram, datagram.len());
+    }
+
+    /// The address to answer from: on a port of all addresses the one that was asked.
+    fn source(&self, meta: &RecvMeta) -> Option<IpAddr> {
+        meta.dst_ip.filter(|_| self.port.local.ip().is_unspecified())
     }
 
     fn pass(&mut self, at: Time, link: Arc<Link>, datagrams: &mut [u8], segment: usize) {
@@ -191,8 +219,6 @@ impl Driver {
     /// A datagram for the listener.
     fn answer(&mut self, now: Time, queue: &Queue, meta: &RecvMeta, datagram: &mut [u8]) {
         let (port, from) = (&self.port, meta.addr);
-        // On a port of all addresses the answer leaves by the one that was asked.
-        let source = meta.dst_ip.filter(|_| port.local.ip().is_unspecified());
         let open = || {
             let links = port.table().accepted_from(from.ip());
             links.iter().filter(|link| link.lock().connection.is_open()).count()
@@ -200,17 +226,19 @@ impl Driver {
         if !queue.admits(from.ip(), open) {
             return;
         }
-        let id = || port.table().fresh_id().unwrap_or_default();
-        match queue.hear((now, from), datagram, &mut self.budget, id) {
+        let id = || port.table().fresh_id(false).unwrap_or_default();
+        match queue.hear((now, from), datagram, &mut self.budgets, id) {
             Word::Nothing => {}
-            Word::Say(reply) => {
-                let _ = port.socket.send(from, source, &reply, reply.len());
-            }
+            Word::Say(reply) => self.send(meta, &reply),
             Word::Accept(asked, session) => {
-                let begin = Begin::Accept(&asked, source);
+                let begin = Begin::Accept(&asked, self.source(meta));
                 if let Ok(link) = port.begin(from, &queue.config, begin, session) {
                     queue.push(link);
                 }
+            }
+            Word::Void => {
+                let text = "the code is void: there were 5 wrong guesses";
+                queue.fail(io::ErrorKind::PermissionDenied, text);
             }
         }
     }

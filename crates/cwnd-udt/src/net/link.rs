@@ -1,6 +1,6 @@
 //! What the driver thread and the application share of one connection.
 
-use super::cover::{Cover, Wrapped};
+use super::cover::{Cover, Reset, Wrapped};
 use super::port::Port;
 use super::socket::Sent;
 use crate::secure::PublicKey;
@@ -117,6 +117,7 @@ impl State {
                 let kind = match reason {
                     CloseReason::Local | CloseReason::Peer => BrokenPipe,
                     CloseReason::Lost => ConnectionAborted,
+                    CloseReason::Reset => ConnectionReset,
                     CloseReason::LingerOver | CloseReason::ConnectTimeout => TimedOut,
                     CloseReason::Refused => ConnectionRefused,
                     CloseReason::Incompatible => InvalidData,
@@ -216,6 +217,28 @@ impl Link {
         let mut state = self.lock();
         state.connection.handle_batch(now, &datagrams[..opened.length], opened.segment);
         state.touch()
+    }
+
+    /// A reset from the peer's address: whether the connection ended, and the driver was not going to look at it
+    /// anyway.
+    pub fn reset(&self, now: Time, datagram: &[u8]) -> bool {
+        let reset = self.cover().read_reset(datagram);
+        let mut state = self.lock();
+        let ended = match reset {
+            Reset::Echo(header) => state.connection.handle_reset(now, &header),
+            Reset::Genuine => state.connection.end_unknown(now),
+            Reset::Forged => false,
+        };
+        ended && state.touch()
+    }
+
+    /// Ends the connection at once: what is not delivered is lost.
+    pub fn abort(self: &Arc<Self>) {
+        let now = self.port.socket.now();
+        let _ = self.block(Side::Write, None, |state| {
+            state.connection.abort(now);
+            Some(Ok(()))
+        });
     }
 
     /// The driver's part: timers, what may be sent, and when to come back. `wire` is memory for that.

@@ -1,15 +1,16 @@
 //! Accepting connections.
 
-use super::door::{Budget, Door, Word};
+use super::door::{Budgets, Door, Word};
 use super::endpoint::Endpoint;
 use super::link::Link;
 use super::stream::UdtStream;
 use crate::Config;
+use crate::secure::Credentials;
 use cwnd::Time;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -29,6 +30,8 @@ pub(super) struct Queue {
     door: Door,
     pub config: Config,
     waiting: Mutex<Waiting>,
+    /// The connection that was made last.
+    holder: Mutex<Weak<Link>>,
     signal: Condvar,
 }
 
@@ -57,14 +60,24 @@ impl Queue {
         &self,
         at: (Time, SocketAddr),
         datagram: &mut [u8],
-        budget: &mut Budget,
+        budgets: &mut Budgets,
         id: impl FnMut() -> u32,
     ) -> Word {
         let room = || self.lock().streams.len() < BACKLOG;
-        self.door.hear(at, datagram, budget, id, room)
+        self.door.hear(at, datagram, budgets, id, room)
     }
 
+    /// Takes in a new connection. With a one-time code it takes the place of the one before.
     pub fn push(&self, link: Arc<Link>) {
+        if let Some(Credentials::Code(_)) = self.config.credentials {
+            let newest = Arc::downgrade(&link);
+            let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = std::mem::replace(&mut *holder, newest);
+            drop(holder);
+            if let Some(before) = before.upgrade() {
+                before.abort();
+            }
+        }
         let mut waiting = self.lock();
         waiting.streams.push_back(UdtStream::new(link));
         self.tell(waiting);
@@ -113,9 +126,10 @@ impl UdtListener {
 
     pub(super) fn new(endpoint: Endpoint, config: &Config) -> io::Result<Self> {
         let queue = Arc::new(Queue {
-            door: Door::new(config)?,
+            door: Door::new(config, endpoint.local_addr())?,
             config: config.clone(),
             waiting: Mutex::default(),
+            holder: Mutex::default(),
             signal: Condvar::new(),
         });
         let port = endpoint.port();
@@ -162,6 +176,7 @@ impl UdtListener {
         let mut waiting = self.queue.lock();
         loop {
             if let Some(taken) = Queue::take(&mut waiting) {
+                drop(waiting);
                 return taken.map(with_peer);
             }
             waiting = match deadline {
@@ -185,7 +200,10 @@ impl UdtListener {
     pub fn poll_accept(&self, cx: &Context<'_>) -> Poll<io::Result<(UdtStream, SocketAddr)>> {
         let mut waiting = self.queue.lock();
         match Queue::take(&mut waiting) {
-            Some(taken) => Poll::Ready(taken.map(with_peer)),
+            Some(taken) => {
+                drop(waiting);
+                Poll::Ready(taken.map(with_peer))
+            }
             None => {
                 if !waiting.tasks.iter().any(|task| task.will_wake(cx.waker())) {
                     waiting.tasks.push(cx.waker().clone());
@@ -205,6 +223,7 @@ impl UdtListener {
 }
 
 fn with_peer(stream: UdtStream) -> (UdtStream, SocketAddr) {
+    stream.accepted();
     let peer = stream.peer_addr();
     (stream, peer)
 }

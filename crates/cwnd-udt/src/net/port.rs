@@ -5,7 +5,7 @@ use super::driver;
 use super::link::Link;
 use super::listener::Queue;
 use super::socket::Socket;
-use crate::secure::{Session, destination};
+use crate::secure::{Session, destination, is_reset, is_sealing};
 use crate::{Config, Connection, Invitation, Route, Routes, Seq};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,6 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The UDP header and that of IPv4, which UDT counts to the packet.
 const LOWER_HEADERS: u32 = 28;
+
+/// Packets that are buffered for a connection until the application accepts it: four times the initial
+/// window.
+const UNACCEPTED: u32 = 64;
 
 /// The connections of a port, and who accepts more.
 #[derive(Debug, Default)]
@@ -48,22 +52,34 @@ impl Table {
 
     /// Where a datagram from `from` goes.
     pub fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<usize> {
-        let found = match destination(datagram) {
-            None => self.routes.route(from, datagram),
-            Some(id) => self.routes.find(from, id).map_or(Route::Nowhere, Route::Connection),
-        };
+        if !is_sealing(datagram) {
+            return self.routes.route(from, datagram);
+        }
+        if is_reset(datagram) {
+            return Route::Reset;
+        }
+        let found = destination(datagram).map(|id| self.routes.route_to(from, id));
         match found {
-            Route::Nowhere if self.queue.as_ref().is_some_and(|queue| queue.is_locked()) => {
-                Route::Listener
-            }
-            found => found,
+            // A client's first words, or of one that has no connection yet.
+            None | Some(Route::Unknown) if self.is_locked() => Route::Listener,
+            None | Some(Route::Unknown) => Route::Nowhere,
+            Some(found) => found,
         }
     }
 
-    /// An id that no connection has.
-    pub fn fresh_id(&self) -> io::Result<u32> {
+    fn is_locked(&self) -> bool {
+        self.queue.as_ref().is_some_and(|queue| queue.is_locked())
+    }
+
+    /// The connections that this port began with `peer`.
+    pub fn begun_with(&self, peer: SocketAddr) -> Vec<Arc<Link>> {
+        self.routes.begun_with(peer).filter_map(|key| self.get(key)).cloned().collect()
+    }
+
+    /// An id that no connection has: an odd one for a client that [resets](crate::reset) are for.
+    pub fn fresh_id(&self, knows_resets: bool) -> io::Result<u32> {
         loop {
-            let id = u32::from_ne_bytes(random()?) >> 1;
+            let id = u32::from_ne_bytes(random()?) >> 2 << 1 | u32::from(knows_resets);
             if id > 0 && !self.routes.contains(id) {
                 return Ok(id);
             }
@@ -150,7 +166,11 @@ impl Port {
         if self.failed.load(Ordering::SeqCst) {
             return Err(io::Error::other("the port's socket has failed"));
         }
-        let id = session.as_ref().map_or_else(|| table.fresh_id(), |session| Ok(session.id()))?;
+        let knows_resets = matches!(begin, Begin::Accept(asked, _) if asked.knows_resets);
+        let id = match &session {
+            None => table.fresh_id(knows_resets)?,
+            Some(session) => session.id(),
+        };
         // A session's id was chosen a while ago.
         if id == 0 || table.routes.contains(id) {
             return Err(io::ErrorKind::AddrInUse.into());
@@ -160,11 +180,14 @@ impl Port {
         let cover = Cover::new(config, session, now, id)?;
         let ip = peer.ip().to_canonical();
         let inner = &*inside(config);
-        let (connection, source) = match begin {
+        let (mut connection, source) = match begin {
             Begin::Connect => (Connection::connect(inner, now, id, initial, ip), None),
             Begin::Meet => (Connection::rendezvous(inner, now, id, initial, ip), None),
             Begin::Accept(asked, source) => (Connection::accept(inner, now, id, asked), source),
         };
+        if let Begin::Accept(..) = begin {
+            connection.hold_room(UNACCEPTED);
+        }
         let key = table.free.pop().unwrap_or(table.links.len());
         if key == table.links.len() {
             table.links.push(None);

@@ -56,6 +56,15 @@ impl Link {
 }
 
 impl UdtStream {
+    /// The application has accepted the connection: the peer may fill the receive buffer.
+    pub(super) fn accepted(&self) {
+        let now = self.link().port.socket.now();
+        let _ = self.link().block(Side::Read, None, |state| {
+            state.connection.release_room(now);
+            Some(Ok(()))
+        });
+    }
+
     pub(super) fn new(link: Arc<Link>) -> Self {
         UdtStream(Arc::new(Handle { link, timeouts: Default::default() }))
     }
@@ -336,11 +345,7 @@ impl UdtStream {
 
     /// Ends the connection at once: what is not delivered is lost.
     pub fn abort(&self) {
-        let now = self.link().port.socket.now();
-        let _ = self.link().block(Side::Write, None, |state| {
-            state.connection.abort(now);
-            Some(Ok(()))
-        });
+        self.link().abort();
     }
 
     /// Whether it is a stream of bytes or of messages.

@@ -24,7 +24,7 @@ pub enum Credentials {
 }
 
 /// Why credentials cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CredentialsError {
     /// A client has to know whom it talks to.
     #[error("to connect, name one public key, that of the listener; there are {0}")]

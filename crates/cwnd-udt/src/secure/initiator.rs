@@ -1,9 +1,13 @@
 //! The client's side of the handshake.
 
-use super::key::Key;
+use super::credentials::{Credentials, CredentialsError};
+use super::handshake::{Exchange, Proof, cookie_key, hello_mac, noise};
+use super::pair::PublicKey;
+use super::reset::Token;
 use super::wire::{
-    ANSWER, ANSWER_LEN, COOKIE, COOKIE_LEN, COOKIE_REPLY_LEN, HEAD, HELLO, HELLO_LEN, Keys,
-    MESSAGE, VERSION, head, noise, read_id, refusal, signed,
+    ANSWER, ANSWER_LEN, ASK, ASK_LEN, COOKIE, COOKIE_LEN, COOKIE_REPLY_LEN, EXCHANGE, EXCHANGE_LEN,
+    HEAD, HELLO, HELLO_LEN, Keys, MAC, MESSAGE, PAIR_HELLO, PAIR_HELLO_LEN, PAYLOAD, VERSION, head,
+    read_id, refusal, signed,
 };
 use super::{Refused, Session};
 use cwnd::{Dur, Time};
@@ -13,13 +17,27 @@ use snow::HandshakeState;
 /// The time between two hellos, UDT4's between two requests.
 const REPEAT: Dur = Dur::from_millis(250);
 
+/// What a client waits for.
+#[derive(Debug)]
+enum Stage {
+    /// The listener's message of a key exchange. It is taken once: each exchange is one guess for somebody
+    /// who pretends to be the listener.
+    Exchange(Option<Box<Exchange>>),
+    /// The answer to the hello.
+    Hello(Box<HandshakeState>),
+}
+
 /// A client that asks for a session.
 #[derive(Debug)]
 pub struct Initiator {
-    key: Key,
+    credentials: Credentials,
+    /// Checks the listener's cookies.
+    cookies: hmac::Key,
+    /// Whom a pair talks to.
+    listener: Option<PublicKey>,
     id: u32,
-    noise: Box<HandshakeState>,
-    hello: [u8; HELLO_LEN],
+    stage: Stage,
+    question: Vec<u8>,
     next_send: Time,
     deadline: Time,
 }
@@ -29,24 +47,61 @@ impl Initiator {
     /// other session of the port has it. Random numbers are the system's.
     ///
     /// # Errors
-    /// [`Refused::NoRandom`], if the system gives none.
-    pub fn new(key: &Key, now: Time, id: u32, timeout: Dur) -> Result<Self, Refused> {
-        let noise = noise(key, id, true).map_err(|error| refusal(&error))?;
-        Initiator::with_noise(key, now, id, timeout, noise)
-    }
-
-    pub(super) fn with_noise(
-        key: &Key,
+    /// [`Refused::NoRandom`], if the system gives none, and [`Refused::Credentials`] for those that no client
+    /// can connect with.
+    pub fn new(
+        credentials: &Credentials,
         now: Time,
         id: u32,
         timeout: Dur,
-        mut noise: HandshakeState,
     ) -> Result<Self, Refused> {
-        let mut hello = [0; HELLO_LEN];
-        hello[..HEAD].copy_from_slice(&head(HELLO, id));
-        noise.write_message(&[], &mut hello[MESSAGE..]).map_err(|error| refusal(&error))?;
-        let (key, noise) = (key.clone(), Box::new(noise));
-        Ok(Initiator { key, id, noise, hello, next_send: now, deadline: now + timeout })
+        let stage = match credentials {
+            Credentials::Code(code) => Stage::Exchange(Some(Box::new(Exchange::new(code, true)))),
+            Credentials::Key(key) => Stage::hello(noise(Proof::Shared(&key.psk), id, true))?,
+            Credentials::Pair { own, peers, psk } => {
+                let proof = Proof::Pair(own, peers.first(), psk.as_ref());
+                credentials.check_client()?;
+                Stage::hello(noise(proof, id, true))?
+            }
+        };
+        Initiator::with_stage(credentials, now, id, timeout, stage)
+    }
+
+    /// With the handshake `noise`, which tests make with keys that are not random.
+    #[cfg(test)]
+    pub(super) fn with_noise(
+        credentials: &Credentials,
+        now: Time,
+        id: u32,
+        timeout: Dur,
+        noise: HandshakeState,
+    ) -> Result<Self, Refused> {
+        Initiator::with_stage(credentials, now, id, timeout, Stage::hello(Ok(noise))?)
+    }
+
+    fn with_stage(
+        credentials: &Credentials,
+        now: Time,
+        id: u32,
+        timeout: Dur,
+        mut stage: Stage,
+    ) -> Result<Self, Refused> {
+        let listener = match credentials {
+            Credentials::Pair { peers, .. } => peers.first().copied(),
+            _ => None,
+        };
+        let cookies = cookie_key(credentials, listener.as_ref().unwrap_or(&PublicKey([0; 32])));
+        let question = stage.question(id, listener.as_ref())?;
+        Ok(Initiator {
+            credentials: credentials.clone(),
+            cookies,
+            listener,
+            id,
+            stage,
+            question,
+            next_send: now,
+            deadline: now + timeout,
+        })
     }
 
     /// What to send now.
@@ -55,7 +110,7 @@ impl Initiator {
             return None;
         }
         self.next_send = now + REPEAT;
-        Some(&self.hello)
+        Some(&self.question)
     }
 
     /// When to [poll](Self::poll) again, if nothing arrives before.
@@ -63,10 +118,27 @@ impl Initiator {
         self.next_send.min(self.deadline)
     }
 
-    /// Nobody answered in time: there is no listener at the address, it has no key, or another one. A
-    /// listener does not tell those who do not have its key.
+    /// Nobody answered in time: [`silence`](Self::silence) says what that may mean.
     pub fn is_over(&self, now: Time) -> bool {
         self.deadline <= now
+    }
+
+    /// Why there is no session, as far as a client can know: a listener does not tell those who do not have
+    /// its credentials.
+    pub fn silence(&self) -> &'static str {
+        match (&self.credentials, &self.stage) {
+            (Credentials::Key(_), _) => {
+                "nobody answered: no listener there, or none that has this key"
+            }
+            (Credentials::Pair { .. }, _) => {
+                "nobody answered: no listener there, or none that has this public key and lets this \
+                 end's in"
+            }
+            (Credentials::Code(_), Stage::Exchange(_)) => {
+                "nobody answered: no listener there, or none that waits for a code"
+            }
+            (Credentials::Code(_), Stage::Hello(_)) => "the code is wrong or has expired",
+        }
     }
 
     /// A datagram arrived: the session, once the answer is there. With nothing there may be something to
@@ -78,16 +150,10 @@ impl Initiator {
         let own = |kind| datagram.starts_with(&head(kind, self.id));
         match datagram.len() {
             COOKIE_REPLY_LEN if own(COOKIE) => self.show(now, datagram).map(|()| None),
-            ANSWER_LEN if own(ANSWER) => {
-                let mut peer = [0; 4];
-                self.noise
-                    .read_message(&datagram[HEAD..], &mut peer)
-                    .map_err(|error| refusal(&error))?;
-                let keys = Keys::of(&mut self.noise);
-                Ok(Some(Session::new(self.id, u32::from_be_bytes(peer), &keys)))
-            }
+            EXCHANGE_LEN if own(EXCHANGE) => self.greet(now, &datagram[HEAD..]).map(|()| None),
+            ANSWER_LEN if own(ANSWER) => self.finish(&datagram[HEAD..]).map(Some),
             HEAD..
-                if matches!(datagram[0], COOKIE | ANSWER)
+                if matches!(datagram[0], COOKIE | ANSWER | EXCHANGE)
                     && datagram[1] != VERSION
                     && read_id(&datagram[4..]) == Some(self.id) =>
             {
@@ -97,17 +163,85 @@ impl Initiator {
         }
     }
 
-    /// The responder is busy and wants a cookie to be shown.
+    /// The responder wants a cookie to be shown.
     fn show(&mut self, now: Time, datagram: &[u8]) -> Result<(), Refused> {
         let (cookie, signature) = datagram[HEAD..].split_at(COOKIE_LEN);
         let mut shown = [0; COOKIE_LEN];
         shown.copy_from_slice(cookie);
-        hmac::verify(&self.key.cookies, &signed(&self.hello, &shown), signature)
+        hmac::verify(&self.cookies, &signed(&self.question, &shown), signature)
             .map_err(|_| Refused::WrongKey)?;
-        if self.hello[HEAD..MESSAGE] != shown {
-            self.hello[HEAD..MESSAGE].copy_from_slice(&shown);
+        if self.question[HEAD..MESSAGE] != shown {
+            self.question[HEAD..MESSAGE].copy_from_slice(&shown);
             self.next_send = now;
         }
         Ok(())
+    }
+
+    /// The listener's message of the exchange: what comes out of it is proved by a hello.
+    fn greet(&mut self, now: Time, point: &[u8]) -> Result<(), Refused> {
+        let Stage::Exchange(exchange) = &mut self.stage else { return Err(Refused::Foreign) };
+        if !Exchange::is_point(point) {
+            return Err(Refused::Foreign);
+        }
+        let exchange = exchange.take().ok_or(Refused::Foreign)?;
+        let secret = exchange.finish(self.id, point).ok_or(Refused::Foreign)?;
+        self.stage = Stage::hello(noise(secret.proof(), self.id, true))?;
+        self.question = self.stage.question(self.id, None)?;
+        self.next_send = now;
+        Ok(())
+    }
+
+    fn finish(&mut self, message: &[u8]) -> Result<Session, Refused> {
+        let Stage::Hello(noise) = &mut self.stage else { return Err(Refused::Foreign) };
+        let mut payload = [0; PAYLOAD];
+        noise.read_message(message, &mut payload).map_err(|error| refusal(&error))?;
+        let [a, b, c, d, rest @ ..] = payload;
+        let peer = u32::from_be_bytes([a, b, c, d]);
+        let token: Token = rest;
+        let keys = Keys::of(noise);
+        // The listener of a code cannot make resets.
+        let token = (!matches!(self.credentials, Credentials::Code(_))).then_some(token);
+        Ok(Session::new(self.id, peer, &keys, self.listener, token))
+    }
+}
+
+impl Stage {
+    fn hello(noise: Result<HandshakeState, snow::Error>) -> Result<Self, Refused> {
+        noise.map(|noise| Stage::Hello(Box::new(noise))).map_err(|error| refusal(&error))
+    }
+
+    /// What to ask, without a cookie.
+    fn question(&mut self, id: u32, listener: Option<&PublicKey>) -> Result<Vec<u8>, Refused> {
+        let start = |kind, length| {
+            let mut question = vec![0; length];
+            question[..HEAD].copy_from_slice(&head(kind, id));
+            question
+        };
+        match self {
+            Stage::Exchange(exchange) => {
+                let mut question = start(ASK, ASK_LEN);
+                let exchange = exchange.as_ref().ok_or(Refused::Foreign)?;
+                question[MESSAGE..].copy_from_slice(&exchange.point);
+                Ok(question)
+            }
+            Stage::Hello(noise) => {
+                let (mut question, at) = match listener {
+                    None => (start(HELLO, HELLO_LEN), MESSAGE),
+                    Some(_) => (start(PAIR_HELLO, PAIR_HELLO_LEN), MESSAGE + MAC),
+                };
+                noise.write_message(&[], &mut question[at..]).map_err(|error| refusal(&error))?;
+                if let Some(listener) = listener {
+                    let mac = hello_mac(&listener.known(b"mac1"), &question);
+                    question[MESSAGE..at].copy_from_slice(&mac);
+                }
+                Ok(question)
+            }
+        }
+    }
+}
+
+impl From<CredentialsError> for Refused {
+    fn from(error: CredentialsError) -> Self {
+        Refused::Credentials(error)
     }
 }

@@ -2,6 +2,7 @@
 
 use ring::{hkdf, hmac};
 use std::fmt;
+use subtle::ConstantTimeEq;
 
 /// Bytes of a key, at least.
 const LEAST: usize = 32;
@@ -10,13 +11,27 @@ const MOST: usize = 1024;
 /// A random key of 32 bytes with fewer different ones comes up less than once in 10²⁴.
 const DIFFERENT: usize = 12;
 
+/// Derives the 32 bytes of one purpose from a secret by HKDF-SHA-256 (RFC 5869).
+pub(super) fn derive(salt: &[u8], secret: &[u8], purpose: &[u8]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    // 32 bytes are one block of SHA-256: HKDF gives up to 255 of them.
+    hkdf::Salt::new(hkdf::HKDF_SHA256, salt)
+        .extract(secret)
+        .expand(&[purpose], hkdf::HKDF_SHA256)
+        .and_then(|okm| okm.fill(&mut bytes))
+        .expect("one block of HKDF");
+    bytes
+}
+
 /// A key that both ends know.
 #[derive(Clone)]
 pub struct Key {
     /// The `psk` of Noise.
     pub(super) psk: [u8; 32],
-    /// Signs what a busy responder asks for.
+    /// Signs the cookies that a listener asks for.
     pub(super) cookies: hmac::Key,
+    /// What the listener's resets are made with.
+    pub(super) resets: [u8; 32],
 }
 
 /// Why a file is no key.
@@ -77,27 +92,19 @@ impl Key {
 
     /// HKDF (RFC 5869): keys of any length become one of Noise's, and one for each other use.
     fn derive(secret: &[u8]) -> Self {
-        let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, b"cwnd-udt key 1").extract(secret);
-        let expand = |purpose: &[u8]| {
-            let mut bytes = [0; 32];
-            // 32 bytes are one block of SHA-256: HKDF gives up to 255 of them.
-            extracted
-                .expand(&[purpose], hkdf::HKDF_SHA256)
-                .and_then(|okm| okm.fill(&mut bytes))
-                .expect("one block of HKDF");
-            bytes
-        };
+        let derive = |purpose| derive(b"cwnd-udt key 1", secret, purpose);
         Key {
-            psk: expand(b"noise psk"),
-            cookies: hmac::Key::new(hmac::HMAC_SHA256, &expand(b"cookies")),
+            psk: derive(b"noise psk"),
+            cookies: hmac::Key::new(hmac::HMAC_SHA256, &derive(b"cookies")),
+            resets: derive(b"resets"),
         }
     }
 }
 
-/// Takes the same time wherever two keys differ.
+/// Compares in constant time.
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        self.psk.iter().zip(&other.psk).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+        self.psk.ct_eq(&other.psk).into()
     }
 }
 

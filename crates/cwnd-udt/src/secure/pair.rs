@@ -1,14 +1,16 @@
 //! Key pairs of X25519, and the texts that they are kept in.
 
 use super::file::random;
+use super::key::derive;
 use base64ct::{Base64, Encoding};
-use ring::hkdf;
+use ring::hmac;
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use std::fmt;
 use std::str::FromStr;
 use subtle::ConstantTimeEq;
 
+const SALT: &[u8] = b"cwnd-udt pair 1";
 /// How the text of a private key begins.
 const PREFIX: &str = "cwnd-private-key-v1";
 
@@ -93,13 +95,18 @@ impl KeyPair {
         self.public
     }
 
-    /// Derives the secret that stateless resets are made with.
-    pub(super) fn secret(&self) -> hkdf::Prk {
-        hkdf::Salt::new(hkdf::HKDF_SHA256, b"cwnd-udt pair 1").extract(&self.private)
+    /// What the resets of a listener with this pair are made with.
+    pub(super) fn resets(&self) -> [u8; 32] {
+        derive(SALT, &self.private, b"resets")
     }
 }
 
 impl PublicKey {
+    /// The key of `purpose` that everybody has who knows this listener's public key.
+    pub(super) fn known(&self, purpose: &[u8]) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, &derive(SALT, &self.0, purpose))
+    }
+
     /// Reads a list of peers: one public key a line, with an optional name behind it. `#` begins a comment,
     /// and blank lines are skipped.
     ///

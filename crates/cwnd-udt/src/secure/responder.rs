@@ -1,9 +1,14 @@
 //! The listener's side of the handshake.
 
-use super::key::Key;
+use super::credentials::Credentials;
+use super::exchanges::Exchanges;
+use super::handshake::{Proof, cookie_key, hello_mac, noise};
+use super::pair::PublicKey;
+use super::reset::Resets;
 use super::wire::{
-    ANSWER, ANSWER_LEN, COOKIE, COOKIE_LEN, COOKIE_REPLY_LEN, DATA, HEAD, HELLO, HELLO_LEN, Keys,
-    MESSAGE, VERSION, destination, head, noise, read_id, refusal, signed,
+    ANSWER, ANSWER_LEN, ASK, ASK_LEN, COOKIE, COOKIE_LEN, COOKIE_REPLY_LEN, DATA, EXCHANGE_LEN,
+    HEAD, HELLO, HELLO_LEN, Keys, MAC, MESSAGE, PAIR_HELLO, PAIR_HELLO_LEN, PAYLOAD, RESET_LEN,
+    VERSION, destination, head, question, read_id, refusal, signed,
 };
 use super::{Refused, Session};
 use crate::Listener;
@@ -14,6 +19,7 @@ use ring::hmac;
 use snow::HandshakeState;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use subtle::ConstantTimeEq;
 
 /// Sessions that wait for their client's first word, at most, and for how long: about 6 KiB each.
 const MOST: usize = 1024;
@@ -27,14 +33,11 @@ const SLOT: u64 = 60_000_000_000;
 #[derive(Debug)]
 struct Waiting {
     from: SocketAddr,
-    hello: Question,
+    hello: Vec<u8>,
     answer: [u8; ANSWER_LEN],
     session: Session,
     until: Time,
 }
-
-/// Noise's part of a hello.
-pub(super) type Question = [u8; HELLO_LEN - MESSAGE];
 
 /// What to do with a datagram that is for no session.
 #[derive(Debug)]
@@ -51,22 +54,40 @@ pub enum Reply<'a> {
     Open(Box<Session>, &'a mut [u8]),
 }
 
-/// Answers clients on a port with a key.
+/// Answers clients on a port with credentials.
 #[derive(Debug)]
 pub struct Responder {
-    key: Key,
+    credentials: Credentials,
+    /// Signs what clients are sent, and makes cookies.
+    signing: hmac::Key,
     cookies: hmac::Key,
+    /// Checks what a pair's hellos begin with.
+    macs: hmac::Key,
+    resets: Option<Resets>,
+    exchanges: Option<Exchanges>,
     waiting: HashMap<u32, Waiting>,
-    asked: HashMap<(SocketAddr, Question), u32>,
+    asked: HashMap<(SocketAddr, Vec<u8>), u32>,
     sweep: Time,
 }
 
 impl Responder {
-    /// A responder. `secret` is random; it makes cookies, and nobody else needs it.
-    pub fn new(key: &Key, secret: [u8; 32]) -> Self {
+    /// A responder. `secret` is random; it makes cookies, and nobody else needs it. `place` is what tells this
+    /// listener from others with the same credentials, and stays the same when it is restarted.
+    pub fn new(credentials: &Credentials, secret: [u8; 32], place: &[u8]) -> Self {
+        let public = match credentials {
+            Credentials::Pair { own, .. } => own.public(),
+            _ => PublicKey([0; 32]),
+        };
         Responder {
-            key: key.clone(),
+            credentials: credentials.clone(),
+            signing: cookie_key(credentials, &public),
             cookies: hmac::Key::new(hmac::HMAC_SHA256, &secret),
+            macs: public.known(b"mac1"),
+            resets: Resets::new(credentials, place),
+            exchanges: match credentials {
+                Credentials::Code(code) => Some(Exchanges::new(code)),
+                _ => None,
+            },
             waiting: HashMap::new(),
             asked: HashMap::new(),
             sweep: Time::ZERO,
@@ -79,7 +100,38 @@ impl Responder {
     }
 
     /// Uses up the one-time code. Other credentials are not affected.
-    pub fn spend_code(&mut self) {}
+    pub fn spend_code(&mut self) {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.spend();
+            self.waiting.clear();
+            self.asked.clear();
+        }
+    }
+
+    /// Whether clients come with a one-time code.
+    pub fn has_code(&self) -> bool {
+        self.exchanges.is_some()
+    }
+
+    /// Whether too many wrong guesses have made the one-time code void.
+    pub fn is_void(&self) -> bool {
+        self.exchanges.as_ref().is_some_and(Exchanges::is_void)
+    }
+
+    /// Whether [`handle`](Self::handle) would take about ten times the time of other hellos: public keys are
+    /// multiplied for those who have shown that they are where they seem to be.
+    pub fn is_costly(&self, now: Time, from: SocketAddr, datagram: &[u8]) -> bool {
+        match (question(datagram), read_id(&datagram[datagram.len().min(4)..])) {
+            (Some((PAIR_HELLO | ASK, _)), Some(id)) => self.has_cookie(now, from, id, datagram),
+            _ => false,
+        }
+    }
+
+    /// The reset that answers a sealed datagram of an [unknown](Refused::Unknown) session. It is shorter than
+    /// the datagram. Only the client that sent the datagram believes it.
+    pub fn reset(&self, datagram: &[u8]) -> Option<[u8; RESET_LEN]> {
+        self.resets.as_ref()?.answer(datagram)
+    }
 
     /// A datagram arrived that is for no session of the port. `id` gives names that no session of the port
     /// has; one is asked for when a session begins.
@@ -92,7 +144,7 @@ impl Responder {
     ) -> Reply<'a> {
         match datagram.first() {
             Some(&DATA) => self.open(now, from, datagram),
-            Some(&HELLO) => match self.greet(now, from, datagram, id) {
+            Some(&(HELLO | PAIR_HELLO | ASK)) => match self.greet(now, from, datagram, id) {
                 Ok(reply) => Reply::Send(reply),
                 Err(refused) => Reply::Ignore(refused),
             },
@@ -102,12 +154,13 @@ impl Responder {
 
     /// The first sealed datagram of a client, if it is one.
     fn open<'a>(&mut self, now: Time, from: SocketAddr, datagram: &'a mut [u8]) -> Reply<'a> {
-        let Some((id, waiting)) = destination(datagram)
-            .and_then(|id| Some((id, self.waiting.get_mut(&id)?)))
-            .filter(|(_, waiting)| waiting.from == from && waiting.until > now)
-        else {
-            return Reply::Ignore(Refused::Foreign);
+        let Some(id) = destination(datagram) else { return Reply::Ignore(Refused::Foreign) };
+        let Some(waiting) = self.waiting.get_mut(&id) else {
+            return Reply::Ignore(Refused::Unknown);
         };
+        if waiting.from != from || waiting.until <= now {
+            return Reply::Ignore(Refused::Foreign);
+        }
         match waiting.session.opener.open(datagram) {
             Err(refused) => Reply::Ignore(refused),
             Ok(first) => match self.forget(id) {
@@ -127,30 +180,69 @@ impl Responder {
         if datagram.get(1).is_some_and(|version| *version != VERSION) {
             return Err(Refused::Version);
         }
-        let Ok(hello) = <&[u8; HELLO_LEN]>::try_from(datagram) else {
-            return Err(Refused::Foreign);
-        };
-        let client = read_id(&hello[4..]).filter(|id| hello.starts_with(&head(HELLO, *id)));
+        let (kind, hello) = question(datagram).ok_or(Refused::Foreign)?;
+        let client = read_id(&datagram[4..]).filter(|id| datagram.starts_with(&head(kind, *id)));
         let client = client.ok_or(Refused::Foreign)?;
-        let mut question = [0; HELLO_LEN - MESSAGE];
-        question.copy_from_slice(&hello[MESSAGE..]);
         self.expire(now);
-        let before = self.asked.get(&(from, question)).and_then(|id| self.waiting.get(id));
+        let key = (from, hello.to_vec());
+        let before = self.asked.get(&key).and_then(|id| self.waiting.get(id));
         if let Some(waiting) = before
             && waiting.answer.starts_with(&head(ANSWER, client))
         {
             return Ok(waiting.answer.to_vec());
         }
-        // Who does not have the key gets no further, and no answer.
-        let mut noise = noise(&self.key, client, false).map_err(|error| refusal(&error))?;
-        noise.read_message(&question, &mut []).map_err(|error| refusal(&error))?;
-        if self.waiting.len() >= BUSY && !self.has_cookie(now, from, client, hello) {
-            return Ok(self.ask_for_cookie(now, from, client, hello));
-        }
+        let cookie = self.has_cookie(now, from, client, datagram);
+        let noise = match (&self.credentials, kind, &mut self.exchanges) {
+            (Credentials::Key(key), HELLO, _) => {
+                // Who does not have the key gets no further, and no answer.
+                let mut noise = noise(Proof::Shared(&key.psk), client, false)
+                    .map_err(|error| refusal(&error))?;
+                noise.read_message(hello, &mut []).map_err(|error| refusal(&error))?;
+                if self.waiting.len() >= BUSY && !cookie {
+                    return Ok(self.ask_for_cookie(now, from, client, datagram));
+                }
+                noise
+            }
+            (Credentials::Pair { own, peers, psk }, PAIR_HELLO, _) => {
+                let mac = hello_mac(&self.macs, datagram);
+                if !bool::from(mac.ct_eq(&hello[..MAC])) {
+                    return Err(Refused::WrongKey);
+                }
+                // Two multiplications follow before it is known who asks.
+                if !cookie {
+                    return Ok(self.ask_for_cookie(now, from, client, datagram));
+                }
+                let proof = Proof::Pair(own, None, psk.as_ref());
+                let mut noise = noise(proof, client, false).map_err(|error| refusal(&error))?;
+                noise.read_message(&hello[MAC..], &mut []).map_err(|error| refusal(&error))?;
+                let who = noise.get_remote_static();
+                if !peers.iter().any(|peer| who == Some(&peer.0[..])) {
+                    return Err(Refused::WrongKey);
+                }
+                noise
+            }
+            (Credentials::Code(_), ASK, Some(exchanges)) => {
+                if !cookie {
+                    return Ok(self.ask_for_cookie(now, from, client, datagram));
+                }
+                return exchanges.ask(now, (from, client), hello);
+            }
+            (Credentials::Code(_), HELLO, Some(exchanges)) => {
+                let secret = exchanges.take(now, from, client).ok_or(Refused::Foreign)?;
+                let mut noise =
+                    noise(secret.proof(), client, false).map_err(|error| refusal(&error))?;
+                noise.read_message(hello, &mut []).map_err(|_| {
+                    exchanges.guessed_wrong();
+                    Refused::WrongKey
+                })?;
+                noise
+            }
+            _ => return Err(Refused::Foreign),
+        };
         if self.waiting.len() >= MOST {
             return Err(Refused::Busy);
         }
-        self.begin(now, (from, client), question, noise, id)
+        self.begin(now, (from, client), hello, noise, id)
     }
 
     /// Makes a session and answers.
@@ -158,7 +250,7 @@ impl Responder {
         &mut self,
         now: Time,
         (from, client): (SocketAddr, u32),
-        hello: Question,
+        hello: &[u8],
         mut noise: HandshakeState,
         mut id: impl FnMut() -> u32,
     ) -> Result<Vec<u8>, Refused> {
@@ -167,13 +259,17 @@ impl Responder {
         let id = id.ok_or(Refused::Busy)?;
         let mut answer = [0; ANSWER_LEN];
         answer[..HEAD].copy_from_slice(&head(ANSWER, client));
-        noise
-            .write_message(&id.to_be_bytes(), &mut answer[HEAD..])
-            .map_err(|error| refusal(&error))?;
-        let session = Session::new(id, client, &Keys::of(&mut noise));
+        let mut payload = [0; PAYLOAD];
+        payload[..4].copy_from_slice(&id.to_be_bytes());
+        if let Some(resets) = &self.resets {
+            payload[4..].copy_from_slice(&resets.token(id));
+        }
+        noise.write_message(&payload, &mut answer[HEAD..]).map_err(|error| refusal(&error))?;
+        let who = noise.get_remote_static().and_then(|key| key.try_into().ok()).map(PublicKey);
+        let session = Session::new(id, client, &Keys::of(&mut noise), who, None);
         let until = now + PATIENCE;
-        self.waiting.insert(id, Waiting { from, hello, answer, session, until });
-        self.asked.insert((from, hello), id);
+        self.asked.insert((from, hello.to_vec()), id);
+        self.waiting.insert(id, Waiting { from, hello: hello.to_vec(), answer, session, until });
         Ok(answer.to_vec())
     }
 
@@ -200,15 +296,9 @@ impl Responder {
             .any(|slot| self.cookie(from, client, slot) == shown)
     }
 
-    fn ask_for_cookie(
-        &self,
-        now: Time,
-        from: SocketAddr,
-        client: u32,
-        hello: &[u8; HELLO_LEN],
-    ) -> Vec<u8> {
+    fn ask_for_cookie(&self, now: Time, from: SocketAddr, client: u32, hello: &[u8]) -> Vec<u8> {
         let cookie = self.cookie(from, client, now.as_nanos() / SLOT);
-        let signature = hmac::sign(&self.key.cookies, &signed(hello, &cookie));
+        let signature = hmac::sign(&self.signing, &signed(hello, &cookie));
         [&head(COOKIE, client), &cookie[..], signature.as_ref()].concat()
     }
 
@@ -240,4 +330,9 @@ fn refuse<'a>(datagram: &[u8]) -> Reply<'a> {
     }
 }
 
-const _: () = assert!(ANSWER_LEN <= HELLO_LEN && COOKIE_REPLY_LEN <= HELLO_LEN);
+// No answer is longer than its question.
+const _: () = {
+    assert!(ANSWER_LEN <= HELLO_LEN && ANSWER_LEN <= PAIR_HELLO_LEN);
+    assert!(COOKIE_REPLY_LEN <= HELLO_LEN && COOKIE_REPLY_LEN <= PAIR_HELLO_LEN);
+    assert!(COOKIE_REPLY_LEN <= ASK_LEN && EXCHANGE_LEN <= ASK_LEN);
+};

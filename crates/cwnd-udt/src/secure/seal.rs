@@ -62,6 +62,11 @@ impl Sealer {
         Sealer { link: Link::new(key, 0), to, counter: 0 }
     }
 
+    /// The peer's session.
+    pub fn to(&self) -> u32 {
+        self.to
+    }
+
     /// Datagrams that have been sealed.
     pub fn sealed(&self) -> u64 {
         self.counter

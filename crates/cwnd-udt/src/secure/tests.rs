@@ -1,29 +1,37 @@
 //! The sealing's laws. What a session does with a connection in it is in `tests/secure.rs`.
 
-use super::responder::Question;
-use super::wire::{HEAD, MESSAGE, noise_with};
+mod credentials;
+
+use super::handshake::{Proof, noise_with};
+use super::wire::{HEAD, MESSAGE};
 use super::*;
 use cwnd::{Dur, Time};
 use proptest::prelude::*;
 use std::net::SocketAddr;
 
 // By `tests/secure_vector.py`, from another implementation of everything.
-const HELLO: &str = "f101000001020304000000000000000000000000000000007b4e909bbe7ffe44c465a220\
-    037d608ee35897d31ef972f07f74892cb0f73f13539ca939aa9c1d4f80406d8ef0139e3b";
-const ANSWER: &str = "f3010000010203040faa684ed28867b97f4a6a2dee5df8ce974e76b7018e3f22a1c4cf26\
-    78570f20ab51ce7ce0b1aaee47e38c8c19ce0ffcfe0d7ef6";
+const HELLO: &str = "f102000001020304000000000000000000000000000000007b4e909bbe7ffe44c465a220\
+    037d608ee35897d31ef972f07f74892cb0f73f1300f17c5c70b7f884a295667bedec33c6";
+const ANSWER: &str = "f3020000010203040faa684ed28867b97f4a6a2dee5df8ce974e76b7018e3f22a1c4cf26\
+    78570f20ab51ce7ccb8adf8990982633a31a4ebda7922664a40c800d55b6410067b304d4";
 const THERE: &str = "f4000000000000000a0b0c0dd2ad07a15b15edb90b39453396846b462a21b3df9d";
 const BACK: &str = "f4000000000000000102030424f877ec16e6d3b216a4f530b5a0bf4270799307";
 const REKEYED: &str = "f4000000100000000a0b0c0dd8d87d650ea9c0fa8f2171a03b8c11dcae537304b0";
+const RESET: &str = "f8000000000000000a0b0c0d4519accdee7e1e6c49b7c7c0f4915f3d";
 
+const PLACE: &[u8] = b"here";
 const TIMEOUT: Dur = Dur::from_millis(3_000);
 
-fn key() -> Key {
-    Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8)).unwrap()
+fn key_from(first: u8) -> Key {
+    Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8 + first)).unwrap()
 }
 
-fn other_key() -> Key {
-    Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8 + 1)).unwrap()
+fn key() -> Credentials {
+    Credentials::Key(key_from(0))
+}
+
+fn other_key() -> Credentials {
+    Credentials::Key(key_from(1))
 }
 
 fn from() -> SocketAddr {
@@ -34,7 +42,7 @@ fn at(millis: u64) -> Time {
     Time::from_nanos(millis * 1_000_000)
 }
 
-fn initiator(key: &Key, id: u32) -> (Initiator, Vec<u8>) {
+fn initiator(key: &Credentials, id: u32) -> (Initiator, Vec<u8>) {
     let mut initiator = Initiator::new(key, Time::ZERO, id, TIMEOUT).unwrap();
     let hello = initiator.poll(Time::ZERO).unwrap().to_vec();
     (initiator, hello)
@@ -49,7 +57,7 @@ fn answer(responder: &mut Responder, hello: &[u8], id: u32) -> Vec<u8> {
 
 /// Both ends of a session: 17 began it with 18.
 fn sessions() -> [Session; 2] {
-    let mut responder = Responder::new(&key(), [1; 32]);
+    let mut responder = Responder::new(&key(), [1; 32], PLACE);
     let (mut initiator, hello) = initiator(&key(), 17);
     let answer = answer(&mut responder, &hello, 18);
     let mut near = initiator.handle(Time::ZERO, &answer).unwrap().unwrap();
@@ -93,15 +101,17 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn handshake_and_datagrams_are_as_another_implementation_makes_them() {
     let (client, server) = (0x0102_0304, 0x0a0b_0c0d);
-    let noise = noise_with(&key(), client, true, Some(&[0x11; 32])).unwrap();
+    let key_file = key_from(0);
+    let proof = Proof::Shared(&key_file.psk);
+    let noise = noise_with(proof, client, true, Some(&[0x11; 32])).unwrap();
     let mut initiator = Initiator::with_noise(&key(), Time::ZERO, client, TIMEOUT, noise).unwrap();
     let hello = initiator.poll(Time::ZERO).unwrap().to_vec();
     assert_eq!(hex(&hello), HELLO);
 
-    let mut noise = noise_with(&key(), client, false, Some(&[0x22; 32])).unwrap();
-    let question: Question = hello[MESSAGE..].try_into().unwrap();
-    noise.read_message(&question, &mut []).unwrap();
-    let mut responder = Responder::new(&key(), [1; 32]);
+    let mut noise = noise_with(proof, client, false, Some(&[0x22; 32])).unwrap();
+    let question = &hello[MESSAGE..];
+    noise.read_message(question, &mut []).unwrap();
+    let mut responder = Responder::new(&key(), [1; 32], PLACE);
     let begun = responder.begin(Time::ZERO, (from(), client), question, noise, || server);
     let answer = begun.unwrap();
     assert_eq!(hex(&answer), ANSWER);
@@ -109,6 +119,9 @@ fn handshake_and_datagrams_are_as_another_implementation_makes_them() {
     let mut near = initiator.handle(Time::ZERO, &answer).unwrap().unwrap();
     let mut there = one(&mut near, b"there");
     assert_eq!(hex(&there), THERE);
+    let reset = Responder::new(&key(), [9; 32], PLACE).reset(&there).unwrap();
+    assert_eq!(hex(&reset), RESET);
+    assert!(near.is_reset(&reset));
     let Reply::Open(mut far, _) = responder.handle(Time::ZERO, from(), &mut there, || 0) else {
         panic!("not opened")
     };
@@ -138,7 +151,7 @@ fn a_flipped_bit_or_a_cut_anywhere_is_refused() {
 
 #[test]
 fn a_flipped_bit_or_a_cut_in_the_handshake_is_refused() {
-    let mut responder = Responder::new(&key(), [1; 32]);
+    let mut responder = Responder::new(&key(), [1; 32], PLACE);
     let (mut initiator, hello) = initiator(&key(), 17);
     // A cookie counts only when the responder is busy.
     let cookie = 8 * HEAD..8 * MESSAGE;
@@ -220,21 +233,21 @@ fn counters_end() {
 
 #[test]
 fn another_key_or_none_is_told_apart() {
-    let mut responder = Responder::new(&key(), [1; 32]);
+    let mut responder = Responder::new(&key(), [1; 32], PLACE);
     let (mut stranger, mut hello) = initiator(&other_key(), 17);
     let reply = responder.handle(Time::ZERO, from(), &mut hello, || 18);
     assert!(matches!(reply, Reply::Ignore(Refused::WrongKey)), "{reply:?}");
     assert!(!stranger.is_over(at(2_999)) && stranger.is_over(at(3_000)));
     assert!(stranger.poll(at(100)).is_none() && stranger.poll(at(250)).is_some());
 
-    let mut elsewhere = Responder::new(&other_key(), [1; 32]);
+    let mut elsewhere = Responder::new(&other_key(), [1; 32], PLACE);
     let (mut initiator, hello) = initiator(&key(), 17);
     let (_, theirs) = super::tests::initiator(&other_key(), 17);
     let answer = answer(&mut elsewhere, &theirs, 18);
     assert_eq!(initiator.handle(Time::ZERO, &answer).err(), Some(Refused::WrongKey));
 
     let mut newer = hello;
-    newer[1] = 2;
+    newer[1] = 3;
     let reply = responder.handle(Time::ZERO, from(), &mut newer, || 18);
     assert!(matches!(reply, Reply::Ignore(Refused::Version)), "{reply:?}");
     assert_eq!(responder.waiting(), 0);
@@ -242,7 +255,7 @@ fn another_key_or_none_is_told_apart() {
 
 #[test]
 fn an_answer_is_repeated_and_a_session_begins_once() {
-    let mut responder = Responder::new(&key(), [1; 32]);
+    let mut responder = Responder::new(&key(), [1; 32], PLACE);
     let (mut initiator, hello) = initiator(&key(), 17);
     let first = answer(&mut responder, &hello, 18);
     assert_eq!(answer(&mut responder, &hello, 19), first);
@@ -255,7 +268,8 @@ fn an_answer_is_repeated_and_a_session_begins_once() {
     assert_eq!(ignored(&mut responder, at(5_000), from(), &datagram), foreign, "too late");
     assert_eq!(ignored(&mut responder, at(4_999), from(), &datagram), None);
     assert_eq!(responder.waiting(), 0);
-    assert_eq!(ignored(&mut responder, Time::ZERO, from(), &datagram), foreign);
+    let unknown = Some(Refused::Unknown);
+    assert_eq!(ignored(&mut responder, Time::ZERO, from(), &datagram), unknown);
     // A copy of the hello opens nothing for whoever repeats the first datagram, and is forgotten.
     answer(&mut responder, &hello, 18);
     assert_eq!(ignored(&mut responder, Time::ZERO, from(), &datagram), Some(Refused::Forged));
@@ -267,7 +281,7 @@ fn an_answer_is_repeated_and_a_session_begins_once() {
 
 #[test]
 fn a_flood_of_known_hellos_has_to_show_where_it_is_from() {
-    let mut responder = Responder::new(&key(), [1; 32]);
+    let mut responder = Responder::new(&key(), [1; 32], PLACE);
     let mut ids = 100..;
     let mut ask = |responder: &mut Responder, from: SocketAddr, hello: &[u8]| match responder
         .handle(Time::ZERO, from, &mut hello.to_vec(), || ids.next().unwrap())
@@ -381,16 +395,16 @@ proptest! {
     #[test]
     fn arbitrary_datagrams_do_nothing(
         mut bytes in prop::collection::vec(any::<u8>(), 0..200),
-        kind in prop::sample::select(&[0xf1u8, 0xf2, 0xf3, 0xf4, 0x80, 0][..]),
+        kind in prop::sample::select(&[0xf1u8, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0x80, 0][..]),
         fitting: bool,
         segment in 0usize..100,
     ) {
         if fitting && bytes.len() >= 12 {
-            bytes[..8].copy_from_slice(&[kind, 1, 0, 0, 0, 0, 0, 17]);
+            bytes[..8].copy_from_slice(&[kind, 2, 0, 0, 0, 0, 0, 17]);
             bytes[8..12].copy_from_slice(&[0, 0, 0, 18]);
         }
         let _ = destination(&bytes);
-        let mut responder = Responder::new(&key(), [1; 32]);
+        let mut responder = Responder::new(&key(), [1; 32], PLACE);
         let (mut initiator, hello) = initiator(&key(), 17);
         answer(&mut responder, &hello, 18);
         prop_assert!(initiator.handle(Time::ZERO, &bytes).is_err());

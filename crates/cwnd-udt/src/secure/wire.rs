@@ -1,13 +1,12 @@
-//! What sealed datagrams and the handshake look like: see `docs/udt.md`, "With a key".
+//! What sealed datagrams and the handshake look like: see `docs/udt.md`, "Credentials".
 
 use super::Refused;
-use super::key::Key;
 use crate::packet::IP_UDP_HEADERS;
-use snow::{Builder, HandshakeState};
+use snow::HandshakeState;
 use std::ops::Range;
 
 /// The version of the sealing.
-pub(super) const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 2;
 
 /// First bytes. To UDT they are control packets of types that it does not have, and it drops them; the
 /// other way round no packet of UDT begins like this.
@@ -15,19 +14,39 @@ pub(super) const HELLO: u8 = 0xf1;
 pub(super) const COOKIE: u8 = 0xf2;
 pub(super) const ANSWER: u8 = 0xf3;
 pub(super) const DATA: u8 = 0xf4;
+pub(super) const ASK: u8 = 0xf5;
+pub(super) const EXCHANGE: u8 = 0xf6;
+pub(super) const PAIR_HELLO: u8 = 0xf7;
+pub(super) const RESET: u8 = 0xf8;
 
 /// Kind, version, two zeros and the client's id: how all of the handshake begins.
 pub(super) const HEAD: usize = 8;
 /// Bytes of a cookie, none of them anything where there is no cookie.
 pub(super) const COOKIE_LEN: usize = 16;
-/// Where Noise's message begins in a hello.
+/// Where a client's question begins, behind its cookie.
 pub(super) const MESSAGE: usize = HEAD + COOKIE_LEN;
+/// A message of SPAKE2: a point of the curve.
+pub(super) const POINT: usize = 32;
+/// The code that a pair's hello shows its knowledge of the listener's public key with.
+pub(super) const MAC: usize = 16;
 /// Noise's `psk, e`: a public key, and the tag of an empty text.
 pub(super) const HELLO_LEN: usize = MESSAGE + 32 + TAG;
-/// Noise's `e, ee` with the responder's id.
-pub(super) const ANSWER_LEN: usize = HEAD + 32 + 4 + TAG;
+/// A code, and Noise's `e, es, s, ss` with an empty text.
+pub(super) const PAIR_HELLO_LEN: usize = MESSAGE + MAC + 32 + 32 + TAG + TAG;
+/// The client's message of SPAKE2.
+pub(super) const ASK_LEN: usize = MESSAGE + POINT;
+/// The listener's.
+pub(super) const EXCHANGE_LEN: usize = HEAD + POINT;
+/// What the responder's answer seals: its id, and the token of its resets.
+pub(super) const PAYLOAD: usize = 4 + TOKEN;
+/// Noise's second message: a public key and the payload.
+pub(super) const ANSWER_LEN: usize = HEAD + 32 + PAYLOAD + TAG;
 /// A cookie and its signature.
 pub(super) const COOKIE_REPLY_LEN: usize = HEAD + COOKIE_LEN + 32;
+/// Bytes of the secret that the resets of one session are made with.
+pub(super) const TOKEN: usize = 12;
+/// The header of the datagram that a reset answers, and a code.
+pub(super) const RESET_LEN: usize = HEADER + MAC;
 
 /// Kind, counter (7 bytes) and the receiver's id: how a sealed datagram begins.
 pub(super) const HEADER: usize = 12;
@@ -50,20 +69,42 @@ pub const fn packet_size(on_the_wire: u32) -> u32 {
 /// Where a sealed datagram names the end that it is for.
 pub(crate) const DESTINATION: Range<usize> = HEADER - 4..HEADER;
 
+/// Whether a datagram begins as those of the sealing do.
+pub fn is_sealing(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|kind| (HELLO..=RESET).contains(kind))
+}
+
+/// Whether a datagram looks like an authenticated reset.
+pub fn is_reset(datagram: &[u8]) -> bool {
+    datagram.len() == RESET_LEN && datagram[0] == RESET
+}
+
 /// The end that a datagram says it is for: a session's, or a client's that still asks. Nothing for hellos,
 /// and for what is not of the sealing.
 #[inline]
 pub fn destination(datagram: &[u8]) -> Option<u32> {
     match *datagram.first()? {
         DATA if datagram.len() >= OVERHEAD => read_id(&datagram[DESTINATION]),
-        COOKIE | ANSWER if datagram.len() >= HEAD => read_id(&datagram[HEAD - 4..]),
+        COOKIE | ANSWER | EXCHANGE if datagram.len() >= HEAD => read_id(&datagram[HEAD - 4..]),
         _ => None,
     }
 }
 
 /// Whether a datagram looks like a client that asks for a session: looking closer takes some time.
 pub fn is_hello(datagram: &[u8]) -> bool {
-    datagram.len() == HELLO_LEN && datagram[0] == HELLO
+    question(datagram).is_some()
+}
+
+/// The kind and the question of a client's datagram, if it has the length of its kind.
+pub(super) fn question(datagram: &[u8]) -> Option<(u8, &[u8])> {
+    let kind = *datagram.first()?;
+    let length = match kind {
+        HELLO => HELLO_LEN,
+        PAIR_HELLO => PAIR_HELLO_LEN,
+        ASK => ASK_LEN,
+        _ => return None,
+    };
+    (datagram.len() == length).then(|| (kind, &datagram[MESSAGE..]))
 }
 
 /// The header of sealed datagram number `counter` to `id`.
@@ -91,37 +132,9 @@ pub(super) fn read_id(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().copied().map(u32::from_be_bytes)
 }
 
-/// Noise's handshake, of the client `client`.
-pub(super) fn noise(
-    key: &Key,
-    client: u32,
-    initiates: bool,
-) -> Result<HandshakeState, snow::Error> {
-    noise_with(key, client, initiates, None)
-}
-
-/// The same, in tests with a private key that is not random.
-pub(super) fn noise_with(
-    key: &Key,
-    client: u32,
-    initiates: bool,
-    fixed: Option<&[u8; 32]>,
-) -> Result<HandshakeState, snow::Error> {
-    let mut prologue = b"cwnd-udt sealed".to_vec();
-    prologue.extend_from_slice(&head(HELLO, client));
-    let builder = Builder::new("Noise_NNpsk0_25519_AESGCM_SHA256".parse()?)
-        .psk(0, &key.psk)?
-        .prologue(&prologue)?;
-    let builder = match fixed {
-        None => builder,
-        Some(private) => builder.fixed_ephemeral_key_for_testing_only(private),
-    };
-    if initiates { builder.build_initiator() } else { builder.build_responder() }
-}
-
 /// What somebody signs who asks for a cookie to be shown.
-pub(super) fn signed(hello: &[u8; HELLO_LEN], cookie: &[u8; COOKIE_LEN]) -> Vec<u8> {
-    [&hello[..HEAD], cookie, &hello[MESSAGE..]].concat()
+pub(super) fn signed(question: &[u8], cookie: &[u8; COOKIE_LEN]) -> Vec<u8> {
+    [&question[..HEAD], cookie, &question[MESSAGE..]].concat()
 }
 
 /// What Noise's failures mean.

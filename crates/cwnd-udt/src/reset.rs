@@ -1,0 +1,138 @@
+//! The answer to a datagram for a connection that an endpoint does not know: a user-defined control packet
+//! that repeats the datagram's header. The sender of that header ends its connection at once, in place of
+//! waiting until the peer counts as lost. It is RFC 9000's stateless reset (section 10.3) for plain UDT,
+//! whose headers are what nobody off the path knows.
+//!
+//! A reset has 20 bytes, UDT4's shortest control packet. It carries the words of the echoed header where a
+//! control packet has its additional information (word 0), time stamp (word 1), socket id (word 3) and first
+//! word of information (word 2).
+
+use crate::packet::HEADER;
+
+/// The subtype of the user-defined control packet.
+pub const RESET: u16 = 0x4358;
+/// Bytes of a reset.
+pub const LENGTH: usize = HEADER + 4;
+
+/// How a reset begins.
+const FIRST: [u8; 4] = {
+    let [high, low] = RESET.to_be_bytes();
+    [0xff, 0xff, high, low]
+};
+/// The types of control packets that are not answered: handshakes come from clients without a connection,
+/// and who sends a shutdown is gone.
+const UNANSWERED: [u8; 2] = [0, 5];
+
+/// Whether connections that get `id` from their listener are told when that is not known any more. A
+/// listener gives clients of this crate odd ids and all others even ones, so that UDT4 never receives a
+/// reset.
+pub fn is_answered(id: u32) -> bool {
+    id % 2 == 1
+}
+
+/// Writes the reset that answers `datagram`, if it is one to be answered: no shorter than the answer, no
+/// reset, handshake or shutdown itself, and for an id that [`is_answered`].
+pub fn answer(datagram: &[u8]) -> Option<[u8; LENGTH]> {
+    if datagram.len() < LENGTH {
+        return None;
+    }
+    let (header, _) = datagram.split_first_chunk::<HEADER>()?;
+    let id = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
+    let control = header[0] & 0x80 != 0;
+    let unanswered =
+        control && (header[..4] == FIRST || header[0] == 0x80 && UNANSWERED.contains(&header[1]));
+    if unanswered || !is_answered(id) {
+        return None;
+    }
+    let mut reset = [0; LENGTH];
+    reset[..4].copy_from_slice(&FIRST);
+    reset[4..12].copy_from_slice(&header[..8]);
+    reset[12..16].copy_from_slice(&header[12..]);
+    reset[16..].copy_from_slice(&header[8..12]);
+    Some(reset)
+}
+
+/// The header that a reset repeats, if `datagram` is a reset.
+pub fn parse(datagram: &[u8]) -> Option<[u8; HEADER]> {
+    if datagram.len() != LENGTH || datagram[..4] != FIRST {
+        return None;
+    }
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&datagram[4..12]);
+    header[8..12].copy_from_slice(&datagram[16..]);
+    header[12..].copy_from_slice(&datagram[12..16]);
+    Some(header)
+}
+
+/// The headers of the last control packets that were sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recent {
+    headers: [[u8; HEADER]; Recent::KEPT],
+    next: usize,
+}
+
+impl Recent {
+    /// A peer that is gone sends nothing, so that nearly nothing is sent to it: these stay for long.
+    const KEPT: usize = 8;
+
+    #[inline]
+    pub fn add(&mut self, datagram: &[u8]) {
+        if let Some(header) = datagram.first_chunk() {
+            self.headers[self.next] = *header;
+            self.next = (self.next + 1) % Self::KEPT;
+        }
+    }
+
+    pub fn contains(&self, header: &[u8; HEADER]) -> bool {
+        self.headers.contains(header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Control, Packet};
+    use crate::seq::AckNo;
+    use proptest::prelude::*;
+
+    #[test]
+    fn who_gets_an_answer() {
+        let datagram = |control: Control, id: u32| {
+            let mut bytes = [0; 100];
+            let length = control.encode(9, id, &mut bytes);
+            bytes[..length].to_vec()
+        };
+        let alive = datagram(Control::KeepAlive, 7);
+        let reset = answer(&alive).unwrap();
+        assert!(reset.len() <= alive.len());
+        assert_eq!(parse(&reset).unwrap()[..], alive[..HEADER]);
+        assert!(answer(&datagram(Control::Ack2(AckNo::new(3)), 7)).is_some());
+        for unanswered in [
+            datagram(Control::KeepAlive, 8),
+            datagram(Control::Shutdown, 7),
+            alive[..HEADER + 3].to_vec(),
+            reset.to_vec(),
+        ] {
+            assert_eq!(answer(&unanswered), None, "{unanswered:?}");
+        }
+        // To UDT4 it is a user-defined control packet.
+        assert!(Packet::parse(&reset).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn a_reset_repeats_the_header_and_is_no_longer(
+            bytes in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            match answer(&bytes) {
+                None => prop_assert!(parse(&bytes).is_some() || bytes.len() < LENGTH
+                    || bytes[15] % 2 == 0 || matches!(bytes[..2], [0x80, 0 | 5])),
+                Some(reset) => {
+                    prop_assert!(reset.len() <= bytes.len());
+                    prop_assert_eq!(&parse(&reset).unwrap()[..], &bytes[..HEADER]);
+                    prop_assert_eq!(answer(&reset), None, "no reset answers a reset");
+                }
+            }
+        }
+    }
+}
