@@ -111,6 +111,7 @@ pub mod handshake;
 mod listener;
 #[cfg(all(unix, feature = "net"))]
 pub mod net;
+mod nudge;
 mod opening;
 pub mod packet;
 mod receiver;

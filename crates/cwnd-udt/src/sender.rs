@@ -3,6 +3,7 @@
 use crate::buffer::SendBuffer;
 use crate::config::{Config, Counters};
 use crate::estimate::{PAIR_EVERY, PairTrust, Rtt};
+use crate::nudge::Nudge;
 use crate::packet::{Ack, DropRequest, HEADER, Losses, Progress};
 use crate::seq::{AckNo, Seq};
 use crate::shares::Shares;
@@ -63,9 +64,9 @@ pub(crate) struct Sender {
     since: Time,
     expiries: u64,
     busy_since: Time,
-    /// When a packet last left, and when the receiver was last nudged.
+    /// When a packet last left.
     last_sent: Time,
-    nudged: Time,
+    nudge: Nudge,
     ack2: Option<AckNo>,
     last_ack2: Option<(AckNo, Time)>,
     /// The receiver's estimate of the capacity, averaged.
@@ -115,7 +116,7 @@ impl Sender {
             expiries: 0,
             busy_since: now,
             last_sent: now,
-            nudged: now,
+            nudge: Nudge::new(now),
             ack2: None,
             last_ack2: None,
             capacity: None,
@@ -343,10 +344,15 @@ impl Sender {
         };
         count.pkt_recv_ack += 1;
         self.answer(now, ack);
+        self.nudge.heard(now);
         if at < self.edge_at {
             return true;
         }
-        self.edge = at + u64::from(ack.available);
+        let edge = at + u64::from(ack.available);
+        if edge > self.edge {
+            self.nudge.answered();
+        }
+        self.edge = edge;
         self.edge_at = at;
         let reported = Dur::from_nanos(u64::from(ack.rtt_us) * 1000);
         let assumed = reported == Rtt::INITIAL.smoothed;
@@ -427,7 +433,11 @@ impl Sender {
         let una = self.buffer.una();
         let sent_at = self.buffer.sent_at(highest.saturating_sub(1).max(una));
         let rtt = self.newest_rtt(now, at);
+        if let Some(rtt) = rtt {
+            self.nudge.sample(rtt);
+        }
         if at > una {
+            self.nudge.answered();
             self.buffer.acknowledge(at);
             count.us_snd_duration += now.since(self.busy_since).as_nanos() / 1000;
             self.busy_since = now;
@@ -512,13 +522,11 @@ impl Sender {
         (self.buffer.una() == self.buffer.end()).then(|| self.since + SYN)
     }
 
-    /// When a receiver that has closed the window by its silence is nudged: UDT4 looks at its timers only
-    /// when a packet arrives, or every 100 ms.
-    fn nudge(&self, rtt: &Rtt) -> Option<Time> {
-        let waits = self.limit == Limit::Window && self.buffer.outstanding() > 0;
-        let patience = if rtt.measured { rtt.patience().max(SYN) } else { SYN };
-        let last = self.last_sent.max(self.since).max(self.nudged);
-        (waits && self.buffer.lost_count() == 0).then(|| last + patience)
+    /// When to wake a receiver whose silence keeps the sender from sending.
+    fn nudge(&self) -> Option<Time> {
+        let closed = matches!(self.limit, Limit::Window | Limit::Receiver);
+        (closed && self.buffer.outstanding() > 0 && self.buffer.lost_count() == 0)
+            .then(|| self.nudge.due(self.last_sent))
     }
 
     /// When the retransmission timer expires.
@@ -578,9 +586,9 @@ impl Sender {
             self.repair(now, rtt, count);
         }
         self.unblock(now, count);
-        let nudges = self.nudge(rtt).is_some_and(|at| at <= now);
+        let nudges = self.nudge().is_some_and(|at| at <= now);
         if nudges {
-            self.nudged = now;
+            self.nudge.sent(now);
         }
         nudges
     }
@@ -612,6 +620,6 @@ impl Sender {
             .min(due(self.output.wake))
             .min(due(self.expiry(rtt)))
             .min(due(self.repair_expiry(rtt)))
-            .min(due(self.nudge(rtt)))
+            .min(due(self.nudge()))
     }
 }
