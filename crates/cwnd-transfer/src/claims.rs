@@ -1,0 +1,195 @@
+//! What the connections of one receiver share: who receives which file, and what was taken in all.
+
+use crate::channel::Pulse;
+use crate::folder::{Folder, Refusal, refusal};
+use crate::part::{Content, Part};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The silence of a sender after which another may take over its file.
+pub const TAKEOVER: Duration = Duration::from_secs(3);
+
+/// Free disk space that a receiver leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reserve {
+    /// A share of the file system, 0 to 1.
+    Share(f64),
+    /// Bytes.
+    Bytes(u64),
+}
+
+/// How a receiver receives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReceiveOptions {
+    /// Bytes that are taken at most, in all transfers together.
+    pub max_bytes: Option<u64>,
+    /// Files, folders and links that are taken at most, in all transfers together.
+    pub max_files: Option<u64>,
+    /// Disk space that stays free.
+    pub reserve: Reserve,
+    /// Replace files that differ.
+    pub overwrite: bool,
+    /// End after one transfer that was completed.
+    pub once: bool,
+    /// The peers have proved that they know a secret.
+    pub authenticated: bool,
+}
+
+impl Default for ReceiveOptions {
+    fn default() -> Self {
+        ReceiveOptions {
+            max_bytes: None,
+            max_files: None,
+            reserve: Reserve::Share(0.05),
+            overwrite: false,
+            once: false,
+            authenticated: false,
+        }
+    }
+}
+
+/// A connection as a holder of files.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    pub pulse: Arc<Pulse>,
+    superseded: AtomicBool,
+}
+
+impl Holder {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Holder { pulse: Pulse::new(), superseded: AtomicBool::new(false) })
+    }
+
+    /// Whether another sender has taken over one of its files.
+    pub fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Acquire)
+    }
+}
+
+/// A file that a connection receives.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    holder: Arc<Holder>,
+    content: Content,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Held(Option<Part>),
+    Taken,
+}
+
+impl Slot {
+    pub fn new(holder: Arc<Holder>, content: Content) -> Arc<Self> {
+        Arc::new(Slot { holder, content, state: Mutex::new(State::Held(None)) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on the part; `None` if another sender has taken over.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Option<Part>) -> T) -> Option<T> {
+        match &mut *self.state() {
+            State::Held(part) => Some(work(part)),
+            State::Taken => None,
+        }
+    }
+}
+
+/// What came of a claim.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    Taken(Arc<Slot>),
+    /// Another sender is sending it: with `same`, the same content.
+    Held {
+        same: bool,
+    },
+}
+
+/// What the connections of a receiver share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub folder: Arc<Folder>,
+    pub options: ReceiveOptions,
+    slots: Mutex<HashMap<Vec<u8>, Arc<Slot>>>,
+    bytes: AtomicU64,
+    entries: AtomicU64,
+}
+
+impl Shared {
+    pub fn new(folder: Folder, options: ReceiveOptions) -> Arc<Self> {
+        Arc::new(Shared {
+            folder: Arc::new(folder),
+            options,
+            slots: Mutex::default(),
+            bytes: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
+        })
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a file for a connection, if no other sender is sending it.
+    pub fn claim(&self, path: &[u8], content: Content, holder: &Arc<Holder>) -> Claim {
+        let mut slots = self.slots();
+        if let Some(slot) = slots.get(path) {
+            let own = Arc::ptr_eq(&slot.holder, holder);
+            if own || slot.holder.pulse.silence() < TAKEOVER {
+                return Claim::Held { same: !own && slot.content == content };
+            }
+            slot.holder.superseded.store(true, Ordering::Release);
+            // The part is closed, and unlocked with that.
+            *slot.state() = State::Taken;
+        }
+        let slot = Slot::new(Arc::clone(holder), content);
+        slots.insert(path.into(), Arc::clone(&slot));
+        Claim::Taken(slot)
+    }
+
+    /// Gives a file back.
+    pub fn release(&self, path: &[u8], slot: &Arc<Slot>) {
+        let mut slots = self.slots();
+        if slots.get(path).is_some_and(|held| Arc::ptr_eq(held, slot)) {
+            slots.remove(path);
+        }
+    }
+
+    /// Counts an entry that is taken.
+    pub fn take_entry(&self) -> Result<(), Refusal> {
+        let before = self.entries.fetch_add(1, Ordering::Relaxed);
+        match self.options.max_files {
+            Some(most) if before >= most => {
+                self.entries.fetch_sub(1, Ordering::Relaxed);
+                Err(refusal(format!("the receiver takes {most} files, folders and links at most")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts bytes that are taken; `coming` are expected besides.
+    pub fn take_bytes(&self, count: u64, coming: u64) -> Result<(), Refusal> {
+        let sum = self.bytes.fetch_add(count, Ordering::Relaxed).saturating_add(count);
+        match self.options.max_bytes {
+            Some(most) if sum.saturating_add(coming) > most => {
+                Err(refusal(format!("the receiver takes {most} bytes at most")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns how many bytes may still be written, and how many stay reserved.
+    pub fn room(&self) -> (u64, u64) {
+        let Ok((free, all)) = self.folder.space() else { return (u64::MAX, 0) };
+        let reserve = match self.options.reserve {
+            Reserve::Share(share) => (all as f64 * share.clamp(0.0, 1.0)) as u64,
+            Reserve::Bytes(bytes) => bytes,
+        };
+        (free.saturating_sub(reserve), reserve)
+    }
+}

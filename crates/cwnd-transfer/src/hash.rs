@@ -1,0 +1,102 @@
+//! Block hashes: subtrees of one BLAKE3 tree.
+//!
+//! A file is divided into blocks of [`BLOCK`] bytes. The value of a block is the non-root chaining value
+//! of the BLAKE3 subtree over its bytes, at its position in the file. The hash of a file of two or more
+//! blocks results from the values of its blocks, so one pass over a file gives both.
+
+use blake3::Hasher;
+use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
+
+/// Bytes of a block: a power of two times BLAKE3's chunk of 1024 bytes.
+pub const BLOCK: u64 = 1 << 20;
+
+/// The chaining value of a block.
+pub type Value = [u8; 32];
+
+/// Returns the number of blocks of a file of `size` bytes.
+#[must_use]
+pub const fn blocks(size: u64) -> u64 {
+    size.div_ceil(BLOCK)
+}
+
+/// Returns the length in bytes of block `index` of a file of `size` bytes.
+#[must_use]
+pub const fn block_len(size: u64, index: u64) -> u64 {
+    let left = size.saturating_sub(index.saturating_mul(BLOCK));
+    if left < BLOCK { left } else { BLOCK }
+}
+
+/// Returns the value of block `index`, whose bytes are `data`: 1 to [`BLOCK`] bytes.
+#[must_use]
+pub fn block_value(index: u64, data: &[u8]) -> Value {
+    if data.is_empty() {
+        return [0; 32];
+    }
+    let mut hasher = Hasher::new();
+    hasher.set_input_offset(index * BLOCK).update(data);
+    hasher.finalize_non_root()
+}
+
+/// Combines the values of a file's blocks, in order, into the BLAKE3 hash of the file.
+///
+/// It holds one value for each level of the tree.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    stack: Vec<Value>,
+    count: u64,
+}
+
+impl Tree {
+    /// Adds the value of the next block.
+    pub fn push(&mut self, value: Value) {
+        // The merge is delayed until another block follows: the last merge is the root's.
+        while self.stack.len() > self.count.count_ones() as usize {
+            self.merge();
+        }
+        self.stack.push(value);
+        self.count += 1;
+    }
+
+    fn merge(&mut self) {
+        if let (Some(right), Some(left)) = (self.stack.pop(), self.stack.pop()) {
+            self.stack.push(merge_subtrees_non_root(&left, &right, Mode::Hash));
+        }
+    }
+
+    /// Returns the hash of the file; `None` for fewer than two blocks, whose values say as much.
+    #[must_use]
+    pub fn root(mut self) -> Option<Value> {
+        while self.stack.len() > 2 {
+            self.merge();
+        }
+        let (right, left) = (self.stack.pop()?, self.stack.pop()?);
+        Some(*merge_subtrees_root(&left, &right, Mode::Hash).as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_blake3s_own() {
+        let mut data = Vec::new();
+        for (index, size) in [2, 3, 4, 5, 7, 8, 9].into_iter().enumerate() {
+            data.resize((size - 1) * BLOCK as usize + 1 + 1000 * index, index as u8);
+            data.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 777) as u8);
+            let mut tree = Tree::default();
+            for (index, block) in data.chunks(BLOCK as usize).enumerate() {
+                tree.push(block_value(index as u64, block));
+            }
+            assert_eq!(tree.root(), Some(*blake3::hash(&data).as_bytes()), "{size} blocks");
+        }
+        assert_eq!(Tree::default().root(), None);
+    }
+
+    #[test]
+    fn blocks_cover_a_file() {
+        assert_eq!((blocks(0), blocks(1), blocks(BLOCK), blocks(BLOCK + 1)), (0, 1, 1, 2));
+        assert_eq!((block_len(BLOCK + 1, 0), block_len(BLOCK + 1, 1)), (BLOCK, 1));
+        assert_eq!(block_len(5, u64::MAX), 0);
+    }
+}

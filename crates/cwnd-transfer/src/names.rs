@@ -1,0 +1,226 @@
+//! Names of files: which ones a receiver accepts, and how they are printed.
+
+use std::fmt::Write;
+
+/// How the names of partially received files end.
+pub const PART: &[u8] = b".cwnd-part";
+/// How the names of their sidecars end, which hold the values of the verified blocks.
+pub const SIDECAR: &[u8] = b".cwnd-sums";
+/// Bytes of a path within the folder, at most.
+pub const LONGEST: usize = 4096;
+/// Bytes of a name, at most: the limit of Linux's file systems.
+pub const LONGEST_NAME: usize = 255;
+
+/// Splits a peer's path into names, each of which a directory may have.
+///
+/// What is special on Windows, such as `C:` or `aux`, is an ordinary name here.
+///
+/// # Errors
+/// When the path could lead out of the folder, no file can have that name, or the name is reserved for
+/// partially received files.
+pub fn split_path(path: &[u8]) -> Result<Vec<&[u8]>, String> {
+    if path.is_empty() {
+        return Err("an empty name".into());
+    }
+    if path.len() > LONGEST {
+        return Err(format!("a path of {} bytes; {LONGEST} are allowed", path.len()));
+    }
+    if path.contains(&0) {
+        return Err("a NUL in a name".into());
+    }
+    if path.starts_with(b"/") {
+        return Err("an absolute path leads out of the folder".into());
+    }
+    let names: Vec<_> = path.split(|&byte| byte == b'/').collect();
+    for &name in &names {
+        if name == b".." {
+            return Err("'..' in a name leads out of the folder".into());
+        }
+        if name.is_empty() || name == b"." {
+            return Err("a path with an empty name or '.' in it".into());
+        }
+        if name.len() > LONGEST_NAME {
+            return Err(format!("a name of {} bytes; {LONGEST_NAME} are allowed", name.len()));
+        }
+        check_reserved(name)?;
+    }
+    Ok(names)
+}
+
+/// Checks that a name is not one of a partially received file.
+///
+/// # Errors
+/// When it is.
+pub fn check_reserved(name: &[u8]) -> Result<(), String> {
+    let reserved = [PART, SIDECAR].into_iter().find(|end| name.ends_with(end));
+    reserved.map_or(Ok(()), |end| {
+        let end = String::from_utf8_lossy(end);
+        Err(format!("names that end in {end} are reserved for partially received files"))
+    })
+}
+
+/// Returns the name of the file that holds what has arrived of the file `name`.
+#[must_use]
+pub fn part_name(name: &[u8]) -> Vec<u8> {
+    with_end(name, PART)
+}
+
+/// Returns the name of the file that holds the values of the part's verified blocks.
+#[must_use]
+pub fn sidecar_name(name: &[u8]) -> Vec<u8> {
+    with_end(name, SIDECAR)
+}
+
+fn with_end(name: &[u8], end: &[u8]) -> Vec<u8> {
+    if name.len() + end.len() <= LONGEST_NAME {
+        return [name, end].concat();
+    }
+    // Two long names with the same beginning must not share a part.
+    let mark = format!(".{}", &blake3::hash(name).to_hex()[..16]);
+    let kept = LONGEST_NAME - end.len() - mark.len();
+    [&name[..kept], mark.as_bytes(), end].concat()
+}
+
+/// Checks that the symbolic link at the path `names` stays below the first of them, whatever other links
+/// lie there: a target is relative, and `..` stands only at its beginning.
+///
+/// # Errors
+/// When the target leads elsewhere, or could.
+pub fn check_target(names: &[impl AsRef<[u8]>], target: &[u8]) -> Result<(), &'static str> {
+    if target.is_empty() || target.len() >= LONGEST || target.contains(&0) {
+        return Err("a symbolic link without a possible target");
+    }
+    if target.starts_with(b"/") {
+        return Err("a symbolic link to an absolute path, which may lead out of the folder");
+    }
+    let (mut below, mut descended) = (names.len().saturating_sub(2), false);
+    for name in target.split(|&byte| byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            // After a name, which may be a link itself, `..` leads to an unknown place.
+            b".." if descended => return Err("a symbolic link with '..' behind a name"),
+            b".." if below == 0 => return Err("a symbolic link that leads out of its folder"),
+            b".." => below -= 1,
+            _ => descended = true,
+        }
+    }
+    // At the top there is no folder of the transfer around the link.
+    if names.len() < 2 {
+        return Err("a symbolic link that leads out of its folder");
+    }
+    Ok(())
+}
+
+/// Formats a name or a peer's sentence without what a terminal would obey.
+#[must_use]
+pub fn printable(text: &[u8]) -> String {
+    let mut out = String::with_capacity(text.len());
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let combining = ('\u{300}'..='\u{36f}').contains(&c);
+            if c.is_ascii_graphic()
+                || c == ' '
+                || combining
+                || (!c.is_ascii() && c.is_alphanumeric())
+            {
+                out.push(c);
+            } else {
+                out.extend(c.escape_debug());
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn paths_that_are_refused() {
+        let long = [&[b'x'; 256][..], b"/y"].concat();
+        let deep = [&b"a/".repeat(2048)[..], b"a"].concat();
+        let paths: [&[u8]; 15] = [
+            b"",
+            b"/etc/passwd",
+            b"..",
+            b"../x",
+            b"a/../../x",
+            b"a//b",
+            b"./a",
+            b"a/",
+            b"a\0b",
+            &long,
+            &deep,
+            b"x.cwnd-part",
+            b"x.cwnd-part/y",
+            b"x.cwnd-sums",
+            b".cwnd-sums",
+        ];
+        for path in paths {
+            assert!(split_path(path).is_err(), "{}", printable(path));
+        }
+        for path in [&b"C:\\Windows\\x"[..], b"C:", b"aux", b"-rf", b"~", b"a\n", b"\xff"] {
+            assert_eq!(split_path(path), Ok(vec![path]));
+        }
+    }
+
+    #[test]
+    fn targets_stay_in_the_folder() {
+        let link = [&b"top"[..], b"a", b"link"];
+        for good in [&b"x"[..], b"x/y", b"../x", "./ä".as_bytes(), b".."] {
+            assert_eq!(check_target(&link, good), Ok(()), "{}", printable(good));
+        }
+        for bad in
+            [&b""[..], b"/etc/passwd", b"../..", b"../../x", b"../x/../../y", b"x/..", b"a\0"]
+        {
+            assert!(check_target(&link, bad).is_err(), "{}", printable(bad));
+        }
+        assert!(check_target(&link[..1], b"other").is_err());
+    }
+
+    #[test]
+    fn long_names_have_parts_of_their_own() {
+        let names = [b'1', b'2'].map(|last| [&[b'x'; 254][..], &[last]].concat());
+        assert_ne!(part_name(&names[0]), part_name(&names[1]));
+        assert_eq!(part_name(b"film.mkv"), b"film.mkv.cwnd-part");
+    }
+
+    #[test]
+    fn what_is_printed() {
+        assert_eq!(
+            printable("na\u{ef}ve e\u{301}\u{1b}[2J".as_bytes()),
+            "naïve e\u{301}\\u{1b}[2J"
+        );
+        assert_eq!(printable(b"\xff\n\"'"), "\\xff\\n\"'");
+        assert_eq!(printable("\u{202e}\u{9b}\u{2028}".as_bytes()), "\\u{202e}\\u{9b}\\u{2028}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_path_is_refused_or_stays_below(path in "([a./\\x00b]|\\.\\./){0,12}") {
+            if let Ok(names) = split_path(path.as_bytes()) {
+                prop_assert_eq!(names.join(&b'/'), path.as_bytes());
+                prop_assert!(names.iter().all(|name| !name.is_empty() && *name != b".." && *name != b"."));
+            }
+        }
+
+        #[test]
+        fn parts_have_names_of_their_own(one in proptest::collection::vec(1u8.., 1..=255),
+                                         other in proptest::collection::vec(1u8.., 1..=255)) {
+            prop_assert!(part_name(&one).len() <= LONGEST_NAME);
+            prop_assert_eq!(part_name(&one) == part_name(&other), one == other);
+            prop_assert!(check_reserved(&part_name(&one)).is_err());
+            prop_assert!(check_reserved(&sidecar_name(&one)).is_err());
+        }
+
+        #[test]
+        fn nothing_printed_controls_a_terminal(text in proptest::collection::vec(any::<u8>(), 0..60)) {
+            prop_assert!(!printable(&text).chars().any(char::is_control));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Sets of block numbers as ranges.
+
+use std::ops::Range;
+
+/// Ranges in a set, at most: beyond that, gaps between ranges are filled.
+const MOST: usize = 4096;
+
+/// A set of block numbers: disjoint ranges in ascending order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ranges(Vec<Range<u64>>);
+
+impl Ranges {
+    /// The numbers of `range`.
+    pub fn of(range: Range<u64>) -> Self {
+        Ranges(if range.is_empty() { Vec::new() } else { vec![range] })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn contains(&self, number: u64) -> bool {
+        let at = self.0.partition_point(|range| range.end <= number);
+        self.0.get(at).is_some_and(|range| range.contains(&number))
+    }
+
+    /// Whether all numbers of `range` are in the set.
+    pub fn covers(&self, range: Range<u64>) -> bool {
+        let at = self.0.partition_point(|held| held.end <= range.start);
+        self.0.get(at).is_some_and(|held| held.start <= range.start && range.end <= held.end)
+    }
+
+    /// Adds a number that is larger than all others. If there are too many ranges, those before it
+    /// are added too.
+    pub fn push(&mut self, number: u64) {
+        let full = self.0.len() >= MOST;
+        match self.0.last_mut() {
+            Some(range) if range.end == number || full => range.end = number + 1,
+            _ => self.0.push(number..number + 1),
+        }
+    }
+
+    /// Removes numbers.
+    pub fn remove(&mut self, gone: Range<u64>) {
+        let first = self.0.partition_point(|range| range.end <= gone.start);
+        let behind = self.0.partition_point(|range| range.start < gone.end);
+        if first >= behind {
+            return;
+        }
+        let (start, end) = (self.0[first].start, self.0[behind - 1].end);
+        let kept = [start..gone.start.max(start), gone.end.min(end)..end];
+        self.0.splice(first..behind, kept.into_iter().filter(|range| !range.is_empty()));
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Range<u64>> {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn ranges_are_a_set(added in proptest::collection::btree_set(0u64..40, 0..30),
+                            removed in proptest::collection::vec((0u64..45, 0u64..10), 0..8)) {
+            let mut ranges = Ranges::default();
+            let mut model: BTreeSet<u64> = added.clone();
+            added.iter().for_each(|&number| ranges.push(number));
+            for (start, count) in removed {
+                ranges.remove(start..start + count);
+                model.retain(|number| !(start..start + count).contains(number));
+            }
+            let found: BTreeSet<u64> = (0..50).filter(|&number| ranges.contains(number)).collect();
+            prop_assert_eq!(&found, &model);
+            prop_assert_eq!(ranges.is_empty(), model.is_empty());
+            prop_assert_eq!(ranges.iter().map(|range| range.end - range.start).sum::<u64>(), model.len() as u64);
+        }
+    }
+
+    #[test]
+    fn the_number_of_ranges_is_bounded() {
+        let mut ranges = Ranges::default();
+        (0..20_000).step_by(2).for_each(|number| ranges.push(number));
+        assert!(ranges.0.len() <= MOST && ranges.contains(0) && ranges.contains(19_998));
+    }
+}

@@ -1,0 +1,425 @@
+//! Blocks as they arrive, and their comparison with what is there.
+
+use super::{Arriving, Base, Claiming, Ended, Item, Receiver, State};
+use crate::channel::Failure;
+use crate::claims::{Claim, Slot};
+use crate::event::FileOutcome;
+use crate::folder::{Identity, Refusal, file_type, identity, last, refusal};
+use crate::frame::{Block, Frame, VALUES, Verdict, violation};
+use crate::hash::{BLOCK, Value, block_len, block_value, blocks};
+use crate::names::{printable, split_path};
+use crate::part::{BUSY, Part, is_content, read_at};
+use crate::ranges::Ranges;
+use crate::report::Activity;
+use rustix::fs::FileType;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Damaged blocks of a file, at most.
+const DAMAGED: u32 = 8;
+/// Small files whose data have begun to arrive, at most.
+const OPEN: usize = 8;
+
+impl Receiver<'_, '_> {
+    /// Takes a block.
+    pub(super) fn block(&mut self, block: &Block<'_>) -> Result<(), Failure> {
+        let number = block.number;
+        self.meter.progress.moved_bytes += block.data.len() as u64;
+        let Some(item) = self.items.get_mut(&number) else { return self.settled_before(number) };
+        item.moved += block.data.len() as u64;
+        let size = item.content.size;
+        let State::Arriving(arriving) = &mut item.state else {
+            return Ok(violation("a block that was not wanted")?);
+        };
+        let length = u64::from(block.length);
+        let expected = match size {
+            Some(size) => block_len(size, block.index) == length,
+            // The blocks of a stream follow one another, and only the last one is short.
+            None => block.index.checked_mul(BLOCK) == Some(arriving.length),
+        };
+        if !expected {
+            return Ok(violation("a block that the file does not have")?);
+        }
+        if !arriving.missing.contains(block.index) {
+            return Ok(());
+        }
+        if arriving.in_place && !block.is_dense() {
+            return Ok(violation("a block with holes where blocks are replaced")?);
+        }
+        if let Err(why) = self.shared.take_bytes(block.data.len() as u64, 0) {
+            let path = item.path.clone();
+            return self.refuse(number, &path, &why);
+        }
+        let buffer = &mut self.buffer;
+        let value = self.meter.during(Activity::Processor, || {
+            if block.is_dense() {
+                return block_value(block.index, block.data);
+            }
+            buffer.clear();
+            buffer.resize(length as usize, 0);
+            for (at, run) in block.runs() {
+                buffer[at..at + run.len()].copy_from_slice(run);
+            }
+            block_value(block.index, buffer)
+        });
+        if value != block.value {
+            return self.damaged(number, block.index);
+        }
+        if let Err(why) = self.write(number, block)? {
+            let path = self.items.get(&number).map_or_else(Vec::new, |item| item.path.clone());
+            return self.refuse(number, &path, &why);
+        }
+        self.check_space(block.data.len() as u64)?;
+        self.meter.progress.done_bytes += length;
+        self.received(number, block.index, 1, length)
+    }
+
+    /// Asks for a damaged block again.
+    fn damaged(&mut self, number: u64, index: u64) -> Result<(), Failure> {
+        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let State::Arriving(arriving) = &mut item.state else { return Ok(()) };
+        arriving.damaged += 1;
+        let path = item.path.clone();
+        if item.content.size.is_none() {
+            let why = "a block arrived damaged, and a stream cannot be sent again";
+            return self.refuse(number, &path, &refusal(why));
+        }
+        if arriving.damaged > DAMAGED {
+            let why = format!("more than {DAMAGED} blocks arrived damaged");
+            return self.refuse(number, &path, &refusal(why));
+        }
+        self.meter.note(&path, &format!("block {index} arrived damaged and is sent again"));
+        self.writer.put(&Frame::Want { number, first: index, count: 1 });
+        Ok(())
+    }
+
+    /// Opens the part of an item if need be.
+    fn open(&mut self, number: u64) -> Result<Result<(), Refusal>, Failure> {
+        let Some(item) = self.items.get(&number) else { return Ok(Ok(())) };
+        let State::Arriving(Arriving { slot, .. }) = &item.state else { return Ok(Ok(())) };
+        if Self::with_part(slot, |part| part.is_some())? {
+            return Ok(Ok(()));
+        }
+        if !item.is_large() {
+            if self.open >= OPEN {
+                return Ok(violation("data of too many files at once")?);
+            }
+            self.open += 1;
+        }
+        self.meter.progress.name = printable(&item.path);
+        let mode = self.place.folder.permissions(item.mode);
+        let place = &mut self.place;
+        let opened = (|| {
+            let names = split_path(&item.path).map_err(refusal)?;
+            let parent = place.parent(&names)?;
+            let part = Part::open(parent, last(&names), item.content, Some(mode))?;
+            let mut part = part.ok_or_else(|| refusal(BUSY))?;
+            if item.is_large() || !part.is_new() {
+                part.keep(0)?;
+            }
+            Ok(part)
+        })();
+        match opened {
+            Ok(part) => {
+                Self::with_part(slot, |held| *held = Some(part))?;
+                Ok(Ok(()))
+            }
+            Err(why) => {
+                if !item.is_large() {
+                    self.open -= 1;
+                }
+                Ok(Err(why))
+            }
+        }
+    }
+
+    fn write(&mut self, number: u64, block: &Block<'_>) -> Result<Result<(), Refusal>, Failure> {
+        if let Err(why) = self.open(number)? {
+            return Ok(Err(why));
+        }
+        let Some(Item { state: State::Arriving(arriving), .. }) = self.items.get(&number) else {
+            return Ok(Ok(()));
+        };
+        Self::with_part(&arriving.slot, |part| {
+            let part = part.as_mut().ok_or_else(|| refusal(BUSY))?;
+            for (at, run) in block.runs() {
+                part.write(run, block.index * BLOCK + at as u64)?;
+            }
+            part.verified(block.index, &block.value)
+        })
+    }
+
+    /// Takes blocks without data. Their values are not known: nobody hashes them.
+    pub(super) fn hole(&mut self, number: u64, first: u64, count: u64) -> Result<(), Failure> {
+        let Some(item) = self.items.get(&number) else { return self.settled_before(number) };
+        let State::Arriving(arriving) = &item.state else {
+            return Ok(violation("a hole that was not wanted")?);
+        };
+        let (Some(size), Some(end)) = (item.content.size, first.checked_add(count)) else {
+            return Ok(violation("a hole in a stream")?);
+        };
+        if end > blocks(size) {
+            return Ok(violation("a hole that the file does not have")?);
+        }
+        // What was received as data before would stay under a hole.
+        if arriving.in_place || !arriving.missing.covers(first..end) {
+            return Ok(violation("a hole that was not wanted")?);
+        }
+        let path = item.path.clone();
+        if let Err(why) = self.open(number)? {
+            return self.refuse(number, &path, &why);
+        }
+        let length = (end * BLOCK).min(size) - first * BLOCK;
+        self.meter.progress.done_bytes += length;
+        self.received(number, first, count, length)
+    }
+
+    fn received(
+        &mut self,
+        number: u64,
+        first: u64,
+        count: u64,
+        length: u64,
+    ) -> Result<(), Failure> {
+        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let State::Arriving(arriving) = &mut item.state else { return Ok(()) };
+        arriving.missing.remove(first..first + count);
+        arriving.length += length;
+        self.complete(number)
+    }
+
+    /// Notes that the sender has sent everything.
+    pub(super) fn end(&mut self, number: u64, ended: Ended) -> Result<(), Failure> {
+        let Some(item) = self.items.get_mut(&number) else { return self.settled_before(number) };
+        let State::Arriving(arriving) = &mut item.state else {
+            return Ok(violation("an end that was not wanted")?);
+        };
+        let expected = item.content.size.unwrap_or(arriving.length);
+        if ended.size != expected || arriving.ended.replace(ended).is_some() {
+            return Ok(violation("an end at another place than offered")?);
+        }
+        if item.content.size.is_none() {
+            arriving.missing = Ranges::default();
+            item.size = arriving.length;
+        }
+        self.complete(number)
+    }
+
+    /// Gives a file its name once it is whole.
+    fn complete(&mut self, number: u64) -> Result<(), Failure> {
+        let Some(item) = self.items.get(&number) else { return Ok(()) };
+        let State::Arriving(arriving) = &item.state else { return Ok(()) };
+        let Some(ended) = arriving.ended.filter(|_| arriving.missing.is_empty()) else {
+            return Ok(());
+        };
+        let (path, resumed, linked) = (item.path.clone(), arriving.resumed, item.linked);
+        if let Err(why) = self.open(number)? {
+            return self.refuse(number, &path, &why);
+        }
+        match self.rename(number, ended)? {
+            Ok(found) => {
+                let Some(item) = self.settle(number) else { return Ok(()) };
+                self.remember(number, linked, found);
+                let outcome = if resumed { FileOutcome::Resumed } else { FileOutcome::Sent };
+                self.meter.file(&path, outcome, item.size, item.moved);
+                self.answer(number, Verdict::Present, 0, "");
+                Ok(())
+            }
+            Err(why) => match self.made_meanwhile(number) {
+                Some(found) => {
+                    if let Some(item) = self.items.get(&number) {
+                        super::discard(item);
+                    }
+                    let Some(item) = self.settle(number) else { return Ok(()) };
+                    self.present(number, &item, found);
+                    Ok(())
+                }
+                None => self.refuse(number, &path, &why),
+            },
+        }
+    }
+
+    fn rename(&mut self, number: u64, ended: Ended) -> Result<Result<Identity, Refusal>, Failure> {
+        let Some(item) = self.items.get(&number) else { return Ok(Err(refusal(BUSY))) };
+        let State::Arriving(arriving) = &item.state else { return Ok(Err(refusal(BUSY))) };
+        let (folder, overwrite) = (&self.shared.folder, self.shared.options.overwrite);
+        Self::with_part(&arriving.slot, |part| {
+            let part = part.as_mut().ok_or_else(|| refusal(BUSY))?;
+            if ended.root.is_some_and(|root| part.root().is_some_and(|found| found != root)) {
+                return Err(refusal("its hash differs from the sender's"));
+            }
+            part.complete(folder, ended.size, item.mode, overwrite)
+        })
+    }
+
+    /// Whether another connection has completed the same file at the same time.
+    fn made_meanwhile(&mut self, number: u64) -> Option<Identity> {
+        let item = self.items.get(&number)?;
+        let names = split_path(&item.path).ok()?;
+        let status = self.place.status(&names).ok()??;
+        let same =
+            file_type(&status) == FileType::RegularFile && is_content(&status, &item.content);
+        same.then(|| identity(&status))
+    }
+
+    /// Compares values of blocks with what is there.
+    pub(super) fn compare(
+        &mut self,
+        number: u64,
+        first: u64,
+        values: &[u8],
+    ) -> Result<(), Failure> {
+        let Some(item) = self.items.get_mut(&number) else { return self.settled_before(number) };
+        let (size, path) = (item.size, item.path.clone());
+        let State::Claiming(claiming) = &mut item.state else {
+            return Ok(violation("a claim that was not wanted")?);
+        };
+        let values = values.as_chunks::<32>().0;
+        let fits = values.len() <= VALUES && first == claiming.next;
+        if !fits || values.len() as u64 > blocks(size) - first {
+            return Ok(violation("a claim of blocks that the file does not have")?);
+        }
+        let buffer = &mut self.buffer;
+        let compared: Option<Result<(), Refusal>> = self.meter.during(Activity::Processor, || {
+            values.iter().map(|value| claiming.compare(size, value, buffer)).collect()
+        });
+        match compared {
+            Some(Ok(())) => {}
+            Some(Err(why)) => return self.refuse(number, &path, &why),
+            None => return Err(super::superseded()),
+        }
+        // Who hashes for long is not silent.
+        self.holder.pulse.beat();
+        let overwrite = self.shared.options.overwrite;
+        let is_final = matches!(claiming.base, Base::Final(..));
+        if is_final && !overwrite && !claiming.differing.is_empty() {
+            return self.refuse(number, &path, &refusal("a different file is there"));
+        }
+        if claiming.next < blocks(size) {
+            return Ok(());
+        }
+        self.compared(number)
+    }
+
+    /// Asks for the blocks that differ, once all are compared.
+    fn compared(&mut self, number: u64) -> Result<(), Failure> {
+        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let (path, size, content) = (item.path.clone(), item.size, item.content);
+        let waiting = State::Waiting { since: Instant::now(), told: true };
+        let State::Claiming(Claiming { base, differing, .. }) =
+            std::mem::replace(&mut item.state, waiting)
+        else {
+            return Ok(());
+        };
+        let wanted: u64 = differing.iter().map(|range| (range.end - range.start) * BLOCK).sum();
+        let wanted = wanted.min(size);
+        let slot = match &base {
+            Base::Final(fd, found) => {
+                let same_size = rustix::fs::fstat(fd).is_ok_and(|s| s.st_size as u64 == size);
+                if (differing.is_empty() && same_size) || self.is_trial() {
+                    let Some(item) = self.settle(number) else { return Ok(()) };
+                    if differing.is_empty() && same_size {
+                        self.present(number, &item, *found);
+                    } else {
+                        self.needed = self.needed.saturating_add(wanted);
+                        self.answer(number, Verdict::Send, 0, "");
+                    }
+                    return Ok(());
+                }
+                if size <= BLOCK {
+                    Slot::new(Arc::clone(&self.holder), content)
+                } else {
+                    match self.shared.claim(&path, content, &self.holder) {
+                        Claim::Taken(slot) => slot,
+                        Claim::Held { .. } => return self.refuse(number, &path, &refusal(BUSY)),
+                    }
+                }
+            }
+            Base::Part(slot) => Arc::clone(slot),
+        };
+        let in_place = matches!(base, Base::Part(_));
+        let missing = differing.clone();
+        if let Some(item) = self.items.get_mut(&number) {
+            item.state = State::Arriving(Arriving {
+                resumed: true,
+                in_place,
+                ..Arriving::new(slot, missing)
+            });
+        }
+        let taken = self.shared.take_bytes(0, wanted).and_then(|()| self.shared.take_entry());
+        let ready = match taken {
+            Ok(()) => self.open(number)?,
+            Err(why) => Err(why),
+        };
+        let ready = match ready {
+            Ok(()) => self.keep_equal(number, base, &differing)?,
+            Err(why) => Err(why),
+        };
+        if let Err(why) = ready {
+            return self.refuse(number, &path, &why);
+        }
+        for range in differing.iter() {
+            let count = range.end - range.start;
+            self.writer.put(&Frame::Want { number, first: range.start, count });
+        }
+        self.meter.progress.done_bytes += size - wanted;
+        self.answer(number, Verdict::Send, blocks(size), "");
+        Ok(())
+    }
+
+    /// Copies the blocks that are equal into the part, and notes their values.
+    fn keep_equal(
+        &mut self,
+        number: u64,
+        base: Base,
+        differing: &Ranges,
+    ) -> Result<Result<(), Refusal>, Failure> {
+        let Some(item) = self.items.get(&number) else { return Ok(Ok(())) };
+        let State::Arriving(arriving) = &item.state else { return Ok(Ok(())) };
+        let (size, buffer, pulse) = (item.size, &mut self.buffer, &self.holder.pulse);
+        Self::with_part(&arriving.slot, |part| {
+            let part = part.as_mut().ok_or_else(|| refusal(BUSY))?;
+            for index in (0..blocks(size)).filter(|&index| !differing.contains(index)) {
+                pulse.beat();
+                buffer.resize(block_len(size, index) as usize, 0);
+                if let Base::Final(fd, _) = &base {
+                    read_at(fd, buffer, index * BLOCK)?;
+                    part.write(buffer, index * BLOCK)?;
+                } else {
+                    read_at(part.file(), buffer, index * BLOCK)?;
+                }
+                part.verified(index, &block_value(index, buffer))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Claiming {
+    /// Compares the next block with a value; `None` if another sender has taken over.
+    fn compare(
+        &mut self,
+        size: u64,
+        value: &Value,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Result<(), Refusal>> {
+        let index = self.next;
+        buffer.resize(block_len(size, index) as usize, 0);
+        let read = match &self.base {
+            Base::Final(fd, _) => read_at(fd, buffer, index * BLOCK),
+            Base::Part(slot) => slot.with(|part| match part {
+                Some(part) => read_at(part.file(), buffer, index * BLOCK),
+                None => Ok(0),
+            })?,
+        };
+        let same = match read {
+            Ok(count) => count == buffer.len() && block_value(index, buffer) == *value,
+            Err(errno) => return Some(Err(errno.into())),
+        };
+        if !same {
+            self.differing.push(index);
+        }
+        self.next += 1;
+        Some(Ok(()))
+    }
+}

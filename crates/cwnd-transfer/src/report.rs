@@ -1,0 +1,301 @@
+//! What limited a transfer, and its rates.
+
+use crate::event::{End, Event, FileOutcome, Observe, Outcome, Progress};
+use crate::names::printable;
+use crate::stream::{Limits, PathStats, Stream};
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// The time between two progress events.
+const TICK: Duration = Duration::from_millis(100);
+/// Progress events that a rate is taken over.
+const SAMPLES: usize = 10;
+/// Events about single files of one transfer that a receiver reports: strangers fill no disk with them.
+const LINES: u64 = 1000;
+
+/// Shares of the time by cause; they sum to 1, or there are none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Shares(pub BTreeMap<&'static str, f64>);
+
+impl Shares {
+    fn new<const N: usize>(times: [(&'static str, f64); N]) -> Self {
+        let sum: f64 = times.iter().map(|(_, time)| time).sum();
+        let divisor = if sum > 0.0 { sum } else { return Shares::default() };
+        Shares(times.into_iter().map(|(name, time)| (name, time / divisor)).collect())
+    }
+
+    /// Returns a sentence about the largest share if that is over a third.
+    #[must_use]
+    pub fn advice(&self) -> Option<String> {
+        let (name, share) = self.0.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
+        let sentence = match *name {
+            "window" => {
+                "the congestion window limited the rate: try another --cc; docs/transfer.md says which suits which path"
+            }
+            "pacing" => "the controller's sending rate or --rate-limit limited the rate",
+            "receiver" => {
+                "the receiver limited the rate: its disk, its processor, or its receive buffer on a long path"
+            }
+            "disk" => "reading or writing files limited the rate, not the network",
+            "processor" => "the processor limited the rate, not the network",
+            "sender" => {
+                "the sender or the network limited the rate: the sender's own report says which"
+            }
+            _ => {
+                "the sender waited for its source or for answers: the network could have carried more"
+            }
+        };
+        (*share > 1.0 / 3.0).then(|| format!("{sentence} ({:.0} % of the time)", 100.0 * share))
+    }
+}
+
+/// What the engine does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Activity {
+    /// Reads or writes files and folders.
+    Disk,
+    /// Hashes.
+    Processor,
+    /// Waits for the peer, or for a pipe.
+    Waiting,
+    /// Writes to the connection, which has no room.
+    Writing,
+}
+
+/// How the engine's time was spent, and how far the transfer is.
+pub(crate) struct Meter<'a> {
+    observe: Observe<'a>,
+    /// A sender knows what limits the connection, a receiver does not.
+    sending: bool,
+    spent: [Duration; 4],
+    now: Activity,
+    since: Instant,
+    started: Instant,
+    due: Instant,
+    /// What had crossed the network at the last progress events.
+    shown: VecDeque<(Instant, u64)>,
+    /// Of connections that failed before this one.
+    earlier: (Limits, u64),
+    lines: u64,
+    pub progress: Progress,
+    /// Sizes of complete files, in bytes.
+    pub bytes: u64,
+    pub not_sent: u64,
+}
+
+impl<'a> Meter<'a> {
+    pub fn new(transfer: u64, sending: bool, observe: Observe<'a>) -> Self {
+        let now = Instant::now();
+        Meter {
+            observe,
+            sending,
+            spent: [Duration::ZERO; 4],
+            now: Activity::Waiting,
+            since: now,
+            started: now,
+            due: now + TICK,
+            shown: VecDeque::from([(now, 0)]),
+            earlier: Default::default(),
+            lines: 0,
+            progress: Progress { transfer, ..Progress::default() },
+            bytes: 0,
+            not_sent: 0,
+        }
+    }
+
+    pub fn emit(&self, event: Event) {
+        (self.observe)(event);
+    }
+
+    pub fn transfer(&self) -> u64 {
+        self.progress.transfer
+    }
+
+    /// Notes what is done from now on; returns what was done before.
+    pub fn enter(&mut self, activity: Activity) -> Activity {
+        let now = Instant::now();
+        self.spent[self.now as usize] += now - self.since;
+        self.since = now;
+        std::mem::replace(&mut self.now, activity)
+    }
+
+    /// Does something that counts as `activity`.
+    pub fn during<T>(&mut self, activity: Activity, work: impl FnOnce() -> T) -> T {
+        let before = self.enter(activity);
+        let result = work();
+        self.enter(before);
+        result
+    }
+
+    /// Keeps the counters of a connection that has ended.
+    pub fn keep(&mut self, path: &PathStats) {
+        let (limited, retransmissions) = self.combined(path);
+        self.earlier = (limited, retransmissions);
+    }
+
+    fn combined(&self, path: &PathStats) -> (Limits, u64) {
+        let (a, b) = (self.earlier.0, path.limited);
+        let limits = Limits {
+            window: a.window + b.window,
+            pacing: a.pacing + b.pacing,
+            receiver: a.receiver + b.receiver,
+            application: a.application + b.application,
+            processor: a.processor + b.processor,
+        };
+        (limits, self.earlier.1 + path.retransmissions)
+    }
+
+    fn shares(&self, path: &PathStats) -> Shares {
+        let [disk, processor, waiting, writing] = self.spent.map(|spent| spent.as_secs_f64());
+        if !self.sending {
+            return Shares::new([
+                ("disk", disk),
+                ("processor", processor),
+                ("sender", waiting + writing),
+            ]);
+        }
+        let limits = self.combined(path).0;
+        let seconds = |us: u64| us as f64 / 1e6;
+        // Only the engine knows why the connection had nothing to send.
+        let idle = (disk + processor + waiting).max(1e-9);
+        let known = limits != Limits::default();
+        let application = if known { seconds(limits.application) } else { idle + writing };
+        Shares::new([
+            ("window", seconds(limits.window)),
+            ("pacing", seconds(limits.pacing)),
+            ("receiver", seconds(limits.receiver)),
+            ("disk", application * disk / idle),
+            ("processor", seconds(limits.processor) + application * processor / idle),
+            ("application", application * waiting / idle),
+        ])
+    }
+
+    /// Whether the progress is to be reported next time.
+    pub fn is_due(&self) -> bool {
+        Instant::now() >= self.due
+    }
+
+    /// Reports the progress, a few times a second.
+    pub fn show(&mut self, stream: &dyn Stream) {
+        let now = Instant::now();
+        if now < self.due {
+            return;
+        }
+        self.due = now + TICK;
+        self.enter(self.now);
+        let path = stream.path();
+        // What waits in the send buffer has not crossed the network.
+        let mut progress = self.progress.clone();
+        progress.moved_bytes = progress.moved_bytes.saturating_sub(path.pending);
+        progress.done_bytes = progress.done_bytes.saturating_sub(path.pending);
+        if self.shown.len() == SAMPLES {
+            self.shown.pop_front();
+        }
+        if let Some(&(at, moved)) = self.shown.front() {
+            let seconds = (now - at).as_secs_f64().max(1e-3);
+            progress.rate_bps = 8.0 * progress.moved_bytes.saturating_sub(moved) as f64 / seconds;
+        }
+        self.shown.push_back((now, progress.moved_bytes));
+        progress.rtt_s = path.rtt_s;
+        progress.loss_rate = path.loss_rate;
+        progress.limited = self.shares(&path);
+        self.emit(Event::Progress(progress));
+    }
+
+    /// Whether another event about a single file may be reported.
+    fn line(&mut self) -> bool {
+        self.lines += 1;
+        if self.lines == LINES + 1 && !self.sending {
+            let reason = format!("more than {LINES} events about single files: they are left out");
+            self.emit(Event::Note { transfer: self.transfer(), path: None, reason });
+        }
+        self.sending || self.lines <= LINES
+    }
+
+    /// Reports a complete file.
+    pub fn file(&mut self, path: &[u8], outcome: FileOutcome, bytes: u64, moved_bytes: u64) {
+        self.progress.files += 1;
+        self.bytes += bytes;
+        if self.line() {
+            let (transfer, path) = (self.transfer(), printable(path));
+            self.emit(Event::File { transfer, path, outcome, bytes, moved_bytes });
+        }
+    }
+
+    /// Reports that something is not sent.
+    pub fn error(&mut self, path: Option<&[u8]>, reason: &str) {
+        self.not_sent += 1;
+        if self.line() {
+            let path = path.map(printable);
+            self.emit(Event::Error { transfer: self.transfer(), path, reason: reason.into() });
+        }
+    }
+
+    /// Reports something noteworthy about a file.
+    pub fn note(&mut self, path: &[u8], reason: &str) {
+        if self.line() {
+            let path = Some(printable(path));
+            self.emit(Event::Note { transfer: self.transfer(), path, reason: reason.into() });
+        }
+    }
+
+    /// Reports the end, and returns it.
+    pub fn end(&mut self, peer: String, path: &PathStats, reason: Option<String>) -> End {
+        self.enter(self.now);
+        let seconds = self.started.elapsed().as_secs_f64();
+        let outcome = match (&reason, self.not_sent) {
+            (Some(_), _) => Outcome::Failed,
+            (None, 0) => Outcome::Complete,
+            (None, _) => Outcome::Incomplete,
+        };
+        let limited = self.shares(path);
+        let end = End {
+            transfer: self.transfer(),
+            peer,
+            outcome,
+            files: self.progress.files,
+            bytes: self.bytes,
+            moved_bytes: self.progress.moved_bytes,
+            seconds,
+            rate_bps: 8.0 * self.progress.moved_bytes as f64 / seconds.max(1e-9),
+            not_sent: self.not_sent,
+            retransmissions: self.combined(path).1,
+            rtt_s: path.rtt_s,
+            advice: limited.advice(),
+            limited,
+            reason,
+        };
+        self.emit(Event::End(end.clone()));
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_sum_to_one_and_advise() {
+        let shares = Shares::new([("window", 3.0), ("disk", 1.0)]);
+        assert_eq!(shares.0.values().sum::<f64>(), 1.0);
+        assert!(
+            shares.advice().is_some_and(|text| text.contains("window") && text.contains("75 %"))
+        );
+        let even =
+            Shares::new([("window", 1.0), ("disk", 1.0), ("pacing", 1.0), ("receiver", 1.0)]);
+        assert_eq!(even.advice(), None);
+        assert_eq!(Shares::new([("window", 0.0)]).advice(), None);
+    }
+
+    #[test]
+    fn idle_time_of_the_connection_is_divided_by_what_the_engine_did() {
+        let mut meter = Meter::new(1, true, &|_| ());
+        meter.spent = [3, 1, 0, 5].map(Duration::from_secs);
+        let limited = Limits { window: 4_000_000, application: 4_000_000, ..Limits::default() };
+        let shares = meter.shares(&PathStats { limited, ..PathStats::default() }).0;
+        assert_eq!((shares["window"], shares["disk"], shares["processor"]), (0.5, 0.375, 0.125));
+        assert_eq!(shares["application"], 0.0);
+    }
+}

@@ -1,0 +1,533 @@
+//! The sending side of a connection.
+
+mod files;
+mod inbox;
+
+use crate::channel::{Failure, PING, Pulse, Reader, Writer};
+use crate::event::{Event, FileOutcome};
+use crate::frame::{Frame, LARGE_WINDOW, Offer, Plan, Verdict, WINDOW, violation};
+use crate::frame::{What, What::*};
+use crate::hash::{BLOCK, blocks};
+use crate::names::printable;
+use crate::report::{Activity, Meter};
+use crate::send::SendOptions;
+use crate::source::{Opener, Source};
+use crate::stream::Stream;
+use inbox::{Inbox, Reply};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The time in which a receiver's reason may follow the end of its connection.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Bytes that are written between two looks at the clock.
+const PIECE: usize = 1 << 16;
+
+/// What is known of an entry, over all attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Open,
+    Arrived,
+    Failed,
+}
+
+/// What is to be sent, and what came of it until now: it outlives a connection.
+pub(crate) struct Task {
+    pub source: Source,
+    pub options: SendOptions,
+    pub fates: Vec<Fate>,
+    /// Standard input was read: it cannot be sent again.
+    pub consumed: bool,
+}
+
+/// As what an entry is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Itself,
+    /// A hard link to the file of this offer and entry.
+    Link(u64, usize),
+    /// A folder that is complete.
+    Seal,
+}
+
+/// An offer that waits for its last answer.
+#[derive(Debug)]
+struct Item {
+    index: usize,
+    role: Role,
+    large: bool,
+    /// The values of all blocks were claimed.
+    claimed: bool,
+    /// Everything was sent.
+    ended: bool,
+    resumed: bool,
+    moved: u64,
+    /// Bytes that were counted as done.
+    done: u64,
+    root: Option<[u8; 32]>,
+    /// Of a stream: bytes until now.
+    length: u64,
+}
+
+/// Something to do for an offer, beside offering.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    Claim(u64),
+    Send { number: u64, first: u64 },
+    Again { number: u64, first: u64, count: u64 },
+}
+
+pub(crate) struct Sender<'t, 'm, 'o> {
+    stream: Arc<dyn Stream>,
+    writer: Writer,
+    inbox: Arc<Inbox>,
+    meter: &'m mut Meter<'o>,
+    task: &'t mut Task,
+    opener: Opener,
+    offered: u64,
+    items: HashMap<u64, Item>,
+    large: usize,
+    work: VecDeque<Work>,
+    /// The offers are only judged.
+    trial: bool,
+    /// The numbers of offers by entry, of files that others are hard links to.
+    numbers: HashMap<usize, u64>,
+    room: Option<bool>,
+    pinged: Instant,
+    buffer: Vec<u8>,
+}
+
+impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
+    pub fn new(stream: Arc<dyn Stream>, meter: &'m mut Meter<'o>, task: &'t mut Task) -> Self {
+        Sender {
+            writer: Writer::new(Arc::clone(&stream)),
+            stream,
+            inbox: Arc::default(),
+            meter,
+            task,
+            opener: Opener::default(),
+            offered: 0,
+            items: HashMap::new(),
+            large: 0,
+            work: VecDeque::new(),
+            trial: false,
+            numbers: HashMap::new(),
+            room: None,
+            pinged: Instant::now(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Sends everything that has not arrived.
+    pub fn run(&mut self, attempt: u32) -> Result<(), Failure> {
+        let mut reader = Reader::new(Arc::clone(&self.stream), Pulse::new());
+        self.writer.greet()?;
+        reader.expect_greeting()?;
+        let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
+        let (transfer, identity) = (self.meter.transfer(), self.stream.identity());
+        self.meter.emit(Event::Connected { transfer, peer, identity, attempt });
+        let (inbox, stream) = (Arc::clone(&self.inbox), Arc::clone(&self.stream));
+        std::thread::scope(|scope| {
+            scope.spawn(move || inbox.fill(&mut reader));
+            let result = self.everything().or_else(|failure| Err(self.last_words(failure)));
+            self.inbox.close();
+            if result.is_err() {
+                stream.abort();
+            }
+            result
+        })
+    }
+
+    /// Finds out why the receiver has ended the connection, or tells it why this side does.
+    fn last_words(&mut self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Connection(error) => {
+                let until = Instant::now() + LAST_WORDS;
+                while let Ok(Some(_)) = self.inbox.next(until) {}
+                match self.inbox.next(until) {
+                    Err(stopped @ (Failure::Stopped { .. } | Failure::Protocol(_))) => stopped,
+                    _ => Failure::Connection(error),
+                }
+            }
+            Failure::Protocol(error) => {
+                let reason = error.to_string();
+                self.writer.out.clear();
+                self.writer.put(&Frame::Stop { again: false, reason: reason.as_bytes() });
+                let _ = self.writer.flush();
+                let _ = self.stream.close(Instant::now() + LAST_WORDS);
+                Failure::Protocol(error)
+            }
+            other => other,
+        }
+    }
+
+    fn everything(&mut self) -> Result<(), Failure> {
+        let (files, bytes, space) = self.task.source.total();
+        let SendOptions { dry_run, checksum, .. } = self.task.options;
+        self.writer.put(&Frame::Plan(Plan { files, bytes, space, dry_run, checksum }));
+        if self.wait_for_room()? {
+            self.trial = true;
+            let sized = |index: &usize| self.task.source.entries[*index].what == File;
+            let files: Vec<_> = (0..self.task.source.entries.len()).filter(sized).collect();
+            self.settle(files.into_iter().map(|index| (index, Role::Itself)))?;
+            self.writer.put(&Frame::Counted);
+            self.wait_for_room()?;
+        }
+        self.trial = dry_run;
+        let entries = &self.task.source.entries;
+        let is_link = |index: &usize| entries[*index].original.is_some();
+        let (links, others): (Vec<_>, Vec<_>) = (0..entries.len()).partition(is_link);
+        // A file that others are links to is offered again: this connection has to know it.
+        let open = |index: &usize| {
+            let entry = &entries[*index];
+            self.task.fates[*index] == Fate::Open || entry.linked || entry.what == Folder
+        };
+        let others: Vec<_> = others.into_iter().filter(open).collect();
+        self.settle(others.into_iter().map(|index| (index, Role::Itself)))?;
+        self.settle_links(links)?;
+        if !dry_run {
+            // What is in a folder changes its time, and its mode may forbid to write in it.
+            let made = |index: &usize| {
+                let folder = self.task.source.entries[*index].what == Folder;
+                folder && self.task.fates[*index] == Fate::Arrived
+            };
+            let folders: Vec<_> = (0..self.task.fates.len()).rev().filter(made).collect();
+            self.settle(folders.into_iter().map(|index| (index, Role::Seal)))?;
+        }
+        self.writer.put(&Frame::Done);
+        self.flush()?;
+        loop {
+            match self.next_reply()? {
+                Reply::Done => return Ok(()),
+                other => self.handle(other)?,
+            }
+        }
+    }
+
+    fn wait_for_room(&mut self) -> Result<bool, Failure> {
+        self.flush()?;
+        loop {
+            if let Some(survey) = self.room.take() {
+                return Ok(survey);
+            }
+            let reply = self.next_reply()?;
+            self.handle(reply)?;
+        }
+    }
+
+    /// Offers hard links to files that have arrived; the others are files like any.
+    fn settle_links(&mut self, links: Vec<usize>) -> Result<(), Failure> {
+        let (mut again, mut offers) = (Vec::new(), Vec::new());
+        let mut replaced: HashMap<usize, usize> = HashMap::new();
+        for index in links {
+            if self.task.fates[index] != Fate::Open {
+                continue;
+            }
+            let Some(original) = self.task.source.entries[index].original else { continue };
+            match self.numbers.get(&original).filter(|_| self.arrived(original)) {
+                Some(number) => offers.push((index, Role::Link(*number, original))),
+                None if replaced.contains_key(&original) => again.push(index),
+                None => {
+                    // The first name did not arrive: this one takes its place.
+                    replaced.insert(original, index);
+                    self.task.source.entries[index].original = None;
+                    self.task.source.entries[index].linked = true;
+                    offers.push((index, Role::Itself));
+                }
+            }
+        }
+        self.settle(offers.into_iter())?;
+        if again.is_empty() {
+            return Ok(());
+        }
+        for index in &again {
+            let entry = &mut self.task.source.entries[*index];
+            entry.original = entry.original.and_then(|original| replaced.get(&original)).copied();
+        }
+        self.settle_links(again)
+    }
+
+    fn arrived(&self, index: usize) -> bool {
+        self.task.fates[index] == Fate::Arrived || (self.trial && self.numbers.contains_key(&index))
+    }
+
+    /// Offers entries ahead of the data, until all of them are settled.
+    fn settle(&mut self, entries: impl Iterator<Item = (usize, Role)>) -> Result<(), Failure> {
+        let mut entries = entries.peekable();
+        loop {
+            while self.items.len() < WINDOW
+                && let Some(&(index, role)) = entries.peek()
+            {
+                let large = role == Role::Itself && self.is_large(index);
+                if large && self.large >= LARGE_WINDOW {
+                    break;
+                }
+                entries.next();
+                self.offer(index, role, large);
+                self.flush_batch()?;
+            }
+            self.take_replies()?;
+            if let Some(work) = self.work.pop_front() {
+                self.work_on(work)?;
+            } else if !self.items.is_empty() {
+                self.flush()?;
+                let reply = self.next_reply()?;
+                self.handle(reply)?;
+            } else if entries.peek().is_none() {
+                return self.flush();
+            }
+        }
+    }
+
+    fn is_large(&self, index: usize) -> bool {
+        let entry = &self.task.source.entries[index];
+        entry.what == Stream || (entry.what == File && entry.size > BLOCK)
+    }
+
+    fn offer(&mut self, index: usize, role: Role, large: bool) {
+        let number = self.offered;
+        self.offered += 1;
+        let path = self.task.source.path(index);
+        let mut target = Vec::new();
+        let entry = &self.task.source.entries[index];
+        let what: What = match role {
+            Role::Itself => entry.what,
+            Role::Seal => Seal,
+            Role::Link(original, of) => {
+                target.extend(original.to_be_bytes());
+                target.extend(self.task.source.path(of));
+                Link
+            }
+        };
+        let target = if what == Symlink { &entry.target[..] } else { &target };
+        self.writer.put(&Frame::Offer(Offer {
+            what,
+            linked: entry.linked,
+            mode: entry.mode,
+            size: entry.size,
+            space: entry.space,
+            mtime: entry.mtime,
+            path: &path,
+            target,
+        }));
+        if entry.linked && role == Role::Itself {
+            self.numbers.insert(index, number);
+        }
+        self.large += usize::from(large);
+        let item = Item {
+            index,
+            role,
+            large,
+            claimed: false,
+            ended: false,
+            resumed: false,
+            moved: 0,
+            done: 0,
+            root: None,
+            length: 0,
+        };
+        self.items.insert(number, item);
+    }
+
+    /// Writes everything, and reports the progress meanwhile.
+    fn flush(&mut self) -> Result<(), Failure> {
+        if self.writer.out.is_empty() {
+            return Ok(());
+        }
+        let before = self.meter.enter(Activity::Writing);
+        let mut done = 0;
+        while done < self.writer.out.len() {
+            let end = self.writer.out.len().min(done + PIECE);
+            self.writer.write(done..end)?;
+            done = end;
+            self.meter.show(&*self.stream);
+        }
+        self.writer.out.clear();
+        self.pinged = Instant::now();
+        self.meter.enter(before);
+        Ok(())
+    }
+
+    fn flush_batch(&mut self) -> Result<(), Failure> {
+        if self.writer.is_batch() { self.flush() } else { Ok(()) }
+    }
+
+    /// Handles what has arrived, without waiting.
+    fn take_replies(&mut self) -> Result<(), Failure> {
+        while let Some(reply) = self.inbox.take()? {
+            self.handle(reply)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a PING if nothing else was sent for a while.
+    fn ping(&mut self) -> Result<(), Failure> {
+        if self.pinged.elapsed() >= PING {
+            self.writer.put(&Frame::Ping);
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a reply.
+    fn next_reply(&mut self) -> Result<Reply, Failure> {
+        let before = self.meter.enter(Activity::Waiting);
+        loop {
+            if let Some(reply) = self.inbox.next(Instant::now() + Duration::from_millis(100))? {
+                self.meter.enter(before);
+                return Ok(reply);
+            }
+            self.meter.show(&*self.stream);
+            self.ping()?;
+        }
+    }
+
+    fn handle(&mut self, reply: Reply) -> Result<(), Failure> {
+        match reply {
+            Reply::Room(survey) => {
+                self.room = Some(survey);
+                Ok(())
+            }
+            Reply::Done => Ok(violation("an end before the sender's")?),
+            Reply::Want { number, first, count } => {
+                let Some(item) = self.items.get(&number) else {
+                    return Ok(violation("a wish for what was not offered")?);
+                };
+                let size = self.task.source.entries[item.index].size;
+                let end = first.checked_add(count);
+                // A stream's blocks are gone, and other blocks were never offered.
+                let has = end.is_some_and(|end| end <= blocks(size)) && self.is_file(item);
+                if !has || !(item.claimed || item.moved > 0) {
+                    return Ok(violation("a wish for blocks that were not offered")?);
+                }
+                self.work.push_back(Work::Again { number, first, count });
+                Ok(())
+            }
+            Reply::Answer { number, verdict, first, reason } => {
+                self.answered(number, verdict, first, &reason)
+            }
+        }
+    }
+
+    fn is_file(&self, item: &Item) -> bool {
+        item.role == Role::Itself && self.task.source.entries[item.index].what == File
+    }
+
+    fn answered(
+        &mut self,
+        number: u64,
+        verdict: Verdict,
+        first: u64,
+        reason: &[u8],
+    ) -> Result<(), Failure> {
+        let Some(item) = self.items.get(&number) else {
+            // It was withdrawn while the answer was on its way.
+            return if number < self.offered {
+                Ok(())
+            } else {
+                Ok(violation("an answer to nothing")?)
+            };
+        };
+        let entry = &self.task.source.entries[item.index];
+        let sendable = item.role == Role::Itself && matches!(entry.what, File | Stream);
+        match verdict {
+            Verdict::Refused => {
+                let reason = printable(reason);
+                self.failed(number, &reason);
+                Ok(())
+            }
+            Verdict::Present => {
+                self.present(number);
+                Ok(())
+            }
+            _ if !sendable || item.ended => Ok(violation("a wish for what cannot be sent")?),
+            Verdict::Wait => {
+                let path = self.task.source.path(item.index);
+                self.meter.note(&path, &format!("waiting: {}", printable(reason)));
+                Ok(())
+            }
+            Verdict::Claim => {
+                if item.claimed || entry.what == Stream || entry.size == 0 {
+                    return Ok(violation("a second wish for values")?);
+                }
+                self.work.push_back(Work::Claim(number));
+                Ok(())
+            }
+            Verdict::Send if self.trial => {
+                self.would_send(number);
+                Ok(())
+            }
+            Verdict::Send => {
+                if first > blocks(entry.size) || (entry.what == Stream && first > 0) {
+                    return Ok(violation("a wish for what was not offered")?);
+                }
+                if !reason.is_empty() {
+                    let path = self.task.source.path(item.index);
+                    self.meter.note(&path, &printable(reason));
+                }
+                self.work.push_back(Work::Send { number, first });
+                Ok(())
+            }
+        }
+    }
+
+    fn take(&mut self, number: u64) -> Option<Item> {
+        let item = self.items.remove(&number)?;
+        self.large -= usize::from(item.large);
+        Some(item)
+    }
+
+    /// Notes that an entry is complete at the receiver.
+    fn present(&mut self, number: u64) {
+        let Some(item) = self.take(number) else { return };
+        let survey = self.trial && !self.task.options.dry_run;
+        let before = self.task.fates[item.index];
+        if survey || item.role == Role::Seal {
+            return;
+        }
+        self.task.fates[item.index] = Fate::Arrived;
+        let entry = &self.task.source.entries[item.index];
+        if before == Fate::Arrived || !matches!(entry.what, File | Stream) {
+            return;
+        }
+        let size = if entry.what == Stream { item.length } else { entry.size };
+        let outcome = match item {
+            Item { role: Role::Link(..), .. } => FileOutcome::Sent,
+            Item { resumed: true, .. } => FileOutcome::Resumed,
+            Item { ended: true, .. } => FileOutcome::Sent,
+            _ => FileOutcome::Present,
+        };
+        self.meter.progress.done_bytes += size - item.done.min(size);
+        let path = self.task.source.path(item.index);
+        self.meter.file(&path, outcome, size, item.moved);
+    }
+
+    /// Notes that a file would be sent.
+    fn would_send(&mut self, number: u64) {
+        let Some(item) = self.take(number) else { return };
+        if self.task.options.dry_run {
+            let path = self.task.source.path(item.index);
+            let size = self.task.source.entries[item.index].size;
+            self.meter.file(&path, FileOutcome::Sent, size, 0);
+        }
+    }
+
+    /// Notes that an entry does not arrive.
+    fn failed(&mut self, number: u64, reason: &str) {
+        let Some(item) = self.take(number) else { return };
+        self.meter.progress.done_bytes -= item.done;
+        let survey = self.trial && !self.task.options.dry_run;
+        if survey || self.task.fates[item.index] == Fate::Failed {
+            return;
+        }
+        self.task.fates[item.index] = Fate::Failed;
+        let path = self.task.source.path(item.index);
+        self.meter.error(Some(&path), reason);
+    }
+
+    /// Withdraws an offer that cannot be kept.
+    fn withdraw(&mut self, number: u64, reason: &str) {
+        self.writer.put(&Frame::Abort { number, reason: reason.as_bytes() });
+        self.failed(number, reason);
+    }
+}

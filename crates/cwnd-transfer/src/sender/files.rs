@@ -1,0 +1,353 @@
+//! The contents of files, as they are read, hashed and sent.
+
+use super::{Sender, Work};
+use crate::channel::Failure;
+use crate::folder::describe;
+use crate::frame::{EXTENTS, Frame, VALUES, What, begin_block, finish_block};
+use crate::hash::{BLOCK, Tree, block_len, block_value, blocks};
+use crate::part::read_at;
+use crate::report::Activity;
+use crate::source::check_unchanged;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+
+/// The bytes of a file, or where it has none.
+enum Next {
+    /// Runs of data (offset, length) in the block.
+    Data(Vec<(u64, u64)>),
+    /// So many blocks without data.
+    Hole(u64),
+}
+
+impl Sender<'_, '_, '_> {
+    pub(super) fn work_on(&mut self, work: Work) -> Result<(), Failure> {
+        match work {
+            Work::Claim(number) => self.claim(number),
+            Work::Send { number, first } => self.send(number, first),
+            Work::Again { number, first, count } => self.send_again(number, first, count),
+        }
+    }
+
+    fn open(&mut self, number: u64) -> Option<(usize, OwnedFd)> {
+        let index = self.items.get(&number)?.index;
+        let opened =
+            self.meter.during(Activity::Disk, || self.opener.open(&self.task.source, index));
+        match opened {
+            Ok(fd) => Some((index, fd)),
+            Err(reason) => {
+                self.withdraw(number, &reason);
+                None
+            }
+        }
+    }
+
+    /// Sends the values of all blocks of a file.
+    fn claim(&mut self, number: u64) -> Result<(), Failure> {
+        let Some((index, fd)) = self.open(number) else { return Ok(()) };
+        let size = self.task.source.entries[index].size;
+        let (mut tree, mut values) = (Tree::default(), Vec::new());
+        for block in 0..blocks(size) {
+            let mut buffer = std::mem::take(&mut self.buffer);
+            buffer.resize(block_len(size, block) as usize, 0);
+            let read =
+                self.meter.during(Activity::Disk, || read_at(&fd, &mut buffer, block * BLOCK));
+            let value = self.meter.during(Activity::Processor, || block_value(block, &buffer));
+            let short = read.map(|count| count < buffer.len());
+            self.buffer = buffer;
+            match short {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.withdraw(number, "it changed while it was sent");
+                    return Ok(());
+                }
+                Err(errno) => {
+                    self.withdraw(number, &describe(errno));
+                    return Ok(());
+                }
+            }
+            tree.push(value);
+            values.extend(value);
+            let count = values.len() / 32;
+            if count == VALUES || block + 1 == blocks(size) {
+                let first = block + 1 - count as u64;
+                self.writer.put(&Frame::Claim { number, first, values: &values });
+                values.clear();
+                self.flush()?;
+            }
+            self.take_replies()?;
+            if !self.items.contains_key(&number) {
+                return Ok(());
+            }
+            self.meter.show(&*self.stream);
+        }
+        if let Err(reason) = check_unchanged(&self.task.source.entries[index], &fd) {
+            self.withdraw(number, &reason);
+        } else if let Some(item) = self.items.get_mut(&number) {
+            item.claimed = true;
+            item.root = tree.root();
+        }
+        Ok(())
+    }
+
+    /// Sends the blocks of a file from `first` on, and its end.
+    fn send(&mut self, number: u64, first: u64) -> Result<(), Failure> {
+        let Some((index, fd)) = self.open(number) else { return Ok(()) };
+        let entry = &self.task.source.entries[index];
+        if entry.what == What::Stream {
+            return self.send_stream(number, &fd);
+        }
+        let (size, sparse) = (entry.size, entry.space < entry.size);
+        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        item.resumed = first > 0 || item.claimed;
+        item.done = (first * BLOCK).min(size);
+        self.meter.progress.done_bytes += item.done;
+        if size > BLOCK || self.meter.is_due() {
+            self.meter.progress.name = crate::names::printable(&self.task.source.path(index));
+        }
+        let mut tree = (first == 0).then(Tree::default);
+        let mut block = first;
+        while block < blocks(size) {
+            let next = if sparse { next_data(&fd, size, block) } else { Ok(whole(size, block)) };
+            match next {
+                Err(errno) => {
+                    self.withdraw(number, &describe(errno));
+                    return Ok(());
+                }
+                Ok(Next::Hole(count)) => {
+                    self.writer.put(&Frame::Hole { number, first: block, count });
+                    self.count(number, 0, ((block + count) * BLOCK).min(size) - block * BLOCK);
+                    tree = None;
+                    block += count;
+                }
+                Ok(Next::Data(runs)) => {
+                    let Some(value) = self.block(number, &fd, (size, block), &runs)? else {
+                        return Ok(());
+                    };
+                    if let Some(tree) = &mut tree {
+                        tree.push(value);
+                    }
+                    block += 1;
+                }
+            }
+            if block < blocks(size) {
+                self.flush_batch()?;
+                self.take_replies()?;
+                if !self.items.contains_key(&number) {
+                    return Ok(());
+                }
+            }
+        }
+        let entry = &self.task.source.entries[index];
+        if let Err(reason) = self.meter.during(Activity::Disk, || check_unchanged(entry, &fd)) {
+            self.withdraw(number, &reason);
+            return Ok(());
+        }
+        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        item.ended = true;
+        let root = item.root.or(tree.and_then(Tree::root));
+        self.writer.put(&Frame::End { number, size, root });
+        self.flush_batch()?;
+        self.meter.show(&*self.stream);
+        Ok(())
+    }
+
+    /// Sends blocks that the receiver wants, or wants again.
+    fn send_again(&mut self, number: u64, first: u64, count: u64) -> Result<(), Failure> {
+        let Some((index, fd)) = self.open(number) else { return Ok(()) };
+        let size = self.task.source.entries[index].size;
+        for block in first..first + count {
+            let Next::Data(runs) = whole(size, block) else { continue };
+            if self.block(number, &fd, (size, block), &runs)?.is_none() {
+                return Ok(());
+            }
+            self.flush_batch()?;
+            self.take_replies()?;
+            if !self.items.contains_key(&number) {
+                return Ok(());
+            }
+        }
+        if let Err(reason) = check_unchanged(&self.task.source.entries[index], &fd) {
+            self.withdraw(number, &reason);
+        }
+        Ok(())
+    }
+
+    /// Reads a block into the next frame. `None` if the file has become shorter.
+    fn block(
+        &mut self,
+        number: u64,
+        fd: &OwnedFd,
+        (size, block): (u64, u64),
+        runs: &[(u64, u64)],
+    ) -> Result<Option<[u8; 32]>, Failure> {
+        let out = &mut self.writer.out;
+        let start = out.len();
+        let at = begin_block(out, number, block);
+        let length = block_len(size, block);
+        let dense = runs.len() == 1 && runs[0] == (0, length);
+        if !dense {
+            for (offset, run) in runs {
+                out.extend((*offset as u32).to_be_bytes());
+                out.extend((*run as u32).to_be_bytes());
+            }
+        }
+        let data = out.len();
+        let read = self.meter.during(Activity::Disk, || {
+            for (offset, run) in runs {
+                let from = out.len();
+                out.resize(from + *run as usize, 0);
+                if read_at(fd, &mut out[from..], block * BLOCK + offset)? < *run as usize {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        });
+        let problem: Result<bool, Errno> = read;
+        if problem != Ok(true) {
+            out.truncate(start);
+            let reason = problem.map_or_else(describe, |_| "it changed while it was sent".into());
+            self.withdraw(number, &reason);
+            return Ok(None);
+        }
+        let buffer = &mut self.buffer;
+        let value = self.meter.during(Activity::Processor, || {
+            if dense {
+                return block_value(block, &out[data..]);
+            }
+            buffer.clear();
+            buffer.resize(length as usize, 0);
+            let mut from = data;
+            for (offset, run) in runs {
+                let (offset, run) = (*offset as usize, *run as usize);
+                buffer[offset..offset + run].copy_from_slice(&out[from..from + run]);
+                from += run;
+            }
+            block_value(block, buffer)
+        });
+        let extents = if dense { 0 } else { runs.len() as u16 };
+        finish_block(out, at, &value, length as u32, extents);
+        let moved = (out.len() - data) as u64;
+        self.count(number, moved, length);
+        Ok(Some(value))
+    }
+
+    /// Counts bytes that are sent, and bytes that are done with that.
+    fn count(&mut self, number: u64, moved: u64, done: u64) {
+        self.meter.progress.moved_bytes += moved;
+        let Some(item) = self.items.get_mut(&number) else { return };
+        item.moved += moved;
+        let index = item.index;
+        let entry = &self.task.source.entries[index];
+        // Blocks that are sent again are not done twice.
+        let most = if entry.what == What::Stream { u64::MAX } else { entry.size };
+        let done = done.min(most - item.done.min(most));
+        item.done += done;
+        self.meter.progress.done_bytes += done;
+    }
+
+    /// Sends standard input until its end.
+    fn send_stream(&mut self, number: u64, fd: &OwnedFd) -> Result<(), Failure> {
+        self.meter.progress.name = "stdin".into();
+        let mut data = std::mem::take(&mut self.buffer);
+        let mut block = 0;
+        loop {
+            data.clear();
+            let more = self.read_stream(number, fd, &mut data)?;
+            if !self.items.contains_key(&number) {
+                return Ok(());
+            }
+            if !data.is_empty() {
+                self.task.consumed = true;
+                let at = begin_block(&mut self.writer.out, number, block);
+                self.writer.out.extend(&data);
+                let value = self.meter.during(Activity::Processor, || block_value(block, &data));
+                finish_block(&mut self.writer.out, at, &value, data.len() as u32, 0);
+                self.count(number, data.len() as u64, data.len() as u64);
+                if let Some(item) = self.items.get_mut(&number) {
+                    item.length += data.len() as u64;
+                }
+                block += 1;
+            }
+            if !more {
+                break;
+            }
+            self.flush()?;
+        }
+        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        item.ended = true;
+        self.writer.put(&Frame::End { number, size: item.length, root: None });
+        self.buffer = data;
+        Ok(())
+    }
+
+    /// Reads a block of standard input; false at its end. What the receiver says is heard meanwhile.
+    fn read_stream(
+        &mut self,
+        number: u64,
+        fd: &OwnedFd,
+        data: &mut Vec<u8>,
+    ) -> Result<bool, Failure> {
+        while (data.len() as u64) < BLOCK && self.items.contains_key(&number) {
+            let mut waiting = [PollFd::new(fd, PollFlags::IN)];
+            let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+            let ready = self
+                .meter
+                .during(Activity::Waiting, || rustix::event::poll(&mut waiting, Some(&tick)));
+            if ready == Ok(0) || ready == Err(Errno::INTR) {
+                self.ping()?;
+                self.meter.show(&*self.stream);
+            } else {
+                let from = data.len();
+                data.resize(BLOCK as usize, 0);
+                let read = rustix::io::read(fd, &mut data[from..]);
+                data.truncate(from + *read.as_ref().unwrap_or(&0));
+                match read {
+                    Ok(0) => return Ok(false),
+                    Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
+                    Err(errno) => {
+                        self.withdraw(number, &describe(errno));
+                        return Ok(false);
+                    }
+                }
+            }
+            self.take_replies()?;
+        }
+        Ok(true)
+    }
+}
+
+/// A block that is read as a whole.
+fn whole(size: u64, block: u64) -> Next {
+    Next::Data(vec![(0, block_len(size, block))])
+}
+
+/// Finds the data in a block, or how many blocks have none.
+fn next_data(fd: &OwnedFd, size: u64, block: u64) -> Result<Next, Errno> {
+    let start = block * BLOCK;
+    let end = start + block_len(size, block);
+    let find = |from: SeekFrom| match rustix::fs::seek(fd, from) {
+        Ok(found) => Ok(found.min(size)),
+        Err(Errno::NXIO) => Ok(size),
+        Err(errno) => Err(errno),
+    };
+    let mut data = match find(SeekFrom::Data(start)) {
+        // The file system knows no holes.
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(whole(size, block)),
+        found => found?,
+    };
+    if data >= end {
+        let last = if data >= size { blocks(size) } else { data / BLOCK };
+        return Ok(Next::Hole(last - block));
+    }
+    let mut runs = Vec::new();
+    while data < end {
+        let hole = find(SeekFrom::Hole(data))?.clamp(data, end);
+        // More runs than a frame holds are read as one, zeros included.
+        let hole = if runs.len() + 1 == EXTENTS || hole == data { end } else { hole };
+        runs.push((data - start, hole - data));
+        data = if hole < end { find(SeekFrom::Data(hole))? } else { end };
+    }
+    Ok(Next::Data(runs))
+}

@@ -1,0 +1,127 @@
+//! The receiver's replies, read by a thread of their own: a receiver never waits for a sender that waits
+//! for it.
+
+use crate::channel::{Failure, Reader, stopped, unexpected};
+use crate::frame::{Frame, Verdict, WINDOW};
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Replies that wait to be handled, at most.
+const MOST: usize = 4 * WINDOW;
+/// The time between two looks whether anybody still wants replies.
+const TICK: Duration = Duration::from_millis(200);
+
+/// A reply.
+#[derive(Debug)]
+pub(super) enum Reply {
+    Answer { number: u64, verdict: Verdict, first: u64, reason: Vec<u8> },
+    Want { number: u64, first: u64, count: u64 },
+    Room(bool),
+    Done,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    replies: VecDeque<Reply>,
+    failure: Option<Failure>,
+    closed: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+impl Inbox {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads replies until the last one, a failure, or [`close`](Self::close).
+    pub fn fill(&self, reader: &mut Reader) {
+        let mut batch = Vec::new();
+        loop {
+            let reply = match reader.next(Instant::now() + TICK) {
+                Ok(None) => None,
+                Ok(Some(Frame::Ping)) => None,
+                Ok(Some(frame)) => match read(&frame) {
+                    Ok(reply) => Some(reply),
+                    Err(failure) => return self.fail(batch, failure),
+                },
+                Err(failure) => return self.fail(batch, failure),
+            };
+            let done = matches!(reply, Some(Reply::Done));
+            batch.extend(reply);
+            // Replies that arrive together are handed over together.
+            if done || !reader.has_frame() || batch.len() >= WINDOW {
+                let mut queue = self.queue();
+                while queue.replies.len() >= MOST && !queue.closed {
+                    queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                }
+                if !batch.is_empty() {
+                    queue.replies.extend(batch.drain(..));
+                    self.changed.notify_all();
+                }
+                if done || queue.closed {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn fail(&self, batch: Vec<Reply>, failure: Failure) {
+        let mut queue = self.queue();
+        queue.replies.extend(batch);
+        queue.failure = Some(failure);
+        self.changed.notify_all();
+    }
+
+    /// Ends the reading thread.
+    pub fn close(&self) {
+        self.queue().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Takes a reply, if there is one.
+    pub fn take(&self) -> Result<Option<Reply>, Failure> {
+        let mut queue = self.queue();
+        let full = queue.replies.len() >= MOST;
+        if let Some(reply) = queue.replies.pop_front() {
+            if full {
+                self.changed.notify_all();
+            }
+            return Ok(Some(reply));
+        }
+        queue.failure.take().map_or(Ok(None), Err)
+    }
+
+    /// Waits for a reply until `deadline`.
+    pub fn next(&self, deadline: Instant) -> Result<Option<Reply>, Failure> {
+        let mut queue = self.queue();
+        while queue.replies.is_empty() && queue.failure.is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let waited = self.changed.wait_timeout(queue, left);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(queue);
+        self.take()
+    }
+}
+
+fn read(frame: &Frame<'_>) -> Result<Reply, Failure> {
+    match *frame {
+        Frame::Answer { number, verdict, first, reason } => {
+            Ok(Reply::Answer { number, verdict, first, reason: reason.into() })
+        }
+        Frame::Want { number, first, count } => Ok(Reply::Want { number, first, count }),
+        Frame::Room { survey } => Ok(Reply::Room(survey)),
+        Frame::Done => Ok(Reply::Done),
+        Frame::Stop { again, reason } => Err(stopped(again, reason, "the receiver")),
+        ref other => Err(unexpected(other.kind(), "receiver")),
+    }
+}

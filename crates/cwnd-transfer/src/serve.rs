@@ -1,0 +1,152 @@
+//! Receiving from whoever connects.
+
+use crate::channel::{Failure, Writer};
+use crate::claims::{ReceiveOptions, Shared};
+use crate::event::Observe;
+use crate::folder::Folder;
+use crate::frame::Frame;
+use crate::receiver::Receiver;
+use crate::report::Meter;
+use crate::send::Control;
+use crate::stream::{Stream, is_timeout};
+use cwnd_udt::UdtListener;
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Transfers at once.
+pub const TRANSFERS: usize = 16;
+/// Transfers at once from one address whose peers have proved nothing.
+pub const TRANSFERS_PER_ADDRESS: usize = 4;
+
+/// The time between two looks whether to stop.
+const TICK: Duration = Duration::from_millis(100);
+/// The time in which the last words may arrive.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// Accepts connections.
+pub trait Listener: Sync {
+    /// Waits until `deadline` for a connection.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut) when there was none, or the failure of the socket.
+    fn accept(&self, deadline: Instant) -> io::Result<Arc<dyn Stream>>;
+}
+
+impl Listener for UdtListener {
+    fn accept(&self, deadline: Instant) -> io::Result<Arc<dyn Stream>> {
+        self.accept_until(Some(deadline)).map(|(stream, _)| Arc::new(stream) as Arc<dyn Stream>)
+    }
+}
+
+/// The transfers at once, by address.
+#[derive(Default)]
+struct Places(Mutex<HashMap<Option<IpAddr>, usize>>);
+
+impl Places {
+    fn enter(&self, address: Option<IpAddr>, authenticated: bool) -> bool {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = taken.values().sum();
+        let own = taken.entry(address).or_default();
+        let free = all < TRANSFERS && (authenticated || *own < TRANSFERS_PER_ADDRESS);
+        *own += usize::from(free);
+        free
+    }
+
+    fn leave(&self, address: Option<IpAddr>) {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = taken.get_mut(&address) {
+            *own -= 1;
+            if *own == 0 {
+                taken.remove(&address);
+            }
+        }
+    }
+}
+
+/// Receives into the folder `out` until `control` ends it; with `once`, until one transfer was completed.
+///
+/// # Errors
+/// When the folder cannot be opened, or the listener fails.
+pub fn receive(
+    listener: &dyn Listener,
+    out: &Path,
+    options: ReceiveOptions,
+    observe: Observe<'_>,
+    control: &Control,
+) -> io::Result<()> {
+    let shared = Shared::new(Folder::open(out)?, options);
+    let (places, completed) = (Places::default(), AtomicBool::new(false));
+    let over = || control.is_stopped() || completed.load(Ordering::Acquire);
+    std::thread::scope(|scope| {
+        let mut transfer = 0;
+        while !over() {
+            let stream = match listener.accept(Instant::now() + TICK) {
+                Ok(stream) => stream,
+                Err(error) if is_timeout(&error) => continue,
+                Err(error) => {
+                    control.stop();
+                    return Err(error);
+                }
+            };
+            let address = stream.peer().map(|peer| peer.ip());
+            if !places.enter(address, options.authenticated) {
+                turn_away(&stream);
+                continue;
+            }
+            transfer += 1;
+            let (shared, places, completed) = (Arc::clone(&shared), &places, &completed);
+            scope.spawn(move || {
+                let tracked = control.track(&stream);
+                if receive_one(shared, &stream, transfer, observe) && options.once {
+                    completed.store(true, Ordering::Release);
+                }
+                drop(tracked);
+                places.leave(address);
+            });
+        }
+        if completed.load(Ordering::Acquire) {
+            // Others are not waited for: their parts stay for another attempt.
+            control.stop();
+        }
+        Ok(())
+    })
+}
+
+/// Tells a sender that there is no place for it.
+fn turn_away(stream: &Arc<dyn Stream>) {
+    let mut writer = Writer::new(Arc::clone(stream));
+    let reason = b"it serves as many senders as it can";
+    let told = writer.greet().and_then(|()| {
+        writer.put(&Frame::Stop { again: true, reason });
+        writer.flush()
+    });
+    // What was written is delivered after the stream is dropped.
+    drop(told);
+}
+
+/// Receives from one sender; returns whether a transfer was completed.
+fn receive_one(
+    shared: Arc<Shared>,
+    stream: &Arc<dyn Stream>,
+    transfer: u64,
+    observe: Observe<'_>,
+) -> bool {
+    let mut meter = Meter::new(transfer, false, observe);
+    let result = Receiver::new(shared, Arc::clone(stream), &mut meter).run();
+    let path = stream.path();
+    let peer = stream.peer().map_or_else(String::new, |peer| peer.to_string());
+    match &result {
+        Ok(_) | Err(Failure::Protocol(_) | Failure::GivenUp { .. } | Failure::Stranger(_)) => {
+            let _ = stream.close(Instant::now() + CLOSING);
+        }
+        Err(_) => stream.abort(),
+    }
+    let reason = result.as_ref().err().map(ToString::to_string);
+    let end = meter.end(peer, &path, reason);
+    matches!(result, Ok(true)) && (end.not_sent == 0 || end.files > 0)
+}

@@ -1,0 +1,343 @@
+//! A stream in memory, and transfers over it.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use cwnd_transfer::claims::{ReceiveOptions, Reserve};
+use cwnd_transfer::event::{End, Event};
+use cwnd_transfer::send::{Control, SendOptions, send};
+use cwnd_transfer::serve::{Listener, receive};
+use cwnd_transfer::stream::{PathStats, Stream};
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+/// Bytes that wait in one direction.
+const ROOM: usize = 4 << 20;
+
+#[derive(Default)]
+struct Lane {
+    bytes: VecDeque<u8>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Pipe {
+    lanes: Mutex<[Lane; 2]>,
+    changed: Condvar,
+}
+
+/// What happens to bytes on their way: it may change them, or fail.
+pub type Meddle = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + Send>;
+
+/// One end of a stream in memory.
+pub struct End1 {
+    pipe: Arc<Pipe>,
+    side: usize,
+    peer: SocketAddr,
+    meddle: Mutex<Option<Meddle>>,
+}
+
+/// Makes both ends.
+pub fn pair() -> (Arc<End1>, Arc<End1>) {
+    pair_from(Ipv4Addr::LOCALHOST.into())
+}
+
+pub fn pair_from(address: IpAddr) -> (Arc<End1>, Arc<End1>) {
+    let pipe = Arc::new(Pipe::default());
+    let end = |side| {
+        let (peer, pipe) = (SocketAddr::new(address, 9), Arc::clone(&pipe));
+        Arc::new(End1 { pipe, side, peer, meddle: Mutex::new(None) })
+    };
+    (end(0), end(1))
+}
+
+impl End1 {
+    /// Changes what this end writes from now on.
+    pub fn meddle(&self, meddle: impl FnMut(&mut Vec<u8>) -> io::Result<()> + Send + 'static) {
+        *self.meddle.lock().unwrap() = Some(Box::new(meddle));
+    }
+
+    /// Writes all of it.
+    pub fn say(&self, data: &[u8]) {
+        let mut rest = data;
+        while !rest.is_empty() {
+            match self.write(rest, Instant::now() + Duration::from_secs(5)) {
+                Ok(count) => rest = &rest[count..],
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Reads until the end, or for so long.
+    pub fn hear(&self, limit: Duration) -> Vec<u8> {
+        let (mut heard, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+        let until = Instant::now() + limit;
+        while let Ok(count) = self.read(&mut buffer, until) {
+            if count == 0 {
+                break;
+            }
+            heard.extend(&buffer[..count]);
+        }
+        heard
+    }
+}
+
+impl Stream for End1 {
+    fn read(&self, out: &mut [u8], deadline: Instant) -> io::Result<usize> {
+        let mut lanes = self.pipe.lanes.lock().unwrap();
+        loop {
+            let lane = &mut lanes[1 - self.side];
+            if !lane.bytes.is_empty() {
+                let count = out.len().min(lane.bytes.len()).min(1 << 16);
+                for (to, from) in out.iter_mut().zip(lane.bytes.drain(..count)) {
+                    *to = from;
+                }
+                self.pipe.changed.notify_all();
+                return Ok(count);
+            }
+            if lane.closed {
+                return Ok(0);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            lanes = self.pipe.changed.wait_timeout(lanes, left).unwrap().0;
+        }
+    }
+
+    fn write(&self, data: &[u8], deadline: Instant) -> io::Result<usize> {
+        let mut data = data[..data.len().min(1 << 16)].to_vec();
+        let count = data.len();
+        if let Some(meddle) = &mut *self.meddle.lock().unwrap() {
+            meddle(&mut data)?;
+        }
+        let mut lanes = self.pipe.lanes.lock().unwrap();
+        loop {
+            if lanes.iter().any(|lane| lane.closed) {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            if lanes[self.side].bytes.len() + count <= ROOM {
+                lanes[self.side].bytes.extend(data);
+                self.pipe.changed.notify_all();
+                return Ok(count);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            lanes = self.pipe.changed.wait_timeout(lanes, left).unwrap().0;
+        }
+    }
+
+    fn close(&self, _: Instant) -> io::Result<()> {
+        self.pipe.lanes.lock().unwrap()[self.side].closed = true;
+        self.pipe.changed.notify_all();
+        Ok(())
+    }
+
+    fn abort(&self) {
+        self.pipe.lanes.lock().unwrap().iter_mut().for_each(|lane| lane.closed = true);
+        self.pipe.changed.notify_all();
+    }
+
+    fn peer(&self) -> Option<SocketAddr> {
+        Some(self.peer)
+    }
+
+    fn path(&self) -> PathStats {
+        PathStats::default()
+    }
+}
+
+/// A listener to which the test brings the connections.
+pub struct Hall {
+    waiting: Mutex<mpsc::Receiver<Arc<End1>>>,
+}
+
+impl Listener for Hall {
+    fn accept(&self, deadline: Instant) -> io::Result<Arc<dyn Stream>> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self.waiting.lock().unwrap().recv_timeout(left) {
+            Ok(end) => Ok(end),
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+/// A receiver in a thread.
+pub struct Server {
+    pub out: PathBuf,
+    door: mpsc::Sender<Arc<End1>>,
+    pub control: Arc<Control>,
+    pub events: Arc<Mutex<Vec<Event>>>,
+    thread: Option<std::thread::JoinHandle<io::Result<()>>>,
+}
+
+/// Options that take everything.
+pub fn open() -> ReceiveOptions {
+    ReceiveOptions { reserve: Reserve::Bytes(0), ..ReceiveOptions::default() }
+}
+
+impl Server {
+    pub fn new(out: &Path, options: ReceiveOptions) -> Self {
+        std::fs::create_dir_all(out).unwrap();
+        let (door, waiting) = mpsc::channel();
+        let (control, events) = (Arc::<Control>::default(), Arc::<Mutex<Vec<Event>>>::default());
+        let thread = std::thread::spawn({
+            let (out, control, events) =
+                (out.to_owned(), Arc::clone(&control), Arc::clone(&events));
+            move || {
+                let hall = Hall { waiting: Mutex::new(waiting) };
+                let observe = move |event| events.lock().unwrap().push(event);
+                receive(&hall, &out, options, &observe, &control)
+            }
+        });
+        Server { out: out.into(), door, control, events, thread: Some(thread) }
+    }
+
+    /// Connects to it.
+    pub fn connect(&self) -> Arc<End1> {
+        let (ours, theirs) = pair();
+        let _ = self.door.send(theirs);
+        ours
+    }
+
+    pub fn connect_from(&self, address: IpAddr) -> Arc<End1> {
+        let (ours, theirs) = pair_from(address);
+        let _ = self.door.send(theirs);
+        ours
+    }
+
+    /// Sends with these options, and returns the end and all events.
+    pub fn send_with(&self, sources: &[&Path], options: SendOptions) -> (End, Vec<Event>) {
+        self.send_over(sources, options, |_| self.connect())
+    }
+
+    /// Sends over connections that `connect` makes; it is told the attempt.
+    pub fn send_over(
+        &self,
+        sources: &[&Path],
+        options: SendOptions,
+        mut connect: impl FnMut(u32) -> Arc<End1>,
+    ) -> (End, Vec<Event>) {
+        let sources: Vec<_> = sources.iter().map(|path| path.to_path_buf()).collect();
+        let events = Mutex::new(Vec::new());
+        let observe = |event| events.lock().unwrap().push(event);
+        let mut attempt = 0;
+        let mut connect = || {
+            attempt += 1;
+            Ok(connect(attempt) as Arc<dyn Stream>)
+        };
+        let end = send(&sources, options, &mut connect, &observe, &Control::default()).unwrap();
+        (end, events.into_inner().unwrap())
+    }
+
+    pub fn send(&self, source: &Path) -> End {
+        self.send_with(&[source], SendOptions::default()).0
+    }
+
+    /// The ends that the receiver has reported, once there are so many.
+    pub fn ends(&self, count: usize) -> Vec<End> {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let events = self.events.lock().unwrap().clone();
+            let ends: Vec<_> = events
+                .into_iter()
+                .filter_map(|event| match event {
+                    Event::End(end) => Some(end),
+                    _ => None,
+                })
+                .collect();
+            if ends.len() >= count || Instant::now() > until {
+                return ends;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until it ends by itself.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.control.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Bytes that look random.
+pub fn noise(size: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let mut data: Vec<u8> =
+        std::iter::repeat_with(&mut next).take(size.div_ceil(8)).flatten().collect();
+    data.truncate(size);
+    data
+}
+
+/// What is in a directory: path, mode, time and contents (a link's target).
+pub fn tree(root: &Path) -> Vec<(PathBuf, u32, i64, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut waiting = vec![root.to_path_buf()];
+    while let Some(path) = waiting.pop() {
+        for entry in std::fs::read_dir(&path).unwrap() {
+            let path = entry.unwrap().path();
+            let status = path.symlink_metadata().unwrap();
+            let data = if status.is_dir() {
+                waiting.push(path.clone());
+                Vec::new()
+            } else if status.is_symlink() {
+                std::fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
+            } else {
+                std::fs::read(&path).unwrap()
+            };
+            let short = path.strip_prefix(root).unwrap().to_owned();
+            found.push((short, status.mode(), status.mtime_nsec(), data));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The names in a directory.
+pub fn list(root: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(root).unwrap();
+    let mut names: Vec<_> =
+        names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// The reasons of errors, by path.
+pub fn errors(events: &[Event]) -> Vec<(String, String)> {
+    let error = |event: &Event| match event {
+        Event::Error { path, reason, .. } => {
+            Some((path.clone().unwrap_or_default(), reason.clone()))
+        }
+        _ => None,
+    };
+    events.iter().filter_map(error).collect()
+}
+
+/// The reasons of notes.
+pub fn notes(events: &[Event]) -> Vec<String> {
+    let note = |event: &Event| match event {
+        Event::Note { reason, .. } => Some(reason.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(note).collect()
+}

@@ -1,0 +1,345 @@
+//! Transfers between honest peers.
+
+mod support;
+
+use cwnd_transfer::claims::ReceiveOptions;
+use cwnd_transfer::event::Outcome;
+use cwnd_transfer::send::SendOptions;
+use cwnd_transfer::stream::Stream;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use support::{Server, errors, list, noise, notes, open, tree};
+use tempfile::TempDir;
+
+const MIB: usize = 1 << 20;
+
+fn mode(path: &Path) -> u32 {
+    path.symlink_metadata().unwrap().mode() & 0o7777
+}
+
+fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn set_time(path: &Path, secs: i64) {
+    let time = if secs >= 0 {
+        SystemTime::UNIX_EPOCH + Duration::new(secs as u64, 123_456_789)
+    } else {
+        SystemTime::UNIX_EPOCH - Duration::from_secs(secs.unsigned_abs())
+    };
+    let file = fs::File::open(path).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+/// A temporary directory with a receiver in `in`.
+fn world(options: ReceiveOptions) -> (TempDir, Server) {
+    let dir = TempDir::new().unwrap();
+    let server = Server::new(&dir.path().join("in"), options);
+    (dir, server)
+}
+
+#[test]
+fn files_arrive_with_mode_and_time() {
+    let (dir, server) = world(open());
+    for size in [0, 1, 65535, MIB, MIB + 1, 5 * MIB + 12345] {
+        let source = dir.path().join(format!("a file\n{size}"));
+        fs::write(&source, noise(size, 1)).unwrap();
+        chmod(&source, 0o751);
+        set_time(&source, 1_234_567_890);
+        let end = server.send(&source);
+        assert_eq!(end.outcome, Outcome::Complete, "{end:?}");
+        assert_eq!((end.files, end.bytes, end.moved_bytes), (1, size as u64, size as u64));
+        let there = server.out.join(source.file_name().unwrap());
+        assert_eq!(fs::read(&there).unwrap(), noise(size, 1));
+        assert_eq!(mode(&there), 0o751);
+        assert_eq!(there.metadata().unwrap().mtime_nsec(), 123_456_789);
+    }
+    assert_eq!(list(&server.out).len(), 6);
+}
+
+#[test]
+fn a_folder_arrives_whole() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("folder");
+    fs::create_dir_all(source.join("empty")).unwrap();
+    fs::create_dir_all(source.join("größe")).unwrap();
+    for number in 0..50 {
+        fs::write(source.join("größe").join(format!("{number} x")), noise(number * 1000, 3))
+            .unwrap();
+    }
+    symlink("größe/3 x", source.join("link")).unwrap();
+    symlink("../größe", source.join("empty/up")).unwrap();
+    chmod(&source.join("größe"), 0o555);
+    chmod(&source, 0o700);
+    let end = server.send(&source);
+    assert_eq!((end.outcome, end.files), (Outcome::Complete, 50));
+    assert_eq!(tree(&server.out.join("folder")), tree(&source));
+    let again = server.send(&source);
+    assert_eq!((again.outcome, again.files, again.moved_bytes), (Outcome::Complete, 50, 0));
+    for root in [&source, &server.out.join("folder")] {
+        chmod(&root.join("größe"), 0o755);
+    }
+}
+
+#[test]
+fn more_files_than_are_offered_at_once() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("many");
+    fs::create_dir(&source).unwrap();
+    (0..3000).for_each(|n| fs::write(source.join(n.to_string()), n.to_string()).unwrap());
+    (0..20).for_each(|n| fs::write(source.join(format!("big{n}")), noise(MIB + n, 7)).unwrap());
+    assert_eq!(server.send(&source).files, 3020);
+    assert_eq!(tree(&server.out.join("many")), tree(&source));
+}
+
+#[test]
+fn what_is_there_is_kept() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("d");
+    fs::create_dir(&source).unwrap();
+    let there = server.out.join("d");
+    fs::create_dir(&there).unwrap();
+    chmod(&there, 0o700);
+    chmod(&source, 0o777);
+    for (name, old, new) in [("a", "old", "longer"), ("b", "old", "new"), ("c", "same", "same")] {
+        fs::write(source.join(name), new).unwrap();
+        fs::write(there.join(name), old).unwrap();
+        chmod(&there.join(name), 0o600);
+        set_time(&there.join(name), 1_000_000_000);
+    }
+    let before = tree(&there);
+    let (end, events) = server.send_with(&[&source], SendOptions::default());
+    assert_eq!((end.outcome, end.not_sent, end.files), (Outcome::Incomplete, 2, 1));
+    let different = |name: &str| (format!("d/{name}"), "a different file is there".to_owned());
+    assert_eq!(errors(&events), [different("a"), different("b")]);
+    assert_eq!((tree(&there), mode(&there)), (before, 0o700));
+    drop(server);
+
+    let server = Server::new(&dir.path().join("in"), ReceiveOptions { overwrite: true, ..open() });
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+    assert_eq!(fs::read(there.join("a")).unwrap(), b"longer");
+    assert_eq!(fs::read(there.join("b")).unwrap(), b"new");
+    assert_eq!((mode(&there.join("c")), mode(&there)), (0o600, 0o700));
+    assert_eq!(list(&there), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_sticky_folder_stays_sticky_and_nothing_is_setuid() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("d");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("program"), "x").unwrap();
+    chmod(&source.join("program"), 0o6755);
+    chmod(&source, 0o3777);
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+    assert_eq!(mode(&server.out.join("d/program")), 0o755);
+    assert_eq!(mode(&server.out.join("d")), 0o1755);
+}
+
+#[test]
+fn one_entry_that_cannot_be_sent_does_not_drop_its_folder() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("d");
+    fs::create_dir_all(source.join("below")).unwrap();
+    for name in ["a", "b.cwnd-part", "c.cwnd-sums", "z"] {
+        fs::write(source.join(name), name).unwrap();
+    }
+    symlink("/etc/passwd", source.join("absolute")).unwrap();
+    symlink("../../x", source.join("below/out")).unwrap();
+    std::os::unix::net::UnixListener::bind(source.join("socket")).unwrap();
+    let (end, events) = server.send_with(&[&source], SendOptions::default());
+    assert_eq!((end.outcome, end.files, end.not_sent), (Outcome::Incomplete, 2, 5));
+    let names: Vec<_> = errors(&events).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(names, ["d/absolute", "d/b.cwnd-part", "d/below/out", "d/c.cwnd-sums", "d/socket"]);
+    assert_eq!(list(&server.out.join("d")), ["a", "below", "z"]);
+}
+
+#[test]
+fn times_beyond_2262_arrive() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("future");
+    fs::write(&source, "x").unwrap();
+    set_time(&source, 13_569_465_600);
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+    assert_eq!(server.out.join("future").metadata().unwrap().mtime(), 13_569_465_600);
+    assert_eq!(server.send(&source).moved_bytes, 0);
+}
+
+#[test]
+fn equal_contents_are_found_by_their_hash() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("f");
+    fs::write(&source, noise(3 * MIB, 5)).unwrap();
+    fs::write(server.out.join("f"), noise(3 * MIB, 5)).unwrap();
+    set_time(&source, 1_500_000_000);
+    let end = server.send(&source);
+    assert_eq!((end.outcome, end.files, end.moved_bytes), (Outcome::Complete, 1, 0));
+    assert_ne!(server.out.join("f").metadata().unwrap().mtime(), 1_500_000_000);
+    // Equal size and time hide a difference, but not from hashes.
+    let mut data = noise(3 * MIB, 5);
+    data[2 * MIB] ^= 1;
+    fs::write(&source, data).unwrap();
+    set_time(&source, 1_600_000_000);
+    set_time(&server.out.join("f"), 1_600_000_000);
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+    let checksum = SendOptions { checksum: true, ..SendOptions::default() };
+    assert_eq!(server.send_with(&[&source], checksum).0.not_sent, 1);
+}
+
+#[test]
+fn only_blocks_that_differ_are_sent_with_checksum() {
+    let (dir, server) = world(ReceiveOptions { overwrite: true, ..open() });
+    let source = dir.path().join("f");
+    let mut data = noise(8 * MIB + 5, 5);
+    fs::write(server.out.join("f"), &data[..6 * MIB]).unwrap();
+    data[3 * MIB] ^= 1;
+    fs::write(&source, &data).unwrap();
+    let checksum = SendOptions { checksum: true, ..SendOptions::default() };
+    let (end, _) = server.send_with(&[&source], checksum);
+    assert_eq!((end.outcome, end.moved_bytes), (Outcome::Complete, 3 * MIB as u64 + 5));
+    assert_eq!(fs::read(server.out.join("f")).unwrap(), data);
+    assert_eq!(list(&server.out), ["f"]);
+}
+
+#[test]
+fn hard_links_are_hard_links_again() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("d");
+    fs::create_dir_all(source.join("below")).unwrap();
+    fs::write(source.join("a"), noise(100, 1)).unwrap();
+    fs::hard_link(source.join("a"), source.join("b")).unwrap();
+    fs::hard_link(source.join("a"), source.join("below/c")).unwrap();
+    let end = server.send(&source);
+    assert_eq!((end.outcome, end.files, end.moved_bytes), (Outcome::Complete, 3, 100));
+    let inode = |name: &str| server.out.join("d").join(name).metadata().unwrap().ino();
+    assert_eq!((inode("a"), inode("a")), (inode("b"), inode("below/c")));
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+    // A file that was there before and differs is no target, and is not replaced.
+    fs::remove_file(server.out.join("d/b")).unwrap();
+    fs::write(server.out.join("d/b"), "mine").unwrap();
+    assert_eq!(server.send(&source).not_sent, 1);
+    assert_eq!(fs::read(server.out.join("d/b")).unwrap(), b"mine");
+}
+
+#[test]
+fn links_to_a_file_that_is_refused_are_files() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("d");
+    fs::create_dir_all(&source).unwrap();
+    fs::write(source.join("a"), "new").unwrap();
+    fs::hard_link(source.join("a"), source.join("b")).unwrap();
+    fs::hard_link(source.join("a"), source.join("c")).unwrap();
+    fs::create_dir(server.out.join("d")).unwrap();
+    fs::write(server.out.join("d/a"), "another").unwrap();
+    let end = server.send(&source);
+    assert_eq!((end.files, end.not_sent), (2, 1));
+    let there = server.out.join("d");
+    assert_eq!(fs::read(there.join("a")).unwrap(), b"another");
+    assert_eq!(
+        there.join("b").metadata().unwrap().ino(),
+        there.join("c").metadata().unwrap().ino()
+    );
+}
+
+#[test]
+fn holes_stay_holes() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("sparse");
+    let file = fs::File::create(&source).unwrap();
+    file.set_len(200 << 20).unwrap();
+    for (offset, size) in
+        [(0, 5000), (10 << 20, 4096), ((50 << 20) + 8192, 3 * MIB), (150 << 20, 1)]
+    {
+        std::os::unix::fs::FileExt::write_all_at(&file, &noise(size, 9), offset).unwrap();
+    }
+    let end = server.send(&source);
+    assert_eq!(end.outcome, Outcome::Complete, "{end:?}");
+    assert!(end.moved_bytes < 4 << 20, "{}", end.moved_bytes);
+    let there = server.out.join("sparse");
+    assert!(fs::read(&there).unwrap() == fs::read(&source).unwrap());
+    let (here, there) = (source.metadata().unwrap().blocks(), there.metadata().unwrap().blocks());
+    assert!(there <= here + 16, "{there} and {here}");
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let (dir, server) = world(open());
+    let source = dir.path().join("d");
+    fs::create_dir_all(source.join("below")).unwrap();
+    fs::write(source.join("below/a"), noise(2 * MIB, 1)).unwrap();
+    fs::write(source.join("b"), "x").unwrap();
+    fs::create_dir(server.out.join("d")).unwrap();
+    fs::write(server.out.join("d/b"), "other").unwrap();
+    let dry = SendOptions { dry_run: true, ..SendOptions::default() };
+    let (end, events) = server.send_with(&[&source], dry);
+    assert_eq!((end.outcome, end.files, end.moved_bytes), (Outcome::Incomplete, 1, 0));
+    assert_eq!(errors(&events), [("d/b".into(), "a different file is there".into())]);
+    assert_eq!(list(&server.out.join("d")), ["b"]);
+}
+
+#[test]
+fn several_sources_and_patterns() {
+    let (dir, server) = world(open());
+    let (one, two) = (dir.path().join("one"), dir.path().join("two.o"));
+    fs::create_dir_all(one.join("none")).unwrap();
+    fs::create_dir_all(one.join("some")).unwrap();
+    for name in ["a.c", "a.o", "some/b.c", "none/b.o", "some/old.c"] {
+        fs::write(one.join(name), name).unwrap();
+    }
+    fs::write(&two, "two").unwrap();
+    let select = cwnd_transfer::select::Select::new(&["*.c".into()], &["old*".into()]).unwrap();
+    let options = SendOptions { select, ..SendOptions::default() };
+    let (end, _) = server.send_with(&[&one, &two], options);
+    assert_eq!((end.outcome, end.files), (Outcome::Complete, 3));
+    assert_eq!(list(&server.out.join("one")), ["a.c", "some"]);
+    assert_eq!(list(&server.out.join("one/some")), ["b.c"]);
+    assert_eq!(list(&server.out), ["one", "two.o"]);
+}
+
+#[test]
+fn a_link_that_the_user_names_is_followed() {
+    let (dir, server) = world(open());
+    fs::write(dir.path().join("target"), "x").unwrap();
+    symlink("target", dir.path().join("link")).unwrap();
+    assert_eq!(server.send(&dir.path().join("link")).outcome, Outcome::Complete);
+    assert!(!server.out.join("link").is_symlink());
+}
+
+#[test]
+fn something_else_stands_in_the_way() {
+    let (dir, server) = world(ReceiveOptions { overwrite: true, ..open() });
+    let source = dir.path().join("d");
+    fs::create_dir_all(source.join("b")).unwrap();
+    fs::write(source.join("a"), "x").unwrap();
+    fs::write(source.join("b/c"), "x").unwrap();
+    fs::create_dir_all(server.out.join("d/a")).unwrap();
+    fs::write(server.out.join("d/b"), "mine").unwrap();
+    let (end, events) = server.send_with(&[&source], SendOptions::default());
+    assert_eq!(end.not_sent, 3);
+    let reason = "a file or a link stands where a folder is needed";
+    assert_eq!(errors(&events)[0], ("d/a".into(), "a folder has its name".into()));
+    assert_eq!(
+        errors(&events)[1..],
+        [("d/b".into(), reason.into()), ("d/b/c".into(), reason.into())]
+    );
+    assert_eq!(fs::read(server.out.join("d/b")).unwrap(), b"mine");
+}
+
+#[test]
+fn a_transfer_once() {
+    let (dir, server) = world(ReceiveOptions { once: true, ..open() });
+    fs::write(dir.path().join("f"), "x").unwrap();
+    // A stranger's byte, a stranger's silence and another protocol end nothing.
+    server.connect().say(b"x");
+    server.connect().abort();
+    server.connect().say(b"GET / HTTP/1.1\r\n");
+    let stranger = server.connect();
+    stranger.say(b"cwndxfr\x01");
+    let heard = String::from_utf8_lossy(&stranger.hear(Duration::from_millis(500))).into_owned();
+    assert!(heard.starts_with("cwndxfr\u{2}"), "{heard:?}");
+    assert!(notes(&server.events.lock().unwrap()).is_empty());
+    assert_eq!(server.send(&dir.path().join("f")).outcome, Outcome::Complete);
+    server.finish().unwrap();
+}
