@@ -426,6 +426,23 @@ def test_a_server_serves_one_test(udt, capsys):
         assert done == [True]
 
 
+def test_a_reader_that_goes_away_ends_the_server(udt):
+    def tell(line):
+        if line.startswith("Accepted"):
+            raise BrokenPipeError
+
+    with closing(udt.listen(0)) as door:
+        server = Server(door, lambda _: udt.listen(0), tell=tell)
+        client = threading.Thread(
+            target=measure,
+            args=[lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(0.2)],
+        )
+        client.start()
+        with pytest.raises(BrokenPipeError):
+            server.serve()
+        client.join()
+
+
 def test_one_off_reports_a_test_that_failed(udt):
     done: list[bool] = []
     with closing(udt.listen(0)) as door:

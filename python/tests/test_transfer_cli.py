@@ -403,7 +403,10 @@ def test_a_dry_run_sends_nothing(receiver, capsys, tmp_path):
     source = folder_of(tmp_path / "folder", {"a": b"x" * 1000})
     port, *_ = receiver()
     assert run(["send", str(source), f"127.0.0.1:{port}", "--dry-run"]) == 0
-    assert "would send" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines() == [
+        f"would send {source}/a (1 kB)",
+        "would send 1 file, 1 kB; 0 files present",
+    ]
     assert not (tmp_path / "in/folder/a").exists()
 
 
@@ -445,10 +448,18 @@ def test_a_failure_is_the_last_json_line(capsys, free_port, tmp_path):
     assert said.err == f"cwnd: {last['reason']}\n"
 
 
-def test_a_retry_is_said(capsys, free_port, tmp_path):
-    (tmp_path / "f").write_bytes(b"x")
-    assert run(["send", str(tmp_path / "f"), f"127.0.0.1:{free_port}", "--retry", "1"]) == 1
-    assert "retry 1 of 1 in " in capsys.readouterr().err
+def test_a_retry_is_said(start, receiver, free_port, tmp_path):
+    (tmp_path / "f").write_bytes(os.urandom(20_000_000))
+    port, process, _ = receiver()
+    sender = start("send", tmp_path / "f", f"127.0.0.1:{port}", "--rate-limit", "40mbit")
+    time.sleep(1.5)
+    process.kill()
+    process.communicate()
+    receiver()
+    status, out, err = finish(sender)
+    assert status == 0
+    assert re.search(r"^cwnd: .*: retry 1 of 5 in 500 ms$", err, re.MULTILINE)
+    assert "sent 1 file" in out
 
 
 def test_ctrl_c_leaves_a_part_that_is_resumed(start, receiver, tmp_path):

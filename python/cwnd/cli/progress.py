@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 
+_TOTALS = ("transfers", "complete", "incomplete", "failed", "files", "bytes", "moved_bytes")
+
 _LINES = 100
 """Lines about single files of one transfer: a peer cannot fill a log with them."""
 
@@ -46,10 +48,21 @@ class Monitor:
         Whether events are printed as JSON lines.
     names
         The names of the peers by their public keys.
+    dry_run
+        Whether nothing is sent.
     """
 
-    def __init__(self, verb: str, *, as_json: bool, names: Mapping[str, str] | None = None) -> None:
-        self.ends: list[Event] = []
+    def __init__(
+        self,
+        verb: str,
+        *,
+        as_json: bool,
+        names: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        self.total: Event = {"event": "total"} | dict.fromkeys(_TOTALS, 0)
+        self._wanted: list[int] = []
+        self._dry_run = dry_run
         self._verb = verb
         self._as_json = as_json
         self._names = names or {}
@@ -85,16 +98,25 @@ class Monitor:
     def observe(self, event: Event) -> None:
         """Print an event; called from any thread."""
         with self._lock:
-            if event["event"] == "end":
-                self.ends.append(event)
             if event["event"] == "progress" and not self._is_due(event["transfer"]):
                 return
             if self._as_json:
                 self.print_document(event)
-                return
-            show = getattr(self, f"_show_{event['event']}", None)
-            if show is not None:
-                show(event)
+            else:
+                show = getattr(self, f"_show_{event['event']}", None)
+                if show is not None:
+                    show(event)
+            if event["event"] == "end":
+                self._add(event)
+
+    def _add(self, end: Event) -> None:
+        """Add a transfer to the total, and forget it."""
+        self.total["transfers"] += 1
+        self.total[end["outcome"]] += 1
+        for name in ("files", "bytes", "moved_bytes"):
+            self.total[name] += end[name]
+        for kept in (self._peers, self._lines, self._due):
+            kept.pop(end["transfer"], None)
 
     def print_document(self, document: Event) -> None:
         """Print one JSON document in one line."""
@@ -127,6 +149,11 @@ class Monitor:
         name = self._names.get(event["identity"] or "", "")
         self._peers[event["transfer"]] = name
 
+    def _show_file(self, event: Event) -> None:
+        if self._dry_run and event["outcome"] == "sent":
+            self._wanted.append(event["bytes"])
+            self._print(f"would send {event['path']} ({format_size(event['bytes'])})")
+
     def _show_error(self, event: Event) -> None:
         word = "not sent" if self._verb == "sent" else "refused"
         where = f"{event['path']}: " if event["path"] else ""
@@ -153,13 +180,18 @@ class Monitor:
             self._bars.remove(event["transfer"])
         peer = ""
         if self._verb == "received":
-            name = self._peers.pop(event["transfer"], "")
+            name = self._peers.get(event["transfer"], "")
             peer = f"from {event['peer']}{f' ({name})' if name else ''}: "
             if event["outcome"] == "failed":
                 self._say(f"{peer}{event['reason']}")
                 return
         elif event["outcome"] == "failed":
             # The command says why.
+            return
+        if self._dry_run:
+            files, size = count(len(self._wanted), "file"), format_size(sum(self._wanted))
+            present = f"{count(event['files'] - len(self._wanted), 'file')} present"
+            self._print(f"would send {files}, {size}; {present}{_not_sent(event)}")
             return
         self._print(f"{self._verb} {peer}{describe_end(event)}")
         if event["moved_bytes"]:
@@ -229,9 +261,11 @@ def describe_end(event: Event) -> str:
     else:
         text = f"{files}, {format_size(moved)} in {seconds}"
         text += f" ({rate})" if moved else ""
-    if event["not_sent"]:
-        text += f"; {count(event['not_sent'], 'name')} not sent"
-    return text
+    return text + _not_sent(event)
+
+
+def _not_sent(event: Event) -> str:
+    return f"; {count(event['not_sent'], 'name')} not sent" if event["not_sent"] else ""
 
 
 def count(number: int, word: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 import threading
@@ -108,7 +109,7 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
     from cwnd.transfer import send as send_sources
 
     names = ("include", "exclude", "checksum", "dry_run", "retry")
-    with Monitor("sent", as_json=as_json) as monitor:
+    with Monitor("sent", as_json=as_json, dry_run=options["dry_run"]) as monitor:
         try:
             outcome = send_sources(
                 sources,
@@ -120,9 +121,12 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
                 rate_limit=options["rate_limit"],
                 **credentials,
             )
+        except BrokenPipeError:
+            # The reader of the events has gone.
+            raise
         except (TransferError, OSError) as problem:
             monitor.close()
-            if as_json and not monitor.ends:
+            if as_json and not monitor.total["transfers"]:
                 reason = explain(problem)
                 monitor.print_document({"event": "end", "outcome": "failed", "reason": reason})
             fail(explain(problem))
@@ -226,6 +230,7 @@ class _Reception:
         self._stop = threading.Event()
         self._problems: list[Exception] = []
         self._numbers: dict[tuple[int, int], int] = {}
+        self._next = itertools.count(1)
 
     def run(self, *, as_json: bool) -> None:
         """Receive until interrupted, or once; a failure is the exit status."""
@@ -244,8 +249,10 @@ class _Reception:
                 thread.join()
             self._monitor.close()
             if as_json:
-                self._monitor.print_document(_total(self._monitor.ends))
+                self._monitor.print_document(self._monitor.total)
         for problem in self._problems:
+            if isinstance(problem, BrokenPipeError) or not isinstance(problem, OSError):
+                raise problem
             fail(explain(problem))
 
     def _receive(self, index: int) -> None:
@@ -267,21 +274,12 @@ class _Reception:
     def _observe(self, index: int, event: Event) -> None:
         """Print an event; transfers of all listeners are numbered together."""
         key = (index, event["transfer"])
-        number = self._numbers.setdefault(key, len(self._numbers) + 1)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = next(self._next)
         self._monitor.observe(event | {"transfer": number})
-
-
-def _total(ends: Sequence[Event]) -> Event:
-    """Return the last document of `recv --json`."""
-    return {
-        "event": "total",
-        "transfers": len(ends),
-        **{
-            outcome: sum(end["outcome"] == outcome for end in ends)
-            for outcome in ("complete", "incomplete", "failed")
-        },
-        **{name: sum(end[name] for end in ends) for name in ("files", "bytes", "moved_bytes")},
-    }
+        if event["event"] == "end":
+            del self._numbers[key]
 
 
 def _hosts(bind: str | None, port: int, *, is_open: bool) -> list[str | None]:

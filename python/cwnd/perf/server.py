@@ -8,7 +8,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cwnd.perf.protocol import (
     PATIENCE,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from cwnd.records import JsonObject
     from cwnd.udt import Connection, Listener
+
+T = TypeVar("T")
 
 _TICK = 0.1
 """Seconds between two looks at signals and deadlines."""
@@ -65,14 +67,26 @@ class Server:
     ) -> None:
         self._listener = listener
         self._relisten = relisten
-        self._tell = tell
-        self._publish = publish
+        self._tell = self._guarded(tell)
+        self._publish = self._guarded(publish)
+        self._broken: BrokenPipeError | None = None
         self._guests: dict[Connection, float] = {}
         self._lock = threading.Lock()
         self._test: _Test | None = None
         self._count = 0
         self._one_off = False
         self._results: list[bool] = []
+
+    def _guarded(self, write: Callable[[T], None]) -> Callable[[T], None]:
+        """Keep the error of a reader that has gone for the thread that serves."""
+
+        def attempt(what: T) -> None:
+            try:
+                write(what)
+            except BrokenPipeError as problem:
+                self._broken = problem
+
+        return attempt
 
     def serve(self, *, one_off: bool = False) -> bool:
         """Serve until interrupted, or until the first test has ended.
@@ -97,6 +111,8 @@ class Server:
         """Accept a connection, and close those whose role is not known in time."""
         with suppress(TimeoutError):
             self._admit(self._listener.accept(timeout=_TICK))
+        if self._broken is not None:
+            raise self._broken
         now = time.monotonic()
         with self._lock:
             late = [guest for guest, deadline in self._guests.items() if deadline < now]
