@@ -259,6 +259,14 @@ def test_noise_is_a_perf_error(wires, noise):
         ours.close()
 
 
+def test_the_terminal_is_safe_from_a_peers_sentence(wires):
+    ours, theirs = wires()
+    write_message(theirs, {"error": "na\u00efve \x1b[2J\n"})
+    with pytest.raises(PerfError) as caught:
+        read_message(ours)
+    assert str(caught.value) == "naïve \\x1b[2J\\n"
+
+
 def test_messages_are_bounded(wires):
     ours, theirs = wires()
     theirs.send(b"\xff\xff\xff\xff")

@@ -188,10 +188,11 @@ def check_code(code: str) -> str:
 @click.argument("file", type=click.Path())
 @click.option("--pair", is_flag=True, help="Make a key pair: FILE and FILE.pub.")
 def keygen(file: str, pair: bool) -> None:  # noqa: FBT001
-    """Write a new secret key to FILE, for --key on both sides.
+    """Write a new key to FILE.
 
-    With --pair, write a new private key to FILE and its public key to FILE.pub. Nobody but this
-    user can read FILE. Files that exist are kept.
+    The key is a secret for --key on both sides. With --pair it is a private key, for --pair on this
+    side, and its public key is in FILE.pub, for --peers on the other. Nobody but this user can read
+    FILE. Files that exist are kept.
     """
     from cwnd.udt import generate_key, generate_pair
 

@@ -101,10 +101,10 @@ def _escape(text: str) -> str:
 @click.argument("directory", type=click.Path())
 @click.pass_context
 def man(context: click.Context, directory: str) -> None:
-    """Write the manual pages into DIRECTORY: cwnd.1 and one page for each command.
+    """Write the manual pages into DIRECTORY.
 
-    They are made from the help of the commands. `man -l DIRECTORY/cwnd.1` shows one; in
-    ~/.local/share/man/man1 `man cwnd` finds them.
+    They are cwnd.1 and one page for each command, made from the help of the commands.
+    `man -l DIRECTORY/cwnd.1` shows one; in ~/.local/share/man/man1 `man cwnd` finds them.
     """
     from cwnd.cli.outputs import check_directory
 

@@ -116,10 +116,13 @@ _NO_UDP = (
 @click.option("-u", "--udp", is_flag=True, hidden=True)
 @with_keys
 def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
-    """Measure the throughput of a path over UDT, with iperf3's flags and reports.
+    """Measure a path's throughput with iperf3's options.
 
-    One side runs `cwnd perf -s`, the other `cwnd perf -c HOST`. The protocol is its own: iperf3
+    One side runs `cwnd perf -s`, the other `cwnd perf -c HOST`. The transport is UDT, and iperf3
     itself is no peer of it. A server writes no files and serves one test at a time.
+
+    Exit status: 0 for success, 1 when the test failed, 2 for a mistake on the command line, 130
+    when interrupted.
     """
     if options["udp"]:
         raise click.UsageError(_NO_UDP)

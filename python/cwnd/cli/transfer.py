@@ -84,10 +84,10 @@ _TO_RECEIVE = (
 @click.option("--insecure", is_flag=True, help="Send in clear to whoever answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
-    """Send files, folders with all that is in them, or standard input (-) to `cwnd recv`.
+    """Send files, folders or standard input (-) to `cwnd recv`.
 
-    What the receiver has already is not sent again, and a transfer that was interrupted continues
-    where it stopped. Every block is verified.
+    Folders are sent with all that is in them. What the receiver has already is not sent again, and
+    a transfer that was interrupted continues where it stopped. Every block is verified.
 
     Exit status: 0 when everything was sent, 1 when something was not, 2 for a mistake on the
     command line, 130 when interrupted.
@@ -166,11 +166,11 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
 @click.option("--insecure", is_flag=True, help="Receive in clear from everybody.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
-    """Receive files and folders from `cwnd send`, into one folder and nowhere else.
+    """Receive what `cwnd send` sends, into one folder.
 
-    Without credentials only this host is served. A file gets its name when it is complete; until
-    then it is in NAME.cwnd-part, where an interrupted transfer continues. A file that exists and
-    differs is kept, and the new one refused.
+    Nothing is written outside of the folder. Without credentials only this host is served. A file
+    gets its name when it is complete; until then it is in NAME.cwnd-part, where an interrupted
+    transfer continues. A file that exists and differs is kept, and the new one refused.
 
     Exit status: 0 after --once, 1 when receiving failed, 2 for a mistake on the command line, 130
     when interrupted.

@@ -307,7 +307,7 @@ def schema() -> None:
 @cwnd.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def doctor(as_json: bool) -> None:  # noqa: FBT001
-    """Say what of the optional outside world is there."""
+    """Check optional dependencies."""
     from cwnd.doctor import examine
 
     findings = examine()

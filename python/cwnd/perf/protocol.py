@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from cwnd.transfer.names import printable
-
 if TYPE_CHECKING:
     from cwnd.records import JsonObject
     from cwnd.udt import Connection
@@ -195,8 +193,13 @@ def read_message(connection: Connection) -> JsonObject:
     if not isinstance(document, dict):
         raise PerfError("a message that makes no sense")
     if "error" in document:
-        raise PerfError(printable(str(document["error"])[:500]))
+        raise PerfError(_printable(str(document["error"])[:500]))
     return document
+
+
+def _printable(text: str) -> str:
+    """Escape the characters of a peer's sentence that a terminal would obey."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _exactly(connection: Connection, count: int) -> bytes:
