@@ -1,5 +1,5 @@
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar, final, overload
+from typing import Any, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ __all__ = [
     "KernelTrace",
     "ScenarioError",
     "SpecError",
+    "Transfer",
     "UdtListener",
     "UdtStream",
     "algorithms",
@@ -49,6 +50,8 @@ __all__ = [
     "schema",
     "simulate",
     "synchronous",
+    "transfer_receive",
+    "transfer_send",
     "udt_check_code",
     "udt_check_key",
     "udt_check_network",
@@ -188,6 +191,22 @@ def udt_generate_key(path: str) -> None: ...
 def udt_generate_pair(path: str) -> str: ...
 def udt_parse_peers(text: str) -> list[tuple[str, str | None]]: ...
 def udt_read_secret(path: str) -> bytes: ...
+@final
+class Transfer:
+    def poll(self, timeout: float) -> str | None: ...
+    def stop(self) -> None: ...
+    def join(self) -> None: ...
+
+def transfer_send(
+    sources: list[str],
+    host: str,
+    port: int,
+    settings: Settings,
+    options: dict[str, Any],
+) -> Transfer: ...
+def transfer_receive(
+    listener: UdtListener, out: str, options: dict[str, Any]
+) -> Transfer: ...
 def udt_connect(host: str, port: int, settings: Settings) -> UdtStream: ...
 def udt_listen(host: str, port: int, settings: Settings) -> UdtListener: ...
 

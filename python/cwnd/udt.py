@@ -361,6 +361,40 @@ def connect(  # noqa: PLR0913
     ...             other.recv()
     b'between us'
     """
+    settings = client_settings(
+        port,
+        controller,
+        messages=messages,
+        packet_size=packet_size,
+        buffer=buffer,
+        rate_limit=rate_limit,
+        timeout=timeout,
+        key=key,
+        pair=pair,
+        peers=peers,
+        code=code,
+    )
+    try:
+        return Connection(_native.udt_connect(host, port, settings), messages=messages)
+    except OSError as error:
+        raise _at(host, port, error) from None
+
+
+def client_settings(  # noqa: PLR0913
+    port: int,
+    controller: str = "udt",
+    *,
+    messages: bool = False,
+    packet_size: int = 1500,
+    buffer: int = _BUFFER,
+    rate_limit: Quantity | None = None,
+    timeout: Quantity = _CONNECT_TIMEOUT,
+    key: bytes | None = None,
+    pair: bytes | None = None,
+    peers: Iterable[str] = (),
+    code: str | None = None,
+) -> Settings:
+    """Check the arguments of :func:`connect`, and return them as the native module reads them."""
     settings = _settings(
         controller,
         messages=messages,
@@ -377,10 +411,7 @@ def connect(  # noqa: PLR0913
             f"to connect, name one public key, that of the listener: {len(settings['peers'])} given",
         )
     _check_port(port, least=1)
-    try:
-        return Connection(_native.udt_connect(host, port, settings), messages=messages)
-    except OSError as error:
-        raise _at(host, port, error) from None
+    return settings
 
 
 def listen(

@@ -12,6 +12,7 @@ mod real;
 mod records;
 mod registry;
 mod simulate;
+mod transfer;
 mod udt;
 
 use cwnd_sim::scenario::{self, Scenario};
@@ -79,6 +80,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     model::add(module)?;
     udt::add(module)?;
+    transfer::add(module)?;
     #[cfg(target_os = "linux")]
     emulate::add(module)?;
     #[cfg(target_os = "linux")]

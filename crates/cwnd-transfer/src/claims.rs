@@ -20,6 +20,31 @@ pub enum Reserve {
     Bytes(u64),
 }
 
+impl std::str::FromStr for Reserve {
+    type Err = String;
+
+    /// Reads a share such as `5%` or a size such as `10GB`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is neither a share such as 5% nor a size such as 10GB");
+        let number = |digits: &str| digits.trim().parse::<f64>().ok().filter(|value| *value >= 0.0);
+        if let Some(percent) = text.trim().strip_suffix('%') {
+            let percent = number(percent).filter(|percent| *percent <= 100.0);
+            return percent.map(|percent| Reserve::Share(percent / 100.0)).ok_or_else(wrong);
+        }
+        let digits = text.trim().trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = text.trim()[digits.len()..].to_ascii_lowercase();
+        let power = |prefix: char| " kmgtpe".find(prefix).map(|power| power as i32);
+        let factor = match unit.strip_suffix('b').unwrap_or(&unit).as_bytes() {
+            [] => Some(1.0),
+            [prefix] => power((*prefix).into()).map(|power| 1e3_f64.powi(power)),
+            [prefix, b'i'] => power((*prefix).into()).map(|power| 1024_f64.powi(power)),
+            _ => None,
+        };
+        let bytes = factor.and_then(|factor| Some(factor * number(digits)?));
+        bytes.map(|bytes| Reserve::Bytes(bytes as u64)).ok_or_else(wrong)
+    }
+}
+
 /// How a receiver receives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReceiveOptions {
@@ -33,8 +58,6 @@ pub struct ReceiveOptions {
     pub overwrite: bool,
     /// End after one transfer that was completed.
     pub once: bool,
-    /// The peers have proved that they know a secret.
-    pub authenticated: bool,
 }
 
 impl Default for ReceiveOptions {
@@ -45,7 +68,6 @@ impl Default for ReceiveOptions {
             reserve: Reserve::Share(0.05),
             overwrite: false,
             once: false,
-            authenticated: false,
         }
     }
 }
@@ -191,5 +213,24 @@ impl Shared {
             Reserve::Bytes(bytes) => bytes,
         };
         (free.saturating_sub(reserve), reserve)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserves_are_read() {
+        let read = |text: &str| text.parse::<Reserve>();
+        assert_eq!(read("5%"), Ok(Reserve::Share(0.05)));
+        assert_eq!(
+            (read("0"), read("10GB")),
+            (Ok(Reserve::Bytes(0)), Ok(Reserve::Bytes(10_000_000_000)))
+        );
+        assert_eq!(read("1.5 MiB"), Ok(Reserve::Bytes(3 << 19)));
+        for wrong in ["", "x", "101%", "-1", "5 parsecs", "%", "NaN", "1ib"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 }

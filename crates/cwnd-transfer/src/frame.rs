@@ -609,7 +609,7 @@ mod tests {
     fn sentences_are_cut_between_characters() {
         let long = "ä".repeat(400);
         let mut out = Vec::new();
-        Frame::Stop { again: false, reason: &long.as_bytes()[..] }.encode(&mut out);
+        Frame::Stop { again: false, reason: long.as_bytes() }.encode(&mut out);
         assert!(std::str::from_utf8(&out[6..]).is_ok() && out.len() <= 6 + SENTENCE);
     }
 }

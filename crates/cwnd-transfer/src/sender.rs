@@ -129,7 +129,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         let (inbox, stream) = (Arc::clone(&self.inbox), Arc::clone(&self.stream));
         std::thread::scope(|scope| {
             scope.spawn(move || inbox.fill(&mut reader));
-            let result = self.everything().or_else(|failure| Err(self.last_words(failure)));
+            let result = self.everything().map_err(|failure| self.last_words(failure));
             self.inbox.close();
             if result.is_err() {
                 stream.abort();

@@ -35,11 +35,20 @@ pub trait Listener: Sync {
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut) when there was none, or the failure of the socket.
     fn accept(&self, deadline: Instant) -> io::Result<Arc<dyn Stream>>;
+
+    /// Whether peers have proved that they know a secret.
+    fn is_authenticated(&self) -> bool {
+        false
+    }
 }
 
 impl Listener for UdtListener {
     fn accept(&self, deadline: Instant) -> io::Result<Arc<dyn Stream>> {
         self.accept_until(Some(deadline)).map(|(stream, _)| Arc::new(stream) as Arc<dyn Stream>)
+    }
+
+    fn is_authenticated(&self) -> bool {
+        self.has_credentials()
     }
 }
 
@@ -94,7 +103,7 @@ pub fn receive(
                 }
             };
             let address = stream.peer().map(|peer| peer.ip());
-            if !places.enter(address, options.authenticated) {
+            if !places.enter(address, listener.is_authenticated()) {
                 turn_away(&stream);
                 continue;
             }

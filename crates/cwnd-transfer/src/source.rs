@@ -144,7 +144,6 @@ impl Source {
     fn push(&mut self, parent: Option<usize>, name: &[u8], what: What, status: &Stat) -> usize {
         let index = self.entries.len();
         let size = if what == What::File { status.st_size as u64 } else { 0 };
-        #[expect(clippy::unnecessary_cast, reason = "the types differ between platforms")]
         let space = size.min((status.st_blocks as u64).saturating_mul(512));
         let mut original = None;
         if what == What::File && status.st_nlink > 1 {

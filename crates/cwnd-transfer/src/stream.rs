@@ -1,6 +1,6 @@
 //! What a transfer needs of the transport.
 
-use cwnd_udt::UdtStream;
+use cwnd_udt::{Counters, UdtStream};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -96,6 +96,10 @@ impl Stream for UdtStream {
         Some(self.peer_addr())
     }
 
+    fn identity(&self) -> Option<String> {
+        UdtStream::identity(self).map(|key| key.to_string())
+    }
+
     fn path(&self) -> PathStats {
         let stats = self.stats(false);
         let count = &stats.total;
@@ -115,6 +119,12 @@ impl Stream for UdtStream {
 }
 
 /// The times of `count` by cause.
-fn limits(_count: &cwnd_udt::Counters) -> Limits {
-    Limits::default()
+fn limits(count: &Counters) -> Limits {
+    Limits {
+        window: count.us_limited_window,
+        pacing: count.us_limited_pacing,
+        receiver: count.us_limited_receiver,
+        application: count.us_limited_application,
+        processor: count.us_limited_processor,
+    }
 }

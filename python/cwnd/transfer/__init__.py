@@ -1,11 +1,268 @@
-"""Files and folders over one UDT connection: `send` and `receive`.
+"""Files and folders over UDT: `send` and `receive`.
 
-The protocol is described in docs/transfer.md. It needs a reliable stream of bytes in both
-directions and nothing else of the transport: see `Connection`.
+The protocol is described in docs/transfer.md; the engine is the crate ``cwnd-transfer``.
+
+>>> import tempfile, threading
+>>> from pathlib import Path
+>>> from cwnd import udt
+>>> from cwnd.transfer import ReceiveOptions, receive, send
+>>> with tempfile.TemporaryDirectory() as folder, udt.listen(0, "127.0.0.1") as listener:
+...     source, out = Path(folder) / "hello.txt", Path(folder) / "inbox"
+...     _ = source.write_text("hello")
+...     out.mkdir()
+...     options = {"options": ReceiveOptions(once=True)}
+...     thread = threading.Thread(target=receive, args=[listener, out], kwargs=options)
+...     thread.start()
+...     outcome = send([source], *listener.address)
+...     thread.join()
+...     outcome.outcome, outcome.files, (out / "hello.txt").read_text()
+('complete', 1, 'hello')
 """
 
-from cwnd.transfer.connection import Connection, Outcome, Progress, TransferError
-from cwnd.transfer.receiver import receive
-from cwnd.transfer.sender import send
+from __future__ import annotations
 
-__all__ = ["Connection", "Outcome", "Progress", "TransferError", "receive", "send"]
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from cwnd import _native
+from cwnd.errors import ArgumentError
+from cwnd.udt import client_settings
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Sequence
+
+    from cwnd.udt import Listener
+
+__all__ = ["Event", "Outcome", "ReceiveOptions", "SendOptions", "TransferError", "receive", "send"]
+
+Event: TypeAlias = dict[str, Any]
+"""What happens in a transfer, as plain JSON values; ``event`` names its kind.
+
+Paths and reasons contain no control characters. docs/transfer.md lists the kinds.
+"""
+
+_TICK = 0.05
+"""Seconds between two looks at events and at Ctrl-C."""
+
+
+class TransferError(OSError):
+    """A transfer that did not come to its end; one sentence says why."""
+
+
+@dataclass(frozen=True)
+class SendOptions:
+    """How files are sent.
+
+    Attributes
+    ----------
+    include, exclude
+        Patterns such as ``*.o`` or ``build/*.o``. A pattern without a slash matches names, one with
+        a slash the path below a source. What matches an exclude pattern is left out. If there are
+        include patterns, only files that match one of them are sent.
+    checksum
+        Compare hashes, not sizes and times, and send only blocks that differ.
+    dry_run
+        Ask the receiver what it would take, and send nothing.
+    retry
+        Further attempts after a failure of the connection.
+    """
+
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    checksum: bool = False
+    dry_run: bool = False
+    retry: int = 5
+
+
+@dataclass(frozen=True)
+class ReceiveOptions:
+    """What a receiver takes.
+
+    Attributes
+    ----------
+    max_bytes, max_files
+        Bytes, and files, folders and links, that are taken at most, in all transfers together.
+    reserve
+        Disk space that stays free: a share such as ``5%``, or a size such as ``10GB``.
+    overwrite
+        Replace files that differ.
+    once
+        Return after one transfer that came to its end.
+    """
+
+    max_bytes: int | None = None
+    max_files: int | None = None
+    reserve: str = "5%"
+    overwrite: bool = False
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a transfer.
+
+    Attributes
+    ----------
+    transfer
+        The transfer's number.
+    peer
+        The receiver's address.
+    outcome
+        ``complete``, ``incomplete`` if something was not sent, or ``failed``.
+    files, bytes
+        Files that are complete at the receiver, and their bytes.
+    moved_bytes
+        Bytes of files that crossed the network.
+    seconds, rate_bps
+        Duration, and bits a second that crossed the network.
+    not_sent
+        Files, folders and links that could not be sent or were refused.
+    retransmissions
+        Retransmitted packets.
+    rtt_s
+        The smoothed round-trip time in seconds.
+    limited
+        Shares of the time in which each cause limited the rate; they sum to 1.
+    advice
+        A sentence about the largest share, if that is over a third.
+    reason
+        Why it failed.
+    """
+
+    transfer: int
+    peer: str
+    outcome: str
+    files: int
+    bytes: int
+    moved_bytes: int
+    seconds: float
+    rate_bps: float
+    not_sent: int
+    retransmissions: int
+    rtt_s: float
+    limited: dict[str, float] = field(default_factory=dict)
+    advice: str | None = None
+    reason: str | None = None
+
+
+def send(
+    sources: Sequence[str | os.PathLike[str] | bytes],
+    host: str,
+    port: int,
+    *,
+    options: SendOptions = SendOptions(),  # noqa: B008 (it is frozen)
+    observe: Callable[[Event], None] | None = None,
+    **connection: Any,  # noqa: ANN401
+) -> Outcome:
+    """Send files, folders and standard input.
+
+    After a failure of the connection another attempt continues where it stopped.
+
+    Parameters
+    ----------
+    sources
+        Paths; ``-`` is standard input. A symbolic link among them is followed.
+    host, port
+        Where `receive` listens.
+    options
+        Which files are sent, and how.
+    observe
+        Receives the events.
+    **connection
+        Keyword arguments of :func:`cwnd.udt.connect`: controller, rate limit, credentials.
+
+    Returns
+    -------
+    Outcome
+        What came of it. Something may not have been sent.
+
+    Raises
+    ------
+    TransferError
+        It did not come to its end. The same call continues where it stopped.
+    ArgumentError
+        An argument makes no sense, such as a pattern that is none.
+    """
+    settings = client_settings(port, **connection)
+    paths = [os.fsdecode(source) for source in sources]
+    chosen = asdict(options) | {
+        "include": list(options.include),
+        "exclude": list(options.exclude),
+    }
+    try:
+        transfer = _native.transfer_send(paths, host, port, settings, chosen)
+    except ValueError as mistake:
+        raise ArgumentError("include" if options.include else "exclude", str(mistake)) from None
+    ends = _run(transfer, observe, None)
+    outcome = Outcome(**{name: value for name, value in ends[-1].items() if name != "event"})
+    if outcome.reason is not None:
+        raise TransferError(outcome.reason)
+    return outcome
+
+
+def receive(
+    listener: Listener,
+    out: str | os.PathLike[str],
+    *,
+    options: ReceiveOptions = ReceiveOptions(),  # noqa: B008 (it is frozen)
+    observe: Callable[[Event], None] | None = None,
+    stop: threading.Event | None = None,
+) -> None:
+    """Receive from whoever connects, into one folder and nowhere else.
+
+    Parameters
+    ----------
+    listener
+        Where senders connect.
+    out
+        The folder; it exists.
+    options
+        What is taken.
+    observe
+        Receives the events of all transfers.
+    stop
+        Ends it when it is set.
+
+    Raises
+    ------
+    TransferError
+        The folder cannot be opened, or the listener failed.
+    ArgumentError
+        An argument makes no sense.
+    """
+    native = listener._listener  # noqa: SLF001
+    try:
+        transfer = _native.transfer_receive(native, os.fsdecode(out), asdict(options))
+    except ValueError as mistake:
+        raise ArgumentError("reserve", str(mistake)) from None
+    _run(transfer, observe, stop)
+
+
+def _run(
+    transfer: _native.Transfer,
+    observe: Callable[[Event], None] | None,
+    stop: threading.Event | None,
+) -> list[Event]:
+    """Hand over events until the end, and return the last ones of transfers."""
+    ends: list[Event] = []
+    try:
+        while (events := transfer.poll(_TICK)) is not None:
+            if len(events) > 2:
+                for event in json.loads(events):
+                    if observe is not None:
+                        observe(event)
+                    if event["event"] == "end":
+                        ends = [event]
+            if stop is not None and stop.is_set():
+                transfer.stop()
+    except BaseException:
+        transfer.stop()
+        raise
+    try:
+        transfer.join()
+    except OSError as problem:
+        raise TransferError(str(problem)) from None
+    return ends

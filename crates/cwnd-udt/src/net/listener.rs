@@ -153,6 +153,11 @@ impl UdtListener {
         self.endpoint.local_addr()
     }
 
+    /// Whether peers have to prove that they know a secret.
+    pub fn has_credentials(&self) -> bool {
+        self.queue.config.credentials.is_some()
+    }
+
     /// Uses up the one-time code that this listener was made with: no more clients are let in. Connections
     /// that were made go on. Without a code this does nothing.
     pub fn spend_code(&self) {

@@ -1,0 +1,236 @@
+//! Transfers of files, for `cwnd.transfer`.
+
+use crate::udt::{Listener, Settings};
+use cwnd_transfer::claims::ReceiveOptions;
+use cwnd_transfer::event::Event;
+use cwnd_transfer::select::Select;
+use cwnd_transfer::send::{Control, SendOptions, send};
+use cwnd_transfer::serve::receive;
+use cwnd_transfer::stream::Stream;
+use cwnd_udt::{Config, UdtStream};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use std::collections::VecDeque;
+use std::io;
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Events that wait for Python, at most: the transfer waits then.
+const EVENTS: usize = 10_000;
+/// The time between two looks whether to stop.
+const SLICE: Duration = Duration::from_millis(100);
+
+#[derive(Default)]
+struct Queue {
+    events: VecDeque<String>,
+    over: bool,
+}
+
+/// Events on their way to Python.
+#[derive(Default)]
+struct Events {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+impl Events {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, event: &Event, control: &Control) {
+        let Ok(text) = serde_json::to_string(event) else { return };
+        let mut queue = self.lock();
+        while queue.events.len() >= EVENTS && !control.is_stopped() {
+            let waited = self.changed.wait_timeout(queue, SLICE);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        queue.events.push_back(text);
+        // Small events are handed over together: Python is woken when it looks.
+        if queue.events.len() >= EVENTS / 2 {
+            self.changed.notify_all();
+        }
+    }
+
+    fn end(&self) {
+        self.lock().over = true;
+        self.changed.notify_all();
+    }
+}
+
+/// A transfer in a thread of its own.
+#[pyclass(frozen, module = "cwnd._native")]
+struct Transfer {
+    events: Arc<Events>,
+    control: Arc<Control>,
+    thread: Mutex<Option<JoinHandle<Result<(), String>>>>,
+}
+
+impl Transfer {
+    fn start(
+        work: impl FnOnce(&(dyn Fn(Event) + Send + Sync), &Control) -> Result<(), String>
+        + Send
+        + 'static,
+    ) -> Self {
+        let (events, control) = (Arc::<Events>::default(), Arc::<Control>::default());
+        let thread = std::thread::spawn({
+            let (events, control) = (Arc::clone(&events), Arc::clone(&control));
+            move || {
+                let observe = |event: Event| events.push(&event, &control);
+                let result = work(&observe, &control);
+                events.end();
+                result
+            }
+        });
+        Transfer { events, control, thread: Mutex::new(Some(thread)) }
+    }
+}
+
+#[pymethods]
+impl Transfer {
+    /// Events as a JSON array, after so many seconds or at the end; `None` when there will be no more.
+    fn poll(&self, py: Python<'_>, timeout: f64) -> Option<String> {
+        let deadline = Instant::now() + Duration::try_from_secs_f64(timeout).unwrap_or_default();
+        py.detach(|| {
+            let mut queue = self.events.lock();
+            loop {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if queue.over || left.is_zero() || queue.events.len() >= EVENTS / 2 {
+                    break;
+                }
+                let waited = self.events.changed.wait_timeout(queue, left);
+                queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if queue.events.is_empty() && queue.over {
+                return None;
+            }
+            let events = std::mem::take(&mut queue.events);
+            drop(queue);
+            self.events.changed.notify_all();
+            Some(format!("[{}]", Vec::from(events).join(",")))
+        })
+    }
+
+    /// Ends the transfer at once.
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.control.stop());
+    }
+
+    /// Waits for the end. A failure that no event tells is an error.
+    fn join(&self, py: Python<'_>) -> PyResult<()> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return Ok(()) };
+        let result = py.detach(|| thread.join());
+        let result = result.unwrap_or_else(|_| Err("the transfer has failed unexpectedly".into()));
+        result.map_err(PyOSError::new_err)
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.control.stop();
+    }
+}
+
+/// Which files are sent, and how: a dictionary.
+#[derive(FromPyObject)]
+struct Sending {
+    #[pyo3(item)]
+    include: Vec<String>,
+    #[pyo3(item)]
+    exclude: Vec<String>,
+    #[pyo3(item)]
+    checksum: bool,
+    #[pyo3(item)]
+    dry_run: bool,
+    #[pyo3(item)]
+    retry: u32,
+}
+
+/// What a receiver takes: a dictionary.
+#[derive(FromPyObject)]
+struct Receiving {
+    #[pyo3(item)]
+    max_bytes: Option<u64>,
+    #[pyo3(item)]
+    max_files: Option<u64>,
+    #[pyo3(item)]
+    reserve: String,
+    #[pyo3(item)]
+    overwrite: bool,
+    #[pyo3(item)]
+    once: bool,
+}
+
+/// Connects to the first address that answers.
+fn connect(
+    host: &str,
+    port: u16,
+    config: &Config,
+    control: &Control,
+) -> io::Result<Arc<dyn Stream>> {
+    let mut failed = io::Error::other("the name has no address");
+    for peer in (host, port).to_socket_addrs()? {
+        let stream = UdtStream::connecting(peer, config)?;
+        loop {
+            match stream.connected_until(Some(Instant::now() + SLICE)) {
+                Ok(()) => return Ok(Arc::new(stream)),
+                Err(_) if control.is_stopped() => return Err(io::ErrorKind::Interrupted.into()),
+                // An error of the connection has a text of its own.
+                Err(error)
+                    if error.kind() == io::ErrorKind::TimedOut && error.get_ref().is_none() => {}
+                Err(error) => {
+                    failed = error;
+                    break;
+                }
+            }
+        }
+    }
+    Err(failed)
+}
+
+/// Sends files, folders and standard input.
+#[pyfunction]
+fn transfer_send(
+    sources: Vec<PathBuf>,
+    host: String,
+    port: u16,
+    settings: Settings,
+    options: Sending,
+) -> PyResult<Transfer> {
+    let config = settings.config()?;
+    let Sending { include, exclude, checksum, dry_run, retry } = options;
+    let select = Select::new(&include, &exclude).map_err(PyValueError::new_err)?;
+    let options = SendOptions { select, checksum, dry_run, retry };
+    Ok(Transfer::start(move |observe, control| {
+        let mut connect = || connect(&host, port, &config, control);
+        send(&sources, options, &mut connect, observe, control).map(drop)
+    }))
+}
+
+/// Receives into a folder.
+#[pyfunction]
+fn transfer_receive(listener: &Listener, out: PathBuf, options: Receiving) -> PyResult<Transfer> {
+    let listener = listener.open()?;
+    let options = ReceiveOptions {
+        max_bytes: options.max_bytes,
+        max_files: options.max_files,
+        reserve: options.reserve.parse().map_err(PyValueError::new_err)?,
+        overwrite: options.overwrite,
+        once: options.once,
+    };
+    Ok(Transfer::start(move |observe, control| {
+        let received = receive(&*listener, &out, options, observe, control);
+        received.map_err(|error| error.to_string())
+    }))
+}
+
+/// Adds the transfers to the module.
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Transfer>()?;
+    module.add_function(wrap_pyfunction!(transfer_send, module)?)?;
+    module.add_function(wrap_pyfunction!(transfer_receive, module)?)
+}
