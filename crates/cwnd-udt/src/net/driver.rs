@@ -187,7 +187,12 @@ impl Driver {
                 }
                 // One answer to a batch is enough.
                 Route::Unknown => {
+                    let queue = table.queue.clone();
                     drop(table);
+                    let allows = |queue: Arc<Queue>| queue.config.admission.allows(meta.addr.ip());
+                    if !queue.is_none_or(allows) {
+                        continue;
+                    }
                     if let Some(answer) = reset::answer(&part[..segment.min(part.len())])
                         && self.budgets.resets.spend(at, 1)
                     {
