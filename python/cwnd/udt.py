@@ -380,6 +380,7 @@ def connect(  # noqa: PLR0913
         peers=peers,
         code=code,
     )
+    settings["bind"] = bind
     try:
         return Connection(_native.udt_connect(host, port, settings), messages=messages)
     except OSError as error:
@@ -409,7 +410,6 @@ def client_settings(  # noqa: PLR0913
         rate_limit=rate_limit,
         timeout=read_argument("timeout", parse_time, timeout),
     )
-    settings["bind"] = bind
     _add_credentials(settings, key=key, pair=pair, peers=peers, code=code)
     if pair is not None and len(settings["peers"]) != 1:
         count = len(settings["peers"])

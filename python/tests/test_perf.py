@@ -441,14 +441,39 @@ def test_a_reader_that_goes_away_ends_the_server(udt):
 
     with closing(udt.listen(0)) as door:
         server = Server(door, lambda _: udt.listen(0), tell=tell)
-        client = threading.Thread(
-            target=measure,
-            args=[lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(0.2)],
-        )
+
+        def ask():
+            with suppress(PerfError, OSError):
+                measure(lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(0.2))
+
+        client = threading.Thread(target=ask)
         client.start()
         with pytest.raises(BrokenPipeError):
             server.serve()
         client.join()
+
+
+def test_a_server_that_is_interrupted_ends_its_test(udt):
+    told: list[str] = []
+
+    def tell(line):
+        told.append(line)
+        if len(told) == 8:
+            raise BrokenPipeError
+
+    with closing(udt.listen(0)) as door:
+        server = Server(door, lambda _: udt.listen(0), tell=tell)
+        thread = threading.Thread(target=run_quietly, args=[server])
+        thread.start()
+        with pytest.raises((PerfError, OSError)):
+            measure(lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(10.0))
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+def run_quietly(server: Server) -> None:
+    with suppress(BrokenPipeError):
+        server.serve()
 
 
 def test_one_off_reports_a_test_that_failed(udt):

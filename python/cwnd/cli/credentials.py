@@ -166,9 +166,9 @@ def ask_code(*, standard_input_is_taken: bool) -> str:
     """
     if standard_input_is_taken:
         raise click.UsageError("--code -: standard input cannot be both the code and the data")
-    if sys.stdin is not None and sys.stdin.isatty():
+    if sys.stdin.isatty():
         return str(click.prompt("One-time code", err=True))
-    line = click.get_text_stream("stdin").readline().strip()
+    line = sys.stdin.readline().strip()
     if not line:
         raise click.UsageError("--code -: no code on standard input")
     return line

@@ -103,9 +103,21 @@ class Server:
         """
         self._one_off = one_off
         self._announce()
-        while not (one_off and self._results):
-            self.step()
+        try:
+            while not (one_off and self._results):
+                self.step()
+        finally:
+            self._end()
         return self._results[-1]
+
+    def _end(self) -> None:
+        """End all connections, so that no client waits for a server that has gone."""
+        with self._lock:
+            connections = list(self._guests)
+            if self._test is not None:
+                connections += [self._test.control, *self._test.opened]
+        for connection in connections:
+            connection.abort()
 
     def step(self) -> None:
         """Accept a connection, and close those whose role is not known in time."""
@@ -211,6 +223,7 @@ class Server:
                 self._admit_from(second, test, deadline)
             for number in range(1, settings.streams + 1):
                 connection = test.streams.get(timeout=max(0.0, deadline - time.monotonic()))
+                test.opened.append(connection)
                 streams.append(Stream(number, connection, load, test.over))
                 self._tell(streams[-1].describe())
             write_message(test.control, {"go": True})
@@ -290,6 +303,7 @@ class _Test:
     cookie: bytes
     settings: Settings
     streams: queue.Queue[Connection]
+    opened: list[Connection] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
     began: bool = False
     ended: bool = False
