@@ -85,12 +85,11 @@ def advise(shares: Mapping[str, float] | None) -> str | None:
 
     Examples
     --------
-    >>> advise({"window": 0.2, "receiver": 0.5})
+    >>> advise({"window": 0.2, "receiver": 0.5}).partition(":")[0]
     'the receiver limited the rate'
     >>> advise({"window": 0.3, "receiver": 0.3, "pacing": 0.3}) is None
     True
     """
-    limit = main_limit(shares)
-    if limit is None or limit[1] <= 1 / 3:
-        return None
-    return f"the {limit[0]} limited the rate"
+    from cwnd import _native
+
+    return _native.transfer_advice(shares) if shares else None

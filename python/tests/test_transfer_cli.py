@@ -246,7 +246,7 @@ def test_the_nearest_credential_counts(capsys, monkeypatch, tmp_path):
     one_line(capsys, "--key: ", "missing")
     monkeypatch.setattr("cwnd.transfer.send", _refuse_to_send)
     assert run([*sent, "--insecure"]) == 1
-    one_line(capsys, "called with []")
+    one_line(capsys, "127.0.0.1, port 1: called with []")
 
 
 def _refuse_to_send(sources, host, port, *, options, observe, controller, rate_limit, **rest):
@@ -379,7 +379,7 @@ def test_overwrite_replaces(receiver, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--max-bytes", "1kB"], "1"), (["--max-files", "1"], "1"), (["--reserve", "99%"], "99")],
+    [(["--max-bytes", "1kB"], "1"), (["--max-files", "1"], "1"), (["--reserve", "99%"], "reserve")],
 )
 def test_limits_of_a_receiver(receiver, capsys, tmp_path, options, words):
     source = folder_of(tmp_path / "folder", {"a": b"x" * 1500, "b": b"y" * 1500})
@@ -404,7 +404,7 @@ def test_a_dry_run_sends_nothing(receiver, capsys, tmp_path):
     port, *_ = receiver()
     assert run(["send", str(source), f"127.0.0.1:{port}", "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"would send {source}/a (1 kB)",
+        "would send folder/a (1 kB)",
         "would send 1 file, 1 kB; 0 files present",
     ]
     assert not (tmp_path / "in/folder/a").exists()
@@ -445,7 +445,7 @@ def test_a_failure_is_the_last_json_line(capsys, free_port, tmp_path):
     said = capsys.readouterr()
     last = documents(said.out)[-1]
     assert (last["event"], last["outcome"]) == ("end", "failed")
-    assert said.err == f"cwnd: {last['reason']}\n"
+    assert said.err == f"cwnd: 127.0.0.1, port {free_port}: {last['reason']}\n"
 
 
 def test_a_retry_is_said(start, receiver, free_port, tmp_path):

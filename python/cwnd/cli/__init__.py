@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from cwnd.cli.verbs import Interrupted
+from cwnd.cli.verbs import Interrupted, ReaderGone
 from cwnd.cli.verbs import cwnd as command
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         status = command.main(list(arguments), prog_name="cwnd", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         # Python would complain again when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE

@@ -126,10 +126,10 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
             raise
         except (TransferError, OSError) as problem:
             monitor.close()
+            reason = explain(problem)
             if as_json and not monitor.total["transfers"]:
-                reason = explain(problem)
                 monitor.print_document({"event": "end", "outcome": "failed", "reason": reason})
-            fail(explain(problem))
+            fail(f"{host}, port {port}: {reason}")
     if outcome.not_sent:
         click.get_current_context().exit(FAILED)
 

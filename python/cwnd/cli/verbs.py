@@ -48,18 +48,24 @@ def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  
 
 
 class Interrupted(Exception):  # noqa: N818
-    """The user wants no more."""
+    """The user has interrupted the command."""
+
+
+class ReaderGone(Exception):  # noqa: N818
+    """The reader of standard output has gone."""
 
 
 class _Commands(click.Group):
     """The commands in the order of their definition."""
 
     def invoke(self, context: click.Context) -> Any:  # noqa: ANN401
-        """Run a command; Click would print a line of its own when interrupted."""
+        """Run a command; Click would print a line when interrupted, and exit with 1 without reader."""
         try:
             return super().invoke(context)
         except KeyboardInterrupt:
             raise Interrupted from None
+        except BrokenPipeError:
+            raise ReaderGone from None
 
     def list_commands(self, _: click.Context) -> list[str]:
         return list(self.commands)
