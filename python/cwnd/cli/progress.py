@@ -33,6 +33,9 @@ _LINES_EVERY = 5.0
 _BARS_EVERY = 0.1
 """Seconds between two reports of progress, by the kind of output."""
 
+_SHORTEST_NAME, _LONGEST_NAME = 8, 24
+"""Columns for the name of a file on a terminal."""
+
 _WIDE = 110
 """Columns of a terminal from which on there is room for a bar beside the text."""
 
@@ -210,7 +213,7 @@ def describe_progress(event: Event) -> str:
     --------
     >>> describe_progress({"name": "a/b", "done_bytes": 5 * 10**8, "total_bytes": 10**9,
     ...     "rate_bps": 9.4e7, "rtt_s": 0.1, "loss_rate": 0.001, "limited": {"window": 0.83}})
-    'a/b: 50 % of 1 GB, 94 Mbit/s, rtt 100 ms, loss 0.1 %, window 83 %, 0:00:43 left'
+    'a/b: 50 % of 1 GB, 94 Mbit/s, rtt 100 ms, loss 0.1 %, window 83 %, 0:43 left'
     """
     return f"{event['name']}: {_describe_rate(event)}"
 
@@ -229,8 +232,10 @@ def _describe_rate(event: Event) -> str:
     if limit is not None:
         parts.append(f"{limit[0]} {100 * limit[1]:.0f} %")
     if total and bps:
-        seconds = round(8 * max(0, total - done) / bps)
-        parts.append(f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left")
+        minutes, seconds = divmod(round(8 * max(0, total - done) / bps), 60)
+        hours, minutes = divmod(minutes, 60)
+        clock = f"{hours}:{minutes:02}" if hours else f"{minutes}"
+        parts.append(f"{clock}:{seconds:02} left")
     return ", ".join(parts)
 
 
@@ -286,11 +291,12 @@ class _Bars:
             # Only transfers that take their time pay for the import.
             self._progress = _make_progress()
             self._progress.start()
+        text = _describe_rate(event)
         values = {
             "completed": event["done_bytes"],
             "total": event["total_bytes"] or None,
-            "description": _shorten(event["name"]),
-            "text": _describe_rate(event),
+            "description": _shorten(event["name"], self._progress.console.width - len(text) - 1),
+            "text": text,
         }
         task = self._tasks.get(event["transfer"])
         if task is None:
@@ -339,6 +345,7 @@ def _make_progress() -> Any:  # noqa: ANN401
     return Progress(name, *bar, text, console=console, transient=True)
 
 
-def _shorten(name: str, width: int = 16) -> str:
-    """Keep the end of a name that is too long for a line."""
+def _shorten(name: str, room: int) -> str:
+    """Keep the end of a name that is too long for the room beside the text, or for anybody."""
+    width = max(_SHORTEST_NAME, min(room, _LONGEST_NAME))
     return name if len(name) <= width else f"…{name[1 - width :]}"

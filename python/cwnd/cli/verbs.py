@@ -59,7 +59,7 @@ class _Commands(click.Group):
     """The commands in the order of their definition."""
 
     def invoke(self, context: click.Context) -> Any:  # noqa: ANN401
-        """Run a command; Click would print a line when interrupted, and exit with 1 without reader."""
+        """Run a command; Click has its own way with interruptions and broken pipes."""
         try:
             return super().invoke(context)
         except KeyboardInterrupt:
