@@ -13,7 +13,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev man bench bench-udt bench-emulate bench-kernel bench-paths agreement fuzz instructions clean
+.PHONY: help demo test build dev man bench bench-udt bench-transfer bench-emulate bench-kernel bench-paths agreement fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -23,6 +23,7 @@ help:
 	@echo "make man     write the manual pages, which build and dev install"
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
+	@echo "make bench-transfer   measure cwnd send beside rsync, over loopback"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
 	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
 	@echo "make bench-paths   measure which controller suits which path, beside the kernel's TCP, as root: 30 minutes"
@@ -56,6 +57,9 @@ bench: build ns2
 
 bench-udt: build libudt srt iperf3
 	$(BIN)/python bench/udt.py
+
+bench-transfer: build rsync
+	$(BIN)/python bench/transfer.py
 
 bench-emulate: build iperf3
 	$(BIN)/python bench/emulate.py
@@ -99,7 +103,7 @@ $(VENV)/.tools:
 	$(BIN)/pip install "maturin>=1.9,<2" "click>=8.1.7"
 	@touch $@
 
-.PHONY: venv-package libelf valgrind ns2 libudt srt iperf3 clang iproute2
+.PHONY: venv-package libelf valgrind ns2 libudt srt iperf3 rsync clang iproute2
 venv-package:
 	@$(call debian,python3-venv) || { echo "python3 has no venv: install Debian's python3-venv"; exit 1; }
 
@@ -128,6 +132,10 @@ srt:
 iperf3:
 	@command -v iperf3 >/dev/null || $(call debian,iperf3) \
 		|| echo "iperf3 is not installed: there will be no figures of TCP"
+
+rsync:
+	@command -v rsync >/dev/null || $(call debian,rsync) \
+		|| echo "rsync is not installed: there will be no ratio to it"
 
 # The version that the kernel's programs were built with: only it makes the same bytes again.
 clang:

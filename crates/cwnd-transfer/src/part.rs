@@ -51,7 +51,10 @@ pub(crate) struct Part {
     content: Content,
     /// Its mode from the beginning: `complete` need not change it.
     mode: Option<Mode>,
-    written: bool,
+    /// It was there before this receiver.
+    existed: bool,
+    /// It stays when this receiver lets go of it.
+    kept: bool,
 }
 
 impl Part {
@@ -74,16 +77,9 @@ impl Part {
             let flags = PART | OFlags::CREATE | OFlags::EXCL;
             match rustix::fs::openat(&parent, &part[..], flags, mode) {
                 Ok(fd) => {
-                    let mut made = Part {
-                        parent,
-                        name: name.into(),
-                        fd,
-                        sidecar: None,
-                        content,
-                        mode: None,
-                        written: false,
-                    };
+                    let mut made = Part::new(parent, name, fd, content, false);
                     made.lock()?;
+                    made.kept = false;
                     made.mode = small.then_some(mode);
                     return Ok(Some(made));
                 }
@@ -101,17 +97,20 @@ impl Part {
         if file_type(&status) != FileType::RegularFile || status.st_nlink != 1 {
             return Err(in_the_way());
         }
-        let part = Part {
-            parent,
-            name: name.into(),
-            fd,
-            sidecar: None,
-            content,
-            mode: None,
-            written: true,
-        };
+        let part = Part::new(parent, name, fd, content, true);
         part.lock()?;
         Ok(Some(part))
+    }
+
+    fn new(
+        parent: Arc<OwnedFd>,
+        name: &[u8],
+        fd: OwnedFd,
+        content: Content,
+        existed: bool,
+    ) -> Self {
+        let (name, sidecar, mode, kept) = (name.into(), None, None, true);
+        Part { parent, name, fd, sidecar, content, mode, existed, kept }
     }
 
     fn lock(&self) -> Result<(), Refusal> {
@@ -192,7 +191,7 @@ impl Part {
     pub fn keep(&mut self, verified: u64) -> Result<(), Refusal> {
         let size = self.content.size.unwrap_or(u64::MAX);
         rustix::fs::ftruncate(&self.fd, (verified * BLOCK).min(size))?;
-        self.written = verified > 0;
+        self.kept = verified > 0;
         self.start_sidecar(verified)
     }
 
@@ -231,9 +230,9 @@ impl Part {
         head
     }
 
-    /// Whether nobody has written into it before this receiver.
+    /// Whether this receiver has made it.
     pub fn is_new(&self) -> bool {
-        !self.written
+        !self.existed
     }
 
     /// The file to read what is there.
@@ -246,7 +245,8 @@ impl Part {
     /// # Errors
     /// When the system refuses.
     pub fn write(&mut self, data: &[u8], offset: u64) -> Result<(), Refusal> {
-        self.written = true;
+        // Nothing of a stream or of a single block can be resumed.
+        self.kept |= self.content.size.is_some_and(|size| size > BLOCK);
         Ok(write_at(&self.fd, data, offset)?)
     }
 
@@ -309,7 +309,7 @@ impl Part {
         if self.content.size.is_none_or(|size| size > BLOCK) {
             remove(&self.parent, &sidecar_name(&self.name));
         }
-        self.written = true;
+        self.kept = true;
         Ok(identity(&status))
     }
 
@@ -323,9 +323,9 @@ impl Part {
 }
 
 impl Drop for Part {
-    /// A part without a byte is removed, others stay for another attempt.
+    /// A part that another attempt can resume stays, others are removed.
     fn drop(&mut self) {
-        if !self.written {
+        if !self.kept {
             self.discard();
         }
     }

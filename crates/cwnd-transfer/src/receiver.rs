@@ -155,8 +155,9 @@ impl<'m, 'o> Receiver<'m, 'o> {
     /// Receives what the sender sends. Returns whether that was a transfer, and not only a trial.
     pub fn run(&mut self) -> Result<bool, Failure> {
         let mut reader = Reader::new(Arc::clone(&self.stream), Arc::clone(&self.holder.pulse));
-        self.writer.greet()?;
+        let greeted = self.writer.greet();
         reader.expect_greeting()?;
+        greeted?;
         let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
         let (transfer, identity) = (self.meter.transfer(), self.stream.identity());
         self.meter.emit(Event::Connected { transfer, peer, identity, attempt: 1 });

@@ -121,8 +121,10 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     /// Sends everything that has not arrived.
     pub fn run(&mut self, attempt: u32) -> Result<(), Failure> {
         let mut reader = Reader::new(Arc::clone(&self.stream), Pulse::new());
-        self.writer.greet()?;
+        // A receiver that has ended the connection may have said why.
+        let greeted = self.writer.greet();
         reader.expect_greeting()?;
+        greeted?;
         let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
         let (transfer, identity) = (self.meter.transfer(), self.stream.identity());
         self.meter.emit(Event::Connected { transfer, peer, identity, attempt });
@@ -143,10 +145,14 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         match failure {
             Failure::Connection(error) => {
                 let until = Instant::now() + LAST_WORDS;
-                while let Ok(Some(_)) = self.inbox.next(until) {}
-                match self.inbox.next(until) {
-                    Err(stopped @ (Failure::Stopped { .. } | Failure::Protocol(_))) => stopped,
-                    _ => Failure::Connection(error),
+                loop {
+                    match self.inbox.next(until) {
+                        Ok(Some(_)) => {}
+                        Err(stopped @ (Failure::Stopped { .. } | Failure::Protocol(_))) => {
+                            break stopped;
+                        }
+                        _ => break Failure::Connection(error),
+                    }
                 }
             }
             Failure::Protocol(error) => {

@@ -153,7 +153,7 @@ def send(
     host: str,
     port: int,
     *,
-    options: SendOptions = SendOptions(),  # noqa: B008 (it is frozen)
+    options: SendOptions = SendOptions(),
     observe: Callable[[Event], None] | None = None,
     **connection: Any,  # noqa: ANN401
 ) -> Outcome:
@@ -207,7 +207,7 @@ def receive(
     listener: Listener,
     out: str | os.PathLike[str],
     *,
-    options: ReceiveOptions = ReceiveOptions(),  # noqa: B008 (it is frozen)
+    options: ReceiveOptions = ReceiveOptions(),
     observe: Callable[[Event], None] | None = None,
     stop: threading.Event | None = None,
 ) -> None:
@@ -260,6 +260,8 @@ def _run(
                 transfer.stop()
     except BaseException:
         transfer.stop()
+        # The peer is told before the process may end.
+        transfer.poll(1.0)
         raise
     try:
         transfer.join()

@@ -3,6 +3,7 @@
 
 use cwnd_transfer::claims::{ReceiveOptions, Reserve};
 use cwnd_transfer::event::{End, Event};
+use cwnd_transfer::frame::{Frame, HEADER, Kind, Offer, Plan, Stamp, Verdict, What};
 use cwnd_transfer::send::{Control, SendOptions, send};
 use cwnd_transfer::serve::{Listener, receive};
 use cwnd_transfer::stream::{PathStats, Stream};
@@ -340,4 +341,77 @@ pub fn notes(events: &[Event]) -> Vec<String> {
         _ => None,
     };
     events.iter().filter_map(note).collect()
+}
+
+/// A sender that says what a test wants.
+pub struct Script {
+    pub end: Arc<End1>,
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        self.end.abort();
+    }
+}
+
+impl Script {
+    pub fn new(server: &Server) -> Self {
+        let script = Script { end: server.connect() };
+        script.end.say(b"cwndxfr\x02");
+        script.say(&Frame::Plan(Plan::default()));
+        script
+    }
+
+    pub fn say(&self, frame: &Frame<'_>) {
+        let mut out = Vec::new();
+        frame.encode(&mut out);
+        self.end.say(&out);
+    }
+
+    pub fn offer(&self, path: &[u8], size: u64, secs: i64) {
+        let mtime = Stamp { secs, nanos: 0 };
+        let (what, target) = (What::File, &b""[..]);
+        let offer =
+            Offer { what, linked: false, mode: 0o644, size, space: size, mtime, path, target };
+        self.say(&Frame::Offer(offer));
+    }
+
+    pub fn block(&self, number: u64, index: u64, data: &[u8]) {
+        let value = cwnd_transfer::hash::block_value(index, data);
+        self.block_of(number, index, value, data);
+    }
+
+    /// Sends a block whose value may be wrong.
+    pub fn block_of(&self, number: u64, index: u64, value: [u8; 32], data: &[u8]) {
+        let mut out = vec![Kind::Block as u8];
+        out.extend((54 + data.len() as u32).to_be_bytes());
+        out.extend(number.to_be_bytes());
+        out.extend(index.to_be_bytes());
+        out.extend(value);
+        out.extend((data.len() as u32).to_be_bytes());
+        out.extend([0; 2]);
+        out.extend(data);
+        self.end.say(&out);
+    }
+
+    /// The verdicts and sentences that arrive in so long.
+    pub fn answers(&self, limit: Duration) -> Vec<(Option<Verdict>, String)> {
+        let heard = self.end.hear(limit);
+        let mut rest = heard.strip_prefix(b"cwndxfr\x02").unwrap_or(&heard);
+        let mut answers = Vec::new();
+        while let Some(header) = rest.first_chunk::<HEADER>() {
+            let (kind, length) = Frame::header(header).unwrap();
+            match Frame::decode(kind, &rest[HEADER..HEADER + length]).unwrap() {
+                Frame::Answer { verdict, reason, .. } => {
+                    answers.push((Some(verdict), String::from_utf8_lossy(reason).into()));
+                }
+                Frame::Stop { reason, .. } => {
+                    answers.push((None, String::from_utf8_lossy(reason).into()));
+                }
+                _ => {}
+            }
+            rest = &rest[HEADER + length..];
+        }
+        answers
+    }
 }

@@ -1,0 +1,189 @@
+"""`cwnd send` to `cwnd recv` beside `rsync -a` to its daemon, over loopback and with a warm cache.
+
+    python bench/transfer.py [--rounds 5] [--files 10000] [--large 1000] [NAME ...]
+
+Three cases: many files of 4 KB copied into an empty folder (`first`), the same again with nothing
+to do (`again`), and one large file (`large`). Each round runs both programs in turn, from the start
+of the process that sends to its end; the ratio is that of the medians. Without rsync its columns are
+left out, and that is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CASES = ("first", "again", "large")
+SMALL_BYTES = 4096
+FILES_PER_FOLDER = 100
+RSYNC_CONFIG = """
+use chroot = no
+pid file = {folder}/rsyncd.pid
+[in]
+path = {out}
+read only = false
+"""
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A running receiver: the command that sends to it, without the source, and its folder."""
+
+    name: str
+    command: Callable[[Path], list[str]]
+    out: Path
+
+
+def make_sources(folder: Path, files: int, megabytes: int) -> tuple[Path, Path]:
+    """Write the sources: a folder with many small files, and one large file."""
+    many, large = folder / "many", folder / "large"
+    noise = random.Random(1)
+    for number in range(files):
+        below = many / f"{number // FILES_PER_FOLDER}"
+        if number % FILES_PER_FOLDER == 0:
+            below.mkdir(parents=True)
+        (below / f"{number}").write_bytes(noise.randbytes(SMALL_BYTES))
+    piece = noise.randbytes(1 << 20)
+    with large.open("wb") as file:
+        for _ in range(megabytes * 1_000_000 // len(piece)):
+            file.write(piece)
+    return many, large
+
+
+@contextmanager
+def stopping(process: subprocess.Popen[str]) -> Iterator[None]:
+    """End a process afterwards."""
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def cwnd_receiver(out: Path) -> Iterator[Receiver]:
+    """Run `cwnd recv` on a free port."""
+    arguments = ["recv", "--port", "0", "--out", str(out), "--reserve", "0%"]
+    program = str(Path(sys.executable).parent / "cwnd")
+    process = subprocess.Popen([program, *arguments], stderr=subprocess.PIPE, text=True)
+    with stopping(process):
+        assert process.stderr is not None
+        found = re.search(r"port (\d+)", process.stderr.readline())
+        assert found is not None
+        address = f"127.0.0.1:{found[1]}"
+        yield Receiver("cwnd", lambda source: [program, "send", str(source), address], out)
+
+
+@contextmanager
+def rsync_receiver(out: Path) -> Iterator[Receiver]:
+    """Run rsync's daemon on a free port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    config = out.parent / "rsyncd.conf"
+    config.write_text(RSYNC_CONFIG.format(folder=out.parent, out=out))
+    options = ["--daemon", "--no-detach", "--address=127.0.0.1", f"--port={port}"]
+    process = subprocess.Popen(["rsync", *options, f"--config={config}"], text=True)
+    with stopping(process):
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        address = f"rsync://127.0.0.1:{port}/in/"
+        yield Receiver("rsync", lambda source: ["rsync", "-a", str(source), address], out)
+
+
+def run(receiver: Receiver, source: Path) -> float:
+    """Send a source, and return the seconds from start to end."""
+    start = time.perf_counter()
+    done = subprocess.run(receiver.command(source), capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - start
+    if done.returncode != 0:
+        raise SystemExit(f"{receiver.name}: {done.stderr.strip()}")
+    return seconds
+
+
+def measure(
+    receivers: list[Receiver], source: Path, rounds: int, *, fresh: bool
+) -> list[list[float]]:
+    """Return the seconds of all rounds for each receiver."""
+    seconds: list[list[float]] = [[] for _ in receivers]
+    for _ in range(rounds):
+        for receiver, taken in zip(receivers, seconds, strict=True):
+            there = receiver.out / source.name
+            if fresh and there.is_dir():
+                shutil.rmtree(there)
+            elif fresh:
+                there.unlink(missing_ok=True)
+            elif not there.exists():
+                run(receiver, source)
+            # What was written before is not to be written to the disk meanwhile.
+            os.sync()
+            taken.append(run(receiver, source))
+    return seconds
+
+
+def main() -> None:
+    """Run the cases, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)}")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--large", type=int, default=1000, help="megabytes of the large file")
+    arguments = parser.parse_args()
+    names = arguments.names or list(CASES)
+    if unknown := set(names) - set(CASES):
+        parser.error(f"no such case: {', '.join(unknown)}")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        many, large = make_sources(folder, arguments.files, arguments.large)
+        inboxes = [folder / "cwnd" / "in", folder / "rsync" / "in"]
+        for inbox in inboxes:
+            inbox.mkdir(parents=True)
+        with cwnd_receiver(inboxes[0]) as cwnd, rsync_or_nothing(inboxes[1]) as others:
+            receivers = [cwnd, *others]
+            rows = []
+            for name in names:
+                source = large if name == "large" else many
+                seconds = measure(receivers, source, arguments.rounds, fresh=name != "again")
+                medians = [statistics.median(taken) for taken in seconds]
+                ratio = f"{medians[0] / medians[1]:.2f}" if others else ""
+                rows.append([name, *(f"{median:.2f}" for median in medians), ratio])
+    sources = f"{arguments.files} files of {SMALL_BYTES} bytes, one of {arguments.large} MB"
+    title = f"{sources}: seconds, medians of {arguments.rounds} rounds"
+    table(title, ["case", *(receiver.name for receiver in receivers), "ratio"], rows)
+
+
+@contextmanager
+def rsync_or_nothing(out: Path) -> Iterator[list[Receiver]]:
+    """Run rsync's daemon, if rsync is installed."""
+    if shutil.which("rsync") is None:
+        print("rsync is not installed: there will be no ratio to it")
+        yield []
+        return
+    with rsync_receiver(out) as receiver:
+        yield [receiver]
+
+
+if __name__ == "__main__":
+    main()

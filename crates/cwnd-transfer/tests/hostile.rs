@@ -1,0 +1,394 @@
+//! What a transfer does with a peer that means harm, or knows no better.
+
+mod support;
+
+use cwnd_transfer::claims::ReceiveOptions;
+use cwnd_transfer::event::{Event, Outcome};
+use cwnd_transfer::frame::{Frame, Kind, LARGE_WINDOW, Offer, Stamp, Verdict, WINDOW, What};
+use cwnd_transfer::hash::BLOCK;
+use cwnd_transfer::send::{Control, SendOptions, send};
+use cwnd_transfer::stream::Stream;
+use proptest::prelude::*;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use support::{Script, Server, list, open, pair};
+use tempfile::TempDir;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn world() -> (TempDir, Server) {
+    world_with(open())
+}
+
+fn world_with(options: ReceiveOptions) -> (TempDir, Server) {
+    let dir = TempDir::new().unwrap();
+    let server = Server::new(&dir.path().join("in"), options);
+    (dir, server)
+}
+
+fn offer<'a>(what: What, path: &'a [u8], target: &'a [u8]) -> Frame<'a> {
+    let mtime = Stamp { secs: 1, nanos: 0 };
+    let (linked, mode, size, space) = (false, 0o7777, 3, 3);
+    Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target })
+}
+
+const END: Frame<'static> = Frame::End { number: 0, size: 3, root: None };
+
+/// Offers a file, sends it, and ends; returns the answers.
+fn send_file(server: &Server, path: &[u8]) -> Vec<(Option<Verdict>, String)> {
+    let script = Script::new(server);
+    script.offer(path, 3, 1);
+    script.block(0, 0, b"abc");
+    script.say(&END);
+    script.say(&Frame::Done);
+    script.answers(SECOND)
+}
+
+#[test]
+fn a_sender_that_breaks_the_rules_is_stopped() {
+    let (_dir, server) = world();
+    let file = offer(What::File, b"a", b"");
+    let hole = Frame::Hole { number: 0, first: 0, count: 1 };
+    let cases: Vec<Vec<Frame<'_>>> = vec![
+        vec![Frame::Room { survey: false }],
+        vec![Frame::Answer { number: 0, verdict: Verdict::Present, first: 0, reason: b"" }],
+        vec![Frame::Want { number: 0, first: 0, count: 1 }],
+        vec![Frame::Counted],
+        vec![Frame::Plan(Default::default())],
+        vec![Frame::Claim { number: 0, first: 0, values: &[0; 32] }],
+        vec![Frame::End { number: 0, size: 3, root: None }],
+        vec![Frame::Abort { number: 0, reason: b"" }],
+        vec![hole.clone()],
+        vec![file.clone(), Frame::Done],
+        vec![file.clone(), Frame::Claim { number: 0, first: 0, values: &[0; 32] }],
+        vec![file.clone(), Frame::End { number: 0, size: 4, root: None }],
+        vec![file.clone(), END, END],
+        vec![file.clone(), Frame::Hole { number: 0, first: 0, count: 2 }],
+        vec![file.clone(), Frame::Hole { number: 0, first: u64::MAX, count: 2 }],
+        vec![file.clone(), hole.clone(), hole],
+    ];
+    for case in cases {
+        let script = Script::new(&server);
+        case.iter().for_each(|frame| script.say(frame));
+        let answers = script.answers(SECOND);
+        let told =
+            answers.iter().any(|(_, reason)| reason.contains("does not keep to the protocol"));
+        assert!(told, "{case:?}: {answers:?}");
+    }
+    for raw in [
+        &[99, 0, 0, 0, 0][..],
+        &[Kind::Block as u8, 0xff, 0, 0, 0],
+        &[Kind::Offer as u8, 0, 0, 0, 1, 7],
+    ] {
+        let script = Script::new(&server);
+        script.end.say(raw);
+        assert!(script.answers(SECOND).iter().any(|(verdict, _)| verdict.is_none()));
+    }
+    // Blocks that the file does not have.
+    for (index, data) in [(1, &b"abc"[..]), (0, b"abcd"), (0, b"ab"), (u64::MAX, b"abc")] {
+        let script = Script::new(&server);
+        script.say(&file);
+        script.block_of(0, index, [0; 32], data);
+        assert!(script.answers(SECOND).iter().any(|(verdict, _)| verdict.is_none()), "{index}");
+    }
+    assert!(list(&server.out).is_empty());
+}
+
+#[test]
+fn offers_are_bounded() {
+    let (_dir, server) = world();
+    for (size, most) in [(3, WINDOW), (2 * BLOCK, LARGE_WINDOW)] {
+        let script = Script::new(&server);
+        (0..=most).for_each(|n| script.offer(n.to_string().as_bytes(), size, 1));
+        let answers = script.answers(SECOND);
+        assert!(answers.iter().any(|(verdict, _)| verdict.is_none()), "{}", answers.len());
+    }
+    // Data of many files at once: each would keep a file open.
+    let script = Script::new(&server);
+    (0..20).for_each(|n| script.offer(n.to_string().as_bytes(), 3, 1));
+    (0..20).for_each(|n| script.block(n, 0, b"abc"));
+    assert!(script.answers(SECOND).iter().any(|(_, reason)| reason.contains("too many files")));
+}
+
+/// A folder with ways out of it.
+fn inside_and_outside() -> (TempDir, Server) {
+    let (dir, server) = world_with(ReceiveOptions { overwrite: true, ..open() });
+    let outside = dir.path().join("out");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("secret"), "mine").unwrap();
+    symlink(&outside, server.out.join("link")).unwrap();
+    symlink(outside.join("secret"), server.out.join("file-link")).unwrap();
+    for part in ["hard.cwnd-part", "large.cwnd-sums"] {
+        fs::hard_link(outside.join("secret"), server.out.join(part)).unwrap();
+    }
+    rustix::fs::mkfifoat(rustix::fs::CWD, server.out.join("pipe"), 0o600.into()).unwrap();
+    (dir, server)
+}
+
+fn untouched(dir: &TempDir) {
+    let outside = dir.path().join("out");
+    assert_eq!(list(&outside), ["secret"]);
+    assert_eq!(fs::read(outside.join("secret")).unwrap(), b"mine");
+}
+
+#[test]
+fn nothing_is_written_outside() {
+    let (dir, server) = inside_and_outside();
+    let before = dir.path().join("out").metadata().unwrap().mode();
+    for path in
+        ["../out/secret", "/abs/x", "link/secret", "link/new", "file-link", "hard", "pipe", "a\0b"]
+    {
+        let answers = send_file(&server, path.as_bytes());
+        let refused = answers.iter().any(|(verdict, _)| *verdict == Some(Verdict::Refused));
+        assert!(refused, "{path}: {answers:?}");
+    }
+    for what in [What::Folder, What::Seal, What::Symlink, What::Link] {
+        for path in ["link", "link/x", "..", "file-link/x"] {
+            let script = Script::new(&server);
+            let number_and_path = [&0u64.to_be_bytes()[..], b"hard"].concat();
+            let target = if what == What::Link { &number_and_path[..] } else { b"x" };
+            script.say(&offer(what, path.as_bytes(), target));
+            let answers = script.answers(Duration::from_millis(300));
+            assert_eq!(answers[0].0, Some(Verdict::Refused), "{what:?} {path}");
+        }
+    }
+    // A sidecar that is something else.
+    let script = Script::new(&server);
+    script.offer(b"large", 2 * BLOCK, 1);
+    script.block(0, 0, &vec![1; BLOCK as usize]);
+    script.answers(SECOND);
+    untouched(&dir);
+    assert_eq!(dir.path().join("out").metadata().unwrap().mode(), before);
+    assert!(
+        send_file(&server, b"fine").iter().any(|(verdict, _)| *verdict == Some(Verdict::Present))
+    );
+}
+
+#[test]
+fn symbolic_links_stay_inside_their_folder() {
+    let (dir, server) = inside_and_outside();
+    let script = Script::new(&server);
+    script.say(&offer(What::Folder, b"d", b""));
+    for target in
+        [&b"/etc/passwd"[..], b"../x", b"../out/secret", b"a/../../x", b"a/..", b"", b"a\0b"]
+    {
+        script.say(&offer(What::Symlink, b"d/bad", target));
+    }
+    script.say(&offer(What::Symlink, b"top", b"d"));
+    script.say(&offer(What::Symlink, b"d/good", b"fine"));
+    let verdicts: Vec<_> = script.answers(SECOND).into_iter().map(|(verdict, _)| verdict).collect();
+    let refused = Some(Verdict::Refused);
+    let mut expected = vec![refused; 10];
+    (expected[0], expected[9]) = (Some(Verdict::Present), Some(Verdict::Present));
+    assert_eq!(verdicts, expected);
+    assert_eq!(list(&server.out.join("d")), ["good"]);
+    untouched(&dir);
+}
+
+#[test]
+fn hard_links_lead_only_to_files_of_this_transfer() {
+    let (dir, server) = inside_and_outside();
+    fs::write(server.out.join("private"), "mine").unwrap();
+    let script = Script::new(&server);
+    let to = |number: u64, path: &str| [&number.to_be_bytes()[..], path.as_bytes()].concat();
+    script.offer(b"sent", 3, 1);
+    script.block(0, 0, b"abc");
+    script.say(&END);
+    // Offered without the announcement that links follow, of another file, of no offer.
+    for (number, path) in [(0, "sent"), (0, "private"), (9, "private"), (0, "link/secret")] {
+        script.say(&offer(What::Link, b"new", &to(number, path)));
+    }
+    script.say(&offer(What::Link, b"new", b"short"));
+    let answers = script.answers(SECOND);
+    assert!(
+        answers[2..].iter().all(|(verdict, _)| *verdict == Some(Verdict::Refused)),
+        "{answers:?}"
+    );
+    assert!(!server.out.join("new").exists());
+    untouched(&dir);
+}
+
+#[test]
+fn a_link_that_appears_under_way_is_not_followed() {
+    let (dir, server) = inside_and_outside();
+    fs::create_dir(server.out.join("d")).unwrap();
+    let script = Script::new(&server);
+    script.offer(b"d/secret", 3, 1);
+    assert_eq!(script.answers(Duration::from_millis(300))[0].0, Some(Verdict::Send));
+    fs::remove_dir(server.out.join("d")).unwrap();
+    symlink(dir.path().join("out"), server.out.join("d")).unwrap();
+    script.block(0, 0, b"abc");
+    script.say(&END);
+    assert_eq!(script.answers(SECOND)[0].0, Some(Verdict::Refused));
+    untouched(&dir);
+}
+
+#[test]
+fn one_name_twice_and_a_part_that_holds_something_else() {
+    let (_dir, server) = world();
+    fs::write(server.out.join("a.cwnd-part"), "longer than the file").unwrap();
+    let script = Script::new(&server);
+    script.offer(b"a", 3, 1);
+    script.offer(b"a", 3, 2);
+    script.block(0, 0, b"abc");
+    script.block(1, 0, b"xyz");
+    script.say(&END);
+    script.say(&Frame::End { number: 1, size: 3, root: None });
+    let verdicts: Vec<_> = script.answers(SECOND).into_iter().map(|(verdict, _)| verdict).collect();
+    assert_eq!(verdicts.iter().filter(|verdict| **verdict == Some(Verdict::Refused)).count(), 1);
+    assert_eq!(fs::read(server.out.join("a")).unwrap(), b"abc");
+    assert_eq!(list(&server.out), ["a"]);
+}
+
+#[test]
+fn times_and_modes_that_no_file_has() {
+    let (_dir, server) = world();
+    let script = Script::new(&server);
+    let mtime = Stamp { secs: i64::MIN, nanos: 999_999_999 };
+    let (what, path, target) = (What::File, &b"a"[..], &b""[..]);
+    script.say(&Frame::Offer(Offer {
+        what,
+        linked: false,
+        mode: 0xFFFF,
+        size: 3,
+        space: 3,
+        mtime,
+        path,
+        target,
+    }));
+    script.block(0, 0, b"abc");
+    script.say(&END);
+    script.answers(SECOND);
+    assert_eq!(server.out.join("a").metadata().unwrap().mode() & 0o7777, 0o755);
+}
+
+#[test]
+fn a_stranger_learns_no_contents() {
+    let (_dir, server) = world();
+    fs::write(server.out.join("secret"), "abc").unwrap();
+    let script = Script::new(&server);
+    script.offer(b"secret", 3, 1);
+    script.say(&Frame::Claim { number: 0, first: 0, values: &[0; 32] });
+    let heard = script.end.hear(SECOND);
+    let value = cwnd_transfer::hash::block_value(0, b"abc");
+    assert!(!heard.windows(32).any(|window| window == value));
+    assert_eq!(fs::read(server.out.join("secret")).unwrap(), b"abc");
+}
+
+#[test]
+fn lines_about_single_files_are_bounded() {
+    let (_dir, server) = world();
+    let script = Script::new(&server);
+    let end = Arc::clone(&script.end);
+    let listener = std::thread::spawn(move || end.hear(2 * SECOND));
+    (0..5000).for_each(|_| script.offer(b"..", 3, 1));
+    listener.join().unwrap();
+    let lines =
+        server.events.lock().unwrap().iter().filter(|e| matches!(e, Event::Error { .. })).count();
+    assert_eq!(lines, 1000);
+    script.end.abort();
+    assert_eq!(server.ends(1)[0].not_sent, 5000);
+}
+
+/// Sends a file to a receiver that says `words`; returns the reason of the failure, and the events.
+fn send_to(words: &[u8]) -> (Option<String>, Vec<Event>) {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("f"), "abc").unwrap();
+    let (ours, theirs) = pair();
+    theirs.say(words);
+    let receiver = std::thread::spawn(move || {
+        theirs.hear(Duration::from_millis(500));
+        theirs.close(std::time::Instant::now()).unwrap();
+    });
+    let events = Mutex::new(Vec::new());
+    let observe = |event| events.lock().unwrap().push(event);
+    let mut ours = Some(ours);
+    let mut connect = || match ours.take() {
+        Some(end) => Ok(end as Arc<dyn Stream>),
+        None => Err(std::io::ErrorKind::ConnectionRefused.into()),
+    };
+    let options = SendOptions { retry: 0, ..SendOptions::default() };
+    let end = send(&[dir.path().join("f")], options, &mut connect, &observe, &Control::default());
+    receiver.join().unwrap();
+    (end.unwrap().reason, events.into_inner().unwrap())
+}
+
+fn words(frames: &[Frame<'_>]) -> Vec<u8> {
+    let mut out = b"cwndxfr\x02".to_vec();
+    Frame::Room { survey: false }.encode(&mut out);
+    frames.iter().for_each(|frame| frame.encode(&mut out));
+    out
+}
+
+#[test]
+fn a_peer_of_another_protocol_gets_one_clear_line() {
+    let reason = send_to(b"cwndxfr\x01").0.unwrap();
+    assert_eq!(
+        reason,
+        "the other side speaks version 1 of the transfer protocol, this one version 2: update it"
+    );
+    assert!(send_to(b"HTTP/1.1 400").0.unwrap().contains("neither cwnd send nor cwnd recv"));
+    let (_dir, server) = world();
+    server.connect().say(b"cwndxfr\x01");
+    assert_eq!(server.ends(1)[0].reason.as_ref(), Some(&reason));
+    assert_eq!(server.ends(1)[0].outcome, Outcome::Failed);
+}
+
+#[test]
+fn a_receiver_that_breaks_the_rules() {
+    let answer = |number, verdict, first| Frame::Answer { number, verdict, first, reason: b"" };
+    let cases = [
+        vec![answer(7, Verdict::Send, 0)],
+        vec![answer(0, Verdict::Send, 2)],
+        vec![Frame::Want { number: 0, first: 0, count: 1 }],
+        vec![Frame::Want { number: 3, first: 0, count: 1 }],
+        vec![answer(0, Verdict::Send, 0), Frame::Want { number: 0, first: u64::MAX, count: 9 }],
+        vec![answer(0, Verdict::Claim, 0), answer(0, Verdict::Claim, 0)],
+        vec![Frame::Done],
+        vec![offer(What::File, b"a", b"")],
+        vec![Frame::Counted],
+    ];
+    for case in cases {
+        let reason = send_to(&words(&case)).0.unwrap();
+        assert!(
+            reason.contains("does not keep to the protocol")
+                || reason.contains("ended the connection"),
+            "{case:?}: {reason}"
+        );
+    }
+}
+
+#[test]
+fn a_receivers_words_cannot_play_with_the_terminal() {
+    let refused =
+        Frame::Answer { number: 0, verdict: Verdict::Refused, first: 0, reason: b"\x1b[2J\nhello" };
+    let (_, events) = send_to(&words(&[refused, Frame::Done]));
+    assert_eq!(support::errors(&events), [("f".into(), "\\u{1b}[2J\\nhello".into())]);
+    let stop = Frame::Stop { again: false, reason: b"\x07" };
+    let reason = send_to(&words(&[stop])).0.unwrap();
+    assert_eq!(reason, "the receiver gave up: \\u{7}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn noise_ends_a_receiver_in_one_sentence(noise in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let (_dir, server) = world();
+        let script = Script::new(&server);
+        script.end.say(&noise);
+        script.end.close(std::time::Instant::now()).unwrap();
+        let reason = server.ends(1)[0].reason.clone().unwrap();
+        prop_assert!(!reason.contains('\n'));
+    }
+
+    #[test]
+    fn noise_ends_a_sender_in_one_sentence(noise in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let mut said = words(&[]);
+        said.extend(&noise);
+        let reason = send_to(&said).0.unwrap();
+        prop_assert!(!reason.contains('\n'));
+    }
+}

@@ -1,0 +1,400 @@
+//! Interruptions, takeovers, retries, damaged blocks and limits.
+
+mod support;
+
+use cwnd_transfer::claims::{ReceiveOptions, Reserve};
+use cwnd_transfer::event::{Event, FileOutcome, Outcome};
+use cwnd_transfer::frame::{Frame, Offer, Stamp, Verdict, What};
+use cwnd_transfer::hash::BLOCK;
+use cwnd_transfer::send::SendOptions;
+use cwnd_transfer::stream::Stream;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use support::{End1, Script, Server, errors, list, noise, notes, open};
+use tempfile::TempDir;
+
+const MIB: usize = 1 << 20;
+
+fn world(options: ReceiveOptions, size: usize) -> (TempDir, Server, PathBuf) {
+    let dir = TempDir::new().unwrap();
+    let server = Server::new(&dir.path().join("in"), options);
+    let source = dir.path().join("large");
+    fs::write(&source, noise(size, 1)).unwrap();
+    (dir, server, source)
+}
+
+fn without_retry() -> SendOptions {
+    SendOptions { retry: 0, ..SendOptions::default() }
+}
+
+/// Breaks a connection after so many bytes.
+fn cut(end: Arc<End1>, after: usize) -> Arc<End1> {
+    let mut left = after;
+    end.meddle(move |data| {
+        left = left.checked_sub(data.len()).ok_or(io::ErrorKind::ConnectionReset)?;
+        Ok(())
+    });
+    end
+}
+
+fn interrupt(server: &Server, source: &Path, after: usize) {
+    let before = server.ends(0).len();
+    let (end, _) = server.send_over(&[source], without_retry(), |_| cut(server.connect(), after));
+    assert_eq!(end.outcome, Outcome::Failed);
+    server.ends(before + 1);
+}
+
+#[test]
+fn an_interrupted_file_continues_without_being_read_again() {
+    let (_dir, server, source) = world(open(), 10 * MIB);
+    interrupt(&server, &source, 6 * MIB + 1000);
+    assert_eq!(list(&server.out), ["large.cwnd-part", "large.cwnd-sums"]);
+    // Whoever read the verified part again would find this.
+    let part = fs::File::options().write(true).open(server.out.join("large.cwnd-part")).unwrap();
+    part.write_all_at(b"mark", 5).unwrap();
+    let (end, events) = server.send_with(&[&source], SendOptions::default());
+    assert_eq!((end.outcome, end.moved_bytes), (Outcome::Complete, 4 * MIB as u64));
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, Event::File { outcome: FileOutcome::Resumed, .. }))
+    );
+    let mut expected = noise(10 * MIB, 1);
+    expected[5..9].copy_from_slice(b"mark");
+    assert!(fs::read(server.out.join("large")).unwrap() == expected);
+    assert_eq!(list(&server.out), ["large"]);
+}
+
+#[test]
+fn after_a_restart_of_the_system_a_part_is_read_again() {
+    let (_dir, server, source) = world(open(), 10 * MIB);
+    interrupt(&server, &source, 6 * MIB + 1000);
+    let part = fs::File::options().write(true).open(server.out.join("large.cwnd-part")).unwrap();
+    part.write_all_at(b"mark", 2 * BLOCK).unwrap();
+    let sums = fs::File::options().write(true).open(server.out.join("large.cwnd-sums")).unwrap();
+    sums.write_all_at(b"another start", 9).unwrap();
+    let end = server.send(&source);
+    assert_eq!((end.outcome, end.moved_bytes), (Outcome::Complete, 8 * MIB as u64));
+    assert!(fs::read(server.out.join("large")).unwrap() == noise(10 * MIB, 1));
+}
+
+#[test]
+fn with_checksum_only_damaged_blocks_of_a_part_are_sent() {
+    let (_dir, server, source) = world(open(), 10 * MIB);
+    interrupt(&server, &source, 6 * MIB + 1000);
+    let part = fs::File::options().write(true).open(server.out.join("large.cwnd-part")).unwrap();
+    part.write_all_at(b"mark", 2 * BLOCK).unwrap();
+    let checksum = SendOptions { checksum: true, ..SendOptions::default() };
+    let (end, _) = server.send_with(&[&source], checksum);
+    assert_eq!((end.outcome, end.moved_bytes), (Outcome::Complete, 5 * MIB as u64));
+    assert!(fs::read(server.out.join("large")).unwrap() == noise(10 * MIB, 1));
+    assert_eq!(list(&server.out), ["large"]);
+}
+
+#[test]
+fn a_source_that_changed_is_sent_from_its_start() {
+    let (_dir, server, source) = world(open(), 10 * MIB);
+    interrupt(&server, &source, 6 * MIB + 1000);
+    std::thread::sleep(Duration::from_millis(20));
+    fs::write(&source, noise(9 * MIB, 2)).unwrap();
+    let (end, events) = server.send_with(&[&source], SendOptions::default());
+    assert_eq!((end.outcome, end.moved_bytes), (Outcome::Complete, 9 * MIB as u64));
+    assert!(notes(&events).iter().any(|note| note.contains("begun anew")), "{events:?}");
+    assert!(fs::read(server.out.join("large")).unwrap() == noise(9 * MIB, 2));
+    assert_eq!(list(&server.out), ["large"]);
+}
+
+#[test]
+fn a_broken_connection_is_made_again() {
+    let (_dir, server, source) = world(open(), 10 * MIB);
+    let (end, events) = server.send_over(&[&source], SendOptions::default(), |attempt| {
+        let end = server.connect();
+        if attempt < 3 { cut(end, 3 * MIB + 1000) } else { end }
+    });
+    assert_eq!(end.outcome, Outcome::Complete, "{end:?}");
+    // Two times a block was lost on its way.
+    assert_eq!(end.moved_bytes, 12 * MIB as u64);
+    let delays: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Retry { attempt, of, delay_s, .. } => Some((*attempt, *of, *delay_s)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(delays, [(1, 5, 0.5), (2, 5, 1.0)]);
+    assert!(fs::read(server.out.join("large")).unwrap() == noise(10 * MIB, 1));
+}
+
+#[test]
+fn an_interrupted_folder_continues_and_its_folders_get_their_mode() {
+    let (dir, server, _) = world(open(), 1);
+    let source = dir.path().join("d");
+    fs::create_dir(&source).unwrap();
+    (0..8).for_each(|n| fs::write(source.join(n.to_string()), noise(MIB, n)).unwrap());
+    fs::File::open(&source).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    let (end, _) = server.send_over(&[&source], SendOptions::default(), |attempt| {
+        let end = server.connect();
+        if attempt == 1 { cut(end, 5 * MIB) } else { end }
+    });
+    assert_eq!((end.outcome, end.files, end.bytes), (Outcome::Complete, 8, 8 * MIB as u64));
+    assert!(end.moved_bytes <= 10 * MIB as u64);
+    assert_eq!(server.out.join("d").metadata().unwrap().mtime(), 0);
+    assert_eq!(list(&server.out.join("d")).len(), 8);
+}
+
+#[test]
+fn a_bit_that_changes_on_the_way_costs_one_block() {
+    let (_dir, server, source) = world(open(), 5 * MIB + 7);
+    let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
+        let end = server.connect();
+        let mut seen = 0;
+        end.meddle(move |data| {
+            seen += data.len();
+            // In the middle of the third block.
+            if seen > 2 * MIB + MIB / 2 && seen - data.len() <= 2 * MIB + MIB / 2 {
+                data[100] ^= 4;
+            }
+            Ok(())
+        });
+        end
+    });
+    assert_eq!(end.outcome, Outcome::Complete, "{events:?}");
+    assert_eq!(end.moved_bytes, 6 * MIB as u64 + 7);
+    assert!(fs::read(server.out.join("large")).unwrap() == noise(5 * MIB + 7, 1));
+    assert!(notes(&server.events.lock().unwrap()).iter().any(|note| note.contains("damaged")));
+}
+
+#[test]
+fn a_file_whose_blocks_always_arrive_damaged_fails_and_leaves_nothing() {
+    let (_dir, server, source) = world(open(), 3 * MIB);
+    let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
+        let end = server.connect();
+        end.meddle(move |data| {
+            if data.len() > 60_000 {
+                data[50_000] ^= 4;
+            }
+            Ok(())
+        });
+        end
+    });
+    assert_eq!((end.outcome, end.not_sent), (Outcome::Incomplete, 1));
+    assert!(errors(&events)[0].1.contains("damaged"));
+    assert!(list(&server.out).is_empty(), "{:?}", list(&server.out));
+}
+
+#[test]
+fn a_source_that_changes_under_way_is_not_completed() {
+    for change in ["grow", "shrink", "rewrite"] {
+        let (_dir, server, source) = world(open(), 6 * MIB);
+        let path = source.clone();
+        let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
+            let end = server.connect();
+            let (path, mut seen) = (path.clone(), 0);
+            end.meddle(move |data| {
+                seen += data.len();
+                if seen > 3 * MIB && seen - data.len() <= 3 * MIB {
+                    match change {
+                        "rewrite" => fs::write(&path, noise(6 * MIB, 2)).unwrap(),
+                        "grow" => fs::write(&path, noise(7 * MIB, 1)).unwrap(),
+                        _ => fs::write(&path, noise(2 * MIB, 1)).unwrap(),
+                    }
+                }
+                Ok(())
+            });
+            end
+        });
+        assert_eq!(end.not_sent, 1, "{change}");
+        assert!(errors(&events)[0].1.contains("while it was sent"));
+    }
+}
+
+#[test]
+fn a_silent_sender_is_superseded_after_three_seconds_and_not_before() {
+    let (_dir, server, source) = world(open(), 4 * MIB);
+    let mtime = source.metadata().unwrap().mtime();
+    let file = fs::File::open(&source).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(mtime as u64)).unwrap();
+    let silent = Script::new(&server);
+    silent.offer(b"large", 4 * MIB as u64, mtime);
+    silent.block(0, 0, &noise(4 * MIB, 1)[..MIB]);
+    silent.block(0, 1, &noise(4 * MIB, 1)[MIB..2 * MIB]);
+    std::thread::sleep(Duration::from_millis(300));
+    let start = Instant::now();
+    let (end, events) = server.send_with(&[&source], SendOptions::default());
+    let took = start.elapsed();
+    assert_eq!((end.outcome, end.moved_bytes), (Outcome::Complete, 2 * MIB as u64), "{events:?}");
+    assert!(took > Duration::from_secs(2) && took < Duration::from_secs(5), "{took:?}");
+    assert!(notes(&events).iter().any(|note| note.starts_with("waiting")));
+    assert!(fs::read(server.out.join("large")).unwrap() == noise(4 * MIB, 1));
+    // What the superseded sender says later is refused.
+    silent.block(0, 2, &noise(MIB, 3));
+    let answers = silent.answers(Duration::from_secs(2));
+    assert!(answers.iter().any(|(_, reason)| reason.contains("taken over")), "{answers:?}");
+    assert!(fs::read(server.out.join("large")).unwrap() == noise(4 * MIB, 1));
+}
+
+#[test]
+fn an_active_sender_keeps_its_file() {
+    let (_dir, server, source) = world(open(), 4 * MIB);
+    let mtime = source.metadata().unwrap().mtime();
+    fs::File::open(&source)
+        .unwrap()
+        .set_modified(std::time::UNIX_EPOCH + Duration::from_secs(mtime as u64))
+        .unwrap();
+    let active = Script::new(&server);
+    active.offer(b"large", 4 * MIB as u64, mtime);
+    active.block(0, 0, &noise(4 * MIB, 1)[..MIB]);
+    let over = Arc::new(AtomicBool::new(false));
+    let pings = std::thread::spawn({
+        let over = Arc::clone(&over);
+        move || {
+            while !over.load(Ordering::Relaxed) {
+                active.say(&Frame::Ping);
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            active
+        }
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    // Other contents of that name are refused at once, the same ones after a while.
+    let other = Script::new(&server);
+    other.offer(b"large", 5 * MIB as u64, mtime);
+    let answers = other.answers(Duration::from_millis(500));
+    assert_eq!(
+        answers[0],
+        (Some(Verdict::Refused), "it is being received from another sender".into())
+    );
+    let start = Instant::now();
+    let (end, events) = server.send_with(&[&source], SendOptions::default());
+    assert_eq!(end.not_sent, 1);
+    assert_eq!(errors(&events)[0].1, "it is being received from another sender");
+    assert!(start.elapsed() > Duration::from_secs(9));
+    over.store(true, Ordering::Relaxed);
+    drop(pings.join());
+}
+
+#[test]
+fn another_process_that_receives_the_file_is_noticed() {
+    let (_dir, server, source) = world(open(), 2 * MIB);
+    let part = fs::File::create(server.out.join("large.cwnd-part")).unwrap();
+    part.lock().unwrap();
+    let (end, events) = server.send_with(&[&source], SendOptions::default());
+    assert_eq!(
+        (end.not_sent, errors(&events)[0].1.as_str()),
+        (1, "it is being received from another sender")
+    );
+    drop(part);
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+}
+
+#[test]
+fn a_receiver_takes_so_many_bytes_and_entries() {
+    let (dir, server, source) =
+        world(ReceiveOptions { max_bytes: Some(3 * BLOCK), ..open() }, 2 * MIB);
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+    let second = dir.path().join("second");
+    fs::write(&second, noise(2 * MIB, 2)).unwrap();
+    let (end, events) = server.send_with(&[&second], SendOptions::default());
+    assert_eq!((end.not_sent, end.moved_bytes), (1, 0));
+    assert!(errors(&events)[0].1.contains("takes 3145728 bytes at most"));
+    assert_eq!(list(&server.out), ["large"]);
+    // A stream tells no size: it ends at the limit, and leaves nothing.
+    let stream = Script::new(&server);
+    let (path, mtime, target) = (&b"stdin"[..], Stamp::default(), &b""[..]);
+    let what = What::Stream;
+    stream.say(&Frame::Offer(Offer {
+        what,
+        linked: false,
+        mode: 0o644,
+        size: 0,
+        space: 0,
+        mtime,
+        path,
+        target,
+    }));
+    (0..3).for_each(|index| stream.block(0, index, &noise(MIB, 1)));
+    let answers = stream.answers(Duration::from_secs(1));
+    assert!(answers.iter().any(|(verdict, _)| *verdict == Some(Verdict::Refused)), "{answers:?}");
+    assert_eq!(list(&server.out), ["large"]);
+
+    let server =
+        Server::new(&dir.path().join("few"), ReceiveOptions { max_files: Some(3), ..open() });
+    let many = dir.path().join("many");
+    (0..9).for_each(|n| fs::create_dir_all(many.join(n.to_string())).unwrap());
+    let (end, _) = server.send_with(&[&many], SendOptions::default());
+    assert_eq!(end.not_sent, 7);
+    assert_eq!(list(&server.out.join("many")).len(), 2);
+}
+
+#[test]
+fn a_full_disk_is_noticed_before_the_transfer_starts() {
+    let (dir, server, source) = world(open(), 2 * MIB);
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+    drop(server);
+    let full = ReceiveOptions { reserve: Reserve::Share(1.0), ..open() };
+    let server = Server::new(&dir.path().join("in"), full);
+    // What is there needs no room.
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+    fs::write(dir.path().join("other"), noise(2 * MIB, 2)).unwrap();
+    let (end, events) =
+        server.send_with(&[&source, &dir.path().join("other")], SendOptions::default());
+    assert_eq!((end.outcome, end.moved_bytes), (Outcome::Failed, 0));
+    assert!(end.reason.unwrap().contains("2.1 MB are needed and 0 B are free"), "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event, Event::Retry { .. })));
+    assert_eq!(list(&server.out), ["large"]);
+}
+
+#[test]
+fn what_cannot_be_resumed_is_removed() {
+    let (_dir, server, _) = world(open(), 1);
+    let script = Script::new(&server);
+    script.offer(b"small", 5, 1);
+    script.block(0, 0, b"bytes");
+    let (what, path, mtime, target) = (What::Stream, &b"stdin"[..], Stamp::default(), &b""[..]);
+    let (linked, mode, size, space) = (false, 0o644, 0, 0);
+    script.say(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
+    script.block(1, 0, &noise(MIB, 1));
+    script.offer(b"empty", 2 * BLOCK, 1);
+    script.answers(Duration::from_millis(300));
+    assert_eq!(list(&server.out), ["small.cwnd-part", "stdin.cwnd-part"]);
+    drop(script);
+    server.ends(1);
+    assert!(list(&server.out).is_empty(), "{:?}", list(&server.out));
+}
+
+#[test]
+fn places_are_limited_by_address() {
+    let (_dir, server, source) = world(open(), 10);
+    let silent: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let (end, _) = server.send_over(&[&source], without_retry(), |_| server.connect());
+    assert!(end.reason.unwrap().contains("as many senders as it can"));
+    // Others are served.
+    let other = "192.0.2.7".parse().unwrap();
+    let (end, _) = server.send_over(&[&source], without_retry(), |_| server.connect_from(other));
+    assert_eq!(end.outcome, Outcome::Complete);
+    silent.iter().for_each(|end| end.abort());
+    // A place that is free again is found by the next attempt.
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+}
+
+#[test]
+fn silent_peers_are_sent_away() {
+    let (_dir, server, _) = world(open(), 10);
+    let (silent, late) = (server.connect(), Script::new(&server));
+    let start = Instant::now();
+    late.offer(b"x", 5, 0);
+    assert_eq!(silent.hear(Duration::from_secs(20)), b"cwndxfr\x02");
+    assert!((9..13).contains(&start.elapsed().as_secs()));
+    let answers = late.answers(Duration::from_secs(20));
+    assert!((14..19).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    assert!(
+        answers.iter().any(|(_, reason)| reason.contains("nothing came for 15 s")),
+        "{answers:?}"
+    );
+}
