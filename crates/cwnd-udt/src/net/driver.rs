@@ -181,8 +181,11 @@ impl Driver {
                     let begun = table.begun_with(meta.addr);
                     drop(table);
                     for datagram in part.chunks(segment) {
-                        let ended = begun.iter().filter(|link| link.reset(at, datagram));
-                        self.touched.extend(ended.cloned());
+                        // Each connection with this peer looks at it, and strangers can send many.
+                        if self.budgets.resets.spend(at, begun.len() as u64) {
+                            let ended = begun.iter().filter(|link| link.reset(at, datagram));
+                            self.touched.extend(ended.cloned());
+                        }
                     }
                 }
                 // One answer to a batch is enough.

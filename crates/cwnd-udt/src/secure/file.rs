@@ -1,6 +1,5 @@
 //! Files that hold secrets: read only if nobody else can, and never overwritten.
 
-use super::pair::KeyPair;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
 
@@ -15,6 +14,7 @@ pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
 #[cfg(all(unix, feature = "net"))]
 mod unix {
     use super::*;
+    use crate::secure::KeyPair;
     use std::ffi::OsString;
     use std::fs::{File, OpenOptions};
     use std::io::{Read, Write};
@@ -123,7 +123,7 @@ pub use unix::{generate_key, generate_pair, public_path, read_secret};
 #[cfg(all(test, unix, feature = "net"))]
 mod tests {
     use super::*;
-    use crate::secure::{Key, PublicKey};
+    use crate::secure::{Key, KeyPair, PublicKey};
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
