@@ -142,9 +142,14 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
 )
 @click.option("--once", is_flag=True, help="Leave after a transfer that was complete.")
 @click.option("--overwrite", is_flag=True, help="Replace files that exist and differ.")
-@click.option("--max-bytes", metavar="SIZE", type=SIZE, help="Refuse larger transfers, as 10GB.")
 @click.option(
-    "--max-files", metavar="N", type=click.IntRange(1), help="Refuse transfers of more files."
+    "--max-bytes", metavar="SIZE", type=SIZE, help="Take no more than this in all, as 10GB."
+)
+@click.option(
+    "--max-files",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Take no more files, folders and links in all.",
 )
 @click.option(
     "--reserve",
