@@ -2,6 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+MAN := cwnd.data/data/share/man/man1
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_QUIET := 1
@@ -12,19 +13,21 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel agreement fuzz instructions clean
+.PHONY: help demo test build dev man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths agreement fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same for development: the tools of make test, quick to build"
+	@echo "make man     write the manual pages, which build and dev install"
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
 	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"
 	@echo "make bench-transfer   measure cwnd send beside rsync, over loopback"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
 	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
+	@echo "make bench-paths   measure which controller suits which path, beside the kernel's TCP, as root: 30 minutes"
 	@echo "make agreement   run the matrix of docs/agreement.md: 7 minutes of real time, as root"
 	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
@@ -74,6 +77,9 @@ bench-emulate: build iperf3
 bench-kernel: build
 	$(BIN)/python bench/kernel.py
 
+bench-paths: build iperf3
+	$(BIN)/python bench/paths.py
+
 agreement: build
 	$(BIN)/python bench/agreement.py
 
@@ -85,14 +91,19 @@ fuzz:
 instructions: build valgrind
 	$(BIN)/python bench/instructions.py --write
 
-build: $(VENV)/.tools libelf
+build: man libelf
 	$(BIN)/maturin develop --release --quiet
 
 # In the profile of the tests, whose compiled dependencies it shares.
-dev: $(VENV)/.tools libelf
+dev: man libelf
 	$(BIN)/maturin develop --profile dev --quiet --extras dev
 
-# A virtual environment with maturin. Debian keeps Python's venv in a package of its own: that one is
+# The manual pages, from the help of the commands. maturin installs the files in cwnd.data/data.
+man: $(VENV)/.tools
+	rm -rf $(MAN)
+	PYTHONPATH=python $(BIN)/python -m cwnd man $(MAN)
+
+# A virtual environment with maturin and click. Debian keeps Python's venv in a package of its own: that one is
 # installed if it is missing and this user may.
 $(VENV)/.tools:
 	@command -v cargo >/dev/null || { echo "cwnd needs Rust: see https://rustup.rs"; exit 1; }
@@ -100,7 +111,7 @@ $(VENV)/.tools:
 		|| { echo "cwnd needs Python 3.10 or later"; exit 1; }
 	@python3 -c 'import ensurepip' 2>/dev/null || $(MAKE) --no-print-directory venv-package
 	python3 -m venv $(VENV)
-	$(BIN)/pip install "maturin>=1.9,<2"
+	$(BIN)/pip install "maturin>=1.9,<2" "click>=8.1.7"
 	@touch $@
 
 .PHONY: venv-package libelf valgrind ns2 libudt srt iperf3 rsync clang iproute2
@@ -148,4 +159,4 @@ iproute2:
 		|| echo "iproute2 is not installed: the kernel's controllers will move no data"
 
 clean:
-	rm -rf $(VENV) out target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) out target $(MAN) .mypy_cache .ruff_cache .pytest_cache .hypothesis

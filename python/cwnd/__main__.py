@@ -7,8 +7,11 @@ import sys
 
 def main() -> None:
     """Run the command line and leave with its exit status."""
-    from cwnd.cli import run
-
+    try:
+        from cwnd.cli import run
+    except KeyboardInterrupt:
+        sys.stderr.write("cwnd: interrupted\n")
+        sys.exit(130)
     sys.exit(run(sys.argv[1:]))
 
 

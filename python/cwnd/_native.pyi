@@ -50,6 +50,7 @@ __all__ = [
     "schema",
     "simulate",
     "synchronous",
+    "transfer_advice",
     "transfer_receive",
     "transfer_send",
     "udt_check_code",
@@ -198,6 +199,7 @@ class Transfer:
     def stop(self) -> None: ...
     def join(self) -> None: ...
 
+def transfer_advice(shares: Mapping[str, float]) -> str | None: ...
 def transfer_send(
     sources: list[str],
     host: str,

@@ -29,6 +29,7 @@ b'HELLO'
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TypedDict
 
 from cwnd import _native
@@ -62,6 +63,8 @@ __all__ = [
 
 _BUFFER = 16_384
 _CONNECT_TIMEOUT = 3.0
+_OS_ERROR = re.compile(r" \(os error (\d+)\)$")
+"""What Rust adds to the text of an error of the system."""
 
 
 class Settings(TypedDict):
@@ -79,6 +82,7 @@ class Settings(TypedDict):
     code: str | None
     allow: list[str]
     per_address: int | None
+    bind: str | None
 
 
 class Connection:
@@ -302,6 +306,7 @@ def connect(  # noqa: PLR0913
     pair: bytes | None = None,
     peers: Iterable[str] = (),
     code: str | None = None,
+    bind: str | None = None,
 ) -> Connection:
     """Connect to a listener.
 
@@ -331,6 +336,8 @@ def connect(  # noqa: PLR0913
         The contents of the file of this end's private key, and the public key of the listener.
     code
         The listener's one-time code.
+    bind
+        The address of this host to connect from; any by default.
 
     Returns
     -------
@@ -373,6 +380,7 @@ def connect(  # noqa: PLR0913
         peers=peers,
         code=code,
     )
+    settings["bind"] = bind
     try:
         return Connection(_native.udt_connect(host, port, settings), messages=messages)
     except OSError as error:
@@ -517,6 +525,7 @@ def _settings(
         "code": None,
         "allow": [],
         "per_address": None,
+        "bind": None,
     }
 
 
@@ -564,6 +573,7 @@ def _timeout(value: Quantity | None) -> float | None:
 def _at(host: str, port: int, error: OSError) -> OSError:
     """Put the place before the text of an error."""
     text = error.strerror or str(error)
-    named = type(error)(f"{host}:{port}: {text}")
-    named.errno = error.errno
+    number = _OS_ERROR.search(text)
+    named = type(error)(f"{host}:{port}: {_OS_ERROR.sub('', text)}")
+    named.errno = int(number[1]) if number else error.errno
     return named

@@ -33,6 +33,10 @@ _TIMES = {
     "min": 60.0,
     "h": 3600.0,
 }
+_PREFIXES = "kmgtp"
+_SIZES = {"": 1.0, "b": 1.0}
+_SIZES |= {f"{prefix}b": 10.0 ** (3 * n) for n, prefix in enumerate(_PREFIXES, 1)}
+_SIZES |= {f"{prefix}ib": 2.0 ** (10 * n) for n, prefix in enumerate(_PREFIXES, 1)}
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)
 
 
@@ -88,6 +92,45 @@ def parse_time(value: Quantity) -> float:
     return _parse(value, _TIMES, "a time such as 100ms")
 
 
+def parse_size(value: Quantity) -> int:
+    """Read a number of bytes.
+
+    Parameters
+    ----------
+    value
+        Bytes, or text with a unit: ``10GB`` is 10**10, ``1.5GiB`` is 1.5 * 2**30.
+
+    Returns
+    -------
+    int
+        Bytes, at least 1.
+
+    Raises
+    ------
+    ValueError
+        Not a size.
+
+    Examples
+    --------
+    >>> parse_size("10GB"), parse_size("1.5GiB"), parse_size(4096)
+    (10000000000, 1610612736, 4096)
+    >>> parse_size("10G")
+    Traceback (most recent call last):
+    ValueError: '10G' is ambiguous: write 10GB (powers of 1000) or 10GiB (powers of 1024)
+    """
+    match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
+    if match is not None and match[2].lower() in set(_PREFIXES):
+        number, prefix = match[1], match[2].upper()
+        raise ValueError(
+            f"{value!r} is ambiguous: write {number}{prefix}B (powers of 1000) or "
+            f"{number}{prefix}iB (powers of 1024)"
+        )
+    size = _parse(value, _SIZES, "a size such as 10GB or 1.5GiB")
+    if size < 1:
+        raise ValueError(f"{value!r} is less than a byte")
+    return round(size)
+
+
 def _parse(value: Quantity, units: dict[str, float], expected: str) -> float:
     """Read a positive number with one of ``units``."""
     if isinstance(value, str):
@@ -111,13 +154,15 @@ def _parse(value: Quantity, units: dict[str, float], expected: str) -> float:
     return number
 
 
-def format_rate(bps: float) -> str:
+def format_rate(bps: float, digits: int = 4) -> str:
     """Write a rate for people.
 
     Parameters
     ----------
     bps
         Bits per second.
+    digits
+        Significant digits.
 
     Examples
     --------
@@ -127,9 +172,23 @@ def format_rate(bps: float) -> str:
     if math.isinf(bps):
         return "infinite"
     for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(bps) >= 0.99995 * factor:
-            return f"{bps / factor:.4g} {prefix}bit/s"
-    return f"{bps:.4g} bit/s"
+        if abs(bps) >= (1 - 0.5 * 10**-digits) * factor:
+            return f"{bps / factor:.{digits}g} {prefix}bit/s"
+    return f"{bps:.{digits}g} bit/s"
+
+
+def format_size(count: float) -> str:
+    """Write a number of bytes for people, in powers of 1000.
+
+    Examples
+    --------
+    >>> format_size(999), format_size(1_234_567), format_size(2 * 10**13)
+    ('999 B', '1.235 MB', '20 TB')
+    """
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= 0.99995 * factor:
+            return f"{count / factor:.4g} {prefix}B"
+    return f"{count:.0f} B"
 
 
 def format_time(seconds: float, digits: int = 4) -> str:
@@ -148,7 +207,7 @@ def format_time(seconds: float, digits: int = 4) -> str:
     ('100 ms', '120 s', '0 s')
     """
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(seconds) >= 0.99995 * factor:
+        if abs(seconds) >= (1 - 0.5 * 10**-digits) * factor:
             return f"{seconds / factor:.{digits}g} {unit}"
     return f"{seconds * 1e9:.{digits}g} ns" if seconds else "0 s"
 

@@ -93,6 +93,7 @@ class Wire:
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
         self.peer = ("127.0.0.1", 9000)
+        self.address = ("127.0.0.1", 9001)
 
     def send(self, data) -> None:
         self.socket.sendall(data)
@@ -120,8 +121,10 @@ class Wire:
 class Door:
     """A listener whose connections are `Wire`s over TCP."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_server(("127.0.0.1", port))
+    def __init__(self, port: int, host: str) -> None:
+        host = "127.0.0.1" if host in {"::", "0.0.0.0"} else host
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.socket = socket.create_server((host, port), family=family)
         self.address = self.socket.getsockname()
 
     def accept(self, *, timeout: float | None = None) -> Wire:
@@ -150,7 +153,7 @@ def tcp(monkeypatch):
 
     def listen(port: int, host: str = "0.0.0.0", **options) -> Door:
         asked.append(options)
-        return Door(port)
+        return Door(port, host)
 
     udt = types.ModuleType("cwnd.udt")
     udt.connect, udt.listen = connect, listen

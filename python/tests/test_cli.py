@@ -211,7 +211,7 @@ def test_the_reader_may_go_away(verb):
     ) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
-        process.wait(timeout=30)
+        assert process.wait(timeout=30) == 141
 
 
 def test_ctrl_c_stops_a_run_within_a_second():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import socket
 import sys
 import threading
 import time
 from contextlib import closing, suppress
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,9 +20,21 @@ from cwnd.cli import run
 from cwnd.perf import PerfError, Server, Settings, measure
 from cwnd.perf import server as server_module
 from cwnd.perf.client import check_result
-from cwnd.perf.protocol import MAGIC, Role, greet, read_greeting, read_message, write_message
+from cwnd.perf.protocol import (
+    BLOCK,
+    MAGIC,
+    Role,
+    VersionError,
+    greet,
+    read_greeting,
+    read_message,
+    write_message,
+)
 from cwnd.perf.report import format_bits, format_bytes
-from cwnd.perf.streams import BLOCK
+from cwnd.perf.streams import Load, Stream
+
+NAMES = ("seconds", "streams", "reverse", "controller", "count", "cpu", "bytes", "omit", "bitrate")
+NAMES += ("burst", "limited", "retransmits", "total", "user", "system", "window", "receiver")
 
 
 class Hall:
@@ -157,7 +171,7 @@ def test_a_client_that_goes_away_leaves_the_server_ready(udt, hall):
     control.close()
     data.close()
     assert hall.idle()
-    assert any("the test was ended: the other side has ended" in line for line in hall.lines)
+    assert any("the test failed: the other side has ended" in line for line in hall.lines)
     measure(dialer(udt, hall), Settings(0.2))
 
 
@@ -209,24 +223,28 @@ def test_a_server_that_goes_away(udt):
         thread.join()
 
 
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(["seconds", "streams", "reverse", "controller", "count", "cpu"]),
-                inner,
-            )
-        ),
-    ).filter(lambda document: isinstance(document, dict))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner),
+    max_leaves=5,
 )
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), VALUES))
 def test_documents_of_strangers_make_sense_or_are_refused(document):
-    with suppress(PerfError):
-        asked = Settings.from_json(document)
-        assert asked == Settings.from_json(asked.to_json())
-    with suppress(PerfError):
-        check_result(document, 1)
+    valid = {
+        "seconds": 1.0,
+        "streams": [{"count": 1, "retransmits": 0}],
+        "cpu": {"total": 1.0, "user": 1.0, "system": 0.0},
+        "limited": None,
+    }
+    for text in (document, Settings().to_json() | document):
+        with suppress(PerfError):
+            asked = Settings.from_json(text)
+            assert asked == Settings.from_json(asked.to_json())
+    for text in (document, valid | document):
+        with suppress(PerfError):
+            json.dumps(check_result(text, 1), allow_nan=False)
 
 
 @given(st.binary(max_size=100))
@@ -241,6 +259,14 @@ def test_noise_is_a_perf_error(wires, noise):
         ours.close()
 
 
+def test_the_terminal_is_safe_from_a_peers_sentence(wires):
+    ours, theirs = wires()
+    write_message(theirs, {"error": "na\u00efve \x1b[2J\n"})
+    with pytest.raises(PerfError) as caught:
+        read_message(ours)
+    assert str(caught.value) == "naïve \\x1b[2J\\n"
+
+
 def test_messages_are_bounded(wires):
     ours, theirs = wires()
     theirs.send(b"\xff\xff\xff\xff")
@@ -248,8 +274,234 @@ def test_messages_are_bounded(wires):
         read_message(ours)
     ours, theirs = wires()
     theirs.send(MAGIC + b"\x07\x01" + bytes(16))
-    with pytest.raises(PerfError, match="version 7"):
+    with pytest.raises(VersionError, match="version 7"):
         read_greeting(ours)
+
+
+def test_a_client_of_another_version_is_told(udt, hall):
+    control = udt.connect("127.0.0.1", hall.port)
+    control.send(MAGIC + b"\x01\x01" + bytes(16))
+    with pytest.raises(PerfError, match="the client has version 1 of perf's protocol"):
+        read_message(control)
+    control.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seconds", 86401.0),
+        ("seconds", 0.0),
+        ("seconds", float("nan")),
+        ("seconds", True),
+        ("streams", 129),
+        ("streams", True),
+        ("bytes", -1),
+        ("bytes", 1 << 61),
+        ("omit", 601.0),
+        ("bitrate", -1.0),
+        ("burst", 0),
+        ("burst", 1001),
+    ],
+)
+def test_a_test_out_of_bounds_is_refused_with_the_reason(udt, hall, name, value):
+    with pytest.raises(PerfError, match=name):
+        Settings.from_json(Settings().to_json() | {name: value})
+    if not math.isnan(value):
+        control = udt.connect("127.0.0.1", hall.port)
+        greet(control, Role.CONTROL, b"c" * 16)
+        write_message(control, Settings().to_json() | {name: value})
+        with pytest.raises(PerfError, match=name):
+            read_message(control)
+        control.close()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("streams", [1, 3])
+def test_bytes_end_a_test(udt, hall, reverse, streams):
+    asked = Settings(streams=streams, reverse=reverse, bytes=1_000_001)
+    document = measure(dialer(udt, hall), asked)
+    assert document["end"]["sum_sent"]["bytes"] == 1_000_001
+    assert document["start"]["test_start"]["bytes"] == 1_000_001
+    assert document["start"]["test_start"]["duration"] == 0
+    ours = document["end"]["sum_received" if reverse else "sum_sent"]
+    assert ours["seconds"] < 1.0
+    if reverse:
+        assert ours["bytes"] == 1_000_001
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_bitrate_limits_each_stream(udt, hall, reverse):
+    asked = Settings(1.0, 2, reverse, bitrate=8e6)
+    document = measure(dialer(udt, hall), asked)
+    for stream in document["end"]["streams"]:
+        assert stream["sender"]["bits_per_second"] == pytest.approx(8e6, rel=0.1)
+    # A block at most is ahead of the rate.
+    assert asked.block <= 8e6 / 8 / 50
+    assert document["start"]["test_start"]["target_bitrate"] == 8e6
+
+
+def test_a_burst_is_sent_at_once():
+    sent = []
+
+    class Taker:
+        peer = address = ("127.0.0.1", 1)
+
+        def send(self, data):
+            sent.append(time.perf_counter())
+
+        def stats(self):
+            return {}
+
+        def abort(self):
+            pass
+
+    load = Load(Settings(bitrate=800e3, burst=4))
+    stream = Stream(1, Taker(), load, threading.Event())
+    stream.start()
+    time.sleep(0.3)
+    stream.end()
+    # 2,000 bytes a block: a burst of four lasts 80 ms.
+    gaps = [later - earlier for earlier, later in pairwise(sent)]
+    assert all(gap > 0.04 for gap in gaps[3::4])
+    assert sum(gap > 0.04 for gap in gaps) == len(gaps[3::4]) >= 2
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_omitted_seconds_count_in_no_result(udt, hall, reverse):
+    lines: list[str] = []
+    asked = Settings(0.4, 1, reverse, omit=0.4, bitrate=8e6)
+    document = measure(dialer(udt, hall), asked, every=0.2, tell=lines.append)
+    omitted = [span for span in document["intervals"] if span["sum"]["omitted"]]
+    counted = [span for span in document["intervals"] if not span["sum"]["omitted"]]
+    assert omitted
+    assert document["intervals"][: len(omitted)] == omitted
+    assert counted[0]["sum"]["start"] == 0.0
+    total = document["end"]["sum_received" if reverse else "sum_sent"]
+    assert total["seconds"] == pytest.approx(0.4, abs=0.1)
+    assert total["bytes"] < 0.6 * 8e6 / 8
+    assert sum(line.endswith("(omitted)") for line in lines) == len(omitted)
+    assert document["start"]["test_start"]["omit"] == 0.4
+
+
+def test_bytes_are_counted_after_the_omitted_seconds(udt, hall):
+    for reverse in (False, True):
+        asked = Settings(1.0, 2, reverse, omit=0.2, bitrate=8e6, bytes=400_000)
+        document = measure(dialer(udt, hall), asked)
+        total = document["end"]["sum_received" if reverse else "sum_sent"]
+        assert 400_000 <= total["bytes"] < 500_000
+        assert total["seconds"] == pytest.approx(0.2, abs=0.1)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_limited_the_sender_is_told(udt, hall, wires, monkeypatch, reverse):
+    start = time.monotonic()
+
+    def stats(_):
+        us = 1e6 * (time.monotonic() - start)
+        return {"us_limited_receiver_total": 0.8 * us, "us_limited_window_total": 0.2 * us}
+
+    monkeypatch.setattr(type(wires()[0]), "stats", stats)
+    lines: list[str] = []
+    document = measure(dialer(udt, hall), Settings(0.3, reverse=reverse), tell=lines.append)
+    limited = document["end"]["limited"]
+    assert limited["receiver"] == pytest.approx(0.8, abs=0.01)
+    assert limited["window"] == pytest.approx(0.2, abs=0.01)
+    assert limited["disk"] == 0
+    assert "the receiver" in document["end"]["advice"]
+    text = f"limited by: receiver 80 %, window 20 %: {document['end']['advice']}"
+    assert text in lines
+    assert hall.idle()
+    assert (text in hall.lines) is reverse
+    # Where the user has set the rate, there is nothing to advise.
+    document = measure(dialer(udt, hall), Settings(0.2, reverse=reverse, bitrate=1e6))
+    assert document["end"]["advice"] is None
+
+
+def test_a_server_serves_one_test(udt, capsys):
+    done: list[bool] = []
+    with closing(udt.listen(0)) as door:
+        server = Server(door, lambda _: udt.listen(0))
+        thread = threading.Thread(target=lambda: done.append(server.serve(one_off=True)))
+        thread.start()
+        # A stranger is no test.
+        stranger = udt.connect("127.0.0.1", door.address[1])
+        stranger.send(b"x")
+        stranger.close()
+        time.sleep(0.1)
+        assert thread.is_alive()
+        measure(lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(0.2))
+        thread.join(5)
+        assert done == [True]
+
+
+def test_a_reader_that_goes_away_ends_the_server(udt):
+    def tell(line):
+        if line.startswith("Accepted"):
+            raise BrokenPipeError
+
+    with closing(udt.listen(0)) as door:
+        server = Server(door, lambda _: udt.listen(0), tell=tell)
+
+        def ask():
+            with suppress(PerfError, OSError):
+                measure(lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(0.2))
+
+        client = threading.Thread(target=ask)
+        client.start()
+        with pytest.raises(BrokenPipeError):
+            server.serve()
+        client.join()
+
+
+def test_a_server_that_is_interrupted_ends_its_test(udt):
+    told: list[str] = []
+
+    def tell(line):
+        told.append(line)
+        if len(told) == 8:
+            raise BrokenPipeError
+
+    with closing(udt.listen(0)) as door:
+        server = Server(door, lambda _: udt.listen(0), tell=tell)
+        thread = threading.Thread(target=run_quietly, args=[server])
+        thread.start()
+        with pytest.raises((PerfError, OSError)):
+            measure(lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(10.0))
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+def run_quietly(server: Server) -> None:
+    with suppress(BrokenPipeError):
+        server.serve()
+
+
+def test_one_off_reports_a_test_that_failed(udt):
+    done: list[bool] = []
+    with closing(udt.listen(0)) as door:
+        server = Server(door, lambda _: udt.listen(0))
+        thread = threading.Thread(target=lambda: done.append(server.serve(one_off=True)))
+        thread.start()
+        control = udt.connect("127.0.0.1", door.address[1])
+        greet(control, Role.CONTROL, b"c" * 16)
+        write_message(control, Settings(5.0).to_json())
+        read_message(control)
+        data = udt.connect("127.0.0.1", door.address[1])
+        greet(data, Role.DATA, b"c" * 16)
+        read_message(control)
+        control.close()
+        data.close()
+        thread.join(5)
+        assert done == [False]
+
+
+def test_addresses_and_families_reach_the_transport(tcp, udt, hall, capsys):
+    asked = ["perf", "-c", "localhost", "-p", f"{hall.port}", "-t", "0.2", "-4", "-B", "127.0.0.1"]
+    tcp.clear()
+    assert run(asked) == 0
+    assert tcp[0] == {"controller": "udt", "bind": "127.0.0.1"}
+    line = next(line for line in capsys.readouterr().out.splitlines() if "connected to" in line)
+    assert re.fullmatch(r"\[  1\] local 127.0.0.1 port \d+ connected to 127.0.0.1 port \d+", line)
 
 
 @pytest.mark.parametrize(
@@ -288,8 +540,25 @@ def test_the_command_prints_lines_or_json(udt, hall, capsys):
     [
         ([], "either -s or -c"),
         (["-s", "-c", "x"], "either -s or -c"),
-        (["-s", "-t", "3"], "--time is the client's"),
-        (["-s", "-R"], "--reverse is the client's"),
+        (["-s", "-t", "3"], "--time is an option of the client"),
+        (["-s", "-R"], "--reverse is an option of the client"),
+        (["-s", "-b", "1M"], "--bitrate is an option of the client"),
+        (["-s", "-B", "no-such-host.invalid"], "no such host"),
+        (["-s", "-4", "-6"], "-4 and -6"),
+        (["-s", "-B", "203.0.113.7", "-p", "0"], "203.0.113.7"),
+        (["-c", "127.0.0.1", "-1"], "--one-off is an option of the server"),
+        (["-c", "127.0.0.1", "-u"], "-u: UDT always runs over UDP"),
+        (["-c", "127.0.0.1", "-n", "1M", "-t", "3"], "either --time or --bytes"),
+        (["-c", "127.0.0.1", "-n", "0"], "less than a byte"),
+        (["-c", "127.0.0.1", "-n", "1x"], "-n"),
+        (["-c", "127.0.0.1", "-b", "fast"], "-b"),
+        (["-c", "127.0.0.1", "-b", "1M/0"], "blocks of a burst"),
+        (["-c", "127.0.0.1", "-b", "1M/1001"], "blocks of a burst"),
+        (["-c", "127.0.0.1", "-O", "-1"], "-O"),
+        (["-c", "127.0.0.1", "-O", "601"], "-O"),
+        (["-c", "127.0.0.1", "-p", "0"], "--port"),
+        (["-c", "::1", "-4"], "no such host with IPv4: ::1"),
+        (["-c", "127.0.0.1", "-6"], "no such host with IPv6: 127.0.0.1"),
         (["-c", "127.0.0.1", "-P", "0"], "-P"),
         (["-c", "127.0.0.1", "-P", "129"], "-P"),
         (["-c", "127.0.0.1", "-t", "0"], "-t"),
@@ -312,13 +581,19 @@ def test_no_server_there(tcp, capsys):
         port = server.getsockname()[1]
     assert run(["perf", "-c", "127.0.0.1", "-p", f"{port}", "-J"]) == 1
     said = capsys.readouterr()
-    why = "no connection to 127.0.0.1: Connection refused"
+    why = f"no connection to 127.0.0.1, port {port}: Connection refused"
     assert json.loads(said.out) == {"error": why}
     assert said.err == f"cwnd: {why}\n"
 
 
-def test_help_says_that_udt_has_no_encryption(capsys):
+def test_help_explains_credentials(capsys):
     assert run(["perf", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Plain UDT has no encryption" in said
-    assert "--key FILE adds it between two cwnd peers" in said
+    assert "--key FILE" in said
+    assert "--pair FILE" in said
+    assert "writes no files" in said
+
+
+def test_another_address_than_ones_own(capsys):
+    assert run(["perf", "-c", "127.0.0.1", "-B", "203.0.113.7", "-p", "9"]) == 2
+    assert capsys.readouterr().err == "cwnd: --bind: 203.0.113.7 is not an address of this host\n"

@@ -3,6 +3,7 @@
 use crate::udt::{Listener, Settings};
 use cwnd_transfer::claims::ReceiveOptions;
 use cwnd_transfer::event::Event;
+use cwnd_transfer::report::Shares;
 use cwnd_transfer::select::Select;
 use cwnd_transfer::send::{Control, SendOptions, send};
 use cwnd_transfer::serve::receive;
@@ -10,7 +11,7 @@ use cwnd_transfer::stream::Stream;
 use cwnd_udt::{Config, UdtStream};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
@@ -228,9 +229,18 @@ fn transfer_receive(listener: &Listener, out: PathBuf, options: Receiving) -> Py
     }))
 }
 
+/// A sentence about the largest of a sender's shares of the time, if that is over a third.
+#[pyfunction]
+fn transfer_advice(shares: HashMap<String, f64>) -> Option<String> {
+    let causes = ["window", "pacing", "receiver", "application", "processor"];
+    let known = causes.into_iter().filter_map(|cause| Some((cause, *shares.get(cause)?)));
+    Shares(known.collect()).advice()
+}
+
 /// Adds the transfers to the module.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Transfer>()?;
+    module.add_function(wrap_pyfunction!(transfer_advice, module)?)?;
     module.add_function(wrap_pyfunction!(transfer_send, module)?)?;
     module.add_function(wrap_pyfunction!(transfer_receive, module)?)
 }

@@ -4,7 +4,7 @@ use crate::SpecError;
 use cwnd::Dur;
 use cwnd::Spec;
 use cwnd_udt::secure::{Code, Credentials, Key, KeyPair, PublicKey, file};
-use cwnd_udt::{Admission, Config, Counters, SocketType, UdtListener, UdtStream};
+use cwnd_udt::{Admission, Config, Counters, Endpoint, SocketType, UdtListener, UdtStream};
 use ipnet::IpNet;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -47,6 +47,9 @@ pub(crate) struct Settings {
     allow: Vec<String>,
     #[pyo3(item)]
     per_address: Option<usize>,
+    /// The local address to connect from.
+    #[pyo3(item)]
+    bind: Option<String>,
 }
 
 fn wrong(error: impl ToString) -> PyErr {
@@ -391,9 +394,13 @@ fn udt_generate_pair(path: PathBuf) -> PyResult<String> {
 #[pyfunction]
 fn udt_connect(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyResult<Stream> {
     let config = settings.config()?;
+    let local = settings.bind.as_deref().map(|host| Endpoint::bind((host, 0))).transpose()?;
     let mut failed = PyOSError::new_err("the name has no address");
     for peer in resolve(py, host, port)? {
-        let stream = UdtStream::connecting(peer, &config)?;
+        let stream = match &local {
+            Some(endpoint) => endpoint.connecting(peer, &config)?,
+            None => UdtStream::connecting(peer, &config)?,
+        };
         match wait(py, None, |until| stream.connected_until(until)) {
             Ok(()) => return Ok(Stream(stream)),
             Err(error) if error.is_instance_of::<PyOSError>(py) => failed = error,

@@ -1,4 +1,4 @@
-"""The command line: its verbs, and how it speaks of mistakes."""
+"""The command line: its commands, and how errors are reported."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from cwnd.cli.verbs import Interrupted
+from cwnd.cli.verbs import Interrupted, ReaderGone
 from cwnd.cli.verbs import cwnd as command
 
 if TYPE_CHECKING:
@@ -25,18 +26,19 @@ def run(arguments: Sequence[str]) -> int:
     Parameters
     ----------
     arguments
-        What follows the command's name.
+        The arguments after the name of the command.
 
     Returns
     -------
     int
-        The exit status: 0, 2 for a user's mistake (told in one line on standard error), 130 when
-        interrupted, 141 when the reader of standard output went away.
+        The exit status: 0; 1 when a transfer or test failed, or something was not sent; 2 for a
+        user's mistake, with one line on standard error; 130 when interrupted; 141 when the reader
+        of standard output has gone.
     """
     try:
         status = command.main(list(arguments), prog_name="cwnd", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         # Python would complain again when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
@@ -48,12 +50,12 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _explain(problem: Exception) -> str:
-    """Put a user's mistake into words; anything else is a bug and raised again."""
+    """Return the message for a user's mistake; anything else is a bug and raised again."""
     from cwnd import ScenarioError, SpecError
     from cwnd.errors import ArgumentError, KernelError
 
     if isinstance(problem, click.ClickException):
-        return problem.format_message()
+        return problem.format_message() + _variable(problem)
     if isinstance(problem, OSError):
         where = f"{problem.filename}: " if problem.filename else ""
         return f"{where}{problem.strerror or problem}"
@@ -66,7 +68,15 @@ def _explain(problem: Exception) -> str:
     raise problem
 
 
+def _variable(problem: click.ClickException) -> str:
+    """Name the environment variable that a bad value comes from."""
+    if not isinstance(problem, click.BadParameter) or problem.ctx is None or problem.param is None:
+        return ""
+    source = problem.ctx.get_parameter_source(str(problem.param.name))
+    return f" (from {problem.param.envvar})" if source is ParameterSource.ENVIRONMENT else ""
+
+
 def _fail(message: str, status: int) -> int:
-    """Say in one line what went wrong."""
+    """Print an error in one line."""
     click.echo(f"cwnd: {' '.join(message.split())}", err=True)
     return status

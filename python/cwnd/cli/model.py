@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwnd.cli.config import PREFIX, name_variables
 from cwnd.cli.outputs import check_outputs, print_json, save_plot
 from cwnd.errors import ArgumentError
 
@@ -43,9 +44,11 @@ class _Models(click.Group):
         from cwnd.model.catalog import find_model
 
         try:
-            return _command(find_model(name))
+            made = _command(find_model(name))
         except ArgumentError:
             return None
+        name_variables(made, f"{PREFIX}_MODEL_{name}")
+        return made
 
     def resolve_command(
         self, context: click.Context, arguments: list[str]

@@ -1,8 +1,10 @@
-"""What the verbs that talk to another machine share: addresses, keys, and how they fail."""
+"""Addresses, connections and failures: shared by the commands that talk to another host."""
 
 from __future__ import annotations
 
 import errno
+import ipaddress
+import re
 import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -10,43 +12,28 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cwnd.transfer.connection import Connection, Listener
+    from cwnd.udt import Connection, Listener
 
 FAILED = 1
-"""Exit status of what began and did not come to its end."""
+"""Exit status of a transfer or test that failed."""
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
 
-PLAIN = (
-    "Plain UDT has no encryption: whoever is on the path can read and change what is sent. "
-    "--key FILE adds it between two cwnd peers that have the same FILE: 32 random bytes that are "
-    "kept secret, such as those of `head -c 32 /dev/urandom`."
-)
-"""What the help of every verb on the network says."""
-
-key_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
-    "--key",
-    metavar="FILE",
-    help="Encrypt with this secret, which the other side needs too; without it nothing is.",
-)
-
 
 class NoConnection(ConnectionError):  # noqa: N818
-    """Nobody has answered; one sentence says who was asked."""
+    """No address of a host has answered; one sentence says which."""
 
 
 def split_address(text: str, port: int) -> tuple[str, int]:
-    """Take HOST:PORT apart.
+    """Split HOST:PORT.
 
     Parameters
     ----------
     text
-        A name or an address, with or without a port; an IPv6 address in brackets if it has one.
+        A name or an address, with or without a port; an IPv6 address with a port is in brackets.
     port
-        The port where none is given.
+        The default port.
 
     Returns
     -------
@@ -56,7 +43,7 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     Raises
     ------
     click.UsageError
-        That is no address.
+        The text is no address.
 
     Examples
     --------
@@ -64,8 +51,13 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     (('example.org', 9001), ('::1', 9000))
     >>> split_address("::1", 9000)
     ('::1', 9000)
+    >>> split_address("::1:9000", 9000)
+    Traceback (most recent call last):
+    click.exceptions.UsageError: '::1:9000' is ambiguous: write [::1]:9000 for port 9000
     """
     host, colon, number = text.rpartition(":")
+    if ":" in host and not host.startswith("[") and number.isdecimal() and _is_ipv6(host):
+        raise click.UsageError(f"{text!r} is ambiguous: write [{host}]:{number} for port {number}")
     if not colon or text.endswith("]") or (":" in host and not host.endswith("]")):
         host, number = text, f"{port}"
     if host.startswith("[") and host.endswith("]"):
@@ -75,40 +67,23 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     return host, int(number)
 
 
-def read_key(path: str | None) -> dict[str, Any]:
-    """Read the secret that two peers share.
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def resolve(host: str, port: int, family: int = 0) -> list[str]:
+    """Return the addresses of a host.
 
     Parameters
     ----------
-    path
-        Its file, or None.
-
-    Returns
-    -------
-    dict
-        The option ``key`` of `cwnd.udt.connect` and `cwnd.udt.listen`; empty without a file.
-
-    Raises
-    ------
-    click.UsageError
-        It cannot be read, others can use it, or it is no key.
-    """
-    if path is None:
-        return {}
-    from cwnd import _native, udt
-
-    try:
-        key = udt.read_secret(path)
-        _native.udt_check_key(key)
-    except OSError as problem:
-        raise click.UsageError(f"--key: {problem}") from None
-    except ValueError as problem:
-        raise click.UsageError(f"--key: {path}: {problem}") from None
-    return {"key": key}
-
-
-def resolve(host: str, port: int) -> list[str]:
-    """Find the addresses of a host.
+    host, port
+        The other side.
+    family
+        `socket.AF_INET` or `socket.AF_INET6` for addresses of one version of IP only.
 
     Raises
     ------
@@ -116,88 +91,134 @@ def resolve(host: str, port: int) -> list[str]:
         There is none.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+        found = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
-        raise click.UsageError(f"no such host: {host}") from None
+        version = _VERSIONS.get(family, "")
+        raise click.UsageError(f"no such host{version}: {host}") from None
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-def open_connection(host: str, port: int, **options: Any) -> Connection:  # noqa: ANN401
+_VERSIONS = {int(socket.AF_INET): " with IPv4", int(socket.AF_INET6): " with IPv6"}
+
+
+def has_ipv6() -> bool:
+    """Whether this host has IPv6's loopback address."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as trial:
+            trial.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a numeric address is one of this host's loopback addresses.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.5"), is_loopback("::1"), is_loopback("192.0.2.1")
+    (True, True, False)
+    """
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
+
+
+def open_connection(host: str, port: int, *, family: int = 0, **options: Any) -> Connection:  # noqa: ANN401
     """Connect to the first address of a host that answers.
 
     Parameters
     ----------
     host, port
         The other side.
+    family
+        As for `resolve`.
     **options
         As `cwnd.udt.connect` takes them.
 
     Raises
     ------
     NoConnection
-        None of them does.
+        None of them answers.
     click.UsageError
-        None of them does, and there is a key, which may be another one than theirs.
+        None of them answers, and there is a credential, which may not be theirs.
     """
     from cwnd.udt import connect
 
-    *others, last = resolve(host, port)
+    *others, last = resolve(host, port, family)
     for address in others:
         with suppress(OSError):
             return connect(address, port, timeout=CONNECT_TIMEOUT, **options)
     try:
         return connect(last, port, timeout=CONNECT_TIMEOUT, **options)
     except OSError as problem:
-        why = f"no connection to {host}: {explain(problem)}"
-        if "key" in options and isinstance(problem, TimeoutError):
+        if problem.errno == errno.EADDRNOTAVAIL and "bind" in options:
+            where = f"{options['bind']} is not an address of this host"
+            raise click.UsageError(f"--bind: {where}") from None
+        reason = explain(problem).removeprefix(f"{last}:{port}: ")
+        why = f"no connection to {host}, port {port}: {reason}"
+        if options.keys() & {"key", "pair", "code"} and isinstance(problem, TimeoutError):
             raise click.UsageError(why) from None
         raise NoConnection(why) from None
 
 
-def open_listener(port: int, **options: Any) -> Listener:  # noqa: ANN401
-    """Listen at a port, with IPv6 and IPv4, or with IPv4 where there is no IPv6.
+def open_listener(port: int, host: str | None = None, **options: Any) -> Listener:  # noqa: ANN401
+    """Listen at a port.
 
     Parameters
     ----------
     port
-        The port; 0 is any.
+        The port; 0 is any free one.
+    host
+        The address to listen at; by default all of IPv6 and IPv4, or of IPv4 where there is no
+        IPv6.
     **options
         As `cwnd.udt.listen` takes them.
 
     Raises
     ------
     click.UsageError
-        It cannot be had.
+        The port is in use, or the address is not this host's.
     """
     from cwnd.udt import listen
 
-    host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
+    everywhere = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
+    where = f"port {port}" if host is None else f"{host}, port {port}"
     try:
-        return listen(port, host, **options)
+        return listen(port, host or everywhere, **options)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
-            raise click.UsageError(f"port {port} is in use: --port takes another") from None
-        raise click.UsageError(f"cannot listen at port {port}: {explain(problem)}") from None
+            raise click.UsageError(f"{where} is in use: --port takes another") from None
+        if problem.errno == errno.EADDRNOTAVAIL:
+            raise click.UsageError(f"{host} is not an address of this host") from None
+        raise click.UsageError(f"cannot listen at {where}: {explain(problem)}") from None
 
 
 def name_peer(connection: Connection) -> tuple[str, int]:
-    """Give the other side's address, as it is written where IPv6 carries IPv4, and its port."""
+    """Return the peer's address and port; an IPv4 address without the prefix of IPv6."""
     host, port = connection.peer[:2]
     return host.removeprefix("::ffff:"), port
 
 
 def explain(problem: Exception) -> str:
-    """Put what the network or a peer did into words."""
+    """Return the reason of a failure as text."""
     strerror = problem.strerror if isinstance(problem, OSError) else None
-    return strerror or str(problem) or "no answer"
+    return _OS_ERROR.sub("", strerror or str(problem)) or "no answer"
+
+
+_OS_ERROR = re.compile(r" \(os error \d+\)$")
+"""What Rust adds to the text of an error."""
 
 
 def fail(message: str) -> NoReturn:
-    """Say in one line why it failed, and leave with status 1."""
+    """Print a failure in one line, and exit with status 1."""
     say(message)
     click.get_current_context().exit(FAILED)
 
 
 def say(message: str) -> None:
-    """Say something in one line beside the results."""
+    """Print one line on standard error."""
     click.echo(f"cwnd: {' '.join(message.split())}", err=True)

@@ -284,6 +284,13 @@ def _print_caveats(console: Console, results: Sequence[Result]) -> None:
         console.print(Text(line, style="yellow"))
 
 
+class _Console(Console):
+    """A console whose reader may go: rich would exit with status 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def _console() -> Console:
-    """Give a console on standard output, wide enough for tables where it is no terminal."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+    """Return a console on standard output, wide enough for tables where it is no terminal."""
+    return _Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)

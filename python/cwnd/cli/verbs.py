@@ -1,4 +1,4 @@
-"""The verbs of the command line, each over something that Python can do."""
+"""The commands, each a thin layer over the Python package."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 import click
 
 from cwnd.cli.agree import agree
+from cwnd.cli.config import VARIABLE, name_variables, read_config
+from cwnd.cli.credentials import keygen
 from cwnd.cli.emulate import emulate
 from cwnd.cli.kernel import kernel
+from cwnd.cli.man import man
 from cwnd.cli.model import model
 from cwnd.cli.outputs import (
     REALITY,
@@ -45,25 +48,31 @@ def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  
 
 
 class Interrupted(Exception):  # noqa: N818
-    """The user wants no more."""
+    """The user has interrupted the command."""
 
 
-class _Verbs(click.Group):
-    """The verbs in the order in which they are told below."""
+class ReaderGone(Exception):  # noqa: N818
+    """The reader of standard output has gone."""
+
+
+class _Commands(click.Group):
+    """The commands in the order of their definition."""
 
     def invoke(self, context: click.Context) -> Any:  # noqa: ANN401
-        """Run a verb; Click would start a line of its own when interrupted."""
+        """Run a command; Click has its own way with interruptions and broken pipes."""
         try:
             return super().invoke(context)
         except KeyboardInterrupt:
             raise Interrupted from None
+        except BrokenPipeError:
+            raise ReaderGone from None
 
     def list_commands(self, _: click.Context) -> list[str]:
         return list(self.commands)
 
 
 @click.group(
-    cls=_Verbs,
+    cls=_Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -75,15 +84,32 @@ class _Verbs(click.Group):
     callback=_version,
     help="Print the version.",
 )
+@click.option(
+    "--config",
+    type=click.Path(),
+    metavar="FILE",
+    envvar=VARIABLE,
+    help="Read the defaults of options from FILE; ~/.config/cwnd/config.toml by default.",
+)
 @click.pass_context
-def cwnd(context: click.Context) -> None:
+def cwnd(context: click.Context, config: str | None) -> None:
     """Compare congestion controllers on simulated and emulated networks, and move data with them.
 
     Rates and times are written as tc writes them: 15mbit, 100ms. Controllers are written as
     reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`.
+
+    Each option has a variable, such as CWND_SEND_CC for --cc of `cwnd send`, and a key in the
+    configuration file, such as cc in the table [send]. The command line overrides the variable, and
+    the variable overrides the file.
+
+    Exit status: 0 for success, 1 when a transfer or test failed or something was not sent, 2 for a
+    mistake in the arguments or files, 130 when interrupted, 141 when the reader of the output has
+    gone. `cwnd emulate` exits with the status of its command.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+    else:
+        context.default_map = read_config(cwnd, config)
 
 
 @cwnd.command()
@@ -248,6 +274,7 @@ cwnd.add_command(agree)
 cwnd.add_command(model)
 cwnd.add_command(send)
 cwnd.add_command(recv)
+cwnd.add_command(keygen)
 cwnd.add_command(perf)
 cwnd.add_command(emulate)
 cwnd.add_command(kernel)
@@ -286,7 +313,7 @@ def schema() -> None:
 @cwnd.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def doctor(as_json: bool) -> None:  # noqa: FBT001
-    """Say what of the optional outside world is there."""
+    """Check optional dependencies."""
     from cwnd.doctor import examine
 
     findings = examine()
@@ -308,3 +335,7 @@ def completion(shell: str) -> None:
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
     click.echo(kind(cwnd, {}, "cwnd", "_CWND_COMPLETE").source())
+
+
+cwnd.add_command(man)
+name_variables(cwnd)

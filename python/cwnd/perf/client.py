@@ -1,4 +1,4 @@
-"""The side of a test of speed that asks for it."""
+"""The client of a speed test."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from cwnd.limits import LIMITS
 from cwnd.perf.protocol import (
     COOKIE,
     PATIENCE,
@@ -18,30 +19,30 @@ from cwnd.perf.protocol import (
     read_message,
     write_message,
 )
-from cwnd.perf.report import Report
-from cwnd.perf.streams import Stream
+from cwnd.perf.report import Report, Sample
+from cwnd.perf.streams import Load, Stream, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cwnd.records import JsonObject
-    from cwnd.transfer.connection import Connection
+    from cwnd.udt import Connection
 
 Dial: TypeAlias = "Callable[[int | None], Connection]"
-"""Connects to the server: to a port of it, or to the one where it listens."""
+"""Connects to a port of the server; None is the port where it listens."""
 
 
 def measure(
     dial: Dial, settings: Settings, *, every: float = 1.0, tell: Callable[[str], None] | None = None
 ) -> JsonObject:
-    """Test the speed between here and a server.
+    """Measure the throughput between this host and a server.
 
     Parameters
     ----------
     dial
         Connects to the server.
     settings
-        What is tested.
+        The test's parameters.
     every
         Seconds between two reports; 0 is none before the end.
     tell
@@ -50,12 +51,12 @@ def measure(
     Returns
     -------
     dict
-        Everything that was measured, in iperf3's shape: see docs/json.md.
+        The results in iperf3's shape: see docs/json.md.
 
     Raises
     ------
     PerfError
-        The server is busy, or something ended the test.
+        The server is busy, or the test failed.
     OSError
         A connection failed.
     """
@@ -77,6 +78,8 @@ class _Client:
         self._over = threading.Event()
         self._heard: list[JsonObject | PerfError | OSError] = []
         self._streams: list[Stream] = []
+        self._load = None if self._settings.reverse else Load(self._settings)
+        self._base = 0
 
     def run(self, every: float) -> JsonObject:
         try:
@@ -90,39 +93,31 @@ class _Client:
             self._control.close()
         self._report.tell_both(own, other)
         host, port = self._control.peer[:2]
-        connected = [
-            {
-                "socket": stream.number,
-                "remote_host": stream.connection.peer[0],
-                "remote_port": stream.connection.peer[1],
-            }
-            for stream in self._streams
-        ]
+        connected = [stream.addresses() for stream in self._streams]
         start = {"connected": connected, "connecting_to": {"host": host, "port": port}}
         return self._report.to_json(start, own, other)
 
     def _open(self) -> None:
-        """Agree with the server on the test, and open its streams."""
+        """Send the server the settings, and open the streams."""
         cookie = os.urandom(COOKIE)
         greet(self._control, Role.CONTROL, cookie)
         write_message(self._control, self._settings.to_json())
         port = read_message(self._control).get("port")
         if not (port is None or (isinstance(port, int) and 0 < port < 65536)):
-            raise PerfError("the server names a port that there is not")
+            raise PerfError("the server names a port that does not exist")
         if self._settings.reverse:
             self._report.tell(f"Reverse mode, remote host {self._control.peer[0]} is sending")
         for number in range(1, self._settings.streams + 1):
             connection = self._dial(port)
-            stream = Stream(number, connection, sends=not self._settings.reverse, over=self._over)
+            stream = Stream(number, connection, self._load, self._over)
             self._streams.append(stream)
             greet(connection, Role.DATA, cookie)
-            host, remote = connection.peer[:2]
-            self._report.tell(f"[{number:3d}] connected to {host} port {remote}")
+            self._report.tell(stream.describe())
         read_message(self._control)
         threading.Thread(target=self._listen, name="results", daemon=True).start()
 
     def _listen(self) -> None:
-        """Hear the server's results, or why there will be none."""
+        """Receive the server's results, or the reason why there are none."""
         try:
             self._heard.append(read_message(self._control))
         except (PerfError, OSError) as problem:
@@ -131,27 +126,47 @@ class _Client:
 
     def _measure(self, every: float) -> JsonObject:
         """Let data flow for the time of the test."""
-        self._report.begin([stream.sample() for stream in self._streams])
-        start = time.perf_counter()
+        settings = self._settings
+        if not settings.omit:
+            self._begin()
         for stream in self._streams:
             stream.start()
-        end = start + self._settings.seconds
-        due = start + every if every else end
-        while not self._over.wait(max(0.0, min(due, end) - time.perf_counter())):
-            now = time.perf_counter()
-            # A last interval that is hardly one is part of the end.
-            if every and (now >= due or now >= end) and now - (due - every) > every / 10:
-                self._report.interval([stream.sample() for stream in self._streams])
-            if now >= end:
-                break
-            due += every
+        if settings.omit:
+            self._report.begin(self._samples(), omitted=True)
+            watch(self._report, self._samples, self._over, every=every, seconds=settings.omit)
+            self._begin()
+        limit = settings.longest - settings.omit
+        enough = self._has_all if settings.bytes else None
+        if not self._over.is_set():
+            watch(
+                self._report, self._samples, self._over, every=every, seconds=limit, enough=enough
+            )
         self._check()
+        own = self._report.result(self._samples())
         for stream in self._streams:
             stream.stop()
-        return self._report.result([stream.sample() for stream in self._streams])
+        return own
+
+    def _begin(self) -> None:
+        """Start what counts in the results."""
+        samples = self._samples()
+        self._base = sum(sample.count for sample in samples)
+        if self._load is not None and self._settings.bytes:
+            self._load.limit(self._settings.bytes)
+        self._report.begin(samples)
+
+    def _has_all(self) -> bool:
+        """Whether the bytes of the test have arrived."""
+        if self._load is not None and not self._load.exhausted:
+            return False
+        count = sum(stream.sample().count for stream in self._streams)
+        return count - self._base >= self._settings.bytes
+
+    def _samples(self) -> list[Sample]:
+        return [stream.sample() for stream in self._streams]
 
     def _check(self) -> None:
-        """Find out whether something has ended the test."""
+        """Raise the error that has ended the test, if there is one."""
         for reply in self._heard:
             if isinstance(reply, Exception):
                 raise reply
@@ -161,7 +176,7 @@ class _Client:
                 raise stream.problem
 
     def _results(self) -> JsonObject:
-        """End the test at the server, and hear what it has measured."""
+        """End the test at the server, and receive its results."""
         write_message(self._control, {"end": True})
         self._over.clear()
         deadline = time.perf_counter() + PATIENCE
@@ -169,7 +184,7 @@ class _Client:
             self._over.wait(0.1)
             self._over.clear()
         if not self._heard:
-            raise PerfError("the server does not tell its results")
+            raise PerfError("the server does not send its results")
         reply = self._heard[0]
         if isinstance(reply, Exception):
             raise reply
@@ -177,17 +192,18 @@ class _Client:
 
 
 def check_result(document: JsonObject, streams: int) -> JsonObject:
-    """Take another side's result apart, and put together what of it makes sense.
+    """Check the other side's result, and return the parts that are known.
 
     Raises
     ------
     PerfError
-        Nothing does.
+        The result is malformed.
     """
     try:
         rows = document["streams"]
         if len(rows) != streams:
             raise PerfError("the server has measured other streams")
+        limited = document["limited"]
         return {
             "seconds": _number(document["seconds"]),
             "streams": [
@@ -199,13 +215,16 @@ def check_result(document: JsonObject, streams: int) -> JsonObject:
                 for index, row in enumerate(rows)
             ],
             "cpu": {kind: _number(document["cpu"][kind]) for kind in ("total", "user", "system")},
+            "limited": None
+            if limited is None
+            else {name: min(1.0, _number(limited[name])) for name in LIMITS},
         }
     except (KeyError, TypeError, ValueError, OverflowError):
         raise PerfError("the server's results make no sense") from None
 
 
 def _number(value: object) -> float:
-    """Read a number that is none of a float's oddities."""
+    """Read a number from 0 to 2**63; NaN and booleans are refused."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 2**63:
         raise ValueError(value)
     return float(value)

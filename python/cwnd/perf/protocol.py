@@ -1,4 +1,4 @@
-"""What the two sides of a test of speed say to each other: see docs/transfer.md."""
+"""The messages between the two sides of a speed test: see docs/transfer.md."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from cwnd.transfer.names import printable
-
 if TYPE_CHECKING:
     from cwnd.records import JsonObject
-    from cwnd.transfer.connection import Connection
+    from cwnd.udt import Connection
 
 MAGIC = b"cwndprf"
-VERSION = 1
+VERSION = 2
 COOKIE = 16
 """Bytes that tell which connections belong to one test."""
 
 MOST_STREAMS = 128
 MOST_SECONDS = 86400.0
+MOST_OMITTED = 600.0
+MOST_BYTES = 1 << 60
+MOST_BITRATE = 1e15
+MOST_BURST = 1000
 PATIENCE = 10.0
-"""Seconds for a peer to say the next word of the set-up, or its results."""
+"""Seconds for a peer to send the next message of the set-up, or its results."""
 
+BLOCK = 1 << 17
+"""Bytes that are sent or received at once: iperf3's."""
+
+_SMALLEST_BLOCK = 1 << 10
+_BLOCKS_PER_S = 50.0
 _LONGEST = 1 << 16
 _LENGTH = struct.Struct("!I")
 
@@ -36,76 +43,126 @@ class Role(IntEnum):
 
 
 class PerfError(Exception):
-    """A test that could not be brought to its end; one sentence says why."""
+    """A test that failed; one sentence says why."""
+
+
+class VersionError(PerfError):
+    """The peer has another version of the protocol."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is tested.
+    """The parameters of a test.
 
     Attributes
     ----------
     seconds
-        How long data are sent.
+        How long data are sent, unless `bytes` ends the test.
     streams
-        How many connections carry them.
+        Number of connections that carry them.
     reverse
         Whether the server sends them.
     controller
         The sender's, as a specification.
+    bytes
+        Bytes to send over all streams together, instead of `seconds`; 0 is no limit.
+    omit
+        Seconds at the beginning that are excluded from all results.
+    bitrate
+        Payload of each stream in bit/s at most; 0 is no limit.
+    burst
+        Blocks that a stream sends without pausing between them when `bitrate` limits it.
     """
 
     seconds: float = 10.0
     streams: int = 1
     reverse: bool = False
     controller: str = "udt"
+    bytes: int = 0
+    omit: float = 0.0
+    bitrate: float = 0.0
+    burst: int = 1
+
+    @property
+    def block(self) -> int:
+        """Bytes that a stream sends at once: less where `bitrate` is low, so that it is smooth."""
+        if not self.bitrate:
+            return BLOCK
+        return max(_SMALLEST_BLOCK, min(BLOCK, int(self.bitrate / 8 / _BLOCKS_PER_S)))
+
+    @property
+    def longest(self) -> float:
+        """Seconds after which the test must have ended."""
+        return self.omit + (MOST_SECONDS if self.bytes else self.seconds)
 
     def to_json(self) -> JsonObject:
-        """Write it."""
+        """Return the settings as plain data."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, document: JsonObject) -> Settings:
-        """Read what a client asks for.
+        """Read the settings that a client sent.
 
         Raises
         ------
         PerfError
-            It makes no sense, or is more than a server gives.
+            A value is missing, has the wrong type or is out of bounds.
         """
-        seconds, streams = document.get("seconds"), document.get("streams")
         reverse, controller = document.get("reverse"), document.get("controller")
-        if not (
-            isinstance(seconds, int | float)
-            and isinstance(streams, int)
-            and isinstance(reverse, bool)
-            and isinstance(controller, str)
-            and 0 < seconds <= MOST_SECONDS
-            and 1 <= streams <= MOST_STREAMS
-        ):
-            raise PerfError("the client asks for a test that makes no sense")
-        return cls(float(seconds), streams, reverse, controller)
+        if not (isinstance(reverse, bool) and isinstance(controller, str)):
+            raise PerfError(_NO_TEST)
+        return cls(
+            seconds=_bounded(document, "seconds", 1e-3, MOST_SECONDS),
+            streams=_whole(document, "streams", 1, MOST_STREAMS),
+            reverse=reverse,
+            controller=controller,
+            bytes=_whole(document, "bytes", 0, MOST_BYTES),
+            omit=_bounded(document, "omit", 0.0, MOST_OMITTED),
+            bitrate=_bounded(document, "bitrate", 0.0, MOST_BITRATE),
+            burst=_whole(document, "burst", 1, MOST_BURST),
+        )
+
+
+_NO_TEST = "the client asks for a test that makes no sense"
+
+
+def _bounded(document: JsonObject, name: str, least: float, most: float) -> float:
+    """Read a number between two bounds."""
+    value = document.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+        raise PerfError(f"{_NO_TEST}: {name} is not from {least:g} to {most:g}")
+    return float(value)
+
+
+def _whole(document: JsonObject, name: str, least: int, most: int) -> int:
+    """Read a whole number between two bounds."""
+    value = document.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise PerfError(f"{_NO_TEST}: {name} is not from {least} to {most}")
+    return value
 
 
 def greet(connection: Connection, role: Role, cookie: bytes) -> None:
-    """Say which protocol this is, what the connection is for, and to which test it belongs."""
+    """Send the protocol, its version, the role of the connection and the cookie of its test."""
     connection.send(MAGIC + bytes([VERSION, role]) + cookie)
 
 
 def read_greeting(connection: Connection) -> tuple[Role, bytes]:
-    """Read what `greet` said.
+    """Read what `greet` sent.
 
     Raises
     ------
     PerfError
-        It is something else.
+        The bytes are no greeting of this version.
     """
     greeting = _exactly(connection, len(MAGIC) + 2 + COOKIE)
     if not greeting.startswith(MAGIC):
-        raise PerfError("that is no client of cwnd perf")
+        raise PerfError("the peer is not a client of cwnd perf")
     version, role = greeting[len(MAGIC) : len(MAGIC) + 2]
     if version != VERSION:
-        raise PerfError(f"the client speaks version {version} of the protocol, this one {VERSION}")
+        raise VersionError(
+            f"the client has version {version} of perf's protocol, the server {VERSION}"
+        )
     try:
         return Role(role), greeting[-COOKIE:]
     except ValueError:
@@ -113,18 +170,18 @@ def read_greeting(connection: Connection) -> tuple[Role, bytes]:
 
 
 def write_message(connection: Connection, document: JsonObject) -> None:
-    """Say something."""
+    """Send a message: its length, and JSON."""
     text = json.dumps(document, allow_nan=False).encode()
     connection.send(_LENGTH.pack(len(text)) + text)
 
 
 def read_message(connection: Connection) -> JsonObject:
-    """Wait for what the other side says.
+    """Receive a message.
 
     Raises
     ------
     PerfError
-        It gave up, or says nothing that makes sense.
+        The message is an error, or is no JSON object, or is too long.
     """
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
     if length > _LONGEST:
@@ -136,12 +193,17 @@ def read_message(connection: Connection) -> JsonObject:
     if not isinstance(document, dict):
         raise PerfError("a message that makes no sense")
     if "error" in document:
-        raise PerfError(printable(str(document["error"])[:500]))
+        raise PerfError(_printable(str(document["error"])[:500]))
     return document
 
 
+def _printable(text: str) -> str:
+    """Escape the characters of a peer's sentence that a terminal would obey."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def _exactly(connection: Connection, count: int) -> bytes:
-    """Read so many bytes."""
+    """Receive exactly `count` bytes."""
     found = b""
     while len(found) < count:
         more = connection.recv(count - len(found))

@@ -1,16 +1,18 @@
-"""What a test of speed has measured: in iperf3's lines and in its JSON."""
+"""The results of a speed test: as iperf3's lines and as its JSON."""
 
 from __future__ import annotations
 
 import os
 import platform
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from cwnd.limits import advise, conclude_limits, to_shares
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cwnd.perf.protocol import Settings
     from cwnd.records import JsonObject
@@ -20,20 +22,22 @@ RULE = "- " * 25
 
 @dataclass(frozen=True)
 class Sample:
-    """What a stream has done since its beginning.
+    """The counters of a stream since its beginning.
 
     Attributes
     ----------
     number
-        Which stream.
+        The stream's number.
     count
-        Bytes that have arrived: at this side, or as the other one has acknowledged.
+        Bytes received, or for a sender those that the peer has acknowledged.
     retransmits
-        Packets sent again.
+        Retransmitted packets.
     window
         The congestion window in bytes.
     rtt_us
         The round-trip time in microseconds.
+    limited_s
+        Seconds for which each limit held the sender back: see `cwnd.limits`.
     """
 
     number: int
@@ -41,6 +45,19 @@ class Sample:
     retransmits: int = 0
     window: int = 0
     rtt_us: int = 0
+    limited_s: Mapping[str, float] = field(default_factory=dict)
+
+    def since(self, before: Sample) -> Sample:
+        """Return the sample with the counters since an earlier one."""
+        return replace(
+            self,
+            count=self.count - before.count,
+            retransmits=self.retransmits - before.retransmits,
+            limited_s={
+                name: max(0.0, value - before.limited_s.get(name, 0.0))
+                for name, value in self.limited_s.items()
+            },
+        )
 
 
 def format_bytes(count: float) -> str:
@@ -74,9 +91,7 @@ def _scale(number: float, base: float, unit: str) -> str:
     return f"{number:4.{digits}f} {prefixes[0]}{unit}"
 
 
-def line(
-    label: int | str, start: float, end: float, count: int, tail: str = "", *, seconds: float = 0.0
-) -> str:
+def line(label: int | str, start: float, end: float, count: int, tail: str = "") -> str:
     """Write a line about one stream, or about all of them.
 
     Parameters
@@ -84,32 +99,30 @@ def line(
     label
         The stream's number, or SUM.
     start, end
-        The time it is about, in seconds.
+        The interval in seconds.
     count
         Bytes.
     tail
-        What follows the rate.
-    seconds
-        The time that the rate is over, where it is not that between the other two.
+        Text after the rate.
 
     Examples
     --------
     >>> line(5, 0.0, 1.0, 2621440, "    0   1.12 MBytes")
     '[  5]   0.00-1.00   sec  2.50 MBytes  21.0 Mbits/sec    0   1.12 MBytes'
     """
-    rate = format_bits(8 * count / max(seconds or end - start, 1e-9))
+    rate = format_bits(8 * count / max(end - start, 1e-9))
     time_ = f"{start:6.2f}-{end:<6.2f} sec"
     return f"[{label:>3}] {time_}  {format_bytes(count)}  {rate}{tail}".rstrip()
 
 
 @dataclass
 class Report:
-    """What one side measures, told line by line.
+    """The results of one side, printed line by line.
 
     Parameters
     ----------
     settings
-        What is tested.
+        The test's.
     sends
         Whether this side sends.
     tell
@@ -120,41 +133,50 @@ class Report:
     sends: bool
     tell: Callable[[str], None] = lambda _: None
     intervals: list[JsonObject] = field(default_factory=list)
+    _base: list[Sample] = field(default_factory=list)
     _last: list[Sample] = field(default_factory=list)
     _samples: list[list[Sample]] = field(default_factory=list)
     _start: float = 0.0
     _elapsed: float = 0.0
+    _omitted: bool = False
     _cpu: tuple[float, float] = (0.0, 0.0)
 
-    def begin(self, samples: Sequence[Sample]) -> None:
-        """Note when the data begin to flow."""
-        self._start = time.perf_counter()
+    def begin(self, samples: Sequence[Sample], *, omitted: bool = False) -> None:
+        """Start measuring from now on; the omitted seconds are a part of their own.
+
+        Parameters
+        ----------
+        samples
+            One of each stream.
+        omitted
+            Whether these seconds count in no result.
+        """
+        if not self._base:
+            window = "         Retr  Cwnd" if self.sends else ""
+            self.tell(f"[ ID] Interval           Transfer     Bitrate{window}")
+        self._start, self._elapsed = time.perf_counter(), 0.0
         self._cpu = _cpu()
-        self._last = list(samples)
-        window = "         Retr  Cwnd" if self.sends else ""
-        self.tell(f"[ ID] Interval           Transfer     Bitrate{window}")
+        self._base = self._last = list(samples)
+        self._omitted = omitted
+        self._samples.clear()
 
     def interval(self, samples: Sequence[Sample]) -> None:
-        """Tell what has happened since the last time."""
+        """Report what has happened since the last interval."""
         start, self._elapsed = self._elapsed, time.perf_counter() - self._start
-        rows = [
-            (sample, sample.count - before.count, sample.retransmits - before.retransmits)
-            for sample, before in zip(samples, self._last, strict=True)
-        ]
+        rows = [sample.since(before) for sample, before in zip(samples, self._last, strict=True)]
         if self.intervals:
             self.tell(RULE)
-        for sample, count, again in rows:
-            tail = f"  {again:3d}   {format_bytes(sample.window)}" if self.sends else ""
-            self.tell(line(sample.number, start, self._elapsed, count, tail))
-        total, again = sum(row[1] for row in rows), sum(row[2] for row in rows)
+        for row in rows:
+            tail = f"  {row.retransmits:3d}   {format_bytes(row.window)}" if self.sends else ""
+            self._tell_interval(row.number, start, row.count, tail)
+        total, again = sum(row.count for row in rows), sum(row.retransmits for row in rows)
         if len(rows) > 1:
-            tail = f"  {again:3d}" if self.sends else ""
-            self.tell(line("SUM", start, self._elapsed, total, tail))
+            self._tell_interval("SUM", start, total, f"  {again:3d}" if self.sends else "")
         self.intervals.append(
             {
                 "streams": [
-                    self._span(start, self._elapsed, count, again, sample)
-                    for sample, count, again in rows
+                    self._span(start, self._elapsed, row.count, row.retransmits, row)
+                    for row in rows
                 ],
                 "sum": self._span(start, self._elapsed, total, again),
             }
@@ -163,27 +185,43 @@ class Report:
         if self.sends:
             self._samples.append(self._last)
 
+    def _tell_interval(self, label: int | str, start: float, count: int, tail: str) -> None:
+        text = line(label, start, self._elapsed, count, tail)
+        self.tell(f"{text:<80} (omitted)" if self._omitted else text)
+
     def result(self, samples: Sequence[Sample]) -> JsonObject:
-        """Say what this side has measured from the beginning to now, for the other side."""
+        """Return what this side has measured up to now, to be sent to the other side."""
         elapsed = time.perf_counter() - self._start
         user, system = (
             100.0 * (now - then) / max(elapsed, 1e-9)
             for now, then in zip(_cpu(), self._cpu, strict=True)
         )
+        rows = [sample.since(base) for sample, base in zip(samples, self._base, strict=True)]
+        limited: dict[str, float] = {}
+        if self.sends:
+            for row in rows:
+                for name, value in row.limited_s.items():
+                    limited[name] = limited.get(name, 0.0) + value
         return {
             "seconds": elapsed,
-            "streams": [asdict(sample) for sample in samples],
+            "streams": [
+                {"number": row.number, "count": row.count, "retransmits": row.retransmits}
+                for row in rows
+            ],
             "cpu": {"total": user + system, "user": user, "system": system},
+            "limited": to_shares(limited),
         }
 
     def tell_own(self, own: JsonObject) -> None:
-        """Tell this side's result, as a server does."""
+        """Print this side's result, as a server does."""
         self.tell(RULE)
         self.tell("[ ID] Interval           Transfer     Bitrate" + self._retr())
         self._tell_side(own, sends=self.sends)
+        if self.sends:
+            self.tell_limits(own)
 
     def tell_both(self, own: JsonObject, other: JsonObject) -> None:
-        """Tell both sides' results, as a client does."""
+        """Print both sides' results, as a client does."""
         sender, receiver = (own, other) if self.sends else (other, own)
         self.tell(RULE)
         self.tell("[ ID] Interval           Transfer     Bitrate         Retr")
@@ -195,7 +233,18 @@ class Report:
             self._tell_stream(sender, sender["streams"], "SUM", sends=True)
             self._tell_stream(receiver, receiver["streams"], "SUM", sends=False)
         self.tell("")
+        self.tell_limits(sender)
         self.tell("cwnd perf done.")
+
+    def tell_limits(self, sender: JsonObject) -> None:
+        """Print what limited the sender, and advice."""
+        shares = sender["limited"]
+        if shares is not None:
+            self.tell(conclude_limits(shares, self._advise(shares)))
+
+    def _advise(self, shares: Mapping[str, float] | None) -> str | None:
+        """Return advice on the sender's limit; none where --bitrate was meant to be the limit."""
+        return None if self.settings.bitrate else advise(shares)
 
     def _retr(self) -> str:
         return "         Retr" if self.sends else ""
@@ -215,16 +264,16 @@ class Report:
         self.tell(line(label, 0.0, side["seconds"], count, tail))
 
     def to_json(self, start: JsonObject, own: JsonObject, other: JsonObject | None) -> JsonObject:
-        """Give everything in iperf3's shape.
+        """Return everything in iperf3's shape.
 
         Parameters
         ----------
         start
-            What is known of the two sides.
+            The addresses of the two sides.
         own
             This side's `result`.
         other
-            The other side's, where it is known.
+            The other side's; None where it is unknown.
         """
         sender, receiver = (own, other) if self.sends else (other, own)
         streams = []
@@ -249,6 +298,8 @@ class Report:
             for kind in ("total", "user", "system")
         }
         end["sender_congestion"] = self.settings.controller
+        end["limited"] = None if sender is None else sender["limited"]
+        end["advice"] = None if sender is None else self._advise(sender["limited"])
         return {
             "start": {**describe(self.settings), **start},
             "intervals": self.intervals,
@@ -256,7 +307,7 @@ class Report:
         }
 
     def _final(self, side: JsonObject, index: int | None, *, sends: bool) -> JsonObject:
-        """Sum up one stream, or all."""
+        """Return the totals of one stream, or of all."""
         chosen = side["streams"] if index is None else [side["streams"][index]]
         count = sum(stream["count"] for stream in chosen)
         again = sum(stream["retransmits"] for stream in chosen)
@@ -283,7 +334,7 @@ class Report:
         *,
         sends: bool | None = None,
     ) -> JsonObject:
-        """Write what happened in some time."""
+        """Return the counters of an interval in iperf3's shape."""
         seconds = end - start
         span: JsonObject = {} if sample is None else {"socket": sample.number}
         span |= {
@@ -298,11 +349,11 @@ class Report:
             span["retransmits"] = again
             if sample is not None:
                 span |= {"snd_cwnd": sample.window, "rtt": sample.rtt_us}
-        return span | {"omitted": False, "sender": sender}
+        return span | {"omitted": self._omitted, "sender": sender}
 
 
 def describe(settings: Settings) -> JsonObject:
-    """Say what is tested, where and when."""
+    """Return the test's parameters, the system and the time."""
     from cwnd import __version__
 
     now = datetime.now(timezone.utc)
@@ -316,14 +367,18 @@ def describe(settings: Settings) -> JsonObject:
         "test_start": {
             "protocol": "UDT",
             "num_streams": settings.streams,
-            "duration": settings.seconds,
+            "blksize": settings.block,
+            "omit": settings.omit,
+            "duration": 0 if settings.bytes else settings.seconds,
+            "bytes": settings.bytes,
             "reverse": int(settings.reverse),
+            "target_bitrate": settings.bitrate,
             "congestion": settings.controller,
         },
     }
 
 
 def _cpu() -> tuple[float, float]:
-    """Give the processor's time of this process, in seconds: its own and the system's."""
+    """Return the CPU time of this process in seconds: user and system."""
     times: Any = os.times()
     return float(times.user), float(times.system)

@@ -1,4 +1,4 @@
-"""The side of a test of speed that waits for somebody to ask for it."""
+"""The server of speed tests."""
 
 from __future__ import annotations
 
@@ -7,47 +7,50 @@ import queue
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 from cwnd.perf.protocol import (
     PATIENCE,
     PerfError,
     Role,
     Settings,
+    VersionError,
     read_greeting,
     read_message,
     write_message,
 )
-from cwnd.perf.report import Report
-from cwnd.perf.streams import Stream
+from cwnd.perf.report import Report, Sample
+from cwnd.perf.streams import Load, Stream, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cwnd.records import JsonObject
-    from cwnd.transfer.connection import Connection, Listener
+    from cwnd.udt import Connection, Listener
+
+T = TypeVar("T")
 
 _TICK = 0.1
-"""Seconds that Ctrl-C may wait."""
+"""Seconds between two looks at signals and deadlines."""
 
 _GUESTS = 256
-"""Connections that have not said yet what they are for."""
+"""Connections at once whose role is not known yet."""
 
 _EVERY = 1.0
 _GRACE = 30.0
-"""Seconds after its time in which a test has to end."""
+"""Seconds after its planned end in which a test must end."""
 
 
 class Server:
-    """Serves one test after the other.
+    """Serves one test at a time.
 
     Parameters
     ----------
     listener
-        Where clients come.
+        Accepts the clients.
     relisten
-        Listens at any port, for connections with a controller that the client has chosen.
+        Listens at any port, with a controller that the client has chosen.
     tell
         Takes each line of the report.
     publish
@@ -64,23 +67,64 @@ class Server:
     ) -> None:
         self._listener = listener
         self._relisten = relisten
-        self._tell = tell
-        self._publish = publish
+        self._tell = self._guarded(tell)
+        self._publish = self._guarded(publish)
+        self._broken: BrokenPipeError | None = None
         self._guests: dict[Connection, float] = {}
         self._lock = threading.Lock()
         self._test: _Test | None = None
         self._count = 0
+        self._one_off = False
+        self._results: list[bool] = []
 
-    def serve(self) -> None:
-        """Serve until somebody interrupts it."""
+    def _guarded(self, write: Callable[[T], None]) -> Callable[[T], None]:
+        """Keep the error of a reader that has gone for the thread that serves."""
+
+        def attempt(what: T) -> None:
+            try:
+                write(what)
+            except BrokenPipeError as problem:
+                self._broken = problem
+
+        return attempt
+
+    def serve(self, *, one_off: bool = False) -> bool:
+        """Serve until interrupted, or until the first test has ended.
+
+        Parameters
+        ----------
+        one_off
+            Whether to end after the first test for which all streams were opened.
+
+        Returns
+        -------
+        bool
+            Whether the last test succeeded.
+        """
+        self._one_off = one_off
         self._announce()
-        while True:
-            self.step()
+        try:
+            while not (one_off and self._results):
+                self.step()
+        finally:
+            self._end()
+        return self._results[-1]
+
+    def _end(self) -> None:
+        """End all connections, so that no client waits for a server that has gone."""
+        with self._lock:
+            connections = list(self._guests)
+            if self._test is not None:
+                connections += [self._test.control, *self._test.opened]
+        for connection in connections:
+            connection.abort()
 
     def step(self) -> None:
-        """Take a connection, or send away those that say nothing."""
+        """Accept a connection, and close those whose role is not known in time."""
         with suppress(TimeoutError):
             self._admit(self._listener.accept(timeout=_TICK))
+        if self._broken is not None:
+            raise self._broken
         now = time.monotonic()
         with self._lock:
             late = [guest for guest, deadline in self._guests.items() if deadline < now]
@@ -96,7 +140,7 @@ class Server:
         self._tell(rule)
 
     def _admit(self, connection: Connection) -> None:
-        """Let a connection say what it is for."""
+        """Let a connection send its role."""
         with self._lock:
             if len(self._guests) >= _GUESTS:
                 connection.abort()
@@ -105,60 +149,70 @@ class Server:
         threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
 
     def _receive(self, connection: Connection) -> None:
-        """Hear what a connection is for, and see to it."""
+        """Receive the role of a connection, and serve it."""
         try:
             role, cookie = read_greeting(connection)
             if role is Role.DATA:
                 self._join(connection, cookie)
                 return
-            settings = Settings.from_json(read_message(connection))
+            document = read_message(connection)
+        except VersionError as problem:
+            _refuse(connection, problem)
+            return
         except (PerfError, OSError):
             connection.abort()
             return
         finally:
             with self._lock:
                 self._guests.pop(connection, None)
-        self._host(connection, cookie, settings)
+        try:
+            settings = Settings.from_json(document)
+        except PerfError as problem:
+            _refuse(connection, problem)
+        else:
+            self._host(connection, cookie, settings)
 
     def _join(self, connection: Connection, cookie: bytes) -> None:
-        """Hand a stream to its test."""
+        """Give a stream to its test."""
         with self._lock:
             test = self._test
             known = test is not None and hmac.compare_digest(test.cookie, cookie)
             if test is None or not known or test.streams.full():
-                raise PerfError("a stream of no test")
+                raise PerfError("the stream belongs to no test")
             test.streams.put_nowait(connection)
 
     def _host(self, control: Connection, cookie: bytes, settings: Settings) -> None:
-        """Do a test, unless another one is being done."""
+        """Run a test, unless another one is running."""
         test = _Test(control, cookie, settings, queue.Queue(settings.streams))
         with self._lock:
             busy = self._test is not None
             if not busy:
                 self._test = test
+        if busy:
+            _refuse(control, PerfError("the server is busy running a test"))
+            return
         try:
-            if busy:
-                write_message(control, {"error": "the server is busy running a test"})
-            else:
-                self._run(test)
+            self._run(test)
         except (PerfError, OSError, queue.Empty) as problem:
-            if not busy:
-                self._tell(f"cwnd perf: the test was ended: {_explain(problem)}")
-            with suppress(OSError):
-                write_message(control, {"error": _explain(problem)})
-        finally:
+            self._tell(f"cwnd perf: the test failed: {_explain(problem)}")
+            _refuse(control, problem)
+        else:
             with suppress(OSError):
                 control.close()
-            if not busy:
-                self._announce()
+        if test.began:
+            self._results.append(test.ended)
+        if not (self._one_off and self._results):
+            self._announce()
 
     def _run(self, test: _Test) -> None:
-        """Do a test."""
+        """Run a test."""
         host, port = test.control.peer[:2]
         self._tell(f"Accepted connection from {host}, port {port}")
         settings = test.settings
         report = Report(settings, settings.reverse, self._tell)
-        over = threading.Event()
+        load = Load(settings) if settings.reverse else None
+        if load is not None and settings.bytes and not settings.omit:
+            load.limit(settings.bytes)
         streams: list[Stream] = []
         second: Listener | None = None
         try:
@@ -169,16 +223,18 @@ class Server:
                 self._admit_from(second, test, deadline)
             for number in range(1, settings.streams + 1):
                 connection = test.streams.get(timeout=max(0.0, deadline - time.monotonic()))
-                streams.append(Stream(number, connection, sends=settings.reverse, over=over))
-                host, port = connection.peer[:2]
-                self._tell(f"[{number:3d}] connected to {host} port {port}")
+                test.opened.append(connection)
+                streams.append(Stream(number, connection, load, test.over))
+                self._tell(streams[-1].describe())
             write_message(test.control, {"go": True})
-            own = self._measure(test, report, streams, over)
+            test.began = True
+            own = self._measure(test, report, streams)
         finally:
             for stream in streams:
                 stream.end()
             with self._lock:
-                self._test = None
+                if self._test is test:
+                    self._test = None
             while not test.streams.empty():
                 test.streams.get_nowait().abort()
             if second is not None:
@@ -188,7 +244,7 @@ class Server:
         self._publish_test(report, streams, own)
 
     def _second(self, settings: Settings) -> Listener | None:
-        """Listen for streams that need a controller of their own on this side."""
+        """Listen at another port if this side sends with a controller other than `udt`."""
         from cwnd import SpecError, canonical
 
         try:
@@ -200,32 +256,32 @@ class Server:
         return self._relisten(controller)
 
     def _admit_from(self, listener: Listener, test: _Test, deadline: float) -> None:
-        """Take a test's streams from a listener of its own."""
+        """Accept a test's streams from a listener of its own."""
         taken = 0
         while taken < test.settings.streams and time.monotonic() < deadline:
             with suppress(TimeoutError):
                 self._admit(listener.accept(timeout=_TICK))
                 taken += 1
 
-    def _measure(
-        self, test: _Test, report: Report, streams: list[Stream], over: threading.Event
-    ) -> JsonObject:
+    def _measure(self, test: _Test, report: Report, streams: list[Stream]) -> JsonObject:
         """Let data flow until the client ends it."""
-        threading.Thread(target=test.listen, args=(over,), daemon=True).start()
-        report.begin([stream.sample() for stream in streams])
-        start = time.perf_counter()
+
+        def sample() -> list[Sample]:
+            return [stream.sample() for stream in streams]
+
+        settings, over = test.settings, test.over
+        threading.Thread(target=test.listen, daemon=True).start()
+        report.begin(sample(), omitted=bool(settings.omit))
         for stream in streams:
             stream.start()
-        end = start + test.settings.seconds + _GRACE
-        due = start + _EVERY
-        while not over.wait(max(0.0, due - time.perf_counter())):
-            report.interval([stream.sample() for stream in streams])
-            due += _EVERY
-            if time.perf_counter() > end:
-                raise PerfError("the client does not end it")
+        if settings.omit and not watch(report, sample, over, every=_EVERY, seconds=settings.omit):
+            report.begin(sample())
+        limit = settings.longest - settings.omit + _GRACE
+        if not watch(report, sample, over, every=_EVERY, seconds=limit):
+            raise PerfError("the client does not end the test")
+        own = report.result(sample())
         for stream in streams:
             stream.stop()
-        own = report.result([stream.sample() for stream in streams])
         if test.problem is not None:
             raise test.problem
         if not test.ended:
@@ -235,36 +291,39 @@ class Server:
         return own
 
     def _publish_test(self, report: Report, streams: list[Stream], own: JsonObject) -> None:
-        connected = [
-            {
-                "socket": stream.number,
-                "remote_host": stream.connection.peer[0],
-                "remote_port": stream.connection.peer[1],
-            }
-            for stream in streams
-        ]
+        connected = [stream.addresses() for stream in streams]
         self._publish(report.to_json({"connected": connected}, own, None))
 
 
 @dataclass
 class _Test:
-    """The test that is being done."""
+    """The running test."""
 
     control: Connection
     cookie: bytes
     settings: Settings
     streams: queue.Queue[Connection]
+    opened: list[Connection] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+    began: bool = False
     ended: bool = False
     problem: PerfError | OSError | None = None
 
-    def listen(self, over: threading.Event) -> None:
-        """Hear the client say that it is over, or find out that it has gone."""
+    def listen(self) -> None:
+        """Wait until the client ends the test, or its connection ends."""
         try:
             read_message(self.control)
             self.ended = True
         except (PerfError, OSError) as problem:
             self.problem = problem
-        over.set()
+        self.over.set()
+
+
+def _refuse(control: Connection, problem: Exception) -> None:
+    """Send the client the reason why there is no test, and close its connection."""
+    with suppress(OSError):
+        write_message(control, {"error": _explain(problem)})
+        control.close()
 
 
 def _explain(problem: Exception) -> str:

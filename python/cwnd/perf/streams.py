@@ -3,16 +3,63 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
+from cwnd.limits import read_limited
+from cwnd.perf.protocol import BLOCK
 from cwnd.perf.report import Sample
 
 if TYPE_CHECKING:
-    from cwnd.transfer.connection import Connection
+    from collections.abc import Callable
 
-BLOCK = 1 << 17
-"""Bytes that are sent or received at once: iperf3's."""
+    from cwnd.perf.protocol import Settings
+    from cwnd.perf.report import Report
+    from cwnd.records import JsonObject
+    from cwnd.udt import Connection
+
+
+_POLL = 0.002
+"""Seconds between two looks at the number of bytes that ends a test."""
+
+
+class Load:
+    """The data that one side's streams send: blocks, paced, up to a number of bytes in all.
+
+    Parameters
+    ----------
+    settings
+        The test's.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.bitrate = settings.bitrate
+        self.burst = settings.burst
+        # Random bytes cannot be compressed on the path.
+        self.block = os.urandom(settings.block)
+        self._left: int | None = None
+        self._lock = threading.Lock()
+
+    def limit(self, count: int) -> None:
+        """Send no more than `count` bytes from now on."""
+        with self._lock:
+            self._left = count
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all bytes of the limit have been taken."""
+        return self._left == 0
+
+    def take(self) -> bytes:
+        """Return the next block to send; empty when the limit is reached."""
+        with self._lock:
+            if self._left is None:
+                return self.block
+            count = min(len(self.block), self._left)
+            self._left -= count
+        return self.block[:count]
 
 
 class Stream:
@@ -21,48 +68,68 @@ class Stream:
     Parameters
     ----------
     number
-        Which of the streams it is, from 1.
+        The stream's number, from 1.
     connection
-        What carries the data.
-    sends
-        Whether this side sends them.
+        The connection.
+    load
+        The data to send; None to receive.
     over
         Set when the stream breaks.
     """
 
     def __init__(
-        self, number: int, connection: Connection, *, sends: bool, over: threading.Event
+        self, number: int, connection: Connection, load: Load | None, over: threading.Event
     ) -> None:
         self.number = number
         self.connection = connection
         self.problem: OSError | None = None
-        self._sends = sends
+        self._load = load
         self._over = over
-        self._stopped = False
+        self._stopped = threading.Event()
         self._count = 0
         self._most = 0
         self._room = float(self._stats().get("byte_avail_snd_buf", 0.0))
         self._thread = threading.Thread(target=self._run, name=f"stream {number}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Send no more; what is under way may be lost."""
-        self._stopped = True
+        """Stop sending; data in flight may be lost."""
+        self._stopped.set()
 
     def end(self) -> None:
         """End the connection at once."""
-        self._stopped = True
+        self._stopped.set()
         self.connection.abort()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def addresses(self) -> JsonObject:
+        """Return the stream's number and addresses in iperf3's shape."""
+        (host, port), (remote, remote_port) = self.connection.address[:2], self.connection.peer[:2]
+        return {
+            "socket": self.number,
+            "local_host": _local_address(host, remote),
+            "local_port": port,
+            "remote_host": remote,
+            "remote_port": remote_port,
+        }
+
+    def describe(self) -> str:
+        """Return iperf3's line about a stream that was opened."""
+        known = self.addresses()
+        return (
+            f"[{self.number:3d}] local {known['local_host']} port {known['local_port']} "
+            f"connected to {known['remote_host']} port {known['remote_port']}"
+        )
 
     def sample(self) -> Sample:
-        """Say what it has done until now."""
+        """Return the counters of the stream since its beginning."""
         count, stats = self._count, self._stats()
-        if self._sends:
-            # What waits to be sent, or to be acknowledged, has not crossed the network.
+        if self._load is not None:
+            # Data in the send buffer are not acknowledged yet.
             waiting = self._room - float(stats.get("byte_avail_snd_buf", self._room))
             count -= max(0, int(waiting))
         self._most = max(self._most, count)
@@ -75,6 +142,7 @@ class Stream:
             retransmits=again,
             window=int(stats.get("pkt_congestion_window", 0) * packet),
             rtt_us=round(1e3 * stats.get("ms_rtt", 0.0)),
+            limited_s=read_limited(stats),
         )
 
     def _stats(self) -> dict[str, Any]:
@@ -85,25 +153,98 @@ class Stream:
 
     def _run(self) -> None:
         try:
-            if self._sends:
-                self._send()
-            else:
+            if self._load is None:
                 self._receive()
+            else:
+                self._send(self._load)
         except OSError as problem:
-            if not self._stopped:
+            if not self._stopped.is_set():
                 self.problem = problem
                 self._over.set()
 
-    def _send(self) -> None:
-        # Bytes that no path could make fewer.
-        block = os.urandom(BLOCK)
-        while not self._stopped:
+    def _send(self, load: Load) -> None:
+        start, count = time.perf_counter(), 0
+        while not self._stopped.is_set():
+            if load.bitrate and count % load.burst == 0:
+                # As in iperf3, the rate is a mean from the start: a stream that was held up
+                # catches up.
+                due = start + 8 * count * len(load.block) / load.bitrate
+                if self._stopped.wait(max(0.0, due - time.perf_counter())):
+                    return
+            block = load.take()
+            if not block:
+                self._stopped.wait()
+                return
             self.connection.send(block)
-            self._count += BLOCK
+            self._count += len(block)
+            count += 1
 
     def _receive(self) -> None:
         while data := self.connection.recv(BLOCK):
             self._count += len(data)
-        if not self._stopped:
-            self.problem = ConnectionResetError("the other side has ended a stream")
+        if not self._stopped.is_set():
+            self.problem = ConnectionResetError("the peer has closed a stream")
             self._over.set()
+
+
+def _local_address(host: str, remote: str) -> str:
+    """Return the address from which a peer is reached, where a socket is bound to all of them."""
+    if host not in {"0.0.0.0", "::"}:  # noqa: S104
+        return host
+    family = socket.AF_INET6 if ":" in remote else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as trial:
+            # Nothing is sent: the system only chooses a route.
+            trial.connect((remote, 9))
+            return str(trial.getsockname()[0])
+    except OSError:
+        return host
+
+
+def watch(
+    report: Report,
+    sample: Callable[[], list[Sample]],
+    over: threading.Event,
+    *,
+    every: float,
+    seconds: float,
+    enough: Callable[[], bool] | None = None,
+) -> bool:
+    """Report intervals until the time is over.
+
+    Parameters
+    ----------
+    report
+        Gets the samples.
+    sample
+        Returns one sample of each stream.
+    over
+        Ends it when it is set.
+    every
+        Seconds between two reports; 0 is none.
+    seconds
+        Seconds to watch for at most.
+    enough
+        Ends it when it returns true.
+
+    Returns
+    -------
+    bool
+        Whether `over` was set.
+    """
+    start = time.perf_counter()
+    end = start + seconds
+    due = start + every if every else end
+    while True:
+        wait = max(0.0, min(due, end) - time.perf_counter())
+        if over.wait(wait if enough is None else min(wait, _POLL)):
+            return True
+        now = time.perf_counter()
+        finished = now >= end or (enough is not None and enough())
+        # A last interval that is much shorter than the others is not reported.
+        if every and (now >= due or finished) and now - (due - every) > every / 10:
+            report.interval(sample())
+        if finished:
+            return False
+        if now >= due:
+            due += every

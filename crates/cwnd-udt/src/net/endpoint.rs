@@ -95,6 +95,14 @@ impl Endpoint {
         Ok(stream)
     }
 
+    /// Begins to connect and returns at once: [`UdtStream::connected_until`] waits.
+    ///
+    /// # Errors
+    /// When no connection can be added.
+    pub fn connecting(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
+        self.begin(peer, config, Begin::Connect)
+    }
+
     pub(super) fn begin(
         &self,
         peer: SocketAddr,

@@ -2,7 +2,6 @@
 
 use super::endpoint::{Endpoint, first};
 use super::link::{Link, Side, State};
-use super::port::Begin;
 use crate::secure::PublicKey;
 use crate::{CloseReason, Config, Connection, Error, SocketType, Stats};
 use cwnd::Dur;
@@ -96,7 +95,7 @@ impl UdtStream {
     /// # Errors
     /// When there is no UDP port to connect from.
     pub fn connecting(peer: SocketAddr, config: &Config) -> io::Result<Self> {
-        Endpoint::towards(peer)?.begin(peer, config, Begin::Connect)
+        Endpoint::towards(peer)?.connecting(peer, config)
     }
 
     /// Meets `peer` from the port `local`: both ends call each other, and none listens. That passes

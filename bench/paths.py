@@ -1,0 +1,178 @@
+"""Which controller suits which path: goodput over emulated links, beside the kernel's TCP.
+
+    python bench/paths.py [--seconds 10] [--rounds 1] [--rate 20mbit] [--rtt 100ms] [--loss 1%]
+                          [--kernel NAME] [SPEC ...]
+
+Each cell is one `cwnd perf` through `cwnd emulate`, with a DropTail queue of one bandwidth-delay
+product and random loss each way: the payload that has arrived, in Mb/s over the whole test, slow
+start included; the median of the rounds. The best controller of each row is in bold. The kernel's
+CUBIC and BBR run the same paths with iperf3. All of it takes about 25 minutes. Needs root; without
+iperf3, or without a controller in the kernel, those columns are left out, and that is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PORT = 9119
+START_S = 1.0
+PATIENCE_S = 30.0
+SPECS = ("udt", "cubic", "reno", "simd", "scalable", "highspeed", "vegas", "tfrc", "daimd")
+KERNELS = ("cubic", "bbr")
+RATES = ("20mbit", "100mbit")
+RTTS = ("20ms", "100ms")
+LOSSES = ("0%", "0.1%", "1%")
+CWND = (sys.executable, "-m", "cwnd")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A link that data and acknowledgements cross."""
+
+    rate: str
+    rtt: str
+    loss: str
+
+    def __str__(self) -> str:
+        rate, rtt = self.rate.replace("mbit", " Mb/s"), self.rtt.replace("ms", " ms")
+        return f"{rate}, {rtt}, {self.loss.replace('%', ' %')}"
+
+    def options(self, seed: int) -> list[str]:
+        """Return the options of `cwnd emulate`."""
+        delay = float(self.rtt.removesuffix("ms")) / 2
+        loss = float(self.loss.removesuffix("%")) / 100
+        return [
+            f"--rate={self.rate}",
+            f"--delay={delay:g}ms",
+            "--queue=1bdp",
+            f"--loss={loss:g}",
+            f"--seed={seed}",
+        ]
+
+
+@contextmanager
+def serving(command: list[str]) -> Iterator[None]:
+    """Run a server beside the tests."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        time.sleep(START_S)
+        try:
+            if server.poll() is not None:
+                sys.exit(f"{' '.join(command)}: it has ended")
+            yield
+        finally:
+            server.terminate()
+
+
+def behind(case: Case, seed: int, client: str, seconds: int) -> float:
+    """Run a client behind the link; return what has arrived, in Mb/s. NaN if the test failed."""
+    command = [*CWND, "emulate", *case.options(seed), "--", "sh", "-c", f"exec {client}"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds + PATIENCE_S, check=False
+        )
+        document = json.loads(done.stdout)
+    except (subprocess.TimeoutExpired, ValueError):
+        return float("nan")
+    if "end" not in document or "sum_received" not in document["end"]:
+        print(f"{case}: {client}: {document.get('error')}", file=sys.stderr)
+        return float("nan")
+    return float(document["end"]["sum_received"]["bits_per_second"]) / 1e6
+
+
+def measure(case: Case, client: str, options: argparse.Namespace) -> float:
+    """Return the median of the rounds."""
+    runs = [behind(case, 1 + n, client, options.seconds) for n in range(options.rounds)]
+    return statistics.median(runs)
+
+
+def rows(
+    cases: list[Case], clients: dict[str, str], options: argparse.Namespace
+) -> Iterator[list[float]]:
+    """Measure all clients on each path."""
+    for case in cases:
+        row = []
+        for name, client in clients.items():
+            row.append(measure(case, client, options))
+            print(f"{case}: {name}: {row[-1]:.1f} Mb/s", file=sys.stderr, flush=True)
+        yield row
+
+
+def kernels(asked: list[str]) -> list[str]:
+    """Return the kernel's controllers that can be measured, and say which cannot."""
+    if shutil.which("iperf3") is None:
+        print("iperf3 is not installed: the kernel's TCP is left out")
+        return []
+    path = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    known = path.read_text().split()
+    for name in asked:
+        if name not in known:
+            print(f"the kernel has no {name}: it is left out")
+    return [name for name in asked if name in known]
+
+
+def cells(row: list[float], ours: int) -> list[str]:
+    """Write a row; the best of our controllers is in bold."""
+    best = max((value for value in row[:ours] if value == value), default=0.0)  # noqa: PLR0124
+    return [
+        f"**{value:.1f}**" if index < ours and value == best else f"{value:.1f}"
+        for index, value in enumerate(row)
+    ]
+
+
+def main() -> None:
+    """Measure the paths and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("specs", nargs="*", metavar="SPEC", default=SPECS)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--rate", action="append", help=f"of {', '.join(RATES)}; repeatable")
+    parser.add_argument("--rtt", action="append", help=f"of {', '.join(RTTS)}; repeatable")
+    parser.add_argument("--loss", action="append", help=f"of {', '.join(LOSSES)}; repeatable")
+    parser.add_argument("--kernel", action="append", help=f"of {', '.join(KERNELS)}; or none")
+    options = parser.parse_args()
+    chosen = [options.rate or RATES, options.rtt or RTTS, options.loss or LOSSES]
+    cases = [Case(*words) for words in itertools.product(*chosen)]
+    beside = kernels([name for name in options.kernel or KERNELS if name != "none"])
+    common = f"$CWND_PEER --time {options.seconds}"
+    ours = " ".join(CWND)
+    clients = {
+        spec: f"{ours} perf -c {common} -p {PORT} -i 0 -J -C '{spec}'" for spec in options.specs
+    }
+    clients |= {
+        f"kernel {name}": f"iperf3 -c {common} -p {PORT + 1} -J -C {name}" for name in beside
+    }
+    print(f"Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
+    with serving([*CWND, "perf", "-s", "-p", str(PORT)]):
+        if beside:
+            with serving(["iperf3", "-s", "-p", str(PORT + 1)]):
+                measured = list(rows(cases, clients, options))
+        else:
+            measured = list(rows(cases, clients, options))
+    lines = [
+        [str(case), *cells(row, len(options.specs))]
+        for case, row in zip(cases, measured, strict=True)
+    ]
+    title = f"Goodput in Mb/s over {options.seconds} s, queue of one BDP"
+    table(title, ("rate, RTT, loss", *clients), lines)
+
+
+if __name__ == "__main__":
+    main()

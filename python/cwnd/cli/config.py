@@ -1,0 +1,165 @@
+"""Defaults of options from environment variables and from a configuration file."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PREFIX = "CWND"
+VARIABLE = f"{PREFIX}_CONFIG"
+
+
+def default_path() -> Path:
+    """Return the configuration file that is read without --config."""
+    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(home) / "cwnd" / "config.toml"
+
+
+def name_variables(command: click.Command, prefix: str = PREFIX) -> None:
+    """Give each option of a command, and of those below it, its environment variable.
+
+    Parameters
+    ----------
+    command
+        The command.
+    prefix
+        The beginning of the variables' names: the names of the commands down to this one.
+    """
+    for key, option in _options(command):
+        option.envvar = f"{prefix}_{key}".upper().replace("-", "_")
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            name_variables(inner, f"{prefix}_{name}")
+
+
+def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
+    """Read the defaults of a configuration file.
+
+    Parameters
+    ----------
+    root
+        The command whose commands are the tables of the file.
+    path
+        The file; None for the default one, which need not exist.
+
+    Returns
+    -------
+    dict
+        The ``default_map`` of Click's context.
+
+    Raises
+    ------
+    click.UsageError
+        The file cannot be read, or has a table, key or value that does not exist.
+    """
+    chosen = default_path() if path is None else Path(path)
+    try:
+        text = chosen.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if path is None:
+            return {}
+        raise click.UsageError(f"--config: there is no file {chosen}") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8"
+        raise click.UsageError(f"cannot read {chosen}: {reason}") from None
+    return _read_table(root, _parse(text, chosen), chosen, ())
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    """Parse TOML."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise click.UsageError(f"{path}: {problem}") from None
+
+
+def _read_table(
+    command: click.Command, table: Mapping[str, Any], path: Path, above: tuple[str, ...]
+) -> dict[str, Any]:
+    """Turn the table of a command into defaults of its options."""
+    options = dict(_options(command))
+    commands = dict(_commands(command)) if table else {}
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        where = f"{path}: {'.'.join((*above, key))}"
+        if key in commands:
+            if not isinstance(value, dict):
+                raise click.UsageError(f"{where} is a command and needs a table: [{key}]")
+            found[key] = _read_table(commands[key], value, path, (*above, key))
+        elif key in options and above:
+            option = options[key]
+            found[str(option.name)] = _read_value(option, value, where)
+        else:
+            raise click.UsageError(f"{where}: {_unknown(key, options, commands, above)}")
+    return found
+
+
+def _unknown(
+    key: str,
+    options: Mapping[str, click.Option],
+    commands: Mapping[str, click.Command],
+    above: tuple[str, ...],
+) -> str:
+    """Say what is known instead of a key."""
+    known = [*commands, *(options if above else ())]
+    close = difflib.get_close_matches(key.replace("_", "-"), known, 1)
+    kind = "option" if above and not commands else "command"
+    hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}"
+    return f"no such {kind}; {hint}"
+
+
+def _read_value(option: click.Option, value: object, where: str) -> object:
+    """Check a value as the command line would."""
+    values = value if option.multiple and isinstance(value, list) else [value]
+    if option.multiple is not isinstance(value, list):
+        raise click.UsageError(f"{where} needs {'a list' if option.multiple else 'one value'}")
+    wanted, name = _wanted(option)
+    for one in values:
+        if not isinstance(one, wanted) or (isinstance(one, bool) and bool not in wanted):
+            raise click.UsageError(f"{where} needs {name}, not {one!r}")
+        if not option.is_flag:
+            try:
+                option.type.convert(one, option, None)
+            except click.BadParameter as problem:
+                raise click.UsageError(f"{where}: {problem.message}") from None
+    return value
+
+
+def _wanted(option: click.Option) -> tuple[tuple[type, ...], str]:
+    """Return the types of TOML that an option takes, and what they are called."""
+    if option.is_flag:
+        return (bool,), "true or false"
+    if isinstance(option.type, click.types.IntParamType):
+        return (int,), "a whole number"
+    if isinstance(option.type, click.types.FloatParamType):
+        return (int, float), "a number"
+    return (str,), "a text in quotes"
+
+
+def _options(command: click.Command) -> Iterator[tuple[str, click.Option]]:
+    """Give the options of a command by their long names."""
+    for option in command.params:
+        if isinstance(option, click.Option) and option.expose_value and not option.hidden:
+            yield max(option.opts, key=len).lstrip("-"), option
+
+
+def _commands(command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """Give the commands of a group, those that are made on demand too."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            if inner is not None:
+                yield name, inner

@@ -1,0 +1,214 @@
+"""The options that say whom a peer has to be: keys, key pairs, one-time codes, or nobody."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from cwnd.cli.peers import explain
+from cwnd.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECURITY = (
+    "Without credentials nothing is encrypted and nobody is authenticated. Credentials are "
+    "--key FILE, a secret that both sides have (`cwnd keygen FILE`); --pair FILE and --peers FILE, "
+    "a key pair of each side (`cwnd keygen --pair FILE`); or --code, for one transfer."
+)
+"""The part of the help that explains the credentials."""
+
+_KINDS = {"key": "key", "pair": "key", "peers": "key", "code": "code", "insecure": "insecure"}
+_NEAREST_FIRST = (
+    ParameterSource.COMMANDLINE,
+    ParameterSource.ENVIRONMENT,
+    ParameterSource.DEFAULT_MAP,
+)
+
+
+def with_keys(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --key, --pair and --peers.
+
+    Parameters
+    ----------
+    command
+        Gets them as ``key``, ``pair`` and ``peers``.
+    """
+    for option in (
+        click.option(
+            "--peers",
+            type=click.Path(),
+            metavar="FILE",
+            help="The public keys of the peers let in.",
+        ),
+        click.option(
+            "--pair",
+            type=click.Path(),
+            metavar="FILE",
+            help="This side's private key; see --peers.",
+        ),
+        click.option(
+            "--key", type=click.Path(), metavar="FILE", help="The secret that both sides have."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def read_credentials(host: str | None = None) -> dict[str, Any]:
+    """Read the credentials of the running command.
+
+    Options on the command line override those of a variable, and these override those of the
+    configuration file, so that ``--insecure`` sets a ``key`` of the file aside.
+
+    Parameters
+    ----------
+    host
+        The host to connect to; None to listen.
+
+    Returns
+    -------
+    dict
+        Options of `cwnd.udt.connect` or `cwnd.udt.listen`. ``code`` is True for a listener that is
+        to make one. Empty without credentials.
+
+    Raises
+    ------
+    click.UsageError
+        A file cannot be read, others can use it, or options exclude each other.
+    """
+    given = _given()
+    kinds = {_KINDS[name] for name in given}
+    if len(kinds) > 1:
+        raise click.UsageError(f"{' and '.join(f'--{name}' for name in given)} exclude each other")
+    if kinds == {"code"}:
+        return {"code": given["code"]}
+    return _read_keys(given, host) if kinds == {"key"} else {}
+
+
+def _given() -> dict[str, Any]:
+    """Return the credentials of the nearest source, and what completes them from farther ones."""
+    context = click.get_current_context()
+    chosen: dict[str, Any] = {}
+    for source in _NEAREST_FIRST:
+        found = {
+            name: context.params[name]
+            for name in _KINDS
+            if context.params.get(name) and context.get_parameter_source(name) is source
+        }
+        if not chosen:
+            chosen = found
+        elif {_KINDS[name] for name in chosen} == {"key"}:
+            # A key pair and the file of its peers may come from different sources.
+            wanted = {"pair", "peers"} - chosen.keys() if "key" not in chosen else set()
+            chosen |= {name: value for name, value in found.items() if name in wanted}
+    return chosen
+
+
+def _read_keys(given: dict[str, Any], host: str | None) -> dict[str, Any]:
+    """Read the files of --key, --pair and --peers."""
+    from cwnd import _native, udt
+
+    if ("pair" in given) != ("peers" in given):
+        present, missing = ("pair", "peers") if "pair" in given else ("peers", "pair")
+        raise click.UsageError(f"--{present} needs --{missing} as well")
+    found: dict[str, Any] = {}
+    for name, check in (("key", _native.udt_check_key), ("pair", _native.udt_check_pair)):
+        if name in given:
+            try:
+                found[name] = udt.read_secret(given[name])
+                check(found[name])
+            except OSError as problem:
+                raise click.UsageError(f"--{name}: {explain(problem)}") from None
+            except ValueError as problem:
+                raise click.UsageError(f"--{name}: {given[name]}: {problem}") from None
+    if "peers" in given:
+        found["peers"] = _read_peers(given["peers"], host)
+    return found
+
+
+def _read_peers(path: str, host: str | None) -> list[str]:
+    """Read the public keys of those who are let in, or the one of the host to connect to."""
+    from cwnd.udt import read_peers
+
+    try:
+        peers = read_peers(path)
+    except OSError as problem:
+        raise click.UsageError(f"--peers: cannot read {path}: {problem.strerror}") from None
+    except ArgumentError as problem:
+        raise click.UsageError(f"--peers: {problem.problem}") from None
+    if host is None or len(peers) == 1:
+        return list(peers)
+    named = [key for key, name in peers.items() if name == host]
+    if len(named) != 1:
+        raise click.UsageError(
+            f"--peers: {path} holds {len(peers)} public keys, and not one of them named {host}: "
+            "write the host behind its key"
+        )
+    return named
+
+
+def ask_code(*, standard_input_is_taken: bool) -> str:
+    """Ask for a one-time code, or read it from the first line of standard input.
+
+    Parameters
+    ----------
+    standard_input_is_taken
+        Whether standard input is what is to be sent.
+
+    Raises
+    ------
+    click.UsageError
+        There is none.
+    """
+    if standard_input_is_taken:
+        raise click.UsageError("--code -: standard input cannot be both the code and the data")
+    if sys.stdin.isatty():
+        return str(click.prompt("One-time code", err=True))
+    line = sys.stdin.readline().strip()
+    if not line:
+        raise click.UsageError("--code -: no code on standard input")
+    return line
+
+
+def check_code(code: str) -> str:
+    """Check that a text is a one-time code."""
+    from cwnd import _native
+
+    try:
+        return _native.udt_check_code(code)
+    except ValueError as problem:
+        raise click.UsageError(f"--code: {problem}") from None
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option("--pair", is_flag=True, help="Make a key pair: FILE and FILE.pub.")
+def keygen(file: str, pair: bool) -> None:  # noqa: FBT001
+    """Write a new key to FILE.
+
+    The key is a secret for --key on both sides. With --pair it is a private key, for --pair on this
+    side, and its public key is in FILE.pub, for --peers on the other. Nobody but this user can read
+    FILE. Files that exist are kept.
+    """
+    from cwnd.udt import generate_key, generate_pair
+
+    try:
+        if not pair:
+            generate_key(file)
+            click.echo(
+                f"{file}: copy it to the other host by a safe way, and use --key there and here"
+            )
+            return
+        public = generate_pair(file)
+    except OSError as problem:
+        raise click.UsageError(explain(problem)) from None
+    click.echo(public)
+    click.echo(
+        f"{file}: keep it on this host, for --pair. {file}.pub: add its line to the --peers file "
+        "of each host that is to let this one in",
+        err=True,
+    )

@@ -1,0 +1,168 @@
+"""The types of the options of `send`, `recv` and `perf`."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.shell_completion import CompletionItem
+
+    _ParamType = click.ParamType[object]
+else:
+    _ParamType = click.ParamType
+
+
+class _Text(_ParamType):
+    """A text that a function reads; its ValueError is the user's mistake."""
+
+    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        """Read the text; values that are read already pass."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except ValueError as problem:
+            self.fail(str(problem), param, ctx)
+
+
+class _Controller(_Text):
+    """A controller's specification."""
+
+    def shell_complete(
+        self, _: click.Context, __: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the name of a controller."""
+        from click.shell_completion import CompletionItem
+
+        from cwnd import algorithms
+
+        names = [algorithm.name for algorithm in algorithms()]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def _parse_rate(text: str) -> float:
+    from cwnd.units import parse_rate
+
+    return parse_rate(text)
+
+
+def _parse_size(text: str) -> int:
+    from cwnd.units import parse_size
+
+    return parse_size(text)
+
+
+def _parse_controller(text: str) -> str:
+    from cwnd import canonical
+
+    return canonical(text)
+
+
+def _parse_network(text: str) -> str:
+    """Read a network such as 192.0.2.0/24, or one address."""
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError:
+        pass
+    try:
+        wanted = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a network such as 192.0.2.0/24 or 2001:db8::/32"
+        ) from None
+    raise ValueError(f"{text!r} has bits set after the prefix: write {wanted}")
+
+
+def _parse_share(text: str) -> str:
+    """Read a share of a disk such as 5%, or a size."""
+    number = text.strip().removesuffix("%")
+    if number != text.strip():
+        try:
+            if 0 <= float(number) < 100:
+                return text.strip()
+        except ValueError:
+            pass
+        raise ValueError(f"{text!r} is not a share such as 5%")
+    if text.strip() != "0":
+        _parse_size(text)
+    return text.strip()
+
+
+_SUFFIXED = re.compile(r"([0-9]*\.?[0-9]+)([kmgt]?)", re.IGNORECASE)
+
+
+def _scale(text: str, base: float) -> float | None:
+    """Read a number with one of iperf3's suffixes; None if it is something else."""
+    match = _SUFFIXED.fullmatch(text.strip())
+    if match is None:
+        return None
+    return float(match[1]) * base ** (" kmgt".index(match[2].lower()) if match[2] else 0)
+
+
+def parse_bitrate(text: str) -> tuple[float, int]:
+    """Read iperf3's RATE[KMGT][/BURST], or a rate as tc writes it.
+
+    Parameters
+    ----------
+    text
+        Bit/s, with suffixes in powers of 1000; after a slash, the blocks of a burst.
+
+    Returns
+    -------
+    tuple
+        Bit/s, 0 for no limit, and blocks.
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+
+    Examples
+    --------
+    >>> parse_bitrate("50M"), parse_bitrate("1.5mbit"), parse_bitrate("10K/4"), parse_bitrate("0")
+    ((50000000.0, 1), (1500000.0, 1), (10000.0, 4), (0.0, 1))
+    """
+    from cwnd.perf.protocol import MOST_BURST
+
+    rate, slash, burst = text.partition("/")
+    if slash and not (burst.isascii() and burst.isdecimal() and 1 <= int(burst) <= MOST_BURST):
+        raise ValueError(f"{text!r}: after the slash are the blocks of a burst, 1 to {MOST_BURST}")
+    bps = _scale(rate, 1e3)
+    return _parse_rate(rate) if bps is None else bps, int(burst or 1)
+
+
+def parse_count(text: str) -> int:
+    """Read iperf3's BYTES[KMGT], with suffixes in powers of 1024, or a size with a unit.
+
+    Examples
+    --------
+    >>> parse_count("10M"), parse_count("10MB"), parse_count("10MiB")
+    (10485760, 10000000, 10485760)
+    """
+    count = _scale(text, 1024.0)
+    if count is None:
+        return _parse_size(text)
+    if count < 1:
+        raise ValueError(f"{text!r} is less than a byte")
+    return round(count)
+
+
+RATE = _Text("rate", _parse_rate)
+SIZE = _Text("size", _parse_size)
+SHARE = _Text("share", _parse_share)
+NETWORK = _Text("network", _parse_network)
+CONTROLLER = _Controller("controller", _parse_controller)
+BITRATE = _Text("bitrate", parse_bitrate)
+COUNT = _Text("bytes", parse_count)
