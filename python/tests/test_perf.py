@@ -175,6 +175,22 @@ def test_a_client_that_goes_away_leaves_the_server_ready(udt, hall):
     measure(dialer(udt, hall), Settings(0.2))
 
 
+def test_a_client_that_sends_nothing(udt, hall, monkeypatch):
+    monkeypatch.setattr(server_module, "_SILENCE", 1.5)
+    control = udt.connect("127.0.0.1", hall.port)
+    greet(control, Role.CONTROL, b"c" * 16)
+    write_message(control, Settings(60.0).to_json())
+    read_message(control)
+    data = udt.connect("127.0.0.1", hall.port)
+    greet(data, Role.DATA, b"c" * 16)
+    read_message(control)
+    with pytest.raises(PerfError, match="no data for 2 s"):
+        read_message(control)
+    control.close()
+    data.close()
+    assert hall.idle()
+
+
 def test_a_client_that_opens_no_streams(udt, hall, monkeypatch):
     monkeypatch.setattr(server_module, "PATIENCE", 0.2)
     control = udt.connect("127.0.0.1", hall.port)

@@ -38,6 +38,9 @@ _GUESTS = 256
 """Connections at once whose role is not known yet."""
 
 _EVERY = 1.0
+_SILENCE = 15.0
+"""Seconds without a byte after which a test fails."""
+
 _GRACE = 30.0
 """Seconds after its planned end in which a test must end."""
 
@@ -271,13 +274,18 @@ class Server:
 
         settings, over = test.settings, test.over
         threading.Thread(target=test.listen, daemon=True).start()
+        # At a low rate the bursts of a stream are farther apart.
+        gap = 8 * settings.block * settings.burst / settings.bitrate if settings.bitrate else 0.0
+        silence = _SILENCE + 2 * gap
         report.begin(sample(), omitted=bool(settings.omit))
         for stream in streams:
             stream.start()
-        if settings.omit and not watch(report, sample, over, every=_EVERY, seconds=settings.omit):
+        if settings.omit and not watch(
+            report, sample, over, every=_EVERY, seconds=settings.omit, silence=silence
+        ):
             report.begin(sample())
         limit = settings.longest - settings.omit + _GRACE
-        if not watch(report, sample, over, every=_EVERY, seconds=limit):
+        if not watch(report, sample, over, every=_EVERY, seconds=limit, silence=silence):
             raise PerfError("the client does not end the test")
         own = report.result(sample())
         for stream in streams:

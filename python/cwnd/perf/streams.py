@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
@@ -9,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from cwnd.limits import read_limited
-from cwnd.perf.protocol import BLOCK
+from cwnd.perf.protocol import BLOCK, PerfError
 from cwnd.perf.report import Sample
 
 if TYPE_CHECKING:
@@ -209,6 +210,7 @@ def watch(
     every: float,
     seconds: float,
     enough: Callable[[], bool] | None = None,
+    silence: float = math.inf,
 ) -> bool:
     """Report intervals until the time is over.
 
@@ -226,13 +228,21 @@ def watch(
         Seconds to watch for at most.
     enough
         Ends it when it returns true.
+    silence
+        Seconds without a byte after which the test fails; looked at with each report.
 
     Returns
     -------
     bool
         Whether `over` was set.
+
+    Raises
+    ------
+    PerfError
+        There was no byte for too long.
     """
-    start = time.perf_counter()
+    start = heard = time.perf_counter()
+    count = 0
     end = start + seconds
     due = start + every if every else end
     while True:
@@ -243,7 +253,13 @@ def watch(
         finished = now >= end or (enough is not None and enough())
         # A last interval that is much shorter than the others is not reported.
         if every and (now >= due or finished) and now - (due - every) > every / 10:
-            report.interval(sample())
+            samples = sample()
+            report.interval(samples)
+            before, count = count, sum(one.count for one in samples)
+            if count != before:
+                heard = now
+            elif now - heard > silence:
+                raise PerfError(f"no data for {silence:.0f} s")
         if finished:
             return False
         if now >= due:
