@@ -567,12 +567,17 @@ def test_bars_on_a_terminal_fit_into_80_columns(tmp_path):
 def test_nothing_to_do_is_quick(start, receiver, tmp_path):
     (tmp_path / "f").write_bytes(b"x")
     port, *_ = receiver()
-    took = []
+    imports, transfers = [], []
     for _ in range(6):
+        # What other programs do on the machine slows both down.
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import cwnd.cli, cwnd.transfer"], check=True)
+        imports.append(time.perf_counter() - began)
         began = time.perf_counter()
         assert finish(start("send", tmp_path / "f", f"127.0.0.1:{port}"))[0] == 0
-        took.append(time.perf_counter() - began)
-    assert min(took[1:]) < 0.4
+        transfers.append(time.perf_counter() - began)
+    # On a quiet machine these are 0.1 and 0.2 s; 0.4 s are wanted.
+    assert min(transfers[1:]) < max(0.4, 3 * min(imports))
 
 
 def test_what_is_imported_for_a_transfer():
