@@ -44,6 +44,14 @@ measured = false
 """
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_defaults(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the configuration file and the variables of this user out of the tests."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+    for name in [name for name in os.environ if name.startswith("CWND_")]:
+        del os.environ[name]
+
+
 @pytest.fixture(scope="session")
 def comparison() -> cwnd.Comparison:
     return cwnd.compare(
