@@ -14,8 +14,11 @@ use std::time::Instant;
 
 /// Batches that a connection may send before others have their turn.
 const TURN: usize = 8;
-/// Wake-ups closer than this are put together: what is paced leaves so late at most, in one burst.
+/// The shortest time between two timed visits: paced packets leave so late at most, in one burst.
 const GRAIN: Dur = Dur::from_nanos(100_000);
+/// The same for a paced sender that fills a whole batch of the system's in this time: at 2.6 Gb/s and above with
+/// packets of 1500 bytes. Fewer and larger batches cost less.
+const LONG_GRAIN: Dur = Dur::from_nanos(200_000);
 
 /// Threads and tasks that wait for one thing.
 #[derive(Debug, Default)]
@@ -167,6 +170,16 @@ impl State {
     }
 }
 
+/// The time between two timed visits of a connection whose packets leave in batches of up to `most`.
+fn grain(connection: &Connection, most: usize) -> Dur {
+    let batch = connection.pacing_period().as_nanos().saturating_mul(most as u64);
+    if connection.limit() == Limit::Pacing && batch <= LONG_GRAIN.as_nanos() {
+        LONG_GRAIN
+    } else {
+        GRAIN
+    }
+}
+
 impl Link {
     pub fn new(
         port: &Arc<Port>,
@@ -238,7 +251,7 @@ impl Link {
             Some(at) => {
                 let at = cover.waits_until().unwrap_or(at);
                 state.planned = at;
-                let at = at.max(now + GRAIN);
+                let at = at.max(now + grain(&state.connection, self.port.socket.most(self.size)));
                 if at < state.scheduled {
                     state.scheduled = at;
                     visit.due = Some(at);
