@@ -391,7 +391,8 @@ impl Sender {
         let assumed = reported == Rtt::INITIAL.smoothed;
         let newest = self.newest_rtt(now, at);
         if !assumed {
-            rtt.sample(reported);
+            // UDT4's average starts at 100 ms and exceeds what is measured here for a second.
+            rtt.sample(newest.map_or(reported, |newest| newest.min(reported)));
         } else if let Some(sample) = newest.filter(|_| !rtt.measured) {
             rtt.sample(sample);
         }
