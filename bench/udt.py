@@ -61,6 +61,11 @@ class Run:
         """The rate in Gb/s."""
         return 8e-9 * self.size / self.seconds
 
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of both ends for a gigabyte."""
+        return 1e9 * (self.send_cpu + self.recv_cpu) / self.size
+
 
 class Programs:
     """The programs that are compared, each made when it is first asked for."""
@@ -283,6 +288,51 @@ def _row(name: str, runs: list[Run], reference: float | None) -> list[str]:
     return [name, f"{rate:.2f}", spread, f"{send:.2f}", f"{recv:.2f}", ratio]
 
 
+@dataclass(frozen=True)
+class Goal:
+    """A bound on the ratio of two transports' medians: of rates at least, of CPU time at most."""
+
+    ours: str
+    theirs: str
+    rate: float | None = None
+    cpu: float | None = None
+
+    def rows(self, runs: dict[str, list[Run]]) -> list[list[str]]:
+        """Rows of a table: what is compared, the ratio, the bound and whether it holds."""
+        ours, theirs = runs.get(self.ours), runs.get(self.theirs)
+        if not ours or not theirs:
+            return []
+        rows = []
+        if self.rate is not None:
+            pair = [statistics.median(run.gigabits for run in of_one) for of_one in (ours, theirs)]
+            ratio = pair[0] / pair[1]
+            bound = f"at least {self.rate:.2f}"
+            rows.append(["rate", f"{ratio:.2f}", bound, "yes" if ratio >= self.rate else "NO"])
+        if self.cpu is not None:
+            pair = [statistics.median(run.cpu for run in of_one) for of_one in (ours, theirs)]
+            ratio = pair[0] / pair[1]
+            bound = f"at most {self.cpu:.2f}"
+            rows.append(
+                ["CPU time for a byte", f"{ratio:.2f}", bound, "yes" if ratio <= self.cpu else "NO"]
+            )
+        return [[f"{self.ours} / {self.theirs}", *row] for row in rows]
+
+
+GOALS = (
+    Goal("cwnd udt to UDT4", REFERENCE, rate=1.0),
+    Goal("cwnd udt", "quinn, no encryption", rate=1.0, cpu=0.78),
+    Goal("cwnd udt with a key", "quinn", rate=1.05, cpu=0.89),
+)
+
+
+def goals(runs: dict[str, list[Run]]) -> None:
+    """Print the ratios that are asked for, and whether they hold."""
+    rows = [row for goal in GOALS for row in goal.rows(runs)]
+    if rows:
+        heads = ("", "of", "ratio", "wanted", "holds")
+        table("Ratios of medians; CPU time of both ends together", heads, rows)
+
+
 def floods() -> None:
     """Print the rate of a transfer without and with each kind of flood, from its tests."""
     command = ["cargo", "test", "--release", "--quiet", "-p", "cwnd-udt", "--no-fail-fast"]
@@ -333,6 +383,7 @@ def main() -> None:
         heads,
         [_row(name, of_name, reference) for name, of_name in runs.items()],
     )
+    goals(runs)
     if not options.names:
         floods()
 

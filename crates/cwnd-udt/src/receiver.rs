@@ -1,4 +1,4 @@
-//! The receiving half: what has arrived, and what the sender is told of it when.
+//! The receiving half of a connection: reassembly, acknowledgements and loss reports.
 
 use crate::buffer::{Arrival, Messages, ReceiveBuffer};
 use crate::config::{Config, Counters};
@@ -9,15 +9,16 @@ use crate::sender::SYN;
 use crate::seq::{AckNo, Seq};
 use cwnd::{Dur, Time};
 
-/// A light acknowledgement comes for each so many packets (UDT4), or sooner:
+/// Packets after which a light acknowledgement is sent at the latest (UDT4).
 const LIGHT_PACKETS: u32 = 64;
-/// for every packet, as window laws need it, as long as they are so far apart.
+/// The shortest interval of light acknowledgements: packets further apart are acknowledged one by one, as window laws
+/// need it.
 const LIGHT_SPACING: Dur = Dur::from_nanos(100_000);
-/// Acknowledgements that are remembered until they are acknowledged (UDT4).
+/// Acknowledgements kept until they are acknowledged (UDT4).
 const ACKS: usize = 1024;
-/// UDT4 lets a sender send so many packets to a full receiver, so that it hears of room.
+/// Packets that a sender may send to a full receiver to probe for room (UDT4).
 const LEAST_WINDOW: u64 = 2;
-/// A missing packet is reported again no sooner.
+/// The shortest interval between two reports of a missing packet.
 const MIN_REPEAT: Dur = Dur::from_millis(20);
 const MILLI: u64 = 1_000_000;
 
@@ -35,24 +36,24 @@ pub(crate) struct Receiver {
     pub messages: Option<Messages>,
     arrivals: Arrivals,
     start: Time,
-    /// Packets that arrived since the last acknowledgement of any kind, and when that was.
+    /// Packets that arrived since the last acknowledgement of any kind, and its time.
     fresh: u32,
     last_light: Time,
-    /// When a full acknowledgement is due, when the last was sent, and the last that had rates.
+    /// When a full acknowledgement is due, and when the last one, and the last one with rates, were sent.
     full_due: Option<Time>,
     last_full: Option<Time>,
     last_rates: Option<Time>,
-    /// What the last full acknowledgement said, and the furthest that the sender has confirmed.
+    /// Contents of the last full acknowledgement, and the highest packet whose acknowledgement was confirmed.
     acknowledged: u64,
     available: u64,
     confirmed: u64,
-    /// A full acknowledgement is sent even if the sender has confirmed it.
+    /// Send a full acknowledgement even if the sender has confirmed the last one.
     again: bool,
     number: AckNo,
     sent: Vec<SentAck>,
     /// Missing packets from here on have not been reported.
     unreported: u64,
-    /// When those reported are looked at again.
+    /// When reported packets that are still missing are reported again.
     repeat_at: Option<Time>,
 }
 
@@ -90,7 +91,7 @@ impl Receiver {
         }
     }
 
-    /// A data packet arrived.
+    /// Processes a data packet.
     #[inline]
     pub fn data(&mut self, now: Time, data: &Data, regular: usize, count: &mut Counters) {
         count.pkt_recv += 1;
@@ -106,7 +107,7 @@ impl Receiver {
                     let filled = at + 1 < self.buffer.highest();
                     messages.arrived(&mut self.buffer, at, filled);
                 }
-                // An irregular packet often ends something that its sender waits to know delivered.
+                // A packet that is not full often ends a message whose delivery the sender waits for.
                 let soon = if data.payload.len() == regular { SYN } else { LIGHT_SPACING };
                 let due = self.last_full.map_or(now, |last| (last + soon).max(now));
                 self.full_due = Some(self.full_due.map_or(due, |already| already.min(due)));
@@ -123,7 +124,7 @@ impl Receiver {
         }
     }
 
-    /// The sender may not know what it should: it is told again, but not more often than every SYN.
+    /// Schedules an acknowledgement for a sender that seems to have missed one: at most one each SYN.
     fn acknowledge_again(&mut self, now: Time) {
         self.again = true;
         let due = self.last_full.map_or(now, |last| (last + SYN).max(now));
@@ -136,9 +137,9 @@ impl Receiver {
         self.repeat_at.get_or_insert(now);
     }
 
-    /// The sender gives a message up.
+    /// Processes a drop request.
     pub fn dropped(&mut self, now: Time, request: &DropRequest, count: &mut Counters) {
-        // A stream has no messages that could be dropped: bytes would be missing.
+        // A stream cannot drop messages: bytes would be missing.
         let Some(messages) = &mut self.messages else { return };
         let (from, to) =
             (self.buffer.packet_of(request.first), self.buffer.packet_of(request.last));
@@ -158,7 +159,7 @@ impl Receiver {
         self.acknowledge_again(now);
     }
 
-    /// An acknowledgement was acknowledged: how long that took.
+    /// Processes the acknowledgement of an acknowledgement and returns the round-trip time that it measures.
     pub fn confirmed(&mut self, now: Time, number: AckNo) -> Option<Dur> {
         let sent = &mut self.sent[number.value() as usize % ACKS];
         if sent.number.take()? != number {
@@ -168,8 +169,8 @@ impl Receiver {
         Some(now.since(sent.at).max(Dur::from_nanos(1000)))
     }
 
-    /// Room has come back, or was used: a sender that knows of little is told of more before its next
-    /// acknowledgement is due. Else a whole buffer each SYN would be the most that it can send.
+    /// Schedules an early acknowledgement if the sender knows of little room and there is more: otherwise it could
+    /// send no more than a whole buffer each SYN.
     pub fn announce_room(&mut self, now: Time) {
         let (limit, known) = (self.buffer.limit(), self.acknowledged + self.available);
         let left = known.saturating_sub(self.buffer.highest());
@@ -194,7 +195,7 @@ impl Receiver {
         }
     }
 
-    /// The connection ends: what the sender has not been told goes out now. False if there is nothing.
+    /// Schedules a last acknowledgement before the connection ends. Returns false if nothing is unacknowledged.
     pub fn flush(&mut self, now: Time) -> bool {
         let due = self.acknowledged < self.buffer.next();
         if due {
@@ -203,7 +204,7 @@ impl Receiver {
         due
     }
 
-    /// Writes the next control packet that is due and returns its length; 0 if none is.
+    /// Writes the next control packet that is due to `out` and returns its length; 0 if none is due.
     pub fn poll(
         &mut self,
         now: Time,
@@ -227,7 +228,7 @@ impl Receiver {
     }
 
     fn millis(&self, now: Time) -> u32 {
-        // Never 0, which means that a packet was not reported.
+        // Zero stands for a packet that was not reported.
         (now.since(self.start).as_nanos() / MILLI) as u32 | 1
     }
 
@@ -248,13 +249,13 @@ impl Receiver {
         let millis = self.millis(now);
         let least = (interval.as_nanos() / MILLI) as u32;
         let mut info = [0; 1456];
-        // UDT4 reads no more of a loss report than fits into a packet.
+        // UDT4 reads no more of a loss report than one packet's payload.
         let room = self.buffer.payload().min(info.len());
         let mut writer = NakWriter::new(&mut info[..room]);
         let mut at = from;
         let mut full = false;
         while let Some((first, end)) = self.buffer.hole(at) {
-            // Packets that were reported together are due together.
+            // Split a hole into parts that were reported at the same time.
             let reported = self.buffer.reported(first);
             let same = |at: &u64| self.buffer.reported(*at) == reported;
             let part = (first + 1..end).take_while(same).last().map_or(first + 1, |last| last + 1);
@@ -282,7 +283,7 @@ impl Receiver {
         writer.finish().map_or(0, |losses| Control::Nak(losses).encode(timestamp, destination, out))
     }
 
-    /// How long a repair may take before it is asked for again.
+    /// The time after which a packet that is still missing is reported again.
     fn repeat_interval(&self, rtt: &Rtt) -> Dur {
         let queued =
             self.arrivals.speed().map_or(0.0, |speed| self.buffer.missing() as f64 / speed);
@@ -322,7 +323,7 @@ impl Receiver {
         self.last_full = Some(now);
         self.last_light = now;
         self.fresh = 0;
-        // Repeated until it is confirmed.
+        // Repeat until confirmed.
         self.full_due = Some(now + repeat);
         let micros = |span: Dur| (span.as_nanos() / 1000).min(i32::MAX as u64) as u32;
         Some(Control::Ack(Ack {
@@ -358,7 +359,7 @@ impl Receiver {
         })
     }
 
-    /// When something is due; never, if nothing is.
+    /// The earliest timer; `Time::NEVER` if none is armed.
     pub fn next_wakeup(&self) -> Time {
         let due = |at: Option<Time>| at.unwrap_or(Time::NEVER);
         let answers = due(self.full_due).min(due(self.light_due()));
@@ -369,7 +370,7 @@ impl Receiver {
         }
     }
 
-    /// Bytes of user data that the sender could send.
+    /// Room in the buffer in bytes of user data.
     pub fn room(&self) -> u64 {
         self.buffer.available() * self.buffer.payload() as u64
     }

@@ -1,4 +1,5 @@
-//! The sending half: what goes out when, what comes back about it, and what the controller is told.
+//! The sending half of a connection: scheduling of packets, processing of acknowledgements, and the events of
+//! the controller.
 
 mod recovery;
 
@@ -13,21 +14,21 @@ use crate::shares::Shares;
 use cwnd::record::{Entry, Record};
 use cwnd::{Acked, AnyController, Controller, Cut, Dur, Event, Limit, Output, Rate, Report, Time};
 
-/// SYN, UDT's interval of acknowledgements and of rate control.
+/// SYN: UDT's interval of acknowledgements and of rate control.
 pub(crate) const SYN: Dur = Dur::from_millis(10);
-/// The shortest time without an answer that counts as a timeout.
+/// The shortest retransmission timeout, in nanoseconds.
 pub(crate) const MIN_EXPIRY: u64 = 300_000_000;
-/// A late sender makes up for this much, and no more: a system timer may be a tick of 4 ms late.
+/// The longest delay that the pacer makes up for: a system timer may be one tick of 4 ms late.
 const CATCH_UP: Dur = Dur::from_millis(5);
-/// Until so many packets have arrived, UDT4 fills its filter of arrival intervals up with whole seconds.
+/// Packets before UDT4's arrival speed is usable: its filter of intervals starts with values of one second.
 const FILLED: u64 = 16;
 
-/// What to send next.
+/// The next transmission.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Next {
-    /// A run of packets in the buffer: the first, how many, and the bytes of each but the last.
+    /// Consecutive packets in the buffer: the first, their number, and the bytes of each but the last.
     Run { at: u64, count: u64, size: usize },
-    /// A message whose time is over.
+    /// A drop request for an expired message.
     Drop(DropRequest),
 }
 
@@ -37,51 +38,51 @@ pub(crate) struct Sender {
     controller: AnyController,
     output: Output,
     told: Option<Record>,
-    /// The last round-trip time that it was told.
+    /// The last round-trip time passed to the controller.
     sample: Option<Dur>,
-    /// The law is for a window: it counts what is in the network, packet by packet.
+    /// Whether the law controls a window over the packets in flight, rather than a rate.
     windowed: bool,
     rate_limit: Option<Rate>,
     destination: u32,
-    /// One past the last packet that the receiver has room for, and the packet acknowledged with it.
+    /// One past the last packet that the receiver has room for, and the acknowledged packet of that report.
     edge: u64,
     edge_at: u64,
-    /// The packet up to which the controller was told of acknowledgements, and how many are known to
-    /// have arrived in any order.
+    /// The packet up to which acknowledgements were reported to the controller, and the number of packets known
+    /// to have arrived, in any order.
     reported: u64,
     delivered: u64,
     next_send: Time,
-    /// The next packet completes a pair: it does not wait.
+    /// The next packet completes a packet pair and is not paced.
     pair: bool,
     limit: Limit,
     shares: Shares,
-    /// When the window opened that was the limit at the last poll.
+    /// When the window that was the limit at the last poll opened.
     opened: Option<Time>,
-    /// Recovery ends when all before this packet has arrived.
+    /// Recovery ends when all packets before this one have arrived.
     recovery: Option<u64>,
     timed_out: Option<TimedOut>,
     /// One past the highest packet that the receiver has reported as arrived, ahead of missing ones; 0 if it
     /// does not report that (UDT4).
     highest: u64,
-    /// Packets whose repair is taken to have failed together, when the first one's has.
+    /// Repairs that are assumed lost together with the first one.
     batch: u32,
-    /// The retransmission timer runs from here; how often it expired since anything arrived.
+    /// Start of the retransmission timer, and its expiries since the last progress.
     since: Time,
     expiries: u64,
     busy_since: Time,
-    /// When a packet last left.
+    /// When the last data packet was sent.
     last_sent: Time,
     nudge: Nudge,
     ack2: Option<AckNo>,
     last_ack2: Option<(AckNo, Time)>,
-    /// The receiver's estimate of the capacity, averaged.
+    /// The receiver's estimate of the path's capacity.
     pub capacity: Option<Rate>,
     pairs: PairTrust,
     packets_sent: u64,
 }
 
 impl Sender {
-    /// A sender to the socket `destination`, that has room for `window` packets of `payload` bytes.
+    /// Creates the sender of a connection to the socket `destination`, whose flow window is `window` packets.
     pub fn new(
         config: &Config,
         now: Time,
@@ -148,12 +149,12 @@ impl Sender {
         self.limit
     }
 
-    /// Packets that the receiver has room for.
+    /// Packets after the acknowledged ones that the receiver has room for.
     pub fn flow_window(&self) -> u64 {
         self.edge.saturating_sub(self.buffer.una())
     }
 
-    /// The last round-trip time that the controller was told, once.
+    /// Takes the last round-trip time passed to the controller.
     pub fn take_sample(&mut self) -> Option<Dur> {
         self.sample.take()
     }
@@ -176,7 +177,7 @@ impl Sender {
         }
     }
 
-    /// The time between two packets.
+    /// The pacing interval between two packets; zero without pacing.
     pub fn period(&self) -> Dur {
         match (self.output.pace, self.rate_limit) {
             (Some(pace), Some(limit)) => pace.period().max(limit.period()),
@@ -184,7 +185,7 @@ impl Sender {
         }
     }
 
-    /// Packets in the network: a rate law's window is for all that is not acknowledged, as in UDT.
+    /// Packets in flight. A rate law's window covers all unacknowledged packets, as in UDT.
     fn in_flight(&self) -> u64 {
         let outstanding = self.buffer.outstanding() - self.buffer.dropped_count();
         if !self.windowed {
@@ -197,7 +198,7 @@ impl Sender {
         outstanding.saturating_sub(self.buffer.lost_count() + ahead)
     }
 
-    /// Whether `more` packets are allowed in the network.
+    /// Whether the window allows `more` packets in flight.
     fn window_allows(&self, more: u64) -> bool {
         (self.in_flight() + more) as f64 <= self.output.window
     }
@@ -211,7 +212,7 @@ impl Sender {
         !self.windowed || (self.timed_out.is_none() && (self.highest == 0 || first))
     }
 
-    /// The next packet to send, and whether it was sent before; what keeps it back, if nothing may go.
+    /// Selects the next packet and tells whether it is a retransmission; the limit if none may be sent.
     #[inline]
     fn choose(&mut self) -> Result<(u64, bool), Limit> {
         if let Some(lost) = self.buffer.first_lost() {
@@ -230,7 +231,7 @@ impl Sender {
         }
     }
 
-    /// Prepares what may be sent now: up to `most` packets that stand one behind the other.
+    /// Prepares the next transmission allowed now: up to `most` packets adjacent in memory.
     #[inline]
     pub fn poll(
         &mut self,
@@ -250,7 +251,7 @@ impl Sender {
                 Err(limit) => {
                     self.limit = limit;
                     self.pair = false;
-                    // What was held back by anything else is not caught up on.
+                    // The pacer makes up for its own delays only.
                     self.next_send = self.next_send.max(now);
                     break;
                 }
@@ -275,7 +276,7 @@ impl Sender {
             self.next_send += period;
             let (first, packets, size) = run.unwrap_or((at, 0, self.buffer.size(at)));
             run = Some((first, packets + 1, size));
-            // Behind a shorter packet there is a gap.
+            // The packet after a shorter one is not adjacent.
             if !self.buffer.is_full(at) {
                 break;
             }
@@ -295,7 +296,7 @@ impl Sender {
         }
     }
 
-    /// Notes when news from the receiver allows another packet.
+    /// Records when news from the receiver allows another packet.
     #[inline]
     pub fn unblock(&mut self, now: Time) {
         let closed = matches!(self.shares.state(), Some(Limit::Window | Limit::Receiver));
@@ -330,7 +331,7 @@ impl Sender {
     #[inline]
     fn send(&mut self, now: Time, (at, again): (u64, bool), timestamp: u32, count: &mut Counters) {
         if self.buffer.outstanding() == 0 {
-            // Nothing was expected before (RFC 6298 section 5.1).
+            // Start the timer with the first outstanding packet (RFC 6298 section 5.1).
             self.since = now;
             self.busy_since = now;
         }
@@ -361,14 +362,14 @@ impl Sender {
         DropRequest { message, first, last }
     }
 
-    /// The answer to an acknowledgement, if one is due.
+    /// Returns the number of the acknowledgement to answer, if an answer is due.
     pub fn poll_ack2(&mut self, now: Time) -> Option<AckNo> {
         let number = self.ack2.take()?;
         self.last_ack2 = Some((number, now));
         Some(number)
     }
 
-    /// An acknowledgement arrived. False if it acknowledges what was never sent.
+    /// Processes a full acknowledgement. Returns false if it covers packets that were never sent.
     pub fn acked(&mut self, now: Time, ack: &Ack, rtt: &mut Rtt, count: &mut Counters) -> bool {
         let Some(at) = self.buffer.packet_of(ack.next).filter(|at| *at <= self.buffer.next())
         else {
@@ -390,7 +391,8 @@ impl Sender {
         let assumed = reported == Rtt::INITIAL.smoothed;
         let newest = self.newest_rtt(now, at);
         if !assumed {
-            rtt.sample(reported);
+            // UDT4's average starts at 100 ms and exceeds what is measured here for a second.
+            rtt.sample(newest.map_or(reported, |newest| newest.min(reported)));
         } else if let Some(sample) = newest.filter(|_| !rtt.measured) {
             rtt.sample(sample);
         }
@@ -426,7 +428,7 @@ impl Sender {
         }
     }
 
-    /// A light acknowledgement arrived.
+    /// Processes a light acknowledgement. Returns false if it covers packets that were never sent.
     pub fn light_acked(&mut self, now: Time, next: Seq, count: &mut Counters) -> bool {
         let at = self.buffer.packet_of(next).filter(|at| *at <= self.buffer.next());
         if let Some(at) = at {
@@ -435,7 +437,7 @@ impl Sender {
         at.is_some()
     }
 
-    /// The receiver tells how far a window with holes has come.
+    /// Processes a progress report. Returns false if it is inconsistent.
     pub fn progressed(&mut self, now: Time, progress: &Progress, count: &mut Counters) -> bool {
         let limit = self.buffer.next();
         let at = self.buffer.packet_of(progress.next).filter(|at| *at <= limit);
@@ -450,13 +452,13 @@ impl Sender {
         true
     }
 
-    /// The round-trip time that the acknowledgement of all before `at` measures (Karn's rule).
+    /// The round-trip time measured by the acknowledgement of packet `at - 1` (Karn's rule).
     fn newest_rtt(&self, now: Time, at: u64) -> Option<Dur> {
         let newest = at.checked_sub(1).filter(|newest| *newest >= self.buffer.una())?;
         (self.buffer.sends(newest) == 1).then(|| now.since(self.buffer.sent_at(newest)))
     }
 
-    /// All before `at` has arrived, `arrived` packets in all, and none from `highest` on.
+    /// Processes news of arrivals: all packets before `at`, `arrived` in total, and none from `highest` on.
     fn advance(
         &mut self,
         now: Time,
@@ -508,19 +510,19 @@ impl Sender {
         }
     }
 
-    /// When all that was written has been acknowledged for one SYN, if it has been.
+    /// One SYN after everything written was acknowledged; `None` before.
     pub fn delivered_until(&self) -> Option<Time> {
         (self.buffer.una() == self.buffer.end()).then(|| self.since + SYN)
     }
 
-    /// When to wake a receiver whose silence keeps the sender from sending.
+    /// When a keep-alive is due that wakes a silent receiver.
     fn nudge(&self) -> Option<Time> {
         let closed = matches!(self.limit, Limit::Window | Limit::Receiver);
         (closed && self.buffer.outstanding() > 0 && self.buffer.lost_count() == 0)
             .then(|| self.nudge.due(self.last_sent))
     }
 
-    /// Does what is due by now. True if the receiver is to be nudged with a keep-alive.
+    /// Processes the timers due at `now`. Returns true if a keep-alive is due.
     pub fn handle_timeout(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) -> bool {
         if self.output.wake.is_some_and(|at| at <= now) {
             self.tell(now, Event::Tick);
@@ -538,7 +540,7 @@ impl Sender {
         nudges
     }
 
-    /// When something is due; never, if nothing is.
+    /// The earliest timer; `Time::NEVER` if none is armed.
     pub fn next_wakeup(&self, rtt: &Rtt) -> Time {
         let paced = (self.limit == Limit::Pacing).then_some(self.next_send);
         let due = |at: Option<Time>| at.unwrap_or(Time::NEVER);

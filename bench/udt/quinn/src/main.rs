@@ -6,7 +6,8 @@
 //!
 //! The receiver prints the seconds from the first byte to the last. Packets are as large as UDT's of 1500
 //! bytes, and the socket buffers are those of quinn's own `quinn-perf`: with the system's smaller ones quinn
-//! loses packets on loopback and measures its congestion control. Everything else is quinn's default.
+//! loses packets on loopback and measures its congestion control. Its flow-control windows are as large as UDT's
+//! receive buffer. Everything else is quinn's default.
 
 mod plain;
 
@@ -24,6 +25,8 @@ use std::time::Instant;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const PIECE: usize = 1 << 20;
+/// Bytes that may be unread or unacknowledged: UDT's 16,384 packets. quinn's default of 1.25 MB would be the limit.
+const WINDOW: u32 = 16_384 * 1456;
 /// Bytes of the socket's buffers in each direction, as in quinn-perf.
 const SOCKET_BUFFER: usize = 2 << 20;
 /// What fits into 1500 bytes after the headers of IPv6, as quinn's limit for its search of the MTU.
@@ -55,6 +58,7 @@ fn certificate(address: SocketAddr) -> PathBuf {
 fn transport() -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
     transport.initial_mtu(MTU).mtu_discovery_config(None);
+    transport.stream_receive_window(WINDOW.into()).send_window(WINDOW.into());
     Arc::new(transport)
 }
 

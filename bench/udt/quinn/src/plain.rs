@@ -88,8 +88,7 @@ impl Session for Bare {
 
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
         let keys = self.0.write_handshake(buf)?;
-        let header =
-            KeyPair { local: Box::new(Open) as Box<dyn HeaderKey>, remote: Box::new(Open) as _ };
+        let header = KeyPair { local: Box::new(Open) as Box<dyn HeaderKey>, remote: Box::new(Open) as _ };
         Some(Keys { header, packet: bare(keys.packet) })
     }
 

@@ -1,5 +1,5 @@
-//! The sender's ring: whole packets, header and payload, so that a run of them is one piece of memory
-//! that can go to the system as it is.
+//! The sender's ring of whole packets, header and payload: consecutive packets are one piece of memory and are passed
+//! to the system without a copy.
 
 use super::{FIRST_SLOTS, Usage, moved, slots_for};
 use crate::bits::Bits;
@@ -10,7 +10,7 @@ use std::ops::Range;
 
 #[derive(Clone, Debug)]
 pub(crate) struct SendBuffer {
-    /// Packets of `size` bytes, each `stride` behind the one before it: 0 where all have one place.
+    /// Packets of `size` bytes, `stride` bytes apart: 0 if all share one slot.
     bytes: Vec<u8>,
     size: usize,
     stride: usize,
@@ -21,10 +21,10 @@ pub(crate) struct SendBuffer {
     next_message: MessageNo,
     messages: Vec<u32>,
     lengths: Vec<u16>,
-    /// When each packet was last sent, and how often.
+    /// When each packet was last sent, and the number of its transmissions.
     sent_at: Vec<u64>,
     sends: Vec<u8>,
-    /// When each packet's message is over, in nanoseconds; 0 is never. Empty for a stream.
+    /// When each packet's message expires, in nanoseconds; 0 is never. Empty for a stream.
     expiries: Vec<u64>,
     lost: Bits,
     dropped: Bits,
@@ -38,19 +38,19 @@ pub(crate) struct SendBuffer {
     end: u64,
     /// Bytes of user data from `una` on.
     held: u64,
-    /// The most packets that were outstanding lately: a sixteenth less each round trip, which ends when
-    /// packet `round` is acknowledged. By acknowledgement it would be forgotten after each repair, when
-    /// hardly anything is outstanding.
+    /// Maximum of the outstanding packets. It decays by a sixteenth each round trip, which ends when packet `round` is
+    /// acknowledged. Decay by acknowledgement would lose the maximum after each repair, when few packets are
+    /// outstanding.
     peak: u64,
     round: u64,
     usage: Usage,
 }
 
-/// Packets that wait to be sent, at least, while the user has more.
+/// The least number of packets queued for sending while the user has more.
 const LEAST_QUEUE: u64 = 512;
 
 impl SendBuffer {
-    /// A ring for `packets` of `payload` bytes, which are the `same` in all of them or not.
+    /// Creates a ring for `packets` of `payload` bytes; with `same` all share one payload.
     pub fn new(packets: u32, (payload, same): (usize, bool), initial: Seq, messages: bool) -> Self {
         let most = slots_for(packets);
         let slots = most.min(FIRST_SLOTS);
@@ -108,8 +108,7 @@ impl SendBuffer {
         self.mask = slots - 1;
     }
 
-    /// Packets that it should hold now: for a stream what keeps the path busy, so that the rest waits
-    /// with the user and not in memory.
+    /// Packets that the ring should hold now: for a stream as many as keep the path busy.
     fn wanted(&self) -> u64 {
         if self.expiries.is_empty() {
             self.limit.min(LEAST_QUEUE + 2 * self.peak)
@@ -148,7 +147,7 @@ impl SendBuffer {
         self.next - self.una
     }
 
-    /// Packets outstanding that are of dropped messages: they are nowhere on the path.
+    /// Outstanding packets of dropped messages, which are not in flight.
     #[inline]
     pub fn dropped_count(&self) -> u64 {
         self.dropped_count
@@ -168,12 +167,12 @@ impl SendBuffer {
         self.wanted().saturating_sub(self.end - self.una) as usize * self.payload()
     }
 
-    /// Bytes of room that are worth waking a writer for.
+    /// The least room in bytes for which a writer is woken.
     pub fn worthwhile(&self) -> usize {
         (self.wanted() / 4).max(1) as usize * self.payload()
     }
 
-    /// Bytes that it holds when it is full.
+    /// Capacity in bytes.
     pub fn capacity(&self) -> usize {
         self.limit as usize * self.payload()
     }
@@ -184,8 +183,8 @@ impl SendBuffer {
         self.initial.plus(at)
     }
 
-    /// The packet of a number on the wire, if it is no further from the first unacknowledged one than
-    /// half a turn.
+    /// The packet of a sequence number, which may be up to half the number space away from the first
+    /// unacknowledged one.
     #[inline]
     pub fn packet_of(&self, seq: Seq) -> Option<u64> {
         self.una.checked_add_signed(i64::from(self.seq(self.una).to(seq)))
@@ -202,8 +201,7 @@ impl SendBuffer {
         self.sends[self.place(at)]
     }
 
-    /// Appends to the stream and returns how many bytes it took. The last packet is filled up while it
-    /// has not been sent.
+    /// Appends to the stream and returns the bytes taken. The last packet is filled up until it is sent.
     pub fn write(&mut self, mut data: &[u8]) -> usize {
         let before = data.len();
         if self.end > self.next {
@@ -228,7 +226,7 @@ impl SendBuffer {
         written
     }
 
-    /// Appends a message, for which there has to be room. At `expiry` (0: never) its time is over.
+    /// Appends a message, for which there must be room. It expires at `expiry` in nanoseconds; 0 is never.
     pub fn write_message(&mut self, data: &[u8], in_order: bool, expiry: u64) {
         let count = data.len().div_ceil(self.payload());
         for (n, part) in data.chunks(self.payload()).enumerate() {
@@ -270,7 +268,7 @@ impl SendBuffer {
         self.lost.get(at)
     }
 
-    /// Notes a sent packet as lost; false if it was.
+    /// Marks a sent packet as lost. Returns false if it was marked before.
     pub fn lose(&mut self, at: u64) -> bool {
         let fresh = self.lost.set(at);
         self.lost_count += u64::from(fresh);
@@ -278,7 +276,7 @@ impl SendBuffer {
         fresh
     }
 
-    /// Notes all that is outstanding as lost, and counts what was not before.
+    /// Marks all outstanding packets as lost and returns how many were not marked before.
     pub fn lose_all(&mut self) -> u64 {
         let fresh = self.lost.set_range(self.una, self.next);
         self.lost_count += fresh;
@@ -302,7 +300,7 @@ impl SendBuffer {
         fresh
     }
 
-    /// Everything before packet `at` has arrived.
+    /// Acknowledges all packets before `at`.
     pub fn acknowledge(&mut self, at: u64) {
         if at > self.round {
             self.peak -= self.peak / 16;
@@ -323,7 +321,7 @@ impl SendBuffer {
         }
     }
 
-    /// Whether packet `at` is of a message whose time is over.
+    /// Whether the message of packet `at` has expired.
     #[inline]
     pub fn is_over(&self, at: u64, now: Time) -> bool {
         let Some(&expiry) = self.expiries.get(self.place(at)) else { return false };
@@ -354,25 +352,25 @@ impl SendBuffer {
         (message, first..last + 1, fresh > 0)
     }
 
-    /// Bytes of the packet `at` as a datagram.
+    /// Length of packet `at` as a datagram in bytes.
     #[inline]
     pub fn size(&self, at: u64) -> usize {
         HEADER + usize::from(self.lengths[self.place(at)])
     }
 
-    /// Whether packet `at` stands right behind the one before it.
+    /// Whether packet `at` is adjacent to the one before it in memory.
     #[inline]
     pub fn follows(&self, at: u64) -> bool {
         at & self.mask != 0 && self.stride > 0
     }
 
-    /// Whether packet `at` is a full one.
+    /// Whether packet `at` is full.
     #[inline]
     pub fn is_full(&self, at: u64) -> bool {
         self.size(at) == self.size
     }
 
-    /// Prepares packet `at`, which is the next one or a lost one, to be sent: `again` tells which.
+    /// Writes the header of packet `at` for sending: a retransmission if `again`, otherwise the next packet.
     #[inline]
     pub fn send(&mut self, now: Time, at: u64, again: bool, timestamp: u32, destination: u32) {
         let place = self.place(at);
@@ -389,8 +387,7 @@ impl SendBuffer {
         }
     }
 
-    /// The datagrams of `count` packets from `at`: all but the last are full, and all
-    /// [follow](Self::follows) each other.
+    /// The datagrams of `count` packets from `at`, which must be [adjacent](Self::follows) and full but the last.
     pub fn datagrams(&self, at: u64, count: u64) -> &[u8] {
         let from = self.place(at) * self.stride;
         let before = (count - 1) as usize * self.stride;

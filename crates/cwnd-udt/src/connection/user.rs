@@ -223,6 +223,11 @@ impl Connection {
         self.halves.as_ref().map_or(Limit::Application, |halves| halves.sender.limit())
     }
 
+    /// The time between two packets that the pace leaves; zero while nothing paces them.
+    pub fn pacing_period(&self) -> Dur {
+        self.halves.as_ref().map_or(Dur::ZERO, |halves| halves.sender.period())
+    }
+
     /// How the connection is doing. With `clear` the interval's counters begin anew.
     pub fn stats(&mut self, now: Time, clear: bool) -> Stats {
         self.account(now);

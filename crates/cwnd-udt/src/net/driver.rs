@@ -1,4 +1,4 @@
-//! The thread of a port: takes datagrams in, lets connections send, and sleeps until something is due.
+//! The thread of a port: receives datagrams, visits connections, and sleeps until the next timer.
 
 use super::door::{Budgets, Word};
 use super::link::{Link, Visit};
@@ -18,21 +18,22 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Calls that take in datagrams before connections have their turn.
+/// Receive calls before connections are visited.
 const CALLS: usize = 4;
-/// Where a packet's header names the socket.
+/// The destination socket in a packet's header.
 const DESTINATION: Range<usize> = HEADER - 4..HEADER;
 
 struct Driver {
     port: Arc<Port>,
     woken: PipeReader,
-    /// Connections that something happened to.
+    /// Connections to visit.
     touched: Vec<Arc<Link>>,
-    /// Those that wait for room in the system's buffer.
+    /// Connections that wait for room in the system's buffer.
     blocked: Vec<Arc<Link>>,
     due: BinaryHeap<Reverse<(Time, usize)>>,
+    /// Limits of answers to datagrams of no connection.
     budgets: Budgets,
-    /// What is sealed, on its way to the socket.
+    /// Scratch memory for encrypted datagrams.
     wire: Vec<u8>,
 }
 
@@ -56,7 +57,7 @@ pub(super) fn start(port: Arc<Port>, woken: PipeReader) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells all who wait that nobody drives the port any more.
+/// Fails all connections of the port when its thread ends.
 struct Alarm(Arc<Port>);
 
 impl Drop for Alarm {
@@ -83,7 +84,7 @@ impl Driver {
         }
     }
 
-    /// Sleeps until there is something to do: whether datagrams may have come.
+    /// Sleeps until there is something to do. Returns whether datagrams may have arrived.
     fn rest(&mut self, released: bool) -> io::Result<bool> {
         if !self.touched.is_empty() {
             return Ok(true);
@@ -115,7 +116,7 @@ impl Driver {
         }
     }
 
-    /// Gives each connection that something happened to its turn.
+    /// Visits each connection that has something to do.
     fn serve(&mut self, mut now: Time) {
         for link in std::mem::take(&mut self.touched) {
             let Visit { wake, more, blocked, due, over } = link.visit(now, &mut self.wire);
@@ -132,7 +133,7 @@ impl Driver {
                 }
             } else if more {
                 self.touched.push(link);
-                // Sending takes long.
+                // Sending takes time.
                 now = self.port.socket.now();
             }
         }
@@ -153,7 +154,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Hands a batch to the connections that it is for: mostly to one.
+    /// Delivers a batch to its connections, mostly one.
     fn deliver(&mut self, at: Time, meta: &RecvMeta, mut datagrams: &mut [u8]) {
         let segment = meta.stride.max(1);
         while !datagrams.is_empty() {
@@ -224,7 +225,7 @@ impl Driver {
         }
     }
 
-    /// A datagram for the listener.
+    /// Processes a datagram for the listener.
     fn answer(&mut self, now: Time, queue: &Queue, meta: &RecvMeta, datagram: &mut [u8]) {
         let (port, from) = (&self.port, meta.addr);
         let open = || {
@@ -252,13 +253,13 @@ impl Driver {
     }
 }
 
-/// Bytes of the datagrams at the front that are for the same connection as the first.
+/// The length in bytes of the leading datagrams for one connection.
 fn run(datagrams: &[u8], segment: usize) -> usize {
     let first = &datagrams[..segment.min(datagrams.len())];
     let place = if destination(first).is_some() { secure::DESTINATION } else { DESTINATION };
     let to = first.get(place.clone());
     let mut end = first.len();
-    // Requests for connections, to socket 0, are looked at one by one.
+    // Connection requests, to socket 0, are processed one by one.
     if to != Some(&[0; 4]) {
         while end < datagrams.len() && datagrams[end..].get(place.clone()) == to {
             end = datagrams.len().min(end + segment);

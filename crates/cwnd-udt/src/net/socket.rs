@@ -11,33 +11,33 @@ use std::io::{self, IoSliceMut, PipeReader, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Bytes asked for the system's buffers, which takes that much twice and may give less. All that a receiver
-/// announces room for may arrive while its thread waits for a processor: what finds no place is lost,
-/// and a rate law gives a ninth of its rate for it. UDT4 asks for its receive buffer too.
+/// Sizes requested for the system's buffers in bytes; the system doubles them and may grant less. The receiver's
+/// whole announced room may arrive while its thread waits for a processor. Packets that do not fit are lost, and a
+/// rate law gives up a ninth of its rate for that. UDT4 requests its receive buffer's size as well.
 const TO_RECEIVE: usize = (RECEIVE_BUFFER * PACKET_SIZE) as usize;
 const TO_SEND: usize = 4 << 20;
-/// The largest UDP payload over IPv4: what one send may carry.
+/// The largest UDP payload over IPv4, which bounds one batch.
 const LARGEST: usize = 65_507;
-/// Buffers that one call receives into, and their size: that of the largest joined batch.
+/// Buffers for one receive call, and their size: that of the largest joined batch.
 const SLOTS: usize = 8;
 const SLOT: usize = 1 << 16;
-/// Packets that are prepared together where the system does not segment.
+/// Packets prepared together without segmentation offload.
 const ONE_BY_ONE: usize = 16;
-/// A time stamp of the system is not trusted further back than this: its clock may have been set.
+/// The oldest time stamp of the system that is trusted: its clock may have been set.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What came of a send.
+/// The outcome of a send.
 #[derive(Debug)]
 pub(super) enum Sent {
     All,
-    /// The system has no room: so many bytes went out.
+    /// The system's buffer is full; bytes sent before.
     Blocked(usize),
     /// The datagrams are lost.
     Failed(io::Error),
 }
 
 impl Sent {
-    /// A copy of what did not go out, and its segments.
+    /// A copy of the datagrams that were not sent, and their segment size.
     pub fn rest(&self, datagrams: &[u8], segment: usize) -> Option<(Vec<u8>, usize)> {
         match self {
             Sent::Blocked(sent) => Some((datagrams[*sent..].to_vec(), segment)),
@@ -46,7 +46,7 @@ impl Sent {
     }
 }
 
-/// What a wait ended with.
+/// The events that ended a wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ready {
     pub datagrams: bool,
@@ -60,7 +60,7 @@ pub(super) struct Socket {
     epoch: Instant,
 }
 
-/// Memory that datagrams are received into.
+/// Receive buffers for datagrams.
 pub(super) struct Inbox {
     bytes: Box<[u8]>,
     meta: [RecvMeta; SLOTS],
@@ -74,7 +74,7 @@ impl Inbox {
         }
     }
 
-    /// Each of the first `count` batches: its origin, and the datagrams.
+    /// The first `count` batches: metadata and datagrams.
     pub fn batches(&mut self, count: usize) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
         let batches = self.meta.iter().zip(self.bytes.chunks_mut(SLOT)).take(count);
         batches.map(|(meta, bytes)| (meta, &mut bytes[..meta.len]))
@@ -87,12 +87,12 @@ impl Socket {
     pub fn bind(addr: SocketAddr) -> io::Result<Self> {
         let io = UdpSocket::bind(addr)?;
         let state = UdpSocketState::new((&io).into())?;
-        // Only the administrator may go beyond the system's limit.
+        // Exceeding the system's limit needs CAP_NET_ADMIN.
         if sockopt::set_socket_recv_buffer_size_force(&io, TO_RECEIVE).is_err() {
             state.set_recv_buffer_size((&io).into(), TO_RECEIVE)?;
         }
         state.set_send_buffer_size((&io).into(), TO_SEND)?;
-        // quinn-udp forbids fragments for good; UDT has no other way past a link of smaller packets.
+        // quinn-udp forbids fragmentation, but UDT has no path MTU discovery.
         #[cfg(target_os = "linux")]
         match addr {
             SocketAddr::V4(_) => {
@@ -113,7 +113,7 @@ impl Socket {
         Time::from_nanos(self.epoch.elapsed().as_nanos() as u64)
     }
 
-    /// When a batch arrived, by the system's time stamp where it gives one.
+    /// The arrival time of a batch: the system's time stamp if there is one.
     pub fn arrival(&self, now: Time, clock: SystemTime, meta: &RecvMeta) -> Time {
         let waited = meta.timestamp.and_then(|stamp| {
             clock.duration_since(SystemTime::UNIX_EPOCH).ok()?.checked_sub(stamp)
@@ -122,7 +122,7 @@ impl Socket {
         now - Dur::from_nanos(waited.as_nanos() as u64)
     }
 
-    /// Packets of `size` bytes that are best prepared together.
+    /// The number of packets of `size` bytes in the largest batch.
     pub fn most(&self, size: usize) -> usize {
         match self.state.max_gso_segments() {
             1 => ONE_BY_ONE,
@@ -130,7 +130,7 @@ impl Socket {
         }
     }
 
-    /// Sends datagrams of `segment` bytes each, the last one at most.
+    /// Sends datagrams of `segment` bytes each; the last one may be shorter.
     pub fn send(
         &self,
         to: SocketAddr,
@@ -154,7 +154,7 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Sent::Blocked(sent);
                 }
-                // The system segments no more (a device or a driver that cannot): one by one.
+                // Segmentation has been found not to work on this device: send one by one.
                 Err(_) if segments > 1 && self.state.max_gso_segments() == 1 => {}
                 Err(error) => return Sent::Failed(error),
             }
@@ -162,7 +162,7 @@ impl Socket {
         Sent::All
     }
 
-    /// Receives what is there, up to [`Socket::SLOTS`] batches.
+    /// Receives the batches that have arrived, up to [`Socket::SLOTS`].
     pub fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         let mut parts = inbox.bytes.chunks_mut(SLOT);
         let mut slots: [IoSliceMut<'_>; SLOTS] =
@@ -173,8 +173,8 @@ impl Socket {
         }
     }
 
-    /// Sleeps until a datagram is there, `wake` is written to, or the time is over; with `blocked` also
-    /// until there is room to send.
+    /// Sleeps until a datagram arrives, `wake` is written to, or `limit` has passed; with `blocked` also until there
+    /// is room to send.
     pub fn wait(
         &self,
         wake: &mut PipeReader,

@@ -1,4 +1,4 @@
-//! Loss: what the receiver reports, repairs that fail, and the retransmission timer.
+//! Loss recovery: loss reports, lost retransmissions, and the retransmission timer.
 
 use super::{MIN_EXPIRY, SYN, Sender};
 use crate::config::Counters;
@@ -6,20 +6,19 @@ use crate::estimate::Rtt;
 use crate::packet::Losses;
 use cwnd::{Dur, Event, Lost, Time};
 
-/// What follows a timeout: all packets before `point` that are not known to have arrived are sent again, within
-/// the window that the timeout leaves.
+/// State after a timeout, until all packets before `point` have arrived. The window counts only packets sent since.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimedOut {
     /// The first packet that had not been sent when the timer expired.
     pub point: u64,
     /// When the timer expired.
     at: Time,
-    /// Packets sent since that are neither acknowledged nor lost again.
+    /// Packets sent since then that are neither acknowledged nor reported lost.
     pub in_flight: u64,
 }
 
 impl Sender {
-    /// Marks a sent packet as lost; false if it was.
+    /// Marks a sent packet as lost. Returns false if it was marked before.
     fn lose(&mut self, at: u64) -> bool {
         let fresh = self.buffer.lose(at);
         if let Some(timed_out) = self.timed_out.as_mut().filter(|_| fresh)
@@ -30,7 +29,7 @@ impl Sender {
         fresh
     }
 
-    /// Counts the packets before `at`, which have arrived, out of those sent since the last timeout.
+    /// Removes the packets before `at`, which have arrived, from those in flight since the last timeout.
     pub(super) fn leave_timeout(&mut self, at: u64) {
         let Some(timed_out) = &mut self.timed_out else { return };
         let buffer = &self.buffer;
@@ -41,10 +40,10 @@ impl Sender {
         }
     }
 
-    /// A loss report arrived. False if it names what was never sent, or not in order.
+    /// Processes a loss report. Returns false if it names packets never sent, or out of order.
     pub fn nacked(&mut self, now: Time, losses: Losses, rtt: &Rtt, count: &mut Counters) -> bool {
         count.pkt_recv_nak += 1;
-        // A packet that was sent again less than a round trip ago cannot have been missed yet.
+        // The receiver cannot yet miss a packet retransmitted less than a round trip ago.
         let moment = rtt.smoothed;
         let (mut packets, mut newest, mut from) = (0, Time::ZERO, 0);
         let mut sound = true;
@@ -85,7 +84,7 @@ impl Sender {
         self.tell(now, Event::Lost(Lost { packets, sent_at, sent: self.packets_sent }));
     }
 
-    /// When the retransmission timer expires.
+    /// When the retransmission timer expires; `None` with nothing outstanding.
     pub(super) fn expiry(&self, rtt: &Rtt) -> Option<Time> {
         let times = self.expiries + 1;
         let answer = times * rtt.patience().as_nanos() + SYN.as_nanos();
@@ -93,13 +92,13 @@ impl Sender {
             .then(|| self.since + Dur::from_nanos(answer.max(times * MIN_EXPIRY)))
     }
 
-    /// How long a repair may take.
+    /// The longest time that a retransmission may take to be acknowledged.
     pub(super) fn repair_patience(rtt: &Rtt) -> Dur {
         Dur::from_nanos(2 * rtt.patience().as_nanos() + 2 * SYN.as_nanos())
     }
 
-    /// When a repair of the first missing packet must have failed: a UDT4 receiver reports a loss only
-    /// once, and all else waits for this packet.
+    /// When the retransmission of the first missing packet counts as lost: a UDT4 receiver reports a loss only
+    /// once, and no later packet can be delivered before this one.
     pub(super) fn repair_expiry(&self, rtt: &Rtt) -> Option<Time> {
         let una = self.buffer.una();
         let waits = una < self.buffer.next() && self.buffer.sends(una) > 1;
@@ -107,8 +106,8 @@ impl Sender {
         (waits && !self.buffer.is_lost(una)).then(|| self.buffer.sent_at(una) + patience)
     }
 
-    /// Repairs the first missing packet once more. As often as the next one that is missing turns out to
-    /// have been repaired in vain too, twice as many are: a burst of losses would take for ever one by one.
+    /// Retransmits the first missing packet once more. The number of packets doubles each time that the next
+    /// missing one turns out to have been lost again too: one at a time would be too slow after a burst of losses.
     pub(super) fn repair(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) {
         let before = now - Sender::repair_patience(rtt);
         let (mut packets, mut newest) = (0, Time::ZERO);
@@ -126,7 +125,7 @@ impl Sender {
         if self.flow_window() > 2 {
             self.tell_lost(now, packets, newest, count);
         } else {
-            // A receiver without room drops the two packets that UDT lets through to ask for some.
+            // A full receiver drops the two packets by which UDT probes for room: no sign of congestion.
             count.pkt_snd_loss += u64::from(packets);
         }
     }
@@ -134,12 +133,12 @@ impl Sender {
     pub(super) fn expire(&mut self, now: Time, count: &mut Counters) {
         self.since = now;
         if self.buffer.is_lost(self.buffer.una()) && self.choose().is_ok() {
-            // The repair waits for the pacer: that is no news of the path.
+            // The retransmission waits for the pacer: no sign of congestion.
             return;
         }
         self.expiries += 1;
         count.timeouts += 1;
-        // A second expiry doubts the receiver's reports as well: some may have been lost.
+        // After a second expiry the receiver's reports are not relied on: some may have been lost.
         count.pkt_snd_loss += if self.expiries == 1 && self.highest > self.buffer.una() {
             self.buffer.lose_missing(self.highest)
         } else {
@@ -148,8 +147,7 @@ impl Sender {
         };
         self.recovery = None;
         self.timed_out = Some(TimedOut { point: self.buffer.next(), at: now, in_flight: 0 });
-        // A receiver without room drops the two packets that UDT lets through to ask for some, and what
-        // was dropped here says nothing of the path.
+        // Probes dropped by a full receiver and messages dropped at this end are no signs of congestion.
         if self.flow_window() > 2 && self.buffer.dropped_count() < self.buffer.outstanding() {
             self.tell(now, Event::Timeout { sent: self.packets_sent });
         }
