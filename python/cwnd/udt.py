@@ -2,11 +2,12 @@
 
 The protocol is UDT version 4, wire-compatible with the reference library 4.11 (draft-gg-udt-03). It
 has no encryption and does not know who its peer is: use it where the network is trusted, or with
-credentials. Then all that travels is sealed, between two ends of this package. Credentials are one of
+credentials. Then all that travels is sealed, between two ends of this package. Credentials are one
+of
 
 * ``key``: a secret that both ends share (:func:`generate_key` writes one to a file);
-* ``pair`` and ``peers``: a key pair of each end (:func:`generate_pair`) and the public keys of those it
-  talks to. A ``key`` beside them is a secret that both ends share as well;
+* ``pair`` and ``peers``: a key pair of each end (:func:`generate_pair`) and the public keys of its
+  peers. A ``key`` beside them is a secret that both ends share as well;
 * ``code``: a one-time code (:func:`generate_code`) that the listener's user tells the client's.
 
 A listener and a client, in two threads of one process:
@@ -28,11 +29,16 @@ b'HELLO'
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from cwnd import _native
+from cwnd.credentials import (
+    generate_code,
+    generate_key,
+    generate_pair,
+    read_peers,
+    read_secret,
+)
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import Quantity, parse_rate, parse_time
 
@@ -81,8 +87,8 @@ class Connection:
     :func:`connect` and :meth:`Listener.accept` make them. Calls that wait release the interpreter's
     lock: one thread may receive while another sends. They raise subclasses of :class:`OSError`:
     :class:`BrokenPipeError` once the connection is closed, :class:`ConnectionAbortedError` when the
-    peer does not answer any more, :class:`ConnectionResetError` when the peer answers that it does not
-    know the connection (it was restarted), :class:`TimeoutError` when ``timeout`` is over.
+    peer does not answer any more, :class:`ConnectionResetError` when the peer answers that it does
+    not know the connection (it was restarted), :class:`TimeoutError` when ``timeout`` is over.
 
     Attributes
     ----------
@@ -258,13 +264,13 @@ class Listener:
         Raises
         ------
         OSError
-            None came in time (:class:`TimeoutError`), the listener is closed, or too many wrong guesses
-            have made its one-time code void (:class:`PermissionError`).
+            None came in time (:class:`TimeoutError`), the listener is closed, or too many wrong
+            guesses have made its one-time code void (:class:`PermissionError`).
         """
         return Connection(self._listener.accept(_timeout(timeout)), messages=self.messages)
 
     def spend_code(self) -> None:
-        """Use up the one-time code: no more clients are let in. Connections that were made go on."""
+        """Use up the one-time code: no more clients are let in. Open connections go on."""
         self._listener.spend_code()
 
     def close(self) -> None:
@@ -398,15 +404,14 @@ def client_settings(  # noqa: PLR0913
     )
     _add_credentials(settings, key=key, pair=pair, peers=peers, code=code)
     if pair is not None and len(settings["peers"]) != 1:
-        raise ArgumentError(
-            "peers",
-            f"to connect, name one public key, that of the listener: {len(settings['peers'])} given",
-        )
+        count = len(settings["peers"])
+        text = f"to connect, name one public key, that of the listener: {count} given"
+        raise ArgumentError("peers", text)
     _check_port(port, least=1)
     return settings
 
 
-def listen(
+def listen(  # noqa: PLR0913
     port: int,
     host: str = "0.0.0.0",  # noqa: S104
     controller: str = "udt",
@@ -433,18 +438,21 @@ def listen(
     controller, messages, packet_size, buffer, rate_limit
         As for :func:`connect`, for each connection.
     key
-        A secret: only those who have it are accepted. Without credentials, only those who have none.
+        A secret: only those who have it are accepted. Without credentials, only those who have
+        none.
     pair, peers
-        The contents of the file of this end's private key, and the public keys of those who are accepted.
+        The contents of the file of this end's private key, and the public keys of those who are
+        accepted.
     code
-        A one-time code: one client at a time that has it is accepted. Another one with the code takes the
-        place of the one before. After five wrong guesses the code is void, and :meth:`Listener.accept`
-        raises :class:`PermissionError`; :meth:`Listener.spend_code` uses it up.
+        A one-time code: one client at a time that has it is accepted. Another one with the code
+        takes the place of the one before. After five wrong guesses the code is void, and
+        :meth:`Listener.accept` raises :class:`PermissionError`; :meth:`Listener.spend_code` uses
+        it up.
     allow
         Networks and addresses that are answered, such as ``10.0.0.0/8``; all by default.
     per_address
-        Open connections of one address at most; no limit by default. Further clients are not answered
-        until one of them has ended.
+        Open connections of one address at most; no limit by default. Further clients are not
+        answered until one of them has ended.
 
     Returns
     -------
@@ -539,123 +547,6 @@ def _add_credentials(
     settings["pair"] = pair
     if code is not None:
         settings["code"] = read_argument("code", _native.udt_check_code, code)
-
-
-def read_secret(path: str | os.PathLike[str]) -> bytes:
-    """Read the file of a key or of a private key.
-
-    Parameters
-    ----------
-    path
-        The file. A regular file has to belong to this user or root, and neither its group nor others may
-        use it (mode 0600 or 0400).
-
-    Returns
-    -------
-    bytes
-        What it holds, for ``key`` or ``pair`` of :func:`connect` and :func:`listen`.
-
-    Raises
-    ------
-    OSError
-        It cannot be read, or others can use it (:class:`PermissionError`). The message names the file and
-        what to do.
-    """
-    return _native.udt_read_secret(os.fspath(path))
-
-
-def read_peers(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read a list of public keys: one a line, with an optional name behind it.
-
-    Parameters
-    ----------
-    path
-        The file. ``#`` begins a comment, and blank lines are skipped.
-
-    Returns
-    -------
-    dict of str
-        The name of each key, empty without one; for ``peers`` of :func:`connect` and :func:`listen`.
-
-    Raises
-    ------
-    OSError
-        It cannot be read.
-    ArgumentError
-        A line holds no public key; the message names the file and the line.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        peers = _native.udt_parse_peers(text)
-    except ValueError as mistake:
-        raise ArgumentError("peers", f"{os.fspath(path)}: {mistake}") from None
-    return {key: name or "" for key, name in peers}
-
-
-def generate_key(path: str | os.PathLike[str]) -> None:
-    """Write a new key of 256 random bits to a new file that only its owner can use.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    OSError
-        There is such a file already (:class:`FileExistsError`), or it cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from cwnd import udt
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     udt.generate_key(f"{folder}/key")
-    ...     len(udt.read_secret(f"{folder}/key"))
-    65
-    """
-    _native.udt_generate_key(os.fspath(path))
-
-
-def generate_pair(path: str | os.PathLike[str]) -> str:
-    """Write a new key pair: the private key to a new file, the public key to ``path`` with ``.pub``.
-
-    Parameters
-    ----------
-    path
-        The file of the private key, which only its owner can use.
-
-    Returns
-    -------
-    str
-        The public key, for the peers.
-
-    Raises
-    ------
-    OSError
-        One of the files is there already (:class:`FileExistsError`), or cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from cwnd import udt
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     public = udt.generate_pair(f"{folder}/pair")
-    ...     list(udt.read_peers(f"{folder}/pair.pub")) == [public]
-    True
-    """
-    return _native.udt_generate_pair(os.fspath(path))
-
-
-def generate_code() -> str:
-    """Generate a one-time code such as ``4821-kavo-miro``: one of 2^38.6.
-
-    Returns
-    -------
-    str
-        The code, for ``code`` of :func:`connect` and :func:`listen`.
-    """
-    return _native.udt_generate_code()
 
 
 def _check_port(port: int, *, least: int) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import random
 import socket
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -196,3 +199,152 @@ def test_what_is_no_key_is_refused(key, words):
         udt.connect(HERE, 9, key=key)
     with pytest.raises(ArgumentError, match=words):
         udt.listen(0, HERE, key=key)
+
+
+def test_the_credentials_of_a_connection_are_of_one_kind():
+    key, code = random.Random(3).randbytes(32), udt.generate_code()
+    public = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
+    private = b"cwnd-private-key-v1 dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo="
+    for wrong, words in (
+        ({"key": key, "code": code}, "code: give a code, or a key or pair"),
+        ({"pair": private, "code": code}, "code: give a code, or a key or pair"),
+        ({"pair": private}, "peers: a pair needs the public keys"),
+        ({"peers": [public]}, "peers: public keys of peers need this end's pair"),
+        ({"pair": private, "peers": public}, "peers: a list of public keys"),
+        ({"pair": private, "peers": ["x"]}, "peers: .*'?x.* is not a public key"),
+        ({"pair": public.encode(), "peers": [public]}, "pair: .*cwnd keygen --pair"),
+        ({"code": "4821-kavo-mirx"}, "code: .* is not a code.*4821-kavo-miro"),
+        ({"key": b"short", "pair": private, "peers": [public]}, "key: .*5 bytes"),
+    ):
+        for open_end in (
+            lambda kw: udt.connect(HERE, 9, **kw),
+            lambda kw: udt.listen(0, HERE, **kw),
+        ):
+            with pytest.raises(ArgumentError, match=words) as error:
+                open_end(wrong)
+            assert "\n" not in str(error.value)
+    with pytest.raises(ArgumentError, match="peers: to connect, name one public key"):
+        udt.connect(HERE, 9, pair=private, peers=[public, public])
+    for wrong, words in (
+        ({"allow": ["10.0.0.0/33"]}, "allow: .* is no network, such as 10.0.0.0/8"),
+        ({"per_address": 0}, "per_address: 0 connections: 1 or more"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            udt.listen(0, HERE, **wrong)
+
+
+def test_key_pairs_tell_who_the_peer_is(tmp_path):
+    names = ["server", "alice", "mallory"]
+    public = {name: udt.generate_pair(tmp_path / name) for name in names}
+    private = {name: udt.read_secret(tmp_path / name) for name in names}
+    listed = tmp_path / "peers"
+    listed.write_text(f"# ours\n{public['alice']} alice\n\n{public['server']}\n")
+    peers = udt.read_peers(listed)
+    assert peers == {public["alice"]: "alice", public["server"]: ""}
+    with udt.listen(0, HERE, pair=private["server"], peers=peers) as listener:
+        ours = {"pair": private["alice"], "peers": [public["server"]]}
+        with (
+            udt.connect(*listener.address, **ours) as client,
+            listener.accept(timeout="5s") as server,
+        ):
+            assert peers[server.identity] == "alice"
+            assert client.identity == public["server"]
+        stranger = {"pair": private["mallory"], "peers": [public["server"]]}
+        with pytest.raises(TimeoutError, match="lets this end's in"):
+            udt.connect(*listener.address, timeout="500ms", **stranger)
+    client, server = pair()
+    with client, server:
+        assert (client.identity, server.identity) == (None, None)
+    listed.write_text(f"{public['alice']}\nbob\n")
+    with pytest.raises(ArgumentError, match=r"peers: .*peers: line 2: \"bob\" is not a public key"):
+        udt.read_peers(listed)
+
+
+def test_a_code_is_void_after_five_wrong_guesses():
+    code = udt.generate_code()
+    with udt.listen(0, HERE, code=code) as listener:
+        with udt.connect(*listener.address, code=code.upper()) as client:
+            client.send(b"it is me")
+            assert listener.accept(timeout="5s").recv(timeout="5s") == b"it is me"
+        wrong = code[:-1] + ("a" if code[-1] != "a" else "e")
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                listener.accept(timeout="10ms")
+            with pytest.raises(TimeoutError, match="the code is wrong or has expired"):
+                udt.connect(*listener.address, code=wrong, timeout="400ms")
+        with pytest.raises(PermissionError, match="the code is void: there were 5 wrong guesses"):
+            listener.accept(timeout="5s")
+        with pytest.raises(TimeoutError):
+            udt.connect(*listener.address, code=code, timeout="400ms")
+
+
+def test_a_spent_code_lets_nobody_in():
+    code = udt.generate_code()
+    with udt.listen(0, HERE, code=code) as listener:
+        with udt.connect(*listener.address, code=code):
+            listener.spend_code()
+        with pytest.raises(TimeoutError, match="nobody answered"):
+            udt.connect(*listener.address, code=code, timeout="400ms")
+
+
+RECEIVER = """
+import sys
+from cwnd import udt
+listener = udt.listen(int(sys.argv[1]), "127.0.0.1", key=bytes(range(32)))
+print(listener.address[1], flush=True)
+while True:
+    connection = listener.accept()
+    while connection.recv():
+        pass
+"""
+
+
+@contextmanager
+def receiving(port=0):
+    """Run a receiver in a process that is killed at the end; its port."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RECEIVER, str(port)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def test_a_receiver_that_was_restarted_resets_its_old_connections():
+    with receiving() as port:
+        client = udt.connect(HERE, port, key=bytes(range(32)))
+        client.send(b"something")
+    with receiving(port):
+        begun = time.monotonic()
+        with pytest.raises(ConnectionResetError, match="does not know this connection"):
+            client.recv(timeout="10s")
+        assert time.monotonic() - begun < 3
+
+
+def test_a_listener_answers_allowed_addresses_only():
+    with (
+        udt.listen(0, HERE, allow=["192.0.2.0/24", "fd00::/8"]) as listener,
+        pytest.raises(TimeoutError, match="nobody answered"),
+    ):
+        udt.connect(*listener.address, timeout="400ms")
+    with udt.listen(0, HERE, allow=[HERE], per_address=1) as listener:
+        with udt.connect(*listener.address), pytest.raises(TimeoutError):
+            udt.connect(*listener.address, timeout="400ms")
+        udt.connect(*listener.address).close()
+
+
+def test_secrets_are_for_their_owner(tmp_path):
+    key, pair_file = tmp_path / "key", tmp_path / "pair"
+    udt.generate_key(key)
+    public = udt.generate_pair(pair_file)
+    assert [path.stat().st_mode & 0o777 for path in (key, pair_file)] == [0o600, 0o600]
+    assert (tmp_path / "pair.pub").read_text().split()[0] == public
+    before = key.read_bytes()
+    for generate, path in ((udt.generate_key, key), (udt.generate_pair, pair_file)):
+        with pytest.raises(FileExistsError, match=str(path)):
+            generate(path)
+    assert key.read_bytes() == before
+    key.chmod(0o644)
+    with pytest.raises(PermissionError, match=f"mode 644.*chmod 600 {key}"):
+        udt.read_secret(key)

@@ -61,7 +61,7 @@ fn read_pair(contents: &[u8]) -> PyResult<KeyPair> {
     KeyPair::from_file_contents(contents).map_err(wrong)
 }
 
-fn read_public_key(text: &String) -> PyResult<PublicKey> {
+fn read_public_key(text: &str) -> PyResult<PublicKey> {
     text.parse().map_err(wrong)
 }
 
@@ -70,7 +70,7 @@ fn read_code(text: &str) -> PyResult<Code> {
 }
 
 /// A network such as `10.0.0.0/8`; an address alone is a network of one.
-fn read_network(text: &String) -> PyResult<IpNet> {
+fn read_network(text: &str) -> PyResult<IpNet> {
     let address = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse().or_else(|_| address()).map_err(|_| {
         let text = format!("{text:?} is no network, such as 10.0.0.0/8, fd00::/8 or 192.0.2.1");
@@ -84,7 +84,11 @@ impl Settings {
         Ok(match (&self.pair, &self.code) {
             (Some(pair), _) => Some(Credentials::Pair {
                 own: read_pair(pair)?,
-                peers: self.peers.iter().map(read_public_key).collect::<PyResult<_>>()?,
+                peers: self
+                    .peers
+                    .iter()
+                    .map(|text| read_public_key(text))
+                    .collect::<PyResult<_>>()?,
                 psk: key,
             }),
             (None, Some(code)) => Some(Credentials::Code(read_code(code)?)),
@@ -110,7 +114,7 @@ impl Settings {
             rate_limit: self.rate_limit,
             connect_timeout: Dur::from_secs(self.timeout),
             admission: Admission {
-                allow: self.allow.iter().map(read_network).collect::<PyResult<_>>()?,
+                allow: self.allow.iter().map(|text| read_network(text)).collect::<PyResult<_>>()?,
                 per_address: self.per_address,
             },
             credentials: self.credentials()?,
@@ -335,8 +339,8 @@ fn udt_check_pair(contents: &[u8]) -> PyResult<String> {
 
 /// Checks that a text is a public key.
 #[pyfunction]
-fn udt_check_peer(text: String) -> PyResult<()> {
-    read_public_key(&text).map(drop)
+fn udt_check_peer(text: &str) -> PyResult<()> {
+    read_public_key(text).map(drop)
 }
 
 /// A one-time code as it is printed.
@@ -347,8 +351,8 @@ fn udt_check_code(text: &str) -> PyResult<String> {
 
 /// Checks that a text is a network or an address.
 #[pyfunction]
-fn udt_check_network(text: String) -> PyResult<()> {
-    read_network(&text).map(drop)
+fn udt_check_network(text: &str) -> PyResult<()> {
+    read_network(text).map(drop)
 }
 
 /// A new one-time code.

@@ -64,6 +64,11 @@
 //! repeats the cookie sent to its address becomes an [`Answer::Accept`]. Register it with
 //! [`Routes::accept`], so that its repeated request finds the connection.
 //!
+//! A datagram for an id that is not there, [`Route::Unknown`], may be answered with a [`reset`], and a
+//! [`Route::Reset`] goes to [`Connection::handle_reset`] of each connection that the port
+//! [began with](Routes::begun_with) its sender. Ids that a listener gives are odd for clients that know resets
+//! ([`Invitation::knows_resets`]); all others are even.
+//!
 //! # Which law, which acknowledgements
 //!
 //! A rate law (`udt`, `daimd`, `tfrc`) is told of the receiver's full acknowledgements (every 10 ms, with
@@ -87,7 +92,7 @@
 //!
 //! and besides two to three bits a slot of either kind, 24 KiB of sent acknowledgements and 4 KiB of all
 //! else. With the defaults that is 24 MB each way at most, and under 1 MB for a connection that is idle or
-//! keeps up. A peer cannot raise it: its flow window only limits what is sent, and its packet size can only
+//! keeps up. [`Connection::hold_room`] bounds what is received before the application has accepted. A peer cannot raise it: its flow window only limits what is sent, and its packet size can only
 //! lower this end's. With [`Config::record`] the record of the controller's events grows without bound, as
 //! asked.
 //!

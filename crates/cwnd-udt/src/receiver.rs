@@ -182,13 +182,13 @@ impl Receiver {
 
     /// Gives the sender room for `packets` only. Call it before anything has arrived.
     pub fn hold_room(&mut self, packets: u32) {
-        self.buffer.set_limit(packets);
-        self.available = u64::from(packets);
+        self.buffer.set_limit(Some(packets));
+        self.available = self.buffer.available();
     }
 
-    /// Gives the sender the room of `packets`, and tells a sender that has been told of less.
-    pub fn release_room(&mut self, now: Time, packets: u32) {
-        self.buffer.set_limit(packets);
+    /// Gives the sender the room of the whole buffer, and tells one that has been told of less.
+    pub fn release_room(&mut self, now: Time) {
+        self.buffer.set_limit(None);
         if self.last_full.is_some() {
             self.announce_room(now);
         }

@@ -1,5 +1,5 @@
 //! Whole UDT datagrams, sealed between two ends that prove to each other who they are. Without I/O, as all of
-//! this crate, but for [`file`].
+//! this crate, but for [`mod@file`].
 //!
 //! The handshake is Noise (revision 34): `Noise_NNpsk0_25519_AESGCM_SHA256` with a shared key,
 //! `Noise_IKpsk2_25519_AESGCM_SHA256` with key pairs. A one-time code becomes a shared key by SPAKE2 first.
@@ -8,7 +8,7 @@
 //! protects against and what not is in `docs/udt.md`, under "Credentials".
 //!
 //! * [`Credentials`] are a [`Key`] that is shared, a [`KeyPair`] with the [`PublicKey`]s of peers, or a
-//!   [`Code`]. [`file`] reads and writes their files.
+//!   [`Code`]. [`mod@file`] reads and writes their files.
 //! * A client drives an [`Initiator`] until it gives a [`Session`], and then its
 //!   [`Connection`](crate::Connection) through that.
 //! * A port with credentials has one [`Responder`]. Whatever comes from the network goes to the session or the

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::reference::{self, Reference};
-use support::{PATIENCE, local, patient, recv_stream, send_stream, stream_config};
+use support::{PATIENCE, local, message_config, patient, recv_stream, send_stream, stream_config};
 
 const PACKET: u64 = 1456;
 /// Packets that are buffered until `accept`.
@@ -124,6 +124,20 @@ fn a_connection_buffers_little_until_it_is_accepted() {
             assert!(window > 8192, "{law}: a window of {window}");
         });
     }
+}
+
+/// A message that is larger than the room until `accept` comes as a whole.
+#[test]
+fn a_large_message_is_not_cut_before_it_is_accepted() {
+    let config = message_config("udt");
+    let listener = UdtListener::bind(local(), &config).unwrap();
+    let client = UdtStream::connect(listener.local_addr(), &config).unwrap();
+    let message: Vec<u8> = (0..300 * PACKET as usize).map(|at| at as u8).collect();
+    client.send_message(&message, None, true).unwrap();
+    settled(|| client.stats(false).total.byte_sent);
+    let (server, _) = listener.accept().unwrap();
+    patient(&server);
+    assert_eq!(server.next_message_until(None).unwrap(), Some(message));
 }
 
 /// The same with a client of UDT4, which obeys the room in acknowledgements.

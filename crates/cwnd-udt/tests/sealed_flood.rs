@@ -1,4 +1,4 @@
-//! A listener with a key under a flood of first messages. Alone in its process, whose memory is looked at.
+//! A listener with credentials under a flood of first messages. Alone in its process, whose memory is looked at.
 
 #![cfg(all(target_os = "linux", feature = "net"))]
 
@@ -6,7 +6,7 @@ mod common;
 mod support;
 
 use cwnd::{Dur, Time};
-use cwnd_udt::secure::{Credentials, Initiator, Key};
+use cwnd_udt::secure::{Credentials, Initiator, Key, KeyPair};
 use cwnd_udt::{Config, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -15,26 +15,64 @@ use std::thread;
 use std::time::{Duration, Instant};
 use support::{local, resident, stream_config};
 
-/// Sockets that the flood comes from, and messages that were recorded.
+const KINDS: [&str; 3] = ["key", "pair", "code"];
+/// Sockets that the flood comes from.
 const MANY: usize = 256;
 static DATA: [u8; 8_000_000] = [7; 8_000_000];
 
-/// Sends first messages, half of them made up and half of them somebody's that were recorded, now from many
-/// ports, and returns how many.
-fn flood(to: SocketAddr, key: &Credentials, stop: &AtomicBool) -> usize {
-    let strangers: Vec<_> = (0..MANY).map(|_| UdpSocket::bind(local()).unwrap()).collect();
-    let second = Dur::from_millis(1_000);
-    let recorded: Vec<Vec<u8>> = (0..MANY)
-        .map(|n| Initiator::new(key, Time::ZERO, n as u32, second).unwrap())
-        .map(|mut client| client.poll(Time::ZERO).unwrap().to_vec())
-        .collect();
+/// Credentials of a listener, of its client, and of strangers, who do everything that they can do without the
+/// key, with an unlisted pair, or with another code.
+fn parties(kind: &str) -> [Credentials; 3] {
+    let pairs = [(); 3].map(|()| KeyPair::generate().unwrap());
+    let pair = |own: usize, peer: usize| Credentials::Pair {
+        own: pairs[own].clone(),
+        peers: vec![pairs[peer].public()],
+        psk: None,
+    };
+    let code = |text: &str| Credentials::Code(text.parse().unwrap());
+    let bytes: [u8; 32] = std::array::from_fn(|at| at as u8);
+    let key = Credentials::Key(Key::from_file_contents(&bytes).unwrap());
+    match kind {
+        // These repeat what a client has said.
+        "key" => [key.clone(), key.clone(), key],
+        "pair" => [pair(0, 1), pair(1, 0), pair(2, 0)],
+        _ => [code("1111-kavo-miro"), code("1111-kavo-miro"), code("2222-kavo-miro")],
+    }
+}
+
+/// A stranger's first message, with the listener's cookie if it asks for one at once.
+fn prepare(to: SocketAddr, theirs: &Credentials, id: u32) -> (UdpSocket, Vec<u8>) {
+    let socket = UdpSocket::bind(local()).unwrap();
+    let mut client = Initiator::new(theirs, Time::ZERO, id, Dur::from_millis(1_000)).unwrap();
+    let mut hello = client.poll(Time::ZERO).unwrap().to_vec();
+    if !matches!(theirs, Credentials::Key(_)) {
+        socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        socket.send_to(&hello, to).unwrap();
+        let mut cookie = [0; 100];
+        let length = socket.recv(&mut cookie).unwrap();
+        client.handle(Time::ZERO, &cookie[..length]).unwrap();
+        hello = client.poll(Time::ZERO).unwrap().to_vec();
+    }
+    (socket, hello)
+}
+
+/// Sends first messages, half of them damaged, now from many ports, and returns how many.
+fn flood(to: SocketAddr, theirs: &Credentials, stop: &AtomicBool) -> usize {
+    let strangers: Vec<_> = (0..MANY).map(|n| prepare(to, theirs, n as u32)).collect();
     let mut count = 0;
     while !stop.load(Ordering::Relaxed) {
-        let mut hello = recorded[count / 2 / MANY % MANY].clone();
+        let (socket, hello) = &strangers[count / 2 % MANY];
+        let mut hello = hello.clone();
         if count.is_multiple_of(2) {
-            hello[60] ^= 1;
+            hello[50] ^= 1;
         }
-        let _ = strangers[count / 2 % MANY].send_to(&hello, to);
+        // A recorded hello comes from other ports than its client's.
+        let from = if matches!(theirs, Credentials::Key(_)) {
+            &strangers[count / 2 / MANY % MANY].0
+        } else {
+            socket
+        };
+        let _ = from.send_to(&hello, to);
         count += 1;
     }
     count
@@ -42,18 +80,18 @@ fn flood(to: SocketAddr, key: &Credentials, stop: &AtomicBool) -> usize {
 
 /// The parts of its rate that a transfer of 200 Mb/s on the same port keeps, and what the flood left in
 /// memory. Nobody is let in.
-fn beside_floods(rounds: usize, buffer: u32) -> (Vec<f64>, u64) {
-    let bytes: [u8; 32] = std::array::from_fn(|at| at as u8);
-    let key = Credentials::Key(Key::from_file_contents(&bytes).unwrap());
+fn beside_floods(kind: &str, rounds: usize, buffer: u32) -> (Vec<f64>, u64) {
+    let [ours, friends, strangers] = parties(kind);
     let limited = Config {
         rate_limit: Some(200e6),
         send_buffer: buffer,
         receive_buffer: buffer,
-        credentials: Some(key.clone()),
+        credentials: Some(ours),
         ..stream_config("udt")
     };
     let listener = UdtListener::bind(local(), &limited).unwrap();
-    let client = UdtStream::connect(listener.local_addr(), &limited).unwrap();
+    let of_friend = Config { credentials: Some(friends), ..limited.clone() };
+    let client = UdtStream::connect(listener.local_addr(), &of_friend).unwrap();
     let (server, _) = listener.accept().unwrap();
     let to = listener.local_addr();
     let mut arrived = vec![0; DATA.len()];
@@ -73,7 +111,7 @@ fn beside_floods(rounds: usize, buffer: u32) -> (Vec<f64>, u64) {
         let quiet = timed();
         let stop = AtomicBool::new(false);
         let flooded = thread::scope(|scope| {
-            let flood = scope.spawn(|| flood(to, &key, &stop));
+            let flood = scope.spawn(|| flood(to, &strangers, &stop));
             let took = timed();
             stop.store(true, Ordering::Relaxed);
             assert!(flood.join().unwrap() > 1_000);
@@ -84,22 +122,26 @@ fn beside_floods(rounds: usize, buffer: u32) -> (Vec<f64>, u64) {
     let grown = resident().saturating_sub(before);
     let late = Some(Instant::now() + Duration::from_millis(20));
     assert_eq!(listener.accept_until(late).unwrap_err().kind(), ErrorKind::TimedOut);
-    println!("hellos: {shares:.2?} of the rate, {grown} bytes more");
+    println!("{kind}: {shares:.2?} of the rate, {grown} bytes more");
     (shares, grown)
 }
 
 #[test]
 fn a_flood_of_hellos_leaves_nothing_in_memory() {
-    let (_, grown) = beside_floods(4, 1024);
-    // The connection's buffers have 3 MB. Sessions of 6 KiB for half of the 5,000 hellos that are looked at
-    // each second would be 20 MB.
-    assert!(grown < 8 << 20, "{grown} bytes more");
+    for kind in KINDS {
+        let (_, grown) = beside_floods(kind, 4, 1024);
+        // The connection's buffers have 3 MB. Sessions of 6 KiB for half of the 5,000 hellos that are looked
+        // at each second would be 20 MB.
+        assert!(grown < 8 << 20, "{kind}: {grown} bytes more");
+    }
 }
 
 #[test]
 #[ignore = "a rate, which needs an idle machine: make bench-udt runs it"]
 fn a_transfer_keeps_its_rate_in_a_flood() {
-    let (shares, _) = beside_floods(5, 16_384);
-    // Where other work takes the processors, a transfer is late now and then with and without.
-    assert!(shares.iter().any(|share| *share > 0.9), "{shares:?} of the rate");
+    for kind in KINDS {
+        let (shares, _) = beside_floods(kind, 5, 16_384);
+        // Where other work takes the processors, a transfer is late now and then with and without.
+        assert!(shares.iter().any(|share| *share > 0.9), "{kind}: {shares:?} of the rate");
+    }
 }

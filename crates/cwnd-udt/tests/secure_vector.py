@@ -1,8 +1,9 @@
 # ruff: noqa: INP001
 """The known answers in `src/secure/tests.rs`, made without this crate.
 
-Noise_NNpsk0_25519_AESGCM_SHA256 and Noise_IKpsk2_25519_AESGCM_SHA256 (revision 34 of the specification)
-and what docs/udt.md says under "Credentials", by the Python package `cryptography`. Prints the datagrams in hexadecimal.
+Noise_NNpsk0_25519_AESGCM_SHA256 and Noise_IKpsk2_25519_AESGCM_SHA256 (revision 34 of the
+specification) and what docs/udt.md says under "Credentials", by the Python package `cryptography`.
+Prints the datagrams in hexadecimal.
 """
 
 import hashlib

@@ -129,7 +129,7 @@ impl Messages {
         // A message larger than the buffer is cut, as UDT4 cuts it, so that the rest can come.
         if let Some(first) = self.open
             && first == buffer.read()
-            && buffer.available() == 0
+            && buffer.is_full()
         {
             self.done.set_range(first, self.scanned);
             self.ready.push_back((first, self.scanned));

@@ -29,6 +29,8 @@ pub(crate) struct ReceiveBuffer {
     payload: usize,
     stride: usize,
     mask: u64,
+    /// Packets that the ring was made for, and those that there is room for now.
+    capacity: u64,
     limit: u64,
     initial: Seq,
     lengths: Vec<u16>,
@@ -59,6 +61,7 @@ impl ReceiveBuffer {
             payload,
             stride,
             mask: slots - 1,
+            capacity: u64::from(packets),
             limit: u64::from(packets),
             initial,
             lengths: vec![0; count],
@@ -128,9 +131,14 @@ impl ReceiveBuffer {
         self.limit
     }
 
-    /// Sets the packets that there is room for, at most as many as the ring was made for.
-    pub fn set_limit(&mut self, packets: u32) {
-        self.limit = u64::from(packets);
+    /// Sets the packets that there is room for, or as many as the ring was made for.
+    pub fn set_limit(&mut self, packets: Option<u32>) {
+        self.limit = packets.map_or(self.capacity, |packets| self.capacity.min(packets.into()));
+    }
+
+    /// Whether there is no room, and never will be until something is read.
+    pub fn is_full(&self) -> bool {
+        self.limit == self.capacity && self.available() == 0
     }
 
     /// Bytes of user data in a full packet.

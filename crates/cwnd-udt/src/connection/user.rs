@@ -159,17 +159,15 @@ impl Connection {
     /// advertise no more room, and later packets are dropped. The flow window in the handshake stays that of
     /// [`Config`](crate::Config): UDT4 takes it for the largest congestion window of the whole connection.
     pub fn hold_room(&mut self, packets: u32) {
-        let most = self.config.receive_buffer;
         if let Some(halves) = &mut self.halves {
-            halves.receiver.hold_room(packets.clamp(2, most));
+            halves.receiver.hold_room(packets.max(2));
         }
     }
 
     /// Ends [`hold_room`](Self::hold_room): the whole receive buffer is advertised, at once.
     pub fn release_room(&mut self, now: Time) {
-        let packets = self.config.receive_buffer;
         if let Some(halves) = &mut self.halves {
-            halves.receiver.release_room(now, packets);
+            halves.receiver.release_room(now);
         }
     }
 

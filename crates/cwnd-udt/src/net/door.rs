@@ -17,7 +17,7 @@ const ANSWER_EVERY: Dur = Dur::from_nanos(50_000);
 const HELLO: u64 = 4;
 /// Where public keys are multiplied to look at it, it takes some 150 µs.
 const COSTLY: u64 = 40;
-/// Clients that have shown the key and are not connected yet, at most, and for how long they may be silent.
+/// Clients that have proved themselves and are not connected yet, at most, and for how long they may be silent.
 const GUESTS: usize = 1024;
 const PATIENCE: Dur = Dur::from_millis(5_000);
 
@@ -45,7 +45,7 @@ impl Budget {
 pub(super) struct Budgets {
     /// The listener's answers to clients.
     pub answers: Budget,
-    /// Resets.
+    /// Resets, those that are sent and those that are looked at.
     pub resets: Budget,
 }
 

@@ -181,13 +181,21 @@ impl Driver {
                     let begun = table.begun_with(meta.addr);
                     drop(table);
                     for datagram in part.chunks(segment) {
-                        let ended = begun.iter().filter(|link| link.reset(at, datagram));
-                        self.touched.extend(ended.cloned());
+                        // Each connection with this peer looks at it, and strangers can send many.
+                        if self.budgets.resets.spend(at, begun.len() as u64) {
+                            let ended = begun.iter().filter(|link| link.reset(at, datagram));
+                            self.touched.extend(ended.cloned());
+                        }
                     }
                 }
                 // One answer to a batch is enough.
                 Route::Unknown => {
+                    let queue = table.queue.clone();
                     drop(table);
+                    let allows = |queue: Arc<Queue>| queue.config.admission.allows(meta.addr.ip());
+                    if !queue.is_none_or(allows) {
+                        continue;
+                    }
                     if let Some(answer) = reset::answer(&part[..segment.min(part.len())])
                         && self.budgets.resets.spend(at, 1)
                     {

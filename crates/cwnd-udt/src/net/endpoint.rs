@@ -55,7 +55,7 @@ impl Endpoint {
     /// Accepts connections here, with `config`.
     ///
     /// # Errors
-    /// When there is a listener already.
+    /// When there is a listener already, or the credentials are a pair without peers.
     pub fn listen(&self, config: &Config) -> io::Result<UdtListener> {
         UdtListener::new(self.clone(), config)
     }

@@ -1,6 +1,5 @@
 //! Files that hold secrets: read only if nobody else can, and never overwritten.
 
-use super::pair::KeyPair;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
 
@@ -15,6 +14,7 @@ pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
 #[cfg(all(unix, feature = "net"))]
 mod unix {
     use super::*;
+    use crate::secure::KeyPair;
     use std::ffi::OsString;
     use std::fs::{File, OpenOptions};
     use std::io::{Read, Write};
@@ -29,9 +29,12 @@ mod unix {
         io::Error::new(io::ErrorKind::PermissionDenied, text)
     }
 
-    /// Names the file in an error of the system.
-    fn named(path: &Path) -> impl Fn(io::Error) -> io::Error + '_ {
-        |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    /// Says in an error of the system what cannot be done with the file.
+    fn cannot(what: &str, path: &Path, error: &io::Error) -> io::Error {
+        let text = error.to_string();
+        // The standard library adds the number of the error.
+        let text = text.split(" (os error").next().unwrap_or_default();
+        io::Error::new(error.kind(), format!("cannot {what} {}: {text}", path.display()))
     }
 
     /// Reads a file that holds a secret, at most 4096 bytes of it. Refuses a regular file that belongs to
@@ -41,11 +44,9 @@ mod unix {
     /// # Errors
     /// When the file cannot be read or is refused; the text names the file and what to do.
     pub fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
-        let file = File::open(path).map_err(named(path))?;
-        let about = file.metadata().map_err(named(path))?;
-        if about.is_dir() {
-            return Err(refused(path, "a directory is not a key file".into()));
-        }
+        let failed = |error| cannot("read", path, &error);
+        let file = File::open(path).map_err(failed)?;
+        let about = file.metadata().map_err(failed)?;
         if about.is_file() {
             let own = rustix::process::geteuid().as_raw();
             if about.uid() != own && about.uid() != 0 {
@@ -61,7 +62,7 @@ mod unix {
             }
         }
         let mut contents = Vec::new();
-        file.take(MOST).read_to_end(&mut contents).map_err(named(path))?;
+        file.take(MOST).read_to_end(&mut contents).map_err(failed)?;
         Ok(contents)
     }
 
@@ -72,12 +73,12 @@ mod unix {
             .create_new(true)
             .mode(mode)
             .open(path)
-            .map_err(named(path))?;
+            .map_err(|error| cannot("write", path, &error))?;
         let written = file.write_all(contents.as_bytes()).and_then(|()| file.sync_all());
         written.map_err(|error| {
             // A part of a key is no use to anybody.
             let _ = std::fs::remove_file(path);
-            named(path)(error)
+            cannot("write", path, &error)
         })
     }
 
@@ -122,7 +123,7 @@ pub use unix::{generate_key, generate_pair, public_path, read_secret};
 #[cfg(all(test, unix, feature = "net"))]
 mod tests {
     use super::*;
-    use crate::secure::{Key, PublicKey};
+    use crate::secure::{Key, KeyPair, PublicKey};
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
@@ -190,7 +191,7 @@ mod tests {
             assert_eq!(read_secret(&path).unwrap().len(), 65);
         }
         let error = read_secret(&folder.0.join("none")).unwrap_err();
-        assert!(error.to_string().contains("none: "), "{error}");
-        assert!(read_secret(&folder.0).unwrap_err().to_string().contains("directory"));
+        assert!(error.to_string().ends_with("none: No such file or directory"), "{error}");
+        assert!(read_secret(&folder.0).unwrap_err().to_string().ends_with(": Is a directory"));
     }
 }

@@ -318,3 +318,36 @@ fn nothing_secret_is_printed() {
         }
     }
 }
+
+proptest! {
+    /// Nothing that comes from the network panics, opens anything, or gets an answer longer than itself.
+    #[test]
+    fn arbitrary_datagrams_open_nothing(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..200),
+        kind in prop::sample::select(&[0xf1u8, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8][..]),
+        length in prop::sample::select(&[None, Some(28), Some(40), Some(56), Some(72), Some(136)][..]),
+    ) {
+        if let Some(length) = length {
+            bytes.resize(length, 1);
+            bytes[..8].copy_from_slice(&[kind, 2, 0, 0, 0, 0, 0, 17]);
+        }
+        let code = code("4821-kavo-miro");
+        for (ours, theirs) in
+            [(pair(1, &[2], None), pair(2, &[1], None)), (code.clone(), code), (key(), key())]
+        {
+            let mut responder = Responder::new(&ours, [1; 32], PLACE);
+            match responder.handle(Time::ZERO, from(), &mut bytes.clone(), || 18) {
+                Reply::Send(reply) => prop_assert!(reply[0] == 0xf2 && reply.len() <= bytes.len()),
+                Reply::Refuse(reply) => prop_assert!(reply.len() <= bytes.len()),
+                Reply::Ignore(_) => {}
+                Reply::Open(..) => prop_assert!(false, "opened"),
+            }
+            prop_assert_eq!((responder.waiting(), responder.is_void()), (0, false));
+            if let Some(reset) = responder.reset(&bytes) {
+                prop_assert!(reset.len() < bytes.len());
+            }
+            let mut initiator = client(&theirs, 17);
+            prop_assert!(!matches!(initiator.handle(Time::ZERO, &bytes), Ok(Some(_))));
+        }
+    }
+}
