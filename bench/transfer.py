@@ -4,8 +4,8 @@
 
 Three cases: many files of 4 KB copied into an empty folder (`first`), the same again with nothing
 to do (`again`), and one large file (`large`). Each round runs both programs in turn, from the start
-of the process that sends to its end; the ratio is that of the medians. Without rsync its columns are
-left out, and that is said.
+of the process that sends to its end; the ratio is that of the medians. Without rsync its column is
+left out, and that is said. The files are in TMPDIR: a disk that is busy makes the figures its own.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def cwnd_receiver(out: Path) -> Iterator[Receiver]:
     """Run `cwnd recv` on a free port."""
     arguments = ["recv", "--port", "0", "--out", str(out), "--reserve", "0%"]
     program = str(Path(sys.executable).parent / "cwnd")
-    process = subprocess.Popen([program, *arguments], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [program, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     with stopping(process):
         assert process.stderr is not None
         found = re.search(r"port (\d+)", process.stderr.readline())
@@ -99,7 +101,9 @@ def rsync_receiver(out: Path) -> Iterator[Receiver]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     config = out.parent / "rsyncd.conf"
-    config.write_text(RSYNC_CONFIG.format(folder=out.parent, out=out))
+    # As root the daemon would become nobody.
+    root = "uid = 0\ngid = 0\n" if os.geteuid() == 0 else ""
+    config.write_text(RSYNC_CONFIG.format(folder=out.parent, out=out) + root)
     options = ["--daemon", "--no-detach", "--address=127.0.0.1", f"--port={port}"]
     process = subprocess.Popen(["rsync", *options, f"--config={config}"], text=True)
     with stopping(process):
@@ -131,14 +135,11 @@ def measure(
     for _ in range(rounds):
         for receiver, taken in zip(receivers, seconds, strict=True):
             there = receiver.out / source.name
-            if fresh and there.is_dir():
-                shutil.rmtree(there)
-            elif fresh:
-                there.unlink(missing_ok=True)
-            elif not there.exists():
+            if fresh and there.exists():
+                # Removing many files would keep the journal of the file system busy.
+                there.rename(Path(tempfile.mkdtemp(dir=receiver.out.parent)) / source.name)
+            elif not fresh and not there.exists():
                 run(receiver, source)
-            # What was written before is not to be written to the disk meanwhile.
-            os.sync()
             taken.append(run(receiver, source))
     return seconds
 
