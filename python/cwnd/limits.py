@@ -55,7 +55,9 @@ def describe_limits(shares: Mapping[str, float]) -> str:
     'window 75 %, receiver 25 %'
     """
     named = sorted(shares.items(), key=lambda pair: -pair[1])
-    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in named if share >= _WORTH_NAMING)
+    return ", ".join(
+        f"{name} {100 * share:.0f} %" for name, share in named if share >= _WORTH_NAMING
+    )
 
 
 def conclude_limits(shares: Mapping[str, float] | None, advice: str | None) -> str:
