@@ -82,14 +82,14 @@ impl Receiver<'_, '_> {
         arriving.damaged += 1;
         let path = item.path.clone();
         if item.content.size.is_none() {
-            let why = "a block arrived damaged, and a stream cannot be sent again";
+            let why = "a block arrived damaged, and a stream cannot be retransmitted";
             return self.refuse(number, &path, &refusal(why));
         }
         if arriving.damaged > DAMAGED {
             let why = format!("more than {DAMAGED} blocks arrived damaged");
             return self.refuse(number, &path, &refusal(why));
         }
-        self.meter.note(&path, &format!("block {index} arrived damaged and is sent again"));
+        self.meter.note(&path, &format!("block {index} arrived damaged and is retransmitted"));
         self.writer.put(&Frame::Want { number, first: index, count: 1 });
         Ok(())
     }

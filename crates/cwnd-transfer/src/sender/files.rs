@@ -244,7 +244,7 @@ impl Sender<'_, '_, '_> {
         item.moved += moved;
         let index = item.index;
         let entry = &self.task.source.entries[index];
-        // Blocks that are sent again are not done twice.
+        // Retransmitted blocks are counted once.
         let most = if entry.what == What::Stream { u64::MAX } else { entry.size };
         let done = done.min(most - item.done.min(most));
         item.done += done;
