@@ -292,6 +292,24 @@ fn lines_about_single_files_are_bounded() {
     assert_eq!(server.ends(1)[0].not_sent, 5000);
 }
 
+/// The part of a file that its owner cannot write would be in the way of every other attempt.
+#[test]
+fn the_part_of_a_small_file_can_be_written_by_its_owner() {
+    let (_dir, server) = world();
+    let script = Script::new(&server);
+    let mtime = Stamp { secs: 1, nanos: 0 };
+    let (path, target) = (&b"f"[..], &b""[..]);
+    let (what, linked, mode, size, space) = (What::File, false, 0o044, 3, 3);
+    script.say(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
+    script.block(0, 0, b"abc");
+    script.answers(SECOND / 5);
+    let mode = |name: &str| fs::metadata(server.out.join(name)).unwrap().mode() & 0o777;
+    assert_eq!(mode("f.cwnd-part"), 0o644);
+    script.say(&END);
+    script.answers(SECOND / 5);
+    assert_eq!(mode("f"), 0o044);
+}
+
 #[test]
 fn an_end_without_a_plan_is_no_transfer() {
     let (dir, server) = world_with(ReceiveOptions { once: true, ..open() });

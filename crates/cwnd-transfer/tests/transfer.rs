@@ -225,6 +225,25 @@ fn one_entry_that_cannot_be_sent_does_not_drop_its_folder() {
 }
 
 #[test]
+fn a_path_that_is_too_long_does_not_end_the_transfer() {
+    use rustix::fs::{Mode, OFlags, mkdirat, open as open_at, openat};
+    let (dir, server) = world(open());
+    let source = dir.path().join("d");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("a"), "a").unwrap();
+    let name = "x".repeat(250);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut folder = open_at(&source, flags, Mode::empty()).unwrap();
+    for _ in 0..40 {
+        mkdirat(&folder, &name, Mode::RWXU).unwrap();
+        folder = openat(&folder, &name, flags, Mode::empty()).unwrap();
+    }
+    let (end, events) = server.send_with(&[&source], SendOptions::default());
+    assert_eq!((end.reason, end.files, end.not_sent), (None, 1, 1));
+    assert!(errors(&events)[0].1.contains("4096 are allowed"), "{:?}", errors(&events)[0].1);
+}
+
+#[test]
 fn times_beyond_2262_arrive() {
     let (dir, server) = world(open());
     let source = dir.path().join("future");
