@@ -33,7 +33,7 @@ WANTED = 4 / 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """Packets sent again and the rate of a transfer."""
+    """Retransmitted packets and the rate of a transfer."""
 
     again: int
     megabits: float

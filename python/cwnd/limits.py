@@ -11,6 +11,7 @@ LIMITS = ("window", "pacing", "receiver", "application", "disk", "processor")
 """The limits of a sender's rate, in the order in which they are written."""
 
 _WORTH_NAMING = 0.005
+"""The least share that is written: half a percent rounds to one."""
 
 
 def read_limited(stats: Mapping[str, Any]) -> dict[str, float]:
@@ -54,7 +55,9 @@ def describe_limits(shares: Mapping[str, float]) -> str:
     'window 75 %, receiver 25 %'
     """
     named = sorted(shares.items(), key=lambda pair: -pair[1])
-    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in named if share >= 0.005)
+    return ", ".join(
+        f"{name} {100 * share:.0f} %" for name, share in named if share >= _WORTH_NAMING
+    )
 
 
 def conclude_limits(shares: Mapping[str, float] | None, advice: str | None) -> str:

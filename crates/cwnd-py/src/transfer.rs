@@ -7,7 +7,7 @@ use cwnd_transfer::report::Shares;
 use cwnd_transfer::select::Select;
 use cwnd_transfer::send::{Control, SendOptions, send};
 use cwnd_transfer::serve::receive;
-use cwnd_transfer::stream::Stream;
+use cwnd_transfer::stream::{Stream, is_timeout};
 use cwnd_udt::{Config, UdtStream};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -92,7 +92,7 @@ impl Transfer {
 
 #[pymethods]
 impl Transfer {
-    /// Events as a JSON array, after so many seconds or at the end; `None` when there will be no more.
+    /// Returns the events until now as a JSON array, after `timeout` seconds or at the end; `None` after the last one.
     fn poll(&self, py: Python<'_>, timeout: f64) -> Option<String> {
         let deadline = Instant::now() + Duration::try_from_secs_f64(timeout).unwrap_or_default();
         py.detach(|| {
@@ -180,9 +180,7 @@ fn connect(
             match stream.connected_until(Some(Instant::now() + SLICE)) {
                 Ok(()) => return Ok(Arc::new(stream)),
                 Err(_) if control.is_stopped() => return Err(io::ErrorKind::Interrupted.into()),
-                // An error of the connection has a text of its own.
-                Err(error)
-                    if error.kind() == io::ErrorKind::TimedOut && error.get_ref().is_none() => {}
+                Err(error) if is_timeout(&error) => {}
                 Err(error) => {
                     failed = error;
                     break;

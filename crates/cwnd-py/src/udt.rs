@@ -3,6 +3,7 @@
 use crate::SpecError;
 use cwnd::Dur;
 use cwnd::Spec;
+use cwnd_transfer::stream::is_timeout;
 use cwnd_udt::secure::{Code, Credentials, Key, KeyPair, PublicKey, file};
 use cwnd_udt::{Admission, Config, Counters, Endpoint, SocketType, UdtListener, UdtStream};
 use ipnet::IpNet;
@@ -138,14 +139,7 @@ fn wait<T: Send>(
         let slice = Instant::now() + SLICE;
         let until = deadline.map_or(slice, |deadline| deadline.min(slice));
         match py.detach(|| attempt(Some(until))) {
-            // An error of the connection has a text of its own.
-            Err(error)
-                if error.kind() == io::ErrorKind::TimedOut
-                    && error.get_ref().is_none()
-                    && until == slice =>
-            {
-                py.check_signals()?;
-            }
+            Err(error) if is_timeout(&error) && until == slice => py.check_signals()?,
             other => return Ok(other?),
         }
     }

@@ -22,9 +22,7 @@ pub fn split_path(path: &[u8]) -> Result<Vec<&[u8]>, String> {
     if path.is_empty() {
         return Err("an empty name".into());
     }
-    if path.len() > LONGEST {
-        return Err(format!("a path of {} bytes; {LONGEST} are allowed", path.len()));
-    }
+    check_length(path)?;
     if path.contains(&0) {
         return Err("a NUL in a name".into());
     }
@@ -45,6 +43,17 @@ pub fn split_path(path: &[u8]) -> Result<Vec<&[u8]>, String> {
         check_reserved(name)?;
     }
     Ok(names)
+}
+
+/// Checks that a path is not too long.
+///
+/// # Errors
+/// When it is.
+pub fn check_length(path: &[u8]) -> Result<(), String> {
+    match path.len() {
+        0..=LONGEST => Ok(()),
+        length => Err(format!("a path of {length} bytes; {LONGEST} are allowed")),
+    }
 }
 
 /// Checks that a name is not one of a partially received file.

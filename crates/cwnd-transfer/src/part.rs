@@ -72,8 +72,10 @@ impl Part {
         let part = part_name(name);
         let small = content.size.is_some_and(|size| size <= BLOCK);
         if let Some(mode) = create {
-            // Nobody sees more of a large file than of a complete one while it arrives.
-            let mode = if small { mode } else { Mode::RUSR | Mode::WUSR };
+            // Nobody sees more of a large file than of a complete one while it arrives. Its owner can write
+            // a part that is left: another attempt opens it.
+            let owner = Mode::RUSR | Mode::WUSR;
+            let mode = if small { mode | owner } else { owner };
             let flags = PART | OFlags::CREATE | OFlags::EXCL;
             match rustix::fs::openat(&parent, &part[..], flags, mode) {
                 Ok(fd) => {

@@ -63,7 +63,9 @@ struct Claiming {
 /// What is compared.
 #[derive(Debug)]
 enum Base {
-    /// A file that has the name, of this identity and size.
+    /// A file of one block that has the name. It is opened when its value arrives: many may wait.
+    Small,
+    /// A file that has the name, and its identity.
     Final(OwnedFd, Identity),
     /// A part.
     Part(Arc<Slot>),
@@ -196,6 +198,9 @@ impl<'m, 'o> Receiver<'m, 'o> {
             }
             match reader.next(Instant::now() + TICK)? {
                 Some(Frame::Done) => {
+                    if self.plan.is_none() {
+                        return Ok(violation("an end without a plan")?);
+                    }
                     if !self.items.is_empty() {
                         return Ok(violation("an end with offers that are not settled")?);
                     }

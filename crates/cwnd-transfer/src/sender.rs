@@ -36,7 +36,7 @@ pub(crate) struct Task {
     pub source: Source,
     pub options: SendOptions,
     pub fates: Vec<Fate>,
-    /// Standard input was read: it cannot be sent again.
+    /// Standard input was read, so that no other attempt can send it.
     pub consumed: bool,
 }
 

@@ -60,9 +60,11 @@ impl Places {
     fn enter(&self, address: Option<IpAddr>, authenticated: bool) -> bool {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = taken.values().sum();
-        let own = taken.entry(address).or_default();
-        let free = all < TRANSFERS && (authenticated || *own < TRANSFERS_PER_ADDRESS);
-        *own += usize::from(free);
+        let own = taken.get(&address).copied().unwrap_or_default();
+        let free = all < TRANSFERS && (authenticated || own < TRANSFERS_PER_ADDRESS);
+        if free {
+            taken.insert(address, own + 1);
+        }
         free
     }
 
@@ -91,16 +93,14 @@ pub fn receive(
     let shared = Shared::new(Folder::open(out)?, options);
     let (places, completed) = (Places::default(), AtomicBool::new(false));
     let over = || control.is_stopped() || completed.load(Ordering::Acquire);
-    std::thread::scope(|scope| {
+    let failure = std::thread::scope(|scope| {
         let mut transfer = 0;
         while !over() {
             let stream = match listener.accept(Instant::now() + TICK) {
                 Ok(stream) => stream,
                 Err(error) if is_timeout(&error) => continue,
-                Err(error) => {
-                    control.stop();
-                    return Err(error);
-                }
+                // Transfers that run go on: strangers can make a one-time code void.
+                Err(error) => return Some(error),
             };
             let address = stream.peer().map(|peer| peer.ip());
             if !places.enter(address, listener.is_authenticated()) {
@@ -122,8 +122,12 @@ pub fn receive(
             // Others are not waited for: their parts stay for another attempt.
             control.stop();
         }
-        Ok(())
-    })
+        None
+    });
+    match failure {
+        Some(error) if !completed.load(Ordering::Acquire) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Tells a sender that there is no place for it.
@@ -158,4 +162,22 @@ fn receive_one(
     let reason = result.as_ref().err().map(ToString::to_string);
     let end = meter.end(peer, &path, reason);
     matches!(result, Ok(true)) && (end.not_sent == 0 || end.files > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_keep_nothing_about_senders_that_are_turned_away() {
+        let places = Places::default();
+        let address = |last: usize| Some(IpAddr::from([192, 0, 2, last as u8]));
+        assert!((0..100).filter(|last| places.enter(address(*last), false)).count() == TRANSFERS);
+        assert_eq!(places.0.lock().unwrap().len(), TRANSFERS);
+        (0..TRANSFERS).for_each(|last| places.leave(address(last)));
+        assert!(
+            (0..9).filter(|_| places.enter(address(0), false)).count() == TRANSFERS_PER_ADDRESS
+        );
+        assert!(places.enter(address(0), true));
+    }
 }

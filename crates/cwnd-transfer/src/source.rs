@@ -2,7 +2,7 @@
 
 use crate::folder::{Identity, describe, file_type, identity, mtime};
 use crate::frame::{Stamp, What};
-use crate::names::{check_reserved, check_target, printable, split_path};
+use crate::names::{check_length, check_reserved, check_target, printable, split_path};
 use crate::select::Select;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -216,6 +216,7 @@ impl Source {
         }
         let result = status.map_err(describe).and_then(|status| {
             check_reserved(name)?;
+            check_length(below)?;
             match file_type(&status) {
                 FileType::RegularFile => {
                     self.push(Some(parent), name, What::File, &status);

@@ -71,7 +71,8 @@ pub struct Limits {
 }
 
 /// Whether an error only says that a deadline is over: an error of the connection has a text of its own.
-pub(crate) fn is_timeout(error: &io::Error) -> bool {
+#[must_use]
+pub fn is_timeout(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut && error.get_ref().is_none()
 }
 

@@ -292,6 +292,59 @@ fn lines_about_single_files_are_bounded() {
     assert_eq!(server.ends(1)[0].not_sent, 5000);
 }
 
+/// The part of a file that its owner cannot write would be in the way of every other attempt.
+#[test]
+fn the_part_of_a_small_file_can_be_written_by_its_owner() {
+    let (_dir, server) = world();
+    let script = Script::new(&server);
+    let mtime = Stamp { secs: 1, nanos: 0 };
+    let (path, target) = (&b"f"[..], &b""[..]);
+    let (what, linked, mode, size, space) = (What::File, false, 0o044, 3, 3);
+    script.say(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
+    script.block(0, 0, b"abc");
+    script.answers(SECOND / 5);
+    let mode = |name: &str| fs::metadata(server.out.join(name)).unwrap().mode() & 0o777;
+    assert_eq!(mode("f.cwnd-part"), 0o644);
+    script.say(&END);
+    script.answers(SECOND / 5);
+    assert_eq!(mode("f"), 0o044);
+}
+
+#[test]
+fn an_end_without_a_plan_is_no_transfer() {
+    let (dir, server) = world_with(ReceiveOptions { once: true, ..open() });
+    let stranger = server.connect();
+    let mut words = b"cwndxfr\x02".to_vec();
+    Frame::Done.encode(&mut words);
+    stranger.say(&words);
+    let reason = server.ends(1)[0].reason.clone();
+    assert!(reason.is_some_and(|reason| reason.contains("does not keep to the protocol")));
+    fs::write(dir.path().join("f"), "abc").unwrap();
+    assert_eq!(server.send(&dir.path().join("f")).outcome, Outcome::Complete);
+    server.finish().unwrap();
+}
+
+/// Strangers can make a one-time code void while its transfer runs.
+#[test]
+fn a_listener_that_fails_does_not_end_the_transfer_that_runs() {
+    let (_dir, server) = world_with(ReceiveOptions { once: true, ..open() });
+    let script = Script::new(&server);
+    script.offer(b"f", 3, 1);
+    assert_eq!(script.answers(SECOND / 5), [(Some(Verdict::Send), String::new())]);
+    server.fail_accept();
+    std::thread::sleep(SECOND / 5);
+    script.block(0, 0, b"abc");
+    script.say(&END);
+    script.say(&Frame::Done);
+    assert_eq!(server.ends(1)[0].outcome, Outcome::Complete);
+    assert_eq!(fs::read(server.out.join("f")).unwrap(), b"abc");
+    server.finish().unwrap();
+
+    let (_dir, server) = world();
+    server.fail_accept();
+    assert_eq!(server.finish().unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
+}
+
 /// Sends a file to a receiver that says `words`; returns the reason of the failure, and the events.
 fn send_to(words: &[u8]) -> (Option<String>, Vec<Event>) {
     let dir = TempDir::new().unwrap();

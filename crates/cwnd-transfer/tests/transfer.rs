@@ -125,6 +125,74 @@ fn what_is_there_is_kept() {
     assert_eq!(list(&there), ["a", "b", "c"]);
 }
 
+/// A folder at the source and at the receiver with `count` files of equal sizes and different times.
+fn equal_sizes(dir: &TempDir, server: &Server, count: usize, there: &str) -> std::path::PathBuf {
+    let source = dir.path().join("d");
+    for (folder, text) in [(&source, "new"), (&server.out.join("d"), there)] {
+        fs::create_dir(folder).unwrap();
+        (0..count).for_each(|n| fs::write(folder.join(n.to_string()), text).unwrap());
+        (0..count).for_each(|n| set_time(&folder.join(n.to_string()), text.len() as i64));
+    }
+    (0..count).for_each(|n| set_time(&source.join(n.to_string()), 1_000_000_000));
+    source
+}
+
+#[test]
+fn many_small_files_that_differ_are_replaced() {
+    let (dir, server) = world(ReceiveOptions { overwrite: true, ..open() });
+    let source = equal_sizes(&dir, &server, 100, "old");
+    let end = server.send(&source);
+    assert_eq!((end.reason, end.files, end.moved_bytes), (None, 100, 300));
+    assert_eq!(tree(&server.out.join("d"))[1..], tree(&source)[1..]);
+}
+
+#[test]
+fn small_files_that_are_compared_are_not_kept_open() {
+    let (dir, server) = world(open());
+    let source = equal_sizes(&dir, &server, 900, "new");
+    let most = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let (end, _) = server.send_over(&[&source], SendOptions::default(), |_| {
+        let (connection, most) = (server.connect(), std::sync::Arc::clone(&most));
+        let there = server.out.join("d");
+        connection.meddle(move |_| {
+            let open = fs::read_dir("/proc/self/fd")?.flatten();
+            let open = open.filter_map(|fd| fs::read_link(fd.path()).ok());
+            let count = open.filter(|path| path.starts_with(&there)).count();
+            most.fetch_max(count, std::sync::atomic::Ordering::Relaxed);
+            Ok(())
+        });
+        connection
+    });
+    assert_eq!((end.reason, end.files, end.moved_bytes), (None, 900, 0));
+    assert!(most.load(std::sync::atomic::Ordering::Relaxed) < 20, "{most:?} open files");
+}
+
+#[test]
+fn an_empty_file_replaces_another_by_its_hash() {
+    let (dir, server) = world(ReceiveOptions { overwrite: true, ..open() });
+    let source = dir.path().join("f");
+    fs::write(&source, "").unwrap();
+    fs::write(server.out.join("f"), "not empty").unwrap();
+    let options = SendOptions { checksum: true, ..SendOptions::default() };
+    let (end, _) = server.send_with(&[&source], options);
+    assert_eq!((end.outcome, end.files), (Outcome::Complete, 1), "{end:?}");
+    assert_eq!(fs::read(server.out.join("f")).unwrap(), b"");
+}
+
+#[test]
+fn a_shorter_file_with_the_same_beginning_replaces_a_longer_one() {
+    for size in [3, MIB + 5] {
+        let (dir, server) = world(ReceiveOptions { overwrite: true, ..open() });
+        let source = dir.path().join("f");
+        fs::write(&source, noise(size, 1)).unwrap();
+        fs::write(server.out.join("f"), noise(size + 7, 1)).unwrap();
+        let options = SendOptions { checksum: true, ..SendOptions::default() };
+        let (end, _) = server.send_with(&[&source], options);
+        assert_eq!((end.outcome, end.files), (Outcome::Complete, 1), "{end:?}");
+        assert_eq!(fs::read(server.out.join("f")).unwrap(), noise(size, 1));
+    }
+}
+
 #[test]
 fn a_sticky_folder_stays_sticky_and_nothing_is_setuid() {
     let (dir, server) = world(open());
@@ -154,6 +222,25 @@ fn one_entry_that_cannot_be_sent_does_not_drop_its_folder() {
     let names: Vec<_> = errors(&events).into_iter().map(|(path, _)| path).collect();
     assert_eq!(names, ["d/absolute", "d/b.cwnd-part", "d/below/out", "d/c.cwnd-sums", "d/socket"]);
     assert_eq!(list(&server.out.join("d")), ["a", "below", "z"]);
+}
+
+#[test]
+fn a_path_that_is_too_long_does_not_end_the_transfer() {
+    use rustix::fs::{Mode, OFlags, mkdirat, open as open_at, openat};
+    let (dir, server) = world(open());
+    let source = dir.path().join("d");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("a"), "a").unwrap();
+    let name = "x".repeat(250);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut folder = open_at(&source, flags, Mode::empty()).unwrap();
+    for _ in 0..40 {
+        mkdirat(&folder, &name, Mode::RWXU).unwrap();
+        folder = openat(&folder, &name, flags, Mode::empty()).unwrap();
+    }
+    let (end, events) = server.send_with(&[&source], SendOptions::default());
+    assert_eq!((end.reason, end.files, end.not_sent), (None, 1, 1));
+    assert!(errors(&events)[0].1.contains("4096 are allowed"), "{:?}", errors(&events)[0].1);
 }
 
 #[test]

@@ -92,9 +92,9 @@
 //!
 //! and besides two to three bits a slot of either kind, 24 KiB of sent acknowledgements and 4 KiB of all
 //! else. With the defaults that is 24 MB each way at most, and under 1 MB for a connection that is idle or
-//! keeps up. [`Connection::hold_room`] bounds what is received before the application has accepted. A peer cannot raise it: its flow window only limits what is sent, and its packet size can only
-//! lower this end's. With [`Config::record`] the record of the controller's events grows without bound, as
-//! asked.
+//! keeps up. [`Connection::hold_room`] bounds what is received before the application has accepted. A peer
+//! cannot raise these bounds: its flow window only limits what is sent, and its packet size can only lower
+//! this end's. With [`Config::record`] the record of the controller's events grows without bound, as asked.
 //!
 //! No datagram costs more work than a walk over one window.
 //!

@@ -187,7 +187,7 @@ impl Receiver {
         self.available = self.buffer.available();
     }
 
-    /// Gives the sender the room of the whole buffer, and tells one that has been told of less.
+    /// Makes room for the whole buffer, and advertises it at once if less was advertised.
     pub fn release_room(&mut self, now: Time) {
         self.buffer.set_limit(None);
         if self.last_full.is_some() {

@@ -203,8 +203,8 @@ impl Sender {
         (self.in_flight() + more) as f64 <= self.output.window
     }
 
-    /// Whether the packet `lost` is sent again at once, whatever the window. A rate law paces repairs. From a
-    /// receiver that does not report its progress nothing is heard before they have arrived. The first missing
+    /// Whether the packet `lost` is retransmitted at once, whatever the window. A rate law paces retransmissions.
+    /// A receiver that does not report its progress acknowledges nothing before they have arrived. The first missing
     /// packet does not wait either (RFC 6675 section 5, step 4.3): without it the report that opens the window
     /// may never come. A timeout allows none of this.
     fn repairs_at_once(&self, lost: u64) -> bool {

@@ -1,5 +1,6 @@
 //! Blocks as they arrive, and their comparison with what is there.
 
+use super::offers::open_base;
 use super::{Arriving, Base, Claiming, Ended, Item, Receiver, State};
 use crate::channel::Failure;
 use crate::claims::{Claim, Slot};
@@ -81,14 +82,14 @@ impl Receiver<'_, '_> {
         arriving.damaged += 1;
         let path = item.path.clone();
         if item.content.size.is_none() {
-            let why = "a block arrived damaged, and a stream cannot be sent again";
+            let why = "a block arrived damaged, and a stream cannot be retransmitted";
             return self.refuse(number, &path, &refusal(why));
         }
         if arriving.damaged > DAMAGED {
             let why = format!("more than {DAMAGED} blocks arrived damaged");
             return self.refuse(number, &path, &refusal(why));
         }
-        self.meter.note(&path, &format!("block {index} arrived damaged and is sent again"));
+        self.meter.note(&path, &format!("block {index} arrived damaged and is retransmitted"));
         self.writer.put(&Frame::Want { number, first: index, count: 1 });
         Ok(())
     }
@@ -274,6 +275,13 @@ impl Receiver<'_, '_> {
         let State::Claiming(claiming) = &mut item.state else {
             return Ok(violation("a claim that was not wanted")?);
         };
+        if matches!(claiming.base, Base::Small) {
+            let names = split_path(&path).map_err(refusal);
+            match names.and_then(|names| open_base(&mut self.place, &names)) {
+                Ok(base) => claiming.base = base,
+                Err(why) => return self.refuse(number, &path, &why),
+            }
+        }
         let values = values.as_chunks::<32>().0;
         let fits = values.len() <= VALUES && first == claiming.next;
         if !fits || values.len() as u64 > blocks(size) - first {
@@ -311,31 +319,34 @@ impl Receiver<'_, '_> {
         else {
             return Ok(());
         };
+        let same_size = match &base {
+            Base::Final(fd, _) => rustix::fs::fstat(fd).is_ok_and(|s| s.st_size as u64 == size),
+            Base::Small | Base::Part(_) => true,
+        };
+        let same = differing.is_empty() && same_size;
+        // A single block is sent as a whole: its part is opened when it arrives.
+        let small = size <= BLOCK;
+        let differing = if small && !same { Ranges::of(0..blocks(size)) } else { differing };
         let wanted: u64 = differing.iter().map(|range| (range.end - range.start) * BLOCK).sum();
         let wanted = wanted.min(size);
         let slot = match &base {
-            Base::Final(fd, found) => {
-                let same_size = rustix::fs::fstat(fd).is_ok_and(|s| s.st_size as u64 == size);
-                if (differing.is_empty() && same_size) || self.is_trial() {
-                    let Some(item) = self.settle(number) else { return Ok(()) };
-                    if differing.is_empty() && same_size {
-                        self.present(number, &item, *found);
-                    } else {
-                        self.needed = self.needed.saturating_add(wanted);
-                        self.answer(number, Verdict::Send, 0, "");
-                    }
-                    return Ok(());
-                }
-                if size <= BLOCK {
-                    Slot::new(Arc::clone(&self.holder), content)
-                } else {
-                    match self.shared.claim(&path, content, &self.holder) {
-                        Claim::Taken(slot) => slot,
-                        Claim::Held { .. } => return self.refuse(number, &path, &refusal(BUSY)),
-                    }
-                }
-            }
             Base::Part(slot) => Arc::clone(slot),
+            Base::Final(_, found) if same => {
+                let Some(item) = self.settle(number) else { return Ok(()) };
+                self.present(number, &item, *found);
+                return Ok(());
+            }
+            _ if self.is_trial() => {
+                self.settle(number);
+                self.needed = self.needed.saturating_add(wanted);
+                self.answer(number, Verdict::Send, 0, "");
+                return Ok(());
+            }
+            _ if small => Slot::new(Arc::clone(&self.holder), content),
+            _ => match self.shared.claim(&path, content, &self.holder) {
+                Claim::Taken(slot) => slot,
+                Claim::Held { .. } => return self.refuse(number, &path, &refusal(BUSY)),
+            },
         };
         let in_place = matches!(base, Base::Part(_));
         let missing = differing.clone();
@@ -348,12 +359,12 @@ impl Receiver<'_, '_> {
         }
         let taken = self.shared.take_bytes(0, wanted).and_then(|()| self.shared.take_entry());
         let ready = match taken {
-            Ok(()) => self.open(number)?,
-            Err(why) => Err(why),
-        };
-        let ready = match ready {
-            Ok(()) => self.keep_equal(number, base, &differing)?,
-            Err(why) => Err(why),
+            Ok(()) if small => Ok(()),
+            Ok(()) => match self.open(number)? {
+                Ok(()) => self.keep_equal(number, base, &differing)?,
+                refused => refused,
+            },
+            refused => refused,
         };
         if let Err(why) = ready {
             return self.refuse(number, &path, &why);
@@ -406,6 +417,7 @@ impl Claiming {
         let index = self.next;
         buffer.resize(block_len(size, index) as usize, 0);
         let read = match &self.base {
+            Base::Small => Ok(0),
             Base::Final(fd, _) => read_at(fd, buffer, index * BLOCK),
             Base::Part(slot) => slot.with(|part| match part {
                 Some(part) => read_at(part.file(), buffer, index * BLOCK),

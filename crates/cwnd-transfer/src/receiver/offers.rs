@@ -4,7 +4,7 @@ use super::{Arriving, Base, Claiming, Item, PATIENCE, Receiver, State, supersede
 use crate::channel::Failure;
 use crate::claims::{Claim, Slot};
 use crate::event::FileOutcome;
-use crate::folder::{Identity, Refusal, file_type, identity, last, open_file, refusal};
+use crate::folder::{Identity, Place, Refusal, file_type, identity, last, open_file, refusal};
 use crate::frame::{Offer, Verdict, WINDOW, What, violation};
 use crate::hash::{BLOCK, blocks};
 use crate::names::{check_target, split_path};
@@ -218,28 +218,23 @@ impl Receiver<'_, '_> {
         };
         let comparable = there.is_some_and(|status| {
             let same_size = item.content.size == Some(status.st_size as u64);
-            same_size || (self.checksum() && item.content.size.is_some())
+            // An empty file has no values.
+            same_size || (self.checksum() && item.content.size.is_some_and(|size| size > 0))
         });
-        if self.is_trial() {
-            return match comparable {
-                true => Ok(Judged::Compare(self.base(&names)?)),
-                false => {
-                    let first = if large { self.resumable(&names, item.content) } else { 0 };
-                    let slot = Slot::new(Arc::clone(&self.holder), item.content);
-                    Ok(Judged::Arrive(new(slot, first), first, None))
-                }
-            };
+        if !large && comparable {
+            return Ok(Judged::Compare(Base::Small));
         }
-        if !large {
-            if comparable {
-                return Ok(Judged::Compare(self.base(&names)?));
-            }
+        if self.is_trial() && comparable {
+            return Ok(Judged::Compare(open_base(&mut self.place, &names)?));
+        }
+        if self.is_trial() || !large {
+            let first = if large { self.resumable(&names, item.content) } else { 0 };
             let slot = Slot::new(Arc::clone(&self.holder), item.content);
-            return Ok(Judged::Arrive(new(slot, 0), 0, None));
+            return Ok(Judged::Arrive(new(slot, first), first, None));
         }
         // A part is younger than a file of that name that it is to replace.
         if comparable && (!overwrite || !self.has_part(&names)) {
-            return Ok(Judged::Compare(self.base(&names)?));
+            return Ok(Judged::Compare(open_base(&mut self.place, &names)?));
         }
         let slot = match self.shared.claim(&item.path, item.content, &self.holder) {
             Claim::Taken(slot) => slot,
@@ -255,13 +250,6 @@ impl Receiver<'_, '_> {
                 Err(why)
             }
         }
-    }
-
-    /// Opens the file that has the name.
-    fn base(&mut self, names: &[&[u8]]) -> Result<Base, Refusal> {
-        let parent = self.place.parent(names)?;
-        let (fd, status) = open_file(&parent, last(names))?;
-        Ok(Base::Final(fd, identity(&status)))
     }
 
     fn open_part(&mut self, names: &[&[u8]], content: Content) -> Result<Option<Part>, Refusal> {
@@ -329,6 +317,13 @@ impl Receiver<'_, '_> {
     ) -> Result<T, Failure> {
         slot.with(work).ok_or_else(superseded)
     }
+}
+
+/// Opens the file that has the name.
+pub(super) fn open_base(place: &mut Place, names: &[&[u8]]) -> Result<Base, Refusal> {
+    let parent = place.parent(names)?;
+    let (fd, status) = open_file(&parent, last(names))?;
+    Ok(Base::Final(fd, identity(&status)))
 }
 
 /// What is there of a file.

@@ -79,6 +79,8 @@ impl Sender<'_, '_, '_> {
                 values.clear();
                 self.flush()?;
             }
+            // The receiver must not take a slow disk for silence.
+            self.ping()?;
             self.take_replies()?;
             if !self.items.contains_key(&number) {
                 return Ok(());
@@ -242,7 +244,7 @@ impl Sender<'_, '_, '_> {
         item.moved += moved;
         let index = item.index;
         let entry = &self.task.source.entries[index];
-        // Blocks that are sent again are not done twice.
+        // Retransmitted blocks are counted once.
         let most = if entry.what == What::Stream { u64::MAX } else { entry.size };
         let done = done.min(most - item.done.min(most));
         item.done += done;

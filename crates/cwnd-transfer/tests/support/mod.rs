@@ -154,16 +154,16 @@ impl Stream for End1 {
     }
 }
 
-/// A listener to which the test brings the connections.
+/// A listener to which the test brings connections and failures.
 pub struct Hall {
-    waiting: Mutex<mpsc::Receiver<Arc<End1>>>,
+    waiting: Mutex<mpsc::Receiver<io::Result<Arc<End1>>>>,
 }
 
 impl Listener for Hall {
     fn accept(&self, deadline: Instant) -> io::Result<Arc<dyn Stream>> {
         let left = deadline.saturating_duration_since(Instant::now());
         match self.waiting.lock().unwrap().recv_timeout(left) {
-            Ok(end) => Ok(end),
+            Ok(accepted) => accepted.map(|end| end as Arc<dyn Stream>),
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
     }
@@ -172,7 +172,7 @@ impl Listener for Hall {
 /// A receiver in a thread.
 pub struct Server {
     pub out: PathBuf,
-    door: mpsc::Sender<Arc<End1>>,
+    door: mpsc::Sender<io::Result<Arc<End1>>>,
     pub control: Arc<Control>,
     pub events: Arc<Mutex<Vec<Event>>>,
     thread: Option<std::thread::JoinHandle<io::Result<()>>>,
@@ -203,14 +203,19 @@ impl Server {
     /// Connects to it.
     pub fn connect(&self) -> Arc<End1> {
         let (ours, theirs) = pair();
-        let _ = self.door.send(theirs);
+        let _ = self.door.send(Ok(theirs));
         ours
     }
 
     pub fn connect_from(&self, address: IpAddr) -> Arc<End1> {
         let (ours, theirs) = pair_from(address);
-        let _ = self.door.send(theirs);
+        let _ = self.door.send(Ok(theirs));
         ours
+    }
+
+    /// Makes the listener fail, as it does after wrong guesses of a one-time code.
+    pub fn fail_accept(&self) {
+        let _ = self.door.send(Err(io::ErrorKind::PermissionDenied.into()));
     }
 
     /// Sends with these options, and returns the end and all events.

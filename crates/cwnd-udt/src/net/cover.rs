@@ -30,7 +30,7 @@ pub(super) enum Reset {
 pub(super) enum Wrapped<'a> {
     /// They leave from where they lie, in the connection.
     AsTheyAre(Transmit<'a>),
-    /// They are copied, so many bytes for each, and can be sealed and sent without the connection.
+    /// Copied with room for the seals, this many bytes each: they can be sealed and sent without the connection.
     LaidOut(usize),
 }
 

@@ -9,8 +9,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
-/// Answers to strangers: so many at once, and one more in each interval. A flood of requests costs
-/// established connections no more than that.
+/// The burst and the interval of answers to clients without a connection: a token bucket. It bounds what a flood
+/// of requests costs established connections.
 const ANSWERS: u64 = 1024;
 const ANSWER_EVERY: Dur = Dur::from_nanos(50_000);
 /// Looking at a hello takes some 10 µs, several times what an answer in clear takes.
@@ -29,7 +29,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Whether one may be answered that takes the time of so many.
+    /// Takes `price` answers from the budget. Returns false if it is exhausted.
     pub fn spend(&mut self, now: Time, price: u64) -> bool {
         let time = |answers| Dur::from_nanos(answers * ANSWER_EVERY.as_nanos());
         let may = self.due <= now + time(ANSWERS);

@@ -17,7 +17,7 @@ use subtle::ConstantTimeEq;
 
 /// The secret of one session's resets.
 pub(super) type Token = [u8; TOKEN];
-/// A reset of a datagram sent so many before is believed: a second at a million packets a second.
+/// A reset counts only if it answers one of the last 2²⁰ datagrams: a second at a million packets a second.
 const RECENT: u64 = 1 << 20;
 
 /// What a listener's resets are made with.

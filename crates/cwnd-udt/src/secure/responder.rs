@@ -24,7 +24,7 @@ use subtle::ConstantTimeEq;
 /// Sessions that wait for their client's first word, at most, and for how long: about 6 KiB each.
 const MOST: usize = 1024;
 const PATIENCE: Dur = Dur::from_millis(5_000);
-/// With so many, clients have to show that they are where they seem to be.
+/// Waiting sessions from which on a client has to prove its address by a cookie.
 const BUSY: usize = 64;
 /// How long a cookie is the newest, in nanoseconds. It is good for one such time more.
 const SLOT: u64 = 60_000_000_000;
@@ -293,7 +293,7 @@ impl Responder {
         let shown = &hello[HEAD..MESSAGE];
         [slot, slot.wrapping_sub(1)]
             .into_iter()
-            .any(|slot| self.cookie(from, client, slot) == shown)
+            .any(|slot| self.cookie(from, client, slot).ct_eq(shown).into())
     }
 
     fn ask_for_cookie(&self, now: Time, from: SocketAddr, client: u32, hello: &[u8]) -> Vec<u8> {
