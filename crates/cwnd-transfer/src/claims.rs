@@ -157,13 +157,14 @@ impl Shared {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a file for a connection, if no other sender is sending it.
+    /// Takes a file for a connection, if no other sender is sending it. One that sends the same content takes over
+    /// from a sender that has fallen silent; the part of other content is its sender's until its connection ends.
     pub fn claim(&self, path: &[u8], content: Content, holder: &Arc<Holder>) -> Claim {
         let mut slots = self.slots();
         if let Some(slot) = slots.get(path) {
-            let own = Arc::ptr_eq(&slot.holder, holder);
-            if own || slot.holder.pulse.silence() < TAKEOVER {
-                return Claim::Held { same: !own && slot.content == content };
+            let same = slot.content == content && !Arc::ptr_eq(&slot.holder, holder);
+            if !same || slot.holder.pulse.silence() < TAKEOVER {
+                return Claim::Held { same };
             }
             slot.holder.superseded.store(true, Ordering::Release);
             // The part is closed, and unlocked with that.

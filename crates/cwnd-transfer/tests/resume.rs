@@ -239,6 +239,25 @@ fn a_silent_sender_is_superseded_after_three_seconds_and_not_before() {
 }
 
 #[test]
+fn other_content_does_not_take_over_from_a_silent_sender() {
+    let (_dir, server, source) = world(open(), 4 * MIB);
+    let mtime = source.metadata().unwrap().mtime();
+    let silent = Script::new(&server);
+    silent.offer(b"large", 4 * MIB as u64, mtime);
+    silent.block(0, 0, &noise(4 * MIB, 1)[..MIB]);
+    std::thread::sleep(Duration::from_millis(3_500));
+    let other = Script::new(&server);
+    other.offer(b"large", 5 * MIB as u64, mtime);
+    let answers = other.answers(Duration::from_millis(500));
+    assert_eq!(
+        answers[0],
+        (Some(Verdict::Refused), "it is being received from another sender".into())
+    );
+    let part = fs::read(server.out.join("large.cwnd-part")).unwrap();
+    assert!(part == noise(4 * MIB, 1)[..MIB]);
+}
+
+#[test]
 fn an_active_sender_keeps_its_file() {
     let (_dir, server, source) = world(open(), 4 * MIB);
     let mtime = source.metadata().unwrap().mtime();
