@@ -194,14 +194,21 @@ impl Shared {
         }
     }
 
+    /// Uncounts an entry of which nothing stays.
+    pub fn give_entry_back(&self) {
+        self.entries.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Counts bytes that are taken; `coming` are expected besides.
     pub fn take_bytes(&self, count: u64, coming: u64) -> Result<(), Refusal> {
-        let sum = self.bytes.fetch_add(count, Ordering::Relaxed).saturating_add(count);
-        match self.options.max_bytes {
-            Some(most) if sum.saturating_add(coming) > most => {
-                Err(refusal(format!("the receiver takes {most} bytes at most")))
-            }
-            _ => Ok(()),
+        let most = self.options.max_bytes.unwrap_or(u64::MAX);
+        let add = |sum: u64| {
+            let sum = sum.saturating_add(count);
+            (sum.saturating_add(coming) <= most).then_some(sum)
+        };
+        match self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(refusal(format!("the receiver takes {most} bytes at most"))),
         }
     }
 

@@ -37,6 +37,8 @@ struct Item {
     linked: bool,
     content: Content,
     state: State,
+    /// It counts as an entry that is taken.
+    counted: bool,
     /// Bytes that crossed the network.
     moved: u64,
 }
@@ -75,7 +77,7 @@ struct Arriving {
     slot: Arc<Slot>,
     missing: Ranges,
     /// Blocks that arrived damaged.
-    damaged: u32,
+    damaged: u64,
     /// The sender has sent everything.
     ended: Option<Ended>,
     /// Some of it was there.
@@ -124,8 +126,8 @@ pub(crate) struct Receiver<'m, 'o> {
     /// Items that are large, and small ones of which a part is open.
     large: usize,
     open: usize,
-    /// Files that hard links may refer to, by the number of their offer.
-    originals: HashMap<u64, Identity>,
+    /// Files that hard links may refer to and their sizes, by the number of their offer.
+    originals: HashMap<u64, (Identity, u64)>,
     unchecked: u64,
     buffer: Vec<u8>,
 }
@@ -317,7 +319,11 @@ impl<'m, 'o> Receiver<'m, 'o> {
         | State::Claiming(Claiming { base: Base::Part(slot), .. }) = &item.state
         {
             self.shared.release(&item.path, slot);
-            slot.with(|part| part.take());
+            // A part that stays is found by the next attempt, which does not count it again.
+            let stays = slot.with(|part| part.take().is_some_and(|part| part.is_kept()));
+            if item.counted && stays == Some(false) {
+                self.shared.give_entry_back();
+            }
         }
     }
 
@@ -335,7 +341,9 @@ impl<'m, 'o> Receiver<'m, 'o> {
             discard(item);
         }
         self.settle(number);
-        self.meter.error(Some(path), &reason);
+        if !self.survey {
+            self.meter.error(Some(path), &reason);
+        }
         self.answer(number, Verdict::Refused, 0, &reason);
         Ok(())
     }
@@ -367,6 +375,17 @@ fn part_is_open(item: &Item) -> bool {
         State::Arriving(arriving) => arriving.slot.with(|part| part.is_some()).unwrap_or(false),
         _ => false,
     }
+}
+
+/// Counts a file that is going to be written, of which `need` bytes are missing. A part that was there has
+/// been counted.
+fn take(shared: &Shared, item: &mut Item, need: u64) -> Result<(), Refusal> {
+    shared.take_bytes(0, need)?;
+    if !part_is_open(item) {
+        shared.take_entry()?;
+        item.counted = true;
+    }
+    Ok(())
 }
 
 fn superseded() -> Failure {

@@ -346,6 +346,8 @@ fn a_receiver_that_breaks_the_rules() {
         vec![Frame::Want { number: 3, first: 0, count: 1 }],
         vec![answer(0, Verdict::Send, 0), Frame::Want { number: 0, first: u64::MAX, count: 9 }],
         vec![answer(0, Verdict::Claim, 0), answer(0, Verdict::Claim, 0)],
+        vec![answer(0, Verdict::Send, 0), answer(0, Verdict::Send, 0)],
+        vec![answer(0, Verdict::Wait, 0), answer(0, Verdict::Wait, 0)],
         vec![Frame::Done],
         vec![offer(What::File, b"a", b"")],
         vec![Frame::Counted],
@@ -358,6 +360,49 @@ fn a_receiver_that_breaks_the_rules() {
             "{case:?}: {reason}"
         );
     }
+}
+
+#[test]
+fn a_receiver_that_wants_blocks_again_and_again_is_left() {
+    for verdict in [Verdict::Claim, Verdict::Send] {
+        let mut frames = vec![Frame::Answer { number: 0, verdict, first: 0, reason: b"" }];
+        frames.extend(vec![Frame::Want { number: 0, first: 0, count: 1 }; 50]);
+        let reason = send_to(&words(&frames)).0.unwrap();
+        assert!(reason.contains("does not keep to the protocol"), "{verdict:?}: {reason}");
+    }
+}
+
+#[test]
+fn gaps_between_blocks_fill_no_memory() {
+    let (_dir, server) = world();
+    let script = Script::new(&server);
+    script.offer(b"sparse", 1 << 40, 1);
+    (0..5000).for_each(|n| script.say(&Frame::Hole { number: 0, first: 2 * n, count: 1 }));
+    let answers = script.answers(SECOND);
+    assert!(answers.iter().any(|(_, reason)| reason.contains("without an order")), "{answers:?}");
+}
+
+#[test]
+fn a_hard_link_counts_as_large_as_its_file() {
+    let (_dir, server) = world();
+    let script = Script::new(&server);
+    let mtime = Stamp { secs: 1, nanos: 0 };
+    let (linked, mode, target) = (true, 0o644, &b""[..]);
+    let (what, size, path) = (What::File, 3, &b"a"[..]);
+    let file = Offer { what, linked, mode, size, space: size, mtime, path, target };
+    script.say(&Frame::Offer(file));
+    script.block(0, 0, b"abc");
+    script.say(&END);
+    script.answers(SECOND / 2);
+    let target = [&[0; 8][..], b"a"].concat();
+    for path in [b"b", b"c"] {
+        let (what, size) = (What::Link, u64::MAX);
+        script.say(&Frame::Offer(Offer { what, size, path, target: &target, ..file }));
+    }
+    script.say(&Frame::Done);
+    let answers = script.answers(SECOND);
+    assert_eq!(answers.len(), 2, "{answers:?}");
+    assert_eq!(server.ends(1)[0].bytes, 9);
 }
 
 #[test]
