@@ -186,6 +186,8 @@ impl<'m, 'o> Receiver<'m, 'o> {
 
     fn frames(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         let started = Instant::now();
+        let address = self.stream.peer().map(|peer| peer.ip());
+        let mut worked = started;
         loop {
             if self.holder.is_superseded() {
                 return Err(superseded());
@@ -206,12 +208,21 @@ impl<'m, 'o> Receiver<'m, 'o> {
                 }
                 Some(frame) => {
                     self.meter.enter(Activity::Disk);
+                    let works = frame != Frame::Ping;
                     self.handle(frame)?;
+                    if works {
+                        worked = Instant::now();
+                    }
                 }
                 None if self.holder.pulse.silence() > SILENCE => {
                     return Err(late(format!("nothing came for {} s", SILENCE.as_secs())));
                 }
                 None => {}
+            }
+            // A sender may be idle for as long as it wants, but not while others wait for its place.
+            if worked.elapsed() > SILENCE && self.shared.is_place_wanted(address) {
+                let idle = SILENCE.as_secs();
+                return Err(late(format!("others wait, and nothing was sent for {idle} s")));
             }
             if self.offered == 0 && started.elapsed() > FIRST_OFFER {
                 return Err(late(format!("nothing was offered for {} s", FIRST_OFFER.as_secs())));

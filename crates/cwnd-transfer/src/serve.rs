@@ -57,13 +57,25 @@ impl Listener for UdtListener {
 struct Places(Mutex<HashMap<Option<IpAddr>, usize>>);
 
 impl Places {
-    fn enter(&self, address: Option<IpAddr>, authenticated: bool) -> bool {
+    /// Takes a place.
+    ///
+    /// # Errors
+    /// The address of those whose place is needed; `None` if anybody's would do.
+    fn enter(&self, address: Option<IpAddr>, authenticated: bool) -> Result<(), Option<IpAddr>> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = taken.values().sum();
         let own = taken.entry(address).or_default();
-        let free = all < TRANSFERS && (authenticated || *own < TRANSFERS_PER_ADDRESS);
-        *own += usize::from(free);
-        free
+        if !authenticated && *own >= TRANSFERS_PER_ADDRESS {
+            return Err(address);
+        }
+        if all >= TRANSFERS {
+            if *own == 0 {
+                taken.remove(&address);
+            }
+            return Err(None);
+        }
+        *own += 1;
+        Ok(())
     }
 
     fn leave(&self, address: Option<IpAddr>) {
@@ -103,7 +115,8 @@ pub fn receive(
                 }
             };
             let address = stream.peer().map(|peer| peer.ip());
-            if !places.enter(address, listener.is_authenticated()) {
+            if let Err(whose) = places.enter(address, listener.is_authenticated()) {
+                shared.want_place(whose);
                 turn_away(&stream);
                 continue;
             }

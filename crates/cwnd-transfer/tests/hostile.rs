@@ -294,11 +294,21 @@ fn lines_about_single_files_are_bounded() {
 
 /// Sends a file to a receiver that says `words`; returns the reason of the failure, and the events.
 fn send_to(words: &[u8]) -> (Option<String>, Vec<Event>) {
+    send_in_steps(&[words])
+}
+
+/// As `send_to`, with time for the sender between the words.
+fn send_in_steps(steps: &[&[u8]]) -> (Option<String>, Vec<Event>) {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("f"), "abc").unwrap();
     let (ours, theirs) = pair();
-    theirs.say(words);
+    theirs.say(steps[0]);
+    let later: Vec<_> = steps[1..].iter().map(|step| step.to_vec()).collect();
     let receiver = std::thread::spawn(move || {
+        for step in later {
+            theirs.hear(Duration::from_millis(300));
+            theirs.say(&step);
+        }
         theirs.hear(Duration::from_millis(500));
         theirs.close(std::time::Instant::now()).unwrap();
     });
@@ -346,8 +356,6 @@ fn a_receiver_that_breaks_the_rules() {
         vec![Frame::Want { number: 3, first: 0, count: 1 }],
         vec![answer(0, Verdict::Send, 0), Frame::Want { number: 0, first: u64::MAX, count: 9 }],
         vec![answer(0, Verdict::Claim, 0), answer(0, Verdict::Claim, 0)],
-        vec![answer(0, Verdict::Send, 0), answer(0, Verdict::Send, 0)],
-        vec![answer(0, Verdict::Wait, 0), answer(0, Verdict::Wait, 0)],
         vec![Frame::Done],
         vec![offer(What::File, b"a", b"")],
         vec![Frame::Counted],
@@ -363,12 +371,19 @@ fn a_receiver_that_breaks_the_rules() {
 }
 
 #[test]
-fn a_receiver_that_wants_blocks_again_and_again_is_left() {
-    for verdict in [Verdict::Claim, Verdict::Send] {
-        let mut frames = vec![Frame::Answer { number: 0, verdict, first: 0, reason: b"" }];
-        frames.extend(vec![Frame::Want { number: 0, first: 0, count: 1 }; 50]);
-        let reason = send_to(&words(&frames)).0.unwrap();
-        assert!(reason.contains("does not keep to the protocol"), "{verdict:?}: {reason}");
+fn a_receiver_that_wants_everything_again_and_again_is_left() {
+    let answer = |verdict| Frame::Answer { number: 0, verdict, first: 0, reason: b"" };
+    let want = Frame::Want { number: 0, first: 0, count: 1 };
+    for (first, later) in [
+        (vec![answer(Verdict::Send); 2], vec![]),
+        (vec![answer(Verdict::Wait); 2], vec![]),
+        (vec![answer(Verdict::Send)], vec![want.clone(); 20]),
+        (vec![answer(Verdict::Claim)], vec![want; 20]),
+    ] {
+        let mut more = words(&later);
+        more.drain(..words(&[]).len());
+        let reason = send_in_steps(&[&words(&first), &more]).0.unwrap();
+        assert!(reason.contains("does not keep to the protocol"), "{first:?}: {reason}");
     }
 }
 

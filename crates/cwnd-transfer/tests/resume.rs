@@ -429,6 +429,24 @@ fn places_are_limited_by_address() {
 }
 
 #[test]
+fn an_idle_sender_makes_room_when_others_wait() {
+    let (_dir, server, source) = world(open(), 10);
+    let idle: Vec<_> = (0..4).map(|_| Script::new(&server)).collect();
+    idle.iter().for_each(|script| script.offer(b"x", 5, 0));
+    let attempt = || server.send_over(&[&source], without_retry(), |_| server.connect()).0.outcome;
+    for _ in 0..16 {
+        idle.iter().for_each(|script| script.say(&Frame::Ping));
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    // Nobody else waits: all are served.
+    assert_eq!(server.ends(0).len(), 0);
+    assert_eq!(attempt(), Outcome::Failed);
+    let reason = server.ends(1)[0].reason.clone().unwrap_or_default();
+    assert!(reason.contains("others wait"), "{reason}");
+    assert_eq!(attempt(), Outcome::Complete);
+}
+
+#[test]
 fn silent_peers_are_sent_away() {
     let (_dir, server, _) = world(open(), 10);
     let (silent, late) = (server.connect(), Script::new(&server));
