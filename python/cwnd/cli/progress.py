@@ -257,7 +257,8 @@ def describe_end(event: Event) -> str:
     '2 files, 3 MB in 2.00 s (12 Mbit/s)'
     >>> describe_end(new)
     '2 files, 3 MB in 2.00 s: 2 MB moved (8 Mbit/s), the rest holes or hard links'
-    >>> describe_end(new | {"files": 1, "bytes": 400_000, "present_bytes": 400_000, "moved_bytes": 0})
+    >>> there = {"files": 1, "bytes": 400_000, "present_bytes": 400_000, "moved_bytes": 0}
+    >>> describe_end(new | there)
     '1 file in 2.00 s: 400 kB already present'
     """
     moved, present = event["moved_bytes"], event["present_bytes"]
