@@ -157,3 +157,9 @@ def test_every_option_has_a_variable_of_its_name():
 def test_a_missing_default_file_is_no_mistake(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert read_config(cwnd, None) == {}
+
+
+def test_a_file_without_an_end_is_refused(monkeypatch, capsys):
+    monkeypatch.setenv("CWND_CONFIG", "/dev/zero")
+    assert run(["recv", "--port", "0", "--out", "/dev/null"]) == 2
+    assert "/dev/zero has more than 1048576 bytes" in capsys.readouterr().err

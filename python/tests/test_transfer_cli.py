@@ -43,6 +43,7 @@ END = {
     "outcome": "complete",
     "files": 2,
     "bytes": 1000,
+    "present_bytes": 600,
     "moved_bytes": 400,
     "seconds": 2.0,
     "rate_bps": 1600.0,
@@ -526,6 +527,43 @@ def test_the_last_line_says_what_limited_the_rate(capsys):
         "limited by: window 80 %, receiver 20 %: try another --cc\n"
     )
     assert "bit/s" not in describe_end(END | {"moved_bytes": 0, "rate_bps": 0.0})
+
+
+def test_a_peer_that_sends_nothing_prints_no_progress(capsys):
+    monitor = Monitor("received", as_json=False)
+    monitor._due[1] = 0.0  # It is time for a line.
+    monitor.observe(PROGRESS | {"name": "", "done_bytes": 0})
+    monitor._due[1] = 0.0
+    monitor.observe(PROGRESS | {"name": ""})
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("cwnd: 50 % of 1 kB")
+
+
+def test_holes_and_hard_links_were_not_present(tmp_path):
+    (tmp_path / "in").mkdir()
+    source = tmp_path / "s"
+    source.mkdir()
+    with (source / "hole").open("wb") as file:
+        file.truncate(5_000_000)
+    (source / "a").write_bytes(b"abc")
+    (source / "b").hardlink_to(source / "a")
+    from cwnd import udt
+    from cwnd.transfer import ReceiveOptions, receive, send
+
+    with udt.listen(0, "127.0.0.1") as listener:
+        options = {"options": ReceiveOptions(reserve="0")}
+        stop = threading.Event()
+        thread = threading.Thread(
+            target=receive, args=[listener, tmp_path / "in"], kwargs=options | {"stop": stop}
+        )
+        thread.start()
+        first = send([source], *listener.address)
+        again = send([source], *listener.address)
+        stop.set()
+        thread.join()
+    assert (first.bytes, first.present_bytes, first.moved_bytes) == (5_000_006, 0, 3)
+    assert (again.present_bytes, again.moved_bytes) == (5_000_003, 0)
 
 
 def test_bars_on_a_terminal_fit_into_80_columns(tmp_path):

@@ -4,12 +4,15 @@ use crate::channel::Pulse;
 use crate::folder::{Folder, Refusal, refusal};
 use crate::part::{Content, Part};
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The silence of a sender after which another may take over its file.
 pub const TAKEOVER: Duration = Duration::from_secs(3);
+/// The time in which a sender that was turned away may come again.
+const WANTED: Duration = Duration::from_secs(10);
 
 /// Free disk space that a receiver leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -140,6 +143,8 @@ pub(crate) struct Shared {
     slots: Mutex<HashMap<Vec<u8>, Arc<Slot>>>,
     bytes: AtomicU64,
     entries: AtomicU64,
+    /// When a sender was turned away last, and whose place it could have had; `None` is anybody's.
+    wanted: Mutex<Option<(Instant, Option<IpAddr>)>>,
 }
 
 impl Shared {
@@ -150,6 +155,7 @@ impl Shared {
             slots: Mutex::default(),
             bytes: AtomicU64::new(0),
             entries: AtomicU64::new(0),
+            wanted: Mutex::default(),
         })
     }
 
@@ -183,6 +189,20 @@ impl Shared {
         }
     }
 
+    /// Notes that a sender was turned away that could have had the place of one from this address.
+    pub fn want_place(&self, of: Option<IpAddr>) {
+        *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), of));
+    }
+
+    /// Whether somebody else wants the place of a sender from this address; one place for each who does.
+    pub fn is_place_wanted(&self, address: Option<IpAddr>) -> bool {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |(at, of): &mut (Instant, Option<IpAddr>)| {
+            at.elapsed() < WANTED && (of.is_none() || *of == address)
+        };
+        wanted.take_if(fits).is_some()
+    }
+
     /// Counts an entry that is taken.
     pub fn take_entry(&self) -> Result<(), Refusal> {
         let before = self.entries.fetch_add(1, Ordering::Relaxed);
@@ -195,14 +215,21 @@ impl Shared {
         }
     }
 
+    /// Uncounts an entry of which nothing stays.
+    pub fn give_entry_back(&self) {
+        self.entries.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Counts bytes that are taken; `coming` are expected besides.
     pub fn take_bytes(&self, count: u64, coming: u64) -> Result<(), Refusal> {
-        let sum = self.bytes.fetch_add(count, Ordering::Relaxed).saturating_add(count);
-        match self.options.max_bytes {
-            Some(most) if sum.saturating_add(coming) > most => {
-                Err(refusal(format!("the receiver takes {most} bytes at most")))
-            }
-            _ => Ok(()),
+        let most = self.options.max_bytes.unwrap_or(u64::MAX);
+        let add = |sum: u64| {
+            let sum = sum.saturating_add(count);
+            (sum.saturating_add(coming) <= most).then_some(sum)
+        };
+        match self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(refusal(format!("the receiver takes {most} bytes at most"))),
         }
     }
 

@@ -80,6 +80,8 @@ pub struct End {
     pub files: u64,
     /// Their sizes in bytes.
     pub bytes: u64,
+    /// Bytes of these that were there before.
+    pub present_bytes: u64,
     /// Bytes of files that crossed the network.
     pub moved_bytes: u64,
     /// Duration in seconds.

@@ -17,6 +17,10 @@ pub const WINDOW: usize = 1024;
 pub const LARGE_WINDOW: usize = 8;
 /// Block values in one CLAIM, at most.
 pub const VALUES: usize = 64;
+/// Ranges of blocks of one file that are wanted or missing, at most.
+pub const RANGES: usize = 4096;
+/// Blocks of a file that arrive damaged and are wanted again, at most.
+pub const DAMAGED: u64 = 8;
 /// Runs of data in one BLOCK, at most: as many as pages of 4096 bytes make possible.
 pub const EXTENTS: usize = 129;
 

@@ -237,6 +237,11 @@ impl Part {
         !self.existed
     }
 
+    /// Whether it stays when this receiver lets go of it.
+    pub fn is_kept(&self) -> bool {
+        self.kept
+    }
+
     /// The file to read what is there.
     pub fn file(&self) -> &OwnedFd {
         &self.fd

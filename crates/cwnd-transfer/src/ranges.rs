@@ -1,9 +1,7 @@
 //! Sets of block numbers as ranges.
 
+use crate::frame::RANGES;
 use std::ops::Range;
-
-/// Ranges in a set, at most: beyond that, gaps between ranges are filled.
-const MOST: usize = 4096;
 
 /// A set of block numbers: disjoint ranges in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,10 +28,15 @@ impl Ranges {
         self.0.get(at).is_some_and(|held| held.start <= range.start && range.end <= held.end)
     }
 
-    /// Adds a number that is larger than all others. If there are too many ranges, those before it
-    /// are added too.
+    /// How many ranges there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds a number that is larger than all others. With [`RANGES`] ranges, those between the last one and
+    /// the number are added too.
     pub fn push(&mut self, number: u64) {
-        let full = self.0.len() >= MOST;
+        let full = self.0.len() >= RANGES;
         match self.0.last_mut() {
             Some(range) if range.end == number || full => range.end = number + 1,
             _ => self.0.push(number..number + 1),
@@ -85,6 +88,6 @@ mod tests {
     fn the_number_of_ranges_is_bounded() {
         let mut ranges = Ranges::default();
         (0..20_000).step_by(2).for_each(|number| ranges.push(number));
-        assert!(ranges.0.len() <= MOST && ranges.contains(0) && ranges.contains(19_998));
+        assert!(ranges.count() <= RANGES && ranges.contains(0) && ranges.contains(19_998));
     }
 }

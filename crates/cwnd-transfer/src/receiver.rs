@@ -37,6 +37,8 @@ struct Item {
     linked: bool,
     content: Content,
     state: State,
+    /// It counts as an entry that is taken.
+    counted: bool,
     /// Bytes that crossed the network.
     moved: u64,
 }
@@ -77,7 +79,7 @@ struct Arriving {
     slot: Arc<Slot>,
     missing: Ranges,
     /// Blocks that arrived damaged.
-    damaged: u32,
+    damaged: u64,
     /// The sender has sent everything.
     ended: Option<Ended>,
     /// Some of it was there.
@@ -126,8 +128,8 @@ pub(crate) struct Receiver<'m, 'o> {
     /// Items that are large, and small ones of which a part is open.
     large: usize,
     open: usize,
-    /// Files that hard links may refer to, by the number of their offer.
-    originals: HashMap<u64, Identity>,
+    /// Files that hard links may refer to and their sizes, by the number of their offer.
+    originals: HashMap<u64, (Identity, u64)>,
     unchecked: u64,
     buffer: Vec<u8>,
 }
@@ -186,6 +188,8 @@ impl<'m, 'o> Receiver<'m, 'o> {
 
     fn frames(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         let started = Instant::now();
+        let address = self.stream.peer().map(|peer| peer.ip());
+        let mut worked = started;
         loop {
             if self.holder.is_superseded() {
                 return Err(superseded());
@@ -209,12 +213,21 @@ impl<'m, 'o> Receiver<'m, 'o> {
                 }
                 Some(frame) => {
                     self.meter.enter(Activity::Disk);
+                    let works = frame != Frame::Ping;
                     self.handle(frame)?;
+                    if works {
+                        worked = Instant::now();
+                    }
                 }
                 None if self.holder.pulse.silence() > SILENCE => {
                     return Err(late(format!("nothing came for {} s", SILENCE.as_secs())));
                 }
                 None => {}
+            }
+            // A sender may be idle for as long as it wants, but not while others wait for its place.
+            if worked.elapsed() > SILENCE && self.shared.is_place_wanted(address) {
+                let idle = SILENCE.as_secs();
+                return Err(late(format!("others wait, and nothing was sent for {idle} s")));
             }
             if self.offered == 0 && started.elapsed() > FIRST_OFFER {
                 return Err(late(format!("nothing was offered for {} s", FIRST_OFFER.as_secs())));
@@ -322,7 +335,11 @@ impl<'m, 'o> Receiver<'m, 'o> {
         | State::Claiming(Claiming { base: Base::Part(slot), .. }) = &item.state
         {
             self.shared.release(&item.path, slot);
-            slot.with(|part| part.take());
+            // A part that stays is found by the next attempt, which does not count it again.
+            let stays = slot.with(|part| part.take().is_some_and(|part| part.is_kept()));
+            if item.counted && stays == Some(false) {
+                self.shared.give_entry_back();
+            }
         }
     }
 
@@ -340,7 +357,9 @@ impl<'m, 'o> Receiver<'m, 'o> {
             discard(item);
         }
         self.settle(number);
-        self.meter.error(Some(path), &reason);
+        if !self.survey {
+            self.meter.error(Some(path), &reason);
+        }
         self.answer(number, Verdict::Refused, 0, &reason);
         Ok(())
     }
@@ -372,6 +391,17 @@ fn part_is_open(item: &Item) -> bool {
         State::Arriving(arriving) => arriving.slot.with(|part| part.is_some()).unwrap_or(false),
         _ => false,
     }
+}
+
+/// Counts a file that is going to be written, of which `need` bytes are missing. A part that was there has
+/// been counted.
+fn take(shared: &Shared, item: &mut Item, need: u64) -> Result<(), Refusal> {
+    shared.take_bytes(0, need)?;
+    if !part_is_open(item) {
+        shared.take_entry()?;
+        item.counted = true;
+    }
+    Ok(())
 }
 
 fn superseded() -> Failure {

@@ -82,6 +82,8 @@ pub(crate) struct Meter<'a> {
     pub progress: Progress,
     /// Sizes of complete files, in bytes.
     pub bytes: u64,
+    /// Bytes of complete files that were there before.
+    pub present: u64,
     pub not_sent: u64,
 }
 
@@ -101,6 +103,7 @@ impl<'a> Meter<'a> {
             lines: 0,
             progress: Progress { transfer, ..Progress::default() },
             bytes: 0,
+            present: 0,
             not_sent: 0,
         }
     }
@@ -218,6 +221,11 @@ impl<'a> Meter<'a> {
     pub fn file(&mut self, path: &[u8], outcome: FileOutcome, bytes: u64, moved_bytes: u64) {
         self.progress.files += 1;
         self.bytes += bytes;
+        self.present += match outcome {
+            FileOutcome::Present => bytes,
+            FileOutcome::Resumed => bytes.saturating_sub(moved_bytes),
+            FileOutcome::Sent => 0,
+        };
         if self.line() {
             let (transfer, path) = (self.transfer(), printable(path));
             self.emit(Event::File { transfer, path, outcome, bytes, moved_bytes });
@@ -257,6 +265,7 @@ impl<'a> Meter<'a> {
             outcome,
             files: self.progress.files,
             bytes: self.bytes,
+            present_bytes: self.present,
             moved_bytes: self.progress.moved_bytes,
             seconds,
             rate_bps: 8.0 * self.progress.moved_bytes as f64 / seconds.max(1e-9),

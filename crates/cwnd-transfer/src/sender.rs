@@ -5,7 +5,7 @@ mod inbox;
 
 use crate::channel::{Failure, PING, Pulse, Reader, Writer};
 use crate::event::{Event, FileOutcome};
-use crate::frame::{Frame, LARGE_WINDOW, Offer, Plan, Verdict, WINDOW, violation};
+use crate::frame::{DAMAGED, Frame, LARGE_WINDOW, Offer, Plan, RANGES, Verdict, WINDOW, violation};
 use crate::frame::{What, What::*};
 use crate::hash::{BLOCK, blocks};
 use crate::names::printable;
@@ -56,8 +56,14 @@ struct Item {
     index: usize,
     role: Role,
     large: bool,
-    /// The values of all blocks were claimed.
+    /// The receiver has said that it waits for another sender.
+    waiting: bool,
+    /// The receiver has asked for the values of all blocks.
     claimed: bool,
+    /// The receiver has asked for the blocks from one on.
+    begun: bool,
+    /// Ranges and blocks that the receiver has asked for again.
+    wanted: (u64, u64),
     /// Everything was sent.
     ended: bool,
     resumed: bool,
@@ -324,7 +330,10 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             index,
             role,
             large,
+            waiting: false,
             claimed: false,
+            begun: false,
+            wanted: (0, 0),
             ended: false,
             resumed: false,
             moved: 0,
@@ -399,12 +408,20 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 let Some(item) = self.items.get(&number) else {
                     return Ok(violation("a wish for what was not offered")?);
                 };
+                let wanted = (item.wanted.0 + 1, item.wanted.1.saturating_add(count));
                 let size = self.task.source.entries[item.index].size;
                 let end = first.checked_add(count);
                 // A stream's blocks are gone, and other blocks were never offered.
                 let has = end.is_some_and(|end| end <= blocks(size)) && self.is_file(item);
                 if !has || !(item.claimed || item.moved > 0) {
                     return Ok(violation("a wish for blocks that were not offered")?);
+                }
+                // Neither the sender's memory nor its disk is the receiver's to use up.
+                if wanted.0 > RANGES as u64 + DAMAGED || wanted.1 > blocks(size) + DAMAGED {
+                    return Ok(violation("wishes for the same blocks again and again")?);
+                }
+                if let Some(item) = self.items.get_mut(&number) {
+                    item.wanted = wanted;
                 }
                 self.work.push_back(Work::Again { number, first, count });
                 Ok(())
@@ -426,7 +443,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         first: u64,
         reason: &[u8],
     ) -> Result<(), Failure> {
-        let Some(item) = self.items.get(&number) else {
+        let Some(item) = self.items.get_mut(&number) else {
             // It was withdrawn while the answer was on its way.
             return if number < self.offered {
                 Ok(())
@@ -446,7 +463,10 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 self.present(number);
                 Ok(())
             }
-            _ if !sendable || item.ended => Ok(violation("a wish for what cannot be sent")?),
+            _ if !sendable || item.begun => Ok(violation("a wish for what cannot be sent")?),
+            Verdict::Wait if std::mem::replace(&mut item.waiting, true) => {
+                Ok(violation("a second delay")?)
+            }
             Verdict::Wait => {
                 let path = self.task.source.path(item.index);
                 self.meter.note(&path, &format!("waiting: {}", printable(reason)));
@@ -456,6 +476,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 if item.claimed || entry.what == Stream || entry.size == 0 {
                     return Ok(violation("a second wish for values")?);
                 }
+                item.claimed = true;
                 self.work.push_back(Work::Claim(number));
                 Ok(())
             }
@@ -471,6 +492,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                     let path = self.task.source.path(item.index);
                     self.meter.note(&path, &printable(reason));
                 }
+                item.begun = true;
                 self.work.push_back(Work::Send { number, first });
                 Ok(())
             }

@@ -57,15 +57,22 @@ impl Listener for UdtListener {
 struct Places(Mutex<HashMap<Option<IpAddr>, usize>>);
 
 impl Places {
-    fn enter(&self, address: Option<IpAddr>, authenticated: bool) -> bool {
+    /// Takes a place.
+    ///
+    /// # Errors
+    /// The address of those whose place is needed; `None` if anybody's would do.
+    fn enter(&self, address: Option<IpAddr>, authenticated: bool) -> Result<(), Option<IpAddr>> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = taken.values().sum();
         let own = taken.get(&address).copied().unwrap_or_default();
-        let free = all < TRANSFERS && (authenticated || own < TRANSFERS_PER_ADDRESS);
-        if free {
-            taken.insert(address, own + 1);
+        if !authenticated && own >= TRANSFERS_PER_ADDRESS {
+            return Err(address);
         }
-        free
+        if all >= TRANSFERS {
+            return Err(None);
+        }
+        taken.insert(address, own + 1);
+        Ok(())
     }
 
     fn leave(&self, address: Option<IpAddr>) {
@@ -103,7 +110,8 @@ pub fn receive(
                 Err(error) => return Some(error),
             };
             let address = stream.peer().map(|peer| peer.ip());
-            if !places.enter(address, listener.is_authenticated()) {
+            if let Err(whose) = places.enter(address, listener.is_authenticated()) {
+                shared.want_place(whose);
                 turn_away(&stream);
                 continue;
             }
@@ -172,12 +180,16 @@ mod tests {
     fn places_keep_nothing_about_senders_that_are_turned_away() {
         let places = Places::default();
         let address = |last: usize| Some(IpAddr::from([192, 0, 2, last as u8]));
-        assert!((0..100).filter(|last| places.enter(address(*last), false)).count() == TRANSFERS);
+        assert!(
+            (0..100).filter(|last| places.enter(address(*last), false).is_ok()).count()
+                == TRANSFERS
+        );
         assert_eq!(places.0.lock().unwrap().len(), TRANSFERS);
         (0..TRANSFERS).for_each(|last| places.leave(address(last)));
         assert!(
-            (0..9).filter(|_| places.enter(address(0), false)).count() == TRANSFERS_PER_ADDRESS
+            (0..9).filter(|_| places.enter(address(0), false).is_ok()).count()
+                == TRANSFERS_PER_ADDRESS
         );
-        assert!(places.enter(address(0), true));
+        assert!(places.enter(address(0), true).is_ok());
     }
 }

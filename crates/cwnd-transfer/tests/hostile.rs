@@ -347,11 +347,21 @@ fn a_listener_that_fails_does_not_end_the_transfer_that_runs() {
 
 /// Sends a file to a receiver that says `words`; returns the reason of the failure, and the events.
 fn send_to(words: &[u8]) -> (Option<String>, Vec<Event>) {
+    send_in_steps(&[words])
+}
+
+/// As `send_to`, with time for the sender between the words.
+fn send_in_steps(steps: &[&[u8]]) -> (Option<String>, Vec<Event>) {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("f"), "abc").unwrap();
     let (ours, theirs) = pair();
-    theirs.say(words);
+    theirs.say(steps[0]);
+    let later: Vec<_> = steps[1..].iter().map(|step| step.to_vec()).collect();
     let receiver = std::thread::spawn(move || {
+        for step in later {
+            theirs.hear(Duration::from_millis(300));
+            theirs.say(&step);
+        }
         theirs.hear(Duration::from_millis(500));
         theirs.close(std::time::Instant::now()).unwrap();
     });
@@ -411,6 +421,56 @@ fn a_receiver_that_breaks_the_rules() {
             "{case:?}: {reason}"
         );
     }
+}
+
+#[test]
+fn a_receiver_that_wants_everything_again_and_again_is_left() {
+    let answer = |verdict| Frame::Answer { number: 0, verdict, first: 0, reason: b"" };
+    let want = Frame::Want { number: 0, first: 0, count: 1 };
+    for (first, later) in [
+        (vec![answer(Verdict::Send); 2], vec![]),
+        (vec![answer(Verdict::Wait); 2], vec![]),
+        (vec![answer(Verdict::Send)], vec![want.clone(); 20]),
+        (vec![answer(Verdict::Claim)], vec![want; 20]),
+    ] {
+        let mut more = words(&later);
+        more.drain(..words(&[]).len());
+        let reason = send_in_steps(&[&words(&first), &more]).0.unwrap();
+        assert!(reason.contains("does not keep to the protocol"), "{first:?}: {reason}");
+    }
+}
+
+#[test]
+fn gaps_between_blocks_fill_no_memory() {
+    let (_dir, server) = world();
+    let script = Script::new(&server);
+    script.offer(b"sparse", 1 << 40, 1);
+    (0..5000).for_each(|n| script.say(&Frame::Hole { number: 0, first: 2 * n, count: 1 }));
+    let answers = script.answers(SECOND);
+    assert!(answers.iter().any(|(_, reason)| reason.contains("without an order")), "{answers:?}");
+}
+
+#[test]
+fn a_hard_link_counts_as_large_as_its_file() {
+    let (_dir, server) = world();
+    let script = Script::new(&server);
+    let mtime = Stamp { secs: 1, nanos: 0 };
+    let (linked, mode, target) = (true, 0o644, &b""[..]);
+    let (what, size, path) = (What::File, 3, &b"a"[..]);
+    let file = Offer { what, linked, mode, size, space: size, mtime, path, target };
+    script.say(&Frame::Offer(file));
+    script.block(0, 0, b"abc");
+    script.say(&END);
+    script.answers(SECOND / 2);
+    let target = [&[0; 8][..], b"a"].concat();
+    for path in [b"b", b"c"] {
+        let (what, size) = (What::Link, u64::MAX);
+        script.say(&Frame::Offer(Offer { what, size, path, target: &target, ..file }));
+    }
+    script.say(&Frame::Done);
+    let answers = script.answers(SECOND);
+    assert_eq!(answers.len(), 2, "{answers:?}");
+    assert_eq!(server.ends(1)[0].bytes, 9);
 }
 
 #[test]

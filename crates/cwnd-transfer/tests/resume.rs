@@ -351,6 +351,51 @@ fn a_receiver_takes_so_many_bytes_and_entries() {
 }
 
 #[test]
+fn what_is_sent_again_is_counted_once() {
+    let limits = ReceiveOptions { max_files: Some(1), max_bytes: Some(8 * BLOCK), ..open() };
+    let (_dir, server, source) = world(limits, 8 * MIB);
+    interrupt(&server, &source, 3 * MIB);
+    server.ends(1);
+    assert_eq!(list(&server.out).len(), 2);
+    let (end, events) = server.send_with(&[&source], without_retry());
+    assert_eq!(end.outcome, Outcome::Complete, "{:?}", errors(&events));
+
+    let dir = TempDir::new().unwrap();
+    let limits = ReceiveOptions { max_files: Some(4), ..open() };
+    let server = Server::new(&dir.path().join("in"), limits);
+    let folder = dir.path().join("d");
+    fs::create_dir(&folder).unwrap();
+    for name in ["a", "b"] {
+        fs::write(folder.join(name), noise(MIB - 1, 1)).unwrap();
+    }
+    std::os::unix::fs::symlink("a", folder.join("link")).unwrap();
+    interrupt(&server, &folder, MIB + MIB / 2);
+    server.ends(1);
+    for _ in 0..2 {
+        let (end, events) = server.send_with(&[&folder], without_retry());
+        assert_eq!(end.outcome, Outcome::Complete, "{:?}", errors(&events));
+    }
+    fs::write(folder.join("more"), "x").unwrap();
+    assert_eq!(server.send_with(&[&folder], without_retry()).0.not_sent, 1);
+}
+
+#[test]
+fn a_survey_is_in_no_report() {
+    let (dir, server, source) = world(open(), 2 * MIB);
+    assert_eq!(server.send(&source).outcome, Outcome::Complete);
+    drop(server);
+    let full = ReceiveOptions { reserve: Reserve::Share(1.0), ..open() };
+    let server = Server::new(&dir.path().join("in"), full);
+    let other = dir.path().join("other");
+    fs::create_dir(server.out.join("other")).unwrap();
+    fs::write(&other, "x").unwrap();
+    let (end, _) = server.send_with(&[&source, &other], without_retry());
+    let found = &server.ends(1)[0];
+    assert_eq!((end.files, end.not_sent, end.bytes), (1, 1, 2 * BLOCK));
+    assert_eq!((found.files, found.not_sent, found.bytes), (1, 1, 2 * BLOCK));
+}
+
+#[test]
 fn a_full_disk_is_noticed_before_the_transfer_starts() {
     let (dir, server, source) = world(open(), 2 * MIB);
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
@@ -400,6 +445,24 @@ fn places_are_limited_by_address() {
     silent.iter().for_each(|end| end.abort());
     // A place that is free again is found by the next attempt.
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
+}
+
+#[test]
+fn an_idle_sender_makes_room_when_others_wait() {
+    let (_dir, server, source) = world(open(), 10);
+    let idle: Vec<_> = (0..4).map(|_| Script::new(&server)).collect();
+    idle.iter().for_each(|script| script.offer(b"x", 5, 0));
+    let attempt = || server.send_over(&[&source], without_retry(), |_| server.connect()).0.outcome;
+    for _ in 0..16 {
+        idle.iter().for_each(|script| script.say(&Frame::Ping));
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    // Nobody else waits: all are served.
+    assert_eq!(server.ends(0).len(), 0);
+    assert_eq!(attempt(), Outcome::Failed);
+    let reason = server.ends(1)[0].reason.clone().unwrap_or_default();
+    assert!(reason.contains("others wait"), "{reason}");
+    assert_eq!(attempt(), Outcome::Complete);
 }
 
 #[test]

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 PREFIX = "CWND"
 VARIABLE = f"{PREFIX}_CONFIG"
 
+_LONGEST = 1 << 20
+"""Bytes of a configuration file, at most: a device has no end."""
+
 
 def default_path() -> Path:
     """Return the configuration file that is read without --config."""
@@ -62,7 +65,9 @@ def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
     """
     chosen = default_path() if path is None else Path(path)
     try:
-        text = chosen.read_text(encoding="utf-8")
+        with chosen.open("rb") as file:
+            data = file.read(_LONGEST + 1)
+        text = data.decode("utf-8")
     except FileNotFoundError:
         if path is None:
             return {}
@@ -70,6 +75,10 @@ def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8"
         raise click.UsageError(f"cannot read {chosen}: {reason}") from None
+    if len(data) > _LONGEST:
+        raise click.UsageError(
+            f"{chosen} has more than {_LONGEST} bytes: it seems to be another file"
+        )
     return _read_table(root, _parse(text, chosen), chosen, ())
 
 

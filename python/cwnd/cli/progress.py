@@ -173,6 +173,9 @@ class Monitor:
         )
 
     def _show_progress(self, event: Event) -> None:
+        if not event["name"] and not event["done_bytes"]:
+            # A peer that says nothing fills no log.
+            return
         if self._bars is not None:
             self._bars.draw(event)
         else:
@@ -215,7 +218,8 @@ def describe_progress(event: Event) -> str:
     ...     "rate_bps": 9.4e7, "rtt_s": 0.1, "loss_rate": 0.001, "limited": {"window": 0.83}})
     'a/b: 50 % of 1 GB, 94 Mbit/s, rtt 100 ms, loss 0.1 %, window 83 %, 0:43 left'
     """
-    return f"{event['name']}: {_describe_rate(event)}"
+    name = f"{event['name']}: " if event["name"] else ""
+    return f"{name}{_describe_rate(event)}"
 
 
 def _describe_rate(event: Event) -> str:
@@ -244,29 +248,35 @@ def describe_end(event: Event) -> str:
 
     Examples
     --------
-    >>> end = {"files": 2, "bytes": 3_000_000, "moved_bytes": 2_000_000, "seconds": 2.0,
-    ...     "rate_bps": 8e6, "not_sent": 1}
+    >>> end = {"files": 2, "bytes": 3_000_000, "present_bytes": 1_000_000, "seconds": 2.0,
+    ...     "moved_bytes": 2_000_000, "rate_bps": 8e6, "not_sent": 1}
     >>> describe_end(end)
     '2 files, 3 MB in 2.00 s: 2 MB moved (8 Mbit/s), 1 MB already present; 1 name not sent'
-    >>> describe_end(end | {"moved_bytes": 3_000_000, "rate_bps": 1.2e7, "not_sent": 0})
+    >>> new = end | {"present_bytes": 0, "not_sent": 0}
+    >>> describe_end(new | {"moved_bytes": 3_000_000, "rate_bps": 1.2e7})
     '2 files, 3 MB in 2.00 s (12 Mbit/s)'
-    >>> describe_end(end | {"files": 1, "bytes": 400_000, "moved_bytes": 0, "not_sent": 0})
+    >>> describe_end(new)
+    '2 files, 3 MB in 2.00 s: 2 MB moved (8 Mbit/s), the rest holes or hard links'
+    >>> there = {"files": 1, "bytes": 400_000, "present_bytes": 400_000, "moved_bytes": 0}
+    >>> describe_end(new | there)
     '1 file in 2.00 s: 400 kB already present'
     """
-    moved, present = event["moved_bytes"], max(0, event["bytes"] - event["moved_bytes"])
+    moved, present = event["moved_bytes"], event["present_bytes"]
     files, seconds = count(event["files"], "file"), f"{event['seconds']:.2f} s"
-    rate = format_rate(event["rate_bps"])
-    if not moved and present:
-        text = f"{files} in {seconds}: {format_size(present)} already present"
-    elif present:
-        text = (
-            f"{files}, {format_size(event['bytes'])} in {seconds}: {format_size(moved)} moved "
-            f"({rate}), {format_size(present)} already present"
-        )
+    rate = f" ({format_rate(event['rate_bps'])})" if moved else ""
+    parts = []
+    if present:
+        parts.append(f"{format_size(present)} already present")
+    if moved + present < event["bytes"]:
+        parts.append("the rest holes or hard links")
+    if moved == 0 and present == event["bytes"] and present:
+        text = f"{files} in {seconds}"
+    elif parts:
+        text = f"{files}, {format_size(event['bytes'])} in {seconds}"
+        parts.insert(0, f"{format_size(moved)} moved{rate}")
     else:
-        text = f"{files}, {format_size(moved)} in {seconds}"
-        text += f" ({rate})" if moved else ""
-    return text + _not_sent(event)
+        text = f"{files}, {format_size(moved)} in {seconds}{rate}"
+    return text + (f": {', '.join(parts)}" if parts else "") + _not_sent(event)
 
 
 def _not_sent(event: Event) -> str:

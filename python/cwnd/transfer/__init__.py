@@ -114,6 +114,8 @@ class Outcome:
         ``complete``, ``incomplete`` if something was not sent, or ``failed``.
     files, bytes
         Files that are complete at the receiver, and their bytes.
+    present_bytes
+        Bytes of these that were there before.
     moved_bytes
         Bytes of files that crossed the network.
     seconds, rate_bps
@@ -137,6 +139,7 @@ class Outcome:
     outcome: str
     files: int
     bytes: int
+    present_bytes: int
     moved_bytes: int
     seconds: float
     rate_bps: float

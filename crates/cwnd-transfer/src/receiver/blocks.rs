@@ -1,12 +1,12 @@
 //! Blocks as they arrive, and their comparison with what is there.
 
 use super::offers::open_base;
-use super::{Arriving, Base, Claiming, Ended, Item, Receiver, State};
+use super::{Arriving, Base, Claiming, Ended, Item, Receiver, State, take};
 use crate::channel::Failure;
 use crate::claims::{Claim, Slot};
 use crate::event::FileOutcome;
 use crate::folder::{Identity, Refusal, file_type, identity, last, refusal};
-use crate::frame::{Block, Frame, VALUES, Verdict, violation};
+use crate::frame::{Block, DAMAGED, Frame, RANGES, VALUES, Verdict, violation};
 use crate::hash::{BLOCK, Value, block_len, block_value, blocks};
 use crate::names::{printable, split_path};
 use crate::part::{BUSY, Part, is_content, read_at};
@@ -16,8 +16,6 @@ use rustix::fs::FileType;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Damaged blocks of a file, at most.
-const DAMAGED: u32 = 8;
 /// Small files whose data have begun to arrive, at most.
 const OPEN: usize = 8;
 
@@ -185,6 +183,10 @@ impl Receiver<'_, '_> {
         let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
         let State::Arriving(arriving) = &mut item.state else { return Ok(()) };
         arriving.missing.remove(first..first + count);
+        // Blocks come in order, but for the damaged ones: the set stays small.
+        if arriving.missing.count() > RANGES + DAMAGED as usize + 1 {
+            return Ok(violation("blocks without an order")?);
+        }
         arriving.length += length;
         self.complete(number)
     }
@@ -220,7 +222,7 @@ impl Receiver<'_, '_> {
         match self.rename(number, ended)? {
             Ok(found) => {
                 let Some(item) = self.settle(number) else { return Ok(()) };
-                self.remember(number, linked, found);
+                self.remember(number, linked, found, item.size);
                 let outcome = if resumed { FileOutcome::Resumed } else { FileOutcome::Sent };
                 self.meter.file(&path, outcome, item.size, item.moved);
                 self.answer(number, Verdict::Present, 0, "");
@@ -311,6 +313,7 @@ impl Receiver<'_, '_> {
 
     /// Asks for the blocks that differ, once all are compared.
     fn compared(&mut self, number: u64) -> Result<(), Failure> {
+        let is_trial = self.is_trial();
         let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
         let (path, size, content) = (item.path.clone(), item.size, item.content);
         let waiting = State::Waiting { since: Instant::now(), told: true };
@@ -336,7 +339,7 @@ impl Receiver<'_, '_> {
                 self.present(number, &item, *found);
                 return Ok(());
             }
-            _ if self.is_trial() => {
+            _ if is_trial => {
                 self.settle(number);
                 self.needed = self.needed.saturating_add(wanted);
                 self.answer(number, Verdict::Send, 0, "");
@@ -350,14 +353,9 @@ impl Receiver<'_, '_> {
         };
         let in_place = matches!(base, Base::Part(_));
         let missing = differing.clone();
-        if let Some(item) = self.items.get_mut(&number) {
-            item.state = State::Arriving(Arriving {
-                resumed: true,
-                in_place,
-                ..Arriving::new(slot, missing)
-            });
-        }
-        let taken = self.shared.take_bytes(0, wanted).and_then(|()| self.shared.take_entry());
+        item.state =
+            State::Arriving(Arriving { resumed: true, in_place, ..Arriving::new(slot, missing) });
+        let taken = take(&self.shared, item, wanted);
         let ready = match taken {
             Ok(()) if small => Ok(()),
             Ok(()) => match self.open(number)? {

@@ -1,6 +1,6 @@
 //! What a receiver makes of offers.
 
-use super::{Arriving, Base, Claiming, Item, PATIENCE, Receiver, State, superseded};
+use super::{Arriving, Base, Claiming, Item, PATIENCE, Receiver, State, superseded, take};
 use crate::channel::Failure;
 use crate::claims::{Claim, Slot};
 use crate::event::FileOutcome;
@@ -57,10 +57,7 @@ impl Receiver<'_, '_> {
         match self.place.status(names)?.map(|status| file_type(&status)) {
             Some(FileType::Directory) => Ok(()),
             None if self.is_trial() => Ok(()),
-            None => {
-                self.shared.take_entry()?;
-                self.place.make(names, offer.mode).map(|_| ())
-            }
+            None => self.make_entry(true, |place, _| place.make(names, offer.mode)).map(|_| ()),
             Some(_) => Err(refusal("a file or a link stands where a folder is needed")),
         }
     }
@@ -70,9 +67,26 @@ impl Receiver<'_, '_> {
         if self.is_trial() {
             return Ok(());
         }
-        let overwrite = self.shared.options.overwrite;
-        self.shared.take_entry()?;
-        self.place.symlink(names, offer.target, offer.mtime, overwrite).map(|_| ())
+        let is_new = self.place.status(names)?.is_none();
+        let (target, mtime) = (offer.target, offer.mtime);
+        self.make_entry(is_new, |place, overwrite| place.symlink(names, target, mtime, overwrite))
+            .map(|_| ())
+    }
+
+    /// Makes a folder or link, and counts it if it is new. `work` returns whether it has made something.
+    fn make_entry(
+        &mut self,
+        is_new: bool,
+        work: impl FnOnce(&mut Place, bool) -> Result<bool, Refusal>,
+    ) -> Result<bool, Refusal> {
+        if is_new {
+            self.shared.take_entry()?;
+        }
+        let made = work(&mut self.place, self.shared.options.overwrite);
+        if is_new && made != Ok(true) {
+            self.shared.give_entry_back();
+        }
+        made
     }
 
     fn offer_link(&mut self, names: &[&[u8]], offer: &Offer<'_>) -> Result<(), Refusal> {
@@ -86,17 +100,18 @@ impl Receiver<'_, '_> {
         let content = Content { size: Some(offer.size), mtime: offer.mtime };
         let there = self.place.status(names)?;
         let original = self.originals.get(&u64::from_be_bytes(*number)).copied();
-        let made = match (there, original) {
-            (Some(status), _) if self.is_present(&status, &content) => false,
-            (_, Some(original)) => {
-                self.shared.take_entry()?;
-                self.place.link(names, &target, original, self.shared.options.overwrite)?
+        let (made, size) = match (there, original) {
+            (Some(status), _) if self.is_present(&status, &content) => (false, offer.size),
+            (there, Some((original, size))) => {
+                let link =
+                    |place: &mut Place, overwrite| place.link(names, &target, original, overwrite);
+                (self.make_entry(there.is_none(), link)?, size)
             }
             (_, None) => return Err(refusal("the file that it is a hard link to has not arrived")),
         };
         let outcome = if made { FileOutcome::Sent } else { FileOutcome::Present };
-        self.meter.file(offer.path, outcome, offer.size, 0);
-        self.meter.progress.done_bytes += offer.size;
+        self.meter.file(offer.path, outcome, size, 0);
+        self.meter.progress.done_bytes += size;
         Ok(())
     }
 
@@ -117,6 +132,7 @@ impl Receiver<'_, '_> {
             linked: offer.linked,
             content: Content { size, mtime: offer.mtime },
             state: State::Waiting { since: Instant::now(), told: false },
+            counted: false,
             moved: 0,
         };
         self.judge(number, item)
@@ -140,9 +156,8 @@ impl Receiver<'_, '_> {
                     self.answer(number, Verdict::Send, first, "");
                     return Ok(());
                 }
-                let taken = self.shared.take_bytes(0, need).and_then(|()| self.shared.take_entry());
                 item.state = State::Arriving(arriving);
-                if let Err(why) = taken {
+                if let Err(why) = take(&self.shared, &mut item, need) {
                     self.release(&item);
                     return self.refuse(number, &item.path, &why);
                 }
@@ -173,16 +188,21 @@ impl Receiver<'_, '_> {
 
     /// Reports a file that was there, and answers.
     pub(super) fn present(&mut self, number: u64, item: &Item, found: Identity) {
-        self.remember(number, item.linked, found);
+        self.remember(number, item.linked, found, item.size);
+        if self.survey {
+            // The offer that has an effect follows, and is reported.
+            self.answer(number, Verdict::Present, 0, "");
+            return;
+        }
         self.meter.progress.done_bytes += item.size;
         self.meter.file(&item.path, FileOutcome::Present, item.size, 0);
         self.answer(number, Verdict::Present, 0, "");
     }
 
     /// Remembers a file that hard links may refer to.
-    pub(super) fn remember(&mut self, number: u64, linked: bool, found: Identity) {
+    pub(super) fn remember(&mut self, number: u64, linked: bool, found: Identity, size: u64) {
         if linked && self.originals.len() < ORIGINALS {
-            self.originals.insert(number, found);
+            self.originals.insert(number, (found, size));
         }
     }
 

@@ -47,9 +47,6 @@ impl Sender<'_, '_, '_> {
     fn claim(&mut self, number: u64) -> Result<(), Failure> {
         let Some((index, fd)) = self.open(number) else { return Ok(()) };
         let size = self.task.source.entries[index].size;
-        if let Some(item) = self.items.get_mut(&number) {
-            item.claimed = true;
-        }
         let (mut tree, mut values) = (Tree::default(), Vec::new());
         for block in 0..blocks(size) {
             let mut buffer = std::mem::take(&mut self.buffer);
