@@ -51,10 +51,10 @@ rust-tests:
 	cargo test --locked
 
 checks: dev
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/mypy
 	$(BIN)/stubtest --concise cwnd._native
 	$(BIN)/python bench/instructions.py

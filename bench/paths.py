@@ -145,7 +145,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--rate", action="append", help=f"of {', '.join(RATES)}; repeatable")
     parser.add_argument("--rtt", action="append", help=f"of {', '.join(RTTS)}; repeatable")
-    parser.add_argument("--loss", action="append", help=f"of {', '.join(LOSSES).replace('%', '%%')}; repeatable")
+    parser.add_argument(
+        "--loss", action="append", help=f"of {', '.join(LOSSES).replace('%', '%%')}; repeatable"
+    )
     parser.add_argument("--kernel", action="append", help=f"of {', '.join(KERNELS)}; or none")
     options = parser.parse_args()
     chosen = [options.rate or RATES, options.rtt or RTTS, options.loss or LOSSES]

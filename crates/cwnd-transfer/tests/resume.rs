@@ -32,7 +32,7 @@ fn without_retry() -> SendOptions {
     SendOptions { retry: 0, ..SendOptions::default() }
 }
 
-/// Breaks a connection after so many bytes.
+/// Breaks a connection after `after` bytes.
 fn cut(end: Arc<End1>, after: usize) -> Arc<End1> {
     let mut left = after;
     end.meddle(move |data| {

@@ -204,7 +204,7 @@ pub struct Counters {
     pub pkt_snd_loss: u64,
     /// Packets found missing on arrival of later ones.
     pub pkt_rcv_loss: u64,
-    /// Data packets sent again.
+    /// Data packets retransmitted.
     pub pkt_retrans: u64,
     /// Acknowledgements sent, light ones not counted, as UDT4 counts.
     pub pkt_sent_ack: u64,

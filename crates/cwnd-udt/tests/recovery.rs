@@ -1,4 +1,4 @@
-//! What is sent again after losses and timeouts, and that random loss alone leaves a path full.
+//! Retransmissions after losses and timeouts; random loss alone leaves a path full.
 
 mod common;
 

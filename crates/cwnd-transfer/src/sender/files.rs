@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 enum Next {
     /// Runs of data (offset, length) in the block.
     Data(Vec<(u64, u64)>),
-    /// So many blocks without data.
+    /// A run of blocks without data, by its length.
     Hole(u64),
 }
 

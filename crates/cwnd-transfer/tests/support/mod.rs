@@ -246,7 +246,7 @@ impl Server {
         self.send_with(&[source], SendOptions::default()).0
     }
 
-    /// The ends that the receiver has reported, once there are so many.
+    /// Waits until the receiver has reported `count` ends, and returns them.
     pub fn ends(&self, count: usize) -> Vec<End> {
         let until = Instant::now() + Duration::from_secs(30);
         loop {

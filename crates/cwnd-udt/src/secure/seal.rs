@@ -75,7 +75,7 @@ impl Sealer {
     /// Seals datagrams that lie one behind the other, each of `segment` bytes and the last of no more, and
     /// writes them in the same way into `out`, whose contents are lost. Returns the size of a sealed one,
     /// `segment` + [`OVERHEAD`]: what [`Transmit`](crate::Transmit) holds goes in, what `UDP_SEGMENT` takes
-    /// comes out. Each is sealed anew: a datagram that is sent again is another one.
+    /// comes out. Each is sealed anew: a retransmitted datagram is another one.
     ///
     /// # Errors
     /// After 2⁴⁰ datagrams: nothing is sealed then.
