@@ -252,6 +252,22 @@ fn ends_with_and_without_a_key_do_not_meet() {
     assert_eq!(listener.handle(Time::ZERO, client(), hello), Answer::Ignore);
 }
 
+/// A case in which loss reports arrived and nothing was retransmitted, until the connection was lost.
+#[test]
+fn repairs_that_are_lost_are_repeated() {
+    let seed = 461_623_177_719_057_632;
+    let path = Path {
+        delay: Dur::from_millis(1),
+        loss: 0.134_352_547_291_989_13,
+        duplicate: 0.048_157_843_765_603_09,
+        ..PERFECT
+    };
+    let mut world = World::new([&key(1), &key(1)], path, seed);
+    assert!(world.connect());
+    let data = pattern(22_785, seed);
+    assert!(world.carry(0, &data) == data);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
