@@ -41,7 +41,7 @@ __all__ = ["Event", "Outcome", "ReceiveOptions", "SendOptions", "TransferError",
 Event: TypeAlias = dict[str, Any]
 """What happens in a transfer, as plain JSON values; ``event`` names its kind.
 
-Paths and reasons contain no control characters. docs/transfer.md lists the kinds.
+Paths and reasons contain no control characters. docs/json.md lists the kinds.
 """
 
 _TICK = 0.05
