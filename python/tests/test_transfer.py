@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -275,3 +276,37 @@ def test_senders_with_a_key_share_more_places(inbox, tmp_path):
     assert outcome.outcome == "complete"
     for each in waiting:
         each.abort()
+
+
+@pytest.fixture
+def small_disk(tmp_path) -> Iterator[Path]:
+    """Mount a file system of 8 MiB in memory."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("mounting a file system needs root")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_disk_that_fills_up_during_a_transfer(inbox, small_disk, tmp_path):
+    """The sender is told why, and continues when there is room again."""
+    source = tmp_path / "data"
+    source.write_bytes(noise(6_000_000))
+    receiver = inbox(name="disk")
+    assert receiver.out == small_disk
+
+    def fill(event: dict) -> None:
+        if event["event"] == "progress" and event["moved_bytes"] > 3_000_000:
+            with suppress(OSError):
+                (small_disk / "filler").write_bytes(bytes(8 << 20))
+
+    with pytest.raises(TransferError, match="No space left on device at the receiver"):
+        send([source], *receiver.address, rate_limit="20mbit", observe=fill)
+    assert not (small_disk / "data").exists()
+    (small_disk / "filler").unlink()
+    outcome = send([source], *receiver.address)
+    assert outcome.outcome == "complete"
+    assert 0 < outcome.moved_bytes < 6_000_000
+    assert (small_disk / "data").read_bytes() == source.read_bytes()
