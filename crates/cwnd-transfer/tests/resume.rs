@@ -213,12 +213,29 @@ fn a_source_that_changes_under_way_is_not_completed() {
     }
 }
 
+/// Cuts the time of `source` to whole seconds, as scripts offer it, and returns them.
+fn in_whole_seconds(source: &Path) -> i64 {
+    let mtime = source.metadata().unwrap().mtime();
+    let file = fs::File::open(source).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(mtime as u64)).unwrap();
+    mtime
+}
+
+/// Offers other content under the name `large`, whose part another sender holds.
+fn assert_other_content_is_refused(server: &Server, mtime: i64) {
+    let other = Script::new(server);
+    other.offer(b"large", 5 * MIB as u64, mtime);
+    let answers = other.answers(Duration::from_millis(500));
+    assert_eq!(
+        answers[0],
+        (Some(Verdict::Refused), "it is being received from another sender".into())
+    );
+}
+
 #[test]
 fn a_silent_sender_is_superseded_after_three_seconds_and_not_before() {
     let (_dir, server, source) = world(open(), 4 * MIB);
-    let mtime = source.metadata().unwrap().mtime();
-    let file = fs::File::open(&source).unwrap();
-    file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(mtime as u64)).unwrap();
+    let mtime = in_whole_seconds(&source);
     let silent = Script::new(&server);
     silent.offer(b"large", 4 * MIB as u64, mtime);
     silent.block(0, 0, &noise(4 * MIB, 1)[..MIB]);
@@ -246,13 +263,7 @@ fn other_content_does_not_take_over_from_a_silent_sender() {
     silent.offer(b"large", 4 * MIB as u64, mtime);
     silent.block(0, 0, &noise(4 * MIB, 1)[..MIB]);
     std::thread::sleep(Duration::from_millis(3_500));
-    let other = Script::new(&server);
-    other.offer(b"large", 5 * MIB as u64, mtime);
-    let answers = other.answers(Duration::from_millis(500));
-    assert_eq!(
-        answers[0],
-        (Some(Verdict::Refused), "it is being received from another sender".into())
-    );
+    assert_other_content_is_refused(&server, mtime);
     let part = fs::read(server.out.join("large.cwnd-part")).unwrap();
     assert!(part == noise(4 * MIB, 1)[..MIB]);
 }
@@ -260,11 +271,7 @@ fn other_content_does_not_take_over_from_a_silent_sender() {
 #[test]
 fn an_active_sender_keeps_its_file() {
     let (_dir, server, source) = world(open(), 4 * MIB);
-    let mtime = source.metadata().unwrap().mtime();
-    fs::File::open(&source)
-        .unwrap()
-        .set_modified(std::time::UNIX_EPOCH + Duration::from_secs(mtime as u64))
-        .unwrap();
+    let mtime = in_whole_seconds(&source);
     let active = Script::new(&server);
     active.offer(b"large", 4 * MIB as u64, mtime);
     active.block(0, 0, &noise(4 * MIB, 1)[..MIB]);
@@ -281,13 +288,7 @@ fn an_active_sender_keeps_its_file() {
     });
     std::thread::sleep(Duration::from_millis(300));
     // Other contents of that name are refused at once, the same ones after a while.
-    let other = Script::new(&server);
-    other.offer(b"large", 5 * MIB as u64, mtime);
-    let answers = other.answers(Duration::from_millis(500));
-    assert_eq!(
-        answers[0],
-        (Some(Verdict::Refused), "it is being received from another sender".into())
-    );
+    assert_other_content_is_refused(&server, mtime);
     let start = Instant::now();
     let (end, events) = server.send_with(&[&source], SendOptions::default());
     assert_eq!(end.not_sent, 1);

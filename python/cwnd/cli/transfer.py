@@ -86,7 +86,7 @@ _TO_RECEIVE = (
 def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
     """Send files, folders or standard input (-) to `cwnd recv`.
 
-    Folders are sent with all that is in them. What the receiver has already is not sent again, and
+    Folders are sent with all that is in them. Files that the receiver has already are skipped, and
     a transfer that was interrupted continues where it stopped. Every block is verified.
 
     Exit status: 0 when everything was sent, 1 when something was not, 2 for a mistake on the
