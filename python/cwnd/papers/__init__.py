@@ -1,1 +1,1 @@
-"""The papers as something to run: every table and figure, beside what was published."""
+"""The papers' exhibits as runnable code: every table and figure beside what was published."""

@@ -1,60 +1,96 @@
-"""What an exhibit is: a table, a figure or a claim of a paper that can be run again."""
+"""Exhibits: tables, figures and claims of a paper that can be run again."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from cwnd import running
+from cwnd.papers.figure import Figure, Table
+from cwnd.papers.grades import Grade, number
+from cwnd.papers.text import ExhibitText, Wording, read_text
+from cwnd.stats import POSITIVE, Range, estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from cwnd.papers.claims import Claim
-    from cwnd.papers.figure import Figure, Table
+    from cwnd.papers.text import Cause
+    from cwnd.records import JsonObject
     from cwnd.result import Result
     from cwnd.scenario import Scenario
 
 Known: TypeAlias = "dict[tuple[str, Callable[[Result], Any], int], Any]"
-"""What was measured, by scenario (JSON), measure and seed."""
+"""Measurements by scenario (JSON), measure and seed."""
 
 K = TypeVar("K")
 M = TypeVar("M")
 T = TypeVar("T")
 
-PAPERS = {
-    "simd": "TCP-friendly SIMD congestion control and its convergence behavior",
-    "gaimd": "General AIMD congestion control",
-    "aira": "On the properties of an additive increase rate accelerator",
-    "daimd": "An analysis of AIMD algorithm with decreasing increases",
-    "aiad": "Stability and fairness of rate estimation-based AIAD congestion control in TCP",
-    "beyond": "Beyond the papers: all laws on one grid",
-}
-"""The papers by their short names; each is a module of this package."""
+PAPERS = ("simd", "gaimd", "aira", "daimd", "aiad", "beyond")
+"""Short names of the papers; each is a package beside this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim with its verdict.
+
+    Attributes
+    ----------
+    name
+        Its name within the exhibit.
+    words
+        What is claimed.
+    grade
+        The measurement and the verdict.
+    cause, why
+        What a deviation is attributed to; empty where the claim agrees.
+    """
+
+    name: str
+    words: Wording
+    grade: Grade
+    cause: Cause | None
+    why: str
+
+    def to_json(self) -> JsonObject:
+        """Return the claim as plain data; numbers that are not finite become None."""
+        grade = self.grade
+        known = isinstance(grade.measured, str) or math.isfinite(grade.measured)
+        return {
+            "name": self.name,
+            "text": self.words.text,
+            "kind": self.words.kind,
+            "published": self.words.says or grade.published or None,
+            "measured": grade.measured if known else None,
+            "interval": list(grade.interval) if grade.interval else None,
+            "runs": grade.runs,
+            "rule": grade.rule,
+            "verdict": grade.verdict,
+            "cause": self.cause,
+            "why": self.why,
+        }
 
 
 @dataclass(slots=True)
 class Findings:
-    """What an exhibit found.
+    """The results of an exhibit.
 
     Attributes
     ----------
     claims
-        What the paper says, held against what was measured.
+        Claims with their verdicts.
     figures, tables
-        What to show.
-    varied
-        What is varied over the scenario shown, in a sentence.
-    inferred
-        What the paper's text leaves out or lost, what was chosen instead, and how.
+        What is shown.
+    scenario
+        The first scenario of the exhibit.
     """
 
-    claims: list[Claim]
+    claims: list[Claim] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    varied: str = ""
-    inferred: list[str] = field(default_factory=list)
+    scenario: Scenario | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,60 +103,84 @@ class Exhibit:
         Short name of the paper.
     id
         Short name within the paper: ``table-1``, ``fig-5``.
-    title
-        What it shows.
     new
         Whether it goes beyond the paper.
     cost
-        About how many seconds of one core the full run takes: the longest are started first.
+        Approximate processor seconds of the full run: the longest exhibits start first.
+    seeds, quick
+        Runs of each case in the full and in the quick run: at first, and at most while a claim is
+        undecided.
     beside
         Another exhibit of the paper that needs some of the same runs, or this one itself.
-    run
-        Runs it.
+    function
+        Runs it in a `Lab`.
     """
 
     paper: str
     id: str
-    title: str
     new: bool
     cost: float
+    seeds: tuple[int, int]
+    quick: tuple[int, int]
     beside: str
-    run: Callable[[Lab], Findings]
+    function: Callable[[Lab], None]
+
+    @property
+    def text(self) -> ExhibitText:
+        """Its words."""
+        return read_text(self.paper).exhibits[self.id]
+
+    def run(self, lab: Lab) -> Findings:
+        """Run it, with twice the seeds while a claim is undecided and more are allowed."""
+        seeds, most = self.quick if lab.quick else self.seeds
+        if lab.repeat is not None:
+            seeds = most = lab.repeat
+        while True:
+            lab.begin(self.text, seeds)
+            self.function(lab)
+            undecided = any(claim.grade.verdict == "undecided" for claim in lab.findings.claims)
+            if not undecided or seeds >= most or not lab.random:
+                return lab.findings
+            seeds = min(2 * seeds, most)
 
 
 _EXHIBITS: dict[str, list[Exhibit]] = {paper: [] for paper in PAPERS}
 
 
 def exhibit(
-    name: str, title: str, *, cost: float, new: bool = False, beside: str = ""
-) -> Callable[[Callable[[Lab], Findings]], Callable[[Lab], Findings]]:
-    """Make a function an exhibit of the paper whose module it is in.
+    name: str,
+    *,
+    cost: float,
+    seeds: tuple[int, int] = (5, 20),
+    quick: tuple[int, int] = (5, 5),
+    new: bool = False,
+    beside: str = "",
+) -> Callable[[Callable[[Lab], None]], Callable[[Lab], None]]:
+    """Make a function an exhibit of the paper in whose package it is.
 
     Parameters
     ----------
     name
-        Short name within the paper.
-    title
-        What it shows.
-    cost
-        About how many seconds of one core the full run takes.
-    new
-        Whether it goes beyond the paper.
+        Short name within the paper, as in its text file.
+    cost, seeds, quick, new
+        As in `Exhibit`.
     beside
         An earlier exhibit of the paper that needs some of the same runs, measured by the same
-        function: they are done once when both are asked for.
+        function: shared runs are done once.
     """
 
-    def register(function: Callable[[Lab], Findings]) -> Callable[[Lab], Findings]:
-        paper = function.__module__.rpartition(".")[2]
-        _EXHIBITS[paper].append(Exhibit(paper, name, title, new, cost, beside or name, function))
+    def register(function: Callable[[Lab], None]) -> Callable[[Lab], None]:
+        paper = function.__module__.split(".")[2]
+        _EXHIBITS[paper].append(
+            Exhibit(paper, name, new, cost, seeds, quick, beside or name, function)
+        )
         return function
 
     return register
 
 
 def exhibits(paper: str) -> list[Exhibit]:
-    """List the exhibits of a paper, in its order.
+    """List the exhibits of a paper, in the order of its text file.
 
     Parameters
     ----------
@@ -133,23 +193,23 @@ def exhibits(paper: str) -> list[Exhibit]:
     ['fig-1', 'fig-4a']
     """
     import_module(f"cwnd.papers.{paper}")
-    return list(_EXHIBITS[paper])
+    order = list(read_text(paper).exhibits)
+    return sorted(_EXHIBITS[paper], key=lambda e: order.index(e.id))
 
 
 class Lab:
-    """Where an exhibit runs its simulations.
+    """Runs the simulations of an exhibit and collects its findings.
 
     Parameters
     ----------
     quick
-        Fewer seeds and shorter runs.
+        Whether the run is to be short.
     repeat
-        Seeds of each case, whatever the exhibit would choose; None lets it choose.
+        Number of seeds, whatever the exhibit would choose.
     threads
-        Cores that this exhibit may use.
+        Cores for simulations; 0 means all.
     known
-        What was measured for other exhibits, by scenario, measure and seed, and where to note what
-        is measured for this one; None notes nothing.
+        Measurements of exhibits that ran before.
     """
 
     def __init__(
@@ -157,63 +217,164 @@ class Lab:
         *,
         quick: bool = False,
         repeat: int | None = None,
-        threads: int = 1,
+        threads: int = 0,
         known: Known | None = None,
     ) -> None:
         self.quick = quick
         self.repeat = repeat
         self.threads = threads
-        self._known = known
-        self.scenario: Scenario | None = None
+        self._known: Known = {} if known is None else known
+        self.begin(ExhibitText(""), 1)
+
+    def begin(self, text: ExhibitText, seeds: int) -> None:
+        """Start an exhibit with a number of seeds, without findings."""
+        self.text = text
+        self.seeds = seeds
+        self.findings = Findings()
+        self.random = False
 
     def pick(self, full: T, quick: T) -> T:
-        """Choose between what the full run does and what the quick one does."""
+        """Choose between the full and the quick run."""
         return quick if self.quick else full
 
-    def seeds(self, full: int, quick: int = 3) -> range:
-        """Give the seeds of each case.
-
-        Parameters
-        ----------
-        full, quick
-            How many in the full run and in the quick one.
-        """
-        return range(1, 1 + (self.repeat or self.pick(full, quick)))
-
     def run(
-        self, cases: Mapping[K, Scenario], measure: Callable[[Result], M], seeds: Iterable[int]
+        self,
+        cases: Mapping[K, Scenario],
+        measure: Callable[[Result], M],
+        *,
+        seeds: int | None = None,
     ) -> dict[K, list[M]]:
         """Run scenarios and keep of each run only what is measured.
 
-        The first scenario of the exhibit is the one its report shows.
+        The report shows the first scenario of the exhibit.
 
         Parameters
         ----------
         cases
-            Scenarios by whatever names them.
+            Scenarios by any name.
         measure
-            What is kept of a run.
+            Maps a result to what is kept; a function defined in a module, so that runs are
+            recognised when they are needed again.
         seeds
-            Seeds of each.
+            Number of seeds, where it is not the exhibit's: for runs without chance, or curves
+            without claims.
 
         Returns
         -------
         dict
-            For each case what was measured, one a seed.
+            For each case the measurements, one for each seed.
         """
-        seeds = list(seeds)
-        if self.scenario is None:
-            self.scenario = next(iter(cases.values()), None)
-        known = {} if self._known is None else self._known
+        if self.findings.scenario is None:
+            self.findings.scenario = next(iter(cases.values()), None)
+        if seeds is None:
+            self.random = True
+        numbers = range(1, 1 + (seeds or self.seeds))
         keys = {
-            case: [(scenario.to_json(), measure, seed) for seed in seeds]
+            case: [(scenario.to_json(), measure, seed) for seed in numbers]
             for case, scenario in cases.items()
         }
         jobs = {
-            key: (cases[case], key[-1]) for case in cases for key in keys[case] if key not in known
+            key: (cases[case], key[-1])
+            for case in cases
+            for key in keys[case]
+            if key not in self._known
         }
         measured = running.measure(
             list(jobs.values()), lambda _, run: measure(run), threads=self.threads
         )
-        known.update(zip(jobs, measured, strict=True))
-        return {case: [known[key] for key in keys[case]] for case in cases}
+        self._known.update(zip(jobs, measured, strict=True))
+        return {case: [self._known[key] for key in keys[case]] for case in cases}
+
+    def claim(self, key: str, grade: Grade, **of: object) -> None:
+        """Add a claim.
+
+        Parameters
+        ----------
+        key
+            Of its words in the text file.
+        grade
+            The measurement and the verdict.
+        **of
+            Values for the placeholders of the words; they also complete the claim's name.
+        """
+        words = self.text.claims[key]
+        name = " ".join([key, *(str(value) for value in of.values())])
+        text, says = words.text.format(**of), words.says.format(**of)
+        self._add(name, Wording(text, says, words.printed, words.kind), grade, key)
+
+    def number(
+        self, key: str, values: Iterable[float] | float, within: Range = POSITIVE, **of: object
+    ) -> None:
+        """Add the claim of a printed number, which the text file has; see `grades.number`."""
+        self.claim(key, number(self.text.claims[key].printed, values, within), **of)
+
+    def cells(
+        self,
+        table: str,
+        found: Mapping[str, Mapping[str, Iterable[float] | float]],
+        within: Mapping[str, Range] | None = None,
+        *,
+        kind: Literal["cell", "ns-2"] = "cell",
+    ) -> None:
+        """Add a claim for each cell of a printed table, and show printed and measured numbers.
+
+        Parameters
+        ----------
+        table
+            Name of the printed table.
+        found
+            By row and column, as they are named in the printed table: one value for each run, or a
+            computed value. Further rows are only shown.
+        within
+            The values that a column's quantity can take, if not zero or more.
+        kind
+            Kind of the claims.
+        """
+        printed = self.text.printed[table]
+        shown: list[list[str | float]] = []
+        for row, by in found.items():
+            cells = dict(zip(printed.columns, printed.rows.get(row, ()), strict=False))
+            line: list[str | float] = [row]
+            for column in printed.columns:
+                values = by.get(column)
+                line.append(cells.get(column, ""))
+                if values is None:
+                    line.append("")
+                    continue
+                kept = values if isinstance(values, (int, float)) else list(values)
+                limits = (within or {}).get(column, POSITIVE)
+                line.append(_shown(kept, limits))
+                if cells.get(column):
+                    grade = number(cells[column], kept, limits)
+                    words = Wording(f"{row}: {column}", kind=kind)
+                    self._add(f"{row} {column}", words, grade, column, row)
+            shown.append(line)
+        heads = [part for c in printed.columns for part in (f"{c}: printed", "measured")]
+        self.show(Table(table, "Printed and measured", ["", *heads], shown))
+
+    def show(self, *items: Figure | Table) -> None:
+        """Add figures and tables to the findings."""
+        for item in items:
+            if isinstance(item, Figure):
+                self.findings.figures.append(item)
+            else:
+                self.findings.tables.append(item)
+
+    def _add(self, name: str, words: Wording, grade: Grade, *keys: str) -> None:
+        """Add a claim, with the reason that its name or one of its keys has."""
+        reasons = self.text.why
+        reason = next((reasons[key] for key in (name, *keys) if key in reasons), None)
+        cause, why = None, ""
+        if grade.verdict in {"close", "differs"} and reason:
+            cause, why = reason
+        elif grade.verdict == "differs":
+            cause, why = "unknown", "Not known."
+        self.findings.claims.append(Claim(name, words, grade, cause, why))
+
+
+def _shown(values: float | list[float], within: Range) -> str | float:
+    """Write a mean with its interval."""
+    if isinstance(values, (int, float)):
+        return values
+    e = estimate(values, within)
+    return f"{e.mean:.4g} ({e.low:.4g} to {e.high:.4g})" if e.known else e.mean

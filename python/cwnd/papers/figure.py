@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from cwnd.stats import estimate
+from cwnd.stats import POSITIVE, Range, estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,22 +51,25 @@ class Curve:
         cls,
         label: str,
         x: npt.ArrayLike,
-        seeds: Iterable[Iterable[float]],
+        runs: Iterable[Iterable[float]],
         kind: Kind = "line",
         *,
+        within: Range = POSITIVE,
         color: int | None = None,
         dashed: bool = False,
     ) -> Self:
-        """Make a curve of means over the seeds, with their 95 % intervals.
+        """Make a curve of means over the runs, with their 95 % confidence intervals.
 
         Parameters
         ----------
         label, x, kind, color, dashed
             As of any curve.
-        seeds
-            For each x the figures, one a seed.
+        runs
+            For each x one value for each run.
+        within
+            The values that the quantity can take.
         """
-        found = [estimate(values) for values in seeds]
+        found = [estimate(values, within) for values in runs]
         low, high = [e.low for e in found], [e.high for e in found]
         return cls(label, x, [e.mean for e in found], kind, low, high, color, dashed)
 
@@ -135,20 +138,20 @@ class Figure:
 
     Attributes
     ----------
-    name
-        Its file's name, unique within the paper: ``fig-5``.
     title
         Its caption.
     panels
         From left to right, from top to bottom.
     columns
         Panels side by side.
+    name
+        Completes the exhibit's name in the name of its file; unique within the exhibit.
     """
 
-    name: str
     title: str
     panels: list[Panel]
     columns: int = 2
+    name: str = ""
 
 
 @dataclass(slots=True)
@@ -158,7 +161,7 @@ class Table:
     Attributes
     ----------
     name
-        Its file's name, unique within the paper.
+        Completes the exhibit's name in the name of its file; unique within the exhibit.
     title
         Its caption.
     columns

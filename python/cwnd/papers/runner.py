@@ -9,13 +9,17 @@ import os
 import shutil
 import signal
 import time
-from importlib.resources import files
+from importlib.resources import as_file
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
 from cwnd.papers.exhibit import PAPERS, Exhibit, Known, Lab, exhibits
+from cwnd.papers.grades import VERDICTS
+from cwnd.papers.headlines import OURS, headlines
+from cwnd.papers.text import read_text
 from cwnd.result import dumps, jsonable, write_text
 
 if TYPE_CHECKING:
@@ -23,8 +27,7 @@ if TYPE_CHECKING:
 
     from cwnd.records import JsonObject
 
-VERDICTS = ("holds", "differs", "unclear")
-_COMPUTED = "Nothing is simulated: formulas and models."
+_COMPUTED = "Formulas and models, without a simulation."
 _PARTS = ".parts"
 """Folder of what an unfinished run has done so far."""
 
@@ -52,7 +55,7 @@ def reproduce(
     quick
         Fewer seeds and shorter runs of the same exhibits.
     repeat
-        Seeds of each case, whatever the exhibit would choose.
+        Seeds of each case; by default each exhibit adds seeds while a claim is undecided.
     out
         Directory of the report. What an interrupted run left there is used if the same run is
         asked for again.
@@ -62,8 +65,9 @@ def reproduce(
     Returns
     -------
     dict
-        ``papers``, each with its ``exhibits`` and their ``claims``, and a ``summary`` that counts
-        the verdicts; docs/json.md describes it. The same is in ``results.json`` beside the report.
+        ``papers``, each with its ``headlines`` and its ``exhibits`` with their ``claims``; ``summary``
+        and ``checks`` count the verdicts. docs/json.md describes it. The same is in ``results.json``
+        beside the report.
 
     Raises
     ------
@@ -176,31 +180,36 @@ def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
 
     began = time.monotonic()
     found = exhibit.run(lab)
-    for figure in found.figures:
-        draw(figure, out / "figures" / f"{exhibit.paper}-{figure.name}")
-    for table in found.tables:
-        write_table(table, out / "figures" / f"{exhibit.paper}-{table.name}")
+    files = out / "figures"
+    figures = [(f"{exhibit.id}-{f.name}".removesuffix("-"), f) for f in found.figures]
+    tables = [(f"{exhibit.id}-{t.name}", t) for t in found.tables]
+    for name, figure in figures:
+        draw(figure, files / f"{exhibit.paper}-{name}")
+    for name, table in tables:
+        write_table(table, files / f"{exhibit.paper}-{name}")
+    text = exhibit.text
     part = jsonable(
         {
             "id": exhibit.id,
-            "title": exhibit.title,
+            "title": text.title,
             "new": exhibit.new,
             "seconds": round(time.monotonic() - began, 3),
+            "seeds": lab.seeds if lab.random else 0,
             "scenario": {
-                "toml": lab.scenario.to_toml() if lab.scenario else None,
-                "varied": found.varied or ("" if lab.scenario else _COMPUTED),
-                "inferred": found.inferred,
+                "toml": found.scenario.to_toml() if found.scenario else None,
+                "varied": text.varied or ("" if found.scenario else _COMPUTED),
+                "inferred": text.inferred,
             },
             "claims": [claim.to_json() for claim in found.claims],
-            "figures": [{"name": f.name, "title": f.title} for f in found.figures],
+            "figures": [{"name": name, "title": f.title} for name, f in figures],
             "tables": [
-                {"name": t.name, "title": t.title, "columns": t.columns, "rows": t.rows}
-                for t in found.tables
+                {"name": name, "title": t.title, "columns": t.columns, "rows": t.rows}
+                for name, t in tables
             ],
         }
     )
     path = _part_path(out / _PARTS, exhibit)
-    # Whole or not at all: the run may be killed at any time.
+    # Written whole or not at all: the run may be killed at any time.
     unfinished = path.with_suffix(".new")
     write_text(unfinished, json.dumps({"key": key, "part": part}))
     unfinished.replace(path)
@@ -208,18 +217,31 @@ def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
 
 
 def _document(parts: list[tuple[Exhibit, JsonObject]]) -> JsonObject:
-    """Put the parts together and count the verdicts."""
+    """Assemble the document and count the verdicts."""
     papers: dict[str, list[JsonObject]] = {}
     for exhibit, part in parts:
         papers.setdefault(exhibit.paper, []).append(part)
-    verdicts = [claim["verdict"] for _, part in parts for claim in part["claims"]]
+    claims = [claim for _, part in parts for claim in part["claims"]]
     return {
         "papers": [
-            {"paper": paper, "title": PAPERS[paper], "exhibits": found}
+            {
+                "paper": paper,
+                "title": read_text(paper).title,
+                "citation": read_text(paper).citation,
+                "headlines": headlines(read_text(paper).headlines, found),
+                "exhibits": found,
+            }
             for paper, found in papers.items()
         ],
-        "summary": {verdict: verdicts.count(verdict) for verdict in VERDICTS},
+        "summary": _count(claim for claim in claims if claim["kind"] not in OURS),
+        "checks": _count(claim for claim in claims if claim["kind"] in OURS),
     }
+
+
+def _count(claims: Iterable[JsonObject]) -> JsonObject:
+    """Count verdicts."""
+    found = [claim["verdict"] for claim in claims]
+    return {verdict: found.count(verdict) for verdict in VERDICTS}
 
 
 def _part_path(parts: Path, exhibit: Exhibit) -> Path:
@@ -241,8 +263,8 @@ def _key(*, quick: bool, repeat: int | None) -> str:
     """Name a run by what its results depend on: the choices and the code."""
     digest = hashlib.sha256(f"{_native.version()} {quick} {repeat}".encode())
     digest.update(Path(_native.__file__).read_bytes())
-    for folder in (files("cwnd.papers"), files("cwnd.model"), files("cwnd")):
-        for file in sorted(folder.iterdir(), key=lambda f: f.name):
-            if file.name.endswith(".py"):
+    with as_file(resources("cwnd")) as package:
+        for file in sorted(package.rglob("*")):
+            if file.suffix in {".py", ".toml"}:
                 digest.update(file.read_bytes())
     return digest.hexdigest()

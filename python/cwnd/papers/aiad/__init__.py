@@ -1,0 +1,3 @@
+"""Xu and Ansari: Stability and fairness of rate estimation-based AIAD congestion control in TCP."""
+
+from cwnd.papers.aiad import exhibits as exhibits

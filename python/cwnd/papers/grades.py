@@ -1,0 +1,246 @@
+"""Verdicts on claims, by rules that are fixed beforehand.
+
+A number agrees, is close or differs; an order or a bound agrees or differs. Each is undecided where the
+95 % confidence interval over the runs does not settle it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from cwnd.stats import ANY, POSITIVE, Range, estimate, estimate_difference, estimate_ratio
+from cwnd.verdict import ALIKE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cwnd.stats import Estimate
+
+Verdict: TypeAlias = Literal["agrees", "close", "differs", "undecided"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+AGREES, CLOSE, WIDE = 0.05, 0.15, 0.25
+"""Deviation of a number that agrees and of one that is close; width of an interval that decides nothing."""
+
+RULES = {
+    "number": (
+        "A number agrees if it is within 5 % of the printed one or within half a unit of its last digit, "
+        "is close within 15 %, and differs otherwise. It is undecided if its 95 % interval covers more than one "
+        "of these grades and is wider than a quarter of the printed number, or covers all three."
+    ),
+    "order": (
+        "An order agrees if the whole 95 % interval of the difference is on its side of 0, differs if the "
+        "whole interval is on the other side, and is undecided otherwise. Runs are paired by seed."
+    ),
+    "bound": (
+        "A bound agrees if the whole 95 % interval of the mean is inside, differs if the whole interval is "
+        "outside, and is undecided otherwise."
+    ),
+    "equality": (
+        "Two quantities are about equal if the whole 95 % interval of the ratio of their means is between 4/5 "
+        "and 5/4, differ if the whole interval is outside, and are undecided otherwise."
+    ),
+    "computed": "A statement without chance: it is computed, and agrees or differs.",
+}
+"""The rules by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """A measurement held against a claim.
+
+    Attributes
+    ----------
+    published
+        The printed number, or the claim in symbols.
+    measured
+        The measured value.
+    interval
+        Its 95 % confidence interval; None for computed values.
+    runs
+        Number of runs; 0 for computed values.
+    rule
+        Name of the rule, one of `RULES`.
+    verdict
+        The verdict that follows.
+    """
+
+    published: str
+    measured: float | str
+    interval: tuple[float, float] | None
+    runs: int
+    rule: str
+    verdict: Verdict
+
+
+def number(printed: str, values: Iterable[float] | float, within: Range = POSITIVE) -> Grade:
+    """Grade a printed number.
+
+    Parameters
+    ----------
+    printed
+        As printed: ``"118.9"``; see `read_printed`.
+    values
+        One value for each run, or one computed value.
+    within
+        The values that the quantity can take.
+
+    Examples
+    --------
+    >>> number("118.9", [118.4, 118.9, 119.3, 118.7, 118.8]).verdict
+    'agrees'
+    >>> number("742", [800.0, 802.0, 798.0, 801.0, 799.0]).verdict
+    'close'
+    >>> number("0.31", 0.3125).verdict
+    'agrees'
+    """
+    target, precision = read_printed(printed)
+    if isinstance(values, (int, float)):
+        return Grade(
+            printed, values, None, 0, "number", _grade(abs(values - target), target, precision)
+        )
+    e = estimate(values, within)
+    interval = (e.low, e.high) if e.known else None
+    verdict: Verdict = "undecided"
+    if e.known:
+        nearest = max(e.low - target, target - e.high, 0.0)
+        farthest = max(abs(e.low - target), abs(e.high - target))
+        best, worst = (_grade(d, target, precision) for d in (nearest, farthest))
+        narrow = e.high - e.low <= WIDE * abs(target)
+        if best == worst or (narrow and (best, worst) != ("agrees", "differs")):
+            verdict = _grade(abs(e.mean - target), target, precision)
+    return Grade(printed, e.mean, interval, e.n, "number", verdict)
+
+
+def at_least(bound: float, values: Iterable[float], within: Range = POSITIVE) -> Grade:
+    """Grade the claim that a mean is at least ``bound``.
+
+    Examples
+    --------
+    >>> at_least(0.9, [0.95, 0.96, 0.97, 0.95, 0.96]).verdict
+    'agrees'
+    """
+    return _bounded(f"≥ {bound:g}", estimate(values, within), (bound, math.inf), "bound")
+
+
+def at_most(bound: float, values: Iterable[float], within: Range = POSITIVE) -> Grade:
+    """Grade the claim that a mean is at most ``bound``.
+
+    Examples
+    --------
+    >>> at_most(0.1, [0.05, 0.16, 0.11, 0.07, 0.12]).verdict
+    'undecided'
+    """
+    return _bounded(f"≤ {bound:g}", estimate(values, within), (-math.inf, bound), "bound")
+
+
+def between(low: float, high: float, values: Iterable[float], within: Range = POSITIVE) -> Grade:
+    """Grade the claim that a mean is between two bounds.
+
+    Examples
+    --------
+    >>> between(0.4, 0.6, [0.5, 0.51, 0.52, 0.5, 0.51]).verdict
+    'agrees'
+    """
+    return _bounded(f"{low:g} to {high:g}", estimate(values, within), (low, high), "bound")
+
+
+def alike(numerators: Iterable[float], denominators: Iterable[float]) -> Grade:
+    """Grade the claim that two quantities are about equal.
+
+    Parameters
+    ----------
+    numerators, denominators
+        One value for each run, paired by seed. The measured value is the ratio of their means.
+
+    Examples
+    --------
+    >>> alike([0.97, 0.99, 1.01, 1.0, 0.98], [1.0, 1.0, 1.0, 1.0, 1.0]).verdict
+    'agrees'
+    """
+    ratio = estimate_ratio(numerators, denominators)
+    return _bounded("about equal", ratio, (1 / ALIKE, ALIKE), "equality")
+
+
+def less(smaller: Iterable[float], larger: Iterable[float]) -> Grade:
+    """Grade the claim that one quantity is smaller than another.
+
+    Parameters
+    ----------
+    smaller, larger
+        One value for each run, paired by seed if there are as many of both.
+
+    Examples
+    --------
+    >>> aira, aimd = [748.0, 760.0, 755.0, 749.0, 751.0], [1065.0, 1090.0, 1001.0, 1070.0, 1066.0]
+    >>> less(aira, aimd).verdict
+    'agrees'
+    """
+    a, b = (np.fromiter(values, dtype=np.float64) for values in (smaller, larger))
+    difference = estimate_difference(b, a)
+    # Equal quantities are in no order.
+    grade = _bounded("smaller", difference, (float(np.nextafter(0.0, 1.0)), math.inf), "order")
+    words = f"{estimate(a, ANY).mean:.4g} against {estimate(b, ANY).mean:.4g}"
+    return Grade("smaller", words, grade.interval, grade.runs, "order", grade.verdict)
+
+
+def fact(measured: str, *, holds: bool) -> Grade:
+    """Grade a statement without chance: a formula, a region, the order of computed curves.
+
+    Parameters
+    ----------
+    measured
+        What was found, in words.
+    holds
+        Whether the statement holds.
+    """
+    return Grade("", measured, None, 0, "computed", "agrees" if holds else "differs")
+
+
+def read_printed(printed: str) -> tuple[float, float]:
+    """Read a printed number and half a unit of its last digit.
+
+    Parameters
+    ----------
+    printed
+        Such as ``118.9``, ``.85`` or ``1e-4``. After ``≈`` the last digit that is not 0 counts as the last.
+
+    Examples
+    --------
+    >>> read_printed("118.9")
+    (118.9, 0.05)
+    >>> read_printed("≈600")
+    (600.0, 50.0)
+    """
+    digits = printed.removeprefix("≈").strip()
+    value = float(digits)
+    mantissa, _, exponent = digits.lower().partition("e")
+    places = len(mantissa.partition(".")[2])
+    if printed.startswith("≈") and places == 0:
+        places = -(len(mantissa) - len(mantissa.rstrip("0")))
+    return value, 0.5 * 10.0 ** (int(exponent or 0) - places)
+
+
+def _grade(deviation: float, target: float, precision: float) -> Verdict:
+    """Grade a deviation from a printed number."""
+    if not math.isfinite(deviation):
+        return "undecided" if math.isnan(deviation) else "differs"
+    # Half a unit, and the rounding error of decimal fractions.
+    precision *= 1 + 1e-9
+    if deviation <= max(AGREES * abs(target), precision):
+        return "agrees"
+    return "close" if deviation <= CLOSE * abs(target) else "differs"
+
+
+def _bounded(published: str, e: Estimate, bounds: tuple[float, float], rule: str) -> Grade:
+    """Grade an interval against bounds."""
+    verdict: Verdict = "undecided"
+    if e.known and bounds[0] <= e.low and e.high <= bounds[1]:
+        verdict = "agrees"
+    elif e.known and (e.high < bounds[0] or bounds[1] < e.low):
+        verdict = "differs"
+    return Grade(published, e.mean, (e.low, e.high) if e.known else None, e.n, rule, verdict)

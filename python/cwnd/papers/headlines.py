@@ -1,0 +1,87 @@
+"""Verdicts on the main claims of a paper."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from cwnd.papers.grades import VERDICTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cwnd.papers.grades import Verdict
+    from cwnd.papers.text import Headline
+    from cwnd.records import JsonObject
+
+OURS = frozenset({"check", "ns-2"})
+"""Kinds of claims that are not the paper's."""
+
+MOST = 0.75
+"""Fraction of the claims that decides."""
+
+RULE = (
+    "A main claim agrees if at least three quarters of the claims that it rests on agree, is close if at least "
+    "three quarters agree or are close, is undecided if the undecided ones could still make up that part, and "
+    "differs otherwise."
+)
+
+
+def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[JsonObject]:
+    """Judge the main claims of a paper.
+
+    Parameters
+    ----------
+    main
+        The main claims.
+    exhibits
+        The exhibits that were run, as plain data.
+
+    Returns
+    -------
+    list of dict
+        ``claim``, ``verdict``, ``reason``, ``hangs_on`` and ``rests_on``, the names of the claims; a
+        main claim none of whose claims were run is left out.
+    """
+    named = {f"{e['id']}/{claim['name']}": claim for e in exhibits for claim in e["claims"]}
+    found = []
+    for headline in main:
+        under = [name for name in named if any(fnmatchcase(name, p) for p in headline.rests_on)]
+        if under:
+            verdicts: list[Verdict] = [named[name]["verdict"] for name in under]
+            found.append(
+                {
+                    "claim": headline.claim,
+                    "verdict": judge(verdicts),
+                    "reason": _reason(verdicts),
+                    "hangs_on": headline.hangs_on,
+                    "rests_on": under,
+                }
+            )
+    return found
+
+
+def judge(verdicts: list[Verdict]) -> Verdict:
+    """Judge a main claim by the verdicts that it rests on; `RULE` is the rule.
+
+    Examples
+    --------
+    >>> judge(["agrees", "agrees", "agrees", "differs"])
+    'agrees'
+    >>> judge(["agrees", "undecided"])
+    'undecided'
+    """
+    agree, near, open_ = (verdicts.count(v) for v in ("agrees", "close", "undecided"))
+    enough = MOST * len(verdicts)
+    if agree >= enough:
+        return "agrees"
+    if agree + near >= enough:
+        return "close"
+    return "undecided" if agree + near + open_ >= enough else "differs"
+
+
+def _reason(verdicts: list[Verdict]) -> str:
+    """Say how many claims have which verdict."""
+    words = {"agrees": "agree", "close": "close", "differs": "differ", "undecided": "undecided"}
+    counts = ", ".join(f"{verdicts.count(v)} {words[v]}" for v in VERDICTS if v in verdicts)
+    return f"Of {len(verdicts)} claims: {counts}." if len(verdicts) > 1 else f"1 claim: {counts}."

@@ -1,0 +1,170 @@
+"""The text file of each paper: what it prints, what its text leaves open, and why claims differ.
+
+`paper.toml` in the folder of a paper has
+
+* ``title`` and ``citation``;
+* ``[[headline]]``: a main claim in plain words (``claim``), the claims that it rests on (``rests_on``:
+  patterns of ``exhibit/claim``) and the condition that its verdict depends on (``hangs_on``);
+* ``[reasons]``: a cause, one of `CAUSES`, and a sentence, by name;
+* ``[exhibit.ID]``: ``title``; ``varied``, what is varied over the scenario shown; ``inferred``, choices that
+  the text does not settle; ``[exhibit.ID.claims]``: a sentence or a table (see `Wording`) by the claim's key;
+  ``[exhibit.ID.printed]``: printed tables, each with ``columns`` and ``rows``; ``[exhibit.ID.why]``: the name of
+  a reason by the claim's name or its key.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Cause: TypeAlias = Literal["paper", "setting", "reading", "rule", "unknown"]
+
+CAUSES: dict[Cause, str] = {
+    "paper": "The paper is wrong or contradicts itself.",
+    "setting": "A setting that the paper does not print decides it.",
+    "reading": "It depends on how the text is read.",
+    "rule": "The rule of the verdict is stricter than the claim.",
+    "unknown": "The cause is not known.",
+}
+"""To what a claim that differs is attributed."""
+
+Kind: TypeAlias = Literal["headline", "cell", "check", "ns-2"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""A claim is one that a headline rests on, a number or sentence of an exhibit, a check of this project, or a
+comparison with ns-2. The first two are the paper's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A main claim of a paper.
+
+    Attributes
+    ----------
+    claim
+        The claim in plain words.
+    rests_on
+        Patterns of ``exhibit/claim``.
+    hangs_on
+        What its verdict depends on.
+    """
+
+    claim: str
+    rests_on: tuple[str, ...]
+    hangs_on: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of a claim.
+
+    Attributes
+    ----------
+    text
+        What is claimed, with the unit; ``{name}`` stands for a value given by the exhibit.
+    says
+        The paper's own words, if it prints no number.
+    printed
+        The printed number.
+    kind
+        Kind of the claim.
+    """
+
+    text: str
+    says: str = ""
+    printed: str = ""
+    kind: Kind = "cell"
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A printed table.
+
+    Attributes
+    ----------
+    columns
+        Heads, with units.
+    rows
+        The printed cells by the name of the row; empty where nothing is printed.
+    """
+
+    columns: list[str]
+    rows: dict[str, list[str]]
+
+    def column(self, name: str) -> dict[str, str]:
+        """Return the cells of a column by the name of the row."""
+        at = self.columns.index(name)
+        return {row: cells[at] for row, cells in self.rows.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ExhibitText:
+    """The words of an exhibit; the attributes are those of the text file."""
+
+    title: str
+    varied: str = ""
+    inferred: list[str] = field(default_factory=list)
+    claims: dict[str, Wording] = field(default_factory=dict)
+    printed: dict[str, Printed] = field(default_factory=dict)
+    why: dict[str, tuple[Cause, str]] = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls, document: Mapping[str, Any], reasons: Mapping[str, tuple[Cause, str]]
+    ) -> ExhibitText:
+        """Make it of a table of the text file."""
+        claims = {
+            key: Wording(words) if isinstance(words, str) else Wording(**words)
+            for key, words in document.get("claims", {}).items()
+        }
+        printed = {name: Printed(**table) for name, table in document.get("printed", {}).items()}
+        why = {name: reasons[reason] for name, reason in document.get("why", {}).items()}
+        plain = {
+            key: value for key, value in document.items() if key in {"title", "varied", "inferred"}
+        }
+        return cls(**plain, claims=claims, printed=printed, why=why)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperText:
+    """The words of a paper; the attributes are those of the text file."""
+
+    title: str
+    citation: str
+    headlines: list[Headline]
+    exhibits: dict[str, ExhibitText]
+
+
+@cache
+def read_text(paper: str) -> PaperText:
+    """Read the text file of a paper.
+
+    Parameters
+    ----------
+    paper
+        Its short name.
+    """
+    path = files("cwnd.papers").joinpath(paper, "paper.toml")
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    reasons: dict[str, tuple[Cause, str]] = {
+        name: (cause, sentence) for name, (cause, sentence) in document.get("reasons", {}).items()
+    }
+    return PaperText(
+        document["title"],
+        document["citation"],
+        [
+            Headline(h["claim"], tuple(h["rests_on"]), h["hangs_on"])
+            for h in document.get("headline", [])
+        ],
+        {name: ExhibitText.read(exhibit, reasons) for name, exhibit in document["exhibit"].items()},
+    )
