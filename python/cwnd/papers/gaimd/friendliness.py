@@ -14,7 +14,7 @@ from cwnd.papers.gaimd.measures import group, see, shares
 from cwnd.papers.grades import alike, fact, less
 
 
-@exhibit("alpha-beta", cost=2, seeds=(20, 80), quick=(10, 20))
+@exhibit("alpha-beta", cost=2, seeds=(20, 40), quick=(10, 10))
 def alpha_beta(lab: Lab) -> None:
     """Relate α and β so that the rate is TCP's, by the formula and by simulation."""
     lab.number("alpha-smooth", float(aimd_alpha_timeouts(1 / 8)))
@@ -28,13 +28,10 @@ def alpha_beta(lab: Lab) -> None:
     formula = np.asarray(gaimd(p, rtt, rto, alpha=0.31, beta=1 / 8)) / pftk(p, rtt, rto)
     low, high = float(formula.min()), float(formula.max())
     lab.claim("formula", fact(f"{low:.3f} to {high:.3f}", holds=low >= 4 / 5 and high <= 5 / 4))
-    losses = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-    duration = lab.pick(400.0, 200.0)
-    cases = {(law, x): net.lossy(pair, x, duration) for x in losses for law, pair in LAWS.items()}
+    losses = lab.pick((0.005, 0.01, 0.02, 0.05, 0.1, 0.2), (0.01, 0.05, 0.2))
+    cases = {(law, x): net.lossy(pair, x) for x in losses for law, pair in LAWS.items()}
     runs = lab.run(cases, see)
-    alone = {
-        (law, x): group(seen, LAWS[law], net.CLOCK["ns2"]) for (law, x), seen in runs.items()
-    }
+    alone = {(law, x): group(seen, LAWS[law], net.CLOCK["ns2"]) for (law, x), seen in runs.items()}
     rates = {case: [float(g.rate.mean()) for g in found] for case, found in alone.items()}
     for x in losses:
         lab.claim("random", alike(rates["GAIMD", x], rates["Reno", x]), loss=f"{x:.1%}")
@@ -63,14 +60,13 @@ def alpha_beta(lab: Lab) -> None:
     lab.show(Figure("The TCP-friendly curve", [relation, rate]))
 
 
-@exhibit("friendliness", cost=14, seeds=(6, 12), quick=(5, 5))
+@exhibit("friendliness", cost=11, seeds=(8, 16), quick=(6, 6))
 def friendliness(lab: Lab) -> None:
     """Let (0.31, 7/8) share DropTail and RED links with Reno and with SACK."""
     sizes = lab.pick((2, 4, 8, 16, 32), (4, 16))
-    duration = lab.pick(120.0, 60.0)
     networks = [(queue, tcp) for tcp in ("Reno", "SACK") for queue in ("DropTail", "RED")]
     cases = {
-        (queue, tcp, n): net.sharing(n, queue, tcp.lower(), duration)
+        (queue, tcp, n): net.sharing(n, queue, tcp.lower())
         for queue, tcp in networks
         for n in sizes
     }

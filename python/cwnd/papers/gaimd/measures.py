@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,18 +18,11 @@ if TYPE_CHECKING:
 
 
 class Seen(NamedTuple):
-    """Flows of one kind in one run; each array has one entry for each flow.
+    """Flows of one kind in one run; one entry, or one row of ``rtt`` and ``phases``, for each flow.
 
-    Attributes
-    ----------
-    cuts, sent, lost, timeouts
-        Window reductions, packets sent, packets lost, timeouts.
-    seconds
-        From the flow's start to the end.
-    rtt
-        Samples of the round-trip time in seconds, one row for each flow; NaN without a new one.
-    phases
-        Fraction of a clock tick at which each sample was taken.
+    ``cuts`` counts window reductions, ``sent`` and ``lost`` packets; ``seconds`` is the time from
+    the flow's start to the end. ``rtt`` has samples of the round-trip time in seconds, NaN without
+    a new one, and ``phases`` the fraction of a clock tick at which each was taken.
     """
 
     cuts: Array
@@ -49,30 +41,22 @@ def see(result: Result, name: str = "") -> Seen:
     """
     flows = [
         flow
-        for flow in result.record["flows"]
-        if flow["measured"]
-        and flow["name"].startswith(name)
-        and flow["mean_rtt_s"] > 0
-        and flow["cuts"]["time"].size
+        for flow in result.measured_flows
+        if flow["name"].startswith(name) and flow["mean_rtt_s"] > 0 and flow["cuts"]["time"].size
     ]
-
-    def each(key: str) -> Array:
-        return np.array([float(flow[key]) for flow in flows])  # type: ignore[literal-required]
-
-    def series(key: str) -> Array:
-        rows = [flow[key] for flow in flows]  # type: ignore[literal-required]
-        return np.array(rows).reshape(len(flows), result.time.size)
-
-    # The series repeats the last round-trip time while no acknowledgement arrives.
-    fresh = np.diff(series("delivered"), axis=1, prepend=0.0) > 0
+    shape = (len(flows), result.time.size)
+    delivered = np.array([flow["delivered"] for flow in flows]).reshape(shape)
+    rtt = np.array([flow["rtt"] for flow in flows]).reshape(shape)
+    # The series repeats the last round-trip time while no packet arrives.
+    fresh = np.diff(delivered, axis=1, prepend=0.0) > 0
     return Seen(
         np.array([float(flow["cuts"]["time"].size) for flow in flows]),
-        each("packets_sent"),
-        each("packets_lost"),
-        each("timeouts"),
-        result.duration_s - each("start_s"),
-        np.where(fresh, series("rtt"), np.nan),
-        np.random.default_rng(result.seed).random(fresh.shape),
+        np.array([float(flow["packets_sent"]) for flow in flows]),
+        np.array([float(flow["packets_lost"]) for flow in flows]),
+        np.array([float(flow["timeouts"]) for flow in flows]),
+        result.duration_s - np.array([flow["start_s"] for flow in flows]),
+        np.where(fresh, rtt, np.nan),
+        np.random.default_rng(result.seed).random(shape),
     )
 
 
@@ -81,25 +65,13 @@ def see_both(result: Result) -> tuple[Seen, Seen]:
     return see(result, "gaimd"), see(result, "reno")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Flows of one kind in one run beside Eq. 2; each array has one entry for each flow.
+class Group(NamedTuple):
+    """Flows of one kind in one run beside Eq. 2; one entry for each flow.
 
-    Attributes
-    ----------
-    loss
-        The paper's p: window reductions over packets sent.
-    lost
-        Packets lost over packets sent.
-    rate
-        Packets per second, from the flow's start to the end.
-    formula, by_lost
-        Eq. 2 in packets per second with ``loss`` and with ``lost`` as p, and with the flow's own
-        round-trip time and timeout (see `timer`).
-    timeouts
-        Timeouts over window reductions.
-    likely
-        Q, the probability that a loss leads to a timeout.
+    ``loss`` is the paper's p, window reductions over packets sent; ``lost`` is packets lost over
+    packets sent. ``rate`` is measured, ``formula`` and ``by_lost`` are Eq. 2 with ``loss`` and with
+    ``lost``, all in packets per second. ``timeouts`` is timeouts over window reductions, ``likely``
+    is Q.
     """
 
     loss: Array
@@ -122,10 +94,7 @@ class Group:
 
 
 def group(seen: Sequence[Seen], pair: Pair, clock: tuple[float, float]) -> list[Group]:
-    """Apply Eq. 2 to flows of one kind; one `Group` for each run.
-
-    ``clock`` is the granularity of the retransmission timer and its least value, in seconds.
-    """
+    """Apply Eq. 2 to flows of one kind, run by run; ``clock`` is as for `timer`."""
     # All runs at once: the timer takes one step a sample, whatever the number of flows.
     ends = np.cumsum([len(run.sent) for run in seen])[:-1]
     rtt, phases = (np.concatenate([getattr(run, of) for run in seen]) for of in ("rtt", "phases"))
@@ -146,10 +115,10 @@ def group(seen: Sequence[Seen], pair: Pair, clock: tuple[float, float]) -> list[
 
 
 def timer(samples: Array, clock: tuple[float, float], phases: Array) -> tuple[Array, Array]:
-    """Return each flow's mean smoothed round-trip time and mean timeout, by ns-2's arithmetic.
+    """Return each flow's mean smoothed round-trip time and mean timeout in seconds, as in ns-2.
 
-    ns-2 counts whole ticks and truncates, so that the smoothed time is 0.4 ticks too long. It
-    forgets the smoothed time at the fourth back-off.
+    ns-2 counts whole ticks and truncates, so that the smoothed time is 0.4 ticks too long, and
+    forgets it at the fourth back-off. The timeout is without back-off.
 
     Parameters
     ----------
@@ -159,24 +128,11 @@ def timer(samples: Array, clock: tuple[float, float], phases: Array) -> tuple[Ar
         Granularity of the timer and its least value, in seconds.
     phases
         Fraction of a tick at which each packet was sent.
-
-    Returns
-    -------
-    rtt, rto : ndarray
-        Seconds; the timeout is without back-off. Intervals without a smoothed time do not count.
-
-    Examples
-    --------
-    >>> phases = np.random.default_rng(1).random((1, 4000))
-    >>> rtt, rto = timer(np.full((1, 4000), 0.15), (0.1, 0.2), phases)
-    >>> rtt.round(2).tolist(), rto.round(1).tolist()
-    ([0.19], [0.5])
     """
     step, least = clock
     smooth = np.zeros(samples.shape[0], dtype=np.int64)
     spread, count = smooth.copy(), smooth.copy()
-    rtt, rto = np.zeros(smooth.shape), np.zeros(smooth.shape)
-    silent = np.zeros(smooth.shape)
+    silent, rtt, rto = (np.zeros(smooth.shape) for _ in range(3))
     there = np.isfinite(samples).T
     taken = np.maximum(np.where(there, samples.T, 0.0) / step + phases.T, 1).astype(np.int64)
     for new, ticks in zip(there, taken, strict=True):
@@ -198,12 +154,8 @@ def timer(samples: Array, clock: tuple[float, float], phases: Array) -> tuple[Ar
 class Shares(NamedTuple):
     """GAIMD and TCP flows on a link that they share.
 
-    Attributes
-    ----------
-    ratio
-        Sending rate of a GAIMD flow over that of a TCP flow.
-    gaimd, tcp
-        Mean coefficient of variation of a flow's sending rate over ten round-trip times.
+    ``ratio`` is the sending rate of a GAIMD flow over that of a TCP flow, ``gaimd`` and ``tcp``
+    are the mean coefficients of variation of a flow's rate over ten round-trip times.
     """
 
     ratio: float

@@ -43,21 +43,20 @@ def law(pair: Pair) -> str:
 def validation(pair: Pair, sources: int, network: str) -> Scenario:
     """Return section 2.4's network: 16 GAIMD flows, 16 of Reno, and ON/OFF sources; 120 s."""
     laws = {"gaimd": law(pair), "reno": "reno"}
-    return _mixed("validation", 120.0, network, "reno", laws, 16, sources, sample=INTERVAL)
+    return _mixed("validation", network, "reno", laws, 16, sources, sample=INTERVAL)
 
 
-def sharing(flows: int, queue: str, recovery: str, duration: float) -> Scenario:
-    """Return a link that ``flows`` of GAIMD(0.31, 7/8) and as many of TCP share.
+def sharing(flows: int, queue: str, recovery: str) -> Scenario:
+    """Return a link that ``flows`` of GAIMD(0.31, 7/8) and as many of TCP share for 120 s.
 
-    The first sixth of the ``duration`` (seconds) is warm-up. ``recovery`` is ``reno`` or ``sack``.
+    ``recovery`` is ``reno`` or ``sack``; the first 20 s are warm-up.
     """
     laws = {"gaimd": law(SMOOTH), "tcp": "reno"}
-    return _mixed("sharing", duration, queue, recovery, laws, flows, 10, warmup=duration / 6)
+    return _mixed("sharing", queue, recovery, laws, flows, 10, warmup=20.0)
 
 
 def _mixed(
     name: str,
-    duration: float,
     network: str,
     recovery: str,
     laws: dict[str, str],
@@ -70,7 +69,7 @@ def _mixed(
     source = {"rate": "500kbit", "packet": 1000, "on": "1s", "off": "2s", "shape": 1.5}
     return dumbbell(
         f"gaimd-{name}",
-        duration,
+        120.0,
         [flow(law, name=of, count=count, start="0s..10s") for of, law in laws.items()],
         bottleneck={"rate": "15mbit", "delay": "50ms", "queue": queue},
         access={"rate": "100mbit", "delay": "0ms..10ms"},
@@ -80,11 +79,11 @@ def _mixed(
     )
 
 
-def lossy(pair: Pair, loss: float, duration: float) -> Scenario:
-    """Return one Reno-style flow on a path of 100 ms without a queue and with random loss."""
+def lossy(pair: Pair, loss: float) -> Scenario:
+    """Return one flow for 400 s on a path of 100 ms without a queue and with random loss."""
     return dumbbell(
         "gaimd-lossy",
-        duration,
+        400.0,
         [flow(law(pair), start=0)],
         bottleneck={"rate": "1gbit", "delay": "50ms", "queue": "infinite", "loss": loss},
         tcp={"recovery": "reno"},
