@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from cwnd.model.throughput import gaimd, gaimd_timeout_probability
+from cwnd.papers.draw import draw, write_table
 from cwnd.papers.exhibit import Lab, exhibits
+from cwnd.papers.figure import Curve, Figure, Panel, Table
 from cwnd.papers.gaimd import measures
 from cwnd.papers.gaimd import networks as net
 from cwnd.running import run
@@ -100,6 +102,14 @@ def test_shares_compare_the_two_halves():
     assert shares.ratio == pytest.approx(sum(sent[:2]) / sum(sent[2:]))
     assert 0 < shares.gaimd < 2
     assert 0 < shares.tcp < 2
+
+
+def test_a_name_with_a_dot_keeps_its_files_apart(tmp_path):
+    for name in ("rows", "more"):
+        write_table(Table(name, "", ["x"], [[name]]), tmp_path / f"section-2.4-{name}")
+    draw(Figure("", [Panel("", "", [Curve("", [0, 1], [0, 1])])]), tmp_path / "section-2.4")
+    names = ["section-2.4-more.csv", "section-2.4-rows.csv", "section-2.4.csv", "section-2.4.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_the_equations_hold():
