@@ -21,7 +21,8 @@ struct flow {
 #endif
 	u32 delivered;
 	u32 min_rtt;
-	u32 sent;
+	u32 began; /* packets sent when the running round began */
+	u32 sent;  /* packets of the round that the last cut ended */
 	u32 lost;
 	u8 entered;
 	u8 round;
@@ -107,7 +108,8 @@ FX_INLINE u32 reduce(struct tcp_sock *tp, struct flow *f, u32 slow)
 #ifndef LAW_OBSERVE
 	f->saved = f->law;
 #endif
-	f->sent = tp->data_segs_out - f->sent;
+	f->sent = tp->data_segs_out - f->began;
+	f->began = tp->data_segs_out;
 	f->round = 1;
 	f->entered = 0;
 	cut(tp, f, 0);
@@ -237,6 +239,12 @@ SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 	f->w = f->saved_w;
 #ifndef LAW_OBSERVE
 	f->law = f->saved;
+#endif
+#ifdef LAW_ROUND
+	if (f->round && !LAW(timeout_ends_round)(&params)) {
+		f->round = 0;
+		f->began -= f->sent;
+	}
 #endif
 	cut(tp, f, 1);
 	tp->snd_ssthresh = f->w >> 40;

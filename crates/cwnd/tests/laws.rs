@@ -192,9 +192,12 @@ fn a_records_errors_name_the_line() {
     }
 }
 
-/// A law that only notes the rounds it is told of: packets sent and lost.
+/// A law that only records its rounds: packets sent and lost.
 #[derive(Clone, Debug, Default)]
-struct Rounds(Vec<(u64, u64)>);
+struct Rounds {
+    told: Vec<(u64, u64)>,
+    timeouts_continue: bool,
+}
 
 impl WindowLaw for Rounds {
     fn grow(&mut self, w: Packets, acked: Packets, _: &Context) -> Packets {
@@ -204,7 +207,10 @@ impl WindowLaw for Rounds {
         w / 2.0
     }
     fn round(&mut self, round: &Round, _: &Context) {
-        self.0.push((round.sent, round.lost));
+        self.told.push((round.sent, round.lost));
+    }
+    fn timeout_ends_round(&self) -> bool {
+        !self.timeouts_continue
     }
 }
 
@@ -216,13 +222,13 @@ fn a_timeout_in_recovery_does_not_mix_two_rounds() {
     let mut machine = Windowed::new(Rounds::default(), Settings::default());
     machine.on(at(20), &lost(3, 100));
     machine.on(at(21), &lost(1, 101));
-    assert!(machine.law().0.is_empty());
+    assert!(machine.law().told.is_empty());
     // The repair fails: the round ends with what it had, and the timeout begins no other.
     machine.on(at(400), &Event::Timeout { sent: 102 });
-    assert_eq!(machine.law().0, [(100, 4)]);
+    assert_eq!(machine.law().told, [(100, 4)]);
     // The probe is lost as well.
     machine.on(at(900), &Event::Timeout { sent: 103 });
-    assert_eq!(machine.law().0, [(100, 4)]);
+    assert_eq!(machine.law().told, [(100, 4)]);
     let grows = Acked {
         packets: 4,
         credit: 4,
@@ -237,5 +243,31 @@ fn a_timeout_in_recovery_does_not_mix_two_rounds() {
     machine.on(at(950), &Event::Acked(grows));
     // A timeout out of the blue ends a round, in which at least one packet was lost.
     machine.on(at(2000), &Event::Timeout { sent: 143 });
-    assert_eq!(machine.law().0, [(100, 4), (43, 1)]);
+    assert_eq!(machine.law().told, [(100, 4), (43, 1)]);
+}
+
+/// A law can let a round continue after a timeout: the lost packet counts in that round.
+#[test]
+fn a_round_continues_after_a_timeout_if_the_law_says_so() {
+    let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
+    let rounds = Rounds { timeouts_continue: true, ..Rounds::default() };
+    let mut machine = Windowed::new(rounds, Settings::default());
+    machine.on(at(400), &Event::Timeout { sent: 60 });
+    assert!(machine.law().told.is_empty());
+    machine.on(at(900), &Event::Lost(Lost { packets: 2, sent_at: at(800), sent: 100 }));
+    machine.on(at(1000), &Event::Recovered);
+    assert_eq!(machine.law().told, [(100, 3)]);
+    // A recovery that fails closes its own round all the same.
+    machine.on(at(1500), &Event::Lost(Lost { packets: 1, sent_at: at(1400), sent: 130 }));
+    machine.on(at(2000), &Event::Timeout { sent: 135 });
+    assert_eq!(machine.law().told, [(100, 3), (30, 1)]);
+}
+
+/// Only UDT's laws use the receiver's estimate of the capacity.
+#[test]
+fn who_uses_the_capacity() {
+    for algorithm in cwnd::registry::algorithms() {
+        let uses = Spec::new(algorithm).controller(settings(false)).uses_capacity();
+        assert_eq!(uses, matches!(algorithm.name, "daimd" | "udt"), "{}", algorithm.name);
+    }
 }

@@ -35,6 +35,9 @@ macro_rules! any_law {
             fn round(&mut self, round: &Round, cx: &Context) {
                 forward!($any, [$($law),+], self.round(round, cx))
             }
+            fn timeout_ends_round(&self) -> bool {
+                forward!($any, [$($law),+], self.timeout_ends_round())
+            }
             #[inline(always)]
             fn observe(&mut self, acked: &Acked, cx: &Context) {
                 forward!($any, [$($law),+], self.observe(&{ *acked }, &{ *cx }))
@@ -68,6 +71,9 @@ macro_rules! any_law {
             }
             fn losses(&mut self, lost: &Lost, rate: Rate, cx: &Context) {
                 forward!($any, [$($law),+], self.losses(lost, rate, cx))
+            }
+            fn uses_capacity(&self) -> bool {
+                forward!($any, [$($law),+], self.uses_capacity())
             }
             fn window(&self, cx: &Context) -> Option<Packets> {
                 forward!($any, [$($law),+], self.window(cx))

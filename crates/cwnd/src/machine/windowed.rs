@@ -290,21 +290,24 @@ impl<L: WindowLaw> Windowed<L> {
 
     /// The retransmission timer expired.
     pub fn timeout(&mut self, now: Time, sent: u64) {
-        // A repair that fails, and a probe that does, end no round of their own: what was sent since
-        // the cut counts in the round that follows it.
+        // A failed repair or probe ends no round of its own: packets sent since the cut count in the
+        // round that follows it.
         let fresh = !self.in_recovery && self.window > MIN_WINDOW;
+        let ends = fresh && self.law.timeout_ends_round();
         self.recovered(now);
-        if fresh {
+        if ends {
             self.end_round(now, sent);
-            // Something was lost, whether or not the driver knows what.
+        }
+        if fresh {
+            // At least one packet was lost, whether or not the driver has reported it.
             let round = &mut self.congestion().round;
-            round.lost = round.lost.max(1);
+            round.lost = if ends { round.lost.max(1) } else { round.lost + 1 };
         }
         // ns-2 lowers the threshold for a mark and the timeout after it once.
         let kept = (self.ns2 && self.marked).then_some(self.ssthresh);
         self.shrink(now, Signal::Timeout);
         self.ssthresh = kept.unwrap_or(self.ssthresh);
-        if fresh {
+        if ends {
             self.close_round(now);
         }
     }
