@@ -180,12 +180,12 @@ impl Receiver {
         } else if seq > self.expected {
             self.blocks.add(self.expected, seq);
         }
-        // ns-2 also delays the answer to a duplicate of the newest packet (DelAckSink::recv).
-        let newest = if self.ns2 { seq + 1 == self.expected } else { in_order };
-        let gapless = newest && seq >= self.highest;
+        let gapless = seq >= self.highest;
         self.highest = self.highest.max(seq);
+        // ns-2 also delays the answer to a duplicate of the newest packet (DelAckSink::recv).
         if self.ack_delay != NONE
             && gapless
+            && (in_order || self.ns2 && seq + 1 == self.expected)
             && self.pending == NONE
             && packet.flags() & flags::SYN == 0
             && !(self.ns2 && seq == 0)
