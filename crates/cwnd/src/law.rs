@@ -78,6 +78,13 @@ pub trait WindowLaw: Clone {
     /// [`Signal::Timeout`] it is the slow-start threshold.
     fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets;
 
+    /// Whether [`WindowLaw::cut`] is the slow-start threshold after every signal, as the law's source
+    /// says, also where it exceeds the window. Otherwise the threshold is at most half of the window
+    /// in slow start and after a timeout (RFC 5681 equation 4).
+    fn own_threshold(&self) -> bool {
+        false
+    }
+
     /// Congestion avoidance starts, or starts again, at window `w`: after slow start and after each
     /// cut.
     fn enter(&mut self, _w: Packets, _cx: &Context) {}

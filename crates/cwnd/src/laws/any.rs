@@ -29,6 +29,9 @@ macro_rules! any_law {
             fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets {
                 forward!($any, [$($law),+], self.cut(w, why, cx))
             }
+            fn own_threshold(&self) -> bool {
+                forward!($any, [$($law),+], self.own_threshold())
+            }
             fn enter(&mut self, w: Packets, cx: &Context) {
                 forward!($any, [$($law),+], self.enter(w, cx))
             }
@@ -132,6 +135,11 @@ pub trait CustomLaw: Send {
     /// See [`WindowLaw::cut`].
     fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets;
 
+    /// See [`WindowLaw::own_threshold`].
+    fn own_threshold(&self) -> bool {
+        false
+    }
+
     /// See [`WindowLaw::enter`].
     fn enter(&mut self, _w: Packets, _cx: &Context) {}
 
@@ -178,6 +186,9 @@ impl WindowLaw for Custom {
     }
     fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets {
         self.0.cut(w, why, cx)
+    }
+    fn own_threshold(&self) -> bool {
+        self.0.own_threshold()
     }
     fn enter(&mut self, w: Packets, cx: &Context) {
         self.0.enter(w, cx);
