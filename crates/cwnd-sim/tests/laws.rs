@@ -102,8 +102,11 @@ fn cuts_are_as_deep_as_the_laws_say() {
         let records = run(&windowed(law, 1, BDP), 1);
         let cuts = &records.flows[0].cuts;
         assert!(!cuts.is_empty());
-        for cut in &cuts[1..] {
-            assert_eq!(cut.cut.why, Signal::Loss);
+        // The 0.7 that CUBIC keeps of slow start's overshoot are more than the path holds: it cuts again,
+        // and a packet that is lost twice waits for the timer.
+        let start = if law == "cubic" { 3 } else { 1 };
+        for cut in &cuts[start..] {
+            assert_eq!(cut.cut.why, Signal::Loss, "{law}");
             let ratio = cut.cut.after / cut.cut.before;
             assert!((ratio - kept).abs() < 1e-9, "{law} keeps {ratio}");
         }
