@@ -64,7 +64,7 @@ def eq_2(lab: Lab) -> None:
     lab.show(Figure("The sending rate and its parts", [rate, parts, chance], columns=3))
 
 
-@exhibit("section-2.4", cost=21, seeds=(8, 16), quick=(7, 7))
+@exhibit("section-2.4", cost=21, seeds=(8, 16), quick=(6, 6))
 def section_2_4(lab: Lab) -> None:
     """Apply the formula to 16 GAIMD and 16 Reno flows among ON/OFF sources."""
     light, heavy = lab.pick(((10, 30, 50, 70), (85, 100, 115)), ((10, 70), (100,)))
