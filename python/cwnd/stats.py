@@ -63,6 +63,11 @@ class Estimate:
         """Whether there is an interval."""
         return not math.isnan(self.low)
 
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval; NaN without one."""
+        return (self.high - self.low) / 2
+
     def to_json(self) -> dict[str, object]:
         """Return the mean and the interval as plain data; unknown and infinite numbers are None."""
 
