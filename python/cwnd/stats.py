@@ -3,9 +3,11 @@
 Every interval is at the 95 % level and is the union of two, each right where the other is narrow:
 
 * Student's interval of the mean on a scale on which the range has no bound (the logarithm for
-  values of zero or more, the logit between two bounds), mapped back; without bounds Student's own.
+  values of zero or more, the logit between two bounds), mapped back, with one degree of freedom
+  less from four runs on, without which five runs cover too seldom. Without bounds Student's own.
 * Student's interval corrected for the skewness of the values by Hall's cubic transformation
-  (P. Hall, "On the removal of skewness by transformation", J. R. Statist. Soc. B 54, 1992).
+  (P. Hall, "On the removal of skewness by transformation", J. R. Statist. Soc. B 54, 1992), as far
+  as its slope is positive.
 
 `docs/metrics.md` has the measured coverage and its limits.
 """
@@ -141,13 +143,12 @@ def estimate(values: Iterable[float], within: Range = ANY) -> Estimate:
         mean = float(x[0])
         reach = within.step * -math.log((1 - LEVEL) / 2) / x.size
         return _united(mean, [(mean - reach, mean + reach)], x.size, within)
-    t = _student(x.size - 1)
     skewness = _skewness(x) if x.size > 2 else 0.0
     return _united(
         mean,
         [
-            _on_open_scale(mean, t * deviation / math.sqrt(x.size), within),
-            _without_skewness(mean, deviation, skewness, t, x.size),
+            _on_open_scale(mean, deviation / math.sqrt(x.size), x.size, within),
+            _without_skewness(mean, deviation, skewness, x.size),
         ],
         x.size,
         within,
@@ -244,11 +245,16 @@ def _skewness(x: Array) -> float:
     return moment * math.sqrt(x.size * (x.size - 1)) / (x.size - 2)
 
 
-def _on_open_scale(mean: float, reach: float, within: Range) -> tuple[float, float]:
-    """Return the interval ``mean`` ± ``reach``, taken on a scale without the bounds of a range."""
+def _on_open_scale(mean: float, error: float, n: int, within: Range) -> tuple[float, float]:
+    """Return Student's interval, taken on a scale without the bounds of a range.
+
+    ``error`` is the standard error of the mean of ``n`` values.
+    """
     below, above = mean - within.low, within.high - mean
     if below <= 0 or above <= 0 or math.isinf(below):
+        reach = _student(n - 1) * error
         return mean - reach, mean + reach
+    reach = _student(n - 2 if n > 3 else n - 1) * error
     if math.isinf(above):
         factor = math.exp(min(reach / below, _LARGEST))
         return within.low + below / factor, within.low + below * factor
@@ -261,14 +267,18 @@ def _on_open_scale(mean: float, reach: float, within: Range) -> tuple[float, flo
 
 
 def _without_skewness(
-    mean: float, deviation: float, skewness: float, t: float, n: int
+    mean: float, deviation: float, skewness: float, n: int
 ) -> tuple[float, float]:
-    """Return Hall's interval: Student's after a cubic transformation without skewness."""
+    """Return Hall's interval: Student's after a cubic transformation without skewness.
+
+    The inverse transformation ends where the slope of the cubic is zero.
+    """
+    t = _student(n - 1) / math.sqrt(n)
     if abs(skewness) < 1e-9:
-        low, high = -t / math.sqrt(n), t / math.sqrt(n)
+        low, high = -t, t
     else:
         low, high = (
-            3 / skewness * (np.cbrt(1 + skewness * (side / math.sqrt(n) - skewness / (6 * n))) - 1)
+            3 / skewness * (max(1 + skewness * (side - skewness / (6 * n)), 0.0) ** (1 / 3) - 1)
             for side in (-t, t)
         )
     return mean - deviation * high, mean - deviation * low

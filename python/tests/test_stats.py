@@ -167,10 +167,9 @@ def test_the_interval_stays_in_the_range(x):
 
 
 @given(numbers(-1e9, 1e9))
-def test_the_interval_contains_the_mean_and_students_t(x):
+def test_without_bounds_the_interval_contains_students(x):
     e = estimate(x)
     assert e.low <= e.mean <= e.high
-    # Without bounds one of the two united intervals is Student's.
     error = float(np.std(x, ddof=1)) / math.sqrt(len(x))
     reach = float(stats.t.ppf(0.975, len(x) - 1)) * error
     assert e.low <= e.mean - reach * (1 - 1e-6) + 1e-9
