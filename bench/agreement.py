@@ -3,9 +3,9 @@
     python bench/agreement.py [--repeat 5] [NAME ...]
 
 Each cell is one `cwnd agree`, in real time, one after the other: 12 minutes in all, as root on
-Linux, on an otherwise idle machine. NAME chooses cells by a part of their name (`scenario law backend`). A
-cell is `simulated / real`: plain where the backends agree, in italics where they are undecided, in
-bold where they differ.
+Linux, on an otherwise idle machine. NAME chooses cells by a part of their name (`scenario law
+backend`). A cell is `simulated / real`: plain where the backends agree, in italics where they are
+undecided, in bold where they differ.
 """
 
 from __future__ import annotations
