@@ -1,10 +1,11 @@
 """Confidence intervals of means, differences and ratios over independent runs.
 
-Every interval is at the 95 % level and is the union of two, each right where the other is narrow:
+Every interval is at the 95 % level and is the union of two, because each alone is too narrow for
+some distributions:
 
 * Student's interval of the mean on a scale on which the range has no bound (the logarithm for
-  values of zero or more, the logit between two bounds), mapped back, with one degree of freedom
-  less from four runs on, without which five runs cover too seldom. Without bounds Student's own.
+  values of zero or more, the logit between two bounds), mapped back. It has n - 2 degrees of
+  freedom from four runs on: with n - 1 five runs cover too seldom. Without bounds it is Student's.
 * Student's interval corrected for the skewness of the values by Hall's cubic transformation
   (P. Hall, "On the removal of skewness by transformation", J. R. Statist. Soc. B 54, 1992), as far
   as its slope is positive.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -230,6 +232,7 @@ def _array(values: Iterable[float]) -> Array:
     return np.fromiter(values, dtype=np.float64)
 
 
+@lru_cache
 def _student(freedom: float) -> float:
     """Return the quantile of Student's t that bounds an interval."""
     from scipy.special import stdtrit
