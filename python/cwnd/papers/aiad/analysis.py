@@ -42,7 +42,7 @@ def settle(flows: int, s: float, *, held: bool) -> Motion:
     """Integrate Eq. 4 for equal flows of AIAD_φ whose rates are `KICK` above the equilibrium."""
     system = System(PPS, (DELAY,) * flows, LOSS, s, held=held)
     rest = system.rest()
-    return integrate(system, DURATION, rest.rates * (1 + KICK), rest.queue, step=DELAY / 4)
+    return integrate(system, DURATION, rest.rates * (1 + KICK), rest.queue, step=DELAY / 3)
 
 
 def left(motion: Motion) -> float:
