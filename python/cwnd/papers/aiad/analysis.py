@@ -151,4 +151,8 @@ def _courses() -> Panel:
     for moving in READINGS:
         motion = settle(5, sharpness(5, moving), held=True)
         curves.append(Curve(f"p₀' by {moving}", motion.time, motion.rates.sum(axis=1) / PPS))
-    return Panel("time, s", "total rate / C", curves, "N = 5, 10 % below the bound, queue constant")
+    title = "N = 5, 10 % below the bound, queue constant"
+    limits = (0.0, 10.0), (0.6, 1.1)
+    return Panel(
+        "time, s", "total rate / C", curves, title, x_limits=limits[0], y_limits=limits[1]
+    )

@@ -20,7 +20,7 @@ from cwnd.papers.aiad.networks import CBR, KAPPA, PHI, RATE, RHO, letter, steady
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, Table
 from cwnd.papers.grades import alike, at_least, at_most, less
-from cwnd.stats import UNIT, estimate
+from cwnd.stats import POSITIVE, UNIT, estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,12 +108,8 @@ def fig_2(lab: Lab) -> None:
 
 CLOCKED = {"exact": "1us", "100 ms": "100ms"}
 """Readings of φ's timestamps: those of ns-2, and a clock of 10 Hz."""
-
-
-def _cases(lab: Lab, counts: Sequence[int]) -> dict[tuple[str, int], list[Spread]]:
-    """Run κ and φ with 20 packets of buffer, by case and number of flows."""
-    cases = {"κ": (KAPPA, "1us")} | {f"φ, {name}": (PHI, c) for name, c in CLOCKED.items()}
-    return _spreads(lab, counts, {name: (*case, 20) for name, case in cases.items()})
+SMALL = {"κ": (KAPPA, "1us", 20)} | {f"φ, {name}": (PHI, c, 20) for name, c in CLOCKED.items()}
+"""Controller, clock and buffer by name, with 20 packets of buffer."""
 
 
 def _spreads(
@@ -133,20 +129,18 @@ def _show(
     lab: Lab, title: str, counts: Sequence[int], runs: Mapping[tuple[str, int], list[Spread]]
 ) -> None:
     """Draw and list how evenly the flows share the bottleneck."""
-    names = list(dict.fromkeys(name for name, _ in runs))
     labels = {"deviation": "standard deviation of x̂/x₀", "jain": "Jain's index"}
-    panels, rows = [], []
+    panels = []
     for key, label in labels.items():
-        by = {case: [getattr(run, key) for run in found] for case, found in runs.items()}
-        curves = [
-            Curve.of_means(f"AIAD_{name}", counts, [by[name, n] for n in counts], within=UNIT)
-            if key == "jain"
-            else Curve.of_means(f"AIAD_{name}", counts, [by[name, n] for n in counts])
-            for name in names
-        ]
+        curves = []
+        for name in dict.fromkeys(name for name, _ in runs):
+            values = [[getattr(run, key) for run in runs[name, n]] for n in counts]
+            within = UNIT if key == "jain" else POSITIVE
+            curves.append(Curve.of_means(f"AIAD_{name}", counts, values, within=within))
         panels.append(Panel("number of flows N", label, curves))
-    for (name, n), found in runs.items():
-        rows.append([n, f"AIAD_{name}", *np.mean(found, axis=0).tolist()])
+    rows: list[list[str | float]] = [
+        [n, f"AIAD_{name}", *np.mean(found, axis=0).tolist()] for (name, n), found in runs.items()
+    ]
     lab.show(Figure(title, panels))
     lab.show(Table("values", f"{title}, means over the runs", ["N", "", *labels.values()], rows))
 
@@ -155,7 +149,7 @@ def _show(
 def fig_3(lab: Lab) -> None:
     """5 to 200 flows share the bottleneck."""
     counts = lab.pick((5, 10, 20, 50, 100, 150, 200), (5, 20, 50, 200))
-    runs = _cases(lab, counts)
+    runs = _spreads(lab, counts, SMALL)
     jain = {case: [run.jain for run in found] for case, found in runs.items()}
     spreads = {case: [run.deviation for run in found] for case, found in runs.items()}
     for clock in CLOCKED:
@@ -174,7 +168,7 @@ def buffers(lab: Lab) -> None:
     """AIAD_κ with ten times the buffer of AIAD_φ."""
     counts = lab.pick((5, 20, 50, 100, 200), (5, 50, 200))
     large = "κ, 200 packets"
-    runs = _cases(lab, counts) | _spreads(lab, counts, {large: (KAPPA, "1us", 200)})
+    runs = _spreads(lab, counts, SMALL | {large: (KAPPA, "1us", 200)})
     for n in counts:
         roomy = [run.deviation for run in runs[large, n]]
         lab.claim("helps", less(roomy, [run.deviation for run in runs["κ", n]]), flows=n)

@@ -33,26 +33,11 @@ def letter(
     sample: str = "500ms",
     cbr: JsonObject | None = None,
 ) -> Scenario:
-    """Return the network of section IV.
+    """Return the network of section IV with N flows.
 
-    Parameters
-    ----------
-    controller
-        Controller of the flows.
-    flows
-        Number of flows, N.
-    queue
-        Buffer of the bottleneck in each direction, in packets, the one in transmission included.
-    duration
-        Length of the run in seconds.
-    clock
-        Granularity of the timestamps.
-    scale
-        Factor of all rates.
-    sample
-        Interval between samples.
-    cbr
-        Keys of the CBR flow; by default it is on and off for `BUSY` seconds each.
+    ``queue`` counts packets in each direction, the one in transmission included; ``duration`` is in
+    seconds; ``clock`` is the granularity of the timestamps; ``scale`` multiplies all rates; ``cbr``
+    replaces the CBR flow that is on and off for `BUSY` seconds each.
     """
     source = {"rate": CBR * scale, "start": BUSY, "on": BUSY, "off": BUSY} if cbr is None else cbr
     return dumbbell(
