@@ -152,7 +152,6 @@ def _courses() -> Panel:
         motion = settle(5, sharpness(5, moving), held=True)
         curves.append(Curve(f"p₀' by {moving}", motion.time, motion.rates.sum(axis=1) / PPS))
     title = "N = 5, 10 % below the bound, queue constant"
-    limits = (0.0, 10.0), (0.6, 1.1)
     return Panel(
-        "time, s", "total rate / C", curves, title, x_limits=limits[0], y_limits=limits[1]
+        "time, s", "total rate / C", curves, title, x_limits=(0.0, 10.0), y_limits=(0.6, 1.1)
     )
