@@ -33,7 +33,7 @@ REVERSE = (0.5e6, 1e6, 1.5e6, 2e6, 2.4e6, 2.8e6)
 """Rates of the CBR flow on the reverse path, bit/s."""
 
 
-@exhibit("eq-2-3", cost=2, seeds=(8, 16), quick=(6, 12))
+@exhibit("eq-2-3", cost=2, seeds=(8, 16), quick=(8, 8))
 def eq_2_3(lab: Lab) -> None:
     """Compare the estimators with their equations, sample by sample and filtered."""
     duration = lab.pick(100.0, 75.0)
