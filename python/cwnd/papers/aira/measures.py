@@ -1,4 +1,4 @@
-"""What is measured of a run for the AIRA paper."""
+"""Quantities measured in the runs of the AIRA paper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cwnd.metrics import alpha_fairness, jain
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cwnd.records import FlowRecord, Series
+    from cwnd.records import Series
     from cwnd.result import Result
 
 Row: TypeAlias = dict[str, float]
@@ -23,23 +23,21 @@ KILO = 1024.0
 """Bytes in the paper's KB: 118.9 KB/s is 97.4 % of 1 Mb/s with it."""
 
 LEAVE = 205.0
-"""When flows 3 and 4 leave in section 6.4, in seconds."""
+"""Time at which flows 3 and 4 leave in section 6.4, in seconds."""
+
+NEAR = 0.12
+"""A round-trip time of section 5.4's network with a full queue, in seconds."""
 
 
 def row(result: Result) -> Row:
-    """Measure what Tables 3 and 4 print, over the whole run.
-
-    Parameters
-    ----------
-    result
-        A run.
+    """Return what Tables 3 and 4 print, over the whole run.
 
     Returns
     -------
     dict
-        ``goodput`` of all flows in KB/s of 1024 bytes; ``retransmissions`` in packets;
-        ``fairness``, Jain's index of what the flows sent (Eq. 3); and ``alpha``, that of their
-        increases at the end (Eq. 4), 1 where the law's increase is fixed.
+        ``goodput`` of all flows in KB/s of 1024 bytes; ``retransmissions`` in packets; ``fairness``,
+        Jain's index of the packets sent (Eq. 3); and ``alpha``, that of the additive increases at the
+        end (Eq. 4), 1 for a law with a fixed increase.
     """
     flows = result.measured_flows
     delivered = sum(flow["packets_delivered"] * flow["packet_bytes"] for flow in flows)
@@ -52,45 +50,63 @@ def row(result: Result) -> Row:
     }
 
 
-def column(rows: Iterable[Row], name: str) -> list[float]:
-    """Take one figure out of each row.
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The row of a run, and the additive increase ``a`` of each flow over time (1 for AIMD)."""
 
-    Parameters
-    ----------
-    rows
-        One for each seed.
-    name
-        Of the figure.
+    row: Row
+    time: Series
+    increases: list[Series]
+
+    def at(self, flow: int, when: float) -> float:
+        """Return the additive increase of a flow at ``when`` seconds."""
+        return float(self.increases[flow][_last(self.time, when)])
+
+    def means(self) -> Series:
+        """Return the mean additive increase of each flow over its time in the run."""
+        return np.array([np.nanmean(a) for a in self.increases])
+
+
+def traced(result: Result) -> Traced:
+    """Return the row and the additive increases of a run."""
+    ones = np.ones(result.time.size)
+    increases = [flow["gauges"].get("a", ones) for flow in result.measured_flows]
+    return Traced(row(result), result.time, increases)
+
+
+def at_cuts(result: Result) -> Series:
+    """Return the additive increase of the only flow at each of its cuts."""
+    (flow,) = result.measured_flows
+    return np.array([flow["gauges"]["a"][_last(result.time, cut)] for cut in flow["cuts"]["time"]])
+
+
+def progress(result: Result) -> tuple[Series, Series]:
+    """Return the seconds since the start and the bytes delivered by the only flow at each round's end.
+
+    The end of the run counts as the end of a round.
     """
-    return [row[name] for row in rows]
+    (flow,) = result.measured_flows
+    cuts = np.append(flow["cuts"]["time"], result.duration_s)
+    data = np.interp(cuts, result.time, flow["delivered"]) * flow["packet_bytes"]
+    return cuts - flow["start_s"], data
 
 
-def increase_at(result: Result, flow: FlowRecord, when: float) -> float:
-    """Give a flow's additive increase at a time.
-
-    Parameters
-    ----------
-    result
-        A run.
-    flow
-        One of its flows, under AIRA.
-    when
-        Seconds.
-    """
-    return float(flow["gauges"]["a"][int(np.searchsorted(result.time, when, side="right")) - 1])
+def per_flow(result: Result) -> tuple[list[float], list[float]]:
+    """Return the goodput in KB/s and the retransmissions of each flow."""
+    flows = result.measured_flows
+    goodputs = [result.goodput_bps(flow) / 8 / KILO for flow in flows]
+    return goodputs, [float(flow["retransmissions"]) for flow in flows]
 
 
-def together(cuts: Iterable[Series], within: float, window: tuple[float, float]) -> float:
-    """Give the fraction of the cuts that come with a cut of another flow.
+def together(cuts: Iterable[Series], window: tuple[float, float]) -> float:
+    """Return the fraction of the cuts in a time window that are within `NEAR` of another flow's cut.
 
     Parameters
     ----------
     cuts
-        Times at which each flow cut its window, in seconds, ascending.
-    within
-        How near the other cut has to be, in seconds.
+        Times of each flow's cuts in seconds, ascending.
     window
-        From when to when.
+        Begin and end in seconds.
 
     Returns
     -------
@@ -99,37 +115,32 @@ def together(cuts: Iterable[Series], within: float, window: tuple[float, float])
 
     Examples
     --------
-    >>> together([np.array([1.0, 5.0]), np.array([1.1, 3.0])], 0.2, (0.0, 9.0))
+    >>> together([np.array([1.0, 5.0]), np.array([1.1, 3.0])], (0.0, 9.0))
     0.5
     """
     times = [t[(t >= window[0]) & (t <= window[1])] for t in cuts]
-    count = sum(t.size for t in times)
-    if count == 0:
-        return float("nan")
     shared = 0
     for number, mine in enumerate(times):
         others = np.concatenate([t for k, t in enumerate(times) if k != number])
-        shared += int((np.abs(mine[:, None] - others[None, :]) <= within).any(axis=1).sum())
-    return shared / count
+        shared += int((np.abs(mine[:, None] - others[None, :]) <= NEAR).any(axis=1).sum())
+    count = sum(t.size for t in times)
+    return shared / count if count else math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is seen as flows 2 and 3 enter at 50 and 100 s.
+    """The second and the third flow of section 5.4 enter, at 50 and 100 s.
 
     Attributes
     ----------
-    time, windows
-        The flows' windows over time, in packets.
-    starts
-        When each started.
+    time, windows, starts
+        Windows in packets over time and the flows' start times in seconds.
     delivered
-        Packets that flow 2 and flow 3 got through in their first 10 s.
+        Packets of the second and of the third flow that are delivered in its first 10 s.
     jains
-        Jain's index of the flows there, from 10 s after flow 2 and flow 3 started to the next one.
+        Jain's index of the flows, from 10 s after that start until the next flow enters.
     together
-        Fraction of the cuts from 50 to 150 s with one of another flow within 0.12 s, a round-trip
-        time with a full queue.
+        `together` while there are two or three flows (50 to 150 s), and while there are four.
     """
 
     time: Series
@@ -137,17 +148,11 @@ class Entry:
     starts: list[float]
     delivered: list[float]
     jains: list[float]
-    together: float
+    together: list[float]
 
 
 def entry(result: Result) -> Entry:
-    """Measure how flows enter in Figures 10 and 11.
-
-    Parameters
-    ----------
-    result
-        A run.
-    """
+    """Return how flows enter in Figures 10 and 11."""
     flows, time = result.measured_flows, result.time
 
     def delivered(k: int, begin: float, end: float) -> float:
@@ -155,6 +160,7 @@ def entry(result: Result) -> Entry:
         return float(counts[1] - counts[0])
 
     starts = [flow["start_s"] for flow in flows]
+    cuts = [flow["cuts"]["time"] for flow in flows]
     return Entry(
         time,
         [flow["window"] for flow in flows],
@@ -164,70 +170,55 @@ def entry(result: Result) -> Entry:
             jain([delivered(i, starts[k] + 10, 50.0 * (k + 1)) for i in range(k + 1)])
             for k in (1, 2)
         ],
-        together([flow["cuts"]["time"] for flow in flows], 0.12, (50.0, 150.0)),
+        [together(cuts, window) for window in ((50.0, 150.0), (150.0, 300.0))],
     )
 
 
-def growth(result: Result, k: int) -> tuple[float, float]:
-    """Measure how long a flow grows from W to 3W/2 after others left, and a round before.
-
-    Parameters
-    ----------
-    result
-        A run of Figure 19's network.
-    k
-        The flow's place in it: 0 or 1.
+def growth(result: Result) -> tuple[float, float]:
+    """Return the mean duration of the growth from W to 3W/2 after the others left, and of a round before.
 
     Returns
     -------
     tuple of float
-        The growth and a round, in seconds; NaN if it never got there. W is the mean of the windows
-        at the cuts in the 50 s before the others left, a round the mean time between them.
+        Seconds, the mean of flows 1 and 2; NaN if one of them never grows that far. W is the mean
+        window at the cuts in the 50 s before `LEAVE`, a round the mean time between them.
     """
-    flow = result.measured_flows[k]
-    cuts = flow["cuts"]
-    before = (cuts["time"] > LEAVE - 50) & (cuts["time"] < LEAVE)
-    peak = float(cuts["before"][before].mean())
-    time, window = result.time, flow["window"]
-    high = int(np.argmax((time > LEAVE) & (window >= 1.5 * peak)))
-    if high == 0:
-        return math.nan, math.nan
-    # The growth that got there: what came before its last crossing of W does not count.
-    low = int(np.flatnonzero(window[:high] < peak)[-1])
-    return float(time[high] - time[low]), float(np.diff(cuts["time"][before]).mean())
+    time, growths, rounds = result.time, [], []
+    for flow in result.measured_flows[:2]:
+        cuts, window = flow["cuts"], flow["window"]
+        before = (cuts["time"] > LEAVE - 50) & (cuts["time"] < LEAVE)
+        peak = float(cuts["before"][before].mean())
+        high = int(np.argmax((time > LEAVE) & (window >= 1.5 * peak)))
+        if high == 0:
+            return math.nan, math.nan
+        # The growth that gets there begins at the last crossing of W.
+        low = int(np.flatnonzero(window[:high] < peak)[-1])
+        growths.append(float(time[high] - time[low]))
+        rounds.append(float(np.diff(cuts["time"][before]).mean()))
+    return float(np.mean(growths)), float(np.mean(rounds))
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """What the flows that stay do after `LEAVE`.
+    """The flows that stay after `LEAVE`.
 
     Attributes
     ----------
-    time, increases
-        The flows' additive increases over time.
+    traced
+        The row and the additive increases of all flows.
     waits
-        Rounds of flow 1 and flow 2 until a is 1 again; until the end for one that never is.
+        Rounds of flow 1 and flow 2 from `LEAVE` until a is 1 again; until the end if it never is.
     levels
-        Mean a of flow 1 and flow 2 from 5 s after on.
-    row
-        What Table 3 prints.
+        Mean a of flow 1 and flow 2 from 5 s after `LEAVE` on.
     """
 
-    time: Series
-    increases: list[Series]
+    traced: Traced
     waits: list[float]
     levels: list[float]
-    row: Row
 
 
 def reset(result: Result) -> Reset:
-    """Measure what happens when two of four flows leave (Figure 19).
-
-    Parameters
-    ----------
-    result
-        A run under AIRA.
-    """
+    """Return the response to two of four flows leaving (Figure 19)."""
     time, waits, levels = result.time, [], []
     for flow in result.measured_flows[:2]:
         a, cuts = flow["gauges"]["a"], flow["cuts"]["time"]
@@ -235,5 +226,9 @@ def reset(result: Result) -> Reset:
         wait = float(ones[0] if ones.size else time[-1]) - LEAVE
         waits.append(wait / float(np.diff(cuts[(cuts > LEAVE - 50) & (cuts < LEAVE)]).mean()))
         levels.append(float(a[time > LEAVE + 5].mean()))
-    increases = [flow["gauges"]["a"] for flow in result.measured_flows]
-    return Reset(time, increases, waits, levels, row(result))
+    return Reset(traced(result), waits, levels)
+
+
+def _last(time: Series, when: float) -> int:
+    """Return the index of the last sample at or before ``when``."""
+    return int(np.searchsorted(time, when, side="right")) - 1
