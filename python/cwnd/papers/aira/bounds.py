@@ -55,7 +55,9 @@ def fig_14(lab: Lab) -> None:
     cases = {(r, d): net.alone(BOUNDED, r, d) for r in (1, 2, 5, 10) for d in (10, 50)}
     runs = lab.run(cases, progress)
     # The round in which the file ends counts as one.
-    rounds = [[1 + np.searchsorted(data[:-1], size) for _, data in found] for found in runs.values()]
+    rounds = [
+        [1 + np.searchsorted(data[:-1], size) for _, data in found] for found in runs.values()
+    ]
     seconds = [[np.interp(size, data, time) for time, data in found] for found in runs.values()]
     # On the longest paths the run ends before the 100th round.
     at_100 = [
@@ -83,7 +85,7 @@ def fig_14(lab: Lab) -> None:
 
 @exhibit("table-4", cost=1.2, seeds=(20, 40), quick=(10, 20))
 def table_4(lab: Lab) -> None:
-    """The bounds leave flows with a long RTT a larger increase."""
+    """MAIL leaves flows with a long RTT a larger increase."""
     laws = {**LAWS, "AIRA, all rules": FULL}
     runs = lab.run({name: net.diverse(law) for name, law in laws.items()}, traced)
     rows = {name: [run.row for run in found] for name, found in runs.items()}
@@ -97,11 +99,9 @@ def table_4(lab: Lab) -> None:
 
 @exhibit("fig-17", cost=8, seeds=(5, 10))
 def fig_17(lab: Lab) -> None:
-    """The same with more flows."""
+    """Table 4's claims hold with more flows."""
     sizes, duration = lab.pick((8, 20, 40, 60, 100), (8, 40)), lab.pick(300.0, 90.0)
-    cases = {
-        (name, n): net.many(law, n, duration) for n in sizes for name, law in LAWS.items()
-    }
+    cases = {(name, n): net.many(law, n, duration) for n in sizes for name, law in LAWS.items()}
     rows = lab.run(cases, row)
     orders(lab, mean_rows(rows, "AIMD"), mean_rows(rows, "AIRA"))
     few, most = (column(rows["AIRA", n], "alpha") for n in (sizes[0], sizes[-1]))
@@ -115,7 +115,7 @@ def red(lab: Lab) -> None:
     duration = lab.pick(300.0, 90.0)
     cases = {}
     for name, law in LAWS.items():
-        cases[name, 4] = net.diverse(law, queue={"kind": "red", "limit": f"{net.BDP + 1}p"})
+        cases[name, 4] = net.diverse(law, queue={"kind": "red", "limit": "5p"})
         cases[name, 20] = net.many(law, 20, duration, queue={"kind": "red", "limit": "50p"})
     runs = lab.run(cases, traced)
     rows = {case: [run.row for run in found] for case, found in runs.items()}
@@ -127,7 +127,10 @@ def red(lab: Lab) -> None:
 def _far_increase(lab: Lab, runs: Sequence[Traced], **of: object) -> None:
     """Claim that the mean increase of the flows at 220 ms, the second half, is the larger one."""
     near, far = (
-        [float(part.mean()) for part in halves]
-        for halves in zip(*(np.split(run.means(), 2) for run in runs), strict=True)
+        [float(np.nanmean(run.increases[half])) for run in runs]
+        for half in (
+            slice(0, len(runs[0].increases) // 2),
+            slice(len(runs[0].increases) // 2, None),
+        )
     )
     lab.claim("far-increase", less(near, far), **of)

@@ -15,18 +15,14 @@ if TYPE_CHECKING:
 
     from cwnd.papers.aira.measures import Row, Traced
     from cwnd.papers.exhibit import Lab
-    from cwnd.records import Series
 
-HEADS = {
-    "goodput": "goodput, KB/s",
-    "retransmissions": "retransmissions, packets",
-    "fairness": "fairness",
-    "alpha": "α-fairness",
+COLUMNS = {
+    "goodput": ("goodput, KB/s", POSITIVE),
+    "retransmissions": ("retransmissions, packets", POSITIVE),
+    "fairness": ("fairness", UNIT),
+    "alpha": ("α-fairness", UNIT),
 }
-"""Columns of Tables 3 and 4."""
-
-LIMITS = {"goodput": POSITIVE, "retransmissions": POSITIVE, "fairness": UNIT, "alpha": UNIT}
-"""Values that they can take."""
+"""Columns of Tables 3 and 4 with the values that they can take."""
 
 
 def column(rows: Iterable[Row], name: str) -> list[float]:
@@ -34,28 +30,29 @@ def column(rows: Iterable[Row], name: str) -> list[float]:
     return [row[name] for row in rows]
 
 
-def orders(lab: Lab, aimd: Sequence[Row], aira: Sequence[Row], **of: object) -> None:
-    """Claim that AIRA retransmits less than AIMD, delivers more and is fairer."""
-    lab.claim(
-        "retransmits-less",
-        less(column(aira, "retransmissions"), column(aimd, "retransmissions")),
-        **of,
-    )
-    lab.claim("delivers-more", less(column(aimd, "goodput"), column(aira, "goodput")), **of)
-    lab.claim("fairer", less(column(aimd, "fairness"), column(aira, "fairness")), **of)
+def orders(
+    lab: Lab, aimd: Sequence[Row], aira: Sequence[Row], *, fairer: bool = True, **of: object
+) -> None:
+    """Claim that AIRA retransmits less than AIMD and delivers more, and that it is fairer."""
+
+    def order(key: str, smaller: Sequence[Row], larger: Sequence[Row], name: str) -> None:
+        lab.claim(key, less(column(smaller, name), column(larger, name)), **of)
+
+    order("retransmits-less", aira, aimd, "retransmissions")
+    order("delivers-more", aimd, aira, "goodput")
+    if fairer:
+        order("fairer", aimd, aira, "fairness")
 
 
 def table_cells(lab: Lab, rows: Mapping[str, Sequence[Row]]) -> None:
-    """Claim the cells of Table 3 or 4, and those of ns-2; AIMD's α-fairness is 1 by definition."""
+    """Claim the cells of Table 3 or 4 and those of ns-2."""
     found = {
-        name: {
-            head: column(by, key)
-            for key, head in HEADS.items()
-            if (name, key) != ("AIMD", "alpha")
-        }
-        for name, by in rows.items()
+        law: {head: column(by, key) for key, (head, _) in COLUMNS.items()}
+        for law, by in rows.items()
     }
-    within = {head: LIMITS[key] for key, head in HEADS.items()}
+    # The α-fairness of AIMD is 1 by definition.
+    del found["AIMD"]["α-fairness"]
+    within = dict(COLUMNS.values())
     lab.cells("rows", found, within)
     lab.cells("ns-2", {"AIMD in ns-2": found["AIMD"]}, within, kind="ns-2")
 
@@ -63,40 +60,31 @@ def table_cells(lab: Lab, rows: Mapping[str, Sequence[Row]]) -> None:
 def mean_rows(rows: Mapping[tuple[str, int], Sequence[Row]], law: str) -> list[Row]:
     """Return the mean over the numbers of flows, run by run."""
     runs = zip(*(found for (name, _), found in rows.items() if name == law), strict=True)
-    return [{key: float(np.mean(column(run, key))) for key in HEADS} for run in runs]
+    return [{key: float(np.mean(column(run, key))) for key in COLUMNS} for run in runs]
 
 
 def sweep_figure(title: str, rows: Mapping[tuple[str, int], Sequence[Row]]) -> Figure:
     """Draw the columns of Table 3 against the number of flows, by law and number."""
-    laws, sizes = (list(dict.fromkeys(case[k] for case in rows)) for k in (0, 1))
-    panels = [
-        Panel(
-            "flows",
-            head,
-            [
-                Curve.of_means(
-                    str(law),
-                    sizes,
-                    [column(rows[str(law), int(n)], key) for n in sizes],
-                    within=LIMITS[key],
-                )
-                for law in laws
-            ],
-            f"({letter}) {head.partition(',')[0]}",
-            y_limits=(0.0, 1.05) if LIMITS[key] == UNIT else None,
-        )
-        for letter, (key, head) in zip("abcd", HEADS.items(), strict=True)
-    ]
+    panels = []
+    for letter, (key, (head, within)) in zip("abcd", COLUMNS.items(), strict=True):
+        curves = []
+        for law in dict.fromkeys(law for law, _ in rows):
+            sizes = [n for name, n in rows if name == law]
+            runs = [column(rows[law, n], key) for n in sizes]
+            curves.append(Curve.of_means(law, sizes, runs, within=within))
+        limits = (0.0, 1.05) if within == UNIT else None
+        title_ = f"({letter}) {head.partition(',')[0]}"
+        panels.append(Panel("flows", head, curves, title_, y_limits=limits))
     return Figure(title, panels)
 
 
 def increase_figure(
-    title: str, run: Traced, labels: Sequence[str], spans: Iterable[tuple[float, float]], name: str = ""
+    title: str, run: Traced, labels: Sequence[str], spans: Iterable[tuple[float, float]]
 ) -> Figure:
-    """Draw the additive increase of each flow over its time in the run."""
+    """Draw the additive increase of each flow over its time in the run, in seconds."""
     curves = []
     for label, a, (begin, end) in zip(labels, run.increases, spans, strict=True):
-        there: Series = (run.time >= begin) & (run.time <= end)
+        there = (run.time >= begin) & (run.time <= end)
         curves.append(Curve(label, run.time[there], a[there], "steps"))
     panel = Panel("time, s", "additive increase a, packets", curves, y_limits=(0, 1.05))
-    return Figure(title, [panel], name=name)
+    return Figure(title, [panel])

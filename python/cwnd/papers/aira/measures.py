@@ -32,12 +32,9 @@ NEAR = 0.12
 def row(result: Result) -> Row:
     """Return what Tables 3 and 4 print, over the whole run.
 
-    Returns
-    -------
-    dict
-        ``goodput`` of all flows in KB/s of 1024 bytes; ``retransmissions`` in packets; ``fairness``,
-        Jain's index of the packets sent (Eq. 3); and ``alpha``, that of the additive increases at the
-        end (Eq. 4), 1 for a law with a fixed increase.
+    ``goodput`` of all flows in KB/s of 1024 bytes; ``retransmissions`` in packets; ``fairness``,
+    Jain's index of the packets sent (Eq. 3); and ``alpha``, that of the additive increases at the
+    end (Eq. 4), 1 for a law with a fixed increase.
     """
     flows = result.measured_flows
     delivered = sum(flow["packets_delivered"] * flow["packet_bytes"] for flow in flows)
@@ -62,10 +59,6 @@ class Traced:
         """Return the additive increase of a flow at ``when`` seconds."""
         return float(self.increases[flow][_last(self.time, when)])
 
-    def means(self) -> Series:
-        """Return the mean additive increase of each flow over its time in the run."""
-        return np.array([np.nanmean(a) for a in self.increases])
-
 
 def traced(result: Result) -> Traced:
     """Return the row and the additive increases of a run."""
@@ -81,10 +74,7 @@ def at_cuts(result: Result) -> Series:
 
 
 def progress(result: Result) -> tuple[Series, Series]:
-    """Return the seconds since the start and the bytes delivered by the only flow at each round's end.
-
-    The end of the run counts as the end of a round.
-    """
+    """Return the only flow's seconds since its start and bytes delivered at cuts and the end."""
     (flow,) = result.measured_flows
     cuts = np.append(flow["cuts"]["time"], result.duration_s)
     data = np.interp(cuts, result.time, flow["delivered"]) * flow["packet_bytes"]
@@ -98,27 +88,17 @@ def per_flow(result: Result) -> tuple[list[float], list[float]]:
     return goodputs, [float(flow["retransmissions"]) for flow in flows]
 
 
-def together(cuts: Iterable[Series], window: tuple[float, float]) -> float:
-    """Return the fraction of the cuts in a time window that are within `NEAR` of another flow's cut.
+def together(cuts: Iterable[Series], begin: float, end: float) -> float:
+    """Return the fraction of the flows' cuts that are within `NEAR` of a cut of another flow.
 
-    Parameters
-    ----------
-    cuts
-        Times of each flow's cuts in seconds, ascending.
-    window
-        Begin and end in seconds.
-
-    Returns
-    -------
-    float
-        NaN without a cut.
+    Cuts before ``begin`` and after ``end`` (seconds) are left out; NaN without a cut.
 
     Examples
     --------
-    >>> together([np.array([1.0, 5.0]), np.array([1.1, 3.0])], (0.0, 9.0))
+    >>> together([np.array([1.0, 5.0]), np.array([1.1, 3.0])], 0.0, 9.0)
     0.5
     """
-    times = [t[(t >= window[0]) & (t <= window[1])] for t in cuts]
+    times = [t[(t >= begin) & (t <= end)] for t in cuts]
     shared = 0
     for number, mine in enumerate(times):
         others = np.concatenate([t for k, t in enumerate(times) if k != number])
@@ -131,21 +111,13 @@ def together(cuts: Iterable[Series], window: tuple[float, float]) -> float:
 class Entry:
     """The second and the third flow of section 5.4 enter, at 50 and 100 s.
 
-    Attributes
-    ----------
-    time, windows, starts
-        Windows in packets over time and the flows' start times in seconds.
-    delivered
-        Packets of the second and of the third flow that are delivered in its first 10 s.
-    jains
-        Jain's index of the flows, from 10 s after that start until the next flow enters.
-    together
-        `together` while there are two or three flows (50 to 150 s), and while there are four.
+    ``windows`` are in packets over ``time``. Of each of the two: ``delivered``, its packets in the
+    first 10 s; ``jains``, Jain's index of all flows from then to the next entry. ``together`` is
+    that of the cuts with two or three flows (50 to 150 s) and with four.
     """
 
     time: Series
     windows: list[Series]
-    starts: list[float]
     delivered: list[float]
     jains: list[float]
     together: list[float]
@@ -159,29 +131,22 @@ def entry(result: Result) -> Entry:
         counts = np.interp([begin, end], time, flows[k]["delivered"])
         return float(counts[1] - counts[0])
 
-    starts = [flow["start_s"] for flow in flows]
+    first = [flow["start_s"] + 10 for flow in flows]
     cuts = [flow["cuts"]["time"] for flow in flows]
     return Entry(
         time,
         [flow["window"] for flow in flows],
-        starts,
-        [delivered(k, starts[k], starts[k] + 10) for k in (1, 2)],
-        [
-            jain([delivered(i, starts[k] + 10, 50.0 * (k + 1)) for i in range(k + 1)])
-            for k in (1, 2)
-        ],
-        [together(cuts, window) for window in ((50.0, 150.0), (150.0, 300.0))],
+        [delivered(k, first[k] - 10, first[k]) for k in (1, 2)],
+        [jain([delivered(i, first[k], 50 * k + 50) for i in range(k + 1)]) for k in (1, 2)],
+        [together(cuts, 50, 150), together(cuts, 150, 300)],
     )
 
 
 def growth(result: Result) -> tuple[float, float]:
-    """Return the mean duration of the growth from W to 3W/2 after the others left, and of a round before.
+    """Return the duration of the growth from W to 3W/2 after others left, and of a round before.
 
-    Returns
-    -------
-    tuple of float
-        Seconds, the mean of flows 1 and 2; NaN if one of them never grows that far. W is the mean
-        window at the cuts in the 50 s before `LEAVE`, a round the mean time between them.
+    Both are means of flows 1 and 2 in seconds, NaN if one of them never grows that far. W is the
+    mean window at the cuts in the 50 s before `LEAVE`, a round the mean time between these cuts.
     """
     time, growths, rounds = result.time, [], []
     for flow in result.measured_flows[:2]:
@@ -200,16 +165,10 @@ def growth(result: Result) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The flows that stay after `LEAVE`.
+    """The response of flows 1 and 2 when the others leave.
 
-    Attributes
-    ----------
-    traced
-        The row and the additive increases of all flows.
-    waits
-        Rounds of flow 1 and flow 2 from `LEAVE` until a is 1 again; until the end if it never is.
-    levels
-        Mean a of flow 1 and flow 2 from 5 s after `LEAVE` on.
+    ``waits`` are rounds from `LEAVE` until a is 1 again (until the end of the run if it never is),
+    ``levels`` the mean a from 5 s after `LEAVE` on.
     """
 
     traced: Traced

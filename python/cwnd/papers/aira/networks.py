@@ -1,8 +1,8 @@
 """The laws and networks of the AIRA paper.
 
-Settings that the paper does not print are those for which ns-2's TCP comes nearest to the printed rows of
-AIMD: access links of 10 ms, packets of 1000 bytes, 300 s. A DropTail queue of L packets in ns-2 holds L - 1
-waiting packets.
+For settings that the paper does not print, ns-2's TCP comes nearest to the rows of AIMD with
+access links of 10 ms, packets of 1000 bytes and 300 s. A DropTail queue of L packets in ns-2 holds
+L - 1 waiting packets.
 """
 
 from __future__ import annotations
@@ -25,21 +25,12 @@ BOUNDED = "aira(reset=off)"
 FULL = "aira"
 """Section 6.3 on: with the reset condition."""
 
-BDP = 4
-"""Packets that wait in the buffer of section 6.2: 2 Mb/s for 20 ms, 5 packets, one of them in transmission."""
-
 
 def table_1(law: str, flows: int, *, delayed_acks: bool = False) -> Scenario:
     """Return section 3's network: 1 Mb/s, 20 ms, 15 packets (Table 1)."""
-    return dumbbell(
-        "aira-table-1",
-        200,
-        [flow(law, count=flows)],
-        bottleneck={"rate": "1mbit", "delay": "20ms", "queue": "14p"},
-        access={"rate": "10mbit", "delay": "10ms"},
-        tcp={"packet": 1460, "delayed_acks": delayed_acks},
-        sample="1s",
-    )
+    tcp: JsonObject = {"packet": 1460, "delayed_acks": delayed_acks}
+    link = {"rate": "1mbit", "delay": "20ms", "queue": "14p"}
+    return _network([flow(law, count=flows)], link, "10mbit", duration=200, sample="1s", tcp=tcp)
 
 
 def contention(law: str, *, leave: bool = False) -> Scenario:
@@ -47,91 +38,71 @@ def contention(law: str, *, leave: bool = False) -> Scenario:
 
     With ``leave`` the last two leave at 205 s (section 6.4).
     """
-    stop = {"stop": "205s"} if leave else {}
-    late = flow(law, name="late", count=2, stagger="50s", start="100s..101s", **stop)
-    return dumbbell(
-        "aira-contention",
-        300,
-        [flow(law, name="early", count=2, stagger="50s"), late],
-        bottleneck={"rate": "2mbit", "delay": "20ms", "queue": "9p"},
-        access={"rate": "10mbit", "delay": "10ms"},
-        sample="100ms",
-    )
+    early = flow(law, name="early", count=2, stagger="50s")
+    late = flow(law, name="late", count=2, stagger="50s", start="100s..101s")
+    if leave:
+        late["stop"] = "205s"
+    link = {"rate": "2mbit", "delay": "20ms", "queue": "9p"}
+    return _network([early, late], link, "10mbit", sample="100ms")
 
 
 def teams(law: str, flows: int, step: float) -> Scenario:
-    """Return the extended network of section 5.4: four teams, one more every ``step`` seconds (Fig. 12)."""
+    """Return the extension of section 5.4: a team more every ``step`` seconds, of 4 (Fig. 12)."""
     starts = [f"{k * step}s..{k * step + 1}s" for k in range(4)]
-    return dumbbell(
-        "aira-teams",
-        6 * step,
-        [
-            flow(law, name=f"team-{k}", count=flows // 4, start=start)
-            for k, start in enumerate(starts, 1)
-        ],
-        bottleneck={"rate": "20mbit", "delay": "20ms", "queue": "99p"},
-        access={"rate": "100mbit", "delay": "10ms"},
-        sample="1s",
-    )
+    groups = [
+        flow(law, name=f"team-{k}", count=flows // 4, start=start)
+        for k, start in enumerate(starts, 1)
+    ]
+    link = {"rate": "20mbit", "delay": "20ms", "queue": "99p"}
+    return _network(groups, link, "100mbit", duration=6 * step, sample="1s")
 
 
-def diverse(law: str, *, queue: str | JsonObject = f"{BDP}p") -> Scenario:
-    """Return section 6.2's network: two flows with an RTT of 60 ms and two with 220 ms (Table 4)."""
-    return _near_and_far(law, 4, "2mbit", queue, "10mbit", 300)
+def diverse(law: str, *, queue: str | JsonObject = "4p") -> Scenario:
+    """Return section 6.2's network: two flows with an RTT of 60 ms, two with 220 ms (Table 4)."""
+    link = {"rate": "2mbit", "delay": "20ms", "queue": queue}
+    return _network(_near_and_far(law, 4), link, "10mbit", delay="0ms", sample="1s")
 
 
 def many(law: str, flows: int, duration: float, *, queue: str | JsonObject = "49p") -> Scenario:
     """Return section 6.2's network with ten times the rate, for more flows (Fig. 17)."""
-    return _near_and_far(law, flows, "20mbit", queue, "100mbit", duration)
-
-
-def _near_and_far(
-    law: str, flows: int, rate: str, queue: str | JsonObject, access: str, duration: float
-) -> Scenario:
-    return dumbbell(
-        "aira-diverse-rtt",
-        duration,
-        [
-            flow(law, name=name, count=flows // 2, rtt=rtt)
-            for name, rtt in (("near", "60ms"), ("far", "220ms"))
-        ],
-        bottleneck={"rate": rate, "delay": "20ms", "queue": queue},
-        access={"rate": access},
-        sample="1s",
-    )
+    link = {"rate": "20mbit", "delay": "20ms", "queue": queue}
+    groups = _near_and_far(law, flows)
+    return _network(groups, link, "100mbit", delay="0ms", duration=duration, sample="1s")
 
 
 def deployment(groups: dict[str, int]) -> Scenario:
-    """Return section 7's network: 10 Mb/s, 10 ms, 15 packets; the number of flows by law (Fig. 20)."""
-    return dumbbell(
-        "aira-deployment",
-        300,
-        [flow(law, count=count) for law, count in groups.items()],
-        bottleneck={"rate": "10mbit", "delay": "10ms", "queue": "14p"},
-        access={"rate": "100mbit", "delay": "10ms"},
-        sample="10s",
-    )
+    """Return section 7's network, 10 Mb/s, for a number of flows by law (Fig. 20)."""
+    link = {"rate": "10mbit", "delay": "10ms", "queue": "14p"}
+    flows = [flow(law, count=count) for law, count in groups.items()]
+    return _network(flows, link, "100mbit", sample="10s")
 
 
 def alone(law: str, rate: float, delay: float) -> Scenario:
     """Return a link of ``rate`` Mb/s and ``delay`` ms, with 15 packets, for one flow (Fig. 14)."""
-    return dumbbell(
-        "aira-alone",
-        200,
-        [flow(law)],
-        bottleneck={"rate": f"{rate}mbit", "delay": f"{delay}ms", "queue": "14p"},
-        access={"rate": "100mbit", "delay": "10ms"},
-        sample="100ms",
-    )
+    link = {"rate": f"{rate}mbit", "delay": f"{delay}ms", "queue": "14p"}
+    return _network([flow(law)], link, "100mbit", duration=200, sample="100ms")
 
 
 def lossy(law: str, loss: float) -> Scenario:
     """Return a link that loses a fraction ``loss`` of one flow's packets at random (Fig. 13)."""
-    return dumbbell(
-        "aira-lossy",
-        300,
-        [flow(law)],
-        bottleneck={"rate": "100mbit", "delay": "20ms", "loss": loss},
-        access={"delay": "10ms"},
-        sample="20ms",
-    )
+    link = {"rate": "100mbit", "delay": "20ms", "loss": loss}
+    return _network([flow(law)], link, "1gbit", sample="20ms")
+
+
+def _near_and_far(law: str, flows: int) -> list[JsonObject]:
+    rtts = {"near": "60ms", "far": "220ms"}
+    return [flow(law, name=name, count=flows // 2, rtt=rtt) for name, rtt in rtts.items()]
+
+
+def _network(
+    flows: list[JsonObject],
+    link: JsonObject,
+    access: str,
+    *,
+    delay: str = "10ms",
+    duration: float = 300,
+    sample: str,
+    tcp: JsonObject | None = None,
+) -> Scenario:
+    links: JsonObject = {"rate": access, "delay": delay}
+    return dumbbell("aira", duration, flows, bottleneck=link, access=links, tcp=tcp, sample=sample)

@@ -27,13 +27,13 @@ def fig_18(lab: Lab) -> None:
     for a, found in runs.items():
         lab.number("extra", found[:, 0] / found[:, 1], a=f"{a:g}")
     first = runs[1.0][:, 1].mean()
-    a, done = np.linspace(0.1, 1, 91), np.arange(101)
+    by_a, done = np.linspace(0.1, 1, 91), np.arange(101)
     measured = [runs[factor][:, 0] / first for factor in factors]
     extra = [
-        Curve("T, Eq. 24", a, extra_time(a)),
+        Curve("T, Eq. 24", by_a, extra_time(by_a)),
         Curve.of_means("measured", factors, measured, "points"),
     ]
-    total = [Curve("TotalT, Eq. 25", a, total_time(a))]
+    total = [Curve("TotalT, Eq. 25", by_a, total_time(by_a))]
     by_round = [Curve("1.3/MAIL", done, total_time(mail(done)))]
     increase, rounds = "additive increase a, packets", "rounds of a flow with a = 1"
     panels = [
@@ -44,9 +44,9 @@ def fig_18(lab: Lab) -> None:
     lab.show(Figure("Time to use freed bandwidth", panels, columns=3))
 
 
-@exhibit("fig-19", cost=0.4, seeds=(20, 40), quick=(10, 20))
+@exhibit("fig-19", cost=0.4, seeds=(40, 40), quick=(20, 20))
 def fig_19(lab: Lab) -> None:
-    """The flows that stay reset a to 1."""
+    """Flows that stay reset a to 1."""
     runs = lab.run({FULL: net.contention(FULL, leave=True)}, measures.reset)[FULL]
     rows = [run.traced.row for run in runs]
     lab.claim("wait", at_most(2, [max(run.waits) for run in runs]))
