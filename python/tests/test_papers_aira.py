@@ -30,7 +30,7 @@ def test_exhibits_are_complete():
         (net.contention(net.FULL, leave=True), 4),
         (net.teams(net.RULES, 20, 50.0), 20),
         (net.diverse(net.BOUNDED, queue={"kind": "red", "limit": "5p"}), 4),
-        (net.many(net.BOUNDED, 100, 300.0), 100),
+        (net.many(net.BOUNDED, 100), 100),
         (net.deployment({net.AIMD: 5, net.FULL: 5}), 10),
         (net.alone(net.BOUNDED, 1, 50), 1),
         (net.lossy(net.RULES, 0.05), 1),

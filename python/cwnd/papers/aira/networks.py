@@ -63,11 +63,11 @@ def diverse(law: str, *, queue: str | JsonObject = "4p") -> Scenario:
     return _network(_near_and_far(law, 4), link, "10mbit", delay="0ms", sample="1s")
 
 
-def many(law: str, flows: int, duration: float, *, queue: str | JsonObject = "49p") -> Scenario:
+def many(law: str, flows: int, *, queue: str | JsonObject = "49p") -> Scenario:
     """Return section 6.2's network with ten times the rate, for more flows (Fig. 17)."""
     link = {"rate": "20mbit", "delay": "20ms", "queue": queue}
     groups = _near_and_far(law, flows)
-    return _network(groups, link, "100mbit", delay="0ms", duration=duration, sample="1s")
+    return _network(groups, link, "100mbit", delay="0ms", sample="1s")
 
 
 def deployment(groups: dict[str, int]) -> Scenario:

@@ -60,7 +60,7 @@ def fig_19(lab: Lab) -> None:
     lab.show(increase_figure("Two of four flows leave", runs[0].traced, labels, spans))
 
 
-@exhibit("fig-20", cost=4, seeds=(5, 10))
+@exhibit("fig-20", cost=1, seeds=(5, 10))
 def fig_20(lab: Lab) -> None:
     """AIRA leaves SACK its goodput."""
     groups = {

@@ -110,7 +110,7 @@ def table_3(lab: Lab) -> None:
     orders(lab, rows["AIMD"], rows["AIRA"])
 
 
-@exhibit("fig-12", cost=8, seeds=(5, 10))
+@exhibit("fig-12", cost=9, seeds=(5, 10))
 def fig_12(lab: Lab) -> None:
     """Table 3's claims hold with 20 Mb/s, 100 packets and more flows."""
     step = lab.pick(50.0, 15.0)

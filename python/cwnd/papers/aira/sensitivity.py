@@ -48,7 +48,7 @@ def variants(what: str, rules: str) -> dict[str, str]:
     return {v: default if v == paper else f"aira({key}={v}{off})" for v in values}
 
 
-@exhibit("sensitivity", cost=14, seeds=(10, 20), quick=(5, 10), new=True)
+@exhibit("sensitivity", cost=8, seeds=(10, 10), new=True)
 def sensitivity(lab: Lab) -> None:
     """Change one choice at a time."""
     series = {(rules, what): variants(what, rules) for rules in RULES for what in CHOICES}
