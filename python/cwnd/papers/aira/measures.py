@@ -13,7 +13,7 @@ from cwnd.metrics import alpha_fairness, jain
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cwnd.records import Series
+    from cwnd.records import FlowRecord, Series
     from cwnd.result import Result
 
 Row: TypeAlias = dict[str, float]
@@ -67,18 +67,21 @@ def traced(result: Result) -> Traced:
     return Traced(row(result), result.time, increases)
 
 
-def at_cuts(result: Result) -> Series:
-    """Return the additive increase of the only flow at each of its cuts."""
+def by_round(result: Result) -> Series:
+    """Return the additive increase of the only flow at the end of each round."""
     (flow,) = result.measured_flows
-    return np.array([flow["gauges"]["a"][_last(result.time, cut)] for cut in flow["cuts"]["time"]])
+    return np.array([flow["gauges"]["a"][_last(result.time, end)] for end in _ends(flow)])
 
 
 def progress(result: Result) -> tuple[Series, Series]:
-    """Return the only flow's seconds since its start and bytes delivered at cuts and the end."""
+    """Return seconds since the start and bytes delivered, of the only flow at each round's end.
+
+    The end of the run counts as one.
+    """
     (flow,) = result.measured_flows
-    cuts = np.append(flow["cuts"]["time"], result.duration_s)
-    data = np.interp(cuts, result.time, flow["delivered"]) * flow["packet_bytes"]
-    return cuts - flow["start_s"], data
+    ends = np.append(_ends(flow), result.duration_s)
+    data = np.interp(ends, result.time, flow["delivered"]) * flow["packet_bytes"]
+    return ends - flow["start_s"], data
 
 
 def per_flow(result: Result) -> tuple[list[float], list[float]]:
@@ -186,6 +189,12 @@ def reset(result: Result) -> Reset:
         waits.append(wait / float(np.diff(cuts[(cuts > LEAVE - 50) & (cuts < LEAVE)]).mean()))
         levels.append(float(a[time > LEAVE + 5].mean()))
     return Reset(traced(result), waits, levels)
+
+
+def _ends(flow: FlowRecord) -> Series:
+    """Return the times at which rounds end: cuts, but for timeouts."""
+    cuts = flow["cuts"]
+    return cuts["time"][[cause != "timeout" for cause in cuts["cause"]]]
 
 
 def _last(time: Series, when: float) -> int:

@@ -24,6 +24,7 @@ CHOICES = {
     "rounds until MAIL is at the bound": ("rounds", ("25", "50", "100", "200", "400"), "100"),
     "MAIL": ("mail", ("on", "off"), "on"),
     "timeout": ("timeout", ("continues", "ends"), "continues"),
+    "reset condition": ("reset", ("on", "off"), "on"),
     "window over W that resets a": ("ratio", ("1.1", "1.25", "1.5", "2", "3"), "1.5"),
 }
 """Parameter of the law, its values and the value used elsewhere, by what is chosen."""
@@ -51,8 +52,12 @@ def variants(what: str, rules: str) -> dict[str, str]:
 @exhibit("sensitivity", cost=8, seeds=(10, 10), new=True)
 def sensitivity(lab: Lab) -> None:
     """Change one choice at a time."""
-    series = {(rules, what): variants(what, rules) for rules in RULES for what in CHOICES}
-    del series["without reset", "window over W that resets a"]
+    series = {
+        (rules, what): variants(what, rules)
+        for rules in RULES
+        for what in CHOICES
+        if rules == "with reset" or "reset" not in what
+    }
     laws = sorted({law for by_value in series.values() for law in by_value.values()})
     names = lab.pick(tuple(NETWORKS), ("Table 4",))
     runs = lab.run({(name, law): NETWORKS[name](law) for name in names for law in laws}, row)
