@@ -83,7 +83,7 @@ def fig_14(lab: Lab) -> None:
     lab.show(Figure("Data, rounds and time of one flow", [data_panel, time_panel]))
 
 
-@exhibit("table-4", cost=1.2, seeds=(20, 40), quick=(10, 20))
+@exhibit("table-4", cost=1, seeds=(20, 20), quick=(10, 10))
 def table_4(lab: Lab) -> None:
     """MAIL leaves flows with a long RTT a larger increase."""
     laws = {**LAWS, "AIRA without MAIL": "aira(mail=off, reset=off)", "AIRA, all rules": FULL}

@@ -73,6 +73,9 @@ def sweep_figure(title: str, rows: Mapping[tuple[str, int], Sequence[Row]]) -> F
             runs = [column(rows[law, n], key) for n in sizes]
             curves.append(Curve.of_means(law, sizes, runs, within=within))
         limits = (0.0, 1.05) if within == UNIT else None
+        if key == "goodput":
+            every = [row[key] for found in rows.values() for row in found]
+            limits = (0.97 * min(every), 1.01 * max(every))
         title_ = f"({letter}) {head.partition(',')[0]}"
         panels.append(Panel("flows", head, curves, title_, y_limits=limits))
     return Figure(title, panels)

@@ -81,4 +81,4 @@ def sensitivity(lab: Lab) -> None:
             panels[rules].append(panel)
     for rules, shown in panels.items():
         title = f"AIRA's free choices, {rules} condition"
-        lab.show(Figure(title, shown, len(shown) // 2, rules.replace(" ", "-")))
+        lab.show(Figure(title, shown, 3, rules.replace(" ", "-")))
