@@ -21,7 +21,6 @@ from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, Table
 from cwnd.papers.grades import alike, at_least, at_most, less
 from cwnd.stats import POSITIVE, UNIT, estimate
-from cwnd.verdict import ALIKE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,8 +156,7 @@ def fig_3(lab: Lab) -> None:
         phi = f"φ, {clock}"
         for n in counts:
             if n >= 20:
-                more = [ALIKE * x for x in spreads[phi, n]]
-                lab.claim("spread", less(more, spreads["κ", n]), clock=clock, flows=n)
+                lab.claim("spread", less(spreads[phi, n], spreads["κ", n]), clock=clock, flows=n)
         lab.claim("jain", less(jain["κ", 200], jain[phi, 200]), clock=clock)
         for n in (5, 200):
             lab.claim("fair", alike(jain[phi, n], [1.0] * lab.seeds), clock=clock, flows=n)
