@@ -25,22 +25,32 @@ if TYPE_CHECKING:
 
 SMALL, LARGE = 15, 60
 """Mb/s of the bottlenecks."""
+FEW = 8
 
 Runs = dict[tuple[int, int], list[Shares]]
 """By rate in Mb/s and n."""
 
 
-def _run(lab: Lab, queue: str) -> Runs:
-    """Run n SIMD and n TCP flows at both rates."""
+def _run(lab: Lab, queue: str, *rates: int) -> Runs:
+    """Run n SIMD and n TCP flows; a few slow flows vary more and get three times the seeds."""
     warmup, measured = lab.pick((30, 60), (15, 25))
-    counts = {SMALL: lab.pick((1, 2, 4, 8, 16, 32, 64), (2, 8, 32))}
+    counts = {SMALL: lab.pick((1, 2, 4, 8, 16, 32, 64), (2, 8, 32, 64))}
     counts[LARGE] = lab.pick((1, 4, 16, 32), (8,))
-    cases = {
-        (rate, n): net.compatibility(rate, queue, n, warmup=warmup, measured=measured)
-        for rate, some in counts.items()
-        for n in some
-    }
-    return lab.run(cases, read_shares)
+    runs: Runs = {}
+    for rate in rates:
+        for n in counts[rate]:
+            case = net.compatibility(rate, queue, n, warmup=warmup, measured=measured)
+            seeds = 3 * lab.seeds if rate == SMALL and n <= FEW else None
+            runs |= lab.run({(rate, n): case}, read_shares, seeds=seeds)
+    return runs
+
+
+def _pooled(
+    runs: Runs, keys: Iterable[tuple[int, int]], of: Callable[[Shares], float]
+) -> list[float]:
+    """Return the mean of a value over the numbers of flows at 15 Mb/s, for each seed they share."""
+    found = [[of(run) for run in runs[key]] for key in keys if key[0] == SMALL]
+    return [float(np.mean(values)) for values in zip(*found, strict=False)]
 
 
 def _means(runs: Iterable[Shares], group: str) -> list[float]:
@@ -50,15 +60,16 @@ def _means(runs: Iterable[Shares], group: str) -> list[float]:
 
 def _near_tcp(lab: Lab, queue: str) -> Runs:
     """Run a queue, and claim and show what section 5.2 says of every queue."""
-    runs = _run(lab, queue)
+    runs = _run(lab, queue, SMALL, LARGE)
     for (rate, n), shares in runs.items():
-        if np.mean([run.loss + run.marks for run in shares]) < 0.1:
+        mild = np.mean([run.loss + run.marks for run in shares]) < 0.1
+        # Footnote 7 excepts fewer than 4 flows at 60 Mb/s.
+        if mild and (rate, n) != (LARGE, 1):
             law, tcp = (_means(shares, group) for group in ("law", "tcp"))
             lab.claim("compatible", alike(law, tcp), rate=rate, n=n)
     most = runs[max(key for key in runs if key[0] == SMALL)]
     lab.claim("lower", less(_means(most, "law"), _means(most, "tcp")))
-    rtts = np.mean([[r.rtt for r in s] for (rate, _), s in runs.items() if rate == SMALL], axis=0)
-    lab.number("rtt", rtts.tolist())
+    lab.number("rtt", _pooled(runs, runs, lambda r: r.rtt))
     above, below = [], []
     for rate in (SMALL, LARGE):
         mine = {n: shares for (r, n), shares in runs.items() if r == rate}
@@ -115,17 +126,13 @@ def fig_7(lab: Lab) -> None:
 @exhibit("fig-8", cost=14, seeds=(7, 7), beside="fig-7")
 def fig_8(lab: Lab) -> None:
     """Share a DropTail queue, and hold it against RED."""
-    runs, red = _near_tcp(lab, "DropTail"), _run(lab, "RED")
-
-    def mean(found: Runs, value: Callable[[Shares], float]) -> list[float]:
-        return np.mean([[value(r) for r in found[key]] for key in red], axis=0).tolist()
-
-    lab.claim("variance", less(mean(red, lambda r: r.spread), mean(runs, lambda r: r.spread)))
-
-    def log_ratio(r: Shares) -> float:
-        return float(np.log(r.law.mean() / r.tcp.mean()))
-
-    lab.claim("less", less(mean(runs, log_ratio), mean(red, log_ratio)))
+    runs, red = _near_tcp(lab, "DropTail"), _run(lab, "RED", SMALL)
+    spread = [_pooled(found, red, lambda r: r.spread) for found in (red, runs)]
+    lab.claim("variance", less(*spread))
+    ratio = [
+        _pooled(x, red, lambda r: float(np.log(r.law.mean() / r.tcp.mean()))) for x in (runs, red)
+    ]
+    lab.claim("less", less(*ratio))
 
 
 LAWS = {"SIMD": net.SIMD, "TFRC": "tfrc", "AIMD": net.LAWS["AIMD"], "TCP": "reno"}
@@ -134,7 +141,7 @@ MIDDLE = 8
 """Flows of each kind where the smoothness is shown."""
 
 
-@exhibit("tfrc", cost=14, seeds=(5, 10), new=True)
+@exhibit("tfrc", cost=7, seeds=(6, 6), new=True)
 def tfrc(lab: Lab) -> None:
     """Compare smoothness, fairness with TCP and answers to sudden changes."""
     warmup, measured = lab.pick((30, 60), (15, 25))
