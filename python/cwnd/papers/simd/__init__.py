@@ -1,4 +1,4 @@
-"""Jin, Guo, Matta and Bestavros: TCP-friendly SIMD congestion control and its convergence behavior."""
+"""Jin, Guo, Matta and Bestavros: TCP-friendly SIMD congestion control."""
 
 from cwnd.papers.simd import convergence as convergence
 from cwnd.papers.simd import loss as loss

@@ -84,7 +84,7 @@ def _compare(lab: Lab, runs: Runs, *columns: str) -> Figure:
     return Figure("Table 3", panels, name="table-3")
 
 
-@exhibit("fig-10", cost=15, seeds=(7, 14), quick=(5, 5))
+@exhibit("fig-10", cost=14, seeds=(6, 12), quick=(5, 5))
 def fig_10(lab: Lab) -> None:
     """Let two flows share a link that was one's alone."""
     runs = _run(lab, 1, {"TCP": 60, "AIMD": 120, "IIAD": 700, "SIMD": 120})
@@ -103,7 +103,7 @@ def fig_10(lab: Lab) -> None:
     lab.show(_compare(lab, runs, "T₂, RTT"))
 
 
-@exhibit("fig-11", cost=11, seeds=(10, 10), quick=(5, 5))
+@exhibit("fig-11", cost=10, seeds=(8, 8), quick=(5, 5))
 def fig_11(lab: Lab) -> None:
     """Let two flows fill a link that was shared by others."""
     runs = _run(lab, 2, dict.fromkeys(LAWS, 120))

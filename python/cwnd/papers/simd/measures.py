@@ -31,23 +31,13 @@ SOME, MOST = 10, 13
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A window after its last loss.
+    """A window after its last loss."""
 
-    Attributes
-    ----------
-    rtts, window
-        Round-trip times since the window began to grow, and the window then, in packets.
-    largest, smallest
-        w_max and w_0: packets before and after the loss.
-    alpha
-        SIMD's α; NaN for other laws.
-    """
-
-    rtts: Series
-    window: Series
-    largest: float
+    rtts: Series  # since the window began to grow
+    window: Series  # packets, then
+    largest: float  # w_max and w_0: packets before and after the loss
     smallest: float
-    alpha: float
+    alpha: float  # SIMD's; NaN for other laws
 
     def exponent(self) -> float:
         """Fit k in w - w_0 ∝ tᵏ, from the 10th round-trip time on."""
@@ -86,24 +76,12 @@ def read_growth(result: Result) -> Growth:
 
 @dataclass(frozen=True, slots=True)
 class Epochs:
-    """The congestion epochs of one SIMD(1/16) flow.
+    """The congestion epochs of one SIMD(1/16) flow."""
 
-    Attributes
-    ----------
-    increase
-        Mean increase of the window in an epoch, in packets.
-    alpha2
-        Mean of α² by Eq. 3.
-    window
-        Mean window: throughput times round-trip time, in packets.
-    loss
-        Fraction of the packets that is lost.
-    """
-
-    increase: float
-    alpha2: float
-    window: float
-    loss: float
+    increase: float  # mean increase of the window in an epoch, packets
+    alpha2: float  # mean of α² by Eq. 3
+    window: float  # mean: throughput times round-trip time, packets
+    loss: float  # fraction of the packets lost
 
     def relation(self) -> float:
         """Return the rate over the TCP-friendly one, √(3/2)/(R√p)."""
@@ -132,29 +110,15 @@ def throughput(result: Result) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What flows of a law and of TCP got of a link.
+    """What flows of a law and of TCP got of a link."""
 
-    Attributes
-    ----------
-    law, tcp
-        Throughput of each flow over its fair share, retransmissions included.
-    loss, marks
-        Fractions of the flows' data packets that were dropped and marked.
-    rtt
-        Mean round-trip time in seconds: 60 ms of propagation on average, and both queues.
-    cuts
-        Cuts of the window of a flow of the law while it was measured.
-    variation
-        Mean coefficient of variation of the law's rates at each of `SCALES`.
-    """
-
-    law: Series
+    law: Series  # throughput of each flow over its fair share, retransmissions included
     tcp: Series
-    loss: float
+    loss: float  # fractions of the data packets dropped and marked
     marks: float
-    rtt: float
-    cuts: float
-    variation: Series
+    rtt: float  # mean in seconds: 60 ms of propagation, and both queues
+    cuts: float  # of a flow of the law while it was measured
+    variation: Series  # mean coefficient of variation of the law's rates at each of `SCALES`
 
     @property
     def spread(self) -> float:
@@ -193,25 +157,13 @@ def read_shares(result: Result) -> Shares:
 
 @dataclass(frozen=True, slots=True)
 class Sudden:
-    """How two flows answered a sudden change.
+    """How two flows answered a sudden change."""
 
-    Attributes
-    ----------
-    time, rate
-        Where intervals of 0.2 s begin, in seconds, and the rate of both flows in each, in Mb/s.
-    down_s
-        Seconds from the arrival of the other traffic until the rate was 5/4 of what is left.
-    up_s
-        Seconds from its end until the rate was 4/5 of the link's.
-    lost
-        Percent of the packets that the link dropped in the first 5 s of the other traffic.
-    """
-
-    time: Series
-    rate: Series
-    down_s: float
-    up_s: float
-    lost: float
+    time: Series  # where intervals of 0.2 s begin, seconds
+    rate: Series  # of both flows in each, Mb/s
+    down_s: float  # from the other traffic's arrival until the rate was 5/4 of what is left
+    up_s: float  # from its end until the rate was 4/5 of the link's
+    lost: float  # percent of the packets dropped in the first 5 s of the other traffic
 
 
 def read_sudden(result: Result, other: float) -> Sudden:
@@ -240,32 +192,16 @@ READ_SUDDEN = {other: partial(read_sudden, other=other) for other in (SOME, MOST
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """How two flows converged once they were alone.
+    """How two flows converged once they were alone; windows in packets, times in RTT."""
 
-    Attributes
-    ----------
-    w1, w2
-        Their windows when the others ended, in packets.
-    t1
-        Round-trip times until one cut its window for a loss on the shared link.
-    total, delta
-        Sum and difference of the windows just before that cut, in packets.
-    t2
-        Round-trip times until the windows were first less than `EPSILON` apart.
-    roughness
-        Mean relative change of a window within a second, from the end of the others on.
-    time, windows
-        For the figures, every 0.2 s: seconds since the others ended, and both windows.
-    """
-
-    w1: float
+    w1: float  # windows when the others ended
     w2: float
-    t1: float
-    total: float
+    t1: float  # until one cut its window for a loss on the shared link
+    total: float  # sum and difference of the windows just before that cut
     delta: float
-    t2: float
-    roughness: float
-    time: Series
+    t2: float  # until the windows were first less than `EPSILON` apart
+    roughness: float  # mean relative change of a window within a second, from then on
+    time: Series  # for the figures, every 0.2 s: seconds since the others ended
     windows: Series
 
 

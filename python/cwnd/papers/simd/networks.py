@@ -1,7 +1,7 @@
 """The networks of the SIMD paper.
 
-Packets are of 1000 bytes without headers (500 in the convergence tests), as in ns-2 in the spring of
-2001. ``beta`` is the fraction of the window given up. Rates are in Mb/s, times in seconds.
+Packets are of 1000 bytes without headers (500 in the convergence tests), as in ns-2 in
+spring 2001. ``beta`` is the fraction of the window given up. Rates are in Mb/s, times in seconds.
 """
 
 from __future__ import annotations
@@ -68,22 +68,15 @@ def random_loss(controller: str, loss: float, rtts: int = 3000) -> Scenario:
 
 def periodic_loss(controller: str, packets: int) -> Scenario:
     """Return one flow alone on a link of 0.1 s that holds ``packets``: it loses one an epoch."""
-    queue = 10
+    queue = packets // 10
+    rate = f"{80 * (packets - queue)}kbit"
     return Scenario(
         {
             "name": "simd-periodic-loss",
             "duration": 400,
             "warmup": 100,
             "sample": "10s",
-            "link": [
-                _wire(
-                    "source",
-                    "sink",
-                    rate=f"{80 * (packets - queue)}kbit",
-                    delay="50ms",
-                    queue=f"{queue}p",
-                )
-            ],
+            "link": [_wire("source", "sink", rate=rate, delay="50ms", queue=f"{queue}p")],
             "tcp": _NS2,
             "flow": [_one_flow(controller)],
         }
@@ -136,19 +129,10 @@ def sudden(controller: str, other: int, begin: int, duration: int) -> Scenario:
 
 
 def convergence(controller: str, experiment: int, switch: int, after: int) -> Scenario:
-    """Return two flows of one law that are left alone on the middle of Figure 9's chain.
+    """Return two flows that are left alone at ``switch`` on the middle of Figure 9's chain.
 
-    Parameters
-    ----------
-    controller
-        The law of all flows.
-    experiment
-        1: flow 1 shared its first link with 15 flows, flow 2 had its link alone (section 5.3.1). 2:
-        both shared theirs, with 11 and with 3 flows (section 5.3.2).
-    switch
-        When the other flows end, in seconds.
-    after
-        Seconds from then to the end.
+    Experiment 1: flow 1 shared its first link with 15 flows, flow 2 had its link alone (section
+    5.3.1). Experiment 2: both shared theirs, with 11 and with 3 flows (section 5.3.2).
     """
     c1, c2, y = {1: (15, 0, 6), 2: (11, 3, 10)}[experiment]
     trunk = {"delay": "12ms", "bdp_rtt": "50ms", "queue": "red", "back": {"queue": "2.5bdp"}}

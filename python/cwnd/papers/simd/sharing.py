@@ -109,13 +109,13 @@ def _group(color: int, name: str, found: Iterable[list[Shares]]) -> list[Curve]:
     ]
 
 
-@exhibit("fig-6", cost=14, seeds=(7, 7))
+@exhibit("fig-6", cost=10, seeds=(6, 6))
 def fig_6(lab: Lab) -> None:
     """Share a RED queue that marks."""
     _near_tcp(lab, "RED with ECN")
 
 
-@exhibit("fig-7", cost=14, seeds=(7, 7))
+@exhibit("fig-7", cost=10, seeds=(6, 6))
 def fig_7(lab: Lab) -> None:
     """Share a RED queue that drops."""
     runs = _near_tcp(lab, "RED")
@@ -123,7 +123,7 @@ def fig_7(lab: Lab) -> None:
         lab.claim("epochs", at_most(60 / 40, [run.cuts for run in runs[LARGE, 1]]))
 
 
-@exhibit("fig-8", cost=14, seeds=(7, 7), beside="fig-7")
+@exhibit("fig-8", cost=10, seeds=(6, 6), beside="fig-7")
 def fig_8(lab: Lab) -> None:
     """Share a DropTail queue, and hold it against RED."""
     runs, red = _near_tcp(lab, "DropTail"), _run(lab, "RED", SMALL)
@@ -141,7 +141,7 @@ MIDDLE = 8
 """Flows of each kind where the smoothness is shown."""
 
 
-@exhibit("tfrc", cost=7, seeds=(6, 6), new=True)
+@exhibit("tfrc", cost=11, seeds=(5, 10), new=True)
 def tfrc(lab: Lab) -> None:
     """Compare smoothness, fairness with TCP and answers to sudden changes."""
     warmup, measured = lab.pick((30, 60), (15, 25))
