@@ -86,13 +86,13 @@ def eq_6(lab: Lab) -> None:
     periodic = lab.run({w: net.periodic_loss(net.SIMD, w) for w in LARGEST}, read_epochs)
     relation = []
     for p, found in random.items():
-        expected = [e.alpha2 / (2 * (p * e.window) ** 2) for e in found]
-        lab.claim("random", alike([e.increase for e in found], expected), p=p)
+        eq6 = [e.alpha2 / (2 * (p * e.window) ** 2) for e in found]
+        lab.claim("random", alike([e.increase for e in found], eq6), p=p)
         relation.append([e.relation() for e in found])
         lab.number("friendly", relation[-1], p=p)
     for w, found in periodic.items():
-        expected = [e.alpha2 / (4 * (e.loss * e.window) ** 2) for e in found]
-        lab.claim("periodic", alike([e.increase for e in found], expected), w=w)
+        eq7 = [e.alpha2 / (4 * (e.loss * e.window) ** 2) for e in found]
+        lab.claim("periodic", alike([e.increase for e in found], eq7), w=w)
         lab.number("unfriendly", [e.relation() for e in found], w=w)
     curves = [
         Curve.of_means("random losses", RANDOM, relation, "points"),
@@ -100,9 +100,8 @@ def eq_6(lab: Lab) -> None:
         Curve("periodic losses, by Eq. 5", RANDOM, np.full(len(RANDOM), 2**-0.25), dashed=True),
     ]
     axes = ("packet loss rate p", "rate over √(3/2)/(R√p)")
-    figure = Figure("SIMD(1/16) with Eq. 3", [Panel(*axes, curves, x_log=True)], columns=1)
-    figure.panels[0].y_limits = (0.0, 1.2)
-    lab.show(figure)
+    panel = Panel(*axes, curves, x_log=True, y_limits=(0.0, 1.2))
+    lab.show(Figure("SIMD(1/16) with Eq. 3", [panel], columns=1))
 
 
 LOSSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)

@@ -105,7 +105,8 @@ def table_1(lab: Lab) -> None:
 def _draw_forms(points: int) -> Figure:
     """Draw T₁ against the sum of the windows, and T₂ against their distance on the line."""
     total, apart = np.linspace(8, W - 4, points), np.linspace(2, 90, points)
-    first, second = [], []
+    first: list[Curve] = []
+    second: list[Curve] = []
     for color, (law, spec) in enumerate(SYNCHRONOUS.items()):
         for curves, x, start in (
             (first, total, (total / 4, 3 * total / 4)),

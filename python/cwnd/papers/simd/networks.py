@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.papers.networks import dumbbell, flow
+from cwnd.papers.networks import EARLY, dumbbell, flow
 from cwnd.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -25,12 +25,30 @@ QUEUES: dict[str, JsonObject | str] = {
 }
 """Bottleneck queues of section 5.2; the other settings of Table 2 are the defaults."""
 
-_NS2 = {"conventions": "ns2-2001", "packet": 1000}
+_NS2 = {"conventions": "ns2-2001"}
 _LATE = "0s..5s"
 
 
-def _one_flow(controller: str, **keys: object) -> JsonObject:
-    return flow(controller, **{"from": "source", "to": "sink", **keys})
+def _one_flow(
+    name: str,
+    controller: str,
+    duration: float,
+    link: JsonObject,
+    tcp: JsonObject,
+    start: object = EARLY,
+    **keys: object,
+) -> Scenario:
+    """Return one flow on one link."""
+    ends = {"from": "source", "to": "sink"}
+    document = {
+        "name": name,
+        "duration": duration,
+        "sample": "10s",
+        "link": [{**ends, "delay": "50ms", **link}],
+        "tcp": {"packet": 1000, **tcp},
+        "flow": [flow(controller, **ends, start=start)],
+    }
+    return Scenario({**document, **keys})
 
 
 def growth(controller: str, background: str = "7mbit") -> Scenario:
@@ -39,48 +57,22 @@ def growth(controller: str, background: str = "7mbit") -> Scenario:
     Until then about 60 packets are in flight; afterwards no queue builds up below 120.
     """
     cbr = {"rate": background, "from": "source", "to": "sink", "stop": "30s", "jitter": 0.5}
-    return Scenario(
-        {
-            "name": "simd-growth",
-            "duration": 60,
-            "sample": "20ms",
-            "link": [_wire("source", "sink", rate="10mbit", delay="50ms", queue="30p")],
-            "tcp": {"packet": 1000, "delayed_acks": False, "byte_counting": False},
-            "flow": [_one_flow(controller)],
-            "cbr": [cbr],
-        }
-    )
+    link = {"rate": "10mbit", "queue": "30p"}
+    tcp = {"delayed_acks": False, "byte_counting": False}
+    return _one_flow("simd-growth", controller, 60, link, tcp, sample="20ms", cbr=[cbr])
 
 
 def random_loss(controller: str, loss: float, rtts: int = 3000) -> Scenario:
     """Return one flow on an infinitely fast link of 0.1 s that loses packets at random (5.1)."""
-    return Scenario(
-        {
-            "name": "simd-random-loss",
-            "duration": 0.1 * rtts,
-            "sample": "10s",
-            "link": [_wire("source", "sink", delay="50ms", loss=loss)],
-            "tcp": {**_NS2, "window": 128},
-            "flow": [_one_flow(controller, start=0)],
-        }
-    )
+    tcp = {**_NS2, "window": 128}
+    return _one_flow("simd-random-loss", controller, 0.1 * rtts, {"loss": loss}, tcp, 0)
 
 
 def periodic_loss(controller: str, packets: int) -> Scenario:
     """Return one flow alone on a link of 0.1 s that holds ``packets``: it loses one an epoch."""
     queue = packets // 10
-    rate = f"{80 * (packets - queue)}kbit"
-    return Scenario(
-        {
-            "name": "simd-periodic-loss",
-            "duration": 400,
-            "warmup": 100,
-            "sample": "10s",
-            "link": [_wire("source", "sink", rate=rate, delay="50ms", queue=f"{queue}p")],
-            "tcp": _NS2,
-            "flow": [_one_flow(controller)],
-        }
-    )
+    link = {"rate": f"{80 * (packets - queue)}kbit", "queue": f"{queue}p"}
+    return _one_flow("simd-periodic-loss", controller, 400, link, _NS2, warmup=100)
 
 
 def compatibility(
@@ -145,7 +137,7 @@ def convergence(controller: str, experiment: int, switch: int, after: int) -> Sc
             "access": {"rate": "100mbit", "delay": "0.25ms..0.75ms"},
             "tcp": {**_NS2, "packet": 500, "window": 128},
             "link": [
-                _wire(a, b, rate=f"{rate}mbit", **trunk)
+                {"from": a, "to": b, "rate": f"{rate}mbit", **trunk}
                 for a, b, rate in (("b1", "b2", 6), ("b2", "b3", 6), ("b3", "b4", y))
             ],
             "flow": [
@@ -159,10 +151,6 @@ def convergence(controller: str, experiment: int, switch: int, after: int) -> Sc
             ],
         }
     )
-
-
-def _wire(a: str, b: str, **keys: object) -> JsonObject:
-    return {"from": a, "to": b, **keys}
 
 
 def _bottleneck(rate: int, queue: JsonObject | str) -> JsonObject:

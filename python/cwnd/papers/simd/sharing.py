@@ -70,17 +70,20 @@ def _near_tcp(lab: Lab, queue: str) -> Runs:
     most = runs[max(key for key in runs if key[0] == SMALL)]
     lab.claim("lower", less(_means(most, "law"), _means(most, "tcp")))
     lab.number("rtt", _pooled(runs, runs, lambda r: r.rtt))
-    above, below = [], []
+    above: list[Panel] = []
+    below: list[Panel] = []
+    words = "dropped or marked, %" if queue.endswith("ECN") else "dropped, %"
     for rate in (SMALL, LARGE):
         mine = {n: shares for (r, n), shares in runs.items() if r == rate}
-        axes = {"title": f"{rate} Mb/s", "x_limits": (-0.5, len(mine) - 0.5)}
-        ticks = [f"{2 * n}" for n in mine]
-        curves = [*_group(0, "law", mine.values()), *_group(1, "tcp", mine.values())]
-        above.append(Panel("flows", "throughput / fair share", curves, ticks=ticks, **axes))
         lost = [[100 * (run.loss + run.marks) for run in s] for s in mine.values()]
-        words = "dropped or marked, %" if queue.endswith("ECN") else "dropped, %"
-        curve = Curve.of_means("", range(len(lost)), lost, color=2)
-        below.append(Panel("flows", words, [curve], ticks=ticks, **axes))
+        shown = {
+            "throughput / fair share": [*_group(0, "law", mine), *_group(1, "tcp", mine)],
+            words: [Curve.of_means("", range(len(lost)), lost, color=2)],
+        }
+        limits, ticks = (-0.5, len(mine) - 0.5), [f"{2 * n}" for n in mine]
+        for row, (label, curves) in zip((above, below), shown.items(), strict=True):
+            title = f"{rate} Mb/s"
+            row.append(Panel("flows", label, curves, title, x_limits=limits, ticks=ticks))
     heads = ["Mb/s", "flows", "SIMD / fair", "TCP / fair", "deviation in a group"]
     heads += ["dropped, %", "marked, %", "RTT, s"]
     rows: list[list[str | float]] = []
@@ -97,12 +100,12 @@ def _near_tcp(lab: Lab, queue: str) -> Runs:
     return runs
 
 
-def _group(color: int, name: str, found: Iterable[list[Shares]]) -> list[Curve]:
+def _group(color: int, name: str, runs: dict[int, list[Shares]]) -> list[Curve]:
     """Return the curves of a group: each flow of the first run, and the mean over all runs."""
-    label, runs = {"law": "SIMD", "tcp": "TCP"}[name], list(found)
-    first = [getattr(shares[0], name) for shares in runs]
+    label = {"law": "SIMD", "tcp": "TCP"}[name]
+    first = [getattr(shares[0], name) for shares in runs.values()]
     x = np.concatenate([np.full(y.size, i + 0.16 * color - 0.08) for i, y in enumerate(first)])
-    means = [_means(shares, name) for shares in runs]
+    means = [_means(shares, name) for shares in runs.values()]
     return [
         Curve(f"{label}, each flow", x, np.concatenate(first), "points", color=color),
         Curve.of_means(f"{label}, mean", range(len(means)), means, color=color, dashed=True),
@@ -146,9 +149,10 @@ def tfrc(lab: Lab) -> None:
     """Compare smoothness, fairness with TCP and answers to sudden changes."""
     warmup, measured = lab.pick((30, 60), (15, 25))
     counts = lab.pick((2, MIDDLE, 32), (MIDDLE,))
-    times = {"warmup": warmup, "measured": measured, "sample": "100ms"}
     cases = {
-        (name, n): net.compatibility(SMALL, "RED", n, controller=spec, **times)
+        (name, n): net.compatibility(
+            SMALL, "RED", n, controller=spec, warmup=warmup, measured=measured, sample="100ms"
+        )
         for name, spec in LAWS.items()
         for n in counts
     }
@@ -173,54 +177,29 @@ def tfrc(lab: Lab) -> None:
         ):
             lab.claim(key, less(up[fast, other], up[slow, other]), other=other)
         lab.claim("transient", alike(up["TFRC", other], up["AIMD", other]), other=other)
-    simd, other_law = changed["SIMD", SOME], changed["TFRC", SOME]
-    lab.claim("down", less([r.down_s for r in simd], [r.down_s for r in other_law]))
-    lab.claim("lost", less([r.lost for r in simd], [r.lost for r in other_law]))
+    simd, equation = changed["SIMD", SOME], changed["TFRC", SOME]
+    lab.claim("down", less([r.down_s for r in simd], [r.down_s for r in equation]))
+    lab.claim("lost", less([r.lost for r in simd], [r.lost for r in equation]))
     for (name, n), found in shared.items():
         # What SIMD gets beside TCP is claimed in fig-7.
         if name in ("TFRC", "AIMD"):
             lab.claim("beside", alike(_means(found, "law"), _means(found, "tcp")), law=name, n=n)
-    ratios = {
-        key: [float(r.law.mean() / r.tcp.mean()) for r in found] for key, found in shared.items()
-    }
-    end = float(changed["SIMD", SOME][0].time[-1])
     smooth, share = [], []
     rates: dict[int, list[Curve]] = {SOME: [], MOST: []}
-    rows: list[list[str | float]] = []
     for color, name in enumerate(LAWS):
-        found = np.array([r.variation for r in shared[name, MIDDLE]])
-        smooth.append(Curve.of_means(name, range(len(SCALES)), found.T, color=color))
-        per_n = [ratios[name, n] for n in counts]
-        share.append(Curve.of_means(name, range(len(counts)), per_n, color=color))
+        scales = zip(*(r.variation for r in shared[name, MIDDLE]), strict=True)
+        smooth.append(Curve.of_means(name, range(len(SCALES)), scales, color=color))
+        ratios = [[float(r.law.mean() / r.tcp.mean()) for r in shared[name, n]] for n in counts]
+        share.append(Curve.of_means(name, range(len(counts)), ratios, color=color))
         for other, curves in rates.items():
             run = changed[name, other][0]
             curves.append(Curve(name, run.time, run.rate, color=color))
-        some, most = changed[name, SOME], changed[name, MOST]
-        cells = [rough[name], *per_n, [r.down_s for r in some], [r.up_s for r in some]]
-        cells += [[r.up_s for r in most], [r.lost for r in some]]
-        rows.append([name, *(float(np.mean(values)) for values in cells)])
-    panels = [
-        Panel(
-            "averaged over, s",
-            "coefficient of variation",
-            smooth,
-            f"smoothness, {MIDDLE} + {MIDDLE} flows",
-            ticks=[f"{scale:g}" for scale in SCALES],
-        ),
-        Panel(
-            "flows",
-            "throughput over TCP's",
-            share,
-            "beside as many TCP flows",
-            ticks=[f"{2 * n}" for n in counts],
-        ),
-    ]
+    title, ticks = f"smoothness, {MIDDLE} + {MIDDLE} flows", [f"{scale:g}" for scale in SCALES]
+    panels = [Panel("averaged over, s", "coefficient of variation", smooth, title, ticks=ticks)]
+    title, ticks = "beside as many TCP flows", [f"{2 * n}" for n in counts]
+    panels.append(Panel("flows", "throughput over TCP's", share, title, ticks=ticks))
     for other, curves in rates.items():
-        title, limits = f"{other} of 15 Mb/s come and go", (0.25 * end, 0.85 * end)
+        title, limits = f"{other} of 15 Mb/s come and go", (begin / 2, 3 * begin)
         axes = ("time, s", "rate of both flows, Mb/s")
         panels.append(Panel(*axes, curves, title, x_limits=limits, y_limits=(0.0, 20.0)))
-    heads = ["law", "variation over 1 s", *(f"over TCP, {n} + {n}" for n in counts)]
-    heads += ["gave way after, s", "10 Mb/s used after, s", "13 Mb/s used after, s"]
-    heads += ["dropped at first, %"]
-    title = "Smoothness, fairness with TCP, sudden changes: means"
-    lab.show(Figure("SIMD, TFRC, AIMD and TCP", panels), Table("laws", title, heads, rows))
+    lab.show(Figure("SIMD, TFRC, AIMD and TCP", panels))
