@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from cwnd.model.synchronous import table1
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel
@@ -15,7 +13,7 @@ from cwnd.papers.simd.networks import LAWS, convergence
 W = 110.0
 """Packets that the shared link and its queue hold, about (section 5.3)."""
 
-FIELDS = {"W₁": "w1", "W₂": "w2", "T₁": "t1", "T₂": "t2", "Δ": "delta", "W": "total"}
+FIELDS = {"W₁": "w1", "W₂": "w2", "T₁": "t1", "T₂": "t2", "Δ": "delta"}
 """The quantities of Table 3 in `Convergence`."""
 
 Runs = dict[str, list[Convergence]]
@@ -66,24 +64,6 @@ def _quantity(column: str) -> str:
     return column.partition(",")[0].split()[-1]
 
 
-def _compare(lab: Lab, runs: Runs, *columns: str) -> Figure:
-    """Draw Table 3's numbers beside those measured."""
-    x = np.arange(len(runs))
-    panels = []
-    for column in columns:
-        name = _quantity(column)
-        seeds = [[getattr(c, FIELDS[name]) for c in found] for found in runs.values()]
-        curves = [Curve.of_means("measured", x, seeds, "points")]
-        for color, (table, prefix, aside) in enumerate(
-            (("simulated", "", -0.1), ("analytic", "analytic ", 0.1)), 1
-        ):
-            y = [float(cell) for cell in lab.text.printed[table].column(prefix + column).values()]
-            label = f"printed: {table}"
-            curves.append(Curve(label, x + aside, y, "published", color=color))
-        panels.append(Panel("", column, curves, y_log=name != "Δ", ticks=list(runs)))
-    return Figure("Table 3", panels, name="table-3")
-
-
 @exhibit("fig-10", cost=14, seeds=(6, 12), quick=(5, 5))
 def fig_10(lab: Lab) -> None:
     """Let two flows share a link that was one's alone."""
@@ -100,7 +80,6 @@ def fig_10(lab: Lab) -> None:
         lab.claim("benefit", less(gain["SIMD"], gain[law]), law=law)
     for law in ("SIMD", "AIMD", "TCP"):
         lab.claim("smoothest", less(rough["IIAD"], rough[law]), law=law)
-    lab.show(_compare(lab, runs, "T₂, RTT"))
 
 
 @exhibit("fig-11", cost=10, seeds=(8, 8), quick=(5, 5))
@@ -118,4 +97,3 @@ def fig_11(lab: Lab) -> None:
     lab.claim("same-rate", alike([c.delta for c in aimd], [abs(c.w2 - c.w1) for c in aimd]))
     closed = {x: [c.delta / abs(c.w2 - c.w1) for c in runs[x]] for x in ("SIMD", "AIMD")}
     lab.claim("catches-up", less(closed["SIMD"], closed["AIMD"]))
-    lab.show(_compare(lab, runs, "T₁, RTT", "Δ, packets"))

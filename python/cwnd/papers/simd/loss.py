@@ -62,7 +62,7 @@ LARGEST = (20, 50, 100)
 """Packets in flight at a periodic loss."""
 
 
-@exhibit("eq-6", cost=4, seeds=(5, 10), quick=(5, 5))
+@exhibit("eq-6", cost=4, seeds=(5, 10), quick=(8, 8))
 def eq_6(lab: Lab) -> None:
     """Hold the expected increases of section 3 against the law and against runs."""
     for p in RANDOM:
@@ -115,7 +115,7 @@ CURVES = {
 }
 
 
-@exhibit("fig-5", cost=7, seeds=(10, 40), quick=(5, 5))
+@exhibit("fig-5", cost=7, seeds=(10, 40), quick=(10, 10))
 def fig_5(lab: Lab) -> None:
     """Hold the throughput of SIMD and AIMD(1/5, 1/8) against TCP's at each loss rate."""
     losses = lab.pick(LOSSES, (0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.3))

@@ -9,7 +9,7 @@ import numpy as np
 from cwnd.model import synchronous
 from cwnd.model.synchronous import BETAS, epoch_length, epoch_sum, simd_fairer, table1
 from cwnd.papers.exhibit import Lab, exhibit
-from cwnd.papers.figure import Curve, Figure, Panel, Regions, Table
+from cwnd.papers.figure import Curve, Figure, Panel, Regions
 from cwnd.papers.grades import fact
 from cwnd.papers.simd.networks import LAWS
 
@@ -67,7 +67,6 @@ def fig_4a(lab: Lab) -> None:
 def table_1(lab: Lab) -> None:
     """Hold T₁, Δ and T₂ of Table 1 against the laws, iterated with synchronous losses."""
     w1, w2 = (np.array(side) for side in zip(*POINTS, strict=True))
-    rows: list[list[str | float]] = []
     for law, spec in SYNCHRONOUS.items():
         name = NAMES[law]
         form = table1(name, w1, w2, W, NEAR)
@@ -92,14 +91,7 @@ def table_1(lab: Lab) -> None:
             worst = int(np.argmax(excess))
             words = f"at worst {iterated[worst]:.4g} against {closed[worst]:.4g}"
             lab.claim(key, fact(words, holds=bool(excess[worst] <= 0)), law=law)
-        rows += [
-            [law, f"{a:g}, {b:g}", *cells]
-            for a, b, *cells in zip(w1, w2, t1, soon, delta, apart, t2, summed, late, strict=True)
-        ]
-    heads = ["law", "W₁, W₂", "T₁, Table 1", "T₁, iterated", "Δ, Table 1", "Δ, iterated"]
-    heads += ["T₂, Table 1", "T₂, sum of epochs", "T₂, iterated"]
-    title = "Table 1's closed forms and the laws iterated, W = 100, ε = 1"
-    lab.show(Table("forms", title, heads, rows), _draw_forms(lab.pick(45, 15)))
+    lab.show(_draw_forms(lab.pick(45, 15)))
 
 
 def _draw_forms(points: int) -> Figure:
