@@ -85,7 +85,7 @@ def fig_10(lab: Lab) -> None:
 @exhibit("fig-11", cost=10, seeds=(8, 8), quick=(5, 5))
 def fig_11(lab: Lab) -> None:
     """Let two flows fill a link that was shared by others."""
-    runs = _run(lab, 2, dict.fromkeys(LAWS, 120))
+    runs = _run(lab, 2, dict.fromkeys(LAWS, lab.pick(120, 90)))
     t1 = {law: [c.t1 for c in found] for law, found in runs.items()}
     for law, found in runs.items():
         lab.number("capacity", [c.total for c in found], law=law)

@@ -115,7 +115,7 @@ CURVES = {
 }
 
 
-@exhibit("fig-5", cost=7, seeds=(10, 40), quick=(10, 10))
+@exhibit("fig-5", cost=4, seeds=(10, 20), quick=(8, 8))
 def fig_5(lab: Lab) -> None:
     """Hold the throughput of SIMD and AIMD(1/5, 1/8) against TCP's at each loss rate."""
     losses = lab.pick(LOSSES, (0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.3))
