@@ -6,13 +6,14 @@ loss. The estimate is φ, from the receiver's clock, or κ, from the ACKs'. Both
 formulas with ``ratio``, what an estimate is at most, over C: 1 for φ and gamma/rho (the paper's α)
 for κ.
 
-``p0`` is the loss probability at equilibrium and ``slope`` is p₀', its derivative by the rate of
-one flow, in seconds per packet. `cwnd.model.aiad_system` integrates the nonlinear system.
+``p0`` is the loss probability p(y) at equilibrium and ``slope`` its derivative dp/dy by the total
+rate y, in seconds per packet. The paper's p₀' = ∂p/∂x has two readings, see `Moving`.
+`cwnd.model.aiad_system` integrates the nonlinear system.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,11 @@ from cwnd.model.checks import (
     probability,
     whole,
 )
+
+Moving: TypeAlias = Literal["one", "all"]
+"""Whose rate x is in p₀' = ∂p/∂x, with y = Σx: that of ``one`` flow while the others stay, which is
+how K₁ is derived, so that p₀' = dp/dy; or that of ``all`` flows, which change together, so that
+p₀' = N·dp/dy."""
 
 _BRANCHES = (0, 1, -1, 2, -2)
 """Branches of Lambert's W among which the rightmost root is looked for."""
@@ -184,12 +190,13 @@ def gains(
     p0: npt.ArrayLike,
     slope: npt.ArrayLike,
     ratio: npt.ArrayLike = 1,
+    moving: Moving = "one",
 ) -> Gains:
     """Gains of the linear system of one flow (AIAD, Eq. 5, cases 1 and 2).
 
-    K₁ = (ratio·η(N-1)/N² - 1/N)·C·p₀, K₂ = (ratio·η - 1)/N·C·(p₀ + p₀'C/N). They are those of one
-    flow that moves while the others stay; how all flows move together or against each other is
-    `mode_gains`. The queue, and so τ, is taken as constant.
+    K₁ = (ratio·η(N-1)/N² - 1/N)·C·p₀, K₂ = (ratio·η - 1)/N·C·(p₀ + p₀'C/N). K₁ is that of one flow
+    that moves while the others stay. With ``moving="all"`` K₂ is that of all flows together, as in
+    `mode_gains`, which has the gains of the whole system. The queue, and so τ, is constant.
 
     Parameters
     ----------
@@ -202,9 +209,11 @@ def gains(
     p0
         Loss probability at the equilibrium.
     slope
-        p₀', its derivative by the rate of one flow, in seconds per packet.
+        Its derivative dp/dy by the total rate, in seconds per packet.
     ratio
         1 for AIAD_φ, gamma/rho for AIAD_κ.
+    moving
+        Whose rate p₀' is a derivative by: ``one`` flow's, p₀' = dp/dy, or ``all``, p₀' = N·dp/dy.
 
     Returns
     -------
@@ -220,10 +229,12 @@ def gains(
     --------
     >>> [round(k, 4) for k in gains(5, 375, eta=0.4, p0=0.02, slope=0.0004)]
     [-1.02, -2.25]
+    >>> [round(k, 4) for k in gains(5, 375, eta=0.4, p0=0.02, slope=0.0004, moving="all")]
+    [-1.02, -7.65]
     """
     n, x, factor, p = _operating_point(flows, capacity, eta, p0, ratio)
     k1 = (factor * (n - 1) / n - 1) * x * p
-    k2 = (factor - 1) * x * (p + x * non_negative("slope", slope))
+    k2 = (factor - 1) * x * (p + x * _loss_slope(n, slope, moving))
     return Gains(plain(k1), plain(k2))
 
 
@@ -247,9 +258,9 @@ def mode_gains(
     """Gains of the modes of N equal flows: the linear system of Eq. 4 with its queue held.
 
     When all flows move together, an estimate C·x/y stays the same and all add to the change of the
-    loss: K₁ = -x₀p₀, K₂ = (ratio·η - 1)·x₀(p₀ + N·x₀p₀'). When they move against each other, the
-    loss stays the same: K₁ = K₂ = (ratio·η - 1)·x₀p₀. The system is stable when both are; with one
-    flow, the first is the paper's (`gains`).
+    loss: K₁ = -x₀p₀, K₂ = (ratio·η - 1)·x₀(p₀ + N·x₀·dp/dy). When they move against each other,
+    the loss stays the same: K₁ = K₂ = (ratio·η - 1)·x₀p₀. The system is stable when both modes
+    are; with one flow, the first is the paper's (`gains`).
 
     Parameters
     ----------
@@ -262,7 +273,7 @@ def mode_gains(
     p0
         Loss probability at the equilibrium.
     slope
-        p₀', its derivative by the rate of one flow, in seconds per packet.
+        Its derivative dp/dy by the total rate, in seconds per packet.
     ratio
         1 for AIAD_φ, gamma/rho for AIAD_κ.
 
@@ -283,7 +294,7 @@ def mode_gains(
     """
     n, x, factor, p = _operating_point(flows, capacity, eta, p0, ratio)
     against = (factor - 1) * x * p
-    together = (factor - 1) * x * (p + n * x * non_negative("slope", slope))
+    together = (factor - 1) * x * (p + x * _loss_slope(n, slope, "all"))
     return ModeGains(plain(-x * p), plain(together), plain(against), plain(against))
 
 
@@ -383,10 +394,13 @@ def queue_delay_bound(
     slope: npt.ArrayLike,
     delay: npt.ArrayLike = 0,
     ratio: npt.ArrayLike = 1,
+    moving: Moving = "one",
 ) -> Value:
     """Queueing delay that suffices for condition (iii): πN/(2C(p₀ + p₀'C/N)) + (ratio - 1)d (AIAD).
 
-    It takes √(a₁² + b²) for its least value with b < 0, π/2.
+    It takes √(a₁² + b²) for its least value with b < 0, π/2. With ``moving="all"`` and
+    ratio·η < 1 a delay below the bound makes both modes of `mode_gains` stable, and with them the
+    linear system of all N flows; with ``"one"`` it does so in general for N = 1 only.
 
     Parameters
     ----------
@@ -397,11 +411,13 @@ def queue_delay_bound(
     p0
         Loss probability at the equilibrium.
     slope
-        p₀', its derivative by the rate of one flow, in seconds per packet.
+        Its derivative dp/dy by the total rate, in seconds per packet.
     delay
         Round-trip propagation delay d in seconds; not needed for φ.
     ratio
         1 for AIAD_φ (case 1), gamma/rho for AIAD_κ (case 2).
+    moving
+        Whose rate p₀' is a derivative by: ``one`` flow's, p₀' = dp/dy, or ``all``, p₀' = N·dp/dy.
 
     Returns
     -------
@@ -417,15 +433,22 @@ def queue_delay_bound(
     --------
     >>> round(queue_delay_bound(5, 375, p0=0.02, slope=0.0004), 4)
     0.4189
+    >>> round(queue_delay_bound(5, 375, p0=0.02, slope=0.0004, moving="all"), 4)
+    0.1232
     """
-    x = positive("capacity", capacity) / whole("flows", flows, least=1)
-    loss = probability("p0", p0) + x * non_negative("slope", slope)
+    n = whole("flows", flows, least=1)
+    x = positive("capacity", capacity) / n
+    loss = probability("p0", p0) + x * _loss_slope(n, slope, moving)
     least = (positive("ratio", ratio) - 1) * non_negative("delay", delay)
     return plain(np.pi / (2 * x * loss) + least)
 
 
 def estimate_bound(
-    flows: npt.ArrayLike, capacity: npt.ArrayLike, p0: npt.ArrayLike, slope: npt.ArrayLike
+    flows: npt.ArrayLike,
+    capacity: npt.ArrayLike,
+    p0: npt.ArrayLike,
+    slope: npt.ArrayLike,
+    moving: Moving = "one",
 ) -> Value:
     """Bound of ratio·η by condition (ii): (2N + Cp₀'/p₀)/(2N + Cp₀'/p₀ - 1) (AIAD, Eq. 7).
 
@@ -438,7 +461,9 @@ def estimate_bound(
     p0
         Loss probability at the equilibrium.
     slope
-        p₀', its derivative by the rate of one flow, in seconds per packet.
+        Its derivative dp/dy by the total rate, in seconds per packet.
+    moving
+        Whose rate p₀' is a derivative by: ``one`` flow's, p₀' = dp/dy, or ``all``, p₀' = N·dp/dy.
 
     Returns
     -------
@@ -455,9 +480,9 @@ def estimate_bound(
     >>> round(estimate_bound(5, 375, p0=0.02, slope=0.0004), 4)
     1.0606
     """
-    sharpness = positive("capacity", capacity) * non_negative("slope", slope)
-    sharpness = sharpness / probability("p0", p0)
-    top = 2 * whole("flows", flows, least=1) + sharpness
+    n = whole("flows", flows, least=1)
+    sharpness = positive("capacity", capacity) * _loss_slope(n, slope, moving)
+    top = 2 * n + sharpness / probability("p0", p0)
     return plain(top / (top - 1))
 
 
@@ -504,6 +529,14 @@ def _operating_point(
     n = whole("flows", flows, least=1)
     x = positive("capacity", capacity) / n
     return n, x, positive("ratio", ratio) * probability("eta", eta), probability("p0", p0)
+
+
+def _loss_slope(flows: Array, slope: npt.ArrayLike, moving: Moving) -> Array:
+    """Return p₀' of Eq. 5 in seconds per packet."""
+    if moving not in get_args(Moving):
+        raise ArgumentError("moving", f"must be one of {', '.join(get_args(Moving))}")
+    read = non_negative("slope", slope)
+    return flows * read if moving == "all" else read
 
 
 def _finite(name: str, values: npt.ArrayLike) -> Array:

@@ -6,9 +6,8 @@ with τᵢ = dᵢ + q/C, ηᵢ = dᵢ/τᵢ, y = Σxᵢ and the estimate rᵢ = 
 AIAD_φ (Eq. 2) and gamma/rho for AIAD_κ (Eq. 3 with all that is received adding up to C).
 
 The paper leaves p(y) open but for being non-decreasing. Here it is p(y) = min(1, p₀·(y/C)^s): the
-usual smooth stand-in for a short queue, with p(C) = p₀ and a sharpness s = C·p₀'/p₀, the figure
-that Eq. 7 knows it by. The fluid loss max(0, 1 - C/y) would not do: it is 0 at y = C, where the
-system is to rest.
+usual smooth stand-in for a short queue, with p(C) = p₀ and a sharpness s = C·p'(C)/p₀. The fluid
+loss max(0, 1 - C/y) would not do: it is 0 at y = C, where the system is to rest.
 """
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
 """Psaras and Tsaoussidis: On the properties of an additive increase rate accelerator."""
 
-from cwnd.papers.aira import exhibits as exhibits
+from cwnd.papers.aira import bounds as bounds
+from cwnd.papers.aira import reset as reset
+from cwnd.papers.aira import rules as rules
+from cwnd.papers.aira import sensitivity as sensitivity

@@ -1,4 +1,4 @@
-"""What is measured of a run for the AIRA paper."""
+"""Quantities measured in the runs of the AIRA paper."""
 
 from __future__ import annotations
 
@@ -23,23 +23,18 @@ KILO = 1024.0
 """Bytes in the paper's KB: 118.9 KB/s is 97.4 % of 1 Mb/s with it."""
 
 LEAVE = 205.0
-"""When flows 3 and 4 leave in section 6.4, in seconds."""
+"""Time at which flows 3 and 4 leave in section 6.4, in seconds."""
+
+NEAR = 0.12
+"""A round-trip time of section 5.4's network with a full queue, in seconds."""
 
 
 def row(result: Result) -> Row:
-    """Measure what Tables 3 and 4 print, over the whole run.
+    """Return what Tables 3 and 4 print, over the whole run.
 
-    Parameters
-    ----------
-    result
-        A run.
-
-    Returns
-    -------
-    dict
-        ``goodput`` of all flows in KB/s of 1024 bytes; ``retransmissions`` in packets;
-        ``fairness``, Jain's index of what the flows sent (Eq. 3); and ``alpha``, that of their
-        increases at the end (Eq. 4), 1 where the law's increase is fixed.
+    ``goodput`` of all flows in KB/s of 1024 bytes; ``retransmissions`` in packets; ``fairness``,
+    Jain's index of the packets sent (Eq. 3); and ``alpha``, that of the additive increases at the
+    end (Eq. 4), 1 for a law with a fixed increase.
     """
     flows = result.measured_flows
     delivered = sum(flow["packets_delivered"] * flow["packet_bytes"] for flow in flows)
@@ -52,182 +47,140 @@ def row(result: Result) -> Row:
     }
 
 
-def column(rows: Iterable[Row], name: str) -> list[float]:
-    """Take one figure out of each row.
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The row of a run, and the additive increase ``a`` of each flow over time (1 for AIMD)."""
 
-    Parameters
-    ----------
-    rows
-        One for each seed.
-    name
-        Of the figure.
+    row: Row
+    time: Series
+    increases: list[Series]
+
+    def at(self, flow: int, when: float) -> float:
+        """Return the additive increase of a flow at ``when`` seconds."""
+        return float(self.increases[flow][_last(self.time, when)])
+
+
+def traced(result: Result) -> Traced:
+    """Return the row and the additive increases of a run."""
+    ones = np.ones(result.time.size)
+    increases = [flow["gauges"].get("a", ones) for flow in result.measured_flows]
+    return Traced(row(result), result.time, increases)
+
+
+def by_round(result: Result) -> Series:
+    """Return the additive increase of the only flow at the end of each round."""
+    (flow,) = result.measured_flows
+    return np.array([flow["gauges"]["a"][_last(result.time, end)] for end in _ends(flow)])
+
+
+def progress(result: Result) -> tuple[Series, Series]:
+    """Return seconds since the start and bytes delivered, of the only flow at each round's end.
+
+    The end of the run counts as one.
     """
-    return [row[name] for row in rows]
+    (flow,) = result.measured_flows
+    ends = np.append(_ends(flow), result.duration_s)
+    data = np.interp(ends, result.time, flow["delivered"]) * flow["packet_bytes"]
+    return ends - flow["start_s"], data
 
 
-def increase_at(result: Result, flow: FlowRecord, when: float) -> float:
-    """Give a flow's additive increase at a time.
-
-    Parameters
-    ----------
-    result
-        A run.
-    flow
-        One of its flows, under AIRA.
-    when
-        Seconds.
-    """
-    return float(flow["gauges"]["a"][int(np.searchsorted(result.time, when, side="right")) - 1])
+def per_flow(result: Result) -> tuple[list[float], list[float]]:
+    """Return the goodput in KB/s and the retransmissions of each flow."""
+    flows = result.measured_flows
+    goodputs = [result.goodput_bps(flow) / 8 / KILO for flow in flows]
+    return goodputs, [float(flow["retransmissions"]) for flow in flows]
 
 
-def together(cuts: Iterable[Series], within: float, window: tuple[float, float]) -> float:
-    """Give the fraction of the cuts that come with a cut of another flow.
+def together(cuts: Iterable[Series], begin: float, end: float) -> float:
+    """Return the fraction of the flows' cuts that are within `NEAR` of a cut of another flow.
 
-    Parameters
-    ----------
-    cuts
-        Times at which each flow cut its window, in seconds, ascending.
-    within
-        How near the other cut has to be, in seconds.
-    window
-        From when to when.
-
-    Returns
-    -------
-    float
-        NaN without a cut.
+    Cuts before ``begin`` and after ``end`` (seconds) are left out; NaN without a cut.
 
     Examples
     --------
-    >>> together([np.array([1.0, 5.0]), np.array([1.1, 3.0])], 0.2, (0.0, 9.0))
+    >>> together([np.array([1.0, 5.0]), np.array([1.1, 3.0])], 0.0, 9.0)
     0.5
     """
-    times = [t[(t >= window[0]) & (t <= window[1])] for t in cuts]
-    count = sum(t.size for t in times)
-    if count == 0:
-        return float("nan")
+    times = [t[(t >= begin) & (t <= end)] for t in cuts]
     shared = 0
     for number, mine in enumerate(times):
         others = np.concatenate([t for k, t in enumerate(times) if k != number])
-        shared += int((np.abs(mine[:, None] - others[None, :]) <= within).any(axis=1).sum())
-    return shared / count
+        shared += int((np.abs(mine[:, None] - others[None, :]) <= NEAR).any(axis=1).sum())
+    count = sum(t.size for t in times)
+    return shared / count if count else math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is seen as flows 2 and 3 enter at 50 and 100 s.
+    """The second and the third flow of section 5.4 enter, at 50 and 100 s.
 
-    Attributes
-    ----------
-    time, windows
-        The flows' windows over time, in packets.
-    starts
-        When each started.
-    delivered
-        Packets that flow 2 and flow 3 got through in their first 10 s.
-    jains
-        Jain's index of the flows there, from 10 s after flow 2 and flow 3 started to the next one.
-    together
-        Fraction of the cuts from 50 to 150 s with one of another flow within 0.12 s, a round-trip
-        time with a full queue.
+    ``windows`` are in packets over ``time``. Of each of the two: ``delivered``, its packets in the
+    first 10 s; ``jains``, Jain's index of all flows from then to the next entry. ``together`` is
+    that of the cuts with two or three flows (50 to 150 s) and with four.
     """
 
     time: Series
     windows: list[Series]
-    starts: list[float]
     delivered: list[float]
     jains: list[float]
-    together: float
+    together: list[float]
 
 
 def entry(result: Result) -> Entry:
-    """Measure how flows enter in Figures 10 and 11.
-
-    Parameters
-    ----------
-    result
-        A run.
-    """
+    """Return how flows enter in Figures 10 and 11."""
     flows, time = result.measured_flows, result.time
 
     def delivered(k: int, begin: float, end: float) -> float:
         counts = np.interp([begin, end], time, flows[k]["delivered"])
         return float(counts[1] - counts[0])
 
-    starts = [flow["start_s"] for flow in flows]
+    first = [flow["start_s"] + 10 for flow in flows]
+    cuts = [flow["cuts"]["time"] for flow in flows]
     return Entry(
         time,
         [flow["window"] for flow in flows],
-        starts,
-        [delivered(k, starts[k], starts[k] + 10) for k in (1, 2)],
-        [
-            jain([delivered(i, starts[k] + 10, 50.0 * (k + 1)) for i in range(k + 1)])
-            for k in (1, 2)
-        ],
-        together([flow["cuts"]["time"] for flow in flows], 0.12, (50.0, 150.0)),
+        [delivered(k, first[k] - 10, first[k]) for k in (1, 2)],
+        [jain([delivered(i, first[k], 50 * k + 50) for i in range(k + 1)]) for k in (1, 2)],
+        [together(cuts, 50, 150), together(cuts, 150, 300)],
     )
 
 
-def growth(result: Result, k: int) -> tuple[float, float]:
-    """Measure how long a flow grows from W to 3W/2 after others left, and a round before.
+def growth(result: Result) -> tuple[float, float]:
+    """Return the duration of the growth from W to 3W/2 after others left, and of a round before.
 
-    Parameters
-    ----------
-    result
-        A run of Figure 19's network.
-    k
-        The flow's place in it: 0 or 1.
-
-    Returns
-    -------
-    tuple of float
-        The growth and a round, in seconds; NaN if it never got there. W is the mean of the windows
-        at the cuts in the 50 s before the others left, a round the mean time between them.
+    Both are means of flows 1 and 2 in seconds, NaN if one of them never grows that far. W is the
+    mean window at the cuts in the 50 s before `LEAVE`, a round the mean time between these cuts.
     """
-    flow = result.measured_flows[k]
-    cuts = flow["cuts"]
-    before = (cuts["time"] > LEAVE - 50) & (cuts["time"] < LEAVE)
-    peak = float(cuts["before"][before].mean())
-    time, window = result.time, flow["window"]
-    high = int(np.argmax((time > LEAVE) & (window >= 1.5 * peak)))
-    if high == 0:
-        return math.nan, math.nan
-    # The growth that got there: what came before its last crossing of W does not count.
-    low = int(np.flatnonzero(window[:high] < peak)[-1])
-    return float(time[high] - time[low]), float(np.diff(cuts["time"][before]).mean())
+    time, growths, rounds = result.time, [], []
+    for flow in result.measured_flows[:2]:
+        cuts, window = flow["cuts"], flow["window"]
+        before = (cuts["time"] > LEAVE - 50) & (cuts["time"] < LEAVE)
+        peak = float(cuts["before"][before].mean())
+        high = int(np.argmax((time > LEAVE) & (window >= 1.5 * peak)))
+        if high == 0:
+            return math.nan, math.nan
+        # The growth that gets there begins at the last crossing of W.
+        low = int(np.flatnonzero(window[:high] < peak)[-1])
+        growths.append(float(time[high] - time[low]))
+        rounds.append(float(np.diff(cuts["time"][before]).mean()))
+    return float(np.mean(growths)), float(np.mean(rounds))
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """What the flows that stay do after `LEAVE`.
+    """The response of flows 1 and 2 when the others leave.
 
-    Attributes
-    ----------
-    time, increases
-        The flows' additive increases over time.
-    waits
-        Rounds of flow 1 and flow 2 until a is 1 again; until the end for one that never is.
-    levels
-        Mean a of flow 1 and flow 2 from 5 s after on.
-    row
-        What Table 3 prints.
+    ``waits`` are rounds from `LEAVE` until a is 1 again (until the end of the run if it never is),
+    ``levels`` the mean a from 5 s after `LEAVE` on.
     """
 
-    time: Series
-    increases: list[Series]
+    traced: Traced
     waits: list[float]
     levels: list[float]
-    row: Row
 
 
 def reset(result: Result) -> Reset:
-    """Measure what happens when two of four flows leave (Figure 19).
-
-    Parameters
-    ----------
-    result
-        A run under AIRA.
-    """
+    """Return the response to two of four flows leaving (Figure 19)."""
     time, waits, levels = result.time, [], []
     for flow in result.measured_flows[:2]:
         a, cuts = flow["gauges"]["a"], flow["cuts"]["time"]
@@ -235,5 +188,15 @@ def reset(result: Result) -> Reset:
         wait = float(ones[0] if ones.size else time[-1]) - LEAVE
         waits.append(wait / float(np.diff(cuts[(cuts > LEAVE - 50) & (cuts < LEAVE)]).mean()))
         levels.append(float(a[time > LEAVE + 5].mean()))
-    increases = [flow["gauges"]["a"] for flow in result.measured_flows]
-    return Reset(time, increases, waits, levels, row(result))
+    return Reset(traced(result), waits, levels)
+
+
+def _ends(flow: FlowRecord) -> Series:
+    """Return the times at which rounds end: cuts, but for timeouts."""
+    cuts = flow["cuts"]
+    return cuts["time"][[cause != "timeout" for cause in cuts["cause"]]]
+
+
+def _last(time: Series, when: float) -> int:
+    """Return the index of the last sample at or before ``when``."""
+    return int(np.searchsorted(time, when, side="right")) - 1

@@ -1,0 +1,93 @@
+"""Claims and figures that several exhibits of the AIRA paper share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cwnd.papers.figure import Curve, Figure, Panel
+from cwnd.papers.grades import less
+from cwnd.stats import POSITIVE, UNIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cwnd.papers.aira.measures import Row, Traced
+    from cwnd.papers.exhibit import Lab
+
+COLUMNS = {
+    "goodput": ("goodput, KB/s", POSITIVE),
+    "retransmissions": ("retransmissions, packets", POSITIVE),
+    "fairness": ("fairness", UNIT),
+    "alpha": ("α-fairness", UNIT),
+}
+"""Columns of Tables 3 and 4 with the values that they can take."""
+
+
+def column(rows: Iterable[Row], name: str) -> list[float]:
+    """Return one quantity of each row."""
+    return [row[name] for row in rows]
+
+
+def orders(
+    lab: Lab, aimd: Sequence[Row], aira: Sequence[Row], *, fairer: bool = True, **of: object
+) -> None:
+    """Claim that AIRA retransmits less than AIMD and delivers more, and that it is fairer."""
+
+    def order(key: str, smaller: Sequence[Row], larger: Sequence[Row], name: str) -> None:
+        lab.claim(key, less(column(smaller, name), column(larger, name)), **of)
+
+    order("retransmits-less", aira, aimd, "retransmissions")
+    order("delivers-more", aimd, aira, "goodput")
+    if fairer:
+        order("fairer", aimd, aira, "fairness")
+
+
+def table_cells(lab: Lab, rows: Mapping[str, Sequence[Row]]) -> None:
+    """Claim the cells of Table 3 or 4 and those of ns-2."""
+    found = {
+        law: {head: column(by, key) for key, (head, _) in COLUMNS.items()}
+        for law, by in rows.items()
+    }
+    # The α-fairness of AIMD is 1 by definition.
+    del found["AIMD"]["α-fairness"]
+    within = dict(COLUMNS.values())
+    lab.cells("rows", found, within)
+    lab.cells("ns-2", {"AIMD in ns-2": found["AIMD"]}, within, kind="ns-2")
+
+
+def mean_rows(rows: Mapping[tuple[str, int], Sequence[Row]], law: str) -> list[Row]:
+    """Return the mean over the numbers of flows, run by run."""
+    runs = zip(*(found for (name, _), found in rows.items() if name == law), strict=True)
+    return [{key: float(np.mean(column(run, key))) for key in COLUMNS} for run in runs]
+
+
+def sweep_figure(title: str, rows: Mapping[tuple[str, int], Sequence[Row]]) -> Figure:
+    """Draw the columns of Table 3 against the number of flows, by law and number."""
+    panels = []
+    for letter, (key, (head, within)) in zip("abcd", COLUMNS.items(), strict=True):
+        curves = []
+        for law in dict.fromkeys(law for law, _ in rows):
+            sizes = [n for name, n in rows if name == law]
+            runs = [column(rows[law, n], key) for n in sizes]
+            curves.append(Curve.of_means(law, sizes, runs, within=within))
+        limits = (0.0, 1.05) if within == UNIT else None
+        if key == "goodput":
+            every = [row[key] for found in rows.values() for row in found]
+            limits = (0.97 * min(every), 1.01 * max(every))
+        title_ = f"({letter}) {head.partition(',')[0]}"
+        panels.append(Panel("flows", head, curves, title_, y_limits=limits))
+    return Figure(title, panels)
+
+
+def increase_figure(
+    title: str, run: Traced, labels: Sequence[str], spans: Iterable[tuple[float, float]]
+) -> Figure:
+    """Draw the additive increase of each flow over its time in the run, in seconds."""
+    curves = []
+    for label, a, (begin, end) in zip(labels, run.increases, spans, strict=True):
+        there = (run.time >= begin) & (run.time <= end)
+        curves.append(Curve(label, run.time[there], a[there], "steps"))
+    panel = Panel("time, s", "additive increase a, packets", curves, y_limits=(0, 1.05))
+    return Figure(title, [panel])

@@ -1,0 +1,127 @@
+"""Sections 3 to 5: the cost of the additive increase, and the decrease and increase rules."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from cwnd.papers.aira import networks as net
+from cwnd.papers.aira.claims import (
+    column,
+    increase_figure,
+    mean_rows,
+    orders,
+    sweep_figure,
+    table_cells,
+)
+from cwnd.papers.aira.measures import entry, row, traced
+from cwnd.papers.aira.networks import AIMD, FULL, RULES
+from cwnd.papers.exhibit import Lab, exhibit
+from cwnd.papers.figure import Curve, Figure, Panel
+from cwnd.papers.grades import alike, at_least, less
+from cwnd.stats import UNIT
+
+FLOWS = (2, 4)
+
+
+@exhibit("table-1", cost=2, seeds=(10, 40), quick=(5, 10))
+def table_1(lab: Lab) -> None:
+    """Retransmissions follow the increase a, goodput does not."""
+    printed = lab.text.printed["rows"]
+    cases = {}
+    for name in printed.rows:
+        delayed = name == "delayed ACKs"
+        law = AIMD if delayed or name == "a = 1" else f"aimd(alpha={name[4:]}, beta=1/2)"
+        for flows in FLOWS:
+            cases[name, flows] = net.table_1(law, flows, delayed_acks=delayed)
+    runs = lab.run(cases, row)
+    heads = {flows: f"{flows} flows, packets" for flows in FLOWS}
+    counts = {case: column(found, "retransmissions") for case, found in runs.items()}
+    again = {name: {heads[n]: counts[name, n] for n in FLOWS} for name in printed.rows}
+    goodput = {name: {"goodput, KB/s": column(runs[name, 2], "goodput")} for name in printed.rows}
+    lab.cells("rows", {name: goodput[name] | again[name] for name in printed.rows})
+    lab.cells("ns-2", {f"{name} in ns-2": by for name, by in again.items()}, kind="ns-2")
+    ladder = [name for name in printed.rows if name.startswith("a = ")]
+    panels = []
+    for flows, head in heads.items():
+        for more, fewer in pairwise(ladder):
+            order = less(counts[fewer, flows], counts[more, flows])
+            lab.claim("order", order, flows=flows, more=more, fewer=fewer)
+        fast, slow = (column(runs[name, flows], "goodput") for name in ("a = 2", "a = 0.2"))
+        lab.claim("no-gain", alike(fast, slow), flows=flows)
+        x = [float(name[4:]) for name in ladder]
+        published = [float(cell) for cell in printed.column(head).values()][: len(x)]
+        curves = [
+            Curve.of_means("measured", x, [counts[name, flows] for name in ladder]),
+            Curve("published", x, published, "published"),
+        ]
+        panels.append(Panel("additive increase a, packets", "retransmissions", curves, head))
+    ratios = [np.divide(counts[name, 4], counts[name, 2]) for name in printed.rows]
+    lab.number("doubled-load", 100 * (np.mean(ratios, axis=0) - 1))
+    lab.show(Figure("Retransmissions against the additive increase", panels))
+
+
+@exhibit("fig-9", cost=0.3, seeds=(10, 40), quick=(5, 10))
+def fig_9(lab: Lab) -> None:
+    """Each newcomer starts at a = 1, and its a falls further than that of the flows before it."""
+    runs = lab.run({RULES: net.contention(RULES)}, traced)[RULES]
+    ends = (49.0, 99.0, 149.0, 199.0)
+    at = np.array([[[run.at(k, end) for k in range(4)] for end in ends] for run in runs])
+    newcomers = np.mean([1 - at[:, k, k] for k in (1, 2, 3)], axis=0)
+    others = np.mean([(at[:, k - 1, :k] - at[:, k, :k]).mean(axis=1) for k in (1, 2, 3)], axis=0)
+    lab.claim("alone", at_least(0.95, at[:, 0, 0], UNIT))
+    lab.claim("falls", less(at[:, 3, 0], at[:, 0, 0]))
+    lab.claim("newcomers-fall-further", less(others, newcomers))
+    labels = [f"flow {k + 1}" for k in range(4)]
+    spans = [(50.0 * k + 1, 300.0) for k in range(4)]
+    lab.show(increase_figure("Additive increase as flows enter", runs[0], labels, spans))
+
+
+@exhibit("fig-10-11", cost=0.8, seeds=(20, 40), quick=(5, 10))
+def fig_10_11(lab: Lab) -> None:
+    """Newcomers are as fast as AIMD's; fairness returns; cuts are less synchronous."""
+    runs = lab.run({law: net.contention(law) for law in (RULES, AIMD)}, entry)
+    aira, aimd = runs[RULES], runs[AIMD]
+    for k, flow in enumerate(("second", "third")):
+        delivered = ([run.delivered[k] for run in found] for found in (aira, aimd))
+        lab.claim("as-fast", alike(*delivered), flow=flow)
+        lab.claim("fair-again", at_least(0.9, [run.jains[k] for run in aira], UNIT), flow=flow)
+    for k, flows in enumerate(("2 or 3", "4")):
+        parts = ([run.together[k] for run in found] for found in (aira, aimd))
+        lab.claim("desynchronised", less(*parts), flows=flows)
+    panels = []
+    for name, run in (("AIRA", aira[0]), ("AIMD", aimd[0])):
+        for k, flow in ((1, "second"), (2, "third")):
+            curves = []
+            for i, window in enumerate(run.windows[: k + 1]):
+                shown = (run.time >= 50 * max(i, k - 0.1)) & (run.time <= 50 * k + 50)
+                curves.append(Curve(f"flow {i + 1}", run.time[shown], window[shown]))
+            panels.append(Panel("time, s", "window, packets", curves, f"{name}: the {flow} enters"))
+    lab.show(Figure("Windows as flows enter", panels))
+
+
+@exhibit("table-3", cost=1.2, seeds=(20, 40), quick=(10, 20))
+def table_3(lab: Lab) -> None:
+    """AIRA delivers more with fewer retransmissions, and more fairly."""
+    laws = {"AIMD": AIMD, "AIRA": RULES, "AIRA, all rules": FULL}
+    rows = lab.run({name: net.contention(law) for name, law in laws.items()}, row)
+    table_cells(lab, rows)
+    orders(lab, rows["AIMD"], rows["AIRA"])
+
+
+@exhibit("fig-12", cost=9, seeds=(5, 10))
+def fig_12(lab: Lab) -> None:
+    """Table 3's claims hold with 20 Mb/s, 100 packets and more flows."""
+    step = lab.pick(50.0, 15.0)
+    sizes = lab.pick((8, 20, 40, 60, 100), (8, 40))
+    laws = {"AIMD": AIMD, "AIRA": RULES}
+    cases = {(name, n): net.teams(law, n, step) for n in sizes for name, law in laws.items()}
+    rows = lab.run(cases, row)
+    orders(lab, mean_rows(rows, "AIMD"), mean_rows(rows, "AIRA"), fairer=False)
+    pairs = [[column(rows[law, n], "fairness") for law in laws] for n in sizes]
+    best = max(pairs, key=lambda pair: np.mean(pair[1]) - np.mean(pair[0]))
+    lab.claim("fairer", less(*best))
+    for n in sizes:
+        lab.claim("one-value", at_least(0.95, column(rows["AIRA", n], "alpha"), UNIT), flows=n)
+    lab.show(sweep_figure("Four teams of flows enter", rows))
