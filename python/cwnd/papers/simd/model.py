@@ -1,0 +1,149 @@
+"""Section 4 of the SIMD paper, computed: closed forms against the laws in the synchronous model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cwnd.model import synchronous
+from cwnd.model.synchronous import BETAS, epoch_length, epoch_sum, simd_fairer, table1
+from cwnd.papers.exhibit import Lab, exhibit
+from cwnd.papers.figure import Curve, Figure, Panel, Regions
+from cwnd.papers.grades import fact
+from cwnd.papers.simd.networks import LAWS
+
+if TYPE_CHECKING:
+    from cwnd.model.synchronous import Name
+
+NAMES: dict[str, Name] = {"TCP": "tcp", "AIMD": "aimd", "IIAD": "iiad", "SIMD": "simd"}
+"""The paper's names of the laws, and those of `cwnd.model.synchronous`."""
+
+SYNCHRONOUS = {**LAWS, "AIMD": "friendly(beta=1/16)"}
+"""The laws of Table 1: AIMD with α = 3β/(2 - β)."""
+
+POINTS = ((5.0, 15.0), (10.0, 30.0), (5.0, 60.0), (20.0, 30.0), (10.0, 70.0), (30.0, 60.0))
+"""Starting points (W₁, W₂) in packets, for W = 100."""
+
+W, NEAR = 100.0, 1.0
+"""The paper's W and ε of Figure 4c, in packets."""
+
+
+@exhibit("fig-4a", cost=2)
+def fig_4a(lab: Lab) -> None:
+    """Compare the crossings of the efficiency line, by section 4.2 and by the laws."""
+    step = lab.pick(0.005, 0.02)
+    x1, x2 = _below(np.arange(step / 2, 1, step), 1)
+    expected = x1 + x2 > 1 / 3
+    w = 1000.0
+    delta = {
+        law: np.asarray(
+            synchronous.convergence(SYNCHRONOUS[law], w * x1, w * x2, w, w, per="round").delta
+        )
+        for law in ("SIMD", "AIMD")
+    }
+    # Rounds are whole: close to the line x1 + x2 = 1/3 the laws may be on either side.
+    clear = np.abs(x1 + x2 - 1 / 3) > 0.02
+    fairer = {"section 4.2": simd_fairer(x1, x2), "laws iterated": delta["SIMD"] < delta["AIMD"]}
+    panels = []
+    line, third = np.array([0.0, 1.0]), np.linspace(0, 1 / 3, 9)
+    for way, mask in fairer.items():
+        counted = clear if way == "laws iterated" else np.full(clear.shape, fill_value=True)
+        wrong = np.count_nonzero((mask != expected)[counted])
+        words = f"{wrong} of {np.count_nonzero(counted)} points differ"
+        lab.claim("fairer", fact(words, holds=wrong == 0), way=way)
+        curves = [
+            Curve("efficiency line", line, 1 - line),
+            Curve("x₁ + x₂ = 1/3", third, third[::-1], "published"),
+        ]
+        regions = _map(x1, x2, mask, ("AIMD fairer", "SIMD fairer"))
+        panels.append(Panel("x₁", "x₂", curves, way, regions))
+    area = float(expected.mean())
+    lab.claim("area", fact(f"{area / (1 - area):.3g} times", holds=area > 2 * (1 - area)))
+    lab.show(Figure("Where SIMD reaches the efficiency line at a fairer point", panels))
+
+
+@exhibit("table-1", cost=1.2)
+def table_1(lab: Lab) -> None:
+    """Hold T₁, Δ and T₂ of Table 1 against the laws, iterated with synchronous losses."""
+    w1, w2 = (np.array(side) for side in zip(*POINTS, strict=True))
+    for law, spec in SYNCHRONOUS.items():
+        name = NAMES[law]
+        form = table1(name, w1, w2, W, NEAR)
+        found = synchronous.convergence(spec, w1, w2, W, NEAR)
+        t1, delta, t2 = (np.asarray(x) for x in (form.t1, form.delta, form.t2))
+        soon, apart, late = (np.asarray(x) for x in (found.t1, found.delta, found.t2))
+        kept = W / 2 - BETAS[name] if law == "IIAD" else (1 - BETAS[name]) * W / 2
+        epoch = float(epoch_length(name, kept, kept))
+        summed = np.asarray(epoch_sum(name, (W - delta) / 2, (W + delta) / 2, NEAR))
+        # What is claimed: the form, the iterated value, and the excess over what is allowed.
+        claims = [
+            ("t1", t1, soon, np.abs(soon - t1) - 1 - 0.02 * t1),
+            ("delta", delta, apart, np.abs(apart - delta) - 2),
+        ]
+        if law in ("TCP", "AIMD"):
+            claims.append(("t2", t2, late, np.abs(late - t2) - epoch - 0.02 * t2))
+        else:
+            excess = late - t2 - epoch if law == "SIMD" else t2 - late
+            claims.append(("upper" if law == "SIMD" else "lower", t2, late, excess))
+            claims.append(("sum", summed, late, np.abs(late - summed) - epoch - 0.05 * summed))
+        for key, closed, iterated, excess in claims:
+            worst = int(np.argmax(excess))
+            words = f"at worst {iterated[worst]:.4g} against {closed[worst]:.4g}"
+            lab.claim(key, fact(words, holds=bool(excess[worst] <= 0)), law=law)
+    lab.show(_draw_forms(lab.pick(45, 15)))
+
+
+def _draw_forms(points: int) -> Figure:
+    """Draw T₁ against the sum of the windows, and T₂ against their distance on the line."""
+    total, apart = np.linspace(8, W - 4, points), np.linspace(2, 90, points)
+    first: list[Curve] = []
+    second: list[Curve] = []
+    for color, (law, spec) in enumerate(SYNCHRONOUS.items()):
+        for curves, x, start in (
+            (first, total, (total / 4, 3 * total / 4)),
+            (second, apart, ((W - apart) / 2, (W + apart) / 2)),
+        ):
+            found = synchronous.convergence(spec, *start, W, NEAR)
+            form = table1(NAMES[law], *start, W, NEAR)
+            y, closed = (found.t1, form.t1) if curves is first else (found.t2, form.t2)
+            curves.append(Curve(law, x, y, color=color))
+            curves.append(Curve("", x, closed, color=color, dashed=True))
+    return Figure(
+        "Laws iterated (solid) and Table 1 (dashed), W = 100, ε = 1",
+        [
+            Panel("W₁ + W₂, packets (W₂ = 3 W₁)", "T₁, RTT", first, y_log=True),
+            Panel("Δ on the efficiency line, packets", "T₂, RTT", second, y_log=True),
+        ],
+    )
+
+
+@exhibit("fig-4c", cost=2.2)
+def fig_4c(lab: Lab) -> None:
+    """Compare T₁ + T₂ over the plane, by Table 1 and by the laws themselves."""
+    w1, w2 = _below(np.arange(1.0, W, lab.pick(1, 3)), W)
+    panels = []
+    for way, exact in (("Table 1", False), ("laws iterated", True)):
+        found = synchronous.plane(w1, w2, exact=exact)
+        faster, slowest = (float(np.mean(x)) for x in (found.simd_faster, found.iiad_slowest))
+        lab.claim("faster", fact(f"{100 * faster:.1f} %", holds=faster > 0.5), way=way)
+        lab.claim("slowest", fact(f"{100 * slowest:.1f} %", holds=slowest == 1.0), way=way)
+        regions = _map(w1, w2, found.simd_faster, ("AIMD faster", "SIMD faster"))
+        panels.append(Panel("W₁, packets", "W₂, packets", title=way, regions=regions))
+    lab.show(Figure("SIMD(1/16) against AIMD(1/16), ε = 1, W = 100", panels))
+
+
+def _below(axis: np.ndarray, most: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points of a grid below the efficiency line and off the fairness line."""
+    x, y = (side.ravel() for side in np.meshgrid(axis, axis))
+    inside = (x + y < most * (1 - 1e-9)) & (x != y)
+    return x[inside], y[inside]
+
+
+def _map(x: np.ndarray, y: np.ndarray, mask: np.ndarray, names: tuple[str, str]) -> Regions:
+    """Lay out points of a grid as a map of two areas."""
+    columns, at_x = np.unique(x, return_inverse=True)
+    rows, at_y = np.unique(y, return_inverse=True)
+    z = np.full((rows.size, columns.size), np.nan)
+    z[at_y, at_x] = mask
+    return Regions(columns, rows, z, names)
