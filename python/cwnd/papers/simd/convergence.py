@@ -21,7 +21,7 @@ Runs = dict[str, list[Convergence]]
 
 def _run(lab: Lab, experiment: int, after: dict[str, int]) -> Runs:
     """Run an experiment with each law, and claim and show its half of Table 3."""
-    switch = lab.pick(400, 120)
+    switch = lab.pick(400, 200)
     cases = {x: convergence(spec, experiment, switch, after[x]) for x, spec in LAWS.items()}
     runs = lab.run(cases, read_convergence)
     columns = lab.text.printed["simulated"].columns
