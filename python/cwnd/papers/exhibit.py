@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cwnd import running
 from cwnd.papers.figure import Figure, Table
@@ -16,7 +16,7 @@ from cwnd.stats import POSITIVE, Range, estimate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from cwnd.papers.text import Cause
+    from cwnd.papers.text import Cause, Kind
     from cwnd.records import JsonObject
     from cwnd.result import Result
     from cwnd.scenario import Scenario
@@ -314,7 +314,8 @@ class Lab:
         found: Mapping[str, Mapping[str, Iterable[float] | float]],
         within: Mapping[str, Range] | None = None,
         *,
-        kind: Literal["cell", "ns-2"] = "cell",
+        kind: Kind = "cell",
+        law: str = "",
     ) -> None:
         """Add a claim for each cell of a printed table, and show printed and measured numbers.
 
@@ -329,6 +330,9 @@ class Lab:
             The values that a column's quantity can take, if not zero or more.
         kind
             Kind of the claims.
+        law
+            What was run, where several laws are compared with one printed table: it precedes the
+            claims' names, and reasons are looked up with it first.
         """
         printed = self.text.printed[table]
         shown: list[list[str | float]] = []
@@ -346,11 +350,14 @@ class Lab:
                 line.append(_shown(kept, limits))
                 if cells.get(column):
                     grade = number(cells[column], kept, limits)
-                    words = Wording(f"{row}: {column}", kind=kind)
-                    self._add(f"{row} {column}", words, grade, column, row)
+                    before, comma = (f"{law} ", f"{law}, ") if law else ("", "")
+                    keys = [f"{before}{column}", f"{before}{row}", law, column, row]
+                    words = Wording(f"{comma}{row}: {column}", kind=kind)
+                    self._add(f"{before}{row} {column}", words, grade, *keys)
             shown.append(line)
         heads = [part for c in printed.columns for part in (f"{c}: printed", "measured")]
-        self.show(Table(table, "Printed and measured", ["", *heads], shown))
+        name, title = (f"{table}-{law}", f"{law}: printed") if law else (table, "Printed")
+        self.show(Table(name, f"{title} and measured", ["", *heads], shown))
 
     def show(self, *items: Figure | Table) -> None:
         """Add figures and tables to the findings."""
