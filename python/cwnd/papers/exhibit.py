@@ -295,12 +295,14 @@ class Lab:
         grade
             The measurement and the verdict.
         **of
-            Values for the placeholders of the words; they also complete the claim's name.
+            Values for the placeholders of the words; they also complete the claim's name. Reasons
+            are looked up by the name, without its last values too.
         """
         words = self.text.claims[key]
-        name = " ".join([key, *(str(value) for value in of.values())])
+        parts = [key, *(str(value) for value in of.values())]
+        name, *shorter = (" ".join(parts[:n]) for n in range(len(parts), 0, -1))
         text, says = words.text.format(**of), words.says.format(**of)
-        self._add(name, Wording(text, says, words.printed, words.kind), grade, key)
+        self._add(name, Wording(text, says, words.printed, words.kind), grade, *shorter)
 
     def number(
         self, key: str, values: Iterable[float] | float, within: Range = POSITIVE, **of: object
