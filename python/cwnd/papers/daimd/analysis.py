@@ -86,12 +86,11 @@ def utility(lab: Lab) -> None:
     far = max(abs(b / a - 1) for _, a, b in rows)
     words = f"{100 * max(near):.2g} % apart up to p x = 0.1, {100 * far:.2g} % up to p = 0.1"
     lab.claim("eq-4", fact(words, holds=max(near) < 0.05))
-    if "packet" in READINGS:
-        law = net.without_window(READINGS["packet"], 1000.0)
-        cases = {p: net.lossy(law, p, lab.pick(200.0, 40.0), 0.1, 1000.0) for p in FREQUENT}
-        for loss, runs in lab.run(cases, read.read_paced).items():
-            rates = [run.window for run in runs]
-            lab.claim("eq-3", alike(rates, [three(loss)] * len(rates)), p=loss)
+    law = net.without_window(READINGS["packet"], 1000.0)
+    cases = {p: net.lossy(law, p, lab.pick(200.0, 40.0), 0.1, 1000.0) for p in FREQUENT}
+    for loss, runs in lab.run(cases, read.read_paced).items():
+        rates = [run.window for run in runs]
+        lab.claim("eq-3", alike(rates, [three(loss)] * len(rates)), p=loss)
 
 
 def three(p: float) -> float:

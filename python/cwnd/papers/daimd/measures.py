@@ -129,22 +129,19 @@ def read_stages(result: Result) -> Staircase:
 
 
 def window_bound(result: Result) -> float:
-    """Give what senders sent in an RTT over (1 + SYN/RTT) times what arrived in the RTT before.
+    """Give what a flow sent in an RTT over (1 + SYN/RTT) times what arrived in the RTT before.
 
-    The value is the mean over flows of the 99th percentile over time; RTTs are those measured.
+    That is the arrival rate that the sender knows of when the RTT begins, times the RTT. The value is
+    the 99th percentile over time, mean over the flows.
     """
     found = []
     for flow in result.measured_flows:
-        rtt = np.asarray(flow["rtt"])
-        begin, end = result.warmup_s + 2 * np.nanmax(rtt), result.time[-1] - np.nanmax(rtt)
-        at = (result.time > begin) & (result.time < end) & np.isfinite(rtt)
+        rtt, arrival = np.asarray(flow["rtt"]), np.asarray(flow["gauges"]["arrival"])
+        end = result.time[-1] - np.nanmax(rtt)
+        at = (result.time > result.warmup_s) & (result.time < end) & (arrival > 0) & (rtt > 0)
         t, rtt = result.time[at], rtt[at]
-        later = np.interp(t + rtt, result.time, flow["sent"])
-        arrived = np.interp(t, result.time, flow["delivered"])
-        before = np.interp(t - rtt, result.time, flow["delivered"])
-        some = arrived - before >= 1
-        ratio = (later - np.interp(t, result.time, flow["sent"])) / np.maximum(arrived - before, 1)
-        found.append(float(np.quantile((ratio / (1 + SYN / rtt))[some], 0.99)))
+        first, last = (np.interp(x, result.time, flow["sent"]) for x in (t, t + rtt))
+        found.append(float(np.quantile((last - first) / (arrival[at] * (rtt + SYN)), 0.99)))
     return float(np.mean(found))
 
 

@@ -15,10 +15,10 @@ from cwnd.scenario import Scenario
 if TYPE_CHECKING:
     from cwnd.records import JsonObject
 
-LAWS = {"UDT": "udt", "event": "daimd"}
+LAWS = {"UDT": "udt", "event": "daimd(feedback=event)"}
 """UDT version 4's rate control, and the paper's rule with one decrease per congestion event."""
 
-READINGS: dict[str, str] = {}
+READINGS = {name: f"daimd(feedback={name})" for name in ("packet", "syn", "report")}
 """The other readings of "any negative feedback": per lost packet, per SYN, per loss report."""
 
 PACKET_BITS = 12_000

@@ -1,4 +1,4 @@
-"""Fig. 14 (UDT beside TCP), Table 6 (responses to random loss), and UDT itself beside its stand-in."""
+"""Fig. 14 (UDT beside TCP), Table 6 (responses to random loss), UDT itself beside its stand-in."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ RARE = 1e-5
 """A loss rate for BIC alone, whose formula is for windows that are large beside its 32 packets."""
 
 PACED = ((100.0, 3e-3), (100.0, 1e-3), (100.0, 3e-4), (100.0, 1e-4), (1000.0, 1e-3), (1000.0, 3e-4))
-"""Capacities in Mb/s and loss rates: all in UDT's first stage, except 100 Mb/s at 10⁻⁴ by Eq. 14."""
+"""Capacities in Mb/s and loss rates: UDT's first stage, except 100 Mb/s at 10⁻⁴ by Eq. 14."""
 
 
 @exhibit("table-6", cost=10, seeds=(5, 10), quick=(5, 5))

@@ -117,7 +117,7 @@ def table_1(lab: Lab) -> None:
 
 @exhibit("table-2", cost=14, seeds=(5, 5), quick=(5, 5))
 def table_2(lab: Lab) -> None:
-    """The second bottleneck of one of two flows varies."""
+    """Two flows, one of which has a second bottleneck of varied capacity."""
     printed = lab.text.printed["rows"].rows
     ys = {row: float(row.removeprefix("y = ")) for row in printed}
     spans = lab.pick((80.0, 20.0), (9.0, 3.0))
