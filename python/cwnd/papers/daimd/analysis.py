@@ -34,7 +34,7 @@ ERRORS = (0.25, 0.5, 0.75, 1.5, 3.0, 8.0, -0.1, -0.25, -0.45, -0.5, -0.6, -0.7, 
 
 @exhibit("eq-8", cost=9, seeds=(5, 5), quick=(5, 5))
 def eq_8(lab: Lab) -> None:
-    """The equations of sections II and III, and single flows that climb idle links."""
+    """Check the equations of sections II and III; let single flows climb idle links."""
     utility(lab)
     equilibria(lab)
     stages(lab)
@@ -54,9 +54,9 @@ def eq_8(lab: Lab) -> None:
         lab.number(law.lower(), seconds, ms=ms, mbps=f"{mbps:g}")
     slow = lab.pick((10.0, 20.0, 50.0, 100.0), (10.0, 20.0))
     tcp = lab.run({m: net.recovery(m, 0.2, 60 + 8 * m) for m in slow}, read.read_recovery)
-    for mbps, found in tcp.items():
+    for mbps, times in tcp.items():
         formula = float(model.tcp_recovery_time(mbps * 1e6, 0.2, model.PACKET_BYTES))
-        lab.claim("tcp-recovery", alike(found, [formula] * len(found)), mbps=f"{mbps:g}")
+        lab.claim("tcp-recovery", alike(times, [formula] * len(times)), mbps=f"{mbps:g}")
     lab.show(
         increases(),
         climbing({m: c[0] for (law, m, ms), c in climbs.items() if (law, ms) == ("alone", 10)}),
@@ -182,7 +182,7 @@ def climbing(climbs: Mapping[float, read.Climb]) -> Figure:
     return Figure(title, [panel], name="fig-3")
 
 
-@exhibit("section-7", cost=10, seeds=(5, 20), quick=(5, 5))
+@exhibit("section-7", cost=10, seeds=(5, 5), quick=(5, 5))
 def section_7(lab: Lab) -> None:
     """Two flows, one of which misjudges the capacity."""
     spans = lab.pick((140.0, 20.0), (25.0, 5.0))

@@ -131,8 +131,8 @@ def read_stages(result: Result) -> Staircase:
 def window_bound(result: Result) -> float:
     """Give what a flow sent in an RTT over (1 + SYN/RTT) times what arrived in the RTT before.
 
-    That is the arrival rate that the sender knows of when the RTT begins, times the RTT. The value is
-    the 99th percentile over time, mean over the flows.
+    The latter is the arrival rate that the sender knows when the RTT begins, times the RTT. The
+    value is the 99th percentile over time, mean over the flows.
     """
     found = []
     for flow in result.measured_flows:
@@ -143,11 +143,6 @@ def window_bound(result: Result) -> float:
         first, last = (np.interp(x, result.time, flow["sent"]) for x in (t, t + rtt))
         found.append(float(np.quantile((last - first) / (arrival[at] * (rtt + SYN)), 0.99)))
     return float(np.mean(found))
-
-
-def read_loss(result: Result) -> float:
-    """Read the fraction of packets lost at the bottleneck during the run."""
-    return metrics.loss_rate(result.bottleneck["drops"], result.bottleneck["arrivals"])
 
 
 def read_climb(result: Result) -> Climb:
@@ -264,8 +259,8 @@ def max_min() -> Array:
 def sharing(capacity_mbps: float, believed_mbps: float) -> float:
     """Solve for the rate of a flow that misjudges the capacity over that of one that knows it.
 
-    Both see the same loss probability. Each is at the largest rate whose marginal utility (Eq. 5, 6)
-    is at least that probability, which is such that they fill the link.
+    Both see the same loss probability. Each is at the largest rate whose marginal utility (Eq. 5,
+    6) is at least that probability, which is such that they fill the link.
 
     Examples
     --------
