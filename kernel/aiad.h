@@ -5,6 +5,7 @@
  *
  *   each ACK       w <- w + 1 / w
  *   at a loss      w <- r d, at most w, at least 2
+ *   threshold      ssthresh <- r d, at least 2, at a loss, in slow start and after a timeout
  *   sample k       b_k = packets acknowledged in D_k / D_k
  *   filter         r <- r + g (b_k + b_(k-1) - 2 r),   g = D_k / (2 tau + D_k)
  *   no sample for tau / 2: a sample of 0 with D = tau / 2
@@ -122,12 +123,12 @@ FX_INLINE u64 aiad_grow(const struct aiad_params *p, struct aiad_state *s, u64 w
 	return fx_grow(w, FX_PACKET, acked);
 }
 
-/* `min_rtt` is in microseconds; 0 is none. */
+/* `min_rtt` is in microseconds; 0 is none. The result may exceed w; it saturates at 2^24 packets. */
 FX_INLINE u64 aiad_cut(const struct aiad_params *p, struct aiad_state *s, u64 w, u32 min_rtt)
 {
 	if (!s->rate || !min_rtt)
 		return w / 2;
-	return fx_min(fx_max(fx_packets(s->rate, min_rtt), 2 * FX_PACKET), w);
+	return fx_max(fx_packets(s->rate, min_rtt), 2 * FX_PACKET);
 }
 
 #endif

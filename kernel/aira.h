@@ -11,6 +11,8 @@
  *     MAIL                         a >= 1 - (1 - bound) R_N / R, R_N rounds completed
  *   reset                          a <- 1 once w reaches ratio times its value at the last loss
  *
+ * A timeout ends a round with timeout=ends; with timeout=continues the round goes on.
+ *
  * a, p, beta, bound and ratio are Q32; slope = (1 - bound) / R is Q48. A round of which nothing was
  * sent has p = 0 at first and p = min(lost, sent) / 1 after: both are 0. Loss rates are compared as
  * fractions, without rounding: lost_i sent_(i-1) against lost_(i-1) sent_i.
@@ -38,6 +40,7 @@ struct aira_params {
 	u64 reset;
 	u64 increase;
 	u64 decrease;
+	u64 timeout; /* whether it ends a round */
 };
 
 struct aira_state {
@@ -66,6 +69,11 @@ FX_INLINE u64 aira_cut(const struct aira_params *p, struct aira_state *s, u64 w,
 	if (p->reset && !timeout)
 		s->reset_at = fx_mul(w, p->ratio, 32);
 	return w - fx_mul(w, p->beta, 32);
+}
+
+FX_INLINE u32 aira_timeout_ends_round(const struct aira_params *p)
+{
+	return p->timeout;
 }
 
 FX_INLINE void aira_round(const struct aira_params *p, struct aira_state *s, u32 lost, u32 sent)

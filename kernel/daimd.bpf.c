@@ -20,7 +20,9 @@ struct flow {
 	u64 reported; /* us: when a rate was last taken */
 	u32 arrived;  /* packets, since then */
 	u32 acked;    /* packets, in the running interval */
+	u32 cut_at;   /* packets delivered when the rate was last cut */
 	u8 lost;
+	u8 cut; /* whether there was a cut */
 };
 
 _Static_assert(sizeof(struct flow) <= 104, "icsk_ca_priv has 104 bytes");
@@ -71,8 +73,16 @@ FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 kind)
 	before = f->law.rate;
 	daimd_cut(&params, &f->law);
 	f->law.rate = fx_max(f->law.rate, SMALLEST_RATE);
-	f->lost = 1;
+	f->lost = f->cut = 1;
+	f->cut_at = tp->delivered;
 	tell(tp, f, kind, before, f->law.rate);
+}
+
+/* Whether a loss report begins a congestion event: prior_delivered is what had been delivered when the
+ * newest packet that it reports delivered was sent. */
+FX_INLINE u32 begins_event(struct flow *f, const struct rate_sample *rs)
+{
+	return !f->cut || (rs->delivered > 0 && (s32)(rs->prior_delivered - f->cut_at) >= 0);
 }
 
 FX_INLINE void interval(struct tcp_sock *tp, struct flow *f)
@@ -157,8 +167,12 @@ SEC("struct_ops/cong_control") int cong_control(u64 *ctx)
 	if (delivered > FEW_PACKETS && micros > 0)
 		f->sampled = fx_ratio((u64)delivered * FX_MICROS, micros, 24);
 	interval(tp, f);
-	if (rs->losses > 0)
-		cut(tp, f, EVENT_CUT);
+	if (rs->losses > 0) {
+		/* No growth in an interval with losses, whether they cut or not. */
+		f->lost = 1;
+		if (params.report || begins_event(f, rs))
+			cut(tp, f, EVENT_CUT);
+	}
 	pace(tp, f);
 	return 0;
 }

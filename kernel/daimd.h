@@ -3,8 +3,14 @@
  * DAIMD: crates/cwnd/src/laws/daimd.rs in fixed point.
  *
  *   each SYN with ACKs and no loss   x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * 1/SYN
- *   at each loss report              x <- (1 - beta) x
+ *   at each negative feedback        x <- (1 - beta) x
+ *     feedback = event               each congestion event
+ *     feedback = report              each loss report
  *   flow window, at each report      W <- lambda W + (1 - lambda) AS (SYN + RTT)
+ *
+ * A loss report is an acknowledgement that finds new losses. It begins a congestion event if it reports a
+ * packet delivered that was sent after the last cut. The law's other two values of feedback, packet and
+ * syn, are not implemented here.
  *
  * x and AS are rates (Q24), L and C(x) = 8 S x whole bits per second, W a window (Q40), beta and lambda
  * fractions (Q32). gain[c] is the increase of stage c, 10^(c - tau) * 1500 / SYN, as a rate of packets
@@ -33,6 +39,7 @@ struct daimd_params {
 	u64 lambda;
 	u64 syn;      /* us */
 	u64 capacity; /* bit/s; 0: the largest rate at which packets were delivered */
+	u64 report;   /* cut at each loss report, not once in a congestion event */
 	u64 gain[DAIMD_STAGES];
 };
 

@@ -65,6 +65,7 @@ struct ack_sample {
 };
 
 struct rate_sample {
+	u32 prior_delivered;
 	s32 delivered;
 	long interval_us;
 	int losses;

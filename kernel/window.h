@@ -5,6 +5,8 @@
  *   LAW(part)      names the law's parts: struct LAW(params), LAW(grow), ...
  *   LAW_ENTER      it has an enter, LAW_ROUND a round, LAW_OBSERVE an observe
  *   LAW_CUT        how its cut is called with w, timeout and the smallest round-trip time (us)
+ *   LAW_THRESHOLD  its cut is the threshold in slow start and after a timeout too; that of the others is
+ *                  at most w / 2 there (RFC 5681 equation 4)
  *
  * Slow start, recovery, proportional rate reduction and the timers stay the kernel's. The window with
  * its fraction is kept beside the kernel's whole one; where the two differ by more than that
@@ -21,7 +23,8 @@ struct flow {
 #endif
 	u32 delivered;
 	u32 min_rtt;
-	u32 sent;
+	u32 began; /* packets sent when the running round began */
+	u32 sent;  /* packets of the round that the last cut ended */
 	u32 lost;
 	u8 entered;
 	u8 round;
@@ -80,10 +83,12 @@ FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 timeout)
 	u64 w = f->w, target = LAW_CUT(&params, &f->law, w, timeout, f->min_rtt);
 	struct event *event;
 
-	target = fx_min(target, w);
-	/* RFC 5681 equation 4: slow start overshoots, and after a timeout nothing is known. */
-	if (f->saved_slow || timeout)
-		target = fx_min(target, w / 2);
+	/* At the end of a recovery the kernel takes the threshold for the window, which does not grow by it. */
+#ifdef LAW_THRESHOLD
+	target = fx_min(target, timeout ? FX_MAX_WINDOW : w);
+#else
+	target = fx_min(target, f->saved_slow || timeout ? w / 2 : w);
+#endif
 	f->w = fx_max(target, SMALLEST);
 	event = event_begin(tp, timeout ? EVENT_TIMEOUT : EVENT_CUT);
 	if (!event)
@@ -107,7 +112,8 @@ FX_INLINE u32 reduce(struct tcp_sock *tp, struct flow *f, u32 slow)
 #ifndef LAW_OBSERVE
 	f->saved = f->law;
 #endif
-	f->sent = tp->data_segs_out - f->sent;
+	f->sent = tp->data_segs_out - f->began;
+	f->began = tp->data_segs_out;
 	f->round = 1;
 	f->entered = 0;
 	cut(tp, f, 0);
@@ -237,6 +243,12 @@ SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 	f->w = f->saved_w;
 #ifndef LAW_OBSERVE
 	f->law = f->saved;
+#endif
+#ifdef LAW_ROUND
+	if (f->round && !LAW(timeout_ends_round)(&params)) {
+		f->round = 0;
+		f->began -= f->sent;
+	}
 #endif
 	cut(tp, f, 1);
 	tp->snd_ssthresh = f->w >> 40;

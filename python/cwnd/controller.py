@@ -37,8 +37,8 @@ class Controller(Protocol):
     """A law for the congestion window, in packets.
 
     Slow start, loss recovery, timers and clamps are around it: ``grow`` and ``cut`` are called only
-    where the law applies. The optional ``enter``, ``round`` and ``observe`` of the Rust trait
-    ``WindowLaw`` may be there too.
+    where the law applies. The optional ``enter``, ``round``, ``observe`` and ``own_threshold`` of
+    the Rust trait ``WindowLaw`` may be there too.
     """
 
     def grow(self, w: float, acked: float, cx: Context, /) -> float:

@@ -403,7 +403,8 @@ fn aiad() {
             (last, sample) = (now, b);
         }
         let (w, delay, rate) = (packets(a[0]), a[1] as f64 / 1e6, out[2] as f64 / two(24));
-        let cut = law.cut(w, Signal::Loss, &at(0, a[1]));
+        // In fixed point r d saturates.
+        let cut = law.cut(w, Signal::Loss, &at(0, a[1])).min(packets(u64::MAX));
         let own = two(-29) * rate * delay + two(-54) * rate + two(-39);
         // The rate's error comes on top, and near nothing it decides whether there is an estimate.
         if rate > 10.0 * bound {

@@ -236,10 +236,21 @@ fn one(spec: &Spec) {
     assert_eq!(events.first().map(|event| event.kind), Some(Kind::Begin), "{spec}");
     let (mut replay, mut recording) = (Replay::new(spec), Recording::new(spec.name() == "daimd"));
     let mut record = Record::default();
+    // Packets sent by the last two cuts: a round is what was sent between them (AIRA).
+    let (mut cut_at, mut plain) = ([0; 2], true);
     for event in events.iter().filter(|event| event.flow == events[0].flow) {
         let made = replay.step(event);
         assert!(replay.found().worst <= BOUND, "{spec}: {made:?} of {event:?}");
         recording.push(event, |entry| record.entries.push(entry));
+        match event.kind {
+            Kind::Cut => cut_at = [cut_at[1], event.sent],
+            // An undone cut and a timeout leave the round open: not checked any further.
+            Kind::Undo | Kind::Timeout => plain = false,
+            Kind::Round if plain => {
+                assert_eq!(event.sent, cut_at[1] - cut_at[0], "{spec}: {event:?}");
+            }
+            _ => {}
+        }
     }
     let found = replay.found();
     println!("{spec}: {found:?}, {} entries", record.entries.len());

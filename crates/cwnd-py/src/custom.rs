@@ -75,6 +75,7 @@ struct PyAcked {
 struct PyLaw {
     object: Py<PyAny>,
     failure: Arc<Failure>,
+    own_threshold: bool,
     enters: bool,
     rounds: bool,
     observes: bool,
@@ -93,7 +94,12 @@ pub fn controller(
         }
         let has = |method: &str| object.bind(py).hasattr(method);
         let (enters, rounds, observes) = (has("enter")?, has("round")?, has("observe")?);
-        let law = PyLaw { object, failure: failure.clone(), enters, rounds, observes };
+        let own_threshold = match has("own_threshold")? {
+            true => object.call_method0(py, "own_threshold")?.extract(py)?,
+            false => false,
+        };
+        let failure = failure.clone();
+        let law = PyLaw { object, failure, own_threshold, enters, rounds, observes };
         let law = AnyLaw::from(Custom::new(Box::new(law)));
         Ok(AnyController::new(Law::Window(law), settings))
     });
@@ -130,6 +136,7 @@ impl CustomLaw for PyLaw {
         Box::new(PyLaw {
             object,
             failure: self.failure.clone(),
+            own_threshold: self.own_threshold,
             enters: self.enters,
             rounds: self.rounds,
             observes: self.observes,
@@ -151,6 +158,10 @@ impl CustomLaw for PyLaw {
                 self.object.call_method1(py, intern!(py, "cut"), (w, why, Context::from(cx)))?;
             window(py, &cut, "cut")
         })
+    }
+
+    fn own_threshold(&self) -> bool {
+        self.own_threshold
     }
 
     fn enter(&mut self, w: Packets, cx: &cwnd::Context) {

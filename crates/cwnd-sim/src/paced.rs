@@ -1,6 +1,7 @@
 //! The endpoints of a paced controller: UDT's way of reporting without its wire protocol. The
-//! receiver reports every 10 ms and names losses at once; the sender paces, sends a packet pair every
-//! sixteenth packet and repairs what is named (Gu, Hong and Grossman; draft-gg-udt-03).
+//! receiver reports every 10 ms and names losses at once; the sender paces and repairs what is named (Gu,
+//! Hong and Grossman; draft-gg-udt-03). For controllers that use the receiver's estimate of the link
+//! capacity it also sends a packet pair every sixteenth packet.
 
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
@@ -31,6 +32,8 @@ pub(crate) struct PacedSender {
     timer: usize,
     size: u16,
     receiver_window: u32,
+    /// Whether packet pairs are sent.
+    pairs: bool,
     board: Scoreboard,
     total: u32,
     /// The earliest time for the next packet.
@@ -81,6 +84,7 @@ impl PacedSender {
             timer,
             size: (tcp.packet + tcp.header) as u16,
             receiver_window: tcp.window,
+            pairs: driver.controller.uses_capacity(),
             board: Scoreboard::new(),
             total: packets.map_or(u32::MAX, |packets| packets.min(u64::from(u32::MAX)) as u32),
             next_send: 0,
@@ -271,7 +275,7 @@ impl PacedSender {
             if self.pair {
                 bits |= flags::PAIR;
             }
-            self.pair = seq.is_multiple_of(PAIR_EVERY);
+            self.pair = self.pairs && seq.is_multiple_of(PAIR_EVERY);
         }
         self.driver.packets_sent += 1;
         let aux = (self.driver.clock.nanos(now) / MICRO) as u32;

@@ -78,12 +78,24 @@ pub trait WindowLaw: Clone {
     /// [`Signal::Timeout`] it is the slow-start threshold.
     fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets;
 
+    /// Whether [`WindowLaw::cut`] is the slow-start threshold after every signal, as the law's source
+    /// says, also where it exceeds the window. Otherwise the threshold is at most half of the window
+    /// in slow start and after a timeout (RFC 5681 equation 4).
+    fn own_threshold(&self) -> bool {
+        false
+    }
+
     /// Congestion avoidance starts, or starts again, at window `w`: after slow start and after each
     /// cut.
     fn enter(&mut self, _w: Packets, _cx: &Context) {}
 
     /// A round is over and its losses are known: called after its recovery, before growth resumes.
     fn round(&mut self, _round: &Round, _cx: &Context) {}
+
+    /// Whether a timeout ends a round, as a loss does. If not, the round goes on.
+    fn timeout_ends_round(&self) -> bool {
+        true
+    }
 
     /// Every acknowledgement, in every phase: for estimators.
     fn observe(&mut self, _acked: &Acked, _cx: &Context) {}
@@ -127,6 +139,12 @@ pub trait RateLaw: Clone {
 
     /// The receiver's report: for estimators.
     fn observe(&mut self, _report: &Report, _cx: &Context) {}
+
+    /// Whether the law uses the receiver's estimate of the link capacity: the sender then sends the
+    /// packet pairs that it is made from.
+    fn uses_capacity(&self) -> bool {
+        false
+    }
 
     /// Packets were lost or marked at `rate`: told before any cut.
     fn losses(&mut self, _lost: &Lost, _rate: Rate, _cx: &Context) {}

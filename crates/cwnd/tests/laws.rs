@@ -5,8 +5,8 @@ mod common;
 use cwnd::laws::AnyLaw;
 use cwnd::record::{Record, Recorder, replay};
 use cwnd::registry::{Kind, Law};
-use cwnd::{Acked, Context, Controller, Event, Limit, Lost, Output, Packets, Round, Settings};
-use cwnd::{Signal, Spec, Time, WindowLaw, Windowed};
+use cwnd::{Acked, Context, Controller, Dur, Event, Limit, Lost, Marked, Output, Packets, Round};
+use cwnd::{Settings, Signal, Spec, Time, WindowLaw, Windowed};
 use proptest::prelude::*;
 
 /// The paced machine's smallest flow window.
@@ -48,8 +48,13 @@ impl WindowLaw for Honest {
     }
     fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets {
         let cut = self.0.cut(w, why, cx);
-        assert!((0.0..=w).contains(&cut), "{:?} was cut from {w} to {cut}", self.0);
+        // A threshold of the law's own may exceed the window.
+        let most = if self.0.own_threshold() { f64::MAX } else { w };
+        assert!((0.0..=most).contains(&cut), "{:?} was cut from {w} to {cut}", self.0);
         cut
+    }
+    fn own_threshold(&self) -> bool {
+        self.0.own_threshold()
     }
     fn enter(&mut self, w: Packets, cx: &Context) {
         self.0.enter(w, cx);
@@ -192,9 +197,12 @@ fn a_records_errors_name_the_line() {
     }
 }
 
-/// A law that only notes the rounds it is told of: packets sent and lost.
+/// A law that only records its rounds: packets sent and lost.
 #[derive(Clone, Debug, Default)]
-struct Rounds(Vec<(u64, u64)>);
+struct Rounds {
+    told: Vec<(u64, u64)>,
+    timeouts_continue: bool,
+}
 
 impl WindowLaw for Rounds {
     fn grow(&mut self, w: Packets, acked: Packets, _: &Context) -> Packets {
@@ -204,7 +212,10 @@ impl WindowLaw for Rounds {
         w / 2.0
     }
     fn round(&mut self, round: &Round, _: &Context) {
-        self.0.push((round.sent, round.lost));
+        self.told.push((round.sent, round.lost));
+    }
+    fn timeout_ends_round(&self) -> bool {
+        !self.timeouts_continue
     }
 }
 
@@ -216,13 +227,13 @@ fn a_timeout_in_recovery_does_not_mix_two_rounds() {
     let mut machine = Windowed::new(Rounds::default(), Settings::default());
     machine.on(at(20), &lost(3, 100));
     machine.on(at(21), &lost(1, 101));
-    assert!(machine.law().0.is_empty());
+    assert!(machine.law().told.is_empty());
     // The repair fails: the round ends with what it had, and the timeout begins no other.
     machine.on(at(400), &Event::Timeout { sent: 102 });
-    assert_eq!(machine.law().0, [(100, 4)]);
+    assert_eq!(machine.law().told, [(100, 4)]);
     // The probe is lost as well.
     machine.on(at(900), &Event::Timeout { sent: 103 });
-    assert_eq!(machine.law().0, [(100, 4)]);
+    assert_eq!(machine.law().told, [(100, 4)]);
     let grows = Acked {
         packets: 4,
         credit: 4,
@@ -237,5 +248,157 @@ fn a_timeout_in_recovery_does_not_mix_two_rounds() {
     machine.on(at(950), &Event::Acked(grows));
     // A timeout out of the blue ends a round, in which at least one packet was lost.
     machine.on(at(2000), &Event::Timeout { sent: 143 });
-    assert_eq!(machine.law().0, [(100, 4), (43, 1)]);
+    assert_eq!(machine.law().told, [(100, 4), (43, 1)]);
+}
+
+/// A law can let a round continue after a timeout: the lost packet counts in that round.
+#[test]
+fn a_round_continues_after_a_timeout_if_the_law_says_so() {
+    let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
+    let rounds = Rounds { timeouts_continue: true, ..Rounds::default() };
+    let mut machine = Windowed::new(rounds, Settings::default());
+    machine.on(at(400), &Event::Timeout { sent: 60 });
+    assert!(machine.law().told.is_empty());
+    machine.on(at(900), &Event::Lost(Lost { packets: 2, sent_at: at(800), sent: 100 }));
+    machine.on(at(1000), &Event::Recovered);
+    assert_eq!(machine.law().told, [(100, 3)]);
+    // A recovery that fails closes its own round all the same.
+    machine.on(at(1500), &Event::Lost(Lost { packets: 1, sent_at: at(1400), sent: 130 }));
+    machine.on(at(2000), &Event::Timeout { sent: 135 });
+    assert_eq!(machine.law().told, [(100, 3), (30, 1)]);
+}
+
+/// Only UDT's laws use the receiver's estimate of the capacity.
+#[test]
+fn who_uses_the_capacity() {
+    for algorithm in cwnd::registry::algorithms() {
+        let uses = Spec::new(algorithm).controller(settings(false)).uses_capacity();
+        assert_eq!(uses, matches!(algorithm.name, "daimd" | "udt"), "{}", algorithm.name);
+    }
+}
+
+/// The threshold and the window after `event`, from a window of 40 that grew to it in slow start or, after
+/// a mark at 80 or more, in congestion avoidance.
+fn after(spec: &str, ns2: bool, avoidance: bool, why: Signal) -> (f64, f64) {
+    let initial_window = 40.0;
+    let settings = Settings { initial_window, ..settings(ns2) };
+    let Law::Window(law) = spec.parse::<Spec>().unwrap().law(&settings) else { panic!("{spec}") };
+    let mut machine = Windowed::new(law, settings);
+    let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
+    let mut sent = 40;
+    if avoidance {
+        machine.on(at(1), &Event::Marked(Marked { packets: 1, sent_at: at(1), sent }));
+        while machine.unclamped() < 40.0 {
+            sent += 1;
+            let acked = Acked {
+                packets: 1,
+                credit: 1,
+                in_flight: 20,
+                sent,
+                sent_at: at(1),
+                rtt: None,
+                received_at: None,
+                echo: false,
+                limit: Limit::Window,
+            };
+            machine.on(at(2), &Event::Acked(acked));
+        }
+    }
+    let event = match why {
+        Signal::Loss => Event::Lost(Lost { packets: 1, sent_at: at(3), sent }),
+        Signal::Mark => Event::Marked(Marked { packets: 1, sent_at: at(3), sent }),
+        Signal::Timeout => Event::Timeout { sent },
+    };
+    machine.on(at(4), &event);
+    (machine.ssthresh(), machine.unclamped())
+}
+
+/// RFC 5681 equation 4: at most half, in slow start and after a timeout.
+#[test]
+fn laws_inherit_a_threshold_of_half_of_the_window() {
+    for spec in
+        ["reno", "gaimd(1, 7/8)", "iiad", "simd", "aira", "bic", "scalable", "highspeed", "vegas"]
+    {
+        for why in [Signal::Loss, Signal::Mark] {
+            assert_eq!(after(spec, false, false, why), (20.0, 20.0), "{spec}");
+        }
+        assert_eq!(after(spec, false, false, Signal::Timeout), (20.0, 1.0), "{spec}");
+    }
+    assert_eq!(after("gaimd(1, 1/4)", false, false, Signal::Loss), (10.0, 10.0));
+    assert_eq!(after("gaimd(1, 1/4)", false, false, Signal::Timeout), (10.0, 1.0));
+    let (threshold, window) = after("gaimd(1, 7/8)", false, true, Signal::Timeout);
+    assert!((threshold - 20.0).abs() < 0.1 && window == 1.0, "{threshold}");
+    let (threshold, window) = after("gaimd(1, 7/8)", false, true, Signal::Loss);
+    assert!((threshold - 35.0).abs() < 0.1 && window == threshold, "{threshold}");
+}
+
+/// tcp.cc, slowdown(): exactly half in slow start, at the first cut and, for the threshold, after a
+/// timeout, whatever the law keeps; the threshold is a whole number.
+#[test]
+fn ns2_takes_exactly_half() {
+    for spec in ["gaimd(1, 1/4)", "gaimd(1, 7/8)", "iiad"] {
+        assert_eq!(after(spec, true, false, Signal::Loss), (20.0, 20.0), "{spec}");
+        assert_eq!(after(spec, true, false, Signal::Timeout), (20.0, 1.0), "{spec}");
+        assert_eq!(after(spec, true, true, Signal::Timeout), (20.0, 1.0), "{spec}");
+    }
+    let (threshold, window) = after("gaimd(1, 1/4)", true, true, Signal::Loss);
+    assert!(threshold == 10.0 && (10.0..10.1).contains(&window), "{threshold} {window}");
+}
+
+/// RFC 9438 sections 4.6 and 4.8: 0.7 of the window, everywhere.
+#[test]
+fn cubic_keeps_its_share_in_slow_start_and_after_a_timeout() {
+    for ns2 in [false, true] {
+        assert_eq!(after("cubic", ns2, false, Signal::Loss), (28.0, 28.0));
+        assert_eq!(after("cubic", ns2, false, Signal::Timeout), (28.0, 1.0));
+        // From the first packet above 40.
+        let (threshold, window) = after("cubic", ns2, true, Signal::Timeout);
+        assert!((28.0..28.1).contains(&threshold) && window == 1.0, "{threshold}");
+    }
+}
+
+/// Westwood: the threshold is r d, also where that is more than the window, which does not grow by it.
+#[test]
+fn westwoods_threshold_is_its_estimate() {
+    let machine = |packets: u32, ns2: bool| {
+        let settings = Settings { initial_window: 40.0, ..settings(ns2) };
+        let Law::Window(law) = "westwood".parse::<Spec>().unwrap().law(&settings) else { panic!() };
+        let mut machine = Windowed::new(law, settings);
+        // So many packets in 10 ms, for 20 s, at a round-trip time of 100 ms.
+        for n in 0..2000 {
+            let now = Time::from_nanos(n * 10_000_000);
+            let acked = Acked {
+                packets,
+                credit: 0,
+                in_flight: 40,
+                sent: 0,
+                sent_at: now,
+                rtt: Some(Dur::from_millis(100)),
+                received_at: None,
+                echo: false,
+                limit: Limit::Window,
+            };
+            machine.on(now, &Event::Acked(acked));
+        }
+        machine
+    };
+    let now = Time::from_nanos(20_000_000_000);
+    let lost = Event::Lost(Lost { packets: 1, sent_at: now, sent: 2000 });
+    let near = |value: f64, expected: f64| (value - expected).abs() < 1e-6;
+    // 300 packets/s in 100 ms are 30, in slow start with a window of 40.
+    let mut less = machine(3, false);
+    less.on(now, &lost);
+    assert!(near(less.ssthresh(), 30.0) && near(less.unclamped(), 30.0), "{}", less.ssthresh());
+    // 60: the window stays 40, and slow start goes on once the loss is repaired.
+    let mut more = machine(6, false);
+    more.on(now, &lost);
+    assert!(near(more.ssthresh(), 60.0) && more.unclamped() == 40.0 && more.in_slow_start());
+    for ns2 in [false, true] {
+        let mut timeout = machine(3, ns2);
+        for _ in 0..2 {
+            // A second one at a window of 1 leaves the threshold.
+            timeout.on(now, &Event::Timeout { sent: 2000 });
+            assert!(timeout.ssthresh() >= 29.0 && timeout.unclamped() == 1.0);
+        }
+    }
 }

@@ -56,6 +56,10 @@ fn equal_controllers_have_one_name() {
         ("aira(mail=0, reset=false, increase=on)", "aira(mail=off, reset=off)"),
         ("aiad(receiver, 250ms)", "aiad(rate=receiver, tau=0.25s)"),
         ("daimd(syn=10ms, capacity=1gbit)", "daimd(capacity=1gbit)"),
+        ("daimd(feedback=event)", "daimd"),
+        ("daimd(feedback=syn)", "daimd(feedback=syn)"),
+        ("aira(timeout=continues)", "aira"),
+        ("aira(timeout=ends)", "aira(timeout=ends)"),
         ("daimd(capacity=1544000)", "daimd(capacity=1544kbit)"),
         ("cubic(start=hystart)", "cubic(start=hystart)"),
         ("friendly(1/16, on)", "friendly(beta=1/16, timeouts=on)"),
@@ -88,6 +92,11 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
         ("tfrc(n=8)", "tfrc has no parameter \"n\" (it takes none)"),
         ("aira(mail=maybe)", "aira: mail cannot be \"maybe\": it is on or off"),
         ("reno(start=fast)", "reno: start cannot be \"fast\": it is one of classic, hystart"),
+        (
+            "daimd(feedback=nak)",
+            "daimd: feedback cannot be \"nak\": it is one of event, packet, syn, report",
+        ),
+        ("aira(timeout=on)", "aira: timeout cannot be \"on\": it is one of continues, ends"),
         ("udt(syn=1h)", "udt: syn cannot be \"1h\": it is a number with 0.0001s <= syn <= 10s"),
         (&long, "a controller's spec has at most 256 bytes, this one 10000"),
     ] {

@@ -19,7 +19,6 @@ from cwnd.figures import (
     counts_text,
     flow_sheet,
     link_sheet,
-    measured_text,
     metric_items,
     network_text,
     run_text,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from cwnd.registry import Algorithm
     from cwnd.result import Result
 
-_VERDICT_STYLES = {"holds": "green", "differs": "red", "unclear": "yellow"}
+_VERDICT_STYLES = {"agrees": "green", "close": "green", "differs": "red", "undecided": "yellow"}
 """Verdicts of a claim, and their colours."""
 
 _AGREEMENT_STYLES = {"agrees": "green", "as seeds do": "yellow", "differs": "red", "unknown": "dim"}
@@ -135,7 +134,7 @@ def print_agreement(agreement: Agreement) -> None:
 
 
 def print_reproduction(document: JsonObject) -> None:
-    """Print the verdicts of a reproduction, and the claims that do not hold.
+    """Print the main claims of the papers and the verdicts of each exhibit.
 
     Parameters
     ----------
@@ -143,6 +142,15 @@ def print_reproduction(document: JsonObject) -> None:
         What ``reproduce`` returned.
     """
     console = _console()
+    for paper in document["papers"]:
+        if paper["headlines"]:
+            console.print(Text(paper["title"], style="bold"))
+            for headline in paper["headlines"]:
+                verdict = headline["verdict"]
+                line = Text(f"  {verdict:<10}", style=_VERDICT_STYLES[verdict])
+                console.print(line.append(headline["claim"], style="default"))
+                console.print(Padding(Text(headline["reason"], style="dim"), (0, 0, 0, 12)))
+            console.print()
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("exhibit", no_wrap=True)
     table.add_column("")
@@ -159,20 +167,10 @@ def print_reproduction(document: JsonObject) -> None:
             )
     console.print(table)
     console.print()
-    for paper in document["papers"]:
-        for exhibit in paper["exhibits"]:
-            for claim in exhibit["claims"]:
-                if claim["verdict"] != "holds":
-                    verdict = Text(claim["verdict"], style=_VERDICT_STYLES[claim["verdict"]])
-                    where = f" {paper['paper']} {exhibit['id']}: {claim['text']}: "
-                    figures = (
-                        f"published {claim['published'] or '–'}, measured {measured_text(claim)}"
-                    )
-                    console.print(verdict.append(where + figures, style="default"))
-                    console.print(Padding(Text(claim["why"], style="dim"), (0, 0, 0, 2)))
-    summary = document["summary"]
-    counts = ", ".join(f"{summary[verdict]} {verdict}" for verdict in _VERDICT_STYLES)
-    console.print(Text(counts, style="bold"))
+    for title, counts in (("Claims of the papers", "summary"), ("Our checks", "checks")):
+        found = document[counts]
+        words = ", ".join(f"{found[verdict]} {verdict}" for verdict in _VERDICT_STYLES)
+        console.print(Text(f"{title}: {words}", style="bold"))
 
 
 def print_algorithms(algorithms: Sequence[Algorithm]) -> None:

@@ -1,4 +1,4 @@
-"""Figures and tables to files: PNG and SVG to look at, CSV to work with."""
+"""Figures and tables as files: SVG and CSV."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import csv
 from itertools import count
 from typing import TYPE_CHECKING
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Patch
 
 from cwnd.colors import PALETTE
-from cwnd.papers.render import save
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +39,7 @@ MOST_WRITTEN = 12
 
 
 def draw(figure: Figure, base: Path) -> None:
-    """Write a figure as PNG, SVG and CSV.
+    """Write a figure as SVG and CSV.
 
     Parameters
     ----------
@@ -58,7 +58,9 @@ def draw(figure: Figure, base: Path) -> None:
         corner = ((column + left / width) / columns, 1 - (row + 1 - bottom / HEIGHT) / rows)
         size = (width - left - RIGHT) / width / columns, (HEIGHT - bottom - TOP) / HEIGHT / rows
         _panel(canvas, canvas.add_axes((*corner, *size)), panel)
-    save(canvas, base)
+    # A fixed salt and no date: the same figure is the same file.
+    with mpl.rc_context({"svg.hashsalt": "cwnd"}):
+        canvas.savefig(base.with_suffix(".svg"), transparent=True, metadata={"Date": None})
     with base.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(_figure_rows(figure))
 

@@ -1,7 +1,7 @@
 """Verdicts on claims, by rules that are fixed beforehand.
 
-A number agrees, is close or differs; an order or a bound agrees or differs. Each is undecided where the
-95 % confidence interval over the runs does not settle it.
+A number agrees, is close or differs; an order or a bound agrees or differs. Each is undecided where
+the 95 % confidence interval over the runs does not settle it.
 """
 
 from __future__ import annotations
@@ -24,25 +24,28 @@ Verdict: TypeAlias = Literal["agrees", "close", "differs", "undecided"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 AGREES, CLOSE, WIDE = 0.05, 0.15, 0.25
-"""Deviation of a number that agrees and of one that is close; width of an interval that decides nothing."""
+"""Relative deviation of a number that agrees, of one that is close, and width of an interval that
+does not decide."""
 
 RULES = {
     "number": (
-        "A number agrees if it is within 5 % of the printed one or within half a unit of its last digit, "
-        "is close within 15 %, and differs otherwise. It is undecided if its 95 % interval covers more than one "
-        "of these grades and is wider than a quarter of the printed number, or covers all three."
+        "A number agrees if it is within 5 % of the printed one or within half a unit of its last "
+        "digit, is close within 15 %, and differs otherwise. It is undecided if its 95 % interval "
+        "covers more than one of these grades and is wider than a quarter of the printed number, "
+        "or covers all three."
     ),
     "order": (
-        "An order agrees if the whole 95 % interval of the difference is on its side of 0, differs if the "
-        "whole interval is on the other side, and is undecided otherwise. Runs are paired by seed."
+        "An order agrees if the whole 95 % interval of the difference is on its side of 0, differs "
+        "if the whole interval is on the other side, and is undecided otherwise. Runs are paired "
+        "by seed."
     ),
     "bound": (
-        "A bound agrees if the whole 95 % interval of the mean is inside, differs if the whole interval is "
-        "outside, and is undecided otherwise."
+        "A bound agrees if the whole 95 % interval of the mean is inside, differs if the whole "
+        "interval is outside, and is undecided otherwise."
     ),
     "equality": (
-        "Two quantities are about equal if the whole 95 % interval of the ratio of their means is between 4/5 "
-        "and 5/4, differ if the whole interval is outside, and are undecided otherwise."
+        "Two quantities are about equal if the whole 95 % interval of the ratio of their means is "
+        "between 4/5 and 5/4, differ if the whole interval is outside, and are undecided otherwise."
     ),
     "computed": "A statement without chance: it is computed, and agrees or differs.",
 }
@@ -207,7 +210,8 @@ def read_printed(printed: str) -> tuple[float, float]:
     Parameters
     ----------
     printed
-        Such as ``118.9``, ``.85`` or ``1e-4``. After ``≈`` the last digit that is not 0 counts as the last.
+        Such as ``118.9``, ``.85`` or ``1e-4``. After ``≈`` the last digit that is not 0 counts as
+        the last.
 
     Examples
     --------

@@ -21,9 +21,9 @@ MOST = 0.75
 """Fraction of the claims that decides."""
 
 RULE = (
-    "A main claim agrees if at least three quarters of the claims that it rests on agree, is close if at least "
-    "three quarters agree or are close, is undecided if the undecided ones could still make up that part, and "
-    "differs otherwise."
+    "A main claim agrees if at least three quarters of the claims that it rests on agree, is close "
+    "if at least three quarters agree or are close, is undecided if the undecided ones could still "
+    "make up that part, and differs otherwise."
 )
 
 
@@ -40,8 +40,8 @@ def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[
     Returns
     -------
     list of dict
-        ``claim``, ``verdict``, ``reason``, ``hangs_on`` and ``rests_on``, the names of the claims; a
-        main claim none of whose claims were run is left out.
+        ``claim``, ``verdict``, ``reason``, ``hangs_on`` and ``rests_on``, the names of the claims;
+        main claims without a claim that was run are left out.
     """
     named = {f"{e['id']}/{claim['name']}": claim for e in exhibits for claim in e["claims"]}
     found = []

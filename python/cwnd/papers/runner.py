@@ -65,9 +65,9 @@ def reproduce(
     Returns
     -------
     dict
-        ``papers``, each with its ``headlines`` and its ``exhibits`` with their ``claims``; ``summary``
-        and ``checks`` count the verdicts. docs/json.md describes it. The same is in ``results.json``
-        beside the report.
+        ``papers``, each with its ``headlines`` and its ``exhibits`` with their ``claims``;
+        ``summary`` and ``checks`` count the verdicts. docs/json.md describes it. The same is in
+        ``results.json`` beside the report.
 
     Raises
     ------

@@ -1,15 +1,15 @@
-"""The text file of each paper: what it prints, what its text leaves open, and why claims differ.
+"""The text file of each paper: what it prints, what it leaves open, and why claims differ.
 
-`paper.toml` in the folder of a paper has
+``paper.toml`` in the folder of a paper has
 
 * ``title`` and ``citation``;
-* ``[[headline]]``: a main claim in plain words (``claim``), the claims that it rests on (``rests_on``:
-  patterns of ``exhibit/claim``) and the condition that its verdict depends on (``hangs_on``);
+* ``[[headline]]``: a main claim in plain words (``claim``), the claims that it rests on
+  (``rests_on``: patterns of ``exhibit/claim``) and what its verdict depends on (``hangs_on``);
 * ``[reasons]``: a cause, one of `CAUSES`, and a sentence, by name;
-* ``[exhibit.ID]``: ``title``; ``varied``, what is varied over the scenario shown; ``inferred``, choices that
-  the text does not settle; ``[exhibit.ID.claims]``: a sentence or a table (see `Wording`) by the claim's key;
-  ``[exhibit.ID.printed]``: printed tables, each with ``columns`` and ``rows``; ``[exhibit.ID.why]``: the name of
-  a reason by the claim's name or its key.
+* ``[exhibit.ID]``: ``title``; ``varied``, what is varied over the scenario shown; ``inferred``,
+  choices that the text does not settle; ``[exhibit.ID.claims]``: a sentence or a table (see
+  `Wording`) by the claim's key; ``[exhibit.ID.printed]``: printed tables, each with ``columns``
+  and ``rows``; ``[exhibit.ID.why]``: the name of a reason by the claim's name or its key.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ CAUSES: dict[Cause, str] = {
 
 Kind: TypeAlias = Literal["headline", "cell", "check", "ns-2"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""A claim is one that a headline rests on, a number or sentence of an exhibit, a check of this project, or a
-comparison with ns-2. The first two are the paper's."""
+"""A claim is one that a headline rests on, a number or sentence of an exhibit, a check of this
+project, or a comparison with ns-2. The first two are the paper's."""
 
 
 @dataclass(frozen=True, slots=True)

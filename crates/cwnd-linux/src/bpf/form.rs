@@ -1,7 +1,7 @@
 //! The form that a controller has in the kernel: a law of `kernel/`, and its parameters in fixed point.
 
 use super::Error;
-use cwnd::laws::AnyLaw;
+use cwnd::laws::{AnyLaw, AnyRateLaw, Feedback};
 use cwnd::registry::Law;
 use cwnd::{Settings, Spec};
 
@@ -47,13 +47,19 @@ impl Form {
         let form = |law, params: &[u64]| Ok(Form { law, params: params.to_vec() });
         let law = match spec.law(&Settings::default()) {
             Law::Window(law) => law,
-            Law::Rate(_) if spec.name() == "daimd" => {
+            Law::Rate(AnyRateLaw::Daimd(law)) => {
                 let (tau, syn) = (value("tau"), value("syn"));
+                let each_report = match law.feedback() {
+                    Feedback::Event => 0,
+                    Feedback::Report => 1,
+                    _ => return refuse("in the kernel feedback is event or report".into()),
+                };
                 let mut params = vec![
                     fixed(value("beta"), 32),
                     fixed(value("lambda"), 32),
                     fixed(syn * 1e6, 0),
                     fixed(value("capacity"), 0),
+                    each_report,
                 ];
                 params.extend((0..STAGES).map(|stage| fixed(gain(stage, tau, syn), 24)));
                 return form("daimd", &params);
@@ -98,6 +104,7 @@ impl Form {
                         switch("reset"),
                         switch("increase"),
                         switch("decrease"),
+                        switch("timeout"),
                     ],
                 )
             }
@@ -146,6 +153,12 @@ mod tests {
             form("binomial(k=0.3)").unwrap_err(),
             "binomial(k=0.3): k is 0.3: in the kernel a power is a multiple of 1/2"
         );
+        for feedback in ["packet", "syn"] {
+            let spec = format!("daimd(feedback={feedback})");
+            let expected = format!("{spec}: in the kernel feedback is event or report");
+            assert_eq!(form(&spec), Err(expected));
+        }
+        assert_ne!(form("daimd"), form("daimd(feedback=report)"));
         assert!(form("simd(start=hystart)").unwrap_err().contains("slow start stays the kernel's"));
     }
 }

@@ -16,6 +16,8 @@ use cwnd::{
 /// The bounds of a single step are in the headers of `kernel/`; what is left is the state that drifts:
 /// AIRA's `a` by 2^-30 a round, bounded by its limits, and AIAD's rate, whose filter forgets.
 pub const BOUND: f64 = 1.0 / (1 << 24) as f64;
+/// The largest window in packets: `FX_MAX_WINDOW`.
+const MAX_WINDOW: f64 = ((1 << 24) - 1) as f64;
 
 /// What one connection's replay found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -148,9 +150,15 @@ fn window_step(
             }
             *saved = law.clone();
             let why = if timeout { Signal::Timeout } else { Signal::Loss };
-            let cut = law.cut(before, why, &cx).min(before);
-            let halved = timeout || event.ssthresh != 0;
-            Some(if halved { cut.min(before / 2.0) } else { cut }.max(2.0))
+            let cut = law.cut(before, why, &cx);
+            let slow_start = event.ssthresh != 0;
+            // As `cut` of kernel/window.h.
+            let most = match law.own_threshold() {
+                true if timeout => MAX_WINDOW,
+                false if timeout || slow_start => before / 2.0,
+                _ => before,
+            };
+            Some(cut.min(most).max(2.0))
         }
         Kind::Undo => {
             // An estimate is not taken back: what was measured stays true.

@@ -123,7 +123,8 @@ pub(crate) struct Receiver {
     news: u16,
     /// The opening packet carries no data.
     syn: bool,
-    /// Counts the bytes of options as ns-2 does: those of the blocks alone.
+    /// ns-2's conventions: options have the bytes of their blocks alone, and a duplicate of the newest
+    /// packet is acknowledged as that packet is.
     ns2: bool,
     sack: bool,
     ecn: bool,
@@ -179,10 +180,12 @@ impl Receiver {
         } else if seq > self.expected {
             self.blocks.add(self.expected, seq);
         }
-        let gapless = in_order && seq >= self.highest;
+        let gapless = seq >= self.highest;
         self.highest = self.highest.max(seq);
+        // ns-2 also delays the answer to a duplicate of the newest packet (DelAckSink::recv).
         if self.ack_delay != NONE
             && gapless
+            && (in_order || self.ns2 && seq + 1 == self.expected)
             && self.pending == NONE
             && packet.flags() & flags::SYN == 0
             && !(self.ns2 && seq == 0)

@@ -8,6 +8,7 @@
 //! ```text
 //! each ACK       w <- w + 1 / w                                                              (1)
 //! at a loss      w <- r d, at most w, at least 2                                             (1)
+//! threshold      ssthresh <- r d, at least 2, at a loss, in slow start and after a timeout
 //! sample k       b_k = packets acknowledged in D_k / D_k,   D_k = t_k - t_(k-1)
 //! filter         r <- ((2 tau / D_k - 1) r + b_k + b_(k-1)) / (2 tau / D_k + 1)
 //! no sample for tau / 2: a sample of 0 with D = tau / 2
@@ -24,10 +25,15 @@
 //! TCP-friendly where r d is half of the window, that is with a buffer of one bandwidth-delay
 //! product.
 //!
+//! Slow-start threshold: r d after every signal, in slow start and after a timeout too (TCP Westwood's
+//! algorithm and its ns-2 code; the letter has Eq. 1 alone). Where r d exceeds the window, slow start
+//! goes on to it.
+//!
 //! Known deviations: samples at one instant (or one tick of the receiver's clock) are taken together;
 //! the rest of a gap shorter than tau / 50 after its samples of 0 is joined to the last of them, as
 //! in the ns-2 code of TCP Westwood (10 ms there). The estimate starts at 0, as it does there. Without
-//! a round-trip time or any sample a loss halves the window.
+//! a round-trip time or any sample a loss halves the window. The factor by which that code divides the
+//! threshold of a timeout in slow start (1, one more each time, at most 4) is not in the letter.
 
 use crate::event::Acked;
 use crate::law::{Context, Signal, WindowLaw};
@@ -109,9 +115,13 @@ impl WindowLaw for Aiad {
 
     fn cut(&mut self, w: Packets, _why: Signal, cx: &Context) -> Packets {
         match cx.rtt {
-            Some(rtt) if self.rate > 0.0 => (self.rate * rtt.min.as_secs()).max(2.0).min(w),
+            Some(rtt) if self.rate > 0.0 => (self.rate * rtt.min.as_secs()).max(2.0),
             _ => w / 2.0,
         }
+    }
+
+    fn own_threshold(&self) -> bool {
+        true
     }
 
     #[inline]
@@ -189,7 +199,8 @@ mod tests {
         assert!((law.rate() - 200.0).abs() < 1e-6);
         // 200 packets/s in 100 ms.
         assert!((law.cut(50.0, Signal::Loss, &at(millis(0))) - 20.0).abs() < 1e-6);
-        assert_eq!(law.cut(15.0, Signal::Loss, &at(millis(0))), 15.0);
+        // The machine leaves a smaller window as it is, and has 20 as the threshold.
+        assert!((law.cut(15.0, Signal::Timeout, &at(millis(0))) - 20.0).abs() < 1e-6);
     }
 
     /// Between two samples of 20 packets/s, 600 ms pass: two samples of 0 at 250 ms, each

@@ -15,6 +15,10 @@
 //!
 //! TCP-friendly without timeouts: `alpha = 3 beta / (2 - beta)`. With timeouts (Yang and Lam):
 //! `alpha = 4 (1 - kept^2) / 3`, where `kept = 1 - beta` is what that paper calls beta.
+//!
+//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
+//! equation 4). Yang and Lam halve at the first congestion indication, which ends slow start; of the
+//! threshold after a timeout they say nothing.
 
 use crate::law::{Context, Signal, WindowLaw};
 use crate::units::Packets;

@@ -22,13 +22,19 @@
 //! | `rounds` | rounds after which MAIL has come down to the bound | 1..10000 | 100 |
 //! | `ratio` | window over that at the last loss at which `a` is reset | 1 < ratio <= 10 | 3/2 |
 //! | `mail`, `reset`, `increase`, `decrease` | switches for the rules | on, off | on |
+//! | `timeout` | what a timeout does to the running round | continues, ends | continues |
 //!
 //! Never more aggressive than TCP: `a <= 1`.
 //!
-//! Known deviations: none from the rules. What the paper leaves open: `a` never exceeds 1, which
-//! section 6.3 calls the fastest; the 0.9 of Eq. 23 is 1 - bound; a timeout ends a round as a loss
-//! does, unless a window is being repaired already, but does not lower the window that the reset
-//! condition compares with.
+//! Known deviations: none from the rules. Not stated in the paper: `a` never exceeds 1, which
+//! section 6.3 calls the fastest; the 0.9 of Eq. 23 is 1 - bound; a timeout does not lower the window
+//! that the reset condition compares with.
+//!
+//! Timeouts. A round is "the interval between two cwnd multiplicative decreases" (section 4.1, definition
+//! 2), and the introduction lists "timeouts and multiplicative decreases" apart: a timeout closes the
+//! window and is no such decrease, so the round continues, with the packet that timed out among its
+//! lost ones. The pseudo-code's "upon loss or triple-duplicate ack" can be read otherwise:
+//! `timeout=ends` ends the round at a timeout, unless a window is being repaired already.
 
 use crate::law::{Context, Round, Signal, WindowLaw};
 use crate::units::Packets;
@@ -52,6 +58,8 @@ pub struct AiraParameters {
     pub increase: bool,
     /// The decrease rule (Eq. 5).
     pub decrease: bool,
+    /// Whether a timeout ends a round.
+    pub timeout_ends_round: bool,
 }
 
 impl Default for AiraParameters {
@@ -65,6 +73,7 @@ impl Default for AiraParameters {
             ratio: 1.5,
             increase: true,
             decrease: true,
+            timeout_ends_round: false,
         }
     }
 }
@@ -129,6 +138,10 @@ impl WindowLaw for Aira {
         }
         self.a = self.a.max(self.least()).min(Self::A);
         self.p = p;
+    }
+
+    fn timeout_ends_round(&self) -> bool {
+        self.parameters.timeout_ends_round
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {

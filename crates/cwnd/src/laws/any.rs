@@ -29,11 +29,17 @@ macro_rules! any_law {
             fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets {
                 forward!($any, [$($law),+], self.cut(w, why, cx))
             }
+            fn own_threshold(&self) -> bool {
+                forward!($any, [$($law),+], self.own_threshold())
+            }
             fn enter(&mut self, w: Packets, cx: &Context) {
                 forward!($any, [$($law),+], self.enter(w, cx))
             }
             fn round(&mut self, round: &Round, cx: &Context) {
                 forward!($any, [$($law),+], self.round(round, cx))
+            }
+            fn timeout_ends_round(&self) -> bool {
+                forward!($any, [$($law),+], self.timeout_ends_round())
             }
             #[inline(always)]
             fn observe(&mut self, acked: &Acked, cx: &Context) {
@@ -68,6 +74,9 @@ macro_rules! any_law {
             }
             fn losses(&mut self, lost: &Lost, rate: Rate, cx: &Context) {
                 forward!($any, [$($law),+], self.losses(lost, rate, cx))
+            }
+            fn uses_capacity(&self) -> bool {
+                forward!($any, [$($law),+], self.uses_capacity())
             }
             fn window(&self, cx: &Context) -> Option<Packets> {
                 forward!($any, [$($law),+], self.window(cx))
@@ -126,6 +135,11 @@ pub trait CustomLaw: Send {
     /// See [`WindowLaw::cut`].
     fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets;
 
+    /// See [`WindowLaw::own_threshold`].
+    fn own_threshold(&self) -> bool {
+        false
+    }
+
     /// See [`WindowLaw::enter`].
     fn enter(&mut self, _w: Packets, _cx: &Context) {}
 
@@ -172,6 +186,9 @@ impl WindowLaw for Custom {
     }
     fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets {
         self.0.cut(w, why, cx)
+    }
+    fn own_threshold(&self) -> bool {
+        self.0.own_threshold()
     }
     fn enter(&mut self, w: Packets, cx: &Context) {
         self.0.enter(w, cx);

@@ -19,6 +19,9 @@
 //!
 //! TCP-friendly below `low`; at large windows it nears AIMD(smax, beta).
 //!
+//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
+//! equation 4); the equations above are for congestion avoidance. Linux keeps `1 - beta`.
+//!
 //! Known deviations: the least increment applies at each ACK, where the paper ends its binary search
 //! when a step falls below it. Before the first loss the maximum is infinite: growth by `smax`.
 //! Fast convergence compares with the last maximum, as Linux does; the paper's code forgets that in

@@ -19,6 +19,9 @@
 //! times, in which `1/p = beta w^2 / alpha` packets pass, so that `w = sqrt(alpha / (beta p))`, which
 //! is TCP's `sqrt(3 / (2p))` (footnote 9 of the SIMD paper for IIAD; SQRT has the same relation).
 //!
+//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
+//! equation 4), as in ns-2; the papers give the cut in congestion avoidance alone.
+//!
 //! Known deviations: none.
 
 use crate::law::{Context, Signal, WindowLaw};

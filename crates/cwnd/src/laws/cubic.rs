@@ -19,8 +19,12 @@
 //!
 //! TCP-friendly where W_est is the larger: short round-trip times or small windows.
 //!
-//! Known deviations: the machine halves in slow start and after a timeout, where the RFC keeps `kept`
-//! (section 4.6, 4.7). Where congestion avoidance begins without a loss in it (slow start left
+//! Slow-start threshold: `kept` w after every signal, in slow start (section 4.6) and after a timeout
+//! (section 4.8) too.
+//!
+//! Known deviations: `kept` is of the window, not of what is in flight (section 4.6 allows it where the
+//! window does not grow unused), and a mark leaves two packets at least, where the RFC allows one. Where
+//! congestion avoidance begins without a loss in it (slow start left
 //! by its own, or a timeout before), K = 0 and w_max = w0 (section 4.8, 4.10). Time in which the
 //! application, the receiver or the pacing limits the sender does not count (section 4.2).
 
@@ -101,6 +105,10 @@ impl WindowLaw for Cubic {
         self.w_max = if self.fast && w < self.w_max { (1.0 + self.kept) * w / 2.0 } else { w };
         self.after_loss = why != Signal::Timeout;
         self.kept * w
+    }
+
+    fn own_threshold(&self) -> bool {
+        true
     }
 
     fn enter(&mut self, w: Packets, cx: &Context) {

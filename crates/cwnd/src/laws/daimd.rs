@@ -5,7 +5,11 @@
 //!
 //! ```text
 //! each SYN with ACKs and no loss   x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * 1/SYN   (8)
-//! at each loss report              x <- (1 - beta) x                                            (2)
+//! at each negative feedback        x <- (1 - beta) x                                            (2)
+//!     feedback = event             each congestion event
+//!     feedback = packet            each lost packet: x <- (1 - beta)^n x for n of them          (3)
+//!     feedback = syn               the first loss report in a SYN                               (4)
+//!     feedback = report            each loss report                                             (2)
 //! flow window, at each report      W <- lambda W + (1 - lambda) AS (SYN + RTT)                 (21)
 //! ```
 //!
@@ -17,32 +21,60 @@
 //! | `S` | packet size | bytes | | |
 //! | `tau` | protocol parameter | | 3..15 | 9 |
 //! | `beta` | fraction of the rate given up: the period grows by 1/8 | | 0 < beta < 1 | 1/9 |
+//! | `feedback` | what counts as one negative feedback | | event, packet, syn, report | event |
 //! | `SYN` (`syn`) | control interval | s | 0.1 ms..10 s | 10 ms |
 //! | `AS` | packet arrival rate at the receiver | packets/s | | |
 //! | `lambda` | gain of the moving average; 1: no flow window | | 0..1 | 7/8 |
 //!
 //! Friendly to TCP whenever RTT^2 L <= SYN^2 10^8 / 6 (20).
 //!
-//! Known deviations: none from the equations. What the paper leaves open: at `L <= C(x)`, where (8)
-//! has no logarithm, the increase is its limit 0 (section VII: an underestimated `L` limits the
-//! throughput), and so it is before the first estimate; `lambda` is not printed; slow start ends at
-//! the arrival rate, or at `w / (RTT + SYN)` without one; a timeout counts as a loss report.
+//! Negative feedback. Section II cuts "for any negative feedback" (2) and counts the feedbacks of an
+//! interval in (1 - beta)^n; (3) takes n as the packets lost in the interval, (4) assumes that n is at
+//! most 1. The three are different laws where losses come in bursts. The paper's tables are UDT's,
+//! which cuts once in each congestion event and then at random or growing spacing
+//! ([`Udt`](super::Udt)); `event` has the first of these cuts. A congestion event begins with a loss
+//! report whose newest lost packet was sent after the last cut. (UDT 4.11 compares sequence numbers: that
+//! of the first lost packet in the report with the newest one sent by the last cut. A report of both
+//! older and newer packets, and a lost retransmission, begin an event here and not there.) `syn` cuts
+//! unless the last cut was less than a SYN ago.
+//!
+//! Known deviations: a timeout is one negative feedback, of one packet; marks (RFC 3168) cut once in a
+//! congestion event, whatever `feedback` is. Not stated in the paper: at `L <= C(x)`, where (8) has no
+//! logarithm, the increase is its limit 0 (section VII: an underestimated `L` limits the throughput), and
+//! so it is before the first estimate; the value of `lambda`; slow start ends at the arrival rate, or at
+//! `w / (RTT + SYN)` without one. The kernel's implementation (`kernel/daimd.h`) has `event` and `report`.
 
-use crate::event::Report;
+use crate::event::{Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Signal};
 use crate::math::{ceil, log10, powf};
-use crate::units::{Dur, Packets, Rate};
+use crate::units::{Dur, Packets, Rate, Time};
 
 /// The packet size for which `tau` is chosen, in bytes.
 const STANDARD_PACKET: f64 = 1500.0;
+
+/// What counts as one negative feedback: the module's doc has the paper's readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Feedback {
+    /// A congestion event: a loss report of packets sent after the last cut.
+    #[default]
+    Event,
+    /// A lost packet (Eq. 3).
+    Packet,
+    /// The first loss report in a control interval (Eq. 4).
+    Syn,
+    /// A loss report (Eq. 2).
+    Report,
+}
 
 /// DAIMD's parameters, in the paper's symbols.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DaimdParameters {
     /// The protocol parameter τ.
     pub tau: f64,
-    /// The fraction of the rate given up at a loss report.
+    /// The fraction of the rate given up at a negative feedback.
     pub beta: f64,
+    /// What counts as one negative feedback.
+    pub feedback: Feedback,
     /// The control interval SYN.
     pub syn: Dur,
     /// The link capacity L in bits per second; `None` takes the receiver's estimate.
@@ -56,6 +88,7 @@ impl Default for DaimdParameters {
         DaimdParameters {
             tau: 9.0,
             beta: 1.0 / 9.0,
+            feedback: Feedback::Event,
             syn: Dur::from_millis(10),
             capacity: None,
             lambda: 7.0 / 8.0,
@@ -71,12 +104,20 @@ pub struct Daimd {
     estimated: Option<Rate>,
     arrival: Option<Rate>,
     window: Option<Packets>,
+    /// Packets in the newest loss report.
+    lost: u32,
+    last_cut: Option<Time>,
 }
 
 impl Daimd {
     /// DAIMD with these parameters.
     pub fn new(parameters: DaimdParameters) -> Self {
         Daimd { parameters, ..Daimd::default() }
+    }
+
+    /// What counts as one negative feedback.
+    pub fn feedback(&self) -> Feedback {
+        self.parameters.feedback
     }
 
     /// The increase α(x) of Eq. 8 in packets per second, at `rate` on a link of `capacity` bits per
@@ -108,8 +149,31 @@ impl RateLaw for Daimd {
         Rate::per_sec(rate.as_per_sec() + alpha.as_per_sec())
     }
 
-    fn cut(&mut self, rate: Rate, _fresh: bool, _why: Signal, _cx: &Context) -> Rate {
-        Rate::per_sec((1.0 - self.parameters.beta) * rate.as_per_sec())
+    fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate {
+        let DaimdParameters { beta, feedback, syn, .. } = self.parameters;
+        let feedbacks = match feedback {
+            Feedback::Event => u32::from(fresh),
+            Feedback::Packet if why == Signal::Loss => self.lost.max(1),
+            Feedback::Syn => u32::from(self.last_cut.is_none_or(|cut| cx.now.since(cut) >= syn)),
+            Feedback::Packet | Feedback::Report => 1,
+        };
+        if feedbacks > 0 {
+            self.last_cut = Some(cx.now);
+        }
+        let kept = match feedbacks {
+            0 => 1.0,
+            1 => 1.0 - beta,
+            n => powf(1.0 - beta, f64::from(n)),
+        };
+        Rate::per_sec(kept * rate.as_per_sec())
+    }
+
+    fn losses(&mut self, lost: &Lost, _rate: Rate, _cx: &Context) {
+        self.lost = lost.packets;
+    }
+
+    fn uses_capacity(&self) -> bool {
+        true
     }
 
     fn observe(&mut self, report: &Report, _cx: &Context) {
@@ -143,7 +207,7 @@ impl RateLaw for Daimd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::laws::testing::context;
+    use crate::laws::testing::{at, context};
 
     /// On 1 Gb/s, log10 L = 9: (8) starts at 10^(9-9) packet in each 10 ms, which is 100 packets/s.
     #[test]
@@ -173,10 +237,59 @@ mod tests {
         assert_eq!(intervals, 750);
     }
 
+    /// The rates after loss reports of 1, 3 and 2 packets at 0, 4 and 12 ms, from 729 packets/s on. The
+    /// last two are of packets sent before the first cut.
+    fn after_reports(feedback: Feedback) -> [f64; 3] {
+        let mut law = Daimd::new(DaimdParameters { feedback, ..DaimdParameters::default() });
+        let mut rate = Rate::per_sec(729.0);
+        [(0, 1, true), (4, 3, false), (12, 2, false)].map(|(millis, packets, fresh)| {
+            let cx = at(Time::from_nanos(millis * 1_000_000));
+            law.losses(&Lost { packets, sent_at: Time::ZERO, sent: 100 }, rate, &cx);
+            rate = law.cut(rate, fresh, Signal::Loss, &cx);
+            rate.as_per_sec()
+        })
+    }
+
+    fn assert_near(rates: [f64; 3], expected: [f64; 3]) {
+        for (rate, expected) in rates.into_iter().zip(expected) {
+            assert!((rate - expected).abs() < 1e-9, "{rates:?}");
+        }
+    }
+
     #[test]
-    fn a_loss_report_lengthens_the_period_by_an_eighth() {
-        let rate = Daimd::default().cut(Rate::per_sec(900.0), false, Signal::Loss, &context());
-        assert!((rate.as_per_sec() - 800.0).abs() < 1e-9);
+    fn a_congestion_event_cuts_once() {
+        assert_near(after_reports(Feedback::Event), [648.0, 648.0, 648.0]);
+        assert_eq!(DaimdParameters::default().feedback, Feedback::Event);
+    }
+
+    /// (8/9)^n of the rate for n lost packets (3): 8/9, then (8/9)^3, then (8/9)^2.
+    #[test]
+    fn each_lost_packet_cuts() {
+        let after_four = 648.0 * (512.0 / 729.0);
+        let expected = [648.0, after_four, after_four * 64.0 / 81.0];
+        assert_near(after_reports(Feedback::Packet), expected);
+    }
+
+    #[test]
+    fn at_most_one_cut_in_a_syn() {
+        assert_near(after_reports(Feedback::Syn), [648.0, 648.0, 576.0]);
+    }
+
+    #[test]
+    fn each_loss_report_cuts() {
+        assert_near(after_reports(Feedback::Report), [648.0, 576.0, 512.0]);
+    }
+
+    /// A timeout names no packets: it does not repeat the count of the report before it.
+    #[test]
+    fn a_timeout_is_one_feedback() {
+        for feedback in [Feedback::Event, Feedback::Packet, Feedback::Syn, Feedback::Report] {
+            let mut law = Daimd::new(DaimdParameters { feedback, ..DaimdParameters::default() });
+            let (cx, rate) = (context(), Rate::per_sec(900.0));
+            law.losses(&Lost { packets: 5, sent_at: Time::ZERO, sent: 100 }, rate, &cx);
+            let rate = law.cut(rate, true, Signal::Timeout, &cx);
+            assert!((rate.as_per_sec() - 800.0).abs() < 1e-9, "{feedback:?}");
+        }
     }
 
     #[test]

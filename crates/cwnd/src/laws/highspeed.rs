@@ -21,6 +21,9 @@
 //!
 //! TCP-friendly up to `W`.
 //!
+//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
+//! equation 4), as in ns-2; the equations above are for congestion avoidance. Linux keeps `1 - b(w)`.
+//!
 //! Known deviations: `a(w)` is recomputed when the window has moved by a packet, not at each ACK.
 //! Beyond `W1`, where the RFC says nothing, `b` stays `B1` and `a` follows its formula.
 

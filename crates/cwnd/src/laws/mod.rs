@@ -24,7 +24,7 @@ pub use any::{AnyLaw, AnyRateLaw, Custom, CustomLaw};
 pub use bic::{Bic, BicParameters};
 pub use binomial::Binomial;
 pub use cubic::Cubic;
-pub use daimd::{Daimd, DaimdParameters};
+pub use daimd::{Daimd, DaimdParameters, Feedback};
 pub use highspeed::HighSpeed;
 pub use scalable::Scalable;
 pub use simd::Simd;

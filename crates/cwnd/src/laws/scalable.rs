@@ -18,6 +18,9 @@
 //! Recovers from a loss in about `b / a` round-trip times whatever the window. TCP-friendly only
 //! below `low`.
 //!
+//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
+//! equation 4); the equations above are for congestion avoidance. Linux keeps `1 - b`.
+//!
 //! Known deviations: none. (Table 6 of the DAIMD paper prints `0.1 w` for what is `0.01 w` here.)
 
 use crate::law::{Context, Signal, WindowLaw};

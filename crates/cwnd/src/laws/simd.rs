@@ -20,6 +20,11 @@
 //!
 //! TCP-friendly under random losses by the choice of `alpha` (section 3).
 //!
+//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
+//! equation 4), as in ns-2; the paper says nothing of it but that all its laws share TCP's timeouts.
+//! `w0` is then the window at which congestion avoidance begins, less than `(1 - beta) w_max`, and
+//! `alpha` follows from `w_max`, the window before the decrease (Eq. 3), as appendix B keeps both.
+//!
 //! Known deviations: none. An acknowledgement of n packets counts as n. Where slow start ends
 //! without a loss, `w0` is the window and `w_max` is `w0 / (1 - beta)` (footnote 2).
 

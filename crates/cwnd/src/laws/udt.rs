@@ -147,6 +147,10 @@ impl RateLaw for Udt {
         Rate::per_sec(rate.as_per_sec() / DECREASE)
     }
 
+    fn uses_capacity(&self) -> bool {
+        true
+    }
+
     fn observe(&mut self, report: &Report, _cx: &Context) {
         self.arrival = averaged(self.arrival, report.arrival);
         self.capacity = averaged(self.capacity, report.capacity);

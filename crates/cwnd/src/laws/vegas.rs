@@ -20,6 +20,8 @@
 //!
 //! Gives way to TCP, which fills the queues.
 //!
+//! Slow-start threshold: half of the window after every signal.
+//!
 //! Known deviations: slow start doubles the window every round-trip time, Vegas every other; losses
 //! are found and answered as Reno does, without Vegas's fine-grained timers and its cut by 1/4;
 //! `rtt` is the smallest of its round, against delayed acknowledgements.

@@ -19,6 +19,11 @@ pub trait Controller {
     fn on(&mut self, now: Time, event: &Event);
     /// The controller's answer as of the last event.
     fn output(&self) -> Output;
+    /// Whether the controller uses the receiver's estimate of the link capacity, which packet pairs
+    /// are sent for.
+    fn uses_capacity(&self) -> bool {
+        false
+    }
     /// The last cut, if one was made since this was last asked.
     fn take_cut(&mut self) -> Option<Cut>;
     /// Emits the controller's variables by name: `ssthresh` and the law's own.

@@ -189,6 +189,10 @@ impl<L: RateLaw> Controller for Paced<L> {
         }
     }
 
+    fn uses_capacity(&self) -> bool {
+        self.law.uses_capacity()
+    }
+
     fn take_cut(&mut self) -> Option<Cut> {
         self.cut.take()
     }

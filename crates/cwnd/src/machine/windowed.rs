@@ -235,23 +235,28 @@ impl<L: WindowLaw> Windowed<L> {
             entered: self.entered,
         });
         let cx = self.context(now);
+        let cut = self.law.cut(before, why, &cx);
+        let own = self.law.own_threshold() && !cut.is_nan();
         // f64::min keeps the window where a law's answer is not a number.
-        let target = self.law.cut(before, why, &cx).min(before);
+        let cut = if own { cut } else { cut.min(before) };
         // Slow start overshoots by up to a factor of two, and after a timeout nothing is known of the
-        // path: there RFC 5681 equation 4 halves, whatever the law would give up. ns-2 also halves at
-        // the first cut of all.
+        // path: there RFC 5681 equation 4 allows half of the window at most. ns-2 takes exactly half,
+        // also at the first cut of all (tcp.cc, slowdown()).
         let half = before / 2.0;
         let first = self.ns2 && !self.cut_before;
-        let target = if in_slow_start || first { target.min(half) } else { target };
-        let threshold = if why == Signal::Timeout { target.min(half) } else { target };
-        self.ssthresh = if self.ns2 { crate::math::floor(threshold) } else { threshold }
-            .min(before)
-            .max(MIN_SSTHRESH);
+        let target = match in_slow_start || why == Signal::Timeout || first {
+            true if own => cut,
+            true if self.ns2 => half,
+            true => cut.min(half),
+            false => cut,
+        };
+        self.ssthresh =
+            if self.ns2 { crate::math::floor(target) } else { target }.max(MIN_SSTHRESH);
         self.window = match why {
             Signal::Timeout => MIN_WINDOW,
-            // A fresh threshold above the window would put the machine back into slow start.
-            _ if self.ns2 => target.clamp(MIN_WINDOW, before.max(MIN_WINDOW)),
-            _ => self.ssthresh.min(before.max(MIN_WINDOW)),
+            // ns-2 keeps the fraction that its threshold loses.
+            _ if self.ns2 && !own => target.max(MIN_WINDOW),
+            _ => self.ssthresh.min(before),
         };
         self.hystart = None;
         self.last_cut = now;
@@ -290,21 +295,24 @@ impl<L: WindowLaw> Windowed<L> {
 
     /// The retransmission timer expired.
     pub fn timeout(&mut self, now: Time, sent: u64) {
-        // A repair that fails, and a probe that does, end no round of their own: what was sent since
-        // the cut counts in the round that follows it.
+        // A failed repair or probe ends no round of its own: packets sent since the cut count in the
+        // round that follows it.
         let fresh = !self.in_recovery && self.window > MIN_WINDOW;
+        let ends = fresh && self.law.timeout_ends_round();
         self.recovered(now);
-        if fresh {
+        if ends {
             self.end_round(now, sent);
-            // Something was lost, whether or not the driver knows what.
+        }
+        if fresh {
+            // At least one packet was lost, whether or not the driver has reported it.
             let round = &mut self.congestion().round;
-            round.lost = round.lost.max(1);
+            round.lost = if ends { round.lost.max(1) } else { round.lost + 1 };
         }
         // ns-2 lowers the threshold for a mark and the timeout after it once.
         let kept = (self.ns2 && self.marked).then_some(self.ssthresh);
         self.shrink(now, Signal::Timeout);
         self.ssthresh = kept.unwrap_or(self.ssthresh);
-        if fresh {
+        if ends {
             self.close_round(now);
         }
     }

@@ -54,6 +54,13 @@ impl Controller for AnyController {
         }
     }
 
+    fn uses_capacity(&self) -> bool {
+        match self {
+            AnyController::Window(machine) => machine.uses_capacity(),
+            AnyController::Rate(machine) => machine.uses_capacity(),
+        }
+    }
+
     fn take_cut(&mut self) -> Option<Cut> {
         match self {
             AnyController::Window(machine) => machine.take_cut(),

@@ -1,7 +1,7 @@
 //! The entries of the rate laws.
 
 use super::{Algorithm, Build, Parameter, Range};
-use crate::laws::{Daimd, DaimdParameters, Tfrc, Udt};
+use crate::laws::{Daimd, DaimdParameters, Feedback, Tfrc, Udt};
 use crate::units::Dur;
 
 /// The control interval: UDT's SYN.
@@ -15,14 +15,20 @@ pub(super) const DAIMD: Algorithm = Algorithm {
     source: "Gu, Hong and Grossman, An analysis of AIMD algorithm with decreasing increases",
     equations: &[
         "each SYN with ACKs and no loss: x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * 1/SYN",
-        "at each loss report: x <- (1 - beta) x",
+        "at each negative feedback: x <- (1 - beta) x",
+        "feedback = event: each congestion event",
+        "feedback = packet: each lost packet: x <- (1 - beta)^n x for n of them",
+        "feedback = syn: the first loss report in a SYN",
+        "feedback = report: each loss report",
         "flow window, at each report: W <- lambda W + (1 - lambda) AS (SYN + RTT)",
     ],
     deviations: &[
         "no increase where L <= C(x), the limit of Eq. 8, and before the first estimate of L",
         "the paper does not print lambda: 7/8",
         "slow start ends at the arrival rate, or at w / (RTT + SYN) without one",
-        "a timeout counts as a loss report",
+        "a timeout is one negative feedback; marks cut once in a congestion event",
+        "\"any negative feedback\" (Eq. 2), Eq. 3 and Eq. 4 differ: see feedback",
+        "the paper's tables are UDT's, which also cuts in a congestion event at random spacing",
     ],
     parameters: &[
         Parameter::number(
@@ -39,7 +45,7 @@ pub(super) const DAIMD: Algorithm = Algorithm {
             "",
             1.0 / 9.0,
             Range::open(0.0, 1.0),
-            "fraction of the rate given up at a loss report",
+            "fraction of the rate given up at a negative feedback",
         ),
         SYN,
         Parameter::number(
@@ -58,11 +64,29 @@ pub(super) const DAIMD: Algorithm = Algorithm {
             Range::closed(0.0, 1.0),
             "gain of the flow window's moving average; 1 turns the flow window off",
         ),
+        Parameter::choice(
+            "feedback",
+            &["event", "packet", "syn", "report"],
+            Some(0),
+            "one cut for each congestion event, lost packet (Eq. 3), SYN with losses (Eq. 4) or loss report",
+        ),
     ],
     build: Build::Rate(|v, _| {
         let capacity = (v[3] > 0.0).then_some(v[3]);
-        let syn = Dur::from_secs(v[2]);
-        Daimd::new(DaimdParameters { tau: v[0], beta: v[1], syn, capacity, lambda: v[4] }).into()
+        Daimd::new(DaimdParameters {
+            tau: v[0],
+            beta: v[1],
+            feedback: match v[5] as u32 {
+                0 => Feedback::Event,
+                1 => Feedback::Packet,
+                2 => Feedback::Syn,
+                _ => Feedback::Report,
+            },
+            syn: Dur::from_secs(v[2]),
+            capacity,
+            lambda: v[4],
+        })
+        .into()
     }),
 };
 

@@ -6,7 +6,7 @@ use core::fmt;
 use core::str::FromStr;
 
 /// More than any controller has.
-pub(super) const MAX_PARAMETERS: usize = 9;
+pub(super) const MAX_PARAMETERS: usize = 10;
 
 /// A controller by name with the values of its parameters.
 ///

@@ -193,7 +193,7 @@ pub(super) const AIRA: Algorithm = Algorithm {
     deviations: &[
         "a never exceeds 1, which section 6.3 calls the fastest",
         "the 0.9 of Eq. 23 is 1 - bound",
-        "a timeout ends a round, but does not lower the window that the reset compares with",
+        "a timeout neither ends a round nor lowers the window that the reset compares with",
     ],
     parameters: &[
         beta(0.5),
@@ -218,6 +218,12 @@ pub(super) const AIRA: Algorithm = Algorithm {
             Range::above(1.0, 10.0),
             "window over that at the last loss at which a is reset",
         ),
+        Parameter::choice(
+            "timeout",
+            &["continues", "ends"],
+            Some(0),
+            "whether the round continues after a timeout or ends with it",
+        ),
         START,
     ],
     build: Build::Window(|v| {
@@ -230,6 +236,7 @@ pub(super) const AIRA: Algorithm = Algorithm {
             decrease: v[5] != 0.0,
             rounds: v[6],
             ratio: v[7],
+            timeout_ends_round: v[8] != 0.0,
         })
         .into()
     }),
