@@ -117,7 +117,7 @@ def _beside(lab: Lab, law: str, ratio: Mapping[tuple[float, float], Sequence[flo
 
 TCPS = {
     "Reno": ("reno", "reno"),
-    "Scalable, a = 0.1": ("scalable", "scalable(a=0.1)"),
+    "Scalable": ("scalable", "scalable(a=0.1)"),
     "Scalable, a = 0.01": ("scalable", "scalable"),
     "HighSpeed": ("highspeed", "highspeed"),
     "BIC": ("bic", "bic"),
