@@ -285,7 +285,7 @@ class Lab:
         self._known.update(zip(jobs, measured, strict=True))
         return {case: [self._known[key] for key in keys[case]] for case in cases}
 
-    def claim(self, key: str, grade: Grade, **of: object) -> None:
+    def claim(self, key: str, grade: Grade, *, kind: Kind | None = None, **of: object) -> None:
         """Add a claim.
 
         Parameters
@@ -294,6 +294,8 @@ class Lab:
             Of its words in the text file.
         grade
             The measurement and the verdict.
+        kind
+            Kind of the claim, if not that of the text file.
         **of
             Values for the placeholders of the words; they also complete the claim's name. Reasons
             are looked up by the name, without its last values too.
@@ -302,13 +304,19 @@ class Lab:
         parts = [key, *(str(value) for value in of.values())]
         name, *shorter = (" ".join(parts[:n]) for n in range(len(parts), 0, -1))
         text, says = words.text.format(**of), words.says.format(**of)
-        self._add(name, Wording(text, says, words.printed, words.kind), grade, *shorter)
+        self._add(name, Wording(text, says, words.printed, kind or words.kind), grade, *shorter)
 
     def number(
-        self, key: str, values: Iterable[float] | float, within: Range = POSITIVE, **of: object
+        self,
+        key: str,
+        values: Iterable[float] | float,
+        within: Range = POSITIVE,
+        *,
+        kind: Kind | None = None,
+        **of: object,
     ) -> None:
         """Add the claim of a printed number, which the text file has; see `grades.number`."""
-        self.claim(key, number(self.text.claims[key].printed, values, within), **of)
+        self.claim(key, number(self.text.claims[key].printed, values, within), kind=kind, **of)
 
     def cells(
         self,

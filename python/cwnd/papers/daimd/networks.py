@@ -13,6 +13,7 @@ from cwnd.papers.networks import dumbbell, flow
 from cwnd.scenario import Scenario
 
 if TYPE_CHECKING:
+    from cwnd.papers.text import Kind
     from cwnd.records import JsonObject
 
 LAWS = {"UDT": "udt", "event": "daimd(feedback=event)"}
@@ -49,6 +50,11 @@ PATHS = (("n1", "n2"), ("n3", "n4"), ("n1", "n5"), ("n4", "n6"), ("n4", "n5"), (
 
 UDT_PAYLOAD = 1456
 """Bytes of payload in a UDT packet of 1500 bytes."""
+
+
+def kind(law: str) -> Kind:
+    """Return the kind of claims on a law: the paper's numbers are those of UDT and TCP."""
+    return "cell" if law in {"UDT", "TCP"} else "check"
 
 
 def variant(law: str, **settings: object) -> str:

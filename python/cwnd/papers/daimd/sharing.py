@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def fig_14(lab: Lab) -> None:
     ratio = {case: [run.rates[0] / run.rates[1] for run in runs[case]] for case in cases}
     for law in dict.fromkeys(law for law, _, _ in cases):
         mine = {(mbps, rtt): r for (name, mbps, rtt), r in ratio.items() if name == law}
-        _beside(lab, law.lower(), mine)
+        _beside(lab, law, mine)
     ms = [1e3 * rtt for rtt in RTTS]
     panels = []
     rows: list[list[str | float]] = []
@@ -101,24 +101,27 @@ def friendly(lab: Lab) -> None:
 
 def _beside(lab: Lab, law: str, ratio: Mapping[tuple[float, float], Sequence[float]]) -> None:
     """Compare a law's rate over TCP's with the sentences on Fig. 14."""
-    lab.number(f"{law}-five", ratio[1000.0, 0.1])
-    for mbps in RATES:
-        for near, far in pairwise(RTTS):
-            grade = less(ratio[mbps, near], ratio[mbps, far])
-            lab.claim(
-                f"{law}-rtt", grade, mbps=f"{mbps:g}", near=f"{1e3 * near:g}", far=f"{1e3 * far:g}"
-            )
+    of: dict[str, Any] = {"kind": net.kind(law), "law": law}
+    lab.claim("five", number("≈5", ratio[1000.0, 0.1]), **of)
+    for mbps, (near, far) in product(RATES, pairwise(RTTS)):
+        grade = less(ratio[mbps, near], ratio[mbps, far])
+        lab.claim(
+            "rtt", grade, **of, mbps=f"{mbps:g}", near=f"{1e3 * near:g}", far=f"{1e3 * far:g}"
+        )
     for (mbps, rtt), found in ratio.items():
         if float(shared.friendly_margin(rtt, mbps * 1e6)) >= 1:
-            lab.claim(f"{law}-friendly", at_most(1.0, found), mbps=f"{mbps:g}", ms=f"{1e3 * rtt:g}")
+            lab.claim("friendly", at_most(1.0, found), **of, mbps=f"{mbps:g}", ms=f"{1e3 * rtt:g}")
     for rtt in RTTS:
-        lab.claim(f"{law}-slow", less(ratio[10.0, rtt], ratio[1.0, rtt]), ms=f"{1e3 * rtt:g}")
+        lab.claim("slow", less(ratio[10.0, rtt], ratio[1.0, rtt]), **of, ms=f"{1e3 * rtt:g}")
 
+
+KELLY = "Scalable, a = 0.01"
+"""Scalable TCP with the increase that its author gave it, a tenth of the printed one."""
 
 TCPS = {
     "Reno": ("reno", "reno"),
     "Scalable": ("scalable", "scalable(a=0.1)"),
-    "Scalable, a = 0.01": ("scalable", "scalable"),
+    KELLY: ("scalable", "scalable"),
     "HighSpeed": ("highspeed", "highspeed"),
     "BIC": ("bic", "bic"),
 }
@@ -151,22 +154,18 @@ def table_6(lab: Lab) -> None:
         for p in ((RARE, *LOSSES) if row == "bic" and not lab.quick else LOSSES)
     }
     tcp = lab.run(tcps, read.read_response)
-    for (name, p), found in tcp.items():
-        row = TCPS[name][0]
-        lab.claim(
-            "response",
-            alike([run.window for run in found], [printed(row, p)] * len(found)),
-            law=name,
-            p=p,
-        )
-    rows = lab.text.printed["rows"].column("exponent of p")
+    exponents = lab.text.printed["rows"].column("exponent of p")
     for name, (row, _) in TCPS.items():
         mine = {p: found for (law, p), found in tcp.items() if law == name}
+        for p, found in mine.items():
+            grade = alike([run.window for run in found], [printed(row, p)] * len(found))
+            lab.claim("kelly" if name == KELLY else "response", grade, law=name, p=p)
+        if name == KELLY:
+            continue
+        windows = np.log([[run.window for run in found] for found in mine.values()])
+        slopes = np.polyfit(np.log(list(mine)), windows, 1)[0]
+        lab.claim("exponent", number(exponents[row], slopes.tolist(), ANY), law=name)
         rarest = mine[min(mine)]
-        slopes = np.polyfit(
-            np.log(list(mine)), np.log([[r.window for r in f] for f in mine.values()]), 1
-        )[0]
-        lab.claim("exponent", number(rows[row], slopes.tolist(), ANY), law=name)
         ones = np.ones(len(rarest))
         if row == "bic":
             lab.number("bic-increase", [run.largest for run in rarest])
@@ -189,25 +188,15 @@ def table_6(lab: Lab) -> None:
     }
     udt = lab.run(paced, read.read_paced)
     for (law, mbps, p), found in udt.items():
-        rates = [run.window for run in found]
-        grade = alike(rates, [stage_rate(mbps, p)] * len(rates))
-        lab.claim(f"{law.lower()}-response", grade, mbps=f"{mbps:g}", p=p)
+        grade = alike([run.window for run in found], [stage_rate(mbps, p)] * len(found))
+        lab.claim("udt", grade, kind=net.kind(law), law=law, mbps=f"{mbps:g}", p=p)
     for law in LAWS:
         middle = udt[law, 100.0, 1e-3]
-        lab.claim(
-            f"{law.lower()}-increase", alike([run.increase for run in middle], np.ones(len(middle)))
-        )
-        lab.number(f"{law.lower()}-decrease", [run.decrease for run in middle])
-    table: list[list[str | float]] = [
-        [name, "", p, printed(TCPS[name][0], p), estimate(r.window for r in found).mean]
-        for (name, p), found in tcp.items()
-    ]
-    table += [
-        [law, mbps, p, stage_rate(mbps, p), estimate(r.window for r in found).mean]
-        for (law, mbps, p), found in udt.items()
-    ]
-    heads = ["controller", "capacity, Mb/s", "p", "printed", "simulated"]
-    lab.show(_responses(tcp, udt), Table("responses", "Packets per RTT, or per SYN", heads, table))
+        grown = alike([run.increase for run in middle], np.ones(len(middle)))
+        lab.claim("udt-increase", grown, kind=net.kind(law), law=law)
+        given = number("0.111", [run.decrease for run in middle])
+        lab.claim("udt-decrease", given, kind=net.kind(law), law=law)
+    lab.show(_responses(tcp, udt))
 
 
 def stage_rate(capacity_mbps: float, p: float) -> float:
@@ -273,16 +262,12 @@ def protocol(lab: Lab) -> None:
         "Table 4, 100 ms": (net.ten_flows(law, 1e-1, 8.0, 5.0), of_shares),
         "Fig. 14": (net.beside_tcp(law, 100.0, 0.1, 40.0), of_ratio),
     }
-    rows: list[list[str | float]] = []
     for name in lab.pick(list(cases), ["Table 4, 1 ms", "Fig. 14"]):
         scenario, measure = cases[name]
         both = lab.run({"stand-in": scenario, "UDT": net.over_udt(scenario)}, measure)
         for quantity in both["UDT"][0]:
             stand_in, udt = ([run[quantity] for run in both[key]] for key in both)
-            rows.append([name, quantity, estimate(stand_in).mean, estimate(udt).mean])
             lab.claim("same", alike(udt, stand_in), network=name, quantity=quantity)
-    heads = ["network", "quantity", "stand-in", "UDT"]
-    lab.show(Table("carriers", "UDT and its stand-in", heads, rows))
 
 
 def of_shares(result: Result) -> read.Quantities:
