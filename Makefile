@@ -28,7 +28,7 @@ help:
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
 	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
 	@echo "make bench-paths   measure which controller suits which path, beside the kernel's TCP, as root: 30 minutes"
-	@echo "make agreement   run the matrix of docs/agreement.md: 7 minutes of real time, as root"
+	@echo "make agreement   run the matrix of docs/agreement.md: 12 minutes of real time, as root"
 	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
 	@echo "make clean   remove what these made"

@@ -1,11 +1,11 @@
 """The matrix of docs/agreement.md: scenarios and laws, simulated and with real sockets.
 
-    python bench/agreement.py [--repeat 3] [NAME ...]
+    python bench/agreement.py [--repeat 5] [NAME ...]
 
-Each cell is one `cwnd agree`, in real time, one after the other: some seven minutes in all, on a
-machine that has nothing else to do, as root on Linux. NAME chooses cells by a part of their name
-(`scenario law reality`). A cell says `simulated / real`; what differs by more than the tolerance is
-in italics where seeds differ as much, and in bold where they do not.
+Each cell is one `cwnd agree`, in real time, one after the other: 12 minutes in all, as root on
+Linux, on an otherwise idle machine. NAME chooses cells by a part of their name (`scenario law
+backend`). A cell is `simulated / real`: plain where the backends agree, in italics where they are
+undecided, in bold where they differ.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ COLUMNS = (
     (GROUP, "window_p90"),
     (GROUP, "mean_rtt_s"),
 )
-MARKS = {"agrees": "", "as seeds do": "*", "differs": "**", "unknown": ""}
+MARKS = {"agrees": "", "undecided": "*", "differs": "**", "unknown": ""}
 
 
 @dataclass(frozen=True)
 class Part:
-    """Laws on one scenario in one reality: seconds of a run, and of its warm-up."""
+    """Laws on one scenario and one backend: seconds of a run, and of its warm-up."""
 
     scenario: str
     on: str
@@ -86,7 +86,7 @@ PARTS = (
 
 
 def cell(row: Row) -> str:
-    """Write a figure of the simulator and of the other reality."""
+    """Write a figure of the simulator and of the other backend."""
     both = (
         number(value.mean, row.kind.digits, row.kind.factor) for value in row.estimates.values()
     )
@@ -119,7 +119,7 @@ def main() -> None:
     """Run the matrix and print its tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only cells with this in the name")
-    parser.add_argument("--repeat", type=int, default=3, help="seeds of each cell")
+    parser.add_argument("--repeat", type=int, default=5, help="seeds of each cell")
     options = parser.parse_args()
     chosen = [(part, part.cells(options.names)) for part in PARTS]
     seconds = options.repeat * sum(part.seconds * len(laws) for part, laws in chosen)

@@ -1,4 +1,4 @@
-"""One scenario in several realities: where they agree, and where they do not."""
+"""One scenario on several backends: the simulator, UDT sockets and the kernel's TCP."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 
 from cwnd import metrics
 from cwnd.errors import ArgumentError
-from cwnd.figures import number
+from cwnd.figures import interval_text, number
 from cwnd.real import REALITIES, check_reality
 from cwnd.result import jsonable, link_loss_rate, write_text
 from cwnd.running import measure
 from cwnd.scenario import Scenario
-from cwnd.stats import Estimate, estimate
+from cwnd.stats import Estimate, estimate, estimate_difference, estimate_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,40 +34,42 @@ NETWORK = "network"
 """What the figures of the network are called, beside those of the flows."""
 
 RULE = (
-    "Two realities agree in a figure when their means are alike: goodput, share, Jain's index, "
-    "utilization and round-trip time within 5 %; windows within 10 % or one packet, whichever is "
-    "more; queueing delays within 10 % or the time that the link takes for one packet; loss and "
-    "retransmissions within a factor of 3/2, or when both are below 1 in 10000. If they are not, "
-    "but their 95 % intervals over the seeds overlap, they differ by no more than seeds do. "
-    "Otherwise they differ."
+    "Another backend is compared with the first by the ratio of the two means over the seeds, with "
+    "its 95 % interval. The backends agree in a figure when the whole interval is within the "
+    "figure's tolerance, and differ when all of it is outside; otherwise they are undecided, and "
+    "more seeds may decide. Tolerances: goodput, share, Jain's index, utilization and round-trip "
+    "time 5 %; windows and queueing delays 10 %; loss, marks and retransmissions a factor of 3/2. "
+    "Small values agree as well: windows within one packet, queueing delays within the "
+    "transmission time of one packet, and loss, marks and retransmissions below 1 in 10000 on both "
+    "backends, by the whole interval. One seed decides nothing."
 )
 
 QUANTILES = {"window_p10": 0.1, "window_p50": 0.5, "window_p90": 0.9}
 """Quantiles of the windows over the samples of all flows of a group."""
 
 RARE = 1e-4
-"""Of two smaller rates of loss none is the larger: a run of 20 s at 10 Mbit/s has 17000 packets."""
+"""Loss rates below this are alike: a run of 20 s at 10 Mbit/s has 17000 packets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A figure, and when two of it are alike.
+    """A figure and its tolerance.
 
     Attributes
     ----------
     name
         Its name, in JSON as well.
     title, unit
-        How tables call it.
+        Its name and unit in tables.
     factor
         From the figure to the unit shown.
     digits
         Decimals shown.
     tolerance
-        By which part of the first the second may differ.
+        The ratio of two means may be from 1 - ``tolerance`` to 1 + ``tolerance``.
     ratio
-        Or which factor may be between them, for figures that are told in orders of magnitude;
-        0 if they are not.
+        For rates of rare events, instead: it may be from 1 / ``ratio`` to ``ratio``, and rates
+        below `RARE` are alike. 0 for other figures.
     """
 
     name: str
@@ -78,12 +80,20 @@ class Kind:
     tolerance: float = 0.05
     ratio: float = 0.0
 
-    def text(self, value: Estimate) -> str:
-        """Write a mean with half its interval."""
-        mean = number(value.mean, self.digits, self.factor)
-        if not value.known:
-            return mean
-        return f"{mean} ±{number(value.half_width, self.digits, self.factor)}"
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ratios of two means between which backends agree."""
+        if self.ratio:
+            return 1 / self.ratio, self.ratio
+        return 1 - self.tolerance, 1 + self.tolerance
+
+    def mean(self, value: Estimate) -> str:
+        """Write the mean."""
+        return number(value.mean, self.digits, self.factor)
+
+    def interval(self, value: Estimate) -> str:
+        """Write the interval; empty without one."""
+        return interval_text(value, self.digits, self.factor)
 
 
 OF_NETWORK = (
@@ -100,7 +110,7 @@ OF_NETWORK = (
 OF_FLOWS = (
     Kind("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
     Kind("share", "share", "%", 100, 1),
-    Kind("retransmission_rate", "sent again", "%", 100, 3, ratio=1.5),
+    Kind("retransmission_rate", "retransmissions", "%", 100, 3, ratio=1.5),
     Kind("window_p10", "window, p10", "packets", 1, 1, tolerance=0.1),
     Kind("window_p50", "window, p50", "packets", 1, 1, tolerance=0.1),
     Kind("window_p90", "window, p90", "packets", 1, 1, tolerance=0.1),
@@ -111,45 +121,45 @@ OF_FLOWS = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a reality agrees with the first one in a figure.
+    """Whether a backend agrees with the first one in a figure.
 
     Attributes
     ----------
     on
-        The reality.
+        The backend.
     word
-        ``agrees``, ``as seeds do``, ``differs`` or ``unknown``; `RULE` says when.
+        ``agrees``, ``differs``, ``undecided`` or, without data, ``unknown``; by `RULE`.
     ratio
-        Its mean over that of the first; NaN where that is 0.
+        Its mean divided by that of the first, with the interval; NaN where that is 0.
     text
-        The word, and how much it differs.
+        The word and the difference.
     """
 
     on: str
     word: str
-    ratio: float
+    ratio: Estimate
     text: str
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure in all realities.
+    """One figure on all backends.
 
     Attributes
     ----------
     of
         `NETWORK`, or the group of flows.
     kind
-        Which figure.
-    estimates
-        A mean with its interval for each reality.
+        The figure.
+    values
+        Its value for each seed, on each backend.
     slack
-        How far two means may be apart in any case, in the figure's unit.
+        Difference of two means that is tolerated in any case, in the figure's unit.
     """
 
     of: str
     kind: Kind
-    estimates: dict[str, Estimate]
+    values: dict[str, list[float]]
     slack: float
 
     @property
@@ -158,9 +168,15 @@ class Row:
         return f"{self.kind.title}, {self.kind.unit}" if self.kind.unit else self.kind.title
 
     @cached_property
+    def estimates(self) -> dict[str, Estimate]:
+        """The mean with its interval on each backend."""
+        within = metrics.range_of(self.kind.name)
+        return {on: estimate(values, within) for on, values in self.values.items()}
+
+    @cached_property
     def verdicts(self) -> list[Verdict]:
-        """Of each reality but the first."""
-        (_, first), *others = self.estimates.items()
+        """Those on each backend but the first."""
+        (_, first), *others = self.values.items()
         return [judge(on, self.kind, first, other, self.slack) for on, other in others]
 
     def to_json(self) -> JsonObject:
@@ -170,77 +186,113 @@ class Row:
             "figure": self.kind.name,
             "values": {on: value.to_json() for on, value in self.estimates.items()},
             "verdicts": {
-                verdict.on: {"verdict": verdict.word, "ratio": verdict.ratio}
+                verdict.on: {
+                    "verdict": verdict.word,
+                    "ratio": verdict.ratio.mean,
+                    "interval": verdict.ratio.to_json()["interval"],
+                }
                 for verdict in self.verdicts
             },
         }
 
 
-def judge(on: str, kind: Kind, first: Estimate, other: Estimate, slack: float) -> Verdict:
-    """Say whether two realities agree in a figure, by `RULE`.
+def judge(
+    on: str, kind: Kind, first: Sequence[float], other: Sequence[float], slack: float
+) -> Verdict:
+    """Say whether two backends agree in a figure, by `RULE`.
 
     Parameters
     ----------
     on
-        The other reality.
+        The other backend.
     kind
-        Which figure.
+        The figure.
     first, other
-        It in the first and in the other reality.
+        Its value for each seed on the first and on the other backend, in the same order.
     slack
-        How far the means may be apart in any case.
+        Difference of the means that is tolerated in any case.
 
     Returns
     -------
     Verdict
-        And by how much they differ.
+        The word, the ratio and a text.
 
     Examples
     --------
     >>> goodput = OF_NETWORK[1]
-    >>> narrow, wide = Estimate(9e6, 8.9e6, 9.1e6), Estimate(8e6, 7e6, 9e6)
-    >>> judge("linux", goodput, narrow, Estimate(9.3e6, 9.2e6, 9.4e6), 0.0).text
+    >>> judge("linux", goodput, [9.0e6, 9.1e6, 9.0e6], [9.1e6, 9.2e6, 9.2e6], 0.0).text
     'agrees'
-    >>> judge("linux", goodput, narrow, wide, 0.0).text
-    'as seeds do (-11 %)'
+    >>> judge("linux", goodput, [9.0e6, 9.1e6, 9.0e6], [8.9e6, 7.5e6, 8.2e6], 0.0).text
+    'undecided (-9 %, -34 to +14 %)'
     """
-    if not (math.isfinite(first.mean) and math.isfinite(other.mean)):
-        return Verdict(on, "unknown", math.nan, "unknown")
-    ratio = other.mean / first.mean if first.mean else math.nan
-    if _alike(kind, first.mean, other.mean, slack):
-        return Verdict(on, "agrees", ratio, "agrees")
-    overlap = first.known and other.known and first.low <= other.high and other.low <= first.high
-    word = "as seeds do" if overlap else "differs"
-    if not math.isfinite(ratio):
-        by = f"{number(other.mean, kind.digits, kind.factor)} {kind.unit} instead of 0".strip()
-    elif kind.ratio:
-        by = f"{ratio:.2g} times"
-    else:
-        by = f"{100 * (ratio - 1):+.0f} %"
-    return Verdict(on, word, ratio, f"{word} ({by})")
-
-
-def _alike(kind: Kind, first: float, other: float, slack: float) -> bool:
-    """Tell whether two means are alike."""
+    within = metrics.range_of(kind.name)
+    ratio = estimate_ratio(other, first)
+    difference = estimate_difference(other, first)
+    both = estimate(first, within), estimate(other, within)
+    if not difference.n:
+        return Verdict(on, "unknown", ratio, "unknown")
+    if not difference.known:
+        return Verdict(on, "undecided", ratio, "undecided (one seed)")
+    words = {_relative(kind, both[1], ratio)}
     if kind.ratio:
-        low, high = sorted((first, other))
-        return high < RARE or high <= kind.ratio * low
-    return abs(other - first) <= max(kind.tolerance * abs(first), slack)
+        words.add(_rare(both))
+    elif slack:
+        words.add(_place(difference, -slack, slack))
+    # It is enough to be within one of two tolerances; to differ is to be outside both.
+    word = "agrees" if "agrees" in words else words.pop() if len(words) == 1 else "undecided"
+    if word == "agrees":
+        return Verdict(on, word, ratio, word)
+    return Verdict(on, word, ratio, f"{word} ({_apart(kind, both[1], ratio, word)})")
+
+
+def _place(value: Estimate, low: float, high: float) -> str:
+    """Compare an interval with the tolerated values."""
+    if low <= value.low and value.high <= high:
+        return "agrees"
+    return "differs" if value.high < low or high < value.low else "undecided"
+
+
+def _relative(kind: Kind, other: Estimate, ratio: Estimate) -> str:
+    """Compare a ratio with its tolerance; the first mean may be 0."""
+    if ratio.known:
+        return _place(ratio, *kind.bounds)
+    if other.mean == 0:
+        return "agrees"
+    return "differs" if other.low > 0 else "undecided"
+
+
+def _rare(both: Iterable[Estimate]) -> str:
+    """Say whether two rates are so small that their ratio does not matter."""
+    if all(rate.high < RARE for rate in both):
+        return "agrees"
+    return "differs" if any(rate.low >= RARE for rate in both) else "undecided"
+
+
+def _apart(kind: Kind, other: Estimate, ratio: Estimate, word: str) -> str:
+    """Write how far two means are apart; with the interval where it does not decide."""
+    if not ratio.known:
+        return f"{number(other.mean, kind.digits, kind.factor)} {kind.unit} instead of 0"
+    if kind.ratio:
+        text, reach = f"{ratio.mean:.2g} times", f"{ratio.low:.2g} to {ratio.high:.2g}"
+    else:
+        low, mean, high = (100 * (part - 1) for part in (ratio.low, ratio.mean, ratio.high))
+        text, reach = f"{mean:+.0f} %", f"{low:+.0f} to {high:+.0f} %"
+    return f"{text}, {reach}" if word == "undecided" else text
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What ``agree`` found.
+    """One scenario on several backends, with the verdicts.
 
     Attributes
     ----------
     title
-        What the scenario is called.
+        Title of the scenario.
     results
-        The runs of each reality, a seed each; the first reality is the one the others are held
-        against.
+        The runs on each backend, one for each seed; the others are compared with the first
+        backend.
     rerun
-        The command that repeats it; empty for a scenario that is no file.
+        The command that repeats it; empty for a scenario without a file.
     """
 
     title: str
@@ -270,17 +322,19 @@ class Agreement:
         for of, kinds in ((NETWORK, OF_NETWORK), *((group, OF_FLOWS) for group in self.groups)):
             for kind in kinds:
                 values = {
-                    on: estimate(run[of].get(kind.name, math.nan) for run in runs)
+                    on: [run[of].get(kind.name, math.nan) for run in runs]
                     for on, runs in measured.items()
                 }
-                # A network that marks nothing has no marks to tell of.
-                if kind.name != "mark_rate" or any(value.mean > 0 for value in values.values()):
+                # A network without marks has no row for them.
+                if kind.name != "mark_rate" or any(
+                    rate > 0 for each in values.values() for rate in each
+                ):
                     rows.append(Row(of, kind, values, slack.get(kind.name, 0.0)))
         return rows
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """One row a figure: mean, low and high in each reality, and each verdict."""
+        """One row a figure: mean, low and high on each backend, and each verdict."""
         import pandas as pd
 
         index = pd.MultiIndex.from_tuples(
@@ -297,7 +351,7 @@ class Agreement:
 
     @cached_property
     def flows(self) -> pd.DataFrame:
-        """One row for each measured flow, reality and seed, with its own figures."""
+        """One row for each measured flow, backend and seed, with its own figures."""
         import pandas as pd
 
         rows = []
@@ -313,8 +367,8 @@ class Agreement:
 
     @cached_property
     def counts(self) -> dict[str, dict[str, int]]:
-        """How many figures of each reality got each verdict."""
-        words = ("agrees", "as seeds do", "differs", "unknown")
+        """How many figures of each backend got each verdict."""
+        words = ("agrees", "differs", "undecided", "unknown")
         return {
             on: {word: sum(row.verdicts[i].word == word for row in self.rows) for word in words}
             for i, on in enumerate(list(self.results)[1:])
@@ -326,7 +380,7 @@ class Agreement:
         return [run for runs in self.results.values() for run in runs]
 
     def plot(self) -> Figure:
-        """Draw windows and queue of each reality side by side, of the first seed.
+        """Draw windows and queue on each backend side by side, of the first seed.
 
         Returns
         -------
@@ -383,25 +437,25 @@ def agree(
     scenario: Scenario | str | Path,
     *,
     on: Sequence[str] = ("sim", "linux"),
-    repeat: int = 3,
+    repeat: int = 5,
     seed: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Agreement:
-    """Run one scenario in several realities and say in which figures they agree.
+    """Run one scenario on several backends and say in which figures they agree.
 
-    Real time passes for each run but the simulator's; they come one after the other, seed by
-    seed, so that what changes on the machine meanwhile meets all realities alike.
+    Each run except the simulator's takes real time. These runs take turns, seed by seed, so that
+    changes of the machine's load affect all backends alike.
 
     Parameters
     ----------
     scenario
         A scenario, or the path of a scenario file.
     on
-        Two or three of ``sim``, ``udt`` and ``linux``; the others are held against the first.
+        Two or three of ``sim``, ``udt`` and ``linux``; the others are compared with the first.
     repeat
-        Seeds in each reality.
+        Seeds on each backend; fewer than five leave most figures undecided.
     seed
-        The first of them; the scenario's own by default.
+        The first seed; the scenario's own by default.
     progress
         Called now and then with the fraction that is done.
 
@@ -417,12 +471,12 @@ def agree(
     KernelError
         This machine or its user cannot run it in real time.
     ScenarioError
-        The scenario makes no sense, or no sense in one of the realities.
+        The scenario is invalid, or not possible on one of the backends.
     """
     path = None if isinstance(scenario, Scenario) else Path(scenario)
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_toml(Path(scenario))
-    check_realities(on, scenario)
+    check_backends(on, scenario)
     if repeat < 1:
         raise ArgumentError("repeat", f"{repeat} is not at least 1")
     seed = scenario.seed if seed is None else seed
@@ -447,22 +501,22 @@ def agree(
     return Agreement(scenario.title, results, rerun)
 
 
-def check_realities(on: Sequence[str], scenario: Scenario) -> None:
-    """Refuse what cannot be compared.
+def check_backends(on: Sequence[str], scenario: Scenario) -> None:
+    """Raise an error for backends that cannot be compared.
 
     Parameters
     ----------
     on
-        Names of realities.
+        Names of backends.
     scenario
-        What is to run in them.
+        The scenario to run on them.
 
     Raises
     ------
     ArgumentError
-        They are not two or three different ones, or not for this scenario.
+        They are not two or three different ones, or one cannot run the scenario.
     KernelError
-        One of them needs Linux.
+        One of them is not available on this machine.
     """
     for place in on:
         check_reality(place, [scenario])

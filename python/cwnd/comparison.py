@@ -17,7 +17,7 @@ from cwnd.errors import ArgumentError, read_argument
 from cwnd.result import SCALES, Result, jsonable, link_loss_rate, write_text
 from cwnd.running import measure
 from cwnd.scenario import Scenario, controller_name
-from cwnd.stats import Estimate, estimate
+from cwnd.stats import Estimate, estimate, estimate_ratio
 from cwnd.units import Quantity, parse_rate, parse_time, tc_rate, tc_time
 from cwnd.verdict import Figures, Verdict, judge
 
@@ -84,11 +84,14 @@ class Row:
 
     @cached_property
     def figures(self) -> dict[str, Estimate]:
-        """A mean and an interval for each figure, by name."""
+        """Mean and interval of each figure, by name."""
         return {
-            name: estimate(repeat.get(name, math.nan) for repeat in self.repeats)
-            for name in self.repeats[0]
+            name: estimate(self.values(name), metrics.range_of(name)) for name in self.repeats[0]
         }
+
+    def values(self, name: str) -> list[float]:
+        """Return a figure of each repeat; NaN where it is not known."""
+        return [repeat.get(name, math.nan) for repeat in self.repeats]
 
     def to_json(self) -> JsonObject:
         """Give the row as plain data."""
@@ -194,7 +197,7 @@ def compare(  # noqa: PLR0913
     queue: str = "red",
     flows: int = 8,
     time: Quantity = "120s",
-    repeat: int = 5,
+    repeat: int = 10,
     seed: int = 1,
     on: str = "sim",
     progress: Callable[[float], None] | None = None,
@@ -222,7 +225,8 @@ def compare(  # noqa: PLR0913
     time
         Length of each run in seconds.
     repeat
-        Runs of each case; their seeds are ``seed``, ``seed + 1`` and so on.
+        Runs of each case; their seeds are ``seed``, ``seed + 1`` and so on. Fewer than five leave
+        most verdicts undecided.
     seed
         The same arguments and seed always give the same result on the simulator.
     on
@@ -496,16 +500,17 @@ def _frame(rows: list[Row]) -> pd.DataFrame:
 
 
 def _evidence(against: Row, alone: Row, reference: Row) -> Figures:
-    """Collect what a verdict rests on."""
-    pairs = list(zip(alone.repeats, reference.repeats, strict=True))
+    """Collect the figures of a verdict."""
     delay = alone.figures["queueing_delay_s"]
     link = alone.results[0].bottleneck
     packet = alone.results[0].measured_flows[0]["packet_bytes"]
     longest = 8 * packet * link["queue_limit"] / link["rate_bps"]
     return Figures(
         share=against.figures["share"],
-        roughness=estimate(_over(one, other, "cov_10rtt") for one, other in pairs),
-        queue=estimate(_over(one, other, "queueing_delay_s") for one, other in pairs),
+        roughness=estimate_ratio(alone.values("cov_10rtt"), reference.values("cov_10rtt")),
+        queue=estimate_ratio(
+            alone.values("queueing_delay_s"), reference.values("queueing_delay_s")
+        ),
         delay_s=delay,
         fill=delay.mean / longest,
         limits={
@@ -514,8 +519,3 @@ def _evidence(against: Row, alone: Row, reference: Row) -> Figures:
             if alone.figures[f"limited_{cause}"].mean > 0.05
         },
     )
-
-
-def _over(one: dict[str, float], other: dict[str, float], name: str) -> float:
-    """Divide a figure of one run by the same figure of another."""
-    return one[name] / other[name] if other.get(name, 0) > 0 else math.nan

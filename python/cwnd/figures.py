@@ -46,11 +46,9 @@ class Column:
         """Write the mean."""
         return number(value.mean, self.digits, self.factor)
 
-    def spread(self, value: Estimate) -> str:
-        """Write half the interval; empty without one."""
-        if not value.known:
-            return ""
-        return "±" + number(value.half_width, self.digits, self.factor)
+    def interval(self, value: Estimate) -> str:
+        """Write the interval; empty without one."""
+        return interval_text(value, self.digits, self.factor)
 
 
 _GOODPUT = Column(
@@ -147,6 +145,27 @@ def number(value: float | None, digits: int, factor: float = 1.0) -> str:
     return f"{value * factor:.{digits}f}"
 
 
+def interval_text(value: Estimate, digits: int, factor: float = 1.0) -> str:
+    """Write the interval of an estimate; empty without one.
+
+    Parameters
+    ----------
+    value
+        The estimate.
+    digits, factor
+        As for `number`.
+
+    Examples
+    --------
+    >>> from cwnd.stats import Estimate
+    >>> interval_text(Estimate(0.56, 0.31, 0.78, 5), 0, factor=100)
+    '31–78'
+    """
+    if not value.known:
+        return ""
+    return f"{number(value.low, digits, factor)}–{number(value.high, digits, factor)}"
+
+
 def figure_text(value: float | str | None) -> str:
     """Write a figure of a reproduction: words as they are, numbers with four digits.
 
@@ -201,7 +220,7 @@ PLACES = {
     "udt": "UDT sockets on an emulated network",
     "linux": "the kernel's TCP on an emulated network",
 }
-"""Where runs take place, by the name of the reality."""
+"""Descriptions of the backends, by name."""
 
 
 def run_text(result: Result) -> str:
@@ -239,12 +258,12 @@ def caveats(results: Iterable[Result]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def agreement_text(realities: Sequence[str]) -> str:
-    """Name realities, the first as the one that the others are held against.
+def agreement_text(backends: Sequence[str]) -> str:
+    """Name backends, the first as the one that the others are compared with.
 
     Parameters
     ----------
-    realities
+    backends
         Their names.
 
     Examples
@@ -252,11 +271,11 @@ def agreement_text(realities: Sequence[str]) -> str:
     >>> agreement_text(["sim", "udt", "linux"])
     'udt and linux beside sim'
     """
-    return f"{' and '.join(realities[1:])} beside {realities[0]}"
+    return f"{' and '.join(backends[1:])} beside {backends[0]}"
 
 
 def counts_text(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Say how many figures of each reality got each verdict, a line each.
+    """Say how many figures of each backend got each verdict, a line each.
 
     Parameters
     ----------
@@ -265,15 +284,15 @@ def counts_text(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
 
     Examples
     --------
-    >>> counts_text({"linux": {"agrees": 9, "as seeds do": 2, "differs": 1, "unknown": 0}})
-    ['linux: of 12 figures 9 agree, 2 differ as seeds do, 1 differs']
+    >>> counts_text({"linux": {"agrees": 9, "differs": 1, "undecided": 2, "unknown": 0}})
+    ['linux: of 12 figures 9 agree, 1 differs, 2 are undecided']
     """
     lines = []
     for on, found in counts.items():
         parts = [
             f"{found['agrees']} {'agrees' if found['agrees'] == 1 else 'agree'}",
-            f"{found['as seeds do']} differ{'s' * (found['as seeds do'] == 1)} as seeds do",
-            f"{found['differs']} differ{'s' * (found['differs'] == 1)}",
+            f"{found['differs']} {'differs' if found['differs'] == 1 else 'differ'}",
+            f"{found['undecided']} {'is' if found['undecided'] == 1 else 'are'} undecided",
         ]
         if found["unknown"]:
             parts.append(f"{found['unknown']} unknown")
@@ -344,7 +363,7 @@ def flow_sheet(document: JsonObject) -> Sheet:
             ("controller", "", ""),
             ("goodput", "Mbit/s", "Payload delivered in order."),
             ("sent", "packets", "Data packets sent, retransmissions included."),
-            ("again", "packets", "Packets sent again."),
+            ("retransmitted", "packets", "Retransmissions."),
             ("lost", "%", "Packets of the flow that were lost."),
             ("cuts", "", "How often its window was cut."),
             ("timeouts", "", "How often its retransmission timer expired."),

@@ -12,10 +12,36 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cwnd.stats import COUNT, POSITIVE, UNIT, Range
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Array: TypeAlias = npt.NDArray[np.float64]
+
+_FRACTIONS = {
+    *("share", "jain", "utilization", "loss_rate", "mark_rate", "retransmission_rate"),
+    *("limited_window", "limited_pacing", "limited_receiver", "limited_application"),
+}
+_COUNTS = {"timeouts", "cuts"}
+
+
+def range_of(name: str) -> Range:
+    """Return the values that a metric of `cwnd.compare` or `cwnd.agree` can take.
+
+    Parameters
+    ----------
+    name
+        Its name in JSON.
+
+    Examples
+    --------
+    >>> range_of("jain").high, range_of("goodput_bps").high
+    (1.0, inf)
+    """
+    if name in _FRACTIONS:
+        return UNIT
+    return COUNT if name in _COUNTS else POSITIVE
 
 
 def throughput(packets_sent: float, packet_bytes: float, seconds: float) -> float:

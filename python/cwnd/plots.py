@@ -121,7 +121,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
 
 
 def plot_agreement(agreement: Agreement) -> Figure:
-    """Draw the windows and the queue of the bottleneck in each reality, side by side.
+    """Draw the windows and the queue of the bottleneck on each backend, side by side.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def plot_agreement(agreement: Agreement) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        A column for each reality, of its first seed; all share their axes.
+        A column for each backend, of its first seed; all share their axes.
     """
     count = len(agreement.results)
     figure = Figure(figsize=(1.5 + 4.5 * count, 6), layout="constrained")

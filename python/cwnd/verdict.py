@@ -1,4 +1,4 @@
-"""From figures to words, by one stated rule."""
+"""Verdicts of a comparison: words for figures, by one stated rule."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cwnd.records import JsonObject
     from cwnd.stats import Estimate
 
@@ -19,31 +21,35 @@ ROUGHLY = 2.0
 """RFC 5348, section 1: reasonably fair is "generally within a factor of two"."""
 
 RULE = (
-    "Two figures count as alike when their ratio is between 4/5 and 5/4. Fair: a flow of the "
-    "controller and a flow of the reference that share the network get alike goodput; roughly "
-    "fair: within a factor of two (RFC 5348, section 1). Smoother or less smooth: the coefficient "
-    "of variation of a flow's throughput, each controller alone, over intervals of about ten "
-    "round-trip times. Queue: the mean queueing delay, each controller alone. The word "
-    "“probably” says that the 95 % interval over the repeats reaches across a bound."
+    "A verdict is reached when the whole 95 % interval of a figure lies within one verdict's "
+    "bounds; otherwise it is undecided, and more repeats may decide it. Fair: a flow of the "
+    "controller and a flow of the reference that share the network get goodputs whose ratio is "
+    "between 4/5 and 5/4; roughly fair: within a factor of two (RFC 5348, section 1). Smoother or "
+    "less smooth: the coefficient of variation of a flow's throughput over intervals of about ten "
+    "round-trip times, each controller alone, differs from the reference's by more than that 4/5 "
+    "or 5/4. Less or more queue: the same for the mean queueing delay, each controller alone."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a comparison says of one controller.
+    """The verdicts of a comparison on one controller.
+
+    Each word is ``undecided`` where the interval lies within no verdict's bounds, and ``unknown``
+    without data.
 
     Attributes
     ----------
     controller
         Its specification.
     fairness
-        ``fair``, ``roughly fair``, ``takes more``, ``yields`` or ``unknown``.
+        ``fair``, ``roughly fair``, ``takes more``, ``yields``, ``undecided`` or ``unknown``.
     smoothness
-        ``smoother``, ``as smooth``, ``less smooth`` or ``unknown``.
+        ``smoother``, ``as smooth``, ``less smooth``, ``undecided`` or ``unknown``.
     queue
-        ``less queue``, ``as much queue``, ``more queue`` or ``unknown``.
+        ``less queue``, ``as much queue``, ``more queue``, ``undecided`` or ``unknown``.
     sentence
-        All of it, with the figures.
+        The three verdicts in words, with the figures.
     """
 
     controller: str
@@ -59,7 +65,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a verdict rests on.
+    """The figures that the verdicts on one controller follow from.
 
     Attributes
     ----------
@@ -93,7 +99,7 @@ def judge(controller: str, reference: str, figures: Figures) -> Verdict:
     controller, reference
         Their specifications.
     figures
-        What was measured.
+        The figures measured.
 
     Returns
     -------
@@ -101,69 +107,96 @@ def judge(controller: str, reference: str, figures: Figures) -> Verdict:
         By the rule that ``RULE`` states.
     """
     fairness, fair_text = _fairness(reference, figures.share)
-    smooth, smooth_sure = _alike(figures.roughness, "smoother", "as smooth", "less smooth")
-    queue, queue_sure = _alike(figures.queue, "less queue", "as much queue", "more queue")
-    parts = [fair_text]
+    smoothness, smooth_text = _alike(
+        figures.roughness,
+        ("smoother", "as smooth", "less smooth"),
+        "its rate varies {} times as much",
+    )
+    queue, queue_text = _alike(
+        figures.queue, ("less queue", "as much queue", "more queue"), "{} times the delay"
+    )
     if controller == reference:
         parts = [f"the reference against itself: {fair_text}"]
     else:
-        if smooth != "unknown":
-            parts.append(
-                f"{smooth_sure}{smooth} (its rate varies {figures.roughness.mean:.2f} times as "
-                "much)"
-            )
-        if queue != "unknown":
-            parts.append(f"{queue_sure}{queue} ({figures.queue.mean:.2f} times the delay)")
+        parts = [text for text in (fair_text, smooth_text, queue_text) if text]
     if math.isfinite(figures.delay_s.mean):
         full = (
             f", {100 * figures.fill:.0f} % of a full queue" if math.isfinite(figures.fill) else ""
         )
-        parts.append(f"alone it keeps {format_time(figures.delay_s.mean, 3)} of queue{full}")
+        parts.append(
+            f"alone its mean queueing delay is {format_time(figures.delay_s.mean, 3)}{full}"
+        )
     sentence = "; ".join(parts) + "."
     for cause, fraction in figures.limits.items():
         sentence += f" Limited by {cause} and not by its window {100 * fraction:.0f} % of the time."
-    return Verdict(controller, fairness, smooth, queue, sentence)
+    return Verdict(controller, fairness, smoothness, queue, sentence)
 
 
 def _fairness(reference: str, share: Estimate) -> tuple[str, str]:
     """Judge the share of a controller against the reference."""
     if not math.isfinite(share.mean):
         return "unknown", "its share against the reference is not known"
-    alike, roughly = _shares(ALIKE), _shares(ROUGHLY)
-    sure = "" if _certain(share, (*alike, *roughly)) else "probably "
-    figure = f"share {share.mean:.2f}"
-    if share.known:
-        figure += f", 95 % interval {max(share.low, 0):.2f} to {min(share.high, 1):.2f}"
-    ratio = share.mean / (1 - share.mean) if share.mean < 1 else math.inf
-    if alike[0] <= share.mean <= alike[1]:
-        return "fair", f"{sure}fair to {reference} ({figure})"
-    if roughly[0] <= share.mean <= roughly[1]:
+    words = ("yields", "roughly fair", "fair", "roughly fair", "takes more")
+    bounds = sorted((*_shares(ALIKE), *_shares(ROUGHLY)))
+    found = _within(share, words, bounds)
+    if len(found) != 1:
+        figure = f"share {share.mean:.2f} against {reference}{_interval(share)}"
+        return "undecided", f"{_undecided(found)} ({figure})"
+    figure = f"share {share.mean:.2f}{_interval(share)}"
+    word = found[0]
+    if word == "fair":
+        return word, f"fair to {reference} ({figure})"
+    if word == "roughly fair":
         side = "above" if share.mean > 0.5 else "below"
-        return "roughly fair", f"{sure}roughly fair to {reference}, {side} it ({figure})"
+        return word, f"roughly fair to {reference}, {side} it ({figure})"
+    ratio = share.mean / (1 - share.mean) if share.mean < 1 else math.inf
     digits = 0 if ratio >= 10 else 2 if ratio < 1 else 1
     got = (
         f"{ratio:.{digits}f} times what {reference} gets" if math.isfinite(ratio) else "everything"
     )
-    if share.mean > 0.5:
-        return "takes more", f"{sure}not fair to {reference}: it takes {got} ({figure})"
-    return "yields", f"{sure}yields to {reference}: it gets {got} ({figure})"
+    if word == "takes more":
+        return word, f"not fair to {reference}: it takes {got} ({figure})"
+    return word, f"yields to {reference}: it gets {got} ({figure})"
 
 
-def _alike(ratio: Estimate, less: str, same: str, more: str) -> tuple[str, str]:
-    """Put a ratio to the reference into a word, and say whether that is certain."""
+def _alike(ratio: Estimate, words: tuple[str, str, str], figure: str) -> tuple[str, str]:
+    """Judge a ratio to the reference: less, as much, or more."""
     if not math.isfinite(ratio.mean):
         return "unknown", ""
-    sure = "" if _certain(ratio, (1 / ALIKE, ALIKE)) else "probably "
-    if ratio.mean < 1 / ALIKE:
-        return less, sure
-    return (more if ratio.mean > ALIKE else same), sure
+    found = _within(ratio, words, [1 / ALIKE, ALIKE])
+    mean = figure.format(f"{ratio.mean:.2f}")
+    if len(found) == 1:
+        return found[0], f"{found[0]} ({mean})"
+    return "undecided", f"{_undecided(found)} ({mean}{_interval(ratio)})"
+
+
+def _within(value: Estimate, words: Sequence[str], bounds: Sequence[float]) -> list[str]:
+    """Return the words between whose bounds the interval reaches; none without an interval.
+
+    Word ``i`` is for values from bound ``i - 1`` to bound ``i``, both included.
+    """
+    if not value.known:
+        return []
+    spans = list(zip(words, (-math.inf, *bounds), (*bounds, math.inf), strict=True))
+    for word, low, high in spans:
+        if low <= value.low and value.high <= high:
+            return [word]
+    return list(dict.fromkeys(w for w, low, high in spans if low < value.high and value.low < high))
+
+
+def _undecided(words: Sequence[str]) -> str:
+    """Say between which verdicts the interval does not decide."""
+    if not words:
+        return "undecided with one run"
+    *others, last = words
+    return f"undecided between {', '.join(others)} and {last}"
+
+
+def _interval(value: Estimate) -> str:
+    """Write the interval of a figure, after its mean."""
+    return f", 95 % interval {value.low:.2f} to {value.high:.2f}" if value.known else ""
 
 
 def _shares(factor: float) -> tuple[float, float]:
-    """Give the shares at which one flow gets ``factor`` times what the other gets."""
+    """Return the shares at which one flow gets ``factor`` times what the other gets."""
     return 1 / (1 + factor), factor / (1 + factor)
-
-
-def _certain(value: Estimate, bounds: tuple[float, ...]) -> bool:
-    """Tell whether the whole interval is on one side of each bound."""
-    return value.known and all((value.low > b) == (value.high > b) for b in bounds)

@@ -76,6 +76,26 @@ def test_published_smoothness(comparison):
     assert cov["aimd(alpha=0.31, beta=1/8)"] < cov["reno"]
 
 
+def test_intervals_stay_inside_their_range(comparison):
+    for row in [*comparison.rows_alone, *comparison.rows_against]:
+        for name in ("share", "jain", "utilization", "loss_rate", "retransmission_rate"):
+            if name in row.figures:
+                figure = row.figures[name]
+                assert 0 <= figure.low <= figure.mean <= figure.high <= 1
+    # Two seeds: Student's interval of a share reaches far below 0 and above 1.
+    two = cwnd.compare(["simd"], **SMALL)
+    share = two.rows_against[0].figures["share"]
+    assert 0 <= share.low < share.mean < share.high <= 1
+    assert two.verdicts[0].fairness == "undecided"
+
+
+def test_the_default_decides(comparison):
+    """The default number of runs decides all but a share at a bound, see docs/metrics.md."""
+    verdicts = cwnd.compare(["simd", "aiad"], time="60s").verdicts
+    words = {word for v in verdicts for word in (v.fairness, v.smoothness, v.queue)}
+    assert "undecided" not in words
+
+
 def test_every_controller_gets_a_verdict(comparison):
     assert [v.controller for v in comparison.verdicts] == ["simd", "aimd(alpha=0.31, beta=1/8)"]
     assert all(v.sentence.endswith(".") for v in comparison.verdicts)
@@ -181,7 +201,9 @@ def test_queues(queue):
 def test_one_repeat_has_no_interval():
     comparison = cwnd.compare(["simd"], **(SMALL | {"repeat": 1}))
     assert not comparison.rows_against[0].figures["share"].known
-    assert "probably" in comparison.verdicts[0].sentence
+    verdict = comparison.verdicts[0]
+    assert {verdict.fairness, verdict.smoothness, verdict.queue} == {"undecided"}
+    assert "undecided with one run" in verdict.sentence
     assert math.isnan(comparison.against.loc["simd", ("share", "low")])
 
 

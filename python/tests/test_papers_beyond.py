@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd.papers import beyond
-from cwnd.papers.beyond import GRID, LAWS, QUARTER, Meetings, Met, Network, versus
+from cwnd.papers.beyond.exhibits import Meetings, Met, meet
+from cwnd.papers.beyond.networks import GRID, HALVES, LAWS, QUARTER, SMALL, Network, versus
 from cwnd.papers.exhibit import exhibits
 
 
@@ -20,6 +20,13 @@ def test_the_grid_is_complete_and_its_quarter_even():
     for attribute in Network._fields:
         values = [getattr(network, attribute) for network in QUARTER]
         assert all(values.count(value) == 2 for value in values)
+
+
+def test_each_half_of_the_grid_has_half_of_the_quarter():
+    for half in HALVES.values():
+        assert len(half) == 8
+        assert sum(network in half for network in QUARTER) == 2
+    assert len(SMALL) == 4
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -43,24 +50,24 @@ def test_shares_come_from_both_orders():
     network = GRID[0]
     met = Meetings(
         {
-            (("TCP", "SIMD"), network): [Met(0.6, 0.5, 1.0, 0.0, 0.1)],
-            (("SIMD", "TCP"), network): [Met(0.3, 0.7, 1.0, 0.0, 0.1)],
-            (("TCP", "TCP"), network): [Met(0.8, 0.4, 0.9, 0.01, 0.2)],
+            ("TCP", "SIMD", network): [Met(0.6, 0.5, 1.0, 0.0, 0.1)],
+            ("SIMD", "TCP", network): [Met(0.3, 0.7, 1.0, 0.0, 0.1)],
+            ("TCP", "TCP", network): [Met(0.8, 0.4, 0.9, 0.01, 0.2)],
         },
         [network],
     )
     # 0.6 as the first, 1 - 0.3 as the second.
     assert met.shares("TCP", "SIMD") == pytest.approx(np.array([[0.65]]))
-    assert met.ratios("SIMD", "TCP") == pytest.approx([0.35 / 0.65])
-    assert met.mean_queue("SIMD", "TCP") == pytest.approx(0.6)
+    assert met.ratios("SIMD") == pytest.approx([0.35 / 0.65])
+    assert met.queue("SIMD", "TCP", [network]) == pytest.approx(0.7)
     assert met.shares("TCP", "TCP") == pytest.approx(np.array([[0.5]]))
-    assert met.figure("TCP", lambda m: m.used) == pytest.approx([0.9])
+    assert met.alone("TCP", "used") == pytest.approx([0.9])
 
 
 def test_a_run_is_measured():
     network = Network(4e6, 0.02, deep=True, flows=1)
     run = cwnd.run(versus("TCP", "DAIMD", network, quick=True), 1)
-    met = beyond.meet(run)
+    met = meet(run)
     first, second = (run.goodput_bps(flow) for flow in run.measured_flows)
     assert met.share == pytest.approx(first / (first + second))
     assert 0.0 < met.queue <= 1.0

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd.report.compare import compare_page
+from cwnd.report.compare import _card, compare_page
 from cwnd.report.page import thin
 from cwnd.report.run import run_page
+from cwnd.stats import UNIT, estimate
+from cwnd.verdict import Figures, judge
 
 
 class Reader(HTMLParser):
@@ -109,6 +111,19 @@ def test_thinning_keeps_the_extremes():
     assert max(x) == 99.0
     assert min(x) == -99.0
     assert t == sorted(t)
+
+
+def test_a_badge_is_not_stronger_than_its_sentence():
+    """Two seeds with a share of 0.56 ± 1.07 had a green badge."""
+    share = estimate([0.475, 0.644], UNIT)
+    wide, sure = estimate([1.0, 1.6]), estimate([0.5, 0.5])
+    card = _card(judge("simd", "reno", Figures(share, wide, sure, sure, 0.1, {})), "#123456")
+    assert re.findall(r'<li class="(\w+)">([^<]*)</li>', card) == [
+        ("undecided", "fairness undecided"),
+        ("undecided", "smoothness undecided"),
+        ("good", "less queue"),
+    ]
+    assert "undecided between" in card.lower()
 
 
 def test_reports_are_written(comparison, result, tmp_path):

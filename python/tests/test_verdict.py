@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-from cwnd.stats import Estimate
+from cwnd.stats import UNIT, Estimate, estimate
 from cwnd.verdict import Figures, judge
 
-NOTHING = Estimate(math.nan, math.nan, math.nan)
+NOTHING = estimate([])
 
 
 def sure(value: float) -> Estimate:
-    return Estimate(value, value, value)
+    return Estimate(value, value, value, 5)
 
 
 def verdict(share=0.5, roughness=1.0, queue=1.0, limits=None):
@@ -51,10 +51,59 @@ def test_queue(ratio, word):
     assert verdict(queue=ratio).queue == word
 
 
-def test_an_interval_across_a_bound_is_only_probable():
-    assert "probably fair" in verdict(share=Estimate(0.5, 0.4, 0.6)).sentence
-    assert "probably" not in verdict(share=Estimate(0.5, 0.46, 0.54)).sentence
-    assert "probably" in verdict(share=Estimate(0.5, math.nan, math.nan)).sentence
+def test_two_seeds_leave_it_undecided():
+    """Two runs with a share of 0.56 ± 1.07 were once probably roughly fair."""
+    share = estimate([0.475, 0.644], UNIT)
+    found = verdict(share=share)
+    assert found.fairness == "undecided"
+    assert found.sentence.startswith(
+        "undecided between yields, roughly fair, fair and takes more (share 0.56 against reno, "
+        f"95 % interval {share.low:.2f} to {share.high:.2f})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.46, 0.54, ["fair"]),
+        (4 / 9, 5 / 9, ["fair"]),
+        (0.45, 0.56, ["fair", "roughly fair"]),
+        (0.44, 0.56, ["roughly fair", "fair"]),
+        (0.56, 0.66, ["roughly fair"]),
+        (0.34, 0.44, ["roughly fair"]),
+        (0.31, 0.78, ["yields", "roughly fair", "fair", "takes more"]),
+        (0.6, 0.7, ["roughly fair", "takes more"]),
+        (0.7, 1.0, ["takes more"]),
+    ],
+)
+def test_the_whole_interval_decides(low, high, words):
+    found = verdict(share=Estimate((low + high) / 2, low, high, 5))
+    assert "probably" not in found.sentence
+    if len(words) == 1:
+        assert found.fairness == words[0]
+        assert "undecided" not in found.sentence
+    else:
+        assert found.fairness == "undecided"
+        said = f"{', '.join(words[:-1])} and {words[-1]}"
+        assert f"undecided between {said} (" in found.sentence
+
+
+def test_smoothness_and_queue_are_undecided_too():
+    wide = Estimate(1.2, 1.0, 1.4, 5)
+    found = verdict(roughness=wide, queue=wide)
+    assert (found.fairness, found.smoothness, found.queue) == ("fair", "undecided", "undecided")
+    assert (
+        "undecided between as smooth and less smooth (its rate varies 1.20 times as much, 95 %"
+        in (found.sentence)
+    )
+    assert "undecided between as much queue and more queue (1.20 times" in found.sentence
+
+
+def test_one_run_decides_nothing():
+    one = Estimate(0.5, math.nan, math.nan, 1)
+    found = verdict(share=one, roughness=one, queue=one)
+    assert {found.fairness, found.smoothness, found.queue} == {"undecided"}
+    assert "undecided with one run (share 0.50 against reno)" in found.sentence
 
 
 def test_everything_and_nothing():

@@ -59,7 +59,12 @@ fn prepare(to: SocketAddr, theirs: &Credentials, id: u32) -> (UdpSocket, Vec<u8>
 }
 
 /// Sends the strangers' first messages, half of them damaged, until `stop` and at least `FLOOD` of them.
-fn flood(to: SocketAddr, theirs: &Credentials, strangers: &[(UdpSocket, Vec<u8>)], stop: &AtomicBool) {
+fn flood(
+    to: SocketAddr,
+    theirs: &Credentials,
+    strangers: &[(UdpSocket, Vec<u8>)],
+    stop: &AtomicBool,
+) {
     let mut count = 0;
     while count < FLOOD || !stop.load(Ordering::Relaxed) {
         let (socket, hello) = &strangers[count / 2 % MANY];

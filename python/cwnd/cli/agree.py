@@ -1,4 +1,4 @@
-"""The verb `agree`: one scenario in several realities."""
+"""The verb `agree`: one scenario on several backends."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from cwnd.cli.outputs import (
     default="sim,linux",
     show_default=True,
     metavar="sim,udt,linux",
-    help="Two or three of them; the others are held against the first.",
+    help="Two or three backends; the others are compared with the first.",
 )
-@click.option("--repeat", default=3, show_default=True, help="Seeds in each reality.")
-@click.option("--seed", type=int, help="The first of them; the file's by default.")
+@click.option("--repeat", default=5, show_default=True, help="Seeds on each backend.")
+@click.option("--seed", type=int, help="The first seed; the file's by default.")
 @with_outputs
 def agree(
     file: str,
@@ -44,17 +44,17 @@ def agree(
     """
     check_outputs(report=report, plot=plot)
     from cwnd import Scenario
-    from cwnd.agreement import agree as agree_realities
-    from cwnd.agreement import check_realities
+    from cwnd.agreement import agree as agree_backends
+    from cwnd.agreement import check_backends
 
     places = [place.strip() for place in on.split(",")]
     scenario = Scenario.from_toml(Path(file))
-    check_realities(places, scenario)
+    check_backends(places, scenario)
     seconds = scenario.validate()["duration_s"]
     real = [place for place in places if place != "sim"]
     announce(" and ".join(real), repeat * len(real), seconds)
     with show_progress("running") as progress:
-        agreement = agree_realities(
+        agreement = agree_backends(
             Path(file), on=places, repeat=repeat, seed=seed, progress=progress
         )
     if as_json:

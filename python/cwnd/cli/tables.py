@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _VERDICT_STYLES = {"agrees": "green", "close": "green", "differs": "red", "undecided": "yellow"}
 """Verdicts of a claim, and their colours."""
 
-_AGREEMENT_STYLES = {"agrees": "green", "as seeds do": "yellow", "differs": "red", "unknown": "dim"}
+_AGREEMENT_STYLES = {"agrees": "green", "undecided": "yellow", "differs": "red", "unknown": "dim"}
 """Verdicts of an agreement, and their colours."""
 
 _WIDTH = 120
@@ -91,7 +91,7 @@ def print_result(result: Result) -> None:
 
 
 def print_agreement(agreement: Agreement) -> None:
-    """Print the figures of a scenario in several realities side by side, with the verdicts.
+    """Print the figures of a scenario on several backends side by side, with the verdicts.
 
     Parameters
     ----------
@@ -99,19 +99,19 @@ def print_agreement(agreement: Agreement) -> None:
         What ``agree`` found.
     """
     console = _console()
-    realities, first = list(agreement.results), agreement.runs[0]
-    repeat = len(agreement.results[realities[0]])
+    backends, first = list(agreement.results), agreement.runs[0]
+    repeat = len(agreement.results[backends[0]])
     console.print(
         Text(
-            f"{agreement.title}: {agreement_text(realities)}; {repeat} × "
+            f"{agreement.title}: {agreement_text(backends)}; {repeat} × "
             f"{format_time(first.duration_s)}, of which the first {format_time(first.warmup_s)} "
             "do not count",
             style="dim",
         )
     )
     _print_caveats(console, agreement.runs)
-    table = _table("", ("", *realities, *(f"{on} and {realities[0]}" for on in realities[1:])))
-    for column in table.columns[1 : 1 + len(realities)]:
+    table = _table("", ("", *backends, *(f"{on} and {backends[0]}" for on in backends[1:])))
+    for column in table.columns[1 : 1 + len(backends)]:
         column.justify = "right"
     of = ""
     for row in agreement.rows:
@@ -121,7 +121,10 @@ def print_agreement(agreement: Agreement) -> None:
             table.add_row(Text(of, style="bold"))
         table.add_row(
             escape(f"  {row.title}"),
-            *(row.kind.text(row.estimates[on]) for on in realities),
+            *(
+                f"{row.kind.mean(row.estimates[on])}\n[dim]{row.kind.interval(row.estimates[on])}[/dim]"
+                for on in backends
+            ),
             *(
                 Text(verdict.text, style=_AGREEMENT_STYLES[verdict.word])
                 for verdict in row.verdicts
@@ -235,7 +238,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
 
 
 def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Column]) -> Table:
-    """Tabulate means with their intervals."""
+    """Tabulate means, each above its interval."""
     table = _table(title, ("controller",))
     for column in columns:
         table.add_column(f"{column.title}\n{column.unit}", justify="right")
@@ -243,7 +246,7 @@ def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Column]) -> Ta
         cells = []
         for column in columns:
             figure = row.figures[column.figure]
-            cells.append(f"{column.mean(figure)} [dim]{column.spread(figure)}[/dim]".rstrip())
+            cells.append(f"{column.mean(figure)}\n[dim]{column.interval(figure)}[/dim]")
         table.add_row(escape(row.controller), *cells)
     return table
 

@@ -132,7 +132,7 @@ def cwnd(context: click.Context, config: str | None) -> None:
 )
 @click.option("--flows", default=8, show_default=True, help="Flows in each run, even.")
 @click.option("--time", default="120s", show_default=True, help="Length of each run.")
-@click.option("--repeat", default=5, show_default=True, help="Runs of each case.")
+@click.option("--repeat", default=10, show_default=True, help="Runs of each case.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the first run.")
 @click.option("--on", default="sim", show_default=True, help=REALITY)
 @with_outputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -16,7 +17,6 @@ from cwnd.colors import PALETTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from matplotlib.axes import Axes
 
@@ -60,8 +60,8 @@ def draw(figure: Figure, base: Path) -> None:
         _panel(canvas, canvas.add_axes((*corner, *size)), panel)
     # A fixed salt and no date: the same figure is the same file.
     with mpl.rc_context({"svg.hashsalt": "cwnd"}):
-        canvas.savefig(base.with_suffix(".svg"), transparent=True, metadata={"Date": None})
-    with base.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        canvas.savefig(f"{base}.svg", transparent=True, metadata={"Date": None})
+    with Path(f"{base}.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(_figure_rows(figure))
 
 
@@ -89,7 +89,7 @@ def write_table(table: Table, base: Path) -> None:
     base
         Where, without the ending.
     """
-    with base.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+    with Path(f"{base}.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.columns)
         writer.writerows(table.rows)

@@ -1,4 +1,4 @@
-"""The page of one scenario in several realities."""
+"""The page of one scenario on several backends."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def agree_page(agreement: Agreement) -> str:
 {tables}
 <details><summary>How the verdict is reached</summary><p class="note">{escape(RULE)}</p></details>
 <h2>Over time</h2>
-<p class="note">The first seed. What is shaded is warm-up and counts in no figure; the axes fit the
-rest.</p>
-<div class="choose"><label>Reality <select id="controller">{options}</select></label></div>
+<p class="note">The first seed. The shaded warm-up is excluded from all figures and from the axis
+ranges.</p>
+<div class="choose"><label>Backend <select id="controller">{options}</select></label></div>
 {legend(shade)}
 <div class="plot loading" id="run"></div>
 {again}
@@ -89,17 +89,21 @@ def _figures(agreement: Agreement) -> JsonObject:
     }
 
 
-def _table(of: str, rows: list[Row], realities: list[str]) -> str:
-    """Make the table of the network or of a group."""
-    heads = [("figure", "", ""), *((on, "", PLACES[on]) for on in realities)]
-    heads += [(f"{on} and {realities[0]}", "", "By the rule below.") for on in realities[1:]]
-    verdicts = frozenset(range(1 + len(realities), len(heads)))
+def _table(of: str, rows: list[Row], backends: list[str]) -> str:
+    """Make the table of the network or of a group of flows."""
+    heads = [("figure", "", ""), *((on, "", PLACES[on]) for on in backends)]
+    heads += [(f"{on} and {backends[0]}", "", "By the rule below.") for on in backends[1:]]
+    verdicts = frozenset(range(1 + len(backends), len(heads)))
     return table(
         of,
         heads,
         (
             f"<tr>{named(row.title, None)}"
-            + "".join(f"<td>{escape(row.kind.text(row.estimates[on]))}</td>" for on in realities)
+            + "".join(
+                f"<td>{row.kind.mean(row.estimates[on])}"
+                f"<small>{row.kind.interval(row.estimates[on])}</small></td>"
+                for on in backends
+            )
             + "".join(f'<td class="text">{escape(verdict.text)}</td>' for verdict in row.verdicts)
             + "</tr>"
             for row in rows

@@ -53,8 +53,8 @@ def compare_page(comparison: Comparison) -> str:
 {_table(f"Half and half against {comparison.reference}", against, comparison.rows_against, shade)}
 <details><summary>What the columns mean</summary>{terms(glossary.items())}</details>
 <h2>Over time</h2>
-<p class="note">The first of the runs; {escape(comparison.reference)} in grey. What is shaded is
-warm-up and counts in no figure; the axes fit the rest.</p>
+<p class="note">The first of the runs; {escape(comparison.reference)} in grey. The shaded warm-up
+is excluded from all figures and from the axis ranges.</p>
 {_chooser([row.controller for row in comparison.rows_against], comparison.reference)}
 <div class="plot loading" id="run"></div>
 <h2>Run it again</h2>
@@ -123,17 +123,25 @@ def _network(network: JsonObject) -> str:
 
 def _card(verdict: Verdict, color: str) -> str:
     """Show a verdict."""
-    badges = "".join(
-        f'<li class="{"good" if word in _GOOD else "poor" if word in _POOR else "even"}">'
-        f"{escape(word)}</li>"
-        for word in (verdict.fairness, verdict.smoothness, verdict.queue)
-        if word != "unknown"
-    )
+    words = {
+        "fairness": verdict.fairness,
+        "smoothness": verdict.smoothness,
+        "queue": verdict.queue,
+    }
+    badges = "".join(_badge(subject, word) for subject, word in words.items() if word != "unknown")
     sentence = verdict.sentence[:1].upper() + verdict.sentence[1:]
     return (
         f'<article class="card" style="--shade:{color}"><h3>{escape(verdict.controller)}</h3>'
         f'<ul class="badges">{badges}</ul><p>{escape(sentence)}</p></article>'
     )
+
+
+def _badge(subject: str, word: str) -> str:
+    """Show one verdict: its colour says no more than the sentence below."""
+    if word == "undecided":
+        return f'<li class="undecided">{subject} undecided</li>'
+    kind = "good" if word in _GOOD else "poor" if word in _POOR else "even"
+    return f'<li class="{kind}">{escape(word)}</li>'
 
 
 def _table(caption: str, columns: list[Column], rows: list[Row], shade: dict[str, str]) -> str:
@@ -144,8 +152,8 @@ def _table(caption: str, columns: list[Column], rows: list[Row], shade: dict[str
         (
             f"<tr>{named(row.controller, shade[row.controller])}"
             + "".join(
-                f"<td>{c.mean(row.figures[c.figure])} "
-                f"<small>{c.spread(row.figures[c.figure])}</small></td>"
+                f"<td>{c.mean(row.figures[c.figure])}"
+                f"<small>{c.interval(row.figures[c.figure])}</small></td>"
                 for c in columns
             )
             + "</tr>"

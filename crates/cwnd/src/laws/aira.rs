@@ -26,6 +26,9 @@
 //!
 //! Never more aggressive than TCP: `a <= 1`.
 //!
+//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
+//! equation 4); the paper says nothing of it.
+//!
 //! Known deviations: none from the rules. Not stated in the paper: `a` never exceeds 1, which
 //! section 6.3 calls the fastest; the 0.9 of Eq. 23 is 1 - bound; a timeout does not lower the window
 //! that the reset condition compares with.

@@ -1,3 +1,4 @@
 """Yang and Lam: General AIMD congestion control."""
 
-from cwnd.papers.gaimd import exhibits as exhibits
+from cwnd.papers.gaimd import formula as formula
+from cwnd.papers.gaimd import friendliness as friendliness

@@ -1,0 +1,207 @@
+"""The sending-rate formula of the GAIMD paper, and section 2.4, which validates it."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cwnd.model.throughput import (
+    gaimd,
+    gaimd_td,
+    gaimd_timeout_probability,
+    gaimd_to,
+    pftk,
+    square_root,
+)
+from cwnd.papers.exhibit import Lab, exhibit
+from cwnd.papers.figure import Curve, Figure, Panel, Regions, Table
+from cwnd.papers.gaimd import networks as net
+from cwnd.papers.gaimd.measures import Group, group, see_both
+from cwnd.papers.grades import alike, at_least, between, fact
+from cwnd.stats import UNIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cwnd.papers.gaimd.networks import Pair
+    from cwnd.papers.grades import Grade
+
+LAWS: dict[str, Pair] = {"GAIMD": net.SMOOTH, "Reno": net.TCP}
+
+
+@exhibit("eq-2", cost=0.1)
+def eq_2(lab: Lab) -> None:
+    """Reduce the sending rate to two known formulas."""
+    p, rtt, rto = np.logspace(-4, np.log10(0.5), 200), 0.1, 0.4
+
+    def same(key: str, ratios: Iterable[object]) -> None:
+        worst = max(float(np.max(np.abs(np.asarray(ratio) - 1))) for ratio in ratios)
+        lab.claim(key, fact(f"largest relative difference {worst:.1g}", holds=worst < 1e-12))
+
+    same("square-root", (1 / gaimd_td(p, rtt, b) / square_root(p, rtt, b) for b in (1, 2)))
+    same("pftk", (gaimd(p, rtt, rto, b) / pftk(p, rtt, rto, b) for b in (1, 2)))
+    small = np.array([1e-7, 1e-6])
+    lab.number("td-power", float(np.diff(np.log10(gaimd_td(small, rtt)))[0]))
+    lab.number("to-power", float(np.diff(np.log10(gaimd_to(small, rto)))[0]))
+    kept, alphas = np.linspace(0.05, 0.95, 19)[:, None], np.array([0.1, 0.31, 1.0, 2.0])
+    rates = gaimd(0.02, rtt, rto, alpha=alphas, beta=1 - kept)
+    rises = bool(np.all(np.diff(rates, axis=0) > 0) and np.all(np.diff(rates, axis=1) > 0))
+    lab.claim("rises", fact("everywhere" if rises else "not everywhere", holds=rises))
+    loss = "loss rate p"
+    parts = Panel(loss, "seconds per packet", title="TD and TO", x_log=True, y_log=True)
+    rate = Panel(loss, "packets/s", title="Eq. 2, RTT 0.1 s, T₀ 0.4 s", x_log=True, y_log=True)
+    chance = Panel(loss, "Q", title="Q, the probability of a timeout", x_log=True)
+    for color, (label, (alpha, beta)) in enumerate(LAWS.items()):
+        given = {"alpha": alpha, "beta": 1 - beta}
+        parts.curves += [
+            Curve(f"TD, {label}", p, gaimd_td(p, rtt, **given), color=color),
+            Curve(f"TO, {label}", p, gaimd_to(p, rto, **given), color=color, dashed=True),
+        ]
+        rate.curves.append(Curve(label, p, gaimd(p, rtt, rto, **given)))
+        chance.curves.append(Curve(label, p, gaimd_timeout_probability(p, **given)))
+    lab.show(Figure("The sending rate and its parts", [rate, parts, chance], columns=3))
+
+
+@exhibit("section-2.4", cost=21, seeds=(8, 16), quick=(6, 6))
+def section_2_4(lab: Lab) -> None:
+    """Apply the formula to 16 GAIMD and 16 Reno flows among ON/OFF sources."""
+    light, heavy = lab.pick(((10, 30, 50, 70), (85, 100, 115)), ((10, 70), (100,)))
+    every = (*light, *heavy)
+    runs = lab.run(
+        {(of, m): net.validation(net.SMOOTH, m, of) for of in net.QUEUES for m in every}, see_both
+    )
+    ns2 = _ns2(lab)
+    rates, ratios = [], []
+    rows: list[list[str | float]] = []
+    for network in net.QUEUES:
+        rate = Panel("p, %", "packets/s", [], network, x_log=True, y_log=True)
+        rate.x_limits, rate.y_limits = (0.5, 30), (1, 200)
+        ratio = Panel("ON/OFF sources", "Eq. 2 over measured", [], network, y_limits=(0, 6))
+        groups: dict[str, dict[int, list[Group]]] = {}
+        for color, (law, pair) in enumerate(LAWS.items()):
+            found = {
+                m: group([run[color] for run in runs[network, m]], pair, net.clock(network))
+                for m in every
+            }
+            groups[law] = found
+            over = {m: [g.ratio for g in found[m]] for m in every}
+            of = {"network": network, "law": law}
+            lab.claim("accurate-light", _one(np.mean([over[m] for m in light], axis=0)), **of)
+            for m in heavy:
+                lab.claim("accurate", _one(over[m]), **of, sources=m)
+            lab.claim("upper", at_least(1.0, min(over.values(), key=fmean)), **of)
+            by_lost = np.mean([[g.lost_ratio for g in found[m]] for m in every], axis=0)
+            lab.claim("by-lost", _one(by_lost), **of)
+            known = {m: ns2[f"{network}, {law}"][m] for m in every}
+            beside = np.mean([np.divide(over[m], known[m]) for m in every], axis=0)
+            lab.claim("ns-2", _one(beside), **of)
+            rows += [
+                [
+                    *(network, law, str(m)),
+                    *(_mean(found[m], part) for part in ("loss", "lost", "rate", "formula")),
+                    *(float(np.mean(over[m])), known[m]),
+                    float(np.mean([g.lost_ratio for g in found[m]])),
+                ]
+                for m in every
+            ]
+            p, measured = (
+                np.concatenate([getattr(found[m][0], part) for m in every])
+                for part in ("loss", "rate")
+            )
+            mean_p, formula = (
+                [_mean(found[m], part) for m in every] for part in ("loss", "formula")
+            )
+            rate.curves += [
+                Curve(law, 100 * p, measured, "points", color=color),
+                Curve(f"{law}, Eq. 2", 100 * np.array(mean_p), formula, color=color, dashed=True),
+            ]
+            ratio.curves += [
+                Curve.of_means(law, every, over.values(), color=color),
+                Curve(f"{law}, ns-2", list(known), list(known.values()), "points", color=color),
+            ]
+        rates.append(rate)
+        ratios.append(ratio)
+        _conditions(lab, network, groups, heavy)
+    lab.show(Figure("Formula and simulation", [*rates, *ratios], columns=3))
+    heads = ["network", "flows", "ON/OFF sources", "p", "lost", "packets/s", "Eq. 2, packets/s"]
+    heads += ["Eq. 2 over measured", "ns-2 2.35", "Eq. 2 with p = lost, over measured"]
+    lab.show(Table("rows", "Eq. 2 and the measured rate, means over flows and runs", heads, rows))
+    _grid(lab)
+
+
+def _one(ratios: Iterable[float]) -> Grade:
+    """Grade the claim that a ratio is about 1."""
+    kept = np.fromiter(ratios, dtype=np.float64)
+    return alike(kept, np.ones(kept.size))
+
+
+def _mean(groups: list[Group], part: str) -> float:
+    """Average an attribute over flows, then over runs."""
+    return float(np.mean([getattr(g, part).mean() for g in groups]))
+
+
+def _conditions(
+    lab: Lab, network: str, groups: dict[str, dict[int, list[Group]]], heavy: tuple[int, ...]
+) -> None:
+    """Claim the range of p, Q, and the rates of both laws in ns-2."""
+    for m in (10, 70):
+        p = [100 * float(g.loss.mean()) for g in groups["Reno"][m]]
+        lab.number(f"loss-{m}", p, network=network)
+    for m in sorted({heavy[0], heavy[-1]}):
+        both = zip(*(groups[law][m] for law in LAWS), strict=True)
+        p = [float(np.mean([g.loss.mean() for g in run])) for run in both]
+        lab.claim("loss-heavy", between(0.06, 0.2, p, UNIT), network=network, sources=m)
+    every = [found for law in LAWS for found in groups[law].values()]
+    timeouts, likely = (
+        np.mean([[getattr(g, part).mean() for g in found] for found in every], axis=0)
+        for part in ("timeouts", "likely")
+    )
+    lab.claim("timeouts", alike(timeouts, likely), network=network)
+    known = _ns2(lab)[f"{network}, rate of GAIMD over Reno"]
+    beside = [
+        [
+            a.rate.mean() / b.rate.mean() / known[m]
+            for a, b in zip(found, groups["Reno"][m], strict=True)
+        ]
+        for m, found in groups["GAIMD"].items()
+    ]
+    lab.claim("ns-2-share", _one(np.mean(beside, axis=0)), network=network)
+
+
+def _ns2(lab: Lab) -> dict[str, dict[int, float]]:
+    """Return the numbers of ns-2 by row and number of ON/OFF sources."""
+    printed = lab.text.printed["ns-2"]
+    counts = [int(column) for column in printed.columns]
+    return {
+        row: dict(zip(counts, map(float, cells), strict=True))
+        for row, cells in printed.rows.items()
+    }
+
+
+def _grid(lab: Lab) -> None:
+    """Vary α and β widely, with 30 ON/OFF sources and the clock of 2000."""
+    network = "RED, 0.1 s clock"
+    alphas = lab.pick((0.2, 0.31, 1.0, 2.0), (0.31, 1.0))
+    kept = lab.pick((0.5, 0.75, 0.875), (0.5, 0.875))
+    pairs = [(alpha, beta) for beta in kept for alpha in alphas]
+    runs = lab.run({pair: net.validation(pair, 30, network) for pair in pairs}, see_both)
+    over = {
+        pair: [g.ratio for g in group([run[0] for run in runs[pair]], pair, net.clock(network))]
+        for pair in pairs
+    }
+    for pair in pairs:
+        if pair not in LAWS.values():
+            lab.claim("grid", _one(over[pair]), alpha=f"{pair[0]:g}", beta=f"{pair[1]:g}")
+    z = [[float(np.mean(over[alpha, beta])) for alpha in alphas] for beta in kept]
+    regions = Regions(np.arange(len(alphas)), np.arange(len(kept)), z, numbers=True)
+    panel = Panel(
+        "α, packets",
+        "β, the fraction kept",
+        title="Eq. 2 over measured",
+        regions=regions,
+        ticks=[f"{alpha:g}" for alpha in alphas],
+        y_ticks=[f"{beta:g}" for beta in kept],
+    )
+    lab.show(Figure("A wide range of α and β", [panel], name="grid"))

@@ -1,0 +1,101 @@
+"""The GAIMD paper's TCP-friendly curve, and GAIMD flows beside TCP flows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cwnd.model.friendliness import aimd_alpha, aimd_alpha_timeouts
+from cwnd.model.throughput import gaimd, gaimd_to, pftk
+from cwnd.papers.exhibit import Lab, exhibit
+from cwnd.papers.figure import Curve, Figure, Panel
+from cwnd.papers.gaimd import networks as net
+from cwnd.papers.gaimd.formula import LAWS
+from cwnd.papers.gaimd.measures import group, see, shares
+from cwnd.papers.grades import alike, fact, less
+
+
+@exhibit("alpha-beta", cost=2, seeds=(20, 40), quick=(10, 10))
+def alpha_beta(lab: Lab) -> None:
+    """Relate α and β so that the rate is TCP's, by the formula and by simulation."""
+    lab.number("alpha-smooth", float(aimd_alpha_timeouts(1 / 8)))
+    lab.number("alpha-tcp", float(aimd_alpha_timeouts(1 / 2)))
+    kept = np.linspace(0.02, 0.98, 97)
+    alpha = aimd_alpha_timeouts(1 - kept)
+    p, rtt, rto = np.logspace(-3, np.log10(0.2), 60), 0.1, 0.4
+    off = np.max(np.abs(gaimd_to(0.05, rto, alpha=alpha, beta=1 - kept) / gaimd_to(0.05, rto) - 1))
+    words = f"largest relative difference of TO {off:.1g}"
+    lab.claim("timeout-term", fact(words, holds=bool(off < 1e-12)))
+    formula = np.asarray(gaimd(p, rtt, rto, alpha=0.31, beta=1 / 8)) / pftk(p, rtt, rto)
+    low, high = float(formula.min()), float(formula.max())
+    lab.claim("formula", fact(f"{low:.3f} to {high:.3f}", holds=low >= 4 / 5 and high <= 5 / 4))
+    losses = lab.pick((0.005, 0.01, 0.02, 0.05, 0.1, 0.2), (0.01, 0.05, 0.2))
+    cases = {(law, x): net.lossy(pair, x) for x in losses for law, pair in LAWS.items()}
+    runs = lab.run(cases, see)
+    alone = {(law, x): group(seen, LAWS[law], net.CLOCK["ns2"]) for (law, x), seen in runs.items()}
+    rates = {case: [float(g.rate.mean()) for g in found] for case, found in alone.items()}
+    for x in losses:
+        lab.claim("random", alike(rates["GAIMD", x], rates["Reno", x]), loss=f"{x:.1%}")
+        for law in LAWS:
+            eq_2 = [float(g.by_lost.mean()) for g in alone[law, x]]
+            lab.claim("eq-2", alike(eq_2, rates[law, x]), law=law, loss=f"{x:.1%}")
+    relation = Panel(
+        "β, the fraction kept",
+        "α, packets",
+        [
+            Curve("4(1 - β²)/3, with timeouts", kept, alpha),
+            Curve("3(1 - β)/(1 + β), without", kept, aimd_alpha(1 - kept), dashed=True),
+            Curve("published", [7 / 8], [0.31], "published"),
+        ],
+        "TCP-friendly α",
+    )
+    ratios = [np.divide(rates["GAIMD", x], rates["Reno", x]) for x in losses]
+    rate = Panel(
+        "loss rate p",
+        "rate of (0.31, 7/8) over TCP's",
+        [Curve("Eq. 2", p, formula), Curve.of_means("simulated", losses, ratios, color=1)],
+        "The rate under random loss",
+        x_log=True,
+        y_limits=(0, 1.6),
+    )
+    lab.show(Figure("The TCP-friendly curve", [relation, rate]))
+
+
+@exhibit("friendliness", cost=11, seeds=(8, 16), quick=(6, 6))
+def friendliness(lab: Lab) -> None:
+    """Let (0.31, 7/8) share DropTail and RED links with Reno and with SACK."""
+    sizes = lab.pick((2, 4, 8, 16, 32), (4, 16))
+    networks = [(queue, tcp) for tcp in ("Reno", "SACK") for queue in ("DropTail", "RED")]
+    cases = {
+        (queue, tcp, n): net.sharing(n, queue, tcp.lower())
+        for queue, tcp in networks
+        for n in sizes
+    }
+    runs = lab.run(cases, shares)
+    share = Panel("flows of each", "sending rate, GAIMD over TCP", y_limits=(0, 1.6))
+    spreads = []
+    for queue, tcp in networks:
+        found = {n: runs[queue, tcp, n] for n in sizes}
+        of = {"queue": queue, "tcp": tcp}
+        for n in sizes:
+            ratios = [run.ratio for run in found[n]]
+            lab.claim("rate", alike(ratios, np.ones(len(ratios))), **of, flows=n)
+        smooth, rough = (
+            {n: [getattr(run, kind) for run in found[n]] for n in sizes}
+            for kind in ("gaimd", "tcp")
+        )
+        means = [np.mean(list(each.values()), axis=0) for each in (smooth, rough)]
+        lab.claim("smoother", less(*means), **of)
+        name = f"{tcp}, {queue}"
+        ratio_runs = [[run.ratio for run in found[n]] for n in sizes]
+        share.curves.append(Curve.of_means(name, sizes, ratio_runs))
+        curves = [
+            Curve.of_means("GAIMD", sizes, smooth.values()),
+            Curve.of_means(tcp, sizes, rough.values()),
+        ]
+        spreads.append(
+            Panel("flows of each", "coefficient of variation", curves, name, y_limits=(0, 1.0))
+        )
+    lab.show(
+        Figure("Sending rate of GAIMD(0.31, 7/8) over TCP's", [share]),
+        Figure("Fluctuation over ten round-trip times", spreads, name="fluctuation"),
+    )

@@ -1,0 +1,177 @@
+"""Measures of the GAIMD paper: what its formula needs, and how flows share a link."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cwnd.model.throughput import gaimd, gaimd_timeout_probability
+from cwnd.papers.gaimd.networks import INTERVAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cwnd.model.checks import Array
+    from cwnd.papers.gaimd.networks import Pair
+    from cwnd.result import Result
+
+
+class Seen(NamedTuple):
+    """Flows of one kind in one run; one entry, or one row of ``rtt`` and ``phases``, for each flow.
+
+    ``cuts`` counts window reductions, ``sent`` and ``lost`` packets; ``seconds`` is the time from
+    the flow's start to the end. ``rtt`` has samples of the round-trip time in seconds, NaN without
+    a new one, and ``phases`` the fraction of a clock tick at which each was taken.
+    """
+
+    cuts: Array
+    sent: Array
+    lost: Array
+    timeouts: Array
+    seconds: Array
+    rtt: Array
+    phases: Array
+
+
+def see(result: Result, name: str = "") -> Seen:
+    """Observe the flows whose names start with ``name``.
+
+    Flows without a round-trip time or a window reduction have no rate by Eq. 2 and are left out.
+    """
+    flows = [
+        flow
+        for flow in result.measured_flows
+        if flow["name"].startswith(name) and flow["mean_rtt_s"] > 0 and flow["cuts"]["time"].size
+    ]
+    shape = (len(flows), result.time.size)
+    delivered = np.array([flow["delivered"] for flow in flows]).reshape(shape)
+    rtt = np.array([flow["rtt"] for flow in flows]).reshape(shape)
+    # The series repeats the last round-trip time while no packet arrives.
+    fresh = np.diff(delivered, axis=1, prepend=0.0) > 0
+    return Seen(
+        np.array([float(flow["cuts"]["time"].size) for flow in flows]),
+        np.array([float(flow["packets_sent"]) for flow in flows]),
+        np.array([float(flow["packets_lost"]) for flow in flows]),
+        np.array([float(flow["timeouts"]) for flow in flows]),
+        result.duration_s - np.array([flow["start_s"] for flow in flows]),
+        np.where(fresh, rtt, np.nan),
+        np.random.default_rng(result.seed).random(shape),
+    )
+
+
+def see_both(result: Result) -> tuple[Seen, Seen]:
+    """Observe the GAIMD flows and the Reno flows of section 2.4."""
+    return see(result, "gaimd"), see(result, "reno")
+
+
+class Group(NamedTuple):
+    """Flows of one kind in one run beside Eq. 2; one entry for each flow.
+
+    ``loss`` is the paper's p, window reductions over packets sent; ``lost`` is packets lost over
+    packets sent. ``rate`` is measured, ``formula`` and ``by_lost`` are Eq. 2 with ``loss`` and with
+    ``lost``, all in packets per second. ``timeouts`` is timeouts over window reductions, ``likely``
+    is Q.
+    """
+
+    loss: Array
+    lost: Array
+    rate: Array
+    formula: Array
+    by_lost: Array
+    timeouts: Array
+    likely: Array
+
+    @property
+    def ratio(self) -> float:
+        """Mean rate by the formula over the mean rate measured."""
+        return float(self.formula.mean() / self.rate.mean())
+
+    @property
+    def lost_ratio(self) -> float:
+        """The same ratio with the fraction of packets lost as p."""
+        return float(self.by_lost.mean() / self.rate.mean())
+
+
+def group(seen: Sequence[Seen], pair: Pair, clock: tuple[float, float]) -> list[Group]:
+    """Apply Eq. 2 to flows of one kind, run by run; ``clock`` is as for `timer`."""
+    # All runs at once: the timer takes one step a sample, whatever the number of flows.
+    ends = np.cumsum([len(run.sent) for run in seen])[:-1]
+    rtt, phases = (np.concatenate([getattr(run, of) for run in seen]) for of in ("rtt", "phases"))
+    times = (np.split(time, ends) for time in timer(rtt, clock, phases))
+    given = {"alpha": pair[0], "beta": 1 - pair[1]}
+    return [
+        Group(
+            loss := run.cuts / run.sent,
+            lost := run.lost / run.sent,
+            run.sent / run.seconds,
+            np.asarray(gaimd(loss, srtt, rto, **given)),
+            np.asarray(gaimd(lost, srtt, rto, **given)),
+            run.timeouts / run.cuts,
+            np.asarray(gaimd_timeout_probability(loss, **given)),
+        )
+        for run, srtt, rto in zip(seen, *times, strict=True)
+    ]
+
+
+def timer(samples: Array, clock: tuple[float, float], phases: Array) -> tuple[Array, Array]:
+    """Return each flow's mean smoothed round-trip time and mean timeout in seconds, as in ns-2.
+
+    ns-2 counts whole ticks and truncates, so that the smoothed time is 0.4 ticks too long, and
+    forgets it at the fourth back-off. The timeout is without back-off.
+
+    Parameters
+    ----------
+    samples
+        Round-trip times in seconds every `INTERVAL`, one row for each flow; NaN without a new one.
+    clock
+        Granularity of the timer and its least value, in seconds.
+    phases
+        Fraction of a tick at which each packet was sent.
+    """
+    step, least = clock
+    smooth = np.zeros(samples.shape[0], dtype=np.int64)
+    spread, count = smooth.copy(), smooth.copy()
+    silent, rtt, rto = (np.zeros(smooth.shape) for _ in range(3))
+    there = np.isfinite(samples).T
+    taken = np.maximum(np.where(there, samples.T, 0.0) / step + phases.T, 1).astype(np.int64)
+    for new, ticks in zip(there, taken, strict=True):
+        first = new & (smooth == 0)
+        error = ticks - (smooth >> 3)
+        spread = np.where(new, spread + np.abs(error) - (spread >> 2), spread)
+        smooth = np.where(new, smooth + error, smooth)
+        smooth, spread = np.where(first, ticks << 3, smooth), np.where(first, ticks << 1, spread)
+        timeout = np.maximum((((spread << 3) + smooth) >> 3) * step, least)
+        # The fourth back-off comes after 1 + 2 + 4 + 8 timeouts.
+        silent = np.where(new, 0.0, silent + INTERVAL)
+        smooth = np.where(silent > 15 * timeout, 0, smooth)
+        count += smooth > 0
+        rtt += smooth / 8 * step
+        rto += np.where(smooth > 0, timeout, 0.0)
+    return rtt / count, rto / count
+
+
+class Shares(NamedTuple):
+    """GAIMD and TCP flows on a link that they share.
+
+    ``ratio`` is the sending rate of a GAIMD flow over that of a TCP flow, ``gaimd`` and ``tcp``
+    are the mean coefficients of variation of a flow's rate over ten round-trip times.
+    """
+
+    ratio: float
+    gaimd: float
+    tcp: float
+
+
+def shares(result: Result) -> Shares:
+    """Measure a run of `networks.sharing`."""
+    flows = result.measured_flows
+    half = len(flows) // 2
+    sent = np.array([float(flow["packets_sent"]) for flow in flows])
+    scale = result.scales[1]
+    spread = np.array([result.smoothness(flow, [scale])[scale] for flow in flows])
+    return Shares(
+        float(sent[:half].mean() / sent[half:].mean()),
+        float(np.nanmean(spread[:half])),
+        float(np.nanmean(spread[half:])),
+    )
