@@ -432,7 +432,7 @@ def tcp_recovery_time(
 
 
 def expected_change(rate: npt.ArrayLike, p: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
-    """Expected change of the rate when each lost packet is a negative feedback (DAIMD, Eq. 3).
+    """Change of the rate on average, with a decrease for each lost packet (DAIMD, Eq. 3).
 
     Of the x packets of a SYN each is lost by itself, so that P(0) = (1 - p)^x and the sum over
     P(i) (1 - (1 - β)^i) is 1 - (1 - βp)^x.
