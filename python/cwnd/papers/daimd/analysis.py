@@ -186,7 +186,7 @@ def climbing(climbs: Mapping[float, read.Climb]) -> Figure:
 @exhibit("section-7", cost=5, seeds=(5, 5), quick=(5, 5))
 def section_7(lab: Lab) -> None:
     """Two flows, one of which misjudges the capacity."""
-    spans = lab.pick((90.0, 20.0), (25.0, 5.0))
+    spans = lab.pick((90.0, 20.0), (18.0, 5.0))
     pairs = {str(error): (100.0, 100.0 * (1 + error)) for error in ERRORS}
     pairs |= {"both": (150.0, 150.0), "near": (101.0, 99.0)}
     runs = lab.run(

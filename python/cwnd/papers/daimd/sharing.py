@@ -37,7 +37,7 @@ def fig_14(lab: Lab) -> None:
     def seconds(mbps: float, rtt: float) -> float:
         # TCP has to fill and halve its window a few times.
         if lab.quick:
-            return 12.0 if mbps == 1000 else 40.0
+            return 10.0 if mbps == 1000 else 40.0
         return 150.0 if mbps < 1000 or rtt == 0.1 else 40.0
 
     cases = {
