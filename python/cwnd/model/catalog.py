@@ -111,6 +111,7 @@ ENTRIES = (
     Entry("daimd", "trajectory", "packets/SYN"),
     Entry("daimd", "time_to_fraction", "s"),
     Entry("daimd", "tcp_recovery_time", "s"),
+    Entry("daimd", "expected_change", "packets/SYN²"),
     Entry("daimd", "rate_of_change", "packets/SYN²"),
     Entry("daimd", "marginal_utility", "SYN/packet"),
     Entry("daimd", "utility"),

@@ -431,6 +431,41 @@ def tcp_recovery_time(
     return plain(window / 2 * rtt)
 
 
+def expected_change(rate: npt.ArrayLike, p: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
+    """Change of the rate on average, with a decrease for each lost packet (DAIMD, Eq. 3).
+
+    Of the x packets of a SYN each is lost by itself, so that P(0) = (1 - p)^x and the sum over
+    P(i) (1 - (1 - β)^i) is 1 - (1 - βp)^x.
+
+    Parameters
+    ----------
+    rate
+        Rate x in packets per SYN.
+    p
+        Probability of a loss, from 0 to 1.
+    capacity_bps
+        Capacity L in bits per second.
+
+    Returns
+    -------
+    float or ndarray
+        Packets per SYN, per SYN.
+
+    Raises
+    ------
+    ArgumentError
+        An argument outside its domain.
+
+    Examples
+    --------
+    >>> round(expected_change(100.0, 0.001, 1e9), 3), round(rate_of_change(100.0, 0.001, 1e9), 3)
+    (-0.2, -0.211)
+    """
+    x, p = non_negative("rate", rate), between("p", p, 0, 1)
+    increase = np.asarray(increase_per_syn(x, capacity_bps))
+    return plain((1 - p) ** x * increase - (1 - (1 - BETA * p) ** x) * x)
+
+
 def rate_of_change(rate: npt.ArrayLike, p: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
     """Change of the rate at a loss probability: (1 - xp)α(x) - βx²p (DAIMD, Eq. 4).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cwnd import running
 from cwnd.papers.figure import Figure, Table
@@ -16,7 +16,7 @@ from cwnd.stats import POSITIVE, Range, estimate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from cwnd.papers.text import Cause
+    from cwnd.papers.text import Cause, Kind
     from cwnd.records import JsonObject
     from cwnd.result import Result
     from cwnd.scenario import Scenario
@@ -285,7 +285,7 @@ class Lab:
         self._known.update(zip(jobs, measured, strict=True))
         return {case: [self._known[key] for key in keys[case]] for case in cases}
 
-    def claim(self, key: str, grade: Grade, **of: object) -> None:
+    def claim(self, key: str, grade: Grade, *, kind: Kind | None = None, **of: object) -> None:
         """Add a claim.
 
         Parameters
@@ -294,19 +294,29 @@ class Lab:
             Of its words in the text file.
         grade
             The measurement and the verdict.
+        kind
+            Kind of the claim, if not that of the text file.
         **of
-            Values for the placeholders of the words; they also complete the claim's name.
+            Values for the placeholders of the words; they also complete the claim's name. Reasons
+            are looked up by the name, without its last values too.
         """
         words = self.text.claims[key]
-        name = " ".join([key, *(str(value) for value in of.values())])
+        parts = [key, *(str(value) for value in of.values())]
+        name, *shorter = (" ".join(parts[:n]) for n in range(len(parts), 0, -1))
         text, says = words.text.format(**of), words.says.format(**of)
-        self._add(name, Wording(text, says, words.printed, words.kind), grade, key)
+        self._add(name, Wording(text, says, words.printed, kind or words.kind), grade, *shorter)
 
     def number(
-        self, key: str, values: Iterable[float] | float, within: Range = POSITIVE, **of: object
+        self,
+        key: str,
+        values: Iterable[float] | float,
+        within: Range = POSITIVE,
+        *,
+        kind: Kind | None = None,
+        **of: object,
     ) -> None:
         """Add the claim of a printed number, which the text file has; see `grades.number`."""
-        self.claim(key, number(self.text.claims[key].printed, values, within), **of)
+        self.claim(key, number(self.text.claims[key].printed, values, within), kind=kind, **of)
 
     def cells(
         self,
@@ -314,7 +324,8 @@ class Lab:
         found: Mapping[str, Mapping[str, Iterable[float] | float]],
         within: Mapping[str, Range] | None = None,
         *,
-        kind: Literal["cell", "ns-2"] = "cell",
+        kind: Kind = "cell",
+        law: str = "",
     ) -> None:
         """Add a claim for each cell of a printed table, and show printed and measured numbers.
 
@@ -329,6 +340,9 @@ class Lab:
             The values that a column's quantity can take, if not zero or more.
         kind
             Kind of the claims.
+        law
+            What was run, where several laws are compared with one printed table: it precedes the
+            claims' names, and reasons are looked up with it first.
         """
         printed = self.text.printed[table]
         shown: list[list[str | float]] = []
@@ -346,11 +360,14 @@ class Lab:
                 line.append(_shown(kept, limits))
                 if cells.get(column):
                     grade = number(cells[column], kept, limits)
-                    words = Wording(f"{row}: {column}", kind=kind)
-                    self._add(f"{row} {column}", words, grade, column, row)
+                    before, comma = (f"{law} ", f"{law}, ") if law else ("", "")
+                    keys = [f"{before}{column}", f"{before}{row}", law, column, row]
+                    words = Wording(f"{comma}{row}: {column}", kind=kind)
+                    self._add(f"{before}{row} {column}", words, grade, *keys)
             shown.append(line)
         heads = [part for c in printed.columns for part in (f"{c}: printed", "measured")]
-        self.show(Table(table, "Printed and measured", ["", *heads], shown))
+        name, title = (f"{table}-{law}", f"{law}: printed") if law else (table, "Printed")
+        self.show(Table(name, f"{title} and measured", ["", *heads], shown))
 
     def show(self, *items: Figure | Table) -> None:
         """Add figures and tables to the findings."""

@@ -1,7 +1,4 @@
-"""What the exhibits of the DAIMD paper keep of a run, and small models of their own.
-
-Rates are in Mb/s.
-"""
+"""What the exhibits of the DAIMD paper keep of a run, and small models. Rates are in Mb/s."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from cwnd.model.daimd import (
     marginal_utility,
     time_to_fraction,
 )
-from cwnd.papers.daimd_networks import PACKET_BITS, PARKING_LOT, PATHS
+from cwnd.papers.daimd.networks import PACKET_BITS, PARKING_LOT, PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,29 +25,26 @@ if TYPE_CHECKING:
     from cwnd.result import Result
 
 Array: TypeAlias = npt.NDArray[np.float64]
+Quantities: TypeAlias = "dict[str, float]"
+"""Measured quantities by name and unit, as the printed tables have them."""
 
 CELLS = 20_000
 """Steps of the rate in `sharing`."""
 
 
-class Stage(NamedTuple):
-    """A stage of Table 1: its rows, with NaN for a flow that is not there."""
+class Staircase(NamedTuple):
+    """The stages of Table 1, and what each flow sent in each second in Mb/s."""
 
+    stages: list[Quantities]
     rates: Array
-    rtt_ms: float
-    loss: float
-    ei: float
-    fi: float
-    si: float
 
 
 class Shares(NamedTuple):
-    """Rates of the flows after the warm-up, and the indices of Table 1 from them."""
+    """Rates of the flows after the warm-up, their indices, and their rates over time."""
 
     rates: Array
-    ei: float
-    fi: float
-    si: float
+    indices: Quantities
+    series: Array
 
 
 class Climb(NamedTuple):
@@ -74,37 +68,42 @@ class Response(NamedTuple):
 
 
 def rate(result: Result, flow: FlowRecord, begin_s: float, end_s: float) -> float:
-    """Give what arrived of a flow between two times, on the wire, in Mb/s."""
+    """Give the rate at which a flow's packets were delivered between two times, in Mb/s."""
     first, last = np.interp([begin_s, end_s], result.time, flow["delivered"])
     return float(last - first) * flow["packet_bytes"] * 8e-6 / (end_s - begin_s)
 
 
-def stability(
-    result: Result, flows: Sequence[FlowRecord], begin_s: float, end_s: float, step_s: float
-) -> float:
-    """Give the stability index of what flows sent in equal intervals (Eq. 18)."""
+def sent(result: Result, flows: Sequence[FlowRecord], begin_s: float, end_s: float) -> Array:
+    """Give what each flow sent in each second between two times, one row a flow, in Mb/s."""
     here = result.time <= end_s + 1e-9
     rows = [
-        metrics.binned_rate(result.time[here], flow["sent"][here], 1.0, step_s, begin_s)[1]
+        metrics.binned_rate(
+            result.time[here], flow["sent"][here], flow["packet_bytes"], 1.0, begin_s
+        )[1]
         for flow in flows
     ]
-    return metrics.stability_index(np.array(rows))
+    return np.array(rows) / 1e6
+
+
+def indices(rates: Array, series: Array) -> Quantities:
+    """Give EI in Mb/s, FI (Eq. 7) and SI (Eq. 18) of samples of a second."""
+    return {
+        "EI": metrics.efficiency_index(rates),
+        "FI": metrics.fairness_index(rates),
+        "SI": metrics.stability_index(series),
+    }
 
 
 def read_shares(result: Result) -> Shares:
-    """Read rates and indices after the warm-up, in samples of a second (Tables 2 to 5)."""
+    """Read rates and indices after the warm-up (Tables 2 to 5, Fig. 10 and 14)."""
     flows, begin, end = result.measured_flows, result.warmup_s, float(result.time[-1])
     rates = np.array([rate(result, flow, begin, end) for flow in flows])
-    return Shares(
-        rates,
-        metrics.efficiency_index(rates),
-        metrics.fairness_index(rates),
-        stability(result, flows, begin, end, 1.0),
-    )
+    series = sent(result, flows, begin, end)
+    return Shares(rates, indices(rates, series), series)
 
 
-def read_stages(result: Result) -> list[Stage]:
-    """Read the seven stages of Table 1, each in a hundred samples."""
+def read_stages(result: Result) -> Staircase:
+    """Read the seven stages of Table 1."""
     length = result.measured_flows[0]["stop_s"] / 7
     link = result.bottleneck
     stages = []
@@ -114,37 +113,40 @@ def read_stages(result: Result) -> list[Stage]:
         flows = [f for f in result.measured_flows if f["start_s"] < middle <= f["stop_s"]]
         rates = np.array([rate(result, f, begin, end) for f in flows])
         here = (result.time > begin) & (result.time <= end + 1e-9)
-
-        def during(counter: Array, ends: tuple[float, float] = (begin, end)) -> float:
-            first, last = np.interp(ends, result.time, counter)
-            return float(last - first)
-
-        stages.append(
-            Stage(
-                np.concatenate([rates, np.full(4 - rates.size, np.nan)]),
-                1e3 * float(np.mean([np.nanmean(f["rtt"][here]) for f in flows])),
-                metrics.loss_rate(
-                    during(link["drops_series"]), sum((during(f["sent"]) for f in flows), 0.0)
-                ),
-                metrics.efficiency_index(rates),
-                metrics.fairness_index(rates),
-                stability(result, flows, begin, end, length / 100),
-            )
+        packets, drops = (
+            sum(float(np.diff(np.interp([begin, end], result.time, s))[0]) for s in counters)
+            for counters in ([f["sent"] for f in flows], [link["drops_series"]])
         )
-    return stages
+        stages.append(
+            {f"flow {n}": float(each) for n, each in enumerate(rates, 1)}
+            | indices(rates, sent(result, flows, begin, end))
+            | {
+                "RTT, ms": 1e3 * float(np.mean([np.nanmean(f["rtt"][here]) for f in flows])),
+                "loss": metrics.loss_rate(drops, packets),
+            }
+        )
+    return Staircase(stages, sent(result, result.measured_flows, 0.0, 7 * length))
 
 
-def sent_over_time(result: Result, step_s: float) -> tuple[Array, Array]:
-    """Give the middle of each interval, and one row a measured flow of what it sent, in Mb/s."""
-    rows = [
-        metrics.binned_rate(result.time, f["sent"], f["packet_bytes"], step_s, 0.0)
-        for f in result.measured_flows
-    ]
-    return rows[0][0] + step_s / 2, np.array([row[1] for row in rows]) / 1e6
+def window_bound(result: Result) -> float:
+    """Give what a flow sent in an RTT over (1 + SYN/RTT) times what arrived in the RTT before.
+
+    The latter is the arrival rate that the sender knows when the RTT begins, times the RTT. The
+    value is the 99th percentile over time, mean over the flows.
+    """
+    found = []
+    for flow in result.measured_flows:
+        rtt, arrival = np.asarray(flow["rtt"]), np.asarray(flow["gauges"]["arrival"])
+        end = result.time[-1] - np.nanmax(rtt)
+        at = (result.time > result.warmup_s) & (result.time < end) & (arrival > 0) & (rtt > 0)
+        t, rtt = result.time[at], rtt[at]
+        first, last = (np.interp(x, result.time, flow["sent"]) for x in (t, t + rtt))
+        found.append(float(np.quantile((last - first) / (arrival[at] * (rtt + SYN)), 0.99)))
+    return float(np.mean(found))
 
 
 def read_climb(result: Result) -> Climb:
-    """Read how a flow climbs once the link is left to it."""
+    """Read the rates of a flow from the moment at which the link is idle."""
     flow, begin = result.measured_flows[0], result.record["flows"][-1]["stop_s"]
     edges, rates = metrics.binned_rate(result.time, flow["sent"], 1500, 0.1, begin)
     start = float(np.interp(begin, result.time, flow["gauges"]["rate"]))
@@ -154,8 +156,8 @@ def read_climb(result: Result) -> Climb:
 def time_to(climb: Climb, fraction: float, capacity_mbps: float) -> float:
     """Give the seconds from 0 until a fraction of the capacity is first sent.
 
-    What Eq. 15 takes from 0 to where the climb starts is added. Where the fraction is not reached
-    it is the whole run.
+    The time that Eq. 15 takes from 0 to where the climb starts is added. Where the fraction is not
+    reached it is the whole run.
     """
     reached = np.flatnonzero(climb.rates >= fraction * capacity_mbps)
     seconds = climb.time[reached[0] if reached.size else -1]
@@ -164,7 +166,7 @@ def time_to(climb: Climb, fraction: float, capacity_mbps: float) -> float:
 
 
 def read_recovery(result: Result) -> float:
-    """Give the mean time between the cuts of a window that had filled the link."""
+    """Give the mean time between the cuts of a window that had filled the link, in seconds."""
     cuts = result.measured_flows[0]["cuts"]
     full = cuts["before"] > 0.9 * cuts["before"].max(initial=0.0)
     return float(np.mean(np.diff(cuts["time"][full]))) if full.sum() > 1 else float("nan")
@@ -191,13 +193,13 @@ def printed_decrease(law: str, w: Array) -> Array:
     )
 
 
-def read_response(result: Result, law: str) -> Response:
+def read_response(result: Result) -> Response:
     """Read the mean window of a TCP, its growth from one round trip to the next, and its cuts.
 
     Growth is that of round trips without loss or recovery; a run has one sample each.
     """
     flow = result.measured_flows[0]
-    cuts = flow["cuts"]
+    law, cuts = flow["controller"].partition("(")[0], flow["cuts"]
     time, w, grown = result.time[:-1], flow["window"][:-1], np.diff(flow["window"])
     events = np.concatenate([[0.0], cuts["time"], [result.duration_s]])
     nearest = np.searchsorted(events, time, side="right")
@@ -213,7 +215,7 @@ def read_response(result: Result, law: str) -> Response:
     )
 
 
-def read_paced(result: Result, capacity_mbps: float) -> Response:
+def read_paced(result: Result) -> Response:
     """Read the mean rate of a UDT flow in packets per SYN, its growth from SYN to SYN, its cuts."""
     flow = result.measured_flows[0]
     x = flow["gauges"]["rate"] * SYN
@@ -221,7 +223,7 @@ def read_paced(result: Result, capacity_mbps: float) -> Response:
     step = np.diff(x)
     grew = late & (step > 0)
     given = 1 - flow["cuts"]["after"] / flow["cuts"]["before"]
-    grown = step[grew] / np.asarray(increase_per_syn(x[:-1][grew], capacity_mbps * 1e6))
+    grown = step[grew] / np.asarray(increase_per_syn(x[:-1][grew], result.bottleneck["rate_bps"]))
     return Response(
         flow["packets_sent"] * SYN / result.measured_s,
         float(np.median(grown[np.isfinite(grown)])),
@@ -238,12 +240,12 @@ def capacity_estimate(result: Result) -> float:
 
 
 def max_min() -> Array:
-    """Give the max-min fair rates of the parking lot's flows in Mb/s, by filling it up."""
+    """Give the max-min fair rates of the parking lot's flows in Mb/s, by progressive filling."""
     names = [a for a, _, _ in PARKING_LOT] + [PARKING_LOT[-1][1]]
     crossed = np.array(
         [[names.index(a) <= n < names.index(b) for n in range(len(PARKING_LOT))] for a, b in PATHS]
     )
-    left = np.array([float(rate) for _, _, rate in PARKING_LOT])
+    left = np.array([float(capacity) for _, _, capacity in PARKING_LOT])
     rates, open_ = np.zeros(len(PATHS)), np.ones(len(PATHS), dtype=bool)
     while open_.any():
         users = crossed[open_].sum(axis=0)
@@ -255,20 +257,10 @@ def max_min() -> Array:
 
 
 def sharing(capacity_mbps: float, believed_mbps: float) -> float:
-    """Solve for the rate of a flow that believes in a capacity over that of one that knows it.
+    """Solve for the rate of a flow that misjudges the capacity over that of one that knows it.
 
-    Both see the same loss probability, and each is where Eq. 4 leaves it: the largest rate whose
-    marginal utility (Eq. 5, 6) is not below that probability. It is such that they fill the link.
-
-    Parameters
-    ----------
-    capacity_mbps, believed_mbps
-        Capacity of the link, and what the second flow takes it for, in Mb/s.
-
-    Returns
-    -------
-    float
-        The second flow's rate over the first one's.
+    Both see the same loss probability. Each is at the largest rate whose marginal utility (Eq. 5,
+    6) is at least that probability, which is such that they fill the link.
 
     Examples
     --------
@@ -295,7 +287,7 @@ def sharing(capacity_mbps: float, believed_mbps: float) -> float:
 
 
 def _rates(capacity_mbps: float) -> Array:
-    """Give the rates that `sharing` tells apart, in packets per SYN."""
+    """Give the grid of rates of `sharing`, in packets per SYN."""
     return np.linspace(0, capacity_mbps * 1e6 / BITS_PER_SYN, CELLS + 1)[1:]
 
 

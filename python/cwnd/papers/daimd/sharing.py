@@ -1,0 +1,293 @@
+"""Fig. 14 (UDT beside TCP), Table 6 (responses to random loss), UDT itself beside its stand-in."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cwnd.model import daimd as model
+from cwnd.model import daimd_sharing as shared
+from cwnd.model.throughput import RESPONSES, udt_response
+from cwnd.papers.daimd import measures as read
+from cwnd.papers.daimd import networks as net
+from cwnd.papers.daimd.networks import LAWS
+from cwnd.papers.exhibit import exhibit
+from cwnd.papers.figure import Curve, Figure, Panel, Table
+from cwnd.papers.grades import alike, at_most, fact, less, number
+from cwnd.stats import ANY, estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cwnd.papers.exhibit import Lab
+    from cwnd.result import Result
+    from cwnd.scenario import Scenario
+
+RATES, RTTS = (1.0, 10.0, 100.0, 1000.0), (0.001, 0.01, 0.1)
+"""The grid of Fig. 14: capacities in Mb/s and RTTs in seconds."""
+
+
+@exhibit("fig-14", cost=15, seeds=(5, 5), quick=(5, 5))
+def fig_14(lab: Lab) -> None:
+    """One UDT flow beside one TCP flow on links of many capacities and RTTs."""
+    friendly(lab)
+
+    def seconds(mbps: float, rtt: float) -> float:
+        # TCP has to fill and halve its window a few times.
+        if lab.quick:
+            return 10.0 if mbps == 1000 else 40.0
+        return 150.0 if mbps < 1000 or rtt == 0.1 else 40.0
+
+    cases = {
+        (law, mbps, rtt): net.beside_tcp(LAWS[law], mbps, rtt, seconds(mbps, rtt))
+        for law, mbps, rtt in product(LAWS, RATES, RTTS)
+        if law == "UDT" or not lab.quick
+    }
+    runs = lab.run(cases, read.read_shares)
+    ratio = {case: [run.rates[0] / run.rates[1] for run in runs[case]] for case in cases}
+    for law in dict.fromkeys(law for law, _, _ in cases):
+        mine = {(mbps, rtt): r for (name, mbps, rtt), r in ratio.items() if name == law}
+        _beside(lab, law, mine)
+    ms = [1e3 * rtt for rtt in RTTS]
+    panels = []
+    rows: list[list[str | float]] = []
+    for law in dict.fromkeys(law for law, _, _ in cases):
+        curves = [
+            Curve.of_means(f"{mbps:g} Mb/s", ms, [ratio[law, mbps, rtt] for rtt in RTTS])
+            for mbps in RATES
+        ]
+        curves.append(Curve("published, 1 Gb/s", [100.0], [5.0], "published"))
+        curves.append(Curve("TCP's rate", ms, [1.0, 1.0, 1.0], dashed=True))
+        y = "UDT's rate over TCP's"
+        panels.append(Panel("RTT, ms", y, curves, law, x_log=True, y_log=True))
+        rows += [
+            [
+                law,
+                mbps,
+                1e3 * rtt,
+                float(shared.friendly_margin(rtt, mbps * 1e6)),
+                float(shared.friendliness_ratio(rtt, mbps * 1e6)),
+                estimate(ratio[law, mbps, rtt]).mean,
+            ]
+            for mbps, rtt in product(RATES, RTTS)
+        ]
+    heads = [
+        "law",
+        "capacity, Mb/s",
+        "RTT, ms",
+        "Eq. 20: friendly from 1 on",
+        "Eq. 19, k = 0",
+        "ratio",
+    ]
+    lab.show(
+        Figure("Rate of a UDT flow over that of a TCP flow", panels),
+        Table("ratios", "UDT's rate over TCP's", heads, rows),
+    )
+
+
+def friendly(lab: Lab) -> None:
+    """Check Eq. 20 and the increase at SYN = RTT."""
+    rtts, capacities = np.logspace(-5, 0, 101), np.logspace(5, 10, 101)
+    rtt, capacity = (grid.ravel() for grid in np.meshgrid(rtts, capacities))
+    inside = np.asarray(shared.friendly_margin(rtt, capacity)) >= 1
+    most = float(np.asarray(shared.friendliness_ratio(rtt, capacity))[inside].max())
+    lab.claim("eq-20", fact(f"at most {most:.3f} times TCP's rate", holds=most <= 1 + 1e-9))
+    below, above = (float(model.increase_per_syn(0.0, rate)) for rate in (1e8, 1.01e8))
+    words = f"{below:g} packets at 100 Mb/s, {above:g} at 101 Mb/s"
+    lab.claim("packet-per-rtt", fact(words, holds=below < 1 <= above))
+
+
+def _beside(lab: Lab, law: str, ratio: Mapping[tuple[float, float], Sequence[float]]) -> None:
+    """Compare a law's rate over TCP's with the sentences on Fig. 14."""
+    of: dict[str, Any] = {"kind": net.kind(law), "law": law}
+    lab.claim("five", number("≈5", ratio[1000.0, 0.1]), **of)
+    for mbps, (near, far) in product(RATES, pairwise(RTTS)):
+        grade = less(ratio[mbps, near], ratio[mbps, far])
+        lab.claim(
+            "rtt", grade, **of, mbps=f"{mbps:g}", near=f"{1e3 * near:g}", far=f"{1e3 * far:g}"
+        )
+    for (mbps, rtt), found in ratio.items():
+        if float(shared.friendly_margin(rtt, mbps * 1e6)) >= 1:
+            lab.claim("friendly", at_most(1.0, found), **of, mbps=f"{mbps:g}", ms=f"{1e3 * rtt:g}")
+    for rtt in RTTS:
+        lab.claim("slow", less(ratio[10.0, rtt], ratio[1.0, rtt]), **of, ms=f"{1e3 * rtt:g}")
+
+
+KELLY = "Scalable, a = 0.01"
+"""Scalable TCP with the increase that its author gave it, a tenth of the printed one."""
+
+TCPS = {
+    "Reno": ("reno", "reno"),
+    "Scalable": ("scalable", "scalable(a=0.1)"),
+    KELLY: ("scalable", "scalable"),
+    "HighSpeed": ("highspeed", "highspeed"),
+    "BIC": ("bic", "bic"),
+}
+"""Variants of TCP: the row of Table 6, and the controller."""
+
+LOSSES = (1e-4, 3e-4, 1e-3)
+"""Loss rates at which TCPs are beyond the windows at which they are Reno."""
+
+RARE = 1e-5
+"""A loss rate for BIC alone, whose formula is for windows that are large beside its 32 packets."""
+
+PACED = ((100.0, 3e-3), (100.0, 1e-3), (100.0, 3e-4), (100.0, 1e-4), (1000.0, 1e-3), (1000.0, 3e-4))
+"""Capacities in Mb/s and loss rates: UDT's first stage, except 100 Mb/s at 10⁻⁴ by Eq. 14."""
+
+
+@exhibit("table-6", cost=8, seeds=(5, 5), quick=(5, 5))
+def table_6(lab: Lab) -> None:
+    """Single flows of five TCPs and UDT under random loss."""
+    losses = lab.pick(150.0, 36.0)
+
+    def printed(row: str, p: float) -> float:
+        return float(np.asarray(RESPONSES[row](p)))
+
+    def tcp_seconds(row: str, p: float) -> float:
+        return max(30.0, (losses / 3 if p == RARE else losses) / p * 0.1 / printed(row, p))
+
+    tcps = {
+        (name, p): net.lossy(spec, p, tcp_seconds(row, p), 0.1)
+        for name, (row, spec) in TCPS.items()
+        for p in lab.pick((RARE, *LOSSES) if row == "bic" else LOSSES, LOSSES[1:])
+    }
+    tcp = lab.run(tcps, read.read_response)
+    exponents = lab.text.printed["rows"].column("exponent of p")
+    for name, (row, _) in TCPS.items():
+        mine = {p: found for (law, p), found in tcp.items() if law == name}
+        for p, found in mine.items():
+            grade = alike([run.window for run in found], [printed(row, p)] * len(found))
+            lab.claim("kelly" if name == KELLY else "response", grade, law=name, p=p)
+        if name == KELLY:
+            continue
+        windows = np.log([[run.window for run in found] for found in mine.values()])
+        slopes = np.polyfit(np.log(list(mine)), windows, 1)[0]
+        lab.claim("exponent", number(exponents[row], slopes.tolist(), ANY), law=name)
+        rarest = mine[min(mine)]
+        ones = np.ones(len(rarest))
+        if row == "bic":
+            lab.number("bic-increase", [run.largest for run in rarest])
+        else:
+            lab.claim("increase", alike([run.increase for run in rarest], ones), law=name)
+        lab.claim("decrease", alike([run.decrease for run in rarest], ones), law=name)
+    paced = {
+        (law, mbps, p): net.lossy(
+            LAWS[law] if law == "UDT" else net.without_window(LAWS[law], mbps),
+            p,
+            max(
+                30.0,
+                losses / p * model.SYN / min(stage_rate(mbps, p), mbps * 1e6 / model.BITS_PER_SYN),
+            ),
+            0.01,
+            mbps,
+        )
+        for law in LAWS
+        for mbps, p in PACED
+    }
+    udt = lab.run(paced, read.read_paced)
+    for (law, mbps, p), found in udt.items():
+        grade = alike([run.window for run in found], [stage_rate(mbps, p)] * len(found))
+        lab.claim("udt", grade, kind=net.kind(law), law=law, mbps=f"{mbps:g}", p=p)
+    for law in LAWS:
+        middle = udt[law, 100.0, 1e-3]
+        grown = alike([run.increase for run in middle], np.ones(len(middle)))
+        lab.claim("udt-increase", grown, kind=net.kind(law), law=law)
+        given = number("0.111", [run.decrease for run in middle])
+        lab.claim("udt-decrease", given, kind=net.kind(law), law=law)
+    lab.show(_responses(tcp, udt))
+
+
+def stage_rate(capacity_mbps: float, p: float) -> float:
+    """Give the printed response in packets per SYN, in the stage of Eq. 12 and 14 as mended."""
+    stage = model.stable_stage(p, capacity_mbps * 1e6)
+    return float(np.asarray(udt_response(p, capacity_mbps * 1e6, stage)))
+
+
+def _responses(
+    tcp: Mapping[tuple[str, float], Sequence[read.Response]],
+    udt: Mapping[tuple[str, float, float], Sequence[read.Response]],
+) -> Figure:
+    """Draw the response functions, as printed and as simulated."""
+    p = np.logspace(-5.2, -2.8, 50)
+    left = []
+    for color, (name, (row, _)) in enumerate(TCPS.items()):
+        mine = {
+            loss: [r.window for r in found] for (law, loss), found in tcp.items() if law == name
+        }
+        left += [
+            Curve("", p, RESPONSES[row](p), color=color, dashed=True),
+            Curve.of_means(name, list(mine), mine.values(), "points", color=color),
+        ]
+    q = np.logspace(-4.2, -2.3, 200)
+    right = [
+        Curve(
+            f"{mbps:g} Mb/s, printed",
+            q,
+            [stage_rate(mbps, float(x)) for x in q],
+            color=color,
+            dashed=True,
+        )
+        for color, mbps in enumerate((100.0, 1000.0))
+    ]
+    for color, law in enumerate(LAWS, 2):
+        mine_too = {
+            loss: [r.window for r in f] for (name, _, loss), f in udt.items() if name == law
+        }
+        right.append(Curve.of_means(law, list(mine_too), mine_too.values(), "points", color=color))
+    x = "loss rate p"
+    panels = [
+        Panel(
+            x,
+            "mean window, packets",
+            left,
+            "dashed: printed",
+            x_log=True,
+            y_log=True,
+            y_limits=(0.3, 2e5),
+        ),
+        Panel(x, "mean rate, packets per SYN", right, x_log=True, y_log=True),
+    ]
+    return Figure("Response functions of Table 6, printed and simulated", panels)
+
+
+@exhibit("protocol", cost=7, seeds=(5, 5), quick=(5, 5), new=True)
+def protocol(lab: Lab) -> None:
+    """UDT itself, datagram by datagram, beside the stand-in that the other exhibits run."""
+    law = LAWS["UDT"]
+    cases: dict[str, tuple[Scenario, Callable[[Result], read.Quantities]]] = {
+        "Table 1": (net.staircase(law, 2.0), of_stages),
+        "Table 4, 1 ms": (net.ten_flows(law, 1e-3, 4.0, 1.0), of_shares),
+        "Table 4, 100 ms": (net.ten_flows(law, 1e-1, 8.0, 5.0), of_shares),
+        "Fig. 14": (net.beside_tcp(law, 100.0, 0.1, 40.0), of_ratio),
+    }
+    for name in lab.pick(list(cases), ["Fig. 14"]):
+        scenario, measure = cases[name]
+        both = lab.run({"stand-in": scenario, "UDT": net.over_udt(scenario)}, measure)
+        for quantity in both["UDT"][0]:
+            stand_in, udt = ([run[quantity] for run in both[key]] for key in both)
+            lab.claim("same", alike(udt, stand_in), network=name, quantity=quantity)
+
+
+def of_shares(result: Result) -> read.Quantities:
+    """Give EI, as on the wire, and FI of the flows."""
+    indices = read.read_shares(result).indices
+    return {"EI": indices["EI"] * _headers(result), "FI": indices["FI"]}
+
+
+def of_stages(result: Result) -> read.Quantities:
+    """Give EI of stages of one, four and again one flow, of payload."""
+    stages = read.read_stages(result).stages
+    return {f"EI of stage {n + 1}": stages[n]["EI"] for n in (0, 3, 6)}
+
+
+def of_ratio(result: Result) -> read.Quantities:
+    """Give UDT's rate over TCP's, both as on the wire."""
+    udt, tcp = read.read_shares(result).rates
+    return {"UDT over TCP": float(udt / tcp) * _headers(result)}
+
+
+def _headers(result: Result) -> float:
+    """Give bytes on the wire over those counted: of UDT the payload, of all else the packet."""
+    return net.PACKET_BITS / 8 / float(result.measured_flows[0]["packet_bytes"])

@@ -1,0 +1,255 @@
+"""Tables 1 to 5 and Fig. 10, section VI, and the readings of the decrease."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from cwnd.papers.daimd import measures as read
+from cwnd.papers.daimd import networks as net
+from cwnd.papers.daimd.networks import LAWS, READINGS, RTTS
+from cwnd.papers.exhibit import exhibit
+from cwnd.papers.figure import Curve, Figure, Panel
+from cwnd.papers.grades import alike, at_least, at_most, less, number
+from cwnd.papers.text import read_text
+from cwnd.stats import POSITIVE, UNIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cwnd.papers.exhibit import Lab
+
+INDICES = ("EI", "FI", "SI")
+WITHIN = {"FI": UNIT, "loss": UNIT}
+FAR = ("100 ms", "1 s")
+"""RTTs at which the paper finds UDT ahead of TCP."""
+
+
+def columns(runs: Iterable[read.Quantities]) -> dict[str, list[float]]:
+    """Collect each quantity over the runs."""
+    found = list(runs)
+    return {name: [run[name] for run in found] for name in found[0]}
+
+
+def compare(lab: Lab, found: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> None:
+    """Compare each law's rows with the printed table; UDT's and TCP's cells are the paper's."""
+    for law, rows in found.items():
+        lab.cells("rows", rows, WITHIN, kind=net.kind(law), law=law)
+
+
+Runs: TypeAlias = "dict[tuple[str, str], list[read.Shares]]"
+"""Runs of ten flows by law and RTT."""
+
+
+def indices_against_rtt(lab: Lab, runs: Runs, printed: Mapping[str, list[str]]) -> None:
+    """Draw EI, FI and SI of ten flows against the RTT."""
+    panels = []
+    for n, index in enumerate(INDICES):
+        curves = []
+        for law in dict.fromkeys(law for law, _ in runs):
+            mine = {RTTS[rtt]: found for (name, rtt), found in runs.items() if name == law}
+            values = [[run.indices[index] for run in found] for found in mine.values()]
+            within = WITHIN.get(index, POSITIVE)
+            curves.append(Curve.of_means(law, list(mine), values, within=within))
+        cells = [float(row[n]) for row in printed.values()]
+        curves.append(Curve("published", [*RTTS.values()], cells, "published"))
+        panels.append(Panel("RTT, s", index, curves, x_log=True))
+    lab.show(Figure("Indices of ten flows against the RTT", panels, 3))
+
+
+def ten(lab: Lab, laws: Mapping[str, str], rtts: Iterable[str] = RTTS) -> Runs:
+    """Run ten flows of each law at each RTT."""
+    near, far, farthest = lab.pick(
+        ((14.0, 4.0), (80.0, 30.0), (120.0, 40.0)), ((8.0, 3.0), (20.0, 8.0), (40.0, 16.0))
+    )
+    skipped = lab.pick((), ("100 µs", "1 ms", "10 ms"))
+    cases = {}
+    for law, name in product(laws, (name for name in rtts if name not in skipped)):
+        rtt = RTTS[name]
+        spans = near if rtt < 0.1 else far if rtt < 1 else farthest
+        cases[law, name] = net.ten_flows(laws[law], rtt, *spans)
+    return lab.run(cases, read.read_shares)
+
+
+@exhibit("table-1", cost=12, seeds=(5, 5), quick=(5, 5))
+def table_1(lab: Lab) -> None:
+    """Four flows start and stop in turn on 1 Gb/s, 104 ms."""
+    laws = lab.pick(LAWS, {"UDT": LAWS["UDT"]})
+    stage = lab.pick(60.0, 15.0)
+    runs = lab.run({law: net.staircase(laws[law], stage) for law in laws}, read.read_stages)
+    stages = list(lab.text.printed["rows"].rows)
+    found = {
+        law: {
+            # A single flow's efficiency is its rate, and its fairness 1.
+            name: {
+                key: values
+                for key, values in columns(run.stages[n] for run in runs[law]).items()
+                if 0 < n < 6 or key not in {"EI", "FI"}
+            }
+            for n, name in enumerate(stages)
+        }
+        for law in laws
+    }
+    compare(lab, found)
+    panels = []
+    middle = (np.arange(7) + 0.5) * stage
+    aggregate = [float(text) for text in lab.text.printed["rows"].column("EI").values()]
+    for law in laws:
+        rates = runs[law][0].rates
+        t = np.arange(rates.shape[1]) + 0.5
+        curves = [Curve("aggregate", t, rates.sum(axis=0), color=0)]
+        curves += [
+            Curve(f"flow {n}", t, np.where(row > 0, row, np.nan), color=n)
+            for n, row in enumerate(rates, 1)
+        ]
+        curves.append(Curve("published aggregate", middle, aggregate, "published"))
+        panels.append(Panel("time, s", "throughput, Mb/s", curves, law, y_limits=(0, 1500)))
+    lab.show(Figure("Throughput of four flows on 1 Gb/s, 104 ms (Fig. 7)", panels, 1))
+
+
+@exhibit("table-2", cost=8, seeds=(5, 5), quick=(5, 5))
+def table_2(lab: Lab) -> None:
+    """Two flows, one of which has a second bottleneck of varied capacity."""
+    printed = lab.text.printed["rows"].rows
+    ys = {row: float(row.removeprefix("y = ")) for row in printed}
+    spans = lab.pick((80.0, 20.0), (9.0, 3.0))
+    cases = {
+        (law, row): net.two_bottlenecks(LAWS[law], ys[row], *spans)
+        for law, row in product(LAWS, printed)
+    }
+    runs = lab.run(cases, read.read_shares)
+    found = {
+        law: {
+            row: {
+                name: [run.rates[n] for run in runs[law, row]]
+                for n, name in enumerate(("AB", "AC"))
+            }
+            for row in printed
+        }
+        for law in LAWS
+    }
+    compare(lab, found)
+    for law, rows in found.items():
+        over = {row: np.array(by["AC"]) / min(ys[row], 100.0) for row, by in rows.items()}
+        part = {row: np.array(by["AC"]) / ys[row] for row, by in rows.items()}
+        least, half = (np.min([*each.values()], axis=0) for each in (over, part))
+        lab.claim("fair-share", at_least(0.9, least), kind=net.kind(law), law=law)
+        lab.claim("half", at_least(0.5, half, UNIT), kind=net.kind(law), law=law)
+    x = list(ys.values())
+    panels = []
+    for n, name in enumerate(("AB", "AC")):
+        curves = [Curve.of_means(law, x, [by[name] for by in found[law].values()]) for law in LAWS]
+        curves.append(
+            Curve("published", x, [float(row[n]) for row in printed.values()], "published")
+        )
+        panels.append(Panel("y, Mb/s", f"{name}, Mb/s", curves, name))
+    lab.show(Figure("Rates of the two flows of Fig. 8", panels))
+
+
+@exhibit("fig-10", cost=1, seeds=(5, 10), quick=(5, 5))
+def fig_10(lab: Lab) -> None:
+    """Five flows of different round-trip times share 100 Mb/s."""
+    spans = lab.pick((121.0, 20.0), (36.0, 5.0))
+    runs = lab.run(
+        {law: net.near_and_far(spec, *spans) for law, spec in LAWS.items()}, read.read_shares
+    )
+    names = list(RTTS)[:5]
+    panels = []
+    found = {}
+    for law in LAWS:
+        shares = runs[law]
+        rates = columns(dict(zip(names, map(float, run.rates), strict=True)) for run in shares)
+        found[law] = {"flows": {**rates, **columns(run.indices for run in shares)}}
+        lab.claim("far", less(rates["100 ms"], rates["10 µs"]), kind=net.kind(law), law=law)
+        series = shares[0].series
+        t = spans[1] + np.arange(series.shape[1]) + 0.5
+        curves = [Curve(name, t, row) for name, row in zip(names, series, strict=True)]
+        panels.append(Panel("time, s", "throughput, Mb/s", curves, law))
+    compare(lab, found)
+    lab.show(Figure("Throughputs of five flows with different RTTs", panels))
+
+
+@exhibit("table-3", cost=2, seeds=(5, 5), quick=(5, 5))
+def table_3(lab: Lab) -> None:
+    """Six flows share five links of different capacities."""
+    spans = lab.pick((100.0, 20.0), (26.0, 5.0))
+    runs = lab.run(
+        {law: net.parking_lot(spec, *spans) for law, spec in LAWS.items()}, read.read_shares
+    )
+    names = lab.text.printed["rows"].columns
+    fair = read.max_min()
+    found = {}
+    for law in LAWS:
+        rates = columns(dict(zip(names, map(float, run.rates), strict=True)) for run in runs[law])
+        found[law] = {"rate": rates}
+        worst = [float(np.min(run.rates / fair)) for run in runs[law]]
+        lab.claim("max-min", alike(worst, np.ones(len(worst))), kind=net.kind(law), law=law)
+    compare(lab, found)
+    x = np.arange(6)
+    curves = [Curve.of_means(law, x, found[law]["rate"].values(), "points") for law in LAWS]
+    printed = [float(text) for text in lab.text.printed["rows"].rows["rate"]]
+    curves += [
+        Curve("max-min fair, as inferred", x, fair, "points"),
+        Curve("published", x, printed, "published"),
+    ]
+    panel = Panel("", "rate, Mb/s", curves, ticks=names)
+    lab.show(Figure("Rates on the parking lot", [panel]))
+
+
+@exhibit("table-4", cost=16, seeds=(5, 5), quick=(5, 5))
+def table_4(lab: Lab) -> None:
+    """Ten UDT flows at RTTs of 10 µs to 1 s."""
+    _indices(lab, LAWS)
+
+
+@exhibit("table-5", cost=6, seeds=(5, 5), quick=(5, 5), beside="table-4")
+def table_5(lab: Lab) -> None:
+    """Ten TCP flows at RTTs of 10 µs to 1 s."""
+    _indices(lab, {"TCP": "reno"})
+
+
+def _indices(lab: Lab, laws: Mapping[str, str]) -> None:
+    """Compare the indices of ten flows with the printed table."""
+    runs = ten(lab, laws)
+    found: dict[str, dict[str, dict[str, list[float]]]] = {law: {} for law in laws}
+    for (law, rtt), shares in runs.items():
+        found[law][rtt] = columns(run.indices for run in shares)
+    compare(lab, found)
+    indices_against_rtt(lab, runs, lab.text.printed["rows"].rows)
+
+
+@exhibit("section-6", cost=8, seeds=(5, 8), quick=(5, 5), beside="table-4")
+def section_6(lab: Lab) -> None:
+    """Compare UDT with TCP on long paths, and check the bound of the flow window."""
+    runs = ten(lab, {"UDT": LAWS["UDT"], "TCP": "reno"}, FAR)
+    for rtt, index in product(FAR, ("EI", "FI")):
+        udt, tcp = ([run.indices[index] for run in runs[law, rtt]] for law in ("UDT", "TCP"))
+        lab.claim("order", less(tcp, udt), index=index, rtt=rtt)
+    spans = lab.pick({"10 ms": (15.0, 5.0), "100 ms": (30.0, 15.0)}, {"10 ms": (10.0, 5.0)})
+    windows = {
+        (law, rtt): net.ten_flows(spec, RTTS[rtt], *spans[rtt], 0.01)
+        for (law, spec), rtt in product(LAWS.items(), spans)
+    }
+    for (law, rtt), values in lab.run(windows, read.window_bound).items():
+        lab.claim("window", at_most(1.0, values), kind=net.kind(law), law=law, rtt=rtt)
+
+
+@exhibit("sensitivity", cost=7, seeds=(5, 5), quick=(5, 5), new=True, beside="table-4")
+def sensitivity(lab: Lab) -> None:
+    """Run Table 4 under each reading of the decrease."""
+    runs = ten(lab, LAWS)
+    for (law, rtt), shares in runs.items():
+        if law == "event":
+            for index in INDICES:
+                found = (
+                    [run.indices[index] for run in each] for each in (shares, runs["UDT", rtt])
+                )
+                lab.claim("like-udt", alike(*found), index=index, rtt=rtt)
+    printed = read_text("daimd").exhibits["table-4"].printed["rows"]
+    others = ten(lab, READINGS, lab.pick(("10 ms", "100 ms"), ("100 ms",)))
+    for (law, rtt), shares in others.items():
+        efficiency = number(printed.column("EI")[rtt], [run.indices["EI"] for run in shares])
+        lab.claim("efficiency", efficiency, law=law, rtt=rtt)
+    indices_against_rtt(lab, {**runs, **others}, printed.rows)
