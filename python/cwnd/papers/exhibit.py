@@ -285,7 +285,7 @@ class Lab:
         self._known.update(zip(jobs, measured, strict=True))
         return {case: [self._known[key] for key in keys[case]] for case in cases}
 
-    def claim(self, key: str, grade: Grade, *, kind: Kind | None = None, **of: object) -> None:
+    def claim(self, key: str, grade: Grade, kind: Kind | None = None, /, **of: object) -> None:
         """Add a claim.
 
         Parameters
@@ -311,12 +311,10 @@ class Lab:
         key: str,
         values: Iterable[float] | float,
         within: Range = POSITIVE,
-        *,
-        kind: Kind | None = None,
         **of: object,
     ) -> None:
         """Add the claim of a printed number, which the text file has; see `grades.number`."""
-        self.claim(key, number(self.text.claims[key].printed, values, within), kind=kind, **of)
+        self.claim(key, number(self.text.claims[key].printed, values, within), **of)
 
     def cells(
         self,

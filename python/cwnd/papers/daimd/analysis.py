@@ -50,9 +50,7 @@ def eq_8(lab: Lab) -> None:
     climbs = lab.run(cases, read.read_climb)
     for (law, mbps, ms), found in climbs.items():
         seconds = [read.time_to(climb, 0.9, mbps) for climb in found]
-        lab.claim(
-            "ninety", number("7.5", seconds), kind=net.kind(law), law=law, ms=ms, mbps=f"{mbps:g}"
-        )
+        lab.claim("ninety", number("7.5", seconds), net.kind(law), law=law, ms=ms, mbps=f"{mbps:g}")
     slow = lab.pick((10.0, 20.0, 50.0, 100.0), (10.0, 20.0))
     tcp = lab.run({m: net.recovery(m, 0.2, 60 + 8 * m) for m in slow}, read.read_recovery)
     for mbps, times in tcp.items():

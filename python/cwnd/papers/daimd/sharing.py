@@ -189,13 +189,13 @@ def table_6(lab: Lab) -> None:
     udt = lab.run(paced, read.read_paced)
     for (law, mbps, p), found in udt.items():
         grade = alike([run.window for run in found], [stage_rate(mbps, p)] * len(found))
-        lab.claim("udt", grade, kind=net.kind(law), law=law, mbps=f"{mbps:g}", p=p)
+        lab.claim("udt", grade, net.kind(law), law=law, mbps=f"{mbps:g}", p=p)
     for law in LAWS:
         middle = udt[law, 100.0, 1e-3]
         grown = alike([run.increase for run in middle], np.ones(len(middle)))
-        lab.claim("udt-increase", grown, kind=net.kind(law), law=law)
+        lab.claim("udt-increase", grown, net.kind(law), law=law)
         given = number("0.111", [run.decrease for run in middle])
-        lab.claim("udt-decrease", given, kind=net.kind(law), law=law)
+        lab.claim("udt-decrease", given, net.kind(law), law=law)
     lab.show(_responses(tcp, udt))
 
 

@@ -135,8 +135,8 @@ def table_2(lab: Lab) -> None:
         over = {row: np.array(by["AC"]) / min(ys[row], 100.0) for row, by in rows.items()}
         part = {row: np.array(by["AC"]) / ys[row] for row, by in rows.items()}
         least, half = (np.min([*each.values()], axis=0) for each in (over, part))
-        lab.claim("fair-share", at_least(0.9, least), kind=net.kind(law), law=law)
-        lab.claim("half", at_least(0.5, half, UNIT), kind=net.kind(law), law=law)
+        lab.claim("fair-share", at_least(0.9, least), net.kind(law), law=law)
+        lab.claim("half", at_least(0.5, half, UNIT), net.kind(law), law=law)
     x = list(ys.values())
     panels = []
     for n, name in enumerate(("AB", "AC")):
@@ -162,7 +162,7 @@ def fig_10(lab: Lab) -> None:
         shares = runs[law]
         rates = columns(dict(zip(names, map(float, run.rates), strict=True)) for run in shares)
         found[law] = {"flows": {**rates, **columns(run.indices for run in shares)}}
-        lab.claim("far", less(rates["100 ms"], rates["10 µs"]), kind=net.kind(law), law=law)
+        lab.claim("far", less(rates["100 ms"], rates["10 µs"]), net.kind(law), law=law)
         series = shares[0].series
         t = spans[1] + np.arange(series.shape[1]) + 0.5
         curves = [Curve(name, t, row) for name, row in zip(names, series, strict=True)]
@@ -185,7 +185,7 @@ def table_3(lab: Lab) -> None:
         rates = columns(dict(zip(names, map(float, run.rates), strict=True)) for run in runs[law])
         found[law] = {"rate": rates}
         worst = [float(np.min(run.rates / fair)) for run in runs[law]]
-        lab.claim("max-min", alike(worst, np.ones(len(worst))), kind=net.kind(law), law=law)
+        lab.claim("max-min", alike(worst, np.ones(len(worst))), net.kind(law), law=law)
     compare(lab, found)
     x = np.arange(6)
     curves = [Curve.of_means(law, x, found[law]["rate"].values(), "points") for law in LAWS]
@@ -233,7 +233,7 @@ def section_6(lab: Lab) -> None:
         for (law, spec), rtt in product(LAWS.items(), spans)
     }
     for (law, rtt), values in lab.run(windows, read.window_bound).items():
-        lab.claim("window", at_most(1.0, values), kind=net.kind(law), law=law, rtt=rtt)
+        lab.claim("window", at_most(1.0, values), net.kind(law), law=law, rtt=rtt)
 
 
 @exhibit("sensitivity", cost=7, seeds=(5, 5), quick=(5, 5), new=True, beside="table-4")
