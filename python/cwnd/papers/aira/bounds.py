@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from cwnd.model.aira import mail, one_flow
 from cwnd.papers.aira import networks as net
 from cwnd.papers.aira.claims import (
+    COLUMNS,
     column,
     increase_figure,
     mean_rows,
@@ -19,7 +21,7 @@ from cwnd.papers.aira.claims import (
 from cwnd.papers.aira.measures import KILO, by_round, progress, row, traced
 from cwnd.papers.aira.networks import AIMD, BOUNDED, FULL, RULES
 from cwnd.papers.exhibit import Lab, exhibit
-from cwnd.papers.figure import Curve, Figure, Panel
+from cwnd.papers.figure import Curve, Figure, Panel, Table
 from cwnd.papers.grades import at_least, at_most, fact, less
 
 if TYPE_CHECKING:
@@ -123,6 +125,12 @@ def red(lab: Lab) -> None:
     for flows in (4, 20):
         orders(lab, rows["AIMD", flows], rows["AIRA", flows], flows=flows)
         _far_increase(lab, runs["AIRA", flows], flows=flows)
+    means: list[list[str | float]] = [
+        [law, flows, *(fmean(column(found, key)) for key in COLUMNS)]
+        for (law, flows), found in rows.items()
+    ]
+    heads = ["", "flows", *(head for head, _ in COLUMNS.values())]
+    lab.show(Table("means", "Means over the runs", heads, means))
 
 
 def _far_increase(lab: Lab, runs: Sequence[Traced], **of: object) -> None:

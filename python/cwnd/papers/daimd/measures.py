@@ -223,10 +223,11 @@ def read_paced(result: Result) -> Response:
     step = np.diff(x)
     grew = late & (step > 0)
     given = 1 - flow["cuts"]["after"] / flow["cuts"]["before"]
-    grown = step[grew] / np.asarray(increase_per_syn(x[:-1][grew], result.bottleneck["rate_bps"]))
+    expected = np.asarray(increase_per_syn(x[:-1][grew], result.bottleneck["rate_bps"]))
+    some = expected > 0
     return Response(
         flow["packets_sent"] * SYN / result.measured_s,
-        float(np.median(grown[np.isfinite(grown)])),
+        float(np.median(step[grew][some] / expected[some])),
         float(np.mean(given)),
         float(step[grew].max(initial=0.0)),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -262,12 +263,15 @@ def protocol(lab: Lab) -> None:
         "Table 4, 100 ms": (net.ten_flows(law, 1e-1, 8.0, 5.0), of_shares),
         "Fig. 14": (net.beside_tcp(law, 100.0, 0.1, 40.0), of_ratio),
     }
+    rows: list[list[str | float]] = []
     for name in lab.pick(list(cases), ["Fig. 14"]):
         scenario, measure = cases[name]
         both = lab.run({"stand-in": scenario, "UDT": net.over_udt(scenario)}, measure)
         for quantity in both["UDT"][0]:
             stand_in, udt = ([run[quantity] for run in both[key]] for key in both)
             lab.claim("same", alike(udt, stand_in), network=name, quantity=quantity)
+            rows.append([name, quantity, fmean(udt), fmean(stand_in)])
+    lab.show(Table("means", "Means over the runs", ["", "", "UDT", "stand-in"], rows))
 
 
 def of_shares(result: Result) -> read.Quantities:

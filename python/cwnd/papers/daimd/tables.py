@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ from cwnd.papers.daimd import measures as read
 from cwnd.papers.daimd import networks as net
 from cwnd.papers.daimd.networks import LAWS, READINGS, RTTS
 from cwnd.papers.exhibit import exhibit
-from cwnd.papers.figure import Curve, Figure, Panel
+from cwnd.papers.figure import Curve, Figure, Panel, Table
 from cwnd.papers.grades import alike, at_least, at_most, less, number
 from cwnd.papers.text import read_text
 from cwnd.stats import POSITIVE, UNIT
@@ -227,6 +228,11 @@ def section_6(lab: Lab) -> None:
     for rtt, index in product(FAR, ("EI", "FI")):
         udt, tcp = ([run.indices[index] for run in runs[law, rtt]] for law in ("UDT", "TCP"))
         lab.claim("order", less(tcp, udt), index=index, rtt=rtt)
+    rows: list[list[str | float]] = [
+        [law, rtt, *(fmean(run.indices[index] for run in found) for index in INDICES)]
+        for (law, rtt), found in runs.items()
+    ]
+    lab.show(Table("means", "Means of the indices", ["", "RTT", *INDICES], rows))
     spans = lab.pick({"10 ms": (15.0, 5.0), "100 ms": (30.0, 15.0)}, {"10 ms": (10.0, 5.0)})
     windows = {
         (law, rtt): net.ten_flows(spec, RTTS[rtt], *spans[rtt], 0.01)
