@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise, product
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -102,18 +102,20 @@ def friendly(lab: Lab) -> None:
 
 def _beside(lab: Lab, law: str, ratio: Mapping[tuple[float, float], Sequence[float]]) -> None:
     """Compare a law's rate over TCP's with the sentences on Fig. 14."""
-    of: dict[str, Any] = {"kind": net.kind(law), "law": law}
-    lab.claim("five", number("≈5", ratio[1000.0, 0.1]), **of)
+    kind = net.kind(law)
+    lab.claim("five", number("≈5", ratio[1000.0, 0.1]), kind, law=law)
     for mbps, (near, far) in product(RATES, pairwise(RTTS)):
         grade = less(ratio[mbps, near], ratio[mbps, far])
-        lab.claim(
-            "rtt", grade, **of, mbps=f"{mbps:g}", near=f"{1e3 * near:g}", far=f"{1e3 * far:g}"
-        )
+        of = {"law": law, "mbps": f"{mbps:g}", "near": f"{1e3 * near:g}", "far": f"{1e3 * far:g}"}
+        lab.claim("rtt", grade, kind, **of)
     for (mbps, rtt), found in ratio.items():
         if float(shared.friendly_margin(rtt, mbps * 1e6)) >= 1:
-            lab.claim("friendly", at_most(1.0, found), **of, mbps=f"{mbps:g}", ms=f"{1e3 * rtt:g}")
+            of = {"law": law, "mbps": f"{mbps:g}", "ms": f"{1e3 * rtt:g}"}
+            lab.claim("friendly", at_most(1.0, found), kind, **of)
     for rtt in RTTS:
-        lab.claim("slow", less(ratio[10.0, rtt], ratio[1.0, rtt]), **of, ms=f"{1e3 * rtt:g}")
+        lab.claim(
+            "slow", less(ratio[10.0, rtt], ratio[1.0, rtt]), kind, law=law, ms=f"{1e3 * rtt:g}"
+        )
 
 
 KELLY = "Scalable, a = 0.01"
