@@ -110,10 +110,15 @@ def _headlines(paper: JsonObject) -> str:
         links = ", ".join(f'<a href="#{paper["paper"]}-{e}">{e}</a>' for e in exhibits)
         items.append(
             f"<li>{_badge(headline['verdict'])}<div><p>{escape(headline['claim'])}</p>"
-            f"<small>{escape(headline['reason'])} {escape(headline['hangs_on'])} ({links})</small>"
+            f"<small>{escape(_because(headline))} ({links})</small>"
             "</div></li>"
         )
     return f'<ul class="headlines">{"".join(items)}</ul>'
+
+
+def _because(headline: JsonObject) -> str:
+    """Say what the verdict on a main claim rests on and what it depends on."""
+    return f"{headline['reason']} Depends on: {headline['hangs_on']}"
 
 
 def _badge(verdict: str) -> str:
@@ -255,8 +260,7 @@ def markdown(document: JsonObject) -> str:
         if paper["headlines"]:
             lines += [f"## {paper['title']}", "", "| main claim | verdict | why |", "|---|---|---|"]
             lines += [
-                f"| {h['claim']} | **{h['verdict']}** | {h['reason']} {h['hangs_on']} |"
-                for h in paper["headlines"]
+                f"| {h['claim']} | **{h['verdict']}** | {_because(h)} |" for h in paper["headlines"]
             ]
             lines.append("")
     heads = " | ".join(VERDICTS)
