@@ -23,17 +23,19 @@
 //! | `tau` | 1/tau is the filter's cut-off frequency | s | 1 ms..100 s | 0.5 |
 //!
 //! TCP-friendly where r d is half of the window, that is with a buffer of one bandwidth-delay
-//! product.
+//! product (not stated in the letter).
 //!
 //! Slow-start threshold: r d after every signal, in slow start and after a timeout too (TCP Westwood's
 //! algorithm and its ns-2 code; the letter has Eq. 1 alone). Where r d exceeds the window, slow start
 //! goes on to it.
 //!
-//! Known deviations: samples at one instant (or one tick of the receiver's clock) are taken together;
+//! Known deviations: Eq. 1 has no bounds: here a loss does not raise the window, and r d counts as 2
+//! packets at least. Samples at one instant (or one tick of the receiver's clock) are taken together;
 //! the rest of a gap shorter than tau / 50 after its samples of 0 is joined to the last of them, as
-//! in the ns-2 code of TCP Westwood (10 ms there). The estimate starts at 0, as it does there. Without
-//! a round-trip time or any sample a loss halves the window. The factor by which that code divides the
-//! threshold of a timeout in slow start (1, one more each time, at most 4) is not in the letter.
+//! in the ns-2 code of TCP Westwood (10 ms there). The estimate starts at 0, as it does there.
+//! Without a round-trip time or any sample a loss halves the window. The factor by which that code
+//! divides the threshold of a timeout in slow start (1, one more each time, at most 4) is not in the
+//! letter.
 
 use crate::event::Acked;
 use crate::law::{Context, Signal, WindowLaw};

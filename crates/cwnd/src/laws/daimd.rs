@@ -24,25 +24,31 @@
 //! | `feedback` | what counts as one negative feedback | | event, packet, syn, report | event |
 //! | `SYN` (`syn`) | control interval | s | 0.1 ms..10 s | 10 ms |
 //! | `AS` | packet arrival rate at the receiver | packets/s | | |
-//! | `lambda` | gain of the moving average; 1: no flow window | | 0..1 | 7/8 |
+//! | `lambda` | weight of the old window in the moving average; 1: no flow window | | 0..1 | 7/8 |
 //!
 //! Friendly to TCP whenever RTT^2 L <= SYN^2 10^8 / 6 (20).
+//!
+//! Slow-start threshold: none. Slow start ends once: at the first loss report or timeout, or at the
+//! largest window.
 //!
 //! Negative feedback. Section II cuts "for any negative feedback" (2) and counts the feedbacks of an
 //! interval in (1 - beta)^n; (3) takes n as the packets lost in the interval, (4) assumes that n is at
 //! most 1. The three are different laws where losses come in bursts. The paper's tables are UDT's,
-//! which cuts once in each congestion event and then at random or growing spacing
-//! ([`Udt`](super::Udt)); `event` has the first of these cuts. A congestion event begins with a loss
-//! report whose newest lost packet was sent after the last cut. (UDT 4.11 compares sequence numbers: that
-//! of the first lost packet in the report with the newest one sent by the last cut. A report of both
-//! older and newer packets, and a lost retransmission, begin an event here and not there.) `syn` cuts
-//! unless the last cut was less than a SYN ago.
+//! which cuts once in each congestion event and then at growing spacing (UDT's library of February 2004:
+//! at the 16th, 32nd, ... loss report) or at random ([`Udt`](super::Udt)); `event` has the first of
+//! these cuts. A congestion event begins with a loss report whose newest lost packet was sent after the
+//! last cut. (UDT 4.11 compares sequence numbers: that of the first lost packet in the report with the
+//! newest one sent by the last cut. A report of both older and newer packets, and a lost retransmission,
+//! begin an event here and not there.) `syn` cuts unless the last cut was less than a SYN ago.
 //!
-//! Known deviations: a timeout is one negative feedback, of one packet; marks (RFC 3168) cut once in a
-//! congestion event, whatever `feedback` is. Not stated in the paper: at `L <= C(x)`, where (8) has no
-//! logarithm, the increase is its limit 0 (section VII: an underestimated `L` limits the throughput), and
-//! so it is before the first estimate; the value of `lambda`; slow start ends at the arrival rate, or at
-//! `w / (RTT + SYN)` without one. The kernel's implementation (`kernel/daimd.h`) has `event` and `report`.
+//! Known deviations: section II also counts increasing delay as negative feedback, on which UDT's library
+//! of September 2003 cuts; here it is none. The window is at least 16 packets and the rate at least 1
+//! packet/s. A timeout is one negative feedback, of one packet; marks (RFC 3168) cut once in a congestion
+//! event, whatever `feedback` is. Not stated in the paper: at `L <= C(x)`, where (8) has no logarithm, the
+//! increase is its limit 0 (section VII: an underestimated `L` limits the throughput), and so it is before
+//! the first estimate; the value of `lambda` (7/8 is that of UDT's library of February 2004); slow start,
+//! which ends at the arrival rate, or at `w / (RTT + SYN)` without one. The kernel's implementation
+//! (`kernel/daimd.h`) has `event` and `report`.
 
 use crate::event::{Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Signal};

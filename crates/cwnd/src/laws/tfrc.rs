@@ -28,6 +28,8 @@
 //!
 //! TCP-friendly by construction: `X_eq` is the rate of TCP with a loss event rate of `p`.
 //!
+//! Slow-start threshold: none. The rate doubles until the first loss event.
+//!
 //! Known deviations: the sender keeps the loss history, from the losses that it is told of, and acts
 //! on every new loss event at once, as on the receiver's expedited feedback (6.2); the length of an
 //! interval is what was sent between the reports of its losses; packets are not reordered, so a gap

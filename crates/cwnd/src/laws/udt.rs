@@ -23,6 +23,9 @@
 //!
 //! A congestion period lasts while the packets reported lost were sent before the last decrease.
 //!
+//! Slow-start threshold: none. Slow start ends once: at the first loss report or timeout, or at the
+//! largest window.
+//!
 //! Known deviations, from UDT 4.11: at the end of slow start without an arrival rate it sets the
 //! period to `w / (RTT + SYN)`, which is a rate; it rounds periods up to microseconds and averages
 //! from 1 packet/s, not from the first report; it draws `d` from the C library's generator, seeded
