@@ -13,12 +13,16 @@
 //! | `alpha` | packets gained each round-trip time | > 0 | 1 |
 //! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/2 |
 //!
-//! TCP-friendly without timeouts: `alpha = 3 beta / (2 - beta)`. With timeouts (Yang and Lam):
-//! `alpha = 4 (1 - kept^2) / 3`, where `kept = 1 - beta` is what that paper calls beta.
+//! TCP-friendly without timeouts: `alpha = 3 beta / (2 - beta)` (SIMD paper, section 2). With
+//! timeouts (Yang and Lam): `alpha = 4 (1 - kept^2) / 3`, where `kept = 1 - beta` is what that paper
+//! calls beta.
 //!
 //! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
 //! equation 4). Yang and Lam halve at the first congestion indication, which ends slow start; of the
 //! threshold after a timeout they say nothing.
+//!
+//! Known deviations: none. With byte counting (RFC 3465) an ACK of n packets counts as n; Yang and
+//! Lam count ACKs, so that delayed ones halve `alpha`.
 
 use crate::law::{Context, Signal, WindowLaw};
 use crate::units::Packets;

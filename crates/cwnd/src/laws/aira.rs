@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! each ACK                       w <- w + a / w                                              (1)
-//! at a loss                      w <- w - beta w
-//! after round i, p_i = lost / sent                                                          (22)
+//! at a loss                      w <- w - beta w                                             (2)
+//! after round i, p_i = lost / sent, p_0 = 0                                                 (22)
 //!   decrease, if p_i > p_(i-1)   a <- a (1 - p_i)                                            (5)
 //!   increase, if p_i < p_(i-1)   a <- a (1 + p_(i-1) - p_i)                                 (14)
 //!   bound                        a >= 0.1                                          (section 6.1)
@@ -17,7 +17,7 @@
 //! | symbol | meaning | range | default |
 //! |---|---|---|---|
 //! | `a` | packets gained each round-trip time | bound..1 | starts at 1 |
-//! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/2 |
+//! | `beta` | fraction of the window given up at a loss; `b` in the paper | 0 < beta < 1 | 1/2 |
 //! | `bound` | the lower bound; 0 is off | 0..1 | 0.1 |
 //! | `rounds` | rounds after which MAIL has come down to the bound | 1..10000 | 100 |
 //! | `ratio` | window over that at the last loss at which `a` is reset | 1 < ratio <= 10 | 3/2 |

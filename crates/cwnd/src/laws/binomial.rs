@@ -22,7 +22,8 @@
 //! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
 //! equation 4), as in ns-2; the papers give the cut in congestion avoidance alone.
 //!
-//! Known deviations: none.
+//! Known deviations: none. With byte counting (RFC 3465) an ACK of n packets counts as n; the papers
+//! assume no delayed ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};
 use crate::math::{powf, sqrt};

@@ -15,18 +15,22 @@
 //! | symbol | meaning | range | default |
 //! |---|---|---|---|
 //! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/16 |
+//! | `alpha` | increase, by Eq. 3; changes at each decrease | > 0 | |
 //! | `w_max` | window before the last decrease, packets | | |
 //! | `w0` | window after it, packets | | |
 //!
 //! TCP-friendly under random losses by the choice of `alpha` (section 3).
 //!
 //! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
-//! equation 4), as in ns-2; the paper says nothing of it but that all its laws share TCP's timeouts.
-//! `w0` is then the window at which congestion avoidance begins, less than `(1 - beta) w_max`, and
-//! `alpha` follows from `w_max`, the window before the decrease (Eq. 3), as appendix B keeps both.
+//! equation 4), as in ns-2; the paper does not state it, only that all its laws use TCP's timeouts
+//! (section 5.1).
 //!
-//! Known deviations: none. An acknowledgement of n packets counts as n. Where slow start ends
-//! without a loss, `w0` is the window and `w_max` is `w0 / (1 - beta)` (footnote 2).
+//! Known deviations: appendix B resets `w0` to the window at every decrease, which is one packet after
+//! a timeout, and has `w0 = (1 - beta) w_max`. Here `w0` is the window at which congestion avoidance
+//! begins (footnote 2): after a loss in slow start or a timeout it is less than `(1 - beta) w_max`.
+//! `alpha` follows from `w_max` all the same (Eq. 3). If slow start ends without a loss, `w_max` is
+//! `w0 / (1 - beta)`. With byte counting (RFC 3465) an ACK of n packets counts as n; the paper assumes
+//! no delayed ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};
 use crate::math::sqrt;
