@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
@@ -39,15 +39,7 @@ MOST_WRITTEN = 12
 
 
 def draw(figure: Figure, base: Path) -> None:
-    """Write a figure as SVG and CSV.
-
-    Parameters
-    ----------
-    figure
-        What to draw.
-    base
-        Where, without the ending.
-    """
+    """Write a figure as SVG and CSV; ``base`` is the path without the ending."""
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     width = WIDTH if columns > 1 else 1.4 * WIDTH
@@ -80,15 +72,7 @@ def _tilts(panel: Panel) -> bool:
 
 
 def write_table(table: Table, base: Path) -> None:
-    """Write a table as CSV.
-
-    Parameters
-    ----------
-    table
-        What to write.
-    base
-        Where, without the ending.
-    """
+    """Write a table as CSV; ``base`` is the path without the ending."""
     with Path(f"{base}.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.columns)
@@ -101,7 +85,16 @@ def _panel(canvas: Canvas, axes: Axes, panel: Panel) -> None:
     following = count(len(areas))
     for curve in panel.curves:
         if curve.kind == "published":
-            _published(axes, curve)
+            axes.plot(
+                curve.x,
+                curve.y,
+                "D",
+                color=PUBLISHED,
+                markerfacecolor="none",
+                markersize=7,
+                label=curve.label or None,
+                zorder=5,
+            )
         else:
             _curve(axes, curve, next(following) if curve.color is None else curve.color)
     _frame(axes, panel)
@@ -147,20 +140,6 @@ def _ticks(axes: Axes, panel: Panel) -> None:
         axes.invert_yaxis()
 
 
-def _published(axes: Axes, curve: Curve) -> None:
-    """Mark what a paper prints."""
-    axes.plot(
-        np.asarray(curve.x, dtype=float),
-        np.asarray(curve.y, dtype=float),
-        "D",
-        color=PUBLISHED,
-        markerfacecolor="none",
-        markersize=7,
-        label=curve.label or None,
-        zorder=5,
-    )
-
-
 def _curve(axes: Axes, curve: Curve, color: int) -> None:
     """Draw one series."""
     x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
@@ -189,17 +168,9 @@ def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
     z = np.asarray(regions.z, dtype=float)
     if regions.names:
         shades = [*PALETTE[: len(regions.names)]]
-        axes.pcolormesh(
-            x,
-            y,
-            z,
-            cmap=ListedColormap(shades),
-            vmin=-0.5,
-            vmax=len(shades) - 0.5,
-            alpha=0.55,
-            shading="nearest",
-            rasterized=True,
-        )
+        limits: dict[str, Any] = {"vmin": -0.5, "vmax": len(shades) - 0.5, "shading": "nearest"}
+        colors = ListedColormap(shades)
+        axes.pcolormesh(x, y, z, cmap=colors, alpha=0.55, rasterized=True, **limits)
         return [
             Patch(color=shade, alpha=0.55, label=name)
             for name, shade in zip(regions.names, shades, strict=True)
@@ -208,13 +179,10 @@ def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
     canvas.colorbar(mesh, ax=axes, shrink=0.9)
     if regions.numbers:
         middle = (np.nanmin(z) + np.nanmax(z)) / 2
-        for i, row in enumerate(z):
-            for j, value in enumerate(row):
-                if np.isfinite(value):
-                    ink = "white" if value < middle else "black"
-                    axes.text(
-                        x[j], y[i], f"{value:.2g}", ha="center", va="center", color=ink, fontsize=7
-                    )
+        center: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
+        for (i, j), value in np.ndenumerate(z):
+            ink = "white" if value < middle else "black"
+            axes.text(float(x[j]), float(y[i]), f"{value:.2g}", color=ink, **center)
     return []
 
 

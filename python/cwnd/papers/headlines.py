@@ -28,20 +28,9 @@ RULE = (
 
 
 def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[JsonObject]:
-    """Judge the main claims of a paper.
+    """Judge the main claims of a paper by the exhibits that were run, as plain data.
 
-    Parameters
-    ----------
-    main
-        The main claims.
-    exhibits
-        The exhibits that were run, as plain data.
-
-    Returns
-    -------
-    list of dict
-        ``claim``, ``verdict``, ``reason``, ``hangs_on`` and ``rests_on``, the names of the claims;
-        main claims without a claim that was run are left out.
+    Main claims without a claim that was run are left out. ``rests_on`` names the claims.
     """
     named = {f"{e['id']}/{claim['name']}": claim for e in exhibits for claim in e["claims"]}
     found = []
