@@ -28,6 +28,7 @@ Known: TypeAlias = "dict[tuple[str, Callable[[Result], Any], int], Any]"
 
 K = TypeVar("K")
 M = TypeVar("M")
+R = TypeVar("R", bound="tuple[str | float, ...]")
 T = TypeVar("T")
 
 PAPERS = ("simd", "gaimd", "aira", "daimd", "aiad", "beyond")
@@ -322,11 +323,11 @@ class Lab:
         name, title = (f"{table}-{law}", f"{law}: printed") if law else (table, "Printed")
         self.show(Table(name, f"{title} and measured", ["", *heads], shown))
 
-    def means(
-        self, heads: list[str], runs: Mapping[tuple[str | float, ...], Iterable[Sequence[float]]]
-    ) -> None:
+    def means(self, heads: list[str], runs: Mapping[R, Iterable[Sequence[float]]]) -> None:
         """Show means over the runs: by the row's first cells, the other cells of each run."""
-        rows = [[*row, *np.mean([*found], axis=0).tolist()] for row, found in runs.items()]
+        rows: list[list[str | float]] = [
+            [*row, *np.mean([*found], axis=0).tolist()] for row, found in runs.items()
+        ]
         self.show(Table("means", "Means over the runs", heads, rows))
 
     def show(self, *items: Figure | Table) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cwnd.stats import POSITIVE, Range, estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
     from typing_extensions import Self
 
 Kind: TypeAlias = Literal["line", "points", "steps", "published"]
-M = TypeVar("M")
 
 
 @dataclass(slots=True)
@@ -63,15 +62,14 @@ class Curve:
 
 
 def sweep(
-    runs: Mapping[tuple[str, float], Iterable[M]],
-    read: Callable[[M], float],
+    runs: Mapping[tuple[str, float], Iterable[float]],
     within: Range = POSITIVE,
     kind: Kind = "line",
 ) -> list[Curve]:
-    """Draw the means of a quantity by case, a label and x: one curve for each label."""
+    """Draw means of runs by label and x: one curve for each label."""
     curves = []
     for label in dict.fromkeys(label for label, _ in runs):
-        mine = {x: map(read, found) for (name, x), found in runs.items() if name == label}
+        mine = {x: found for (name, x), found in runs.items() if name == label}
         curves.append(Curve.of_means(label, [*mine], mine.values(), kind, within=within))
     return curves
 

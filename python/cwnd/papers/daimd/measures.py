@@ -177,20 +177,14 @@ def printed_increase(law: str, w: Array) -> Array:
     if law == "highspeed":
         cut = printed_decrease(law, w)
         return 0.1578 * w**0.8024 * cut / (2 - cut)
-    slopes: dict[str, Array] = {
-        "reno": np.ones_like(w),
-        "scalable": 0.1 * w,
-        "bic": np.full_like(w, 32.0),
-    }
-    return slopes[law]
+    return {"reno": 1 + 0 * w, "scalable": 0.1 * w, "bic": 32 + 0 * w}[law]
 
 
 def printed_decrease(law: str, w: Array) -> Array:
     """Give the fraction given up that Table 6 prints, at windows in packets."""
-    constants: dict[str, float] = {"reno": 0.5, "scalable": 0.125, "bic": 0.125}
-    return np.asarray(
-        -0.0520 * np.log(w) + 0.6892 if law == "highspeed" else constants[law] + 0 * w
-    )
+    if law == "highspeed":
+        return np.asarray(0.6892 - 0.0520 * np.log(w))
+    return np.full_like(w, 0.5 if law == "reno" else 0.125)
 
 
 def read_response(result: Result) -> Response:

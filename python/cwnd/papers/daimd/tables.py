@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -12,7 +11,7 @@ from cwnd.papers.daimd import measures as read
 from cwnd.papers.daimd import networks as net
 from cwnd.papers.daimd.networks import LAWS, READINGS, RTTS
 from cwnd.papers.exhibit import exhibit
-from cwnd.papers.figure import Curve, Figure, Panel, Table
+from cwnd.papers.figure import Curve, Figure, Panel, sweep
 from cwnd.papers.grades import alike, at_least, at_most, less, number
 from cwnd.papers.text import read_text
 from cwnd.stats import POSITIVE, UNIT
@@ -48,12 +47,8 @@ def indices_against_rtt(lab: Lab, runs: Runs, printed: Mapping[str, list[str]]) 
     """Draw EI, FI and SI of ten flows against the RTT."""
     panels = []
     for n, index in enumerate(INDICES):
-        curves = []
-        for law in dict.fromkeys(law for law, _ in runs):
-            mine = {RTTS[rtt]: found for (name, rtt), found in runs.items() if name == law}
-            values = [[run.indices[index] for run in found] for found in mine.values()]
-            within = WITHIN.get(index, POSITIVE)
-            curves.append(Curve.of_means(law, list(mine), values, within=within))
+        values = {(x, RTTS[rtt]): [r.indices[index] for r in runs[x, rtt]] for x, rtt in runs}
+        curves = sweep(values, WITHIN.get(index, POSITIVE))
         cells = [float(row[n]) for row in printed.values()]
         curves.append(Curve("published", [*RTTS.values()], cells, "published"))
         panels.append(Panel("RTT, s", index, curves, x_log=True))
@@ -141,7 +136,7 @@ def table_2(lab: Lab) -> None:
     x = list(ys.values())
     panels = []
     for n, name in enumerate(("AB", "AC")):
-        curves = [Curve.of_means(law, x, [by[name] for by in found[law].values()]) for law in LAWS]
+        curves = sweep({(law, ys[row]): found[law][row][name] for law, row in runs})
         curves.append(
             Curve("published", x, [float(row[n]) for row in printed.values()], "published")
         )
@@ -186,7 +181,7 @@ def table_3(lab: Lab) -> None:
         rates = columns(dict(zip(names, map(float, run.rates), strict=True)) for run in runs[law])
         found[law] = {"rate": rates}
         worst = [float(np.min(run.rates / fair)) for run in runs[law]]
-        lab.claim("max-min", alike(worst, np.ones(len(worst))), net.kind(law), law=law)
+        lab.claim("max-min", alike(worst, 1), net.kind(law), law=law)
     compare(lab, found)
     x = np.arange(6)
     curves = [Curve.of_means(law, x, found[law]["rate"].values(), "points") for law in LAWS]
@@ -228,11 +223,8 @@ def section_6(lab: Lab) -> None:
     for rtt, index in product(FAR, ("EI", "FI")):
         udt, tcp = ([run.indices[index] for run in runs[law, rtt]] for law in ("UDT", "TCP"))
         lab.claim("order", less(tcp, udt), index=index, rtt=rtt)
-    rows: list[list[str | float]] = [
-        [law, rtt, *(fmean(run.indices[index] for run in found) for index in INDICES)]
-        for (law, rtt), found in runs.items()
-    ]
-    lab.show(Table("means", "Means of the indices", ["", "RTT", *INDICES], rows))
+    means = {case: [[*run.indices.values()] for run in found] for case, found in runs.items()}
+    lab.means(["", "RTT", *INDICES], means)
     spans = lab.pick({"10 ms": (15.0, 5.0), "100 ms": (30.0, 15.0)}, {"10 ms": (10.0, 5.0)})
     windows = {
         (law, rtt): net.ten_flows(spec, RTTS[rtt], *spans[rtt], 0.01)
