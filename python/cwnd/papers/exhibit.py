@@ -265,11 +265,7 @@ class Lab:
         self._add(name, Wording(text, says, words.printed, kind or words.kind), grade, *shorter)
 
     def number(
-        self,
-        key: str,
-        values: Iterable[float] | float,
-        within: Range = POSITIVE,
-        **of: object,
+        self, key: str, values: Iterable[float] | float, within: Range = POSITIVE, **of: object
     ) -> None:
         """Add the claim of a printed number, which the text file has; see `grades.number`."""
         self.claim(key, number(self.text.claims[key].printed, values, within), **of)

@@ -62,9 +62,7 @@ class Curve:
 
 
 def sweep(
-    runs: Mapping[tuple[str, float], Iterable[float]],
-    within: Range = POSITIVE,
-    kind: Kind = "line",
+    runs: Mapping[tuple[str, float], Iterable[float]], within: Range = POSITIVE, kind: Kind = "line"
 ) -> list[Curve]:
     """Draw means of runs by label and x: one curve for each label."""
     curves = []

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd.papers.aiad import networks as net
-from cwnd.papers.aiad.measures import (
-    Spread,
-    alone,
-    capture,
-    course,
-    filtered,
-    quality,
-    spread,
-)
+from cwnd.papers.aiad.measures import Spread, alone, capture, course, filtered, quality, spread
 from cwnd.papers.aiad.networks import CBR, KAPPA, PHI, RATE, RHO, letter, steady_reverse
 from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, Table

@@ -63,11 +63,7 @@ def fig_19(lab: Lab) -> None:
 @exhibit("fig-20", cost=1, seeds=(5, 10))
 def fig_20(lab: Lab) -> None:
     """AIRA leaves SACK its goodput."""
-    groups = {
-        "10 SACK": {AIMD: 10},
-        "10 AIRA": {FULL: 10},
-        "5 SACK and 5 AIRA": {AIMD: 5, FULL: 5},
-    }
+    groups = {"10 SACK": {AIMD: 10}, "10 AIRA": {FULL: 10}, "5 SACK and 5 AIRA": {AIMD: 5, FULL: 5}}
     found = lab.run({name: net.deployment(group) for name, group in groups.items()}, per_flow)
     # By mix: a row for each run, a column for each flow.
     goodput, again = (

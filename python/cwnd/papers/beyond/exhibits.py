@@ -78,9 +78,7 @@ class Meetings:
             [
                 (there.share + 1 - back.share) / 2
                 for there, back in zip(
-                    self._found[law, other, network],
-                    self._found[other, law, network],
-                    strict=True,
+                    self._found[law, other, network], self._found[other, law, network], strict=True
                 )
             ]
             for network in grid or self.grid

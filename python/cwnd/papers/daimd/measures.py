@@ -9,13 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cwnd import metrics
-from cwnd.model.daimd import (
-    BITS_PER_SYN,
-    SYN,
-    increase_per_syn,
-    marginal_utility,
-    time_to_fraction,
-)
+from cwnd.model.daimd import BITS_PER_SYN, SYN, increase_per_syn, marginal_utility, time_to_fraction
 from cwnd.papers.daimd.networks import PACKET_BITS, PARKING_LOT, PATHS
 
 if TYPE_CHECKING:

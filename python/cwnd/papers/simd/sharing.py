@@ -10,15 +10,7 @@ from cwnd.papers.exhibit import Lab, exhibit
 from cwnd.papers.figure import Curve, Figure, Panel, Table
 from cwnd.papers.grades import alike, at_most, less
 from cwnd.papers.simd import networks as net
-from cwnd.papers.simd.measures import (
-    MOST,
-    READ_SUDDEN,
-    SCALES,
-    SOME,
-    Shares,
-    Sudden,
-    read_shares,
-)
+from cwnd.papers.simd.measures import MOST, READ_SUDDEN, SCALES, SOME, Shares, Sudden, read_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
