@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cwnd.metrics import binned_rate, smoothness
+from cwnd.metrics import binned_rate
 from cwnd.model.friendliness import simd_alpha
 
 if TYPE_CHECKING:
@@ -140,10 +140,7 @@ def read_shares(result: Result) -> Shares:
     law = [flow for flow in flows if flow["name"].startswith("law")]
     cuts = [np.count_nonzero(flow["cuts"]["time"] >= result.warmup_s) for flow in law]
     scales = [scale for scale in SCALES if scale >= result.time[1] - result.time[0]]
-    rough = [
-        list(smoothness(result.time, flow["sent"], scales, result.warmup_s).values())
-        for flow in law
-    ]
+    rough = [list(result.smoothness(flow, scales).values()) for flow in law]
     return Shares(
         shares(law),
         shares([flow for flow in flows if flow["name"].startswith("tcp")]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd.papers.exhibit import Lab, exhibit
-from cwnd.papers.figure import Curve, Figure, Panel, Table
+from cwnd.papers.figure import Curve, Figure, Panel
 from cwnd.papers.grades import alike, at_most, less
 from cwnd.papers.simd import networks as net
 from cwnd.papers.simd.measures import MOST, READ_SUDDEN, SCALES, SOME, Shares, Sudden, read_shares
@@ -77,19 +77,7 @@ def _near_tcp(lab: Lab, queue: str) -> Runs:
         for row, (label, curves) in zip((above, below), shown.items(), strict=True):
             title = f"{rate} Mb/s"
             row.append(Panel("flows", label, curves, title, x_limits=limits, ticks=ticks))
-    heads = ["Mb/s", "flows", "SIMD / fair", "TCP / fair", "deviation in a group"]
-    heads += ["dropped, %", "marked, %", "RTT, s"]
-    rows: list[list[str | float]] = []
-    for (rate, n), shares in runs.items():
-        found = [
-            [r.law.mean(), r.tcp.mean(), r.spread, 100 * r.loss, 100 * r.marks, r.rtt]
-            for r in shares
-        ]
-        rows.append([f"{rate}", f"{n} + {n}", *np.mean(found, axis=0).tolist()])
-    lab.show(
-        Figure(f"TCP competing with SIMD(1/16), {queue}", above + below),
-        Table("shares", f"TCP and SIMD(1/16), {queue}: means over the runs", heads, rows),
-    )
+    lab.show(Figure(f"TCP competing with SIMD(1/16), {queue}", above + below))
     return runs
 
 
