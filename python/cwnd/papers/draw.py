@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from cwnd.colors import PALETTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from matplotlib.axes import Axes
 
@@ -84,19 +84,7 @@ def _panel(canvas: Canvas, axes: Axes, panel: Panel) -> None:
     areas = [] if panel.regions is None else _regions(canvas, axes, panel.regions)
     following = count(len(areas))
     for curve in panel.curves:
-        if curve.kind == "published":
-            axes.plot(
-                curve.x,
-                curve.y,
-                "D",
-                color=PUBLISHED,
-                markerfacecolor="none",
-                markersize=7,
-                label=curve.label or None,
-                zorder=5,
-            )
-        else:
-            _curve(axes, curve, next(following) if curve.color is None else curve.color)
+        _curve(axes, curve, following)
     _frame(axes, panel)
     _ticks(axes, panel)
     handles, labels = axes.get_legend_handles_labels()
@@ -140,26 +128,27 @@ def _ticks(axes: Axes, panel: Panel) -> None:
         axes.invert_yaxis()
 
 
-def _curve(axes: Axes, curve: Curve, color: int) -> None:
-    """Draw one series."""
-    x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
-    label = curve.label or None
-    shade = PALETTE[color % len(PALETTE)]
-    bounds = None
-    if curve.low is not None and curve.high is not None:
-        bounds = np.asarray(curve.low, dtype=float), np.asarray(curve.high, dtype=float)
-    if curve.kind == "points":
-        axes.plot(x, y, "o", color=shade, markersize=4, label=label)
-        if bounds:
-            axes.vlines(x, *bounds, color=shade, linewidth=1.5, alpha=0.7)
+def _curve(axes: Axes, curve: Curve, following: Iterator[int]) -> None:
+    """Draw one series, in the next colour if it has none."""
+    x, y, label = curve.x, curve.y, curve.label or None
+    if curve.kind == "published":
+        open_: dict[str, Any] = {"markerfacecolor": "none", "markersize": 7, "zorder": 5}
+        axes.plot(x, y, "D", color=PUBLISHED, label=label, **open_)
         return
-    style = "--" if curve.dashed else "-"
-    if curve.kind == "steps":
-        axes.step(x, y, style, where="post", color=shade, linewidth=1.1, label=label)
+    number = next(following) if curve.color is None else curve.color
+    color, style = PALETTE[number % len(PALETTE)], "--" if curve.dashed else "-"
+    if curve.kind == "points":
+        axes.plot(x, y, "o", color=color, markersize=4, label=label)
+    elif curve.kind == "steps":
+        axes.step(x, y, style, where="post", color=color, linewidth=1.1, label=label)
     else:
-        axes.plot(x, y, style, color=shade, linewidth=1.3, label=label)
-    if bounds:
-        axes.fill_between(x, *bounds, color=shade, alpha=0.2, linewidth=0)
+        axes.plot(x, y, style, color=color, linewidth=1.3, label=label)
+    if curve.low is None or curve.high is None:
+        return
+    if curve.kind == "points":
+        axes.vlines(x, curve.low, curve.high, color=color, linewidth=1.5, alpha=0.7)
+    else:
+        axes.fill_between(x, curve.low, curve.high, color=color, alpha=0.2, linewidth=0)
 
 
 def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
@@ -192,11 +181,10 @@ def _figure_rows(figure: Figure) -> Iterable[list[object]]:
     for number, panel in enumerate(figure.panels, 1):
         name = panel.title or str(number)
         for curve in panel.curves:
-            x = np.asarray(curve.x, dtype=float).tolist()
-            y = np.asarray(curve.y, dtype=float).tolist()
-            low = [""] * len(x) if curve.low is None else np.asarray(curve.low, float).tolist()
-            high = [""] * len(x) if curve.high is None else np.asarray(curve.high, float).tolist()
-            for point in zip(x, y, low, high, strict=True):
+            empty = [""] * np.size(curve.x)
+            sides = (curve.x, curve.y, curve.low, curve.high)
+            columns = (empty if s is None else np.asarray(s, float).tolist() for s in sides)
+            for point in zip(*columns, strict=True):
                 yield [name, curve.label, curve.kind, *point]
         if panel.regions is not None:
             areas = panel.regions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from cwnd.stats import POSITIVE, Range, estimate
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Kind: TypeAlias = Literal["line", "points", "steps", "published"]
+X = TypeVar("X", int, float)
 
 
 @dataclass(slots=True)
@@ -62,13 +63,14 @@ class Curve:
 
 
 def sweep(
-    runs: Mapping[tuple[str, float], Iterable[float]], within: Range = POSITIVE, kind: Kind = "line"
+    runs: Mapping[tuple[str, X], Iterable[float]], within: Range = POSITIVE, kind: Kind = "line"
 ) -> list[Curve]:
     """Draw means of runs by label and x: one curve for each label."""
     curves = []
     for label in dict.fromkeys(label for label, _ in runs):
-        mine = {x: found for (name, x), found in runs.items() if name == label}
-        curves.append(Curve.of_means(label, [*mine], mine.values(), kind, within=within))
+        x = [at for name, at in runs if name == label]
+        found = [runs[label, at] for at in x]
+        curves.append(Curve.of_means(label, x, found, kind, within=within))
     return curves
 
 

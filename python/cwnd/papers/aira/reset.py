@@ -53,8 +53,7 @@ def fig_19(lab: Lab) -> None:
     lab.claim("level", at_least(0.9, [min(run.levels) for run in runs], UNIT))
     # Table 3's printed row of AIRA.
     for name, printed in (("goodput", 227.1), ("retransmissions", 748.0), ("fairness", 0.85)):
-        values = column(rows, name)
-        lab.claim("as-table-3", alike(values, [printed] * len(values)), quantity=name)
+        lab.claim("as-table-3", alike(column(rows, name), printed), quantity=name)
     labels = [f"flow {k + 1}" for k in range(4)]
     spans = [(50.0 * k + 1, 300.0 if k < 2 else LEAVE) for k in range(4)]
     lab.show(increase_figure("Two of four flows leave", runs[0].traced, labels, spans))

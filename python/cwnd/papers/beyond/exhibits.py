@@ -25,7 +25,6 @@ from cwnd.stats import UNIT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cwnd.papers.grades import Grade
     from cwnd.records import Series
     from cwnd.result import Result
 
@@ -147,12 +146,12 @@ def _claims(lab: Lab, met: Meetings) -> None:
             near = np.abs(met.shares(law, "TCP") - 1 / 2) <= 1 / 6
             lab.claim("factor-two", at_least(0.75, near.mean(axis=0), UNIT), law=law)
     for law in ("SIMD", "GAIMD", "AIRA", "AIAD_φ"):
-        lab.claim("friendly", _one(met.ratios(law)), law=law)
+        lab.claim("friendly", alike(met.ratios(law), 1), law=law)
     for law in ("DAIMD", "UDT"):
         for bound, grid in zip((1.0, 5.0), grids, strict=True):
             grade = at_most(bound, met.ratios(law, grids[grid]))
             lab.claim(f"at-most-{bound:g}", grade, law=law)
-    lab.claim("cubic", _one(met.ratios("CUBIC", grids["4 Mb/s, 20 ms"])))
+    lab.claim("cubic", alike(met.ratios("CUBIC", grids["4 Mb/s, 20 ms"]), 1))
     for law in ("SIMD", "GAIMD"):
         lab.claim(
             "smoother", less(met.alone(law, "variation"), met.alone("TCP", "variation")), law=law
@@ -161,11 +160,6 @@ def _claims(lab: Lab, met: Meetings) -> None:
     lab.claim("efficient", less(met.alone("TCP", "used"), met.alone("DAIMD", "used")))
     for law in ("SIMD", "GAIMD", "DAIMD", "UDT"):
         lab.claim("queue", less(met.alone("TCP", "queue"), met.alone(law, "queue")), law=law)
-
-
-def _one(ratios: Series) -> Grade:
-    """Grade the claim that a ratio is about 1."""
-    return alike(ratios, np.ones(ratios.size))
 
 
 def _map(title: str, rows: Sequence[str], columns: Sequence[str], values: Series) -> Panel:

@@ -17,7 +17,7 @@ from cwnd.papers.text import read_text
 from cwnd.stats import POSITIVE, UNIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cwnd.papers.exhibit import Lab
 
@@ -31,6 +31,11 @@ def columns(runs: Iterable[read.Quantities]) -> dict[str, list[float]]:
     """Collect each quantity over the runs."""
     found = list(runs)
     return {name: [run[name] for run in found] for name in found[0]}
+
+
+def flow_rates(names: Iterable[str], runs: Sequence[read.Shares]) -> dict[str, list[float]]:
+    """Collect the rate of each flow in Mb/s over the runs."""
+    return {name: [float(run.rates[n]) for run in runs] for n, name in enumerate(names)}
 
 
 def compare(lab: Lab, found: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> None:
@@ -117,14 +122,7 @@ def table_2(lab: Lab) -> None:
     }
     runs = lab.run(cases, read.read_shares)
     found = {
-        law: {
-            row: {
-                name: [run.rates[n] for run in runs[law, row]]
-                for n, name in enumerate(("AB", "AC"))
-            }
-            for row in printed
-        }
-        for law in LAWS
+        law: {row: flow_rates(("AB", "AC"), runs[law, row]) for row in printed} for law in LAWS
     }
     compare(lab, found)
     for law, rows in found.items():
@@ -133,15 +131,6 @@ def table_2(lab: Lab) -> None:
         least, half = (np.min([*each.values()], axis=0) for each in (over, part))
         lab.claim("fair-share", at_least(0.9, least), net.kind(law), law=law)
         lab.claim("half", at_least(0.5, half, UNIT), net.kind(law), law=law)
-    x = list(ys.values())
-    panels = []
-    for n, name in enumerate(("AB", "AC")):
-        curves = sweep({(law, ys[row]): found[law][row][name] for law, row in runs})
-        curves.append(
-            Curve("published", x, [float(row[n]) for row in printed.values()], "published")
-        )
-        panels.append(Panel("y, Mb/s", f"{name}, Mb/s", curves, name))
-    lab.show(Figure("Rates of the two flows of Fig. 8", panels))
 
 
 @exhibit("fig-10", cost=1, seeds=(5, 10), quick=(5, 5))
@@ -156,7 +145,7 @@ def fig_10(lab: Lab) -> None:
     found = {}
     for law in LAWS:
         shares = runs[law]
-        rates = columns(dict(zip(names, map(float, run.rates), strict=True)) for run in shares)
+        rates = flow_rates(names, shares)
         found[law] = {"flows": {**rates, **columns(run.indices for run in shares)}}
         lab.claim("far", less(rates["100 ms"], rates["10 µs"]), net.kind(law), law=law)
         series = shares[0].series
@@ -178,20 +167,11 @@ def table_3(lab: Lab) -> None:
     fair = read.max_min()
     found = {}
     for law in LAWS:
-        rates = columns(dict(zip(names, map(float, run.rates), strict=True)) for run in runs[law])
+        rates = flow_rates(names, runs[law])
         found[law] = {"rate": rates}
         worst = [float(np.min(run.rates / fair)) for run in runs[law]]
         lab.claim("max-min", alike(worst, 1), net.kind(law), law=law)
     compare(lab, found)
-    x = np.arange(6)
-    curves = [Curve.of_means(law, x, found[law]["rate"].values(), "points") for law in LAWS]
-    printed = [float(text) for text in lab.text.printed["rows"].rows["rate"]]
-    curves += [
-        Curve("max-min fair, as inferred", x, fair, "points"),
-        Curve("published", x, printed, "published"),
-    ]
-    panel = Panel("", "rate, Mb/s", curves, ticks=names)
-    lab.show(Figure("Rates on the parking lot", [panel]))
 
 
 @exhibit("table-4", cost=16, seeds=(5, 5), quick=(5, 5))
