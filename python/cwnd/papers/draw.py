@@ -86,7 +86,6 @@ def _panel(canvas: Canvas, axes: Axes, panel: Panel) -> None:
     for curve in panel.curves:
         _curve(axes, curve, following)
     _frame(axes, panel)
-    _ticks(axes, panel)
     handles, labels = axes.get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
     if areas or 0 < len(unique) <= MOST_WRITTEN:
@@ -94,7 +93,7 @@ def _panel(canvas: Canvas, axes: Axes, panel: Panel) -> None:
 
 
 def _frame(axes: Axes, panel: Panel) -> None:
-    """Set the axes: names, scales and bounds."""
+    """Set the axes: names, scales, bounds, and the names of points that are not numbers."""
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     if panel.title:
@@ -113,10 +112,6 @@ def _frame(axes: Axes, panel: Panel) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if panel.regions is None:
         axes.grid(alpha=0.2)
-
-
-def _ticks(axes: Axes, panel: Panel) -> None:
-    """Write names along the axes where the points are not numbers."""
     if panel.ticks:
         tilt = 30 if _tilts(panel) else 0
         axes.set_xticks(

@@ -176,8 +176,6 @@ class Lab:
 
     Parameters
     ----------
-    quick
-        Whether the run is to be short.
     repeat
         Number of seeds, whatever the exhibit would choose.
     threads

@@ -106,35 +106,17 @@ def number(printed: str, values: Iterable[float] | float, within: Range = POSITI
 
 
 def at_least(bound: float, values: Iterable[float], within: Range = POSITIVE) -> Grade:
-    """Grade the claim that a mean is at least ``bound``.
-
-    Examples
-    --------
-    >>> at_least(0.9, [0.95, 0.96, 0.97, 0.95, 0.96]).verdict
-    'agrees'
-    """
+    """Grade the claim that a mean is at least ``bound``."""
     return _bounded(f"≥ {bound:g}", estimate(values, within), (bound, math.inf), "bound")
 
 
 def at_most(bound: float, values: Iterable[float], within: Range = POSITIVE) -> Grade:
-    """Grade the claim that a mean is at most ``bound``.
-
-    Examples
-    --------
-    >>> at_most(0.1, [0.05, 0.16, 0.11, 0.07, 0.12]).verdict
-    'undecided'
-    """
+    """Grade the claim that a mean is at most ``bound``."""
     return _bounded(f"≤ {bound:g}", estimate(values, within), (-math.inf, bound), "bound")
 
 
 def between(low: float, high: float, values: Iterable[float], within: Range = POSITIVE) -> Grade:
-    """Grade the claim that a mean is between two bounds.
-
-    Examples
-    --------
-    >>> between(0.4, 0.6, [0.5, 0.51, 0.52, 0.5, 0.51]).verdict
-    'agrees'
-    """
+    """Grade the claim that a mean is between two bounds."""
     return _bounded(f"{low:g} to {high:g}", estimate(values, within), (low, high), "bound")
 
 

@@ -51,15 +51,7 @@ def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[
 
 
 def judge(verdicts: list[Verdict]) -> Verdict:
-    """Judge a main claim by the verdicts that it rests on; `RULE` is the rule.
-
-    Examples
-    --------
-    >>> judge(["agrees", "agrees", "agrees", "differs"])
-    'agrees'
-    >>> judge(["agrees", "undecided"])
-    'undecided'
-    """
+    """Judge a main claim by the verdicts that it rests on; `RULE` is the rule."""
     agree, near, open_ = (verdicts.count(v) for v in ("agrees", "close", "undecided"))
     enough = MOST * len(verdicts)
     if agree >= enough:

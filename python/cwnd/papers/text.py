@@ -62,12 +62,8 @@ class Wording:
     ----------
     text
         What is claimed, with the unit; ``{name}`` stands for a value given by the exhibit.
-    says
-        The paper's own words, if it prints no number.
-    printed
-        The printed number.
-    kind
-        Kind of the claim.
+    says, printed
+        The paper's own words, if it prints no number, and the printed number.
     """
 
     text: str

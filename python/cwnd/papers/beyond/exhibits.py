@@ -30,19 +30,13 @@ if TYPE_CHECKING:
 
 
 class Met(NamedTuple):
-    """Two laws on one network.
+    """Two laws on one network."""
 
-    ``share`` is the goodput of the first law's flows over that of all; ``queue`` is the mean
-    queueing delay over that of a full buffer; ``used`` is the utilisation of the bottleneck;
-    ``repeated`` is retransmissions over packets sent; ``variation`` is the mean coefficient of
-    variation of a flow's sending rate over 10 round-trip times.
-    """
-
-    share: float
-    queue: float
-    used: float
-    repeated: float
-    variation: float
+    share: float  # goodput of the first law's flows over that of all
+    queue: float  # mean queueing delay over that of a full buffer
+    used: float  # utilisation of the bottleneck
+    repeated: float  # retransmissions over packets sent
+    variation: float  # mean coefficient of variation of a flow's rate over 10 round-trip times
 
 
 Found: TypeAlias = "dict[tuple[str, str, Network], list[Met]]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -250,14 +249,10 @@ def sharing(capacity_mbps: float, believed_mbps: float) -> float:
 
     Both see the same loss probability. Each is at the largest rate whose marginal utility (Eq. 5,
     6) is at least that probability, which is such that they fill the link.
-
-    Examples
-    --------
-    >>> round(sharing(100.0, 100.0), 3), round(sharing(100.0, 300.0), 2)
-    (1.0, 3.02)
     """
-    x = _rates(capacity_mbps)
-    rising = [_negated_utility(capacity_mbps, mbps) for mbps in (capacity_mbps, believed_mbps)]
+    x = np.linspace(0, capacity_mbps * 1e6 / BITS_PER_SYN, CELLS + 1)[1:]
+    believed = (capacity_mbps * 1e6, believed_mbps * 1e6)
+    rising = [-np.asarray(marginal_utility(x, capacity)) for capacity in believed]
 
     def rates(p: float) -> list[float]:
         # The marginal utility falls with the rate.
@@ -273,15 +268,3 @@ def sharing(capacity_mbps: float, believed_mbps: float) -> float:
             high = middle
     first, second = rates(10**high)
     return second / first
-
-
-def _rates(capacity_mbps: float) -> Array:
-    """Give the grid of rates of `sharing`, in packets per SYN."""
-    return np.linspace(0, capacity_mbps * 1e6 / BITS_PER_SYN, CELLS + 1)[1:]
-
-
-# Two, since every pair has the flow that knows the capacity in it.
-@lru_cache(maxsize=2)
-def _negated_utility(capacity_mbps: float, believed_mbps: float) -> Array:
-    """Give the marginal utility at each rate, negated, of a flow that believes in a capacity."""
-    return -np.asarray(marginal_utility(_rates(capacity_mbps), believed_mbps * 1e6))

@@ -189,10 +189,8 @@ def table_5(lab: Lab) -> None:
 def _indices(lab: Lab, laws: Mapping[str, str]) -> None:
     """Compare the indices of ten flows with the printed table."""
     runs = ten(lab, laws)
-    found: dict[str, dict[str, dict[str, list[float]]]] = {law: {} for law in laws}
-    for (law, rtt), shares in runs.items():
-        found[law][rtt] = columns(run.indices for run in shares)
-    compare(lab, found)
+    found = {case: columns(run.indices for run in shares) for case, shares in runs.items()}
+    compare(lab, {law: {rtt: found[x, rtt] for x, rtt in runs if x == law} for law in laws})
     indices_against_rtt(lab, runs, lab.text.printed["rows"].rows)
 
 
