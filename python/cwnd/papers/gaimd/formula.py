@@ -71,7 +71,11 @@ def section_2_4(lab: Lab) -> None:
     runs = lab.run(
         {(of, m): net.validation(net.SMOOTH, m, of) for of in net.QUEUES for m in every}, see_both
     )
-    ns2 = _ns2(lab)
+    counts = [int(sources) for sources in lab.text.printed["ns-2"].columns]
+    ns2 = {
+        row: dict(zip(counts, map(float, cells), strict=True))
+        for row, cells in lab.text.printed["ns-2"].rows.items()
+    }
     rates, ratios = [], []
     for network in net.QUEUES:
         rate = Panel("p, %", "packets/s", [], network, x_log=True, y_log=True)
@@ -112,7 +116,7 @@ def section_2_4(lab: Lab) -> None:
             ]
         rates.append(rate)
         ratios.append(ratio)
-        _conditions(lab, network, groups, heavy)
+        _conditions(lab, network, groups, heavy, ns2[f"{network}, rate of GAIMD over Reno"])
     lab.show(Figure("Formula and simulation", [*rates, *ratios], columns=3))
     _grid(lab)
 
@@ -123,7 +127,11 @@ def _mean(groups: list[Group], part: str) -> float:
 
 
 def _conditions(
-    lab: Lab, network: str, groups: dict[str, dict[int, list[Group]]], heavy: tuple[int, ...]
+    lab: Lab,
+    network: str,
+    groups: dict[str, dict[int, list[Group]]],
+    heavy: tuple[int, ...],
+    known: dict[int, float],
 ) -> None:
     """Claim the range of p, Q, and the rates of both laws in ns-2."""
     for m in (10, 70):
@@ -139,7 +147,6 @@ def _conditions(
         for part in ("timeouts", "likely")
     )
     lab.claim("timeouts", alike(timeouts, likely), network=network)
-    known = _ns2(lab)[f"{network}, rate of GAIMD over Reno"]
     beside = [
         [
             a.rate.mean() / b.rate.mean() / known[m]
@@ -150,27 +157,14 @@ def _conditions(
     lab.claim("ns-2-share", alike(np.mean(beside, axis=0), 1), network=network)
 
 
-def _ns2(lab: Lab) -> dict[str, dict[int, float]]:
-    """Return the numbers of ns-2 by row and number of ON/OFF sources."""
-    printed = lab.text.printed["ns-2"]
-    counts = [int(column) for column in printed.columns]
-    return {
-        row: dict(zip(counts, map(float, cells), strict=True))
-        for row, cells in printed.rows.items()
-    }
-
-
 def _grid(lab: Lab) -> None:
     """Vary α and β widely, with 30 ON/OFF sources and the clock of 2000."""
     network = "RED, 0.1 s clock"
     alphas = lab.pick((0.2, 0.31, 1.0, 2.0), (0.31, 1.0))
     kept = lab.pick((0.5, 0.75, 0.875), (0.5, 0.875))
     pairs = [(alpha, beta) for beta in kept for alpha in alphas]
-    runs = lab.run({pair: net.validation(pair, 30, network) for pair in pairs}, see_both)
-    over = {
-        pair: [g.ratio for g in group([run[0] for run in runs[pair]], pair, net.clock(network))]
-        for pair in pairs
-    }
-    for pair in pairs:
-        if pair not in LAWS.values():
-            lab.claim("grid", alike(over[pair], 1), alpha=f"{pair[0]:g}", beta=f"{pair[1]:g}")
+    cases = {p: net.validation(p, 30, network) for p in pairs if p not in LAWS.values()}
+    for pair, runs in lab.run(cases, see_both).items():
+        found = group([run[0] for run in runs], pair, net.clock(network))
+        of = {"alpha": f"{pair[0]:g}", "beta": f"{pair[1]:g}"}
+        lab.claim("grid", alike([g.ratio for g in found], 1), **of)
