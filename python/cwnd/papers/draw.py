@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from cwnd.colors import PALETTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from matplotlib.axes import Axes
 
@@ -39,15 +39,7 @@ MOST_WRITTEN = 12
 
 
 def draw(figure: Figure, base: Path) -> None:
-    """Write a figure as SVG and CSV.
-
-    Parameters
-    ----------
-    figure
-        What to draw.
-    base
-        Where, without the ending.
-    """
+    """Write a figure as SVG and CSV; ``base`` is the path without the ending."""
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     width = WIDTH if columns > 1 else 1.4 * WIDTH
@@ -80,15 +72,7 @@ def _tilts(panel: Panel) -> bool:
 
 
 def write_table(table: Table, base: Path) -> None:
-    """Write a table as CSV.
-
-    Parameters
-    ----------
-    table
-        What to write.
-    base
-        Where, without the ending.
-    """
+    """Write a table as CSV; ``base`` is the path without the ending."""
     with Path(f"{base}.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.columns)
@@ -100,12 +84,8 @@ def _panel(canvas: Canvas, axes: Axes, panel: Panel) -> None:
     areas = [] if panel.regions is None else _regions(canvas, axes, panel.regions)
     following = count(len(areas))
     for curve in panel.curves:
-        if curve.kind == "published":
-            _published(axes, curve)
-        else:
-            _curve(axes, curve, next(following) if curve.color is None else curve.color)
+        _curve(axes, curve, following)
     _frame(axes, panel)
-    _ticks(axes, panel)
     handles, labels = axes.get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
     if areas or 0 < len(unique) <= MOST_WRITTEN:
@@ -113,7 +93,7 @@ def _panel(canvas: Canvas, axes: Axes, panel: Panel) -> None:
 
 
 def _frame(axes: Axes, panel: Panel) -> None:
-    """Set the axes: names, scales and bounds."""
+    """Set the axes: names, scales, bounds, and the names of points that are not numbers."""
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     if panel.title:
@@ -132,10 +112,6 @@ def _frame(axes: Axes, panel: Panel) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if panel.regions is None:
         axes.grid(alpha=0.2)
-
-
-def _ticks(axes: Axes, panel: Panel) -> None:
-    """Write names along the axes where the points are not numbers."""
     if panel.ticks:
         tilt = 30 if _tilts(panel) else 0
         axes.set_xticks(
@@ -147,40 +123,27 @@ def _ticks(axes: Axes, panel: Panel) -> None:
         axes.invert_yaxis()
 
 
-def _published(axes: Axes, curve: Curve) -> None:
-    """Mark what a paper prints."""
-    axes.plot(
-        np.asarray(curve.x, dtype=float),
-        np.asarray(curve.y, dtype=float),
-        "D",
-        color=PUBLISHED,
-        markerfacecolor="none",
-        markersize=7,
-        label=curve.label or None,
-        zorder=5,
-    )
-
-
-def _curve(axes: Axes, curve: Curve, color: int) -> None:
-    """Draw one series."""
-    x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
-    label = curve.label or None
-    shade = PALETTE[color % len(PALETTE)]
-    bounds = None
-    if curve.low is not None and curve.high is not None:
-        bounds = np.asarray(curve.low, dtype=float), np.asarray(curve.high, dtype=float)
-    if curve.kind == "points":
-        axes.plot(x, y, "o", color=shade, markersize=4, label=label)
-        if bounds:
-            axes.vlines(x, *bounds, color=shade, linewidth=1.5, alpha=0.7)
+def _curve(axes: Axes, curve: Curve, following: Iterator[int]) -> None:
+    """Draw one series, in the next colour if it has none."""
+    x, y, label = curve.x, curve.y, curve.label or None
+    if curve.kind == "published":
+        open_: dict[str, Any] = {"markerfacecolor": "none", "markersize": 7, "zorder": 5}
+        axes.plot(x, y, "D", color=PUBLISHED, label=label, **open_)
         return
-    style = "--" if curve.dashed else "-"
-    if curve.kind == "steps":
-        axes.step(x, y, style, where="post", color=shade, linewidth=1.1, label=label)
+    number = next(following) if curve.color is None else curve.color
+    color, style = PALETTE[number % len(PALETTE)], "--" if curve.dashed else "-"
+    if curve.kind == "points":
+        axes.plot(x, y, "o", color=color, markersize=4, label=label)
+    elif curve.kind == "steps":
+        axes.step(x, y, style, where="post", color=color, linewidth=1.1, label=label)
     else:
-        axes.plot(x, y, style, color=shade, linewidth=1.3, label=label)
-    if bounds:
-        axes.fill_between(x, *bounds, color=shade, alpha=0.2, linewidth=0)
+        axes.plot(x, y, style, color=color, linewidth=1.3, label=label)
+    if curve.low is None or curve.high is None:
+        return
+    if curve.kind == "points":
+        axes.vlines(x, curve.low, curve.high, color=color, linewidth=1.5, alpha=0.7)
+    else:
+        axes.fill_between(x, curve.low, curve.high, color=color, alpha=0.2, linewidth=0)
 
 
 def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
@@ -189,17 +152,9 @@ def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
     z = np.asarray(regions.z, dtype=float)
     if regions.names:
         shades = [*PALETTE[: len(regions.names)]]
-        axes.pcolormesh(
-            x,
-            y,
-            z,
-            cmap=ListedColormap(shades),
-            vmin=-0.5,
-            vmax=len(shades) - 0.5,
-            alpha=0.55,
-            shading="nearest",
-            rasterized=True,
-        )
+        limits: dict[str, Any] = {"vmin": -0.5, "vmax": len(shades) - 0.5, "shading": "nearest"}
+        colors = ListedColormap(shades)
+        axes.pcolormesh(x, y, z, cmap=colors, alpha=0.55, rasterized=True, **limits)
         return [
             Patch(color=shade, alpha=0.55, label=name)
             for name, shade in zip(regions.names, shades, strict=True)
@@ -208,13 +163,10 @@ def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
     canvas.colorbar(mesh, ax=axes, shrink=0.9)
     if regions.numbers:
         middle = (np.nanmin(z) + np.nanmax(z)) / 2
-        for i, row in enumerate(z):
-            for j, value in enumerate(row):
-                if np.isfinite(value):
-                    ink = "white" if value < middle else "black"
-                    axes.text(
-                        x[j], y[i], f"{value:.2g}", ha="center", va="center", color=ink, fontsize=7
-                    )
+        center: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
+        for (i, j), value in np.ndenumerate(z):
+            ink = "white" if value < middle else "black"
+            axes.text(float(x[j]), float(y[i]), f"{value:.2g}", color=ink, **center)
     return []
 
 
@@ -224,11 +176,10 @@ def _figure_rows(figure: Figure) -> Iterable[list[object]]:
     for number, panel in enumerate(figure.panels, 1):
         name = panel.title or str(number)
         for curve in panel.curves:
-            x = np.asarray(curve.x, dtype=float).tolist()
-            y = np.asarray(curve.y, dtype=float).tolist()
-            low = [""] * len(x) if curve.low is None else np.asarray(curve.low, float).tolist()
-            high = [""] * len(x) if curve.high is None else np.asarray(curve.high, float).tolist()
-            for point in zip(x, y, low, high, strict=True):
+            empty = [""] * np.size(curve.x)
+            sides = (curve.x, curve.y, curve.low, curve.high)
+            columns = (empty if s is None else np.asarray(s, float).tolist() for s in sides)
+            for point in zip(*columns, strict=True):
                 yield [name, curve.label, curve.kind, *point]
         if panel.regions is not None:
             areas = panel.regions

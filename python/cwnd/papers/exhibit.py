@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import numpy as np
+
 from cwnd import running
 from cwnd.papers.figure import Figure, Table
 from cwnd.papers.grades import Grade, number
@@ -14,7 +16,7 @@ from cwnd.papers.text import ExhibitText, Wording, read_text
 from cwnd.stats import POSITIVE, Range, estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cwnd.papers.text import Cause, Kind
     from cwnd.records import JsonObject
@@ -26,6 +28,7 @@ Known: TypeAlias = "dict[tuple[str, Callable[[Result], Any], int], Any]"
 
 K = TypeVar("K")
 M = TypeVar("M")
+R = TypeVar("R", bound="tuple[str | float, ...]")
 T = TypeVar("T")
 
 PAPERS = ("simd", "gaimd", "aira", "daimd", "aiad", "beyond")
@@ -34,16 +37,12 @@ PAPERS = ("simd", "gaimd", "aira", "daimd", "aiad", "beyond")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim with its verdict.
+    """A claim of an exhibit with its verdict.
 
     Attributes
     ----------
-    name
-        Its name within the exhibit.
-    words
-        What is claimed.
-    grade
-        The measurement and the verdict.
+    words, grade
+        What is claimed; the measurement and the verdict.
     cause, why
         What a deviation is attributed to; empty where the claim agrees.
     """
@@ -75,17 +74,7 @@ class Claim:
 
 @dataclass(slots=True)
 class Findings:
-    """The results of an exhibit.
-
-    Attributes
-    ----------
-    claims
-        Claims with their verdicts.
-    figures, tables
-        What is shown.
-    scenario
-        The first scenario of the exhibit.
-    """
+    """The results of an exhibit; ``scenario`` is the first that it ran."""
 
     claims: list[Claim] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
@@ -99,10 +88,8 @@ class Exhibit:
 
     Attributes
     ----------
-    paper
-        Short name of the paper.
-    id
-        Short name within the paper: ``table-1``, ``fig-5``.
+    paper, id
+        Short names of the paper, and within it: ``table-1``, ``fig-5``.
     new
         Whether it goes beyond the paper.
     cost
@@ -156,17 +143,9 @@ def exhibit(
     new: bool = False,
     beside: str = "",
 ) -> Callable[[Callable[[Lab], None]], Callable[[Lab], None]]:
-    """Make a function an exhibit of the paper in whose package it is.
+    """Make a function the `Exhibit` ``name`` of the paper in whose package it is.
 
-    Parameters
-    ----------
-    name
-        Short name within the paper, as in its text file.
-    cost, seeds, quick, new
-        As in `Exhibit`.
-    beside
-        An earlier exhibit of the paper that needs some of the same runs, measured by the same
-        function: shared runs are done once.
+    Runs shared with the earlier exhibit ``beside`` are done once: same scenario, same measure.
     """
 
     def register(function: Callable[[Lab], None]) -> Callable[[Lab], None]:
@@ -180,17 +159,12 @@ def exhibit(
 
 
 def exhibits(paper: str) -> list[Exhibit]:
-    """List the exhibits of a paper, in the order of its text file.
-
-    Parameters
-    ----------
-    paper
-        One of `PAPERS`.
+    """List the exhibits of a paper, one of `PAPERS`, in the order of its text file.
 
     Examples
     --------
     >>> [e.id for e in exhibits("simd")][:2]
-    ['fig-1', 'fig-4a']
+    ['fig-1', 'eq-6']
     """
     import_module(f"cwnd.papers.{paper}")
     order = list(read_text(paper).exhibits)
@@ -202,8 +176,6 @@ class Lab:
 
     Parameters
     ----------
-    quick
-        Whether the run is to be short.
     repeat
         Number of seeds, whatever the exhibit would choose.
     threads
@@ -244,9 +216,7 @@ class Lab:
         *,
         seeds: int | None = None,
     ) -> dict[K, list[M]]:
-        """Run scenarios and keep of each run only what is measured.
-
-        The report shows the first scenario of the exhibit.
+        """Return the measurements of each scenario, one for each seed.
 
         Parameters
         ----------
@@ -258,11 +228,6 @@ class Lab:
         seeds
             Number of seeds, where it is not the exhibit's: for runs without chance, or curves
             without claims.
-
-        Returns
-        -------
-        dict
-            For each case the measurements, one for each seed.
         """
         if self.findings.scenario is None:
             self.findings.scenario = next(iter(cases.values()), None)
@@ -286,19 +251,10 @@ class Lab:
         return {case: [self._known[key] for key in keys[case]] for case in cases}
 
     def claim(self, key: str, grade: Grade, kind: Kind | None = None, /, **of: object) -> None:
-        """Add a claim.
+        """Add the claim that has this key in the text file; ``kind`` replaces the kind there.
 
-        Parameters
-        ----------
-        key
-            Of its words in the text file.
-        grade
-            The measurement and the verdict.
-        kind
-            Kind of the claim, if not that of the text file.
-        **of
-            Values for the placeholders of the words; they also complete the claim's name. Reasons
-            are looked up by the name, without its last values too.
+        ``of`` are values for the placeholders of the words; they also complete the claim's name.
+        Reasons are looked up by the name, without its last values too.
         """
         words = self.text.claims[key]
         parts = [key, *(str(value) for value in of.values())]
@@ -307,11 +263,7 @@ class Lab:
         self._add(name, Wording(text, says, words.printed, kind or words.kind), grade, *shorter)
 
     def number(
-        self,
-        key: str,
-        values: Iterable[float] | float,
-        within: Range = POSITIVE,
-        **of: object,
+        self, key: str, values: Iterable[float] | float, within: Range = POSITIVE, **of: object
     ) -> None:
         """Add the claim of a printed number, which the text file has; see `grades.number`."""
         self.claim(key, number(self.text.claims[key].printed, values, within), **of)
@@ -336,8 +288,6 @@ class Lab:
             computed value. Further rows are only shown.
         within
             The values that a column's quantity can take, if not zero or more.
-        kind
-            Kind of the claims.
         law
             What was run, where several laws are compared with one printed table: it precedes the
             claims' names, and reasons are looked up with it first.
@@ -366,6 +316,13 @@ class Lab:
         heads = [part for c in printed.columns for part in (f"{c}: printed", "measured")]
         name, title = (f"{table}-{law}", f"{law}: printed") if law else (table, "Printed")
         self.show(Table(name, f"{title} and measured", ["", *heads], shown))
+
+    def means(self, heads: list[str], runs: Mapping[R, Iterable[Sequence[float]]]) -> None:
+        """Show means over the runs: by the row's first cells, the other cells of each run."""
+        rows: list[list[str | float]] = [
+            [*row, *np.mean([*found], axis=0).tolist()] for row, found in runs.items()
+        ]
+        self.show(Table("means", "Means over the runs", heads, rows))
 
     def show(self, *items: Figure | Table) -> None:
         """Add figures and tables to the findings."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from cwnd.stats import POSITIVE, Range, estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
     from typing_extensions import Self
 
 Kind: TypeAlias = Literal["line", "points", "steps", "published"]
+X = TypeVar("X", int, float)
 
 
 @dataclass(slots=True)
@@ -23,18 +24,15 @@ class Curve:
     Attributes
     ----------
     label
-        What it is called in the legend; empty for a curve that is not listed.
+        Its name in the legend; empty for a curve that is not listed.
     x, y
         The points. Where the panel has ``ticks``, x counts them from 0.
     kind
-        ``published`` marks what a paper prints; ``points`` are drawn as such, ``steps`` hold their
-        value until the next one.
+        ``published`` marks what a paper prints; ``steps`` hold their value until the next one.
     low, high
         Bounds of each point: a band around a line, bars at points.
     color
-        Number of the colour; curves of one colour belong together. By default the next one.
-    dashed
-        Whether a line is dashed.
+        Number of the colour; by default the next one.
     """
 
     label: str
@@ -58,20 +56,22 @@ class Curve:
         color: int | None = None,
         dashed: bool = False,
     ) -> Self:
-        """Make a curve of means over the runs, with their 95 % confidence intervals.
-
-        Parameters
-        ----------
-        label, x, kind, color, dashed
-            As of any curve.
-        runs
-            For each x one value for each run.
-        within
-            The values that the quantity can take.
-        """
+        """Make a curve of means with their 95 % intervals: for each x, a value for each run."""
         found = [estimate(values, within) for values in runs]
         low, high = [e.low for e in found], [e.high for e in found]
         return cls(label, x, [e.mean for e in found], kind, low, high, color, dashed)
+
+
+def sweep(
+    runs: Mapping[tuple[str, X], Iterable[float]], within: Range = POSITIVE, kind: Kind = "line"
+) -> list[Curve]:
+    """Draw means of runs by label and x: one curve for each label."""
+    curves = []
+    for label in dict.fromkeys(label for label, _ in runs):
+        x = [at for name, at in runs if name == label]
+        found = [runs[label, at] for at in x]
+        curves.append(Curve.of_means(label, x, found, kind, within=within))
+    return curves
 
 
 @dataclass(slots=True)
@@ -103,18 +103,10 @@ class Panel:
 
     Attributes
     ----------
-    x_label, y_label
-        What the axes show, with units.
-    curves
-        What is drawn, in this order.
-    title
-        What stands above; may be empty.
     regions
         A map under the curves.
-    x_log, y_log
-        Logarithmic axes.
     x_limits, y_limits
-        Bounds of the axes; as the data has it by default.
+        Bounds of the axes; by default those of the data.
     ticks, y_ticks
         Names along the axes where the points are not numbers.
     """
@@ -134,18 +126,9 @@ class Panel:
 
 @dataclass(slots=True)
 class Figure:
-    """A figure of one or more panels.
+    """A figure of panels, ``columns`` side by side.
 
-    Attributes
-    ----------
-    title
-        Its caption.
-    panels
-        From left to right, from top to bottom.
-    columns
-        Panels side by side.
-    name
-        Completes the exhibit's name in the name of its file; unique within the exhibit.
+    ``name`` completes the exhibit's name in the name of its file; unique within the exhibit.
     """
 
     title: str
@@ -156,21 +139,9 @@ class Figure:
 
 @dataclass(slots=True)
 class Table:
-    """A table.
-
-    Attributes
-    ----------
-    name
-        Completes the exhibit's name in the name of its file; unique within the exhibit.
-    title
-        Its caption.
-    columns
-        Heads, with units.
-    rows
-        Cells; numbers are shown with four digits.
-    """
+    """A table; ``name`` is as in `Figure`, numbers are shown with four digits."""
 
     name: str
     title: str
     columns: list[str]
-    rows: list[list[str | float]]
+    rows: Sequence[Sequence[str | float]]

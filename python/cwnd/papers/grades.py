@@ -60,16 +60,11 @@ class Grade:
     ----------
     published
         The printed number, or the claim in symbols.
-    measured
-        The measured value.
-    interval
-        Its 95 % confidence interval; None for computed values.
-    runs
-        Number of runs; 0 for computed values.
-    rule
-        Name of the rule, one of `RULES`.
-    verdict
-        The verdict that follows.
+    measured, interval, runs
+        The measured value, its 95 % confidence interval and the number of runs; of a computed
+        value the interval is None and the number 0.
+    rule, verdict
+        Name of the rule, one of `RULES`, and the verdict that follows.
     """
 
     published: str
@@ -81,16 +76,7 @@ class Grade:
 
 
 def number(printed: str, values: Iterable[float] | float, within: Range = POSITIVE) -> Grade:
-    """Grade a printed number.
-
-    Parameters
-    ----------
-    printed
-        As printed: ``"118.9"``; see `read_printed`.
-    values
-        One value for each run, or one computed value.
-    within
-        The values that the quantity can take.
+    """Grade a printed number (see `read_printed`) by a value for each run or a computed value.
 
     Examples
     --------
@@ -120,62 +106,39 @@ def number(printed: str, values: Iterable[float] | float, within: Range = POSITI
 
 
 def at_least(bound: float, values: Iterable[float], within: Range = POSITIVE) -> Grade:
-    """Grade the claim that a mean is at least ``bound``.
-
-    Examples
-    --------
-    >>> at_least(0.9, [0.95, 0.96, 0.97, 0.95, 0.96]).verdict
-    'agrees'
-    """
+    """Grade the claim that a mean is at least ``bound``."""
     return _bounded(f"≥ {bound:g}", estimate(values, within), (bound, math.inf), "bound")
 
 
 def at_most(bound: float, values: Iterable[float], within: Range = POSITIVE) -> Grade:
-    """Grade the claim that a mean is at most ``bound``.
-
-    Examples
-    --------
-    >>> at_most(0.1, [0.05, 0.16, 0.11, 0.07, 0.12]).verdict
-    'undecided'
-    """
+    """Grade the claim that a mean is at most ``bound``."""
     return _bounded(f"≤ {bound:g}", estimate(values, within), (-math.inf, bound), "bound")
 
 
 def between(low: float, high: float, values: Iterable[float], within: Range = POSITIVE) -> Grade:
-    """Grade the claim that a mean is between two bounds.
-
-    Examples
-    --------
-    >>> between(0.4, 0.6, [0.5, 0.51, 0.52, 0.5, 0.51]).verdict
-    'agrees'
-    """
+    """Grade the claim that a mean is between two bounds."""
     return _bounded(f"{low:g} to {high:g}", estimate(values, within), (low, high), "bound")
 
 
-def alike(numerators: Iterable[float], denominators: Iterable[float]) -> Grade:
-    """Grade the claim that two quantities are about equal.
+def alike(values: Iterable[float], others: Iterable[float] | float) -> Grade:
+    """Grade the claim that a quantity is about equal to another, paired by seed, or to a number.
 
-    Parameters
-    ----------
-    numerators, denominators
-        One value for each run, paired by seed. The measured value is the ratio of their means.
+    The measured value is the ratio of their means.
 
     Examples
     --------
-    >>> alike([0.97, 0.99, 1.01, 1.0, 0.98], [1.0, 1.0, 1.0, 1.0, 1.0]).verdict
+    >>> alike([0.97, 0.99, 1.01, 1.0, 0.98], 1).verdict
     'agrees'
     """
-    ratio = estimate_ratio(numerators, denominators)
+    found = [*values]
+    ratio = estimate_ratio(
+        found, [others] * len(found) if isinstance(others, float | int) else others
+    )
     return _bounded("about equal", ratio, (1 / ALIKE, ALIKE), "equality")
 
 
 def less(smaller: Iterable[float], larger: Iterable[float]) -> Grade:
-    """Grade the claim that one quantity is smaller than another.
-
-    Parameters
-    ----------
-    smaller, larger
-        One value for each run, paired by seed if there are as many of both.
+    """Grade the claim that one quantity is smaller than another, paired by seed.
 
     Examples
     --------
@@ -192,26 +155,14 @@ def less(smaller: Iterable[float], larger: Iterable[float]) -> Grade:
 
 
 def fact(measured: str, *, holds: bool) -> Grade:
-    """Grade a statement without chance: a formula, a region, the order of computed curves.
-
-    Parameters
-    ----------
-    measured
-        What was found, in words.
-    holds
-        Whether the statement holds.
-    """
+    """Grade a statement without chance by what was found, in words, and whether it holds."""
     return Grade("", measured, None, 0, "computed", "agrees" if holds else "differs")
 
 
 def read_printed(printed: str) -> tuple[float, float]:
-    """Read a printed number and half a unit of its last digit.
+    """Read a printed number (``118.9``, ``.85``, ``1e-4``) and half a unit of its last digit.
 
-    Parameters
-    ----------
-    printed
-        Such as ``118.9``, ``.85`` or ``1e-4``. After ``≈`` the last digit that is not 0 counts as
-        the last.
+    After ``≈`` the last digit that is not 0 counts as the last.
 
     Examples
     --------

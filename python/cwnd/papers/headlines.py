@@ -28,20 +28,9 @@ RULE = (
 
 
 def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[JsonObject]:
-    """Judge the main claims of a paper.
+    """Judge the main claims of a paper by the exhibits that were run, as plain data.
 
-    Parameters
-    ----------
-    main
-        The main claims.
-    exhibits
-        The exhibits that were run, as plain data.
-
-    Returns
-    -------
-    list of dict
-        ``claim``, ``verdict``, ``reason``, ``hangs_on`` and ``rests_on``, the names of the claims;
-        main claims without a claim that was run are left out.
+    Main claims without a claim that was run are left out. ``rests_on`` names the claims.
     """
     named = {f"{e['id']}/{claim['name']}": claim for e in exhibits for claim in e["claims"]}
     found = []
@@ -62,15 +51,7 @@ def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[
 
 
 def judge(verdicts: list[Verdict]) -> Verdict:
-    """Judge a main claim by the verdicts that it rests on; `RULE` is the rule.
-
-    Examples
-    --------
-    >>> judge(["agrees", "agrees", "agrees", "differs"])
-    'agrees'
-    >>> judge(["agrees", "undecided"])
-    'undecided'
-    """
+    """Judge a main claim by the verdicts that it rests on; `RULE` is the rule."""
     agree, near, open_ = (verdicts.count(v) for v in ("agrees", "close", "undecided"))
     enough = MOST * len(verdicts)
     if agree >= enough:

@@ -18,43 +18,33 @@ def flow(controller: str, **keys: object) -> JsonObject:
     return {"controller": controller, "start": EARLY, **keys}
 
 
+def network(
+    name: str,
+    duration: float,
+    flows: list[JsonObject],
+    *,
+    tcp: JsonObject | None = None,
+    **keys: object,
+) -> Scenario:
+    """Return a scenario of ``duration`` seconds; ``keys`` are further keys of a scenario file.
+
+    TCP follows ns-2's conventions, with packets of 1000 bytes, but for ``tcp``.
+    """
+    tcp = {"conventions": "ns2", "packet": 1000, **(tcp or {})}
+    return Scenario({"name": name, "duration": duration, **keys, "tcp": tcp, "flow": flows})
+
+
 def dumbbell(
     name: str,
     duration: float,
     flows: list[JsonObject],
     *,
     bottleneck: JsonObject,
-    access: JsonObject | None = None,
     tcp: JsonObject | None = None,
     **keys: object,
 ) -> Scenario:
-    """Return a dumbbell: one bottleneck that all flows share.
+    """Return a `network` of one bottleneck that all flows share.
 
-    Parameters
-    ----------
-    name
-        Name of the scenario.
-    duration
-        Length of the run in seconds.
-    flows
-        Each from `flow`.
-    bottleneck
-        ``rate``, one-way ``delay`` and ``queue`` (and ``loss``), as in a scenario file.
-    access
-        The access links.
-    tcp
-        Over ns-2's conventions and packets of 1000 bytes, which the papers' runs have by default.
-    **keys
-        Further keys of a scenario file: ``warmup``, ``sample``, ``cbr``, ``on_off``.
+    ``bottleneck`` has ``rate``, one-way ``delay`` and ``queue`` (and ``loss``).
     """
-    document: JsonObject = {
-        "name": name,
-        "duration": duration,
-        "dumbbell": bottleneck,
-        "tcp": {"conventions": "ns2", "packet": 1000, **(tcp or {})},
-        "flow": flows,
-        **keys,
-    }
-    if access is not None:
-        document["access"] = access
-    return Scenario(document)
+    return network(name, duration, flows, tcp=tcp, dumbbell=bottleneck, **keys)

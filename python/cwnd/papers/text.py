@@ -47,17 +47,7 @@ project, or a comparison with ns-2. The first two are the paper's."""
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A main claim of a paper.
-
-    Attributes
-    ----------
-    claim
-        The claim in plain words.
-    rests_on
-        Patterns of ``exhibit/claim``.
-    hangs_on
-        What its verdict depends on.
-    """
+    """A main claim of a paper; the attributes are those of the text file."""
 
     claim: str
     rests_on: tuple[str, ...]
@@ -72,12 +62,8 @@ class Wording:
     ----------
     text
         What is claimed, with the unit; ``{name}`` stands for a value given by the exhibit.
-    says
-        The paper's own words, if it prints no number.
-    printed
-        The printed number.
-    kind
-        Kind of the claim.
+    says, printed
+        The paper's own words, if it prints no number, and the printed number.
     """
 
     text: str
@@ -88,15 +74,7 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A printed table.
-
-    Attributes
-    ----------
-    columns
-        Heads, with units.
-    rows
-        The printed cells by the name of the row; empty where nothing is printed.
-    """
+    """A printed table: heads, and the cells by the name of the row, empty if not printed."""
 
     columns: list[str]
     rows: dict[str, list[str]]
@@ -129,9 +107,7 @@ class ExhibitText:
         }
         printed = {name: Printed(**table) for name, table in document.get("printed", {}).items()}
         why = {name: reasons[reason] for name, reason in document.get("why", {}).items()}
-        plain = {
-            key: value for key, value in document.items() if key in {"title", "varied", "inferred"}
-        }
+        plain = {key: document[key] for key in ("title", "varied", "inferred") if key in document}
         return cls(**plain, claims=claims, printed=printed, why=why)
 
 
@@ -147,18 +123,10 @@ class PaperText:
 
 @cache
 def read_text(paper: str) -> PaperText:
-    """Read the text file of a paper.
-
-    Parameters
-    ----------
-    paper
-        Its short name.
-    """
+    """Read the text file of a paper, given by its short name."""
     path = files("cwnd.papers").joinpath(paper, "paper.toml")
     document = tomllib.loads(path.read_text(encoding="utf-8"))
-    reasons: dict[str, tuple[Cause, str]] = {
-        name: (cause, sentence) for name, (cause, sentence) in document.get("reasons", {}).items()
-    }
+    reasons = {name: (cause, why) for name, (cause, why) in document.get("reasons", {}).items()}
     return PaperText(
         document["title"],
         document["citation"],

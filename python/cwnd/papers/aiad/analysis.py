@@ -113,13 +113,13 @@ def eq_4_7(lab: Lab) -> None:
     ends = {name: float(motion.rates[-1].sum()) / PPS for name, motion in filled.items()}
     words = ", ".join(f"{name} ends at {total:.3g} C" for name, total in ends.items())
     lab.claim("kappa-buffer", fact(words, holds=abs(ends["κ"] - 1) > 0.05 > abs(ends["φ"] - 1)))
-    fills = [
-        Curve(f"AIAD_{name}", motion.time, motion.rates.sum(axis=1) / PPS)
-        for name, motion in filled.items()
-    ]
-    two = Panel("time, s", "total rate / C", fills, "N = 5, buffers of 20 packets", y_log=True)
-    title = "Linear stability of AIAD_φ, and Eq. 4 integrated"
-    lab.show(Figure(title, [_roots(), _courses(), two]))
+    below = {f"p₀' by {m}": settle(5, sharpness(5, m), held=True) for m in READINGS}
+    one = _courses("N = 5, 10 % below the bound, queue constant", below)
+    one.x_limits, one.y_limits = (0.0, 10.0), (0.6, 1.1)
+    named = {f"AIAD_{name}": motion for name, motion in filled.items()}
+    two = _courses("N = 5, buffers of 20 packets", named)
+    two.y_log = True
+    lab.show(Figure("Linear stability of AIAD_φ, and Eq. 4 integrated", [_roots(), one, two]))
 
 
 def _roots() -> Panel:
@@ -131,27 +131,17 @@ def _roots() -> Panel:
     pairs = {f"Eq. 5, p₀' by {m}": model.gains(*point, moving=m) for m in READINGS}
     modes = model.mode_gains(*point)
     pairs["all flows together"] = model.Gains(modes.together_k1, modes.together_k2)
-    curves = [
-        Curve(
-            name,
-            s,
-            np.asarray(model.rightmost_root(*(rest.rtt * np.asarray(k) for k in gains))).real,
-        )
-        for name, gains in pairs.items()
-    ]
+    curves = []
+    for name, gains in pairs.items():
+        root = model.rightmost_root(*(rest.rtt * np.asarray(k) for k in gains))
+        curves.append(Curve(name, s, np.asarray(root).real))
     for m in READINGS:
         at = [sharpness(5, m, 1.0)] * 2
-        curves += [Curve(f"bound, p₀' by {m}", at, [-0.5, 0.5], dashed=True)]
+        curves.append(Curve(f"bound, p₀' by {m}", at, [-0.5, 0.5], dashed=True))
     return Panel("sharpness s", "real part of λ", curves, "N = 5, rightmost root")
 
 
-def _courses() -> Panel:
-    """Draw the total rate of five flows just below the bound of each reading."""
-    curves = []
-    for moving in READINGS:
-        motion = settle(5, sharpness(5, moving), held=True)
-        curves.append(Curve(f"p₀' by {moving}", motion.time, motion.rates.sum(axis=1) / PPS))
-    title = "N = 5, 10 % below the bound, queue constant"
-    return Panel(
-        "time, s", "total rate / C", curves, title, x_limits=(0.0, 10.0), y_limits=(0.6, 1.1)
-    )
+def _courses(title: str, motions: dict[str, Motion]) -> Panel:
+    """Draw the total rate of integrated systems."""
+    curves = [Curve(name, m.time, m.rates.sum(axis=1) / PPS) for name, m in motions.items()]
+    return Panel("time, s", "total rate / C", curves, title)

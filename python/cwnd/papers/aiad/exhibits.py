@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd.papers.aiad import networks as net
-from cwnd.papers.aiad.measures import (
-    Spread,
-    alone,
-    capture,
-    course,
-    filtered,
-    quality,
-    spread,
-)
+from cwnd.papers.aiad.measures import Spread, alone, capture, course, filtered, quality, spread
 from cwnd.papers.aiad.networks import CBR, KAPPA, PHI, RATE, RHO, letter, steady_reverse
 from cwnd.papers.exhibit import Lab, exhibit
-from cwnd.papers.figure import Curve, Figure, Panel, Table
+from cwnd.papers.figure import Curve, Figure, Panel, sweep
 from cwnd.papers.grades import alike, at_least, at_most, less
 from cwnd.stats import POSITIVE, UNIT, estimate
 
@@ -43,19 +35,18 @@ def eq_2_3(lab: Lab) -> None:
     shared = lab.run({n: letter(PHI, n, duration=50.0) for n in (1, 5, 20)}, filtered)
     one = [capture(KAPPA, 1, seed) for seed in range(1, 1 + lab.seeds)]
     five = [capture(PHI, 5, seed) for seed in range(1, 1 + lab.seeds)]
-    ones = [1.0] * lab.seeds
     lab.claim("phi-most", at_most(1 + TICK, [s.receiving.max() / RATE for s in five]))
-    lab.claim("phi", alike([np.median(s.receiving / (RATE * s.share)) for s in five], ones))
+    lab.claim("phi", alike([np.median(s.receiving / (RATE * s.share)) for s in five], 1))
     lab.claim("kappa-most", at_least(1.0, [s.acks.max() / RATE for s in one]))
     lab.claim("kappa-limit", at_most(1 + TICK, [s.acks.max() * RHO / RATE for s in one]))
     for n, runs in shared.items():
-        lab.claim("phi-filtered", alike([total for total, _ in runs], ones), flows=n)
+        lab.claim("phi-filtered", alike([total for total, _ in runs], 1), flows=n)
         lab.claim("phi-filtered-most", at_most(1.0, [most for _, most in runs]), flows=n)
     for u in (1e6, 2e6, 2.8e6):
         rates = [rate / _eq_3(u) for rate, _ in reverse[KAPPA, u]]
-        lab.claim("kappa-filtered", alike(rates, ones), rate=f"{u / 1e6:g}")
+        lab.claim("kappa-filtered", alike(rates, 1), rate=f"{u / 1e6:g}")
     printed = [rate * RHO for rate, _ in reverse[KAPPA, CBR]]
-    lab.claim("kappa-printed", alike(printed, ones))
+    lab.claim("kappa-printed", alike(printed, 1))
     share = np.linspace(0.0, 1.0, 200)
     named = {"x, sent": one[0].sending, "φ, received": one[0].receiving, "κ, ACKs": one[0].acks}
     curves = [Curve(name, np.quantile(v / 1e6, share), share) for name, v in named.items()]
@@ -85,7 +76,7 @@ def fig_2(lab: Lab) -> None:
     kappa, phi = runs[KAPPA], runs[PHI]
     lab.claim("kappa-over", at_least(1.0, [run.on for run in kappa]))
     lab.claim("kappa-busy", less([run.off for run in kappa], [run.on for run in kappa]))
-    lab.claim("phi-exact", alike([run.on for run in phi], [1.0] * len(phi)))
+    lab.claim("phi-exact", alike([run.on for run in phi], 1))
     lab.claim("smooth", less([run.cov for run in phi], [run.cov for run in kappa]))
     lab.claim("drops", less([run.drops for run in phi], [run.drops for run in kappa]))
     courses = lab.run(cases, course, seeds=1)
@@ -101,9 +92,6 @@ def fig_2(lab: Lab) -> None:
         ]
         panels.append(Panel("time, s", "Mb/s", curves, NAMES[law], y_limits=(0.0, 1.05 * top)))
     lab.show(Figure("Rate estimate and throughput of one flow", panels))
-    heads = ["", "estimate / C, busy", "estimate / C, idle", "CoV of throughput, busy", "drops"]
-    rows = [[NAMES[law], *np.mean(runs[law], axis=0).tolist()] for law in NAMES]
-    lab.show(Table("means", "One flow, means over the runs", heads, rows))
 
 
 CLOCKED = {"exact": "1us", "100 ms": "100ms"}
@@ -125,24 +113,18 @@ def _spreads(
     return lab.run(scenarios, spread)
 
 
-def _show(
-    lab: Lab, title: str, counts: Sequence[int], runs: Mapping[tuple[str, int], list[Spread]]
-) -> None:
-    """Draw and list how evenly the flows share the bottleneck."""
+def _show(lab: Lab, title: str, runs: Mapping[tuple[str, int], list[Spread]]) -> None:
+    """Draw how evenly the flows share the bottleneck."""
     labels = {"deviation": "standard deviation of x̂/x₀", "jain": "Jain's index"}
     panels = []
     for key, label in labels.items():
-        curves = []
-        for name in dict.fromkeys(name for name, _ in runs):
-            values = [[getattr(run, key) for run in runs[name, n]] for n in counts]
-            within = UNIT if key == "jain" else POSITIVE
-            curves.append(Curve.of_means(f"AIAD_{name}", counts, values, within=within))
+        values = {
+            (f"AIAD_{name}", n): [getattr(run, key) for run in found]
+            for (name, n), found in runs.items()
+        }
+        curves = sweep(values, UNIT if key == "jain" else POSITIVE)
         panels.append(Panel("number of flows N", label, curves))
-    rows: list[list[str | float]] = [
-        [n, f"AIAD_{name}", *np.mean(found, axis=0).tolist()] for (name, n), found in runs.items()
-    ]
     lab.show(Figure(title, panels))
-    lab.show(Table("values", f"{title}, means over the runs", ["N", "", *labels.values()], rows))
 
 
 @exhibit("fig-3", cost=17, seeds=(8, 16), quick=(5, 10))
@@ -159,9 +141,9 @@ def fig_3(lab: Lab) -> None:
                 lab.claim("spread", less(spreads[phi, n], spreads["κ", n]), clock=clock, flows=n)
         lab.claim("jain", less(jain["κ", 200], jain[phi, 200]), clock=clock)
         for n in (5, 200):
-            lab.claim("fair", alike(jain[phi, n], [1.0] * lab.seeds), clock=clock, flows=n)
+            lab.claim("fair", alike(jain[phi, n], 1), clock=clock, flows=n)
     lab.claim("kappa-unfair", less(spreads["κ", 5], spreads["κ", 200]))
-    _show(lab, "Evenness of the throughputs", counts, runs)
+    _show(lab, "Evenness of the throughputs", runs)
 
 
 @exhibit("buffers", cost=4, seeds=(8, 16), quick=(5, 10), beside="fig-3")
@@ -179,7 +161,7 @@ def buffers(lab: Lab) -> None:
             lab.claim("deviation", grade, clock=clock, flows=n)
             grade = alike([run.jain for run in runs[large, n]], [run.jain for run in small])
             lab.claim("jain", grade, clock=clock, flows=n)
-    _show(lab, "κ with ten times the buffer, and both with 20 packets", counts, runs)
+    _show(lab, "κ with ten times the buffer, and both with 20 packets", runs)
 
 
 CLOCKS = ("1us", "1ms", "10ms", "100ms", "1s")

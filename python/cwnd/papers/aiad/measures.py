@@ -41,28 +41,18 @@ def spread(result: Result) -> Spread:
 
 
 def deviation(rates: npt.ArrayLike, capacity: float) -> float:
-    """Return the standard deviation of x̂/x₀, x₀ = C/N (section IV); all rates in bit/s.
-
-    Examples
-    --------
-    >>> deviation([1.0, 3.0], 4.0)
-    0.5
-    """
+    """Return the standard deviation of x̂/x₀, x₀ = C/N (section IV); all rates in bit/s."""
     x = np.asarray(rates, dtype=np.float64)
     return float(np.std(x * x.size / capacity))
 
 
 class Alone(NamedTuple):
-    """One flow while the reverse path is busy and while it is idle.
+    """One flow while the reverse path is busy and while it is idle."""
 
-    ``on`` and ``off`` are the mean estimate over C, ``cov`` is the coefficient of variation of the
-    throughput while busy, ``drops`` counts packets dropped by the forward bottleneck.
-    """
-
-    on: float
+    on: float  # mean estimate over C while busy and while idle
     off: float
-    cov: float
-    drops: float
+    cov: float  # coefficient of variation of the throughput while busy
+    drops: float  # packets dropped by the forward bottleneck
 
 
 def alone(result: Result) -> Alone:
@@ -94,11 +84,6 @@ def busy(time: npt.ArrayLike, *, on: bool) -> npt.NDArray[np.bool_]:
     """Return at which times the CBR flow is on, or off after its first on period.
 
     The first 5 s of each period are left out, for the memory of the filter and of the queues.
-
-    Examples
-    --------
-    >>> busy([40.0, 52.0, 60.0, 110.0], on=True).tolist()
-    [False, False, True, False]
     """
     t = np.asarray(time, dtype=np.float64)
     period = np.floor(t / BUSY)
@@ -143,16 +128,12 @@ def _forward(result: Result) -> LinkRecord:
 
 
 class Samples(NamedTuple):
-    """Rates from the times of consecutive packets of a flow, as section II defines them.
+    """Rates in bit/s from the times of consecutive packets of a flow (section II)."""
 
-    ``sending``, ``receiving`` and ``acks`` are x, φ and κ in bit/s, one for each pair of packets;
-    ``share`` is the flow's share of the packets sent in between, x/y_f of Eq. 2.
-    """
-
-    sending: Series
+    sending: Series  # x, φ and κ
     receiving: Series
     acks: Series
-    share: Series
+    share: Series  # of the packets sent in between: x/y_f of Eq. 2
 
 
 @cache
@@ -182,11 +163,8 @@ def capture(controller: str, flows: int, seed: int) -> Samples:
 def read_stamps(data: bytes) -> Series:
     """Read the ACKs of a capture of the simulator (pcap in nanoseconds, IPv4, no link layer).
 
-    Returns
-    -------
-    numpy.ndarray
-        One row for each ACK: number of the flow, and the times at which its packet was sent, its
-        packet arrived and the ACK was captured, in seconds.
+    Each row has the number of the flow, and the times in seconds at which the packet was sent, the
+    packet arrived and the ACK was captured.
     """
     rows, at = [], 24
     while at < len(data):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +20,7 @@ from cwnd.papers.aira.claims import (
 from cwnd.papers.aira.measures import KILO, by_round, progress, row, traced
 from cwnd.papers.aira.networks import AIMD, BOUNDED, FULL, RULES
 from cwnd.papers.exhibit import Lab, exhibit
-from cwnd.papers.figure import Curve, Figure, Panel, Table
+from cwnd.papers.figure import Curve, Figure, Panel
 from cwnd.papers.grades import at_least, at_most, fact, less
 
 if TYPE_CHECKING:
@@ -125,21 +124,13 @@ def red(lab: Lab) -> None:
     for flows in (4, 20):
         orders(lab, rows["AIMD", flows], rows["AIRA", flows], flows=flows)
         _far_increase(lab, runs["AIRA", flows], flows=flows)
-    means: list[list[str | float]] = [
-        [law, flows, *(fmean(column(found, key)) for key in COLUMNS)]
-        for (law, flows), found in rows.items()
-    ]
-    heads = ["", "flows", *(head for head, _ in COLUMNS.values())]
-    lab.show(Table("means", "Means over the runs", heads, means))
+    means = {case: [[*run.values()] for run in found] for case, found in rows.items()}
+    lab.means(["", "flows", *(head for head, _ in COLUMNS.values())], means)
 
 
 def _far_increase(lab: Lab, runs: Sequence[Traced], **of: object) -> None:
     """Claim that the mean increase of the flows at 220 ms, the second half, is the larger one."""
-    near, far = (
-        [float(np.nanmean(run.increases[half])) for run in runs]
-        for half in (
-            slice(0, len(runs[0].increases) // 2),
-            slice(len(runs[0].increases) // 2, None),
-        )
-    )
+    half = len(runs[0].increases) // 2
+    near = [float(np.nanmean(run.increases[:half])) for run in runs]
+    far = [float(np.nanmean(run.increases[half:])) for run in runs]
     lab.claim("far-increase", less(near, far), **of)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cwnd.papers.figure import Curve, Figure, Panel
+from cwnd.papers.figure import Curve, Figure, Panel, sweep
 from cwnd.papers.grades import less
 from cwnd.stats import POSITIVE, UNIT
 
@@ -34,14 +34,13 @@ def orders(
     lab: Lab, aimd: Sequence[Row], aira: Sequence[Row], *, fairer: bool = True, **of: object
 ) -> None:
     """Claim that AIRA retransmits less than AIMD and delivers more, and that it is fairer."""
-
-    def order(key: str, smaller: Sequence[Row], larger: Sequence[Row], name: str) -> None:
-        lab.claim(key, less(column(smaller, name), column(larger, name)), **of)
-
-    order("retransmits-less", aira, aimd, "retransmissions")
-    order("delivers-more", aimd, aira, "goodput")
-    if fairer:
-        order("fairer", aimd, aira, "fairness")
+    for key, smaller, larger, name in (
+        ("retransmits-less", aira, aimd, "retransmissions"),
+        ("delivers-more", aimd, aira, "goodput"),
+        ("fairer", aimd, aira, "fairness"),
+    ):
+        if fairer or key != "fairer":
+            lab.claim(key, less(column(smaller, name), column(larger, name)), **of)
 
 
 def table_cells(lab: Lab, rows: Mapping[str, Sequence[Row]]) -> None:
@@ -67,11 +66,7 @@ def sweep_figure(title: str, rows: Mapping[tuple[str, int], Sequence[Row]]) -> F
     """Draw the columns of Table 3 against the number of flows, by law and number."""
     panels = []
     for letter, (key, (head, within)) in zip("abcd", COLUMNS.items(), strict=True):
-        curves = []
-        for law in dict.fromkeys(law for law, _ in rows):
-            sizes = [n for name, n in rows if name == law]
-            runs = [column(rows[law, n], key) for n in sizes]
-            curves.append(Curve.of_means(law, sizes, runs, within=within))
+        curves = sweep({case: column(found, key) for case, found in rows.items()}, within)
         limits = (0.0, 1.05) if within == UNIT else None
         if key == "goodput":
             every = [row[key] for found in rows.values() for row in found]

@@ -95,11 +95,6 @@ def together(cuts: Iterable[Series], begin: float, end: float) -> float:
     """Return the fraction of the flows' cuts that are within `NEAR` of a cut of another flow.
 
     Cuts before ``begin`` and after ``end`` (seconds) are left out; NaN without a cut.
-
-    Examples
-    --------
-    >>> together([np.array([1.0, 5.0]), np.array([1.1, 3.0])], 0.0, 9.0)
-    0.5
     """
     times = [t[(t >= begin) & (t <= end)] for t in cuts]
     shared = 0
@@ -112,18 +107,13 @@ def together(cuts: Iterable[Series], begin: float, end: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The second and the third flow of section 5.4 enter, at 50 and 100 s.
-
-    ``windows`` are in packets over ``time``. Of each of the two: ``delivered``, its packets in the
-    first 10 s; ``jains``, Jain's index of all flows from then to the next entry. ``together`` is
-    that of the cuts with two or three flows (50 to 150 s) and with four.
-    """
+    """The second and the third flow of section 5.4 enter, at 50 and 100 s."""
 
     time: Series
-    windows: list[Series]
-    delivered: list[float]
-    jains: list[float]
-    together: list[float]
+    windows: list[Series]  # packets over time
+    delivered: list[float]  # packets of each of the two in its first 10 s
+    jains: list[float]  # Jain's index of all flows from then to the next entry
+    together: list[float]  # of the cuts with two or three flows (50 to 150 s) and with four
 
 
 def entry(result: Result) -> Entry:
@@ -168,15 +158,11 @@ def growth(result: Result) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The response of flows 1 and 2 when the others leave.
-
-    ``waits`` are rounds from `LEAVE` until a is 1 again (until the end of the run if it never is),
-    ``levels`` the mean a from 5 s after `LEAVE` on.
-    """
+    """The response of flows 1 and 2 when the others leave."""
 
     traced: Traced
-    waits: list[float]
-    levels: list[float]
+    waits: list[float]  # rounds from `LEAVE` until a is 1 again, or until the end of the run
+    levels: list[float]  # mean a from 5 s after `LEAVE` on
 
 
 def reset(result: Result) -> Reset:

@@ -53,8 +53,7 @@ def fig_19(lab: Lab) -> None:
     lab.claim("level", at_least(0.9, [min(run.levels) for run in runs], UNIT))
     # Table 3's printed row of AIRA.
     for name, printed in (("goodput", 227.1), ("retransmissions", 748.0), ("fairness", 0.85)):
-        values = column(rows, name)
-        lab.claim("as-table-3", alike(values, [printed] * len(values)), quantity=name)
+        lab.claim("as-table-3", alike(column(rows, name), printed), quantity=name)
     labels = [f"flow {k + 1}" for k in range(4)]
     spans = [(50.0 * k + 1, 300.0 if k < 2 else LEAVE) for k in range(4)]
     lab.show(increase_figure("Two of four flows leave", runs[0].traced, labels, spans))
@@ -63,11 +62,7 @@ def fig_19(lab: Lab) -> None:
 @exhibit("fig-20", cost=1, seeds=(5, 10))
 def fig_20(lab: Lab) -> None:
     """AIRA leaves SACK its goodput."""
-    groups = {
-        "10 SACK": {AIMD: 10},
-        "10 AIRA": {FULL: 10},
-        "5 SACK and 5 AIRA": {AIMD: 5, FULL: 5},
-    }
+    groups = {"10 SACK": {AIMD: 10}, "10 AIRA": {FULL: 10}, "5 SACK and 5 AIRA": {AIMD: 5, FULL: 5}}
     found = lab.run({name: net.deployment(group) for name, group in groups.items()}, per_flow)
     # By mix: a row for each run, a column for each flow.
     goodput, again = (

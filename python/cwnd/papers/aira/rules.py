@@ -43,23 +43,14 @@ def table_1(lab: Lab) -> None:
     lab.cells("rows", {name: goodput[name] | again[name] for name in printed.rows})
     lab.cells("ns-2", {f"{name} in ns-2": by for name, by in again.items()}, kind="ns-2")
     ladder = [name for name in printed.rows if name.startswith("a = ")]
-    panels = []
-    for flows, head in heads.items():
+    for flows in FLOWS:
         for more, fewer in pairwise(ladder):
             order = less(counts[fewer, flows], counts[more, flows])
             lab.claim("order", order, flows=flows, more=more, fewer=fewer)
         fast, slow = (column(runs[name, flows], "goodput") for name in ("a = 2", "a = 0.2"))
         lab.claim("no-gain", alike(fast, slow), flows=flows)
-        x = [float(name[4:]) for name in ladder]
-        published = [float(cell) for cell in printed.column(head).values()][: len(x)]
-        curves = [
-            Curve.of_means("measured", x, [counts[name, flows] for name in ladder]),
-            Curve("published", x, published, "published"),
-        ]
-        panels.append(Panel("additive increase a, packets", "retransmissions", curves, head))
     ratios = [np.divide(counts[name, 4], counts[name, 2]) for name in printed.rows]
     lab.number("doubled-load", 100 * (np.mean(ratios, axis=0) - 1))
-    lab.show(Figure("Retransmissions against the additive increase", panels))
 
 
 @exhibit("fig-9", cost=0.3, seeds=(10, 40), quick=(5, 10))

@@ -25,25 +25,18 @@ from cwnd.stats import UNIT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cwnd.papers.grades import Grade
     from cwnd.records import Series
     from cwnd.result import Result
 
 
 class Met(NamedTuple):
-    """Two laws on one network.
+    """Two laws on one network."""
 
-    ``share`` is the goodput of the first law's flows over that of all; ``queue`` is the mean
-    queueing delay over that of a full buffer; ``used`` is the utilisation of the bottleneck;
-    ``repeated`` is retransmissions over packets sent; ``variation`` is the mean coefficient of
-    variation of a flow's sending rate over 10 round-trip times.
-    """
-
-    share: float
-    queue: float
-    used: float
-    repeated: float
-    variation: float
+    share: float  # goodput of the first law's flows over that of all
+    queue: float  # mean queueing delay over that of a full buffer
+    used: float  # utilisation of the bottleneck
+    repeated: float  # retransmissions over packets sent
+    variation: float  # mean coefficient of variation of a flow's rate over 10 round-trip times
 
 
 Found: TypeAlias = "dict[tuple[str, str, Network], list[Met]]"
@@ -78,9 +71,7 @@ class Meetings:
             [
                 (there.share + 1 - back.share) / 2
                 for there, back in zip(
-                    self._found[law, other, network],
-                    self._found[other, law, network],
-                    strict=True,
+                    self._found[law, other, network], self._found[other, law, network], strict=True
                 )
             ]
             for network in grid or self.grid
@@ -149,12 +140,12 @@ def _claims(lab: Lab, met: Meetings) -> None:
             near = np.abs(met.shares(law, "TCP") - 1 / 2) <= 1 / 6
             lab.claim("factor-two", at_least(0.75, near.mean(axis=0), UNIT), law=law)
     for law in ("SIMD", "GAIMD", "AIRA", "AIAD_φ"):
-        lab.claim("friendly", _one(met.ratios(law)), law=law)
+        lab.claim("friendly", alike(met.ratios(law), 1), law=law)
     for law in ("DAIMD", "UDT"):
         for bound, grid in zip((1.0, 5.0), grids, strict=True):
             grade = at_most(bound, met.ratios(law, grids[grid]))
             lab.claim(f"at-most-{bound:g}", grade, law=law)
-    lab.claim("cubic", _one(met.ratios("CUBIC", grids["4 Mb/s, 20 ms"])))
+    lab.claim("cubic", alike(met.ratios("CUBIC", grids["4 Mb/s, 20 ms"]), 1))
     for law in ("SIMD", "GAIMD"):
         lab.claim(
             "smoother", less(met.alone(law, "variation"), met.alone("TCP", "variation")), law=law
@@ -163,11 +154,6 @@ def _claims(lab: Lab, met: Meetings) -> None:
     lab.claim("efficient", less(met.alone("TCP", "used"), met.alone("DAIMD", "used")))
     for law in ("SIMD", "GAIMD", "DAIMD", "UDT"):
         lab.claim("queue", less(met.alone("TCP", "queue"), met.alone(law, "queue")), law=law)
-
-
-def _one(ratios: Series) -> Grade:
-    """Grade the claim that a ratio is about 1."""
-    return alike(ratios, np.ones(ratios.size))
 
 
 def _map(title: str, rows: Sequence[str], columns: Sequence[str], values: Series) -> Panel:

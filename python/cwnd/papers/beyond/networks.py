@@ -84,11 +84,7 @@ def versus(first: str, second: str, network: Network, *, quick: bool = False) ->
             flow(LAWS[law], name=name, count=network.flows)
             for name, law in (("first", first), ("second", second))
         ],
-        bottleneck={
-            "rate": network.rate,
-            "delay": network.rtt / 2,
-            "queue": f"{network.queue}p",
-        },
+        bottleneck={"rate": network.rate, "delay": network.rtt / 2, "queue": f"{network.queue}p"},
         access={"delay": "0ms..1ms"},
         tcp={"conventions": "rfc", "packet": 1460, "timestamps": True},
         warmup=duration / 4,

@@ -55,7 +55,7 @@ def eq_8(lab: Lab) -> None:
     tcp = lab.run({m: net.recovery(m, 0.2, 60 + 8 * m) for m in slow}, read.read_recovery)
     for mbps, times in tcp.items():
         formula = float(model.tcp_recovery_time(mbps * 1e6, 0.2, model.PACKET_BYTES))
-        lab.claim("tcp-recovery", alike(times, [formula] * len(times)), mbps=f"{mbps:g}")
+        lab.claim("tcp-recovery", alike(times, formula), mbps=f"{mbps:g}")
     lab.show(
         increases(),
         climbing({m: c[0] for (law, m, ms), c in climbs.items() if (law, ms) == ("alone", 10)}),
@@ -88,8 +88,7 @@ def utility(lab: Lab) -> None:
     law = net.without_window(READINGS["packet"], 1000.0)
     cases = {p: net.lossy(law, p, lab.pick(200.0, 40.0), 0.1, 1000.0) for p in FREQUENT}
     for loss, runs in lab.run(cases, read.read_paced).items():
-        rates = [run.window for run in runs]
-        lab.claim("eq-3", alike(rates, [three(loss)] * len(rates)), p=loss)
+        lab.claim("eq-3", alike([run.window for run in runs], three(loss)), p=loss)
 
 
 def three(p: float) -> float:
@@ -192,7 +191,7 @@ def section_7(lab: Lab) -> None:
     )
     ratio = {name: [run.rates[1] / run.rates[0] for run in runs[name]] for name in pairs}
     for name in ("both", "near"):
-        lab.claim(name, alike(ratio[name], np.ones(len(ratio[name]))))
+        lab.claim(name, alike(ratio[name], 1))
     larger = {}
     for error in ERRORS:
         bound = float(shared.estimate_error_ratio(error))
@@ -203,7 +202,7 @@ def section_7(lab: Lab) -> None:
         words = f"{solved:.3f}, bound {bound:.4g}"
         lab.claim(part, fact(words, holds=solved <= 1.01 * bound), error=error)
         equal = -0.5 < error < 0
-        grade = alike(found, np.ones(len(found))) if equal else at_most(bound, found)
+        grade = alike(found, 1) if equal else at_most(bound, found)
         lab.claim(f"{part}-simulated", grade, error=error)
     estimates = lab.run({"UDT": net.ten_flows(LAWS["UDT"], 0.01, 8.0, 4.0)}, read.capacity_estimate)
     lab.claim("underestimate", at_most(990.0, estimates["UDT"]))

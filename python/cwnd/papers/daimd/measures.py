@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cwnd import metrics
-from cwnd.model.daimd import (
-    BITS_PER_SYN,
-    SYN,
-    increase_per_syn,
-    marginal_utility,
-    time_to_fraction,
-)
+from cwnd.model.daimd import BITS_PER_SYN, SYN, increase_per_syn, marginal_utility, time_to_fraction
 from cwnd.papers.daimd.networks import PACKET_BITS, PARKING_LOT, PATHS
 
 if TYPE_CHECKING:
@@ -177,20 +170,14 @@ def printed_increase(law: str, w: Array) -> Array:
     if law == "highspeed":
         cut = printed_decrease(law, w)
         return 0.1578 * w**0.8024 * cut / (2 - cut)
-    slopes: dict[str, Array] = {
-        "reno": np.ones_like(w),
-        "scalable": 0.1 * w,
-        "bic": np.full_like(w, 32.0),
-    }
-    return slopes[law]
+    return {"reno": 1 + 0 * w, "scalable": 0.1 * w, "bic": 32 + 0 * w}[law]
 
 
 def printed_decrease(law: str, w: Array) -> Array:
     """Give the fraction given up that Table 6 prints, at windows in packets."""
-    constants: dict[str, float] = {"reno": 0.5, "scalable": 0.125, "bic": 0.125}
-    return np.asarray(
-        -0.0520 * np.log(w) + 0.6892 if law == "highspeed" else constants[law] + 0 * w
-    )
+    if law == "highspeed":
+        return np.asarray(0.6892 - 0.0520 * np.log(w))
+    return np.full_like(w, 0.5 if law == "reno" else 0.125)
 
 
 def read_response(result: Result) -> Response:
@@ -262,14 +249,10 @@ def sharing(capacity_mbps: float, believed_mbps: float) -> float:
 
     Both see the same loss probability. Each is at the largest rate whose marginal utility (Eq. 5,
     6) is at least that probability, which is such that they fill the link.
-
-    Examples
-    --------
-    >>> round(sharing(100.0, 100.0), 3), round(sharing(100.0, 300.0), 2)
-    (1.0, 3.02)
     """
-    x = _rates(capacity_mbps)
-    rising = [_negated_utility(capacity_mbps, mbps) for mbps in (capacity_mbps, believed_mbps)]
+    x = np.linspace(0, capacity_mbps * 1e6 / BITS_PER_SYN, CELLS + 1)[1:]
+    believed = (capacity_mbps * 1e6, believed_mbps * 1e6)
+    rising = [-np.asarray(marginal_utility(x, capacity)) for capacity in believed]
 
     def rates(p: float) -> list[float]:
         # The marginal utility falls with the rate.
@@ -285,15 +268,3 @@ def sharing(capacity_mbps: float, believed_mbps: float) -> float:
             high = middle
     first, second = rates(10**high)
     return second / first
-
-
-def _rates(capacity_mbps: float) -> Array:
-    """Give the grid of rates of `sharing`, in packets per SYN."""
-    return np.linspace(0, capacity_mbps * 1e6 / BITS_PER_SYN, CELLS + 1)[1:]
-
-
-# Two, since every pair has the flow that knows the capacity in it.
-@lru_cache(maxsize=2)
-def _negated_utility(capacity_mbps: float, believed_mbps: float) -> Array:
-    """Give the marginal utility at each rate, negated, of a flow that believes in a capacity."""
-    return -np.asarray(marginal_utility(_rates(capacity_mbps), believed_mbps * 1e6))

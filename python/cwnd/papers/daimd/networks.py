@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from cwnd.papers.networks import dumbbell, flow
+from cwnd.papers.networks import dumbbell, flow, network
 from cwnd.scenario import Scenario
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cwnd.papers.text import Kind
     from cwnd.records import JsonObject
 
@@ -81,115 +83,99 @@ def over_udt(scenario: Scenario) -> Scenario:
     return Scenario(document)
 
 
+def _one_link(
+    name: str,
+    time_s: float,
+    flows: list[JsonObject],
+    rate_mbps: float,
+    rtt_s: float,
+    queue: str,
+    sample: float = 1.0,
+    tcp: JsonObject = TCP,
+    **keys: object,
+) -> Scenario:
+    """Return a dumbbell of a capacity and a round-trip time."""
+    link = {"rate": f"{rate_mbps:g}mbit", "delay": f"{500 * rtt_s:g}ms", "queue": queue}
+    keys = {"sample": sample, **keys}
+    return dumbbell(f"daimd-{name}", time_s, flows, bottleneck=link, tcp=tcp, **keys)
+
+
 def climb(law: str, rate_mbps: float, rtt_s: float, begin_s: float, time_s: float) -> Scenario:
     """Return a flow that climbs an idle link from a low rate (Fig. 3).
 
     Until ``begin_s`` a source as fast as the link, which does not respond, holds the flow down: by
     itself it would leave slow start at the full rate.
     """
-    return dumbbell(
-        "daimd-climb",
-        begin_s + time_s,
-        [flow(law, start=START)],
-        bottleneck={"rate": rate_mbps * 1e6, "delay": rtt_s / 2, "queue": "1bdp"},
-        tcp=TCP,
-        sample=0.1,
-        cbr=[{"rate": 1e6 * rate_mbps, "packet": 1500, "stop": begin_s}],
-    )
+    flows = [flow(law, start=START)]
+    cbr = [{"rate": 1e6 * rate_mbps, "packet": 1500, "stop": begin_s}]
+    return _one_link("climb", begin_s + time_s, flows, rate_mbps, rtt_s, "1bdp", 0.1, cbr=cbr)
 
 
 def recovery(rate_mbps: float, rtt_s: float, time_s: float) -> Scenario:
     """Return a TCP flow on a link whose queue is short beside the pipe (section III)."""
-    return dumbbell(
-        "daimd-recovery",
-        time_s,
-        [flow("reno", start=START)],
-        bottleneck={"rate": rate_mbps * 1e6, "delay": rtt_s / 2, "queue": "10p"},
-        tcp=TCP,
-        sample=1.0,
-    )
+    return _one_link("recovery", time_s, [flow("reno", start=START)], rate_mbps, rtt_s, "10p")
 
 
 def staircase(law: str, stage_s: float) -> Scenario:
     """Return four flows that start one by one and stop in the reverse order (Fig. 5, 6)."""
+    starts = [n * stage_s for n in range(4)]
     flows = [
-        flow(
-            law,
-            name=f"flow-{n + 1}",
-            start=f"{n * stage_s}s..{n * stage_s + 0.1}s",
-            stop=(7 - n) * stage_s,
-        )
-        for n in range(4)
+        flow(law, name=f"flow-{n}", start=f"{at}s..{at + 0.1}s", stop=7 * stage_s - at)
+        for n, at in enumerate(starts, 1)
     ]
-    return dumbbell(
-        "daimd-staircase",
-        # The series end a sample before the run.
-        7 * stage_s + 1,
-        flows,
-        bottleneck={"rate": "1gbit", "delay": "52ms", "queue": "2000p"},
-        # Ethernet: 1456 bytes of payload in 1538 on the wire, at most 947 Mb/s.
-        tcp={"packet": UDT_PAYLOAD, "header": 82},
-        sample=1.0,
-    )
+    # The series end a sample before the run.
+    time_s = 7 * stage_s + 1
+    # Ethernet: 1456 bytes of payload in 1538 on the wire, at most 947 Mb/s.
+    tcp = {"packet": UDT_PAYLOAD, "header": 82}
+    return _one_link("staircase", time_s, flows, 1000, 0.104, "2000p", tcp=tcp)
 
 
 def _graph(
-    name: str, links: list[JsonObject], flows: list[JsonObject], time_s: float, warmup_s: float
+    name: str,
+    links: Iterable[tuple[str, str, float]],
+    delay: str,
+    law: str,
+    paths: Iterable[tuple[str, str]],
+    time_s: float,
+    warmup_s: float,
 ) -> Scenario:
-    """Return a network of named links."""
-    tcp: JsonObject = {"conventions": "ns2", **TCP}
-    keys = {"name": name, "duration": time_s, "warmup": warmup_s, "sample": 1.0}
-    return Scenario({**keys, "tcp": tcp, "link": links, "flow": flows})
+    """Return links with capacities in Mb/s, and a flow on each path."""
+    flows = [
+        flow(law, name=f"flow-{n}", start=START, **{"from": a, "to": b})
+        for n, (a, b) in enumerate(paths, 1)
+    ]
+    link = [
+        {"from": a, "to": b, "rate": mbps * 1e6, "delay": delay, "queue": QUEUE}
+        for a, b, mbps in links
+    ]
+    return network(f"daimd-{name}", time_s, flows, tcp=TCP, link=link, warmup=warmup_s, sample=1.0)
 
 
 def two_bottlenecks(law: str, y_mbps: float, time_s: float, warmup_s: float) -> Scenario:
     """Return two flows, one of which crosses a second link of ``y_mbps`` (Fig. 8)."""
-    rates = {("A", "hub"): 200.0, ("hub", "B"): 200.0, ("hub", "C"): y_mbps}
-    links: list[JsonObject] = [
-        {"from": a, "to": b, "rate": mbps * 1e6, "delay": "0.5ms", "queue": QUEUE}
-        for (a, b), mbps in rates.items()
-    ]
-    flows = [flow(law, name=f"A{to}", start=START, **{"from": "A", "to": to}) for to in "BC"]
-    return _graph("daimd-two-bottlenecks", links, flows, time_s, warmup_s)
+    links = (("A", "hub", 200.0), ("hub", "B", 200.0), ("hub", "C", y_mbps))
+    paths = (("A", "B"), ("A", "C"))
+    return _graph("two-bottlenecks", links, "0.5ms", law, paths, time_s, warmup_s)
 
 
 def parking_lot(law: str, time_s: float, warmup_s: float) -> Scenario:
     """Return six flows across five links (Fig. 11)."""
-    links: list[JsonObject] = [
-        {"from": a, "to": b, "rate": mbps * 1e6, "delay": "5ms", "queue": QUEUE}
-        for a, b, mbps in PARKING_LOT
-    ]
-    flows = [
-        flow(law, name=f"flow-{n}", start=START, **{"from": a, "to": b})
-        for n, (a, b) in enumerate(PATHS, 1)
-    ]
-    return _graph("daimd-parking-lot", links, flows, time_s, warmup_s)
+    return _graph("parking-lot", PARKING_LOT, "5ms", law, PATHS, time_s, warmup_s)
 
 
 def near_and_far(law: str, time_s: float, warmup_s: float) -> Scenario:
     """Return five flows of different round-trip times on 100 Mb/s (Fig. 9)."""
-    return dumbbell(
-        "daimd-rtt",
-        time_s,
-        [flow(law, rtt=rtt, start=START) for rtt in [*RTTS.values()][:5]],
-        bottleneck={"rate": "100mbit", "delay": "1us", "queue": QUEUE},
-        tcp=TCP,
-        warmup=warmup_s,
-        sample=1.0,
-    )
+    flows = [flow(law, rtt=rtt, start=START) for rtt in [*RTTS.values()][:5]]
+    return _one_link("rtt", time_s, flows, 100, 2e-6, QUEUE, warmup=warmup_s)
 
 
 def beside_tcp(law: str, rate_mbps: float, rtt_s: float, time_s: float) -> Scenario:
     """Return one flow beside one of TCP; the first quarter is the warm-up (Fig. 14)."""
-    queue = max(100, round(rate_mbps * 1e6 * rtt_s / PACKET_BITS))
-    return dumbbell(
-        "daimd-beside-tcp",
-        time_s,
-        [flow(law, name="udt", start=START), flow("reno", name="tcp", start=START)],
-        bottleneck={"rate": rate_mbps * 1e6, "delay": rtt_s / 2, "queue": f"{queue}p"},
-        tcp=TCP,
-        warmup=time_s / 4,
-        sample=time_s / 100,
+    queue = f"{max(100, round(rate_mbps * 1e6 * rtt_s / PACKET_BITS))}p"
+    flows = [flow(law, name="udt", start=START), flow("reno", name="tcp", start=START)]
+    sample = time_s / 100
+    return _one_link(
+        "beside-tcp", time_s, flows, rate_mbps, rtt_s, queue, sample, warmup=time_s / 4
     )
 
 
@@ -197,17 +183,10 @@ def ten_flows(
     law: str, rtt_s: float, time_s: float, warmup_s: float, sample_s: float = 1.0
 ) -> Scenario:
     """Return ten flows on 1 Gb/s with a queue of 2000 packets (section VI)."""
-    return dumbbell(
-        "daimd-ten-flows",
-        time_s,
-        [flow(law, count=10, start=START)],
-        bottleneck={"rate": "1gbit", "delay": rtt_s / 2, "queue": "2000p"},
-        # Access links as slow as the bottleneck would hold the queue.
-        access={"rate": "10gbit"},
-        tcp=TCP,
-        warmup=warmup_s,
-        sample=sample_s,
-    )
+    flows = [flow(law, count=10, start=START)]
+    # Access links as slow as the bottleneck would hold the queue.
+    keys: JsonObject = {"access": {"rate": "10gbit"}, "warmup": warmup_s}
+    return _one_link("ten-flows", time_s, flows, 1000, rtt_s, "2000p", sample_s, **keys)
 
 
 def lossy(
@@ -217,18 +196,12 @@ def lossy(
 
     Without a rate the link is infinitely fast, with an RTT of 100 ms; else the RTT is 10 ms.
     """
-    rtt_s = 0.1 if rate_mbps is None else 0.01
-    rate = "infinite" if rate_mbps is None else rate_mbps * 1e6
-    return Scenario(
-        {
-            "name": "daimd-lossy",
-            "duration": time_s,
-            "warmup": time_s / 4,
-            "sample": sample_s,
-            "link": [{"from": "a", "to": "b", "rate": rate, "delay": rtt_s / 2, "loss": p}],
-            "tcp": {"conventions": "ns2", **TCP},
-            "flow": [flow(law, start=START, **{"from": "a", "to": "b"})],
-        }
+    rate, delay = ("infinite", 0.05) if rate_mbps is None else (rate_mbps * 1e6, 0.005)
+    ends = {"from": "a", "to": "b"}
+    link = [{**ends, "rate": rate, "delay": delay, "loss": p}]
+    keys = {"warmup": time_s / 4, "sample": sample_s}
+    return network(
+        "daimd-lossy", time_s, [flow(law, start=START, **ends)], tcp=TCP, link=link, **keys
     )
 
 
@@ -238,12 +211,4 @@ def misjudged(capacities_mbps: tuple[float, float], time_s: float, warmup_s: flo
         flow(variant(LAWS["event"], capacity=f"{mbps * 1e6:.0f}"), name=f"flow-{n}", start=START)
         for n, mbps in enumerate(capacities_mbps, 1)
     ]
-    return dumbbell(
-        "daimd-misjudged",
-        time_s,
-        flows,
-        bottleneck={"rate": "100mbit", "delay": "10ms", "queue": "1bdp"},
-        tcp=TCP,
-        warmup=warmup_s,
-        sample=1.0,
-    )
+    return _one_link("misjudged", time_s, flows, 100, 0.02, "1bdp", warmup=warmup_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +14,9 @@ from cwnd.papers.daimd import measures as read
 from cwnd.papers.daimd import networks as net
 from cwnd.papers.daimd.networks import LAWS
 from cwnd.papers.exhibit import exhibit
-from cwnd.papers.figure import Curve, Figure, Panel, Table
+from cwnd.papers.figure import Curve, Figure, Panel, sweep
 from cwnd.papers.grades import alike, at_most, fact, less, number
-from cwnd.stats import ANY, estimate
+from cwnd.stats import ANY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,44 +47,17 @@ def fig_14(lab: Lab) -> None:
     }
     runs = lab.run(cases, read.read_shares)
     ratio = {case: [run.rates[0] / run.rates[1] for run in runs[case]] for case in cases}
+    ms = [1e3 * rtt for rtt in RTTS]
+    panels = []
     for law in dict.fromkeys(law for law, _, _ in cases):
         mine = {(mbps, rtt): r for (name, mbps, rtt), r in ratio.items() if name == law}
         _beside(lab, law, mine)
-    ms = [1e3 * rtt for rtt in RTTS]
-    panels = []
-    rows: list[list[str | float]] = []
-    for law in dict.fromkeys(law for law, _, _ in cases):
-        curves = [
-            Curve.of_means(f"{mbps:g} Mb/s", ms, [ratio[law, mbps, rtt] for rtt in RTTS])
-            for mbps in RATES
-        ]
+        curves = sweep({(f"{c:g} Mb/s", 1e3 * rtt): r for (c, rtt), r in mine.items()})
         curves.append(Curve("published, 1 Gb/s", [100.0], [5.0], "published"))
         curves.append(Curve("TCP's rate", ms, [1.0, 1.0, 1.0], dashed=True))
         y = "UDT's rate over TCP's"
         panels.append(Panel("RTT, ms", y, curves, law, x_log=True, y_log=True))
-        rows += [
-            [
-                law,
-                mbps,
-                1e3 * rtt,
-                float(shared.friendly_margin(rtt, mbps * 1e6)),
-                float(shared.friendliness_ratio(rtt, mbps * 1e6)),
-                estimate(ratio[law, mbps, rtt]).mean,
-            ]
-            for mbps, rtt in product(RATES, RTTS)
-        ]
-    heads = [
-        "law",
-        "capacity, Mb/s",
-        "RTT, ms",
-        "Eq. 20: friendly from 1 on",
-        "Eq. 19, k = 0",
-        "ratio",
-    ]
-    lab.show(
-        Figure("Rate of a UDT flow over that of a TCP flow", panels),
-        Table("ratios", "UDT's rate over TCP's", heads, rows),
-    )
+    lab.show(Figure("Rate of a UDT flow over that of a TCP flow", panels))
 
 
 def friendly(lab: Lab) -> None:
@@ -161,7 +133,7 @@ def table_6(lab: Lab) -> None:
     for name, (row, _) in TCPS.items():
         mine = {p: found for (law, p), found in tcp.items() if law == name}
         for p, found in mine.items():
-            grade = alike([run.window for run in found], [printed(row, p)] * len(found))
+            grade = alike([run.window for run in found], printed(row, p))
             lab.claim("kelly" if name == KELLY else "response", grade, law=name, p=p)
         if name == KELLY:
             continue
@@ -169,33 +141,24 @@ def table_6(lab: Lab) -> None:
         slopes = np.polyfit(np.log(list(mine)), windows, 1)[0]
         lab.claim("exponent", number(exponents[row], slopes.tolist(), ANY), law=name)
         rarest = mine[min(mine)]
-        ones = np.ones(len(rarest))
         if row == "bic":
             lab.number("bic-increase", [run.largest for run in rarest])
         else:
-            lab.claim("increase", alike([run.increase for run in rarest], ones), law=name)
-        lab.claim("decrease", alike([run.decrease for run in rarest], ones), law=name)
-    paced = {
-        (law, mbps, p): net.lossy(
-            LAWS[law] if law == "UDT" else net.without_window(LAWS[law], mbps),
-            p,
-            max(
-                30.0,
-                losses / p * model.SYN / min(stage_rate(mbps, p), mbps * 1e6 / model.BITS_PER_SYN),
-            ),
-            0.01,
-            mbps,
-        )
-        for law in LAWS
-        for mbps, p in PACED
-    }
+            lab.claim("increase", alike([run.increase for run in rarest], 1), law=name)
+        lab.claim("decrease", alike([run.decrease for run in rarest], 1), law=name)
+    paced = {}
+    for law, (mbps, p) in product(LAWS, PACED):
+        spec = LAWS[law] if law == "UDT" else net.without_window(LAWS[law], mbps)
+        rate = min(stage_rate(mbps, p), mbps * 1e6 / model.BITS_PER_SYN)
+        seconds = max(30.0, losses / p * model.SYN / rate)
+        paced[law, mbps, p] = net.lossy(spec, p, seconds, 0.01, mbps)
     udt = lab.run(paced, read.read_paced)
     for (law, mbps, p), found in udt.items():
-        grade = alike([run.window for run in found], [stage_rate(mbps, p)] * len(found))
+        grade = alike([run.window for run in found], stage_rate(mbps, p))
         lab.claim("udt", grade, net.kind(law), law=law, mbps=f"{mbps:g}", p=p)
     for law in LAWS:
         middle = udt[law, 100.0, 1e-3]
-        grown = alike([run.increase for run in middle], np.ones(len(middle)))
+        grown = alike([run.increase for run in middle], 1)
         lab.claim("udt-increase", grown, net.kind(law), law=law)
         given = number("0.111", [run.decrease for run in middle])
         lab.claim("udt-decrease", given, net.kind(law), law=law)
@@ -213,44 +176,27 @@ def _responses(
     udt: Mapping[tuple[str, float, float], Sequence[read.Response]],
 ) -> Figure:
     """Draw the response functions, as printed and as simulated."""
-    p = np.logspace(-5.2, -2.8, 50)
-    left = []
-    for color, (name, (row, _)) in enumerate(TCPS.items()):
-        mine = {
-            loss: [r.window for r in found] for (law, loss), found in tcp.items() if law == name
-        }
-        left += [
-            Curve("", p, RESPONSES[row](p), color=color, dashed=True),
-            Curve.of_means(name, list(mine), mine.values(), "points", color=color),
-        ]
-    q = np.logspace(-4.2, -2.3, 200)
-    right = [
-        Curve(
-            f"{mbps:g} Mb/s, printed",
-            q,
-            [stage_rate(mbps, float(x)) for x in q],
-            color=color,
-            dashed=True,
-        )
-        for color, mbps in enumerate((100.0, 1000.0))
+    p, q = np.logspace(-5.2, -2.8, 50), np.logspace(-4.2, -2.3, 200)
+    windows = {case: [run.window for run in found] for case, found in tcp.items()}
+    left = sweep(windows, kind="points")
+    left += [
+        Curve("", p, RESPONSES[row](p), color=color, dashed=True)
+        for color, (row, _) in enumerate(TCPS.values())
     ]
-    for color, law in enumerate(LAWS, 2):
-        mine_too = {
-            loss: [r.window for r in f] for (name, _, loss), f in udt.items() if name == law
-        }
-        right.append(Curve.of_means(law, list(mine_too), mine_too.values(), "points", color=color))
-    x = "loss rate p"
+    rates = {
+        (f"{law}, {mbps:g} Mb/s", p): [run.window for run in found]
+        for (law, mbps, p), found in udt.items()
+    }
+    right = sweep(rates, kind="points")
+    right += [
+        Curve(f"{mbps:g} Mb/s, printed", q, [stage_rate(mbps, x) for x in q.tolist()], dashed=True)
+        for mbps in (100.0, 1000.0)
+    ]
+    axes = ("loss rate p", "mean window, packets")
+    log: dict[str, Any] = {"x_log": True, "y_log": True}
     panels = [
-        Panel(
-            x,
-            "mean window, packets",
-            left,
-            "dashed: printed",
-            x_log=True,
-            y_log=True,
-            y_limits=(0.3, 2e5),
-        ),
-        Panel(x, "mean rate, packets per SYN", right, x_log=True, y_log=True),
+        Panel(*axes, left, "dashed: printed", y_limits=(0.3, 2e5), **log),
+        Panel("loss rate p", "mean rate, packets per SYN", right, **log),
     ]
     return Figure("Response functions of Table 6, printed and simulated", panels)
 
@@ -265,15 +211,15 @@ def protocol(lab: Lab) -> None:
         "Table 4, 100 ms": (net.ten_flows(law, 1e-1, 8.0, 5.0), of_shares),
         "Fig. 14": (net.beside_tcp(law, 100.0, 0.1, 40.0), of_ratio),
     }
-    rows: list[list[str | float]] = []
+    rows = {}
     for name in lab.pick(list(cases), ["Fig. 14"]):
         scenario, measure = cases[name]
         both = lab.run({"stand-in": scenario, "UDT": net.over_udt(scenario)}, measure)
         for quantity in both["UDT"][0]:
             stand_in, udt = ([run[quantity] for run in both[key]] for key in both)
             lab.claim("same", alike(udt, stand_in), network=name, quantity=quantity)
-            rows.append([name, quantity, fmean(udt), fmean(stand_in)])
-    lab.show(Table("means", "Means over the runs", ["", "", "UDT", "stand-in"], rows))
+            rows[name, quantity] = [*zip(udt, stand_in, strict=True)]
+    lab.means(["", "", "UDT", "stand-in"], rows)
 
 
 def of_shares(result: Result) -> read.Quantities:

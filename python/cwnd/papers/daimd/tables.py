@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -12,13 +11,13 @@ from cwnd.papers.daimd import measures as read
 from cwnd.papers.daimd import networks as net
 from cwnd.papers.daimd.networks import LAWS, READINGS, RTTS
 from cwnd.papers.exhibit import exhibit
-from cwnd.papers.figure import Curve, Figure, Panel, Table
+from cwnd.papers.figure import Curve, Figure, Panel, sweep
 from cwnd.papers.grades import alike, at_least, at_most, less, number
 from cwnd.papers.text import read_text
 from cwnd.stats import POSITIVE, UNIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cwnd.papers.exhibit import Lab
 
@@ -32,6 +31,11 @@ def columns(runs: Iterable[read.Quantities]) -> dict[str, list[float]]:
     """Collect each quantity over the runs."""
     found = list(runs)
     return {name: [run[name] for run in found] for name in found[0]}
+
+
+def flow_rates(names: Iterable[str], runs: Sequence[read.Shares]) -> dict[str, list[float]]:
+    """Collect the rate of each flow in Mb/s over the runs."""
+    return {name: [float(run.rates[n]) for run in runs] for n, name in enumerate(names)}
 
 
 def compare(lab: Lab, found: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> None:
@@ -48,12 +52,8 @@ def indices_against_rtt(lab: Lab, runs: Runs, printed: Mapping[str, list[str]]) 
     """Draw EI, FI and SI of ten flows against the RTT."""
     panels = []
     for n, index in enumerate(INDICES):
-        curves = []
-        for law in dict.fromkeys(law for law, _ in runs):
-            mine = {RTTS[rtt]: found for (name, rtt), found in runs.items() if name == law}
-            values = [[run.indices[index] for run in found] for found in mine.values()]
-            within = WITHIN.get(index, POSITIVE)
-            curves.append(Curve.of_means(law, list(mine), values, within=within))
+        values = {(x, RTTS[rtt]): [r.indices[index] for r in runs[x, rtt]] for x, rtt in runs}
+        curves = sweep(values, WITHIN.get(index, POSITIVE))
         cells = [float(row[n]) for row in printed.values()]
         curves.append(Curve("published", [*RTTS.values()], cells, "published"))
         panels.append(Panel("RTT, s", index, curves, x_log=True))
@@ -122,14 +122,7 @@ def table_2(lab: Lab) -> None:
     }
     runs = lab.run(cases, read.read_shares)
     found = {
-        law: {
-            row: {
-                name: [run.rates[n] for run in runs[law, row]]
-                for n, name in enumerate(("AB", "AC"))
-            }
-            for row in printed
-        }
-        for law in LAWS
+        law: {row: flow_rates(("AB", "AC"), runs[law, row]) for row in printed} for law in LAWS
     }
     compare(lab, found)
     for law, rows in found.items():
@@ -138,15 +131,6 @@ def table_2(lab: Lab) -> None:
         least, half = (np.min([*each.values()], axis=0) for each in (over, part))
         lab.claim("fair-share", at_least(0.9, least), net.kind(law), law=law)
         lab.claim("half", at_least(0.5, half, UNIT), net.kind(law), law=law)
-    x = list(ys.values())
-    panels = []
-    for n, name in enumerate(("AB", "AC")):
-        curves = [Curve.of_means(law, x, [by[name] for by in found[law].values()]) for law in LAWS]
-        curves.append(
-            Curve("published", x, [float(row[n]) for row in printed.values()], "published")
-        )
-        panels.append(Panel("y, Mb/s", f"{name}, Mb/s", curves, name))
-    lab.show(Figure("Rates of the two flows of Fig. 8", panels))
 
 
 @exhibit("fig-10", cost=1, seeds=(5, 10), quick=(5, 5))
@@ -161,7 +145,7 @@ def fig_10(lab: Lab) -> None:
     found = {}
     for law in LAWS:
         shares = runs[law]
-        rates = columns(dict(zip(names, map(float, run.rates), strict=True)) for run in shares)
+        rates = flow_rates(names, shares)
         found[law] = {"flows": {**rates, **columns(run.indices for run in shares)}}
         lab.claim("far", less(rates["100 ms"], rates["10 µs"]), net.kind(law), law=law)
         series = shares[0].series
@@ -183,20 +167,11 @@ def table_3(lab: Lab) -> None:
     fair = read.max_min()
     found = {}
     for law in LAWS:
-        rates = columns(dict(zip(names, map(float, run.rates), strict=True)) for run in runs[law])
+        rates = flow_rates(names, runs[law])
         found[law] = {"rate": rates}
         worst = [float(np.min(run.rates / fair)) for run in runs[law]]
-        lab.claim("max-min", alike(worst, np.ones(len(worst))), net.kind(law), law=law)
+        lab.claim("max-min", alike(worst, 1), net.kind(law), law=law)
     compare(lab, found)
-    x = np.arange(6)
-    curves = [Curve.of_means(law, x, found[law]["rate"].values(), "points") for law in LAWS]
-    printed = [float(text) for text in lab.text.printed["rows"].rows["rate"]]
-    curves += [
-        Curve("max-min fair, as inferred", x, fair, "points"),
-        Curve("published", x, printed, "published"),
-    ]
-    panel = Panel("", "rate, Mb/s", curves, ticks=names)
-    lab.show(Figure("Rates on the parking lot", [panel]))
 
 
 @exhibit("table-4", cost=16, seeds=(5, 5), quick=(5, 5))
@@ -214,10 +189,8 @@ def table_5(lab: Lab) -> None:
 def _indices(lab: Lab, laws: Mapping[str, str]) -> None:
     """Compare the indices of ten flows with the printed table."""
     runs = ten(lab, laws)
-    found: dict[str, dict[str, dict[str, list[float]]]] = {law: {} for law in laws}
-    for (law, rtt), shares in runs.items():
-        found[law][rtt] = columns(run.indices for run in shares)
-    compare(lab, found)
+    found = {case: columns(run.indices for run in shares) for case, shares in runs.items()}
+    compare(lab, {law: {rtt: found[x, rtt] for x, rtt in runs if x == law} for law in laws})
     indices_against_rtt(lab, runs, lab.text.printed["rows"].rows)
 
 
@@ -228,11 +201,8 @@ def section_6(lab: Lab) -> None:
     for rtt, index in product(FAR, ("EI", "FI")):
         udt, tcp = ([run.indices[index] for run in runs[law, rtt]] for law in ("UDT", "TCP"))
         lab.claim("order", less(tcp, udt), index=index, rtt=rtt)
-    rows: list[list[str | float]] = [
-        [law, rtt, *(fmean(run.indices[index] for run in found) for index in INDICES)]
-        for (law, rtt), found in runs.items()
-    ]
-    lab.show(Table("means", "Means of the indices", ["", "RTT", *INDICES], rows))
+    means = {case: [[*run.indices.values()] for run in found] for case, found in runs.items()}
+    lab.means(["", "RTT", *INDICES], means)
     spans = lab.pick({"10 ms": (15.0, 5.0), "100 ms": (30.0, 15.0)}, {"10 ms": (10.0, 5.0)})
     windows = {
         (law, rtt): net.ten_flows(spec, RTTS[rtt], *spans[rtt], 0.01)

@@ -16,7 +16,7 @@ from cwnd.model.throughput import (
     square_root,
 )
 from cwnd.papers.exhibit import Lab, exhibit
-from cwnd.papers.figure import Curve, Figure, Panel, Regions, Table
+from cwnd.papers.figure import Curve, Figure, Panel
 from cwnd.papers.gaimd import networks as net
 from cwnd.papers.gaimd.measures import Group, group, see_both
 from cwnd.papers.grades import alike, at_least, between, fact
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cwnd.papers.gaimd.networks import Pair
-    from cwnd.papers.grades import Grade
 
 LAWS: dict[str, Pair] = {"GAIMD": net.SMOOTH, "Reno": net.TCP}
 
@@ -72,9 +71,12 @@ def section_2_4(lab: Lab) -> None:
     runs = lab.run(
         {(of, m): net.validation(net.SMOOTH, m, of) for of in net.QUEUES for m in every}, see_both
     )
-    ns2 = _ns2(lab)
+    counts = [int(sources) for sources in lab.text.printed["ns-2"].columns]
+    ns2 = {
+        row: dict(zip(counts, map(float, cells), strict=True))
+        for row, cells in lab.text.printed["ns-2"].rows.items()
+    }
     rates, ratios = [], []
-    rows: list[list[str | float]] = []
     for network in net.QUEUES:
         rate = Panel("p, %", "packets/s", [], network, x_log=True, y_log=True)
         rate.x_limits, rate.y_limits = (0.5, 30), (1, 200)
@@ -88,24 +90,15 @@ def section_2_4(lab: Lab) -> None:
             groups[law] = found
             over = {m: [g.ratio for g in found[m]] for m in every}
             of = {"network": network, "law": law}
-            lab.claim("accurate-light", _one(np.mean([over[m] for m in light], axis=0)), **of)
+            lab.claim("accurate-light", alike(np.mean([over[m] for m in light], axis=0), 1), **of)
             for m in heavy:
-                lab.claim("accurate", _one(over[m]), **of, sources=m)
+                lab.claim("accurate", alike(over[m], 1), **of, sources=m)
             lab.claim("upper", at_least(1.0, min(over.values(), key=fmean)), **of)
             by_lost = np.mean([[g.lost_ratio for g in found[m]] for m in every], axis=0)
-            lab.claim("by-lost", _one(by_lost), **of)
+            lab.claim("by-lost", alike(by_lost, 1), **of)
             known = {m: ns2[f"{network}, {law}"][m] for m in every}
             beside = np.mean([np.divide(over[m], known[m]) for m in every], axis=0)
-            lab.claim("ns-2", _one(beside), **of)
-            rows += [
-                [
-                    *(network, law, str(m)),
-                    *(_mean(found[m], part) for part in ("loss", "lost", "rate", "formula")),
-                    *(float(np.mean(over[m])), known[m]),
-                    float(np.mean([g.lost_ratio for g in found[m]])),
-                ]
-                for m in every
-            ]
+            lab.claim("ns-2", alike(beside, 1), **of)
             p, measured = (
                 np.concatenate([getattr(found[m][0], part) for m in every])
                 for part in ("loss", "rate")
@@ -123,18 +116,9 @@ def section_2_4(lab: Lab) -> None:
             ]
         rates.append(rate)
         ratios.append(ratio)
-        _conditions(lab, network, groups, heavy)
+        _conditions(lab, network, groups, heavy, ns2[f"{network}, rate of GAIMD over Reno"])
     lab.show(Figure("Formula and simulation", [*rates, *ratios], columns=3))
-    heads = ["network", "flows", "ON/OFF sources", "p", "lost", "packets/s", "Eq. 2, packets/s"]
-    heads += ["Eq. 2 over measured", "ns-2 2.35", "Eq. 2 with p = lost, over measured"]
-    lab.show(Table("rows", "Eq. 2 and the measured rate, means over flows and runs", heads, rows))
     _grid(lab)
-
-
-def _one(ratios: Iterable[float]) -> Grade:
-    """Grade the claim that a ratio is about 1."""
-    kept = np.fromiter(ratios, dtype=np.float64)
-    return alike(kept, np.ones(kept.size))
 
 
 def _mean(groups: list[Group], part: str) -> float:
@@ -143,7 +127,11 @@ def _mean(groups: list[Group], part: str) -> float:
 
 
 def _conditions(
-    lab: Lab, network: str, groups: dict[str, dict[int, list[Group]]], heavy: tuple[int, ...]
+    lab: Lab,
+    network: str,
+    groups: dict[str, dict[int, list[Group]]],
+    heavy: tuple[int, ...],
+    known: dict[int, float],
 ) -> None:
     """Claim the range of p, Q, and the rates of both laws in ns-2."""
     for m in (10, 70):
@@ -159,7 +147,6 @@ def _conditions(
         for part in ("timeouts", "likely")
     )
     lab.claim("timeouts", alike(timeouts, likely), network=network)
-    known = _ns2(lab)[f"{network}, rate of GAIMD over Reno"]
     beside = [
         [
             a.rate.mean() / b.rate.mean() / known[m]
@@ -167,17 +154,7 @@ def _conditions(
         ]
         for m, found in groups["GAIMD"].items()
     ]
-    lab.claim("ns-2-share", _one(np.mean(beside, axis=0)), network=network)
-
-
-def _ns2(lab: Lab) -> dict[str, dict[int, float]]:
-    """Return the numbers of ns-2 by row and number of ON/OFF sources."""
-    printed = lab.text.printed["ns-2"]
-    counts = [int(column) for column in printed.columns]
-    return {
-        row: dict(zip(counts, map(float, cells), strict=True))
-        for row, cells in printed.rows.items()
-    }
+    lab.claim("ns-2-share", alike(np.mean(beside, axis=0), 1), network=network)
 
 
 def _grid(lab: Lab) -> None:
@@ -186,22 +163,8 @@ def _grid(lab: Lab) -> None:
     alphas = lab.pick((0.2, 0.31, 1.0, 2.0), (0.31, 1.0))
     kept = lab.pick((0.5, 0.75, 0.875), (0.5, 0.875))
     pairs = [(alpha, beta) for beta in kept for alpha in alphas]
-    runs = lab.run({pair: net.validation(pair, 30, network) for pair in pairs}, see_both)
-    over = {
-        pair: [g.ratio for g in group([run[0] for run in runs[pair]], pair, net.clock(network))]
-        for pair in pairs
-    }
-    for pair in pairs:
-        if pair not in LAWS.values():
-            lab.claim("grid", _one(over[pair]), alpha=f"{pair[0]:g}", beta=f"{pair[1]:g}")
-    z = [[float(np.mean(over[alpha, beta])) for alpha in alphas] for beta in kept]
-    regions = Regions(np.arange(len(alphas)), np.arange(len(kept)), z, numbers=True)
-    panel = Panel(
-        "α, packets",
-        "β, the fraction kept",
-        title="Eq. 2 over measured",
-        regions=regions,
-        ticks=[f"{alpha:g}" for alpha in alphas],
-        y_ticks=[f"{beta:g}" for beta in kept],
-    )
-    lab.show(Figure("A wide range of α and β", [panel], name="grid"))
+    cases = {p: net.validation(p, 30, network) for p in pairs if p not in LAWS.values()}
+    for pair, runs in lab.run(cases, see_both).items():
+        found = group([run[0] for run in runs], pair, net.clock(network))
+        of = {"alpha": f"{pair[0]:g}", "beta": f"{pair[1]:g}"}
+        lab.claim("grid", alike([g.ratio for g in found], 1), **of)

@@ -78,7 +78,7 @@ def friendliness(lab: Lab) -> None:
         of = {"queue": queue, "tcp": tcp}
         for n in sizes:
             ratios = [run.ratio for run in found[n]]
-            lab.claim("rate", alike(ratios, np.ones(len(ratios))), **of, flows=n)
+            lab.claim("rate", alike(ratios, 1), **of, flows=n)
         smooth, rough = (
             {n: [getattr(run, kind) for run in found[n]] for n in sizes}
             for kind in ("gaimd", "tcp")

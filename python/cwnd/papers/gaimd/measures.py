@@ -18,20 +18,15 @@ if TYPE_CHECKING:
 
 
 class Seen(NamedTuple):
-    """Flows of one kind in one run; one entry, or one row of ``rtt`` and ``phases``, for each flow.
+    """Flows of one kind in one run: an entry, or a row of ``rtt`` and ``phases``, for each flow."""
 
-    ``cuts`` counts window reductions, ``sent`` and ``lost`` packets; ``seconds`` is the time from
-    the flow's start to the end. ``rtt`` has samples of the round-trip time in seconds, NaN without
-    a new one, and ``phases`` the fraction of a clock tick at which each was taken.
-    """
-
-    cuts: Array
-    sent: Array
+    cuts: Array  # window reductions
+    sent: Array  # packets
     lost: Array
     timeouts: Array
-    seconds: Array
-    rtt: Array
-    phases: Array
+    seconds: Array  # from the flow's start to the end
+    rtt: Array  # round-trip times every `INTERVAL` seconds; NaN without a new one
+    phases: Array  # fraction of a clock tick at which each was taken
 
 
 def see(result: Result, name: str = "") -> Seen:
@@ -66,21 +61,15 @@ def see_both(result: Result) -> tuple[Seen, Seen]:
 
 
 class Group(NamedTuple):
-    """Flows of one kind in one run beside Eq. 2; one entry for each flow.
+    """Flows of one kind in one run beside Eq. 2; one entry for each flow, rates in packets/s."""
 
-    ``loss`` is the paper's p, window reductions over packets sent; ``lost`` is packets lost over
-    packets sent. ``rate`` is measured, ``formula`` and ``by_lost`` are Eq. 2 with ``loss`` and with
-    ``lost``, all in packets per second. ``timeouts`` is timeouts over window reductions, ``likely``
-    is Q.
-    """
-
-    loss: Array
-    lost: Array
+    loss: Array  # the paper's p: window reductions over packets sent
+    lost: Array  # packets lost over packets sent
     rate: Array
-    formula: Array
+    formula: Array  # Eq. 2 with `loss`, and with `lost`
     by_lost: Array
-    timeouts: Array
-    likely: Array
+    timeouts: Array  # timeouts over window reductions
+    likely: Array  # Q
 
     @property
     def ratio(self) -> float:
@@ -117,17 +106,9 @@ def group(seen: Sequence[Seen], pair: Pair, clock: tuple[float, float]) -> list[
 def timer(samples: Array, clock: tuple[float, float], phases: Array) -> tuple[Array, Array]:
     """Return each flow's mean smoothed round-trip time and mean timeout in seconds, as in ns-2.
 
-    ns-2 counts whole ticks and truncates, so that the smoothed time is 0.4 ticks too long, and
-    forgets it at the fourth back-off. The timeout is without back-off.
-
-    Parameters
-    ----------
-    samples
-        Round-trip times in seconds every `INTERVAL`, one row for each flow; NaN without a new one.
-    clock
-        Granularity of the timer and its least value, in seconds.
-    phases
-        Fraction of a tick at which each packet was sent.
+    ``samples`` and ``phases`` are `Seen.rtt` and `Seen.phases`; ``clock`` is the granularity of the
+    timer and its least value in seconds. ns-2 counts whole ticks and truncates, so that the
+    smoothed time is 0.4 ticks too long, and forgets it at the fourth back-off.
     """
     step, least = clock
     smooth = np.zeros(samples.shape[0], dtype=np.int64)
@@ -152,14 +133,10 @@ def timer(samples: Array, clock: tuple[float, float], phases: Array) -> tuple[Ar
 
 
 class Shares(NamedTuple):
-    """GAIMD and TCP flows on a link that they share.
+    """GAIMD and TCP flows on a link that they share."""
 
-    ``ratio`` is the sending rate of a GAIMD flow over that of a TCP flow, ``gaimd`` and ``tcp``
-    are the mean coefficients of variation of a flow's rate over ten round-trip times.
-    """
-
-    ratio: float
-    gaimd: float
+    ratio: float  # sending rate of a GAIMD flow over that of a TCP flow
+    gaimd: float  # mean coefficients of variation of a flow's rate over ten round-trip times
     tcp: float
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cwnd.metrics import binned_rate, smoothness
+from cwnd.metrics import binned_rate
 from cwnd.model.friendliness import simd_alpha
 
 if TYPE_CHECKING:
-    from cwnd.records import FlowRecord, LinkRecord, Series
+    from cwnd.records import FlowRecord, Series
     from cwnd.result import Result
 
 EPSILON = 10.0
@@ -140,10 +140,7 @@ def read_shares(result: Result) -> Shares:
     law = [flow for flow in flows if flow["name"].startswith("law")]
     cuts = [np.count_nonzero(flow["cuts"]["time"] >= result.warmup_s) for flow in law]
     scales = [scale for scale in SCALES if scale >= result.time[1] - result.time[0]]
-    rough = [
-        list(smoothness(result.time, flow["sent"], scales, result.warmup_s).values())
-        for flow in law
-    ]
+    rough = [list(result.smoothness(flow, scales).values()) for flow in law]
     return Shares(
         shares(law),
         shares([flow for flow in flows if flow["name"].startswith("tcp")]),
@@ -218,32 +215,26 @@ def read_convergence(result: Result) -> Convergence:
     rtts = np.concatenate([np.zeros(begin + 1), elapsed])
     apart = np.abs(windows[1] - windows[0])
     near = np.flatnonzero((apart < EPSILON) & (time >= time[begin]))
-    cut = _first_cut(time, flows, link, begin)
+    cuts = np.sort(np.concatenate([flow["cuts"]["time"] for flow in flows]))
+    before = np.searchsorted(time, cuts[cuts > time[begin]]) - 1
+    # A cut just after the others ended can still answer a drop on another link.
+    drops = link["drops_series"]
+    answers = before[drops[before] > drops[begin]]
+    t1, total, delta = (
+        float(series[answers[0]]) if answers.size else math.nan
+        for series in (rtts, windows.sum(axis=0), apart)
+    )
     step = round(1.0 / (time[1] - time[0]))
     after = windows[:, begin::step]
     shown = slice(max(begin - 20 * step, 0), None, step // 5)
     return Convergence(
         float(windows[0, begin]),
         float(windows[1, begin]),
-        float(rtts[cut]) if cut is not None else math.nan,
-        float(windows[:, cut].sum()) if cut is not None else math.nan,
-        float(apart[cut]) if cut is not None else math.nan,
+        t1,
+        total,
+        delta,
         float(rtts[near[0]]) if near.size else math.nan,
         float(np.mean(np.abs(np.diff(after)) / after[:, :-1])),
         time[shown] - switch,
         windows[:, shown],
     )
-
-
-def _first_cut(time: Series, flows: list[FlowRecord], link: LinkRecord, begin: int) -> int | None:
-    """Return the sample before the first cut for a drop on ``link`` after the sample ``begin``.
-
-    A cut just after the others ended can still answer a drop on another link.
-    """
-    drops = link["drops_series"]
-    cuts = np.sort(np.concatenate([flow["cuts"]["time"] for flow in flows]))
-    for cut in cuts[cuts > time[begin]]:
-        before = int(np.searchsorted(time, cut)) - 1
-        if drops[before] > drops[begin]:
-            return before
-    return None

@@ -97,25 +97,22 @@ def table_1(lab: Lab) -> None:
 def _draw_forms(points: int) -> Figure:
     """Draw T₁ against the sum of the windows, and T₂ against their distance on the line."""
     total, apart = np.linspace(8, W - 4, points), np.linspace(2, 90, points)
-    first: list[Curve] = []
-    second: list[Curve] = []
+    starts = {
+        "t1": (total, (total / 4, 3 * total / 4)),
+        "t2": (apart, ((W - apart) / 2, (W + apart) / 2)),
+    }
+    curves: dict[str, list[Curve]] = {key: [] for key in starts}
     for color, (law, spec) in enumerate(SYNCHRONOUS.items()):
-        for curves, x, start in (
-            (first, total, (total / 4, 3 * total / 4)),
-            (second, apart, ((W - apart) / 2, (W + apart) / 2)),
-        ):
-            found = synchronous.convergence(spec, *start, W, NEAR)
-            form = table1(NAMES[law], *start, W, NEAR)
-            y, closed = (found.t1, form.t1) if curves is first else (found.t2, form.t2)
-            curves.append(Curve(law, x, y, color=color))
-            curves.append(Curve("", x, closed, color=color, dashed=True))
-    return Figure(
-        "Laws iterated (solid) and Table 1 (dashed), W = 100, ε = 1",
-        [
-            Panel("W₁ + W₂, packets (W₂ = 3 W₁)", "T₁, RTT", first, y_log=True),
-            Panel("Δ on the efficiency line, packets", "T₂, RTT", second, y_log=True),
-        ],
-    )
+        for key, (x, start) in starts.items():
+            found = getattr(synchronous.convergence(spec, *start, W, NEAR), key)
+            form = getattr(table1(NAMES[law], *start, W, NEAR), key)
+            curves[key].append(Curve(law, x, found, color=color))
+            curves[key].append(Curve("", x, form, color=color, dashed=True))
+    panels = [
+        Panel("W₁ + W₂, packets (W₂ = 3 W₁)", "T₁, RTT", curves["t1"], y_log=True),
+        Panel("Δ on the efficiency line, packets", "T₂, RTT", curves["t2"], y_log=True),
+    ]
+    return Figure("Laws iterated (solid) and Table 1 (dashed), W = 100, ε = 1", panels)
 
 
 @exhibit("fig-4c", cost=2.2)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.papers.networks import EARLY, dumbbell, flow
-from cwnd.scenario import Scenario
+from cwnd.papers.networks import EARLY, dumbbell, flow, network
 
 if TYPE_CHECKING:
     from cwnd.records import JsonObject
+    from cwnd.scenario import Scenario
 
 SIMD = "simd(beta=1/16)"
 LAWS = {"TCP": "reno", "AIMD": "aimd(0.1, 1/16)", "IIAD": "iiad", "SIMD": SIMD}
@@ -35,20 +35,15 @@ def _one_flow(
     duration: float,
     link: JsonObject,
     tcp: JsonObject,
+    *,
     start: object = EARLY,
+    sample: str = "10s",
     **keys: object,
 ) -> Scenario:
-    """Return one flow on one link."""
+    """Return one flow on one link of 0.1 s."""
     ends = {"from": "source", "to": "sink"}
-    document = {
-        "name": name,
-        "duration": duration,
-        "sample": "10s",
-        "link": [{**ends, "delay": "50ms", **link}],
-        "tcp": {"packet": 1000, **tcp},
-        "flow": [flow(controller, **ends, start=start)],
-    }
-    return Scenario({**document, **keys})
+    keys |= {"link": [{**ends, "delay": "50ms", **link}], "sample": sample}
+    return network(name, duration, [flow(controller, **ends, start=start)], tcp=tcp, **keys)
 
 
 def growth(controller: str, background: str = "7mbit") -> Scenario:
@@ -58,14 +53,14 @@ def growth(controller: str, background: str = "7mbit") -> Scenario:
     """
     cbr = {"rate": background, "from": "source", "to": "sink", "stop": "30s", "jitter": 0.5}
     link = {"rate": "10mbit", "queue": "30p"}
-    tcp = {"delayed_acks": False, "byte_counting": False}
+    tcp = {"conventions": "rfc", "delayed_acks": False, "byte_counting": False}
     return _one_flow("simd-growth", controller, 60, link, tcp, sample="20ms", cbr=[cbr])
 
 
 def random_loss(controller: str, loss: float, rtts: int = 3000) -> Scenario:
     """Return one flow on an infinitely fast link of 0.1 s that loses packets at random (5.1)."""
     tcp = {**_NS2, "window": 128}
-    return _one_flow("simd-random-loss", controller, 0.1 * rtts, {"loss": loss}, tcp, 0)
+    return _one_flow("simd-random-loss", controller, 0.1 * rtts, {"loss": loss}, tcp, start=0)
 
 
 def periodic_loss(controller: str, packets: int) -> Scenario:
@@ -89,34 +84,43 @@ def compatibility(
 
     ``queue`` is one of `QUEUES`.
     """
-    return dumbbell(
-        "simd-compatibility",
-        warmup + measured,
-        [
-            flow(controller, name="law", count=n, start=_LATE),
-            flow("reno", name="tcp", count=n, start=_LATE),
-            flow("reno", name="back", count=4, start=_LATE, reverse=True, measured=False),
-        ],
-        bottleneck=_bottleneck(rate, QUEUES[queue]),
-        access=_access(rate),
-        tcp={**_NS2, "window": 1000, "ecn": queue.endswith("ECN")},
-        warmup=warmup,
-        sample=sample,
-    )
+    flows = [
+        flow(controller, name="law", count=n, start=_LATE),
+        flow("reno", name="tcp", count=n, start=_LATE),
+        flow("reno", name="back", count=4, start=_LATE, reverse=True, measured=False),
+    ]
+    ecn, keys = queue.endswith("ECN"), {"warmup": warmup, "sample": sample}
+    duration = warmup + measured
+    return _section_5_2("compatibility", duration, flows, rate, QUEUES[queue], ecn=ecn, **keys)
 
 
 def sudden(controller: str, other: int, begin: int, duration: int) -> Scenario:
     """Return two flows of a law and CBR traffic of ``other`` from ``begin`` to 2 ``begin``."""
+    flows = [flow(controller, count=2, start=_LATE)]
+    cbr = [{"rate": f"{other}mbit", "start": begin, "stop": 2 * begin}]
+    keys: JsonObject = {"warmup": begin, "sample": "50ms", "cbr": cbr}
+    return _section_5_2("sudden", duration, flows, 15, "red", **keys)
+
+
+def _section_5_2(
+    name: str,
+    duration: int,
+    flows: list[JsonObject],
+    rate: int,
+    queue: JsonObject | str,
+    *,
+    ecn: bool = False,
+    **keys: object,
+) -> Scenario:
+    """Return the dumbbell of section 5.2."""
     return dumbbell(
-        "simd-sudden",
+        f"simd-{name}",
         duration,
-        [flow(controller, count=2, start=_LATE)],
-        bottleneck=_bottleneck(15, "red"),
-        access=_access(15),
-        tcp={**_NS2, "window": 1000},
-        cbr=[{"rate": f"{other}mbit", "start": begin, "stop": 2 * begin}],
-        warmup=begin,
-        sample="50ms",
+        flows,
+        bottleneck={"rate": f"{rate}mbit", "delay": "20ms", "bdp_rtt": "60ms", "queue": queue},
+        access={"rate": f"{10 * rate}mbit", "delay": "0ms..10ms"},
+        tcp={**_NS2, "window": 1000, "ecn": ecn},
+        **keys,
     )
 
 
@@ -128,34 +132,24 @@ def convergence(controller: str, experiment: int, switch: int, after: int) -> Sc
     """
     c1, c2, y = {1: (15, 0, 6), 2: (11, 3, 10)}[experiment]
     trunk = {"delay": "12ms", "bdp_rtt": "50ms", "queue": "red", "back": {"queue": "2.5bdp"}}
-    start = "0s..2s"
-    return Scenario(
-        {
-            "name": f"simd-convergence-{experiment}",
-            "duration": switch + after,
-            "sample": "50ms",
-            "access": {"rate": "100mbit", "delay": "0.25ms..0.75ms"},
-            "tcp": {**_NS2, "packet": 500, "window": 128},
-            "link": [
-                {"from": a, "to": b, "rate": f"{rate}mbit", **trunk}
-                for a, b, rate in (("b1", "b2", 6), ("b2", "b3", 6), ("b3", "b4", y))
-            ],
-            "flow": [
-                flow(controller, name=name, start=start, **{"from": a, "to": b}, **keys)
-                for name, a, b, keys in (
-                    ("s1", "b1", "b3", {}),
-                    ("s2", "b2", "b4", {}),
-                    ("c1", "b1", "b2", {"count": c1, "stop": switch, "measured": False}),
-                    ("c2", "b3", "b4", {"count": c2, "stop": switch, "measured": False}),
-                )
-            ],
-        }
+    ends: JsonObject = {"stop": switch, "measured": False}
+    return network(
+        f"simd-convergence-{experiment}",
+        switch + after,
+        [
+            flow(controller, name=name, start="0s..2s", **{"from": a, "to": b}, **keys)
+            for name, a, b, keys in (
+                ("s1", "b1", "b3", {}),
+                ("s2", "b2", "b4", {}),
+                ("c1", "b1", "b2", {"count": c1, **ends}),
+                ("c2", "b3", "b4", {"count": c2, **ends}),
+            )
+        ],
+        tcp={**_NS2, "packet": 500, "window": 128},
+        access={"rate": "100mbit", "delay": "0.25ms..0.75ms"},
+        link=[
+            {"from": a, "to": b, "rate": f"{rate}mbit", **trunk}
+            for a, b, rate in (("b1", "b2", 6), ("b2", "b3", 6), ("b3", "b4", y))
+        ],
+        sample="50ms",
     )
-
-
-def _bottleneck(rate: int, queue: JsonObject | str) -> JsonObject:
-    return {"rate": f"{rate}mbit", "delay": "20ms", "bdp_rtt": "60ms", "queue": queue}
-
-
-def _access(rate: int) -> JsonObject:
-    return {"rate": f"{10 * rate}mbit", "delay": "0ms..10ms"}

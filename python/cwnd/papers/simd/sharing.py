@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cwnd.papers.exhibit import Lab, exhibit
-from cwnd.papers.figure import Curve, Figure, Panel, Table
+from cwnd.papers.figure import Curve, Figure, Panel, sweep
 from cwnd.papers.grades import alike, at_most, less
 from cwnd.papers.simd import networks as net
-from cwnd.papers.simd.measures import (
-    MOST,
-    READ_SUDDEN,
-    SCALES,
-    SOME,
-    Shares,
-    Sudden,
-    read_shares,
-)
+from cwnd.papers.simd.measures import READ_SUDDEN, SCALES, SOME, Shares, Sudden, read_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -77,27 +69,13 @@ def _near_tcp(lab: Lab, queue: str) -> Runs:
     for rate in (SMALL, LARGE):
         mine = {n: shares for (r, n), shares in runs.items() if r == rate}
         lost = [[100 * (run.loss + run.marks) for run in s] for s in mine.values()]
-        shown = {
-            "throughput / fair share": [*_group(0, "law", mine), *_group(1, "tcp", mine)],
-            words: [Curve.of_means("", range(len(lost)), lost, color=2)],
-        }
-        limits, ticks = (-0.5, len(mine) - 0.5), [f"{2 * n}" for n in mine]
-        for row, (label, curves) in zip((above, below), shown.items(), strict=True):
-            title = f"{rate} Mb/s"
-            row.append(Panel("flows", label, curves, title, x_limits=limits, ticks=ticks))
-    heads = ["Mb/s", "flows", "SIMD / fair", "TCP / fair", "deviation in a group"]
-    heads += ["dropped, %", "marked, %", "RTT, s"]
-    rows: list[list[str | float]] = []
-    for (rate, n), shares in runs.items():
-        found = [
-            [r.law.mean(), r.tcp.mean(), r.spread, 100 * r.loss, 100 * r.marks, r.rtt]
-            for r in shares
-        ]
-        rows.append([f"{rate}", f"{n} + {n}", *np.mean(found, axis=0).tolist()])
-    lab.show(
-        Figure(f"TCP competing with SIMD(1/16), {queue}", above + below),
-        Table("shares", f"TCP and SIMD(1/16), {queue}: means over the runs", heads, rows),
-    )
+        axes: dict[str, Any] = {"x_limits": (-0.5, len(mine) - 0.5)}
+        axes |= {"title": f"{rate} Mb/s", "ticks": [f"{2 * n}" for n in mine]}
+        groups = [*_group(0, "law", mine), *_group(1, "tcp", mine)]
+        above.append(Panel("flows", "throughput / fair share", groups, **axes))
+        losses = Curve.of_means("", range(len(lost)), lost, color=2)
+        below.append(Panel("flows", words, [losses], **axes))
+    lab.show(Figure(f"TCP competing with SIMD(1/16), {queue}", above + below))
     return runs
 
 
@@ -185,21 +163,25 @@ def tfrc(lab: Lab) -> None:
         # What SIMD gets beside TCP is claimed in fig-7.
         if name in ("TFRC", "AIMD"):
             lab.claim("beside", alike(_means(found, "law"), _means(found, "tcp")), law=name, n=n)
-    smooth, share = [], []
-    rates: dict[int, list[Curve]] = {SOME: [], MOST: []}
-    for color, name in enumerate(LAWS):
-        scales = zip(*(r.variation for r in shared[name, MIDDLE]), strict=True)
-        smooth.append(Curve.of_means(name, range(len(SCALES)), scales, color=color))
-        ratios = [[float(r.law.mean() / r.tcp.mean()) for r in shared[name, n]] for n in counts]
-        share.append(Curve.of_means(name, range(len(counts)), ratios, color=color))
-        for other, curves in rates.items():
-            run = changed[name, other][0]
-            curves.append(Curve(name, run.time, run.rate, color=color))
+    smooth = {
+        (name, i): [run.variation[i] for run in shared[name, MIDDLE]]
+        for name in LAWS
+        for i in range(len(SCALES))
+    }
+    share = {
+        (name, i): [float(run.law.mean() / run.tcp.mean()) for run in shared[name, n]]
+        for name in LAWS
+        for i, n in enumerate(counts)
+    }
     title, ticks = f"smoothness, {MIDDLE} + {MIDDLE} flows", [f"{scale:g}" for scale in SCALES]
-    panels = [Panel("averaged over, s", "coefficient of variation", smooth, title, ticks=ticks)]
+    panels = [
+        Panel("averaged over, s", "coefficient of variation", sweep(smooth), title, ticks=ticks)
+    ]
     title, ticks = "beside as many TCP flows", [f"{2 * n}" for n in counts]
-    panels.append(Panel("flows", "throughput over TCP's", share, title, ticks=ticks))
-    for other, curves in rates.items():
+    panels.append(Panel("flows", "throughput over TCP's", sweep(share), title, ticks=ticks))
+    for other in READ_SUDDEN:
+        first = {name: changed[name, other][0] for name in LAWS}
+        curves = [Curve(name, run.time, run.rate) for name, run in first.items()]
         title, limits = f"{other} of 15 Mb/s come and go", (begin / 2, 3 * begin)
         axes = ("time, s", "rate of both flows, Mb/s")
         panels.append(Panel(*axes, curves, title, x_limits=limits, y_limits=(0.0, 20.0)))
