@@ -70,6 +70,32 @@ impl WindowLaw for Honest {
     }
 }
 
+/// A law that answers a cut with anything, as a law from outside may; it counts its cuts.
+#[derive(Clone, Debug)]
+struct Anything {
+    answers: Vec<Packets>,
+    own_threshold: bool,
+    cuts: usize,
+}
+
+impl WindowLaw for Anything {
+    fn grow(&mut self, w: Packets, acked: Packets, _: &Context) -> Packets {
+        w + acked / w
+    }
+    fn cut(&mut self, _: Packets, _: Signal, _: &Context) -> Packets {
+        self.cuts += 1;
+        self.answers[(self.cuts - 1) % self.answers.len()]
+    }
+    fn own_threshold(&self) -> bool {
+        self.own_threshold
+    }
+}
+
+fn answer() -> impl Strategy<Value = Packets> {
+    let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, -1.0, 0.0];
+    prop_oneof![proptest::sample::select(odd.to_vec()), 0.0..200.0_f64]
+}
+
 /// Runs `events` through the controller and checks every answer.
 fn check(spec: &Spec, ns2: bool, events: &[(Time, Event)]) -> Result<(), TestCaseError> {
     let mut controller = spec.controller(settings(ns2));
@@ -122,6 +148,42 @@ proptest! {
             for (now, event) in &events {
                 machine.on(*now, event);
             }
+        }
+    }
+
+    #[test]
+    fn a_law_may_answer_anything(
+        answers in prop::collection::vec(answer(), 1..8),
+        own_threshold: bool,
+        ns2: bool,
+        events in common::events(400),
+    ) {
+        let law = Anything { answers, own_threshold, cuts: 0 };
+        let mut machine = Windowed::new(law, settings(ns2));
+        for (now, event) in &events {
+            let saved = machine.clone();
+            machine.on(*now, event);
+            let (before, after) = (saved.unclamped(), machine.unclamped());
+            prop_assert!((1.0..=f64::from(u32::MAX)).contains(&after), "{after} at {event:?}");
+            let Some(cut) = machine.take_cut() else { continue };
+            prop_assert!(after <= before, "grew from {before} to {after} at {event:?}");
+            let threshold = machine.ssthresh();
+            let half = cut.before / 2.0;
+            let most = match cut.why {
+                _ if own_threshold => f64::INFINITY,
+                // ns-2 keeps the threshold of a mark at the timeout after it.
+                Signal::Timeout if ns2 => half.max(saved.ssthresh()),
+                Signal::Timeout => half,
+                _ if saved.in_slow_start() => half,
+                _ => cut.before,
+            };
+            let allowed = 2.0..=most.max(2.0);
+            prop_assert!(allowed.contains(&threshold), "{threshold} at {event:?}");
+            let mut spurious = machine.clone();
+            spurious.on(*now, &Event::Undo);
+            prop_assert_eq!(spurious.unclamped(), before);
+            prop_assert_eq!(spurious.ssthresh(), saved.ssthresh());
+            prop_assert_eq!(spurious.law().cuts, saved.law().cuts);
         }
     }
 

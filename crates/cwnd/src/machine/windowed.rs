@@ -323,7 +323,7 @@ impl<L: WindowLaw> Windowed<L> {
         if let Some(saved) = self.congestion.as_mut().and_then(|it| it.undo.take()) {
             self.in_recovery = false;
             self.ssthresh = saved.ssthresh;
-            if saved.window > self.window {
+            if saved.window >= self.window {
                 self.window = saved.window;
                 self.law = saved.law;
                 self.entered = saved.entered;
