@@ -259,10 +259,10 @@ fn a_records_errors_name_the_line() {
     }
 }
 
-/// A law that only records its rounds: packets sent and lost.
+/// A law that only records its rounds: packets sent and lost, and milliseconds.
 #[derive(Clone, Debug, Default)]
 struct Rounds {
-    told: Vec<(u64, u64)>,
+    told: Vec<(u64, u64, u64)>,
     timeouts_continue: bool,
 }
 
@@ -274,7 +274,7 @@ impl WindowLaw for Rounds {
         w / 2.0
     }
     fn round(&mut self, round: &Round, _: &Context) {
-        self.told.push((round.sent, round.lost));
+        self.told.push((round.sent, round.lost, round.took.as_nanos() / 1_000_000));
     }
     fn timeout_ends_round(&self) -> bool {
         !self.timeouts_continue
@@ -292,10 +292,10 @@ fn a_timeout_in_recovery_does_not_mix_two_rounds() {
     assert!(machine.law().told.is_empty());
     // The repair fails: the round ends with what it had, and the timeout begins no other.
     machine.on(at(400), &Event::Timeout { sent: 102 });
-    assert_eq!(machine.law().told, [(100, 4)]);
+    assert_eq!(machine.law().told, [(100, 4, 20)]);
     // The probe is lost as well.
     machine.on(at(900), &Event::Timeout { sent: 103 });
-    assert_eq!(machine.law().told, [(100, 4)]);
+    assert_eq!(machine.law().told, [(100, 4, 20)]);
     let grows = Acked {
         packets: 4,
         credit: 4,
@@ -310,7 +310,7 @@ fn a_timeout_in_recovery_does_not_mix_two_rounds() {
     machine.on(at(950), &Event::Acked(grows));
     // A timeout out of the blue ends a round, in which at least one packet was lost.
     machine.on(at(2000), &Event::Timeout { sent: 143 });
-    assert_eq!(machine.law().told, [(100, 4), (43, 1)]);
+    assert_eq!(machine.law().told, [(100, 4, 20), (43, 1, 1980)]);
 }
 
 /// A law can let a round continue after a timeout: the lost packet counts in that round.
@@ -323,11 +323,11 @@ fn a_round_continues_after_a_timeout_if_the_law_says_so() {
     assert!(machine.law().told.is_empty());
     machine.on(at(900), &Event::Lost(Lost { packets: 2, sent_at: at(800), sent: 100 }));
     machine.on(at(1000), &Event::Recovered);
-    assert_eq!(machine.law().told, [(100, 3)]);
+    assert_eq!(machine.law().told, [(100, 3, 900)]);
     // A recovery that fails closes its own round all the same.
     machine.on(at(1500), &Event::Lost(Lost { packets: 1, sent_at: at(1400), sent: 130 }));
     machine.on(at(2000), &Event::Timeout { sent: 135 });
-    assert_eq!(machine.law().told, [(100, 3), (30, 1)]);
+    assert_eq!(machine.law().told, [(100, 3, 900), (30, 1, 600)]);
 }
 
 /// Only UDT's laws use the receiver's estimate of the capacity.
