@@ -38,8 +38,8 @@
 //! older and newer packets, and a lost retransmission, begin an event here and not there.) `syn` cuts
 //! unless the last cut was less than a SYN ago.
 //!
-//! Known deviations: a timeout is one negative feedback, of one packet; marks (RFC 3168) cut once in a
-//! congestion event, whatever `feedback` is. Not stated in the paper: at `L <= C(x)`, where (8) has no
+//! Known deviations: a timeout is one negative feedback, of one packet; marks (RFC 3168) are one in each
+//! congestion event, also with `packet` and `report`. Not stated in the paper: at `L <= C(x)`, where (8) has no
 //! logarithm, the increase is its limit 0 (section VII: an underestimated `L` limits the throughput), and
 //! so it is before the first estimate; the value of `lambda`; slow start ends at the arrival rate, or at
 //! `w / (RTT + SYN)` without one. The kernel's implementation (`kernel/daimd.h`) has `event` and `report`.
