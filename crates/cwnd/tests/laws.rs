@@ -156,10 +156,11 @@ proptest! {
         answers in prop::collection::vec(answer(), 1..8),
         own_threshold: bool,
         ns2: bool,
+        max_window in proptest::sample::select(vec![2.0, 37.5, f64::INFINITY]),
         events in common::events(400),
     ) {
         let law = Anything { answers, own_threshold, cuts: 0 };
-        let mut machine = Windowed::new(law, settings(ns2));
+        let mut machine = Windowed::new(law, Settings { max_window, ..settings(ns2) });
         for (now, event) in &events {
             let saved = machine.clone();
             machine.on(*now, event);
@@ -339,8 +340,8 @@ fn who_uses_the_capacity() {
     }
 }
 
-/// The threshold and the window after `event`, from a window of 40 that grew to it in slow start or, after
-/// a mark at 80 or more, in congestion avoidance.
+/// The threshold and the window after `why`, from a window of 40 in slow start or, after a mark, of 40 or
+/// just more in congestion avoidance.
 fn after(spec: &str, ns2: bool, avoidance: bool, why: Signal) -> (f64, f64) {
     let initial_window = 40.0;
     let settings = Settings { initial_window, ..settings(ns2) };
