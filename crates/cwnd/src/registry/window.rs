@@ -255,7 +255,7 @@ const TAU: Parameter = Parameter::number(
 const AIAD_EQUATIONS: &[&str] = &[
     "each ACK: w <- w + 1 / w",
     "at a loss: w <- r d, at most w, at least 2",
-    "slow-start threshold: r d, at least 2, in slow start and after a timeout too",
+    "threshold: ssthresh <- r d, at least 2, at a loss, in slow start and after a timeout",
     "sample k: b_k = packets acknowledged in D_k / D_k, D_k = t_k - t_(k-1)",
     "filter: r <- ((2 tau / D_k - 1) r + b_k + b_(k-1)) / (2 tau / D_k + 1)",
     "no sample for tau / 2: a sample of 0 with D = tau / 2",
@@ -415,7 +415,7 @@ pub(super) const CUBIC: Algorithm = Algorithm {
         "each ACK: w <- W_est, if W(t) < W_est; else w <- w + (target - w) / w",
         "target = W(t + RTT), at least w, at most 3/2 w",
         "at a loss: w_prior <- w; w_max <- w, or (1 + kept) w / 2 if w < w_max; w <- kept w",
-        "slow-start threshold: kept w, in slow start and after a timeout too",
+        "threshold: ssthresh <- kept w, at a loss, in slow start and after a timeout",
     ],
     deviations: &[
         "`kept` is of the window, not of what is in flight",
