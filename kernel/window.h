@@ -3,7 +3,7 @@
  * A window law as the kernel's tcp_congestion_ops: written once. Before it is included,
  *
  *   LAW(part)      names the law's parts: struct LAW(params), LAW(grow), ...
- *   LAW_ENTER      it has an enter, LAW_ROUND a round, LAW_OBSERVE an observe
+ *   LAW_ENTER      it has an enter, LAW_ROUND a round and a timeout_ends_round, LAW_OBSERVE an observe
  *   LAW_CUT        how its cut is called with w, timeout and the smallest round-trip time (us)
  *   LAW_THRESHOLD  its cut is the threshold in slow start and after a timeout too; that of the others is
  *                  at most w / 2 there (RFC 5681 equation 4)

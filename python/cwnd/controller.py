@@ -37,8 +37,11 @@ class Controller(Protocol):
     """A law for the congestion window, in packets.
 
     Slow start, loss recovery, timers and clamps are around it: ``grow`` and ``cut`` are called only
-    where the law applies. The optional ``enter``, ``round``, ``observe`` and ``own_threshold`` of
-    the Rust trait ``WindowLaw`` may be there too.
+    where the law applies. The optional ``enter``, ``round`` and ``observe`` of the Rust trait
+    ``WindowLaw`` may be there too, and ``own_threshold() -> bool``, called once for each flow. If
+    True, the answer of ``cut`` is the slow-start threshold after every cause, also above the
+    window. If not, the threshold is at most half of the window in slow start and after a timeout
+    (RFC 5681).
     """
 
     def grow(self, w: float, acked: float, cx: Context, /) -> float:

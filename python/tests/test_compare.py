@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from typing import ClassVar
@@ -144,6 +145,41 @@ def test_mistakes_in_a_class_come_back():
 
     with pytest.raises(KeyError, match="no such thing"):
         cwnd.compare([Broken], **SMALL)
+
+
+@pytest.mark.parametrize(("own", "kept"), [(True, 0.9), (False, 0.5), (None, 0.5)])
+def test_a_class_decides_its_own_threshold(own, kept):
+    calls = []
+
+    class Law(Reno):
+        def cut(self, w, why, cx):
+            calls.append((why, w))
+            return 0.9 * w
+
+        def enter(self, w, cx):
+            calls.append(("enter", w))
+
+    if own is not None:
+        Law.own_threshold = lambda self: own
+    link = {"rate": "10mbit", "delay": "20ms", "queue": "50p", "loss": 0.05}
+    cwnd.run(cwnd.Scenario({"duration": "60s", "dumbbell": link}).add_flow(Law))
+    thresholds = [
+        (kept * before, after)
+        for (why, before), (then, after) in itertools.pairwise(calls)
+        if why == "timeout" and then == "enter" and kept * before > 2
+    ]
+    assert thresholds
+    for expected, after in thresholds:
+        assert after == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("own", [True, lambda self: "yes"])
+def test_mistakes_in_a_threshold_come_back(own):
+    class Law(Reno):
+        own_threshold = own
+
+    with pytest.raises(TypeError, match=r"bool"):
+        cwnd.compare([Law], **SMALL)
 
 
 @pytest.mark.parametrize("answer", [float("nan"), float("inf"), "wide", None])

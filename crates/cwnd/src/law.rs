@@ -26,16 +26,17 @@ pub struct Rtt {
     pub min: Dur,
 }
 
-/// What happened between two cuts: AIRA's Round.
+/// What happened between two cuts: AIRA's Round. A timeout that ends no round is none of the two: see
+/// [`WindowLaw::timeout_ends_round`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Round {
-    /// Packets sent from the last cut to this one, retransmissions included.
+    /// Packets sent between the two cuts, retransmissions included.
     pub sent: u64,
     /// Packets of the round found lost, by the end of its recovery.
     pub lost: u64,
     /// Packets of the round reported as marked.
     pub marked: u64,
-    /// From the last cut to this one.
+    /// The time between the two cuts.
     pub took: Dur,
 }
 
@@ -92,7 +93,8 @@ pub trait WindowLaw: Clone {
     /// A round is over and its losses are known: called after its recovery, before growth resumes.
     fn round(&mut self, _round: &Round, _cx: &Context) {}
 
-    /// Whether a timeout ends a round, as a loss does. If not, the round goes on.
+    /// Whether a timeout ends the round, as a loss does, or the round continues. A timeout in recovery, or
+    /// at a window of one packet, ends none.
     fn timeout_ends_round(&self) -> bool {
         true
     }

@@ -70,6 +70,32 @@ impl WindowLaw for Honest {
     }
 }
 
+/// A law that answers a cut with anything, as a law from outside may; it counts its cuts.
+#[derive(Clone, Debug)]
+struct Anything {
+    answers: Vec<Packets>,
+    own_threshold: bool,
+    cuts: usize,
+}
+
+impl WindowLaw for Anything {
+    fn grow(&mut self, w: Packets, acked: Packets, _: &Context) -> Packets {
+        w + acked / w
+    }
+    fn cut(&mut self, _: Packets, _: Signal, _: &Context) -> Packets {
+        self.cuts += 1;
+        self.answers[(self.cuts - 1) % self.answers.len()]
+    }
+    fn own_threshold(&self) -> bool {
+        self.own_threshold
+    }
+}
+
+fn answer() -> impl Strategy<Value = Packets> {
+    let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, -1.0, 0.0];
+    prop_oneof![proptest::sample::select(odd.to_vec()), 0.0..200.0_f64]
+}
+
 /// Runs `events` through the controller and checks every answer.
 fn check(spec: &Spec, ns2: bool, events: &[(Time, Event)]) -> Result<(), TestCaseError> {
     let mut controller = spec.controller(settings(ns2));
@@ -122,6 +148,43 @@ proptest! {
             for (now, event) in &events {
                 machine.on(*now, event);
             }
+        }
+    }
+
+    #[test]
+    fn a_law_may_answer_anything(
+        answers in prop::collection::vec(answer(), 1..8),
+        own_threshold: bool,
+        ns2: bool,
+        max_window in proptest::sample::select(vec![2.0, 37.5, f64::INFINITY]),
+        events in common::events(400),
+    ) {
+        let law = Anything { answers, own_threshold, cuts: 0 };
+        let mut machine = Windowed::new(law, Settings { max_window, ..settings(ns2) });
+        for (now, event) in &events {
+            let saved = machine.clone();
+            machine.on(*now, event);
+            let (before, after) = (saved.unclamped(), machine.unclamped());
+            prop_assert!((1.0..=f64::from(u32::MAX)).contains(&after), "{after} at {event:?}");
+            let Some(cut) = machine.take_cut() else { continue };
+            prop_assert!(after <= before, "grew from {before} to {after} at {event:?}");
+            let threshold = machine.ssthresh();
+            let half = cut.before / 2.0;
+            let most = match cut.why {
+                _ if own_threshold => f64::INFINITY,
+                // ns-2 keeps the threshold of a mark at the timeout after it.
+                Signal::Timeout if ns2 => half.max(saved.ssthresh()),
+                Signal::Timeout => half,
+                _ if saved.in_slow_start() => half,
+                _ => cut.before,
+            };
+            let allowed = 2.0..=most.max(2.0);
+            prop_assert!(allowed.contains(&threshold), "{threshold} at {event:?}");
+            let mut spurious = machine.clone();
+            spurious.on(*now, &Event::Undo);
+            prop_assert_eq!(spurious.unclamped(), before);
+            prop_assert_eq!(spurious.ssthresh(), saved.ssthresh());
+            prop_assert_eq!(spurious.law().cuts, saved.law().cuts);
         }
     }
 
@@ -197,10 +260,10 @@ fn a_records_errors_name_the_line() {
     }
 }
 
-/// A law that only records its rounds: packets sent and lost.
+/// A law that only records its rounds: packets sent and lost, and milliseconds.
 #[derive(Clone, Debug, Default)]
 struct Rounds {
-    told: Vec<(u64, u64)>,
+    told: Vec<(u64, u64, u64)>,
     timeouts_continue: bool,
 }
 
@@ -212,7 +275,7 @@ impl WindowLaw for Rounds {
         w / 2.0
     }
     fn round(&mut self, round: &Round, _: &Context) {
-        self.told.push((round.sent, round.lost));
+        self.told.push((round.sent, round.lost, round.took.as_nanos() / 1_000_000));
     }
     fn timeout_ends_round(&self) -> bool {
         !self.timeouts_continue
@@ -230,10 +293,10 @@ fn a_timeout_in_recovery_does_not_mix_two_rounds() {
     assert!(machine.law().told.is_empty());
     // The repair fails: the round ends with what it had, and the timeout begins no other.
     machine.on(at(400), &Event::Timeout { sent: 102 });
-    assert_eq!(machine.law().told, [(100, 4)]);
+    assert_eq!(machine.law().told, [(100, 4, 20)]);
     // The probe is lost as well.
     machine.on(at(900), &Event::Timeout { sent: 103 });
-    assert_eq!(machine.law().told, [(100, 4)]);
+    assert_eq!(machine.law().told, [(100, 4, 20)]);
     let grows = Acked {
         packets: 4,
         credit: 4,
@@ -248,7 +311,7 @@ fn a_timeout_in_recovery_does_not_mix_two_rounds() {
     machine.on(at(950), &Event::Acked(grows));
     // A timeout out of the blue ends a round, in which at least one packet was lost.
     machine.on(at(2000), &Event::Timeout { sent: 143 });
-    assert_eq!(machine.law().told, [(100, 4), (43, 1)]);
+    assert_eq!(machine.law().told, [(100, 4, 20), (43, 1, 1980)]);
 }
 
 /// A law can let a round continue after a timeout: the lost packet counts in that round.
@@ -261,11 +324,11 @@ fn a_round_continues_after_a_timeout_if_the_law_says_so() {
     assert!(machine.law().told.is_empty());
     machine.on(at(900), &Event::Lost(Lost { packets: 2, sent_at: at(800), sent: 100 }));
     machine.on(at(1000), &Event::Recovered);
-    assert_eq!(machine.law().told, [(100, 3)]);
+    assert_eq!(machine.law().told, [(100, 3, 900)]);
     // A recovery that fails closes its own round all the same.
     machine.on(at(1500), &Event::Lost(Lost { packets: 1, sent_at: at(1400), sent: 130 }));
     machine.on(at(2000), &Event::Timeout { sent: 135 });
-    assert_eq!(machine.law().told, [(100, 3), (30, 1)]);
+    assert_eq!(machine.law().told, [(100, 3, 900), (30, 1, 600)]);
 }
 
 /// Only UDT's laws use the receiver's estimate of the capacity.
@@ -277,8 +340,8 @@ fn who_uses_the_capacity() {
     }
 }
 
-/// The threshold and the window after `event`, from a window of 40 that grew to it in slow start or, after
-/// a mark at 80 or more, in congestion avoidance.
+/// The threshold and the window after `why`, from a window of 40 in slow start or, after a mark, of 40 or
+/// just more in congestion avoidance.
 fn after(spec: &str, ns2: bool, avoidance: bool, why: Signal) -> (f64, f64) {
     let initial_window = 40.0;
     let settings = Settings { initial_window, ..settings(ns2) };

@@ -221,10 +221,10 @@ fn total(cases: &[Counted], of: fn(&Counted) -> f64) -> f64 {
     cases.iter().map(of).sum()
 }
 
-/// Delayed acknowledgements and many timeouts: what is sent again in vain reaches the receiver as a
+/// Delayed acknowledgements and many timeouts: a spurious retransmission reaches the receiver as a
 /// duplicate of its newest packet. In the other cases an arrival at the queue ties with a departure.
 #[test]
-fn delayed_acknowledgements_are_equal_packet_by_packet() {
+fn delayed_acknowledgements_are_equal_in_all_counters() {
     let cases = counted("delayed");
     assert!(equal(&cases) >= 51, "{} of {} are equal", equal(&cases), cases.len());
     assert_eq!(total(&cases, |case| case.ours[2]), total(&cases, |case| case.ns2[2]));

@@ -8,6 +8,7 @@
 //! each ACK:  w <- W_est, if W(t) < W_est;  else w <- w + (target - w) / w
 //!            target = W(t + RTT), at least w, at most 3/2 w
 //! at a loss: w_prior <- w;  w_max <- w, or (1 + kept) w / 2 if w < w_max;  w <- kept w
+//! threshold: ssthresh <- kept w, at a loss, in slow start and after a timeout
 //! ```
 //!
 //! | symbol | meaning | unit | range | default |

@@ -43,8 +43,8 @@
 //!
 //! Known deviations: section II also counts increasing delay as negative feedback, on which UDT's library
 //! of September 2003 cuts; here it is none. The window is at least 16 packets and the rate at least 1
-//! packet/s. A timeout is one negative feedback, of one packet; marks (RFC 3168) cut once in a congestion
-//! event, whatever `feedback` is. Not stated in the paper: at `L <= C(x)`, where (8) has no logarithm, the
+//! packet/s. A timeout is one negative feedback, of one packet; marks (RFC 3168) are one in each congestion
+//! event, also with `packet` and `report`. Not stated in the paper: at `L <= C(x)`, where (8) has no logarithm, the
 //! increase is its limit 0 (section VII: an underestimated `L` limits the throughput), and so it is before
 //! the first estimate; the value of `lambda` (7/8 is that of UDT's library of February 2004); slow start,
 //! which ends at the arrival rate, or at `w / (RTT + SYN)` without one. The kernel's implementation

@@ -19,8 +19,8 @@ pub trait Controller {
     fn on(&mut self, now: Time, event: &Event);
     /// The controller's answer as of the last event.
     fn output(&self) -> Output;
-    /// Whether the controller uses the receiver's estimate of the link capacity, which packet pairs
-    /// are sent for.
+    /// Whether the controller uses the receiver's estimate of the link capacity: the sender then sends
+    /// the packet pairs that it is made from.
     fn uses_capacity(&self) -> bool {
         false
     }

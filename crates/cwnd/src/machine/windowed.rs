@@ -50,15 +50,15 @@ pub struct Windowed<L> {
 #[derive(Clone, Debug)]
 struct Congestion<L> {
     round: Round,
-    /// Packets sent when the round began.
-    round_began: u64,
+    /// When the round began, and the packets sent until then.
+    round_began: (Time, u64),
     undo: Option<Saved<L>>,
     cut: Option<Cut>,
 }
 
 impl<L> Default for Congestion<L> {
     fn default() -> Self {
-        Congestion { round: Round::default(), round_began: 0, undo: None, cut: None }
+        Congestion { round: Round::default(), round_began: (Time::ZERO, 0), undo: None, cut: None }
     }
 }
 
@@ -218,11 +218,10 @@ impl<L: WindowLaw> Windowed<L> {
     }
 
     fn end_round(&mut self, now: Time, sent: u64) {
-        let took = now.since(self.last_cut);
         let congestion = self.congestion();
-        congestion.round.sent = sent.saturating_sub(congestion.round_began);
-        congestion.round.took = took;
-        congestion.round_began = sent;
+        let (began, sent_before) = core::mem::replace(&mut congestion.round_began, (now, sent));
+        congestion.round.sent = sent.saturating_sub(sent_before);
+        congestion.round.took = now.since(began);
     }
 
     fn shrink(&mut self, now: Time, why: Signal) {
@@ -323,7 +322,7 @@ impl<L: WindowLaw> Windowed<L> {
         if let Some(saved) = self.congestion.as_mut().and_then(|it| it.undo.take()) {
             self.in_recovery = false;
             self.ssthresh = saved.ssthresh;
-            if saved.window > self.window {
+            if saved.window >= self.window {
                 self.window = saved.window;
                 self.law = saved.law;
                 self.entered = saved.entered;

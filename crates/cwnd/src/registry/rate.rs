@@ -26,7 +26,7 @@ pub(super) const DAIMD: Algorithm = Algorithm {
         "no increase where L <= C(x), the limit of Eq. 8, and before the first estimate of L",
         "the paper does not print lambda: 7/8",
         "slow start ends at the arrival rate, or at w / (RTT + SYN) without one",
-        "a timeout is one negative feedback; marks cut once in a congestion event",
+        "a timeout is one negative feedback, and so are the marks of a congestion event",
         "\"any negative feedback\" (Eq. 2), Eq. 3 and Eq. 4 differ: see feedback",
         "the paper's tables are UDT's, which also cuts in a congestion event at random spacing",
     ],

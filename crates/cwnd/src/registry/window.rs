@@ -193,7 +193,7 @@ pub(super) const AIRA: Algorithm = Algorithm {
     deviations: &[
         "a never exceeds 1, which section 6.3 calls the fastest",
         "the 0.9 of Eq. 23 is 1 - bound",
-        "a timeout neither ends a round nor lowers the window that the reset compares with",
+        "a timeout ends no round (see timeout), nor lowers the window that the reset compares with",
     ],
     parameters: &[
         beta(0.5),
@@ -255,6 +255,7 @@ const TAU: Parameter = Parameter::number(
 const AIAD_EQUATIONS: &[&str] = &[
     "each ACK: w <- w + 1 / w",
     "at a loss: w <- r d, at most w, at least 2",
+    "threshold: ssthresh <- r d, at least 2, at a loss, in slow start and after a timeout",
     "sample k: b_k = packets acknowledged in D_k / D_k, D_k = t_k - t_(k-1)",
     "filter: r <- ((2 tau / D_k - 1) r + b_k + b_(k-1)) / (2 tau / D_k + 1)",
     "no sample for tau / 2: a sample of 0 with D = tau / 2",
@@ -263,6 +264,7 @@ const AIAD_DEVIATIONS: &[&str] = &[
     "samples at one instant of their clock are taken together",
     "a rest of a gap shorter than τ/50 is joined to the sample of 0 before it",
     "the estimate starts at 0; without one a loss halves the window",
+    "Westwood's ns-2 code divides the threshold of a timeout in slow start by 1 to 4: not done here",
 ];
 
 pub(super) const AIAD: Algorithm = Algorithm {
@@ -413,9 +415,11 @@ pub(super) const CUBIC: Algorithm = Algorithm {
         "each ACK: w <- W_est, if W(t) < W_est; else w <- w + (target - w) / w",
         "target = W(t + RTT), at least w, at most 3/2 w",
         "at a loss: w_prior <- w; w_max <- w, or (1 + kept) w / 2 if w < w_max; w <- kept w",
+        "threshold: ssthresh <- kept w, at a loss, in slow start and after a timeout",
     ],
     deviations: &[
-        "the machine halves in slow start and after a timeout, where the RFC keeps `kept`",
+        "`kept` is of the window, not of what is in flight",
+        "a mark leaves two packets at least, where the RFC allows one",
     ],
     parameters: &[
         Parameter::number("c", "C", "packets/s^3", 0.4, Range::closed(0.001, 100.0), "growth"),

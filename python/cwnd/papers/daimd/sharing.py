@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
