@@ -127,7 +127,8 @@ def staircase(law: str, stage_s: float) -> Scenario:
     time_s = 7 * stage_s + 1
     # Ethernet: 1456 bytes of payload in 1538 on the wire, at most 947 Mb/s.
     tcp = {"packet": UDT_PAYLOAD, "header": 82}
-    return _one_link("staircase", time_s, flows, 1000, 0.104, "2000p", tcp=tcp)
+    cards = {"rate": "1gbit", "queue": "1000p"}
+    return _one_link("staircase", time_s, flows, 1000, 0.104, "2000p", tcp=tcp, access=cards)
 
 
 def _graph(
