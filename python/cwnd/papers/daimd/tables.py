@@ -95,7 +95,6 @@ def table_1(lab: Lab) -> None:
     }
     compare(lab, found)
     panels = []
-    middle = (np.arange(7) + 0.5) * stage
     aggregate = [float(text) for text in lab.text.printed["rows"].column("EI").values()]
     for law in laws:
         rates = runs[law][0].rates
@@ -105,6 +104,7 @@ def table_1(lab: Lab) -> None:
             Curve(f"flow {n}", t, np.where(row > 0, row, np.nan), color=n)
             for n, row in enumerate(rates, 1)
         ]
+        middle = (np.arange(7) + 0.5) * stage[law]
         curves.append(Curve("published aggregate", middle, aggregate, "published"))
         panels.append(Panel("time, s", "throughput, Mb/s", curves, law, y_limits=(0, 1500)))
     lab.show(Figure("Throughput of four flows on 1 Gb/s, 104 ms (Fig. 7)", panels, 1))
