@@ -325,7 +325,7 @@ fn a_round_continues_after_a_timeout_if_the_law_says_so() {
     machine.on(at(900), &Event::Lost(Lost { packets: 2, sent_at: at(800), sent: 100 }));
     machine.on(at(1000), &Event::Recovered);
     assert_eq!(machine.law().told, [(100, 3, 900)]);
-    // A recovery that fails closes its own round all the same.
+    // A recovery that fails closes its own round.
     machine.on(at(1500), &Event::Lost(Lost { packets: 1, sent_at: at(1400), sent: 130 }));
     machine.on(at(2000), &Event::Timeout { sent: 135 });
     assert_eq!(machine.law().told, [(100, 3, 900), (30, 1, 600)]);
@@ -427,7 +427,7 @@ fn westwoods_threshold_is_its_estimate() {
         let settings = Settings { initial_window: 40.0, ..settings(ns2) };
         let Law::Window(law) = "westwood".parse::<Spec>().unwrap().law(&settings) else { panic!() };
         let mut machine = Windowed::new(law, settings);
-        // So many packets in 10 ms, for 20 s, at a round-trip time of 100 ms.
+        // Acknowledges `packets` every 10 ms for 20 s; the round-trip time is 100 ms.
         for n in 0..2000 {
             let now = Time::from_nanos(n * 10_000_000);
             let acked = Acked {

@@ -28,7 +28,7 @@
 //! Known deviations: appendix B resets `w0` to the window at every decrease, which is one packet after
 //! a timeout, and has `w0 = (1 - beta) w_max`. Here `w0` is the window at which congestion avoidance
 //! begins (footnote 2): after a loss in slow start or a timeout it is less than `(1 - beta) w_max`.
-//! `alpha` follows from `w_max` all the same (Eq. 3). If slow start ends without a loss, `w_max` is
+//! `alpha` still follows from `w_max` (Eq. 3). If slow start ends without a loss, `w_max` is
 //! `w0 / (1 - beta)`. With byte counting (RFC 3465) an ACK of n packets counts as n; the paper assumes
 //! no delayed ACKs.
 
