@@ -68,7 +68,7 @@ def _margins(panels: list[Panel]) -> tuple[float, float]:
 
 def _tilts(panel: Panel) -> bool:
     """Tell whether the names along an axis need to be tilted."""
-    return sum(map(len, panel.ticks)) > 40
+    return sum(map(len, panel.ticks)) > 30
 
 
 def write_table(table: Table, base: Path) -> None:
