@@ -89,11 +89,6 @@ class Estimate:
         """Whether there is an interval."""
         return math.isfinite(self.low)
 
-    @property
-    def half_width(self) -> float:
-        """Half the width of the interval; NaN without one."""
-        return (self.high - self.low) / 2
-
     def to_json(self) -> dict[str, object]:
         """Return the mean and the interval as plain data; unknown numbers are None."""
         return {
