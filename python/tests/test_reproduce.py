@@ -258,6 +258,28 @@ def test_the_words_of_a_claim_are_completed_and_its_reason_found():
     ]
 
 
+def test_a_claim_of_one_law_among_several():
+    text = {
+        "title": "",
+        "claims": {"made": "{law} at {ms} ms"},
+        "printed": {"table": {"columns": ["a"], "rows": {"row": ["1.0"]}}},
+        "why": {"made udt": "of-udt", "udt a": "of-udt"},
+    }
+    lab = Lab()
+    lab.begin(ExhibitText.read(text, {"of-udt": ("reading", "UDT alone.")}), 5)
+    for law, kind in (("udt", "cell"), ("event", "check")):
+        lab.claim("made", less([2.0] * 5, [1.0] * 5), kind, law=law, ms=10)
+        lab.cells("table", {"row": {"a": [3.0] * 5}}, kind=kind, law=law)
+    found = [(c.name, c.words.text, c.words.kind, c.cause) for c in lab.findings.claims]
+    assert found == [
+        ("made udt 10", "udt at 10 ms", "cell", "reading"),
+        ("udt row a", "udt, row: a", "cell", "reading"),
+        ("made event 10", "event at 10 ms", "check", "unknown"),
+        ("event row a", "event, row: a", "check", "unknown"),
+    ]
+    assert [table.name for table in lab.findings.tables] == ["table-udt", "table-event"]
+
+
 def test_exhibits_beside_each_other_need_the_same_runs():
     together = {(e.paper, e.id): e.beside for p in PAPERS for e in exhibits(p) if e.beside != e.id}
     assert together[("simd", "fig-8")] == "fig-7"
