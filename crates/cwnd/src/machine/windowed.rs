@@ -254,7 +254,7 @@ impl<L: WindowLaw> Windowed<L> {
         self.window = match why {
             Signal::Timeout => MIN_WINDOW,
             // ns-2 keeps the fraction that its threshold loses.
-            _ if self.ns2 && !own => target.max(MIN_WINDOW),
+            _ if self.ns2 => target.min(before).max(MIN_WINDOW),
             _ => self.ssthresh.min(before),
         };
         self.hystart = None;
