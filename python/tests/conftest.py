@@ -12,8 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import cwnd
+
+# Machines are noisy: how long an example takes decides nothing.
+settings.register_profile("cwnd", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("cwnd")
 
 TWO = """
 name = "two"

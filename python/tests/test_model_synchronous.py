@@ -138,7 +138,7 @@ class TestTrajectory:
         # Nobody grows on a loss.
         assert (run.after <= run.windows).all()
 
-    @settings(deadline=None, max_examples=30)
+    @settings(max_examples=30)
     @given(
         a=st.floats(1, 45),
         c=st.floats(1, 45),
