@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cwnd import _native, metrics
+from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.result import SCALES, Result, jsonable, link_loss_rate, write_text
 from cwnd.running import measure
-from cwnd.scenario import Scenario, controller_name
+from cwnd.scenario import Scenario
 from cwnd.stats import Estimate, estimate, estimate_ratio
 from cwnd.units import Quantity, parse_rate, parse_time, tc_rate, tc_time
 from cwnd.verdict import Figures, Verdict, judge
@@ -28,10 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cwnd.controller import Factory
+    from cwnd.controller import Spec
     from cwnd.records import FlowRecord, JsonObject
-
-    Spec: TypeAlias = str | Factory
 
 WARMUP = 0.25
 """Fraction of a run that is left out of every figure."""
@@ -253,9 +252,9 @@ def compare(  # noqa: PLR0913
     ['mean', 'low', 'high']
     """
     plan = _Plan(rate, rtt, queue, flows, time, repeat, seed, on)
-    specs = {controller_name(spec): spec for spec in [reference, *controllers]}
+    specs = {read_controller(spec)[0]: spec for spec in [reference, *controllers]}
     alone, names = cases(controllers, reference)
-    home = controller_name(reference)
+    home = read_controller(reference)[0]
     pairs: list[tuple[Spec, Spec | None]] = [(specs[name], None) for name in alone]
     pairs += [(specs[name], reference) for name in names]
     sample = plan.sample(len(pairs) * repeat)
@@ -311,13 +310,13 @@ def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list
     >>> cases(["vegas"], "reno")
     (['reno', 'vegas'], ['vegas'])
     """
-    names = [controller_name(spec) for spec in controllers]
+    names = [read_controller(spec)[0] for spec in controllers]
     if not names:
         raise ArgumentError("controllers", "at least one is needed")
     for name in names:
         if names.count(name) > 1:
             raise ArgumentError("controllers", f"{name} is listed twice")
-    home = controller_name(reference)
+    home = read_controller(reference)[0]
     return names if home in names else [home, *names], names
 
 

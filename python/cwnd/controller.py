@@ -1,9 +1,25 @@
-"""A congestion controller written in Python: a class with ``grow`` and ``cut``."""
+"""Controllers written in Python: what they are, and how they are found and named."""
 
 from __future__ import annotations
 
+import ast
+import copy
+import functools
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
 from collections.abc import Callable
-from typing import Literal, Protocol, TypeAlias
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from cwnd import _native
+from cwnd.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 Cause: TypeAlias = Literal["loss", "mark", "timeout"]
 """Why a window is cut."""
@@ -53,3 +69,270 @@ class Controller(Protocol):
 
 Factory: TypeAlias = Callable[[], Controller]
 """Makes the controller of one flow: a class, or any function without arguments."""
+
+Spec: TypeAlias = str | Factory | Controller
+"""What a controller is given as: a specification such as ``simd(beta=1/16)`` or
+``mine.py:Law(beta=1/8)``, a factory, or an instance of which each flow gets a copy."""
+
+_PYTHON = "python:"
+"""What precedes the name of a controller that a running program defines."""
+
+_FILE = re.compile(r"(?P<path>.*?\.py):(?P<law>.*)", re.DOTALL)
+"""A specification that names a Python file."""
+
+
+def read_controller(controller: Spec) -> tuple[str, Factory | None]:
+    """Return the name by which scenarios and results know a controller, and what makes it.
+
+    Parameters
+    ----------
+    controller
+        As for `cwnd.compare`.
+
+    Returns
+    -------
+    name : str
+        The canonical specification; of a class, a ``functools.partial`` or an instance,
+        ``python:`` with the name of the class and its arguments.
+    factory : callable or None
+        None for a controller of the registry.
+
+    Raises
+    ------
+    SpecError
+        The specification is wrong, or its file cannot be read or run.
+    TypeError
+        The object is no controller.
+
+    Examples
+    --------
+    >>> read_controller("simd(beta=0.0625)")
+    ('simd(beta=0.0625)', None)
+    """
+    if isinstance(controller, str):
+        return _read_text(controller)
+    factory: Any = controller
+    if isinstance(controller, functools.partial):
+        name = getattr(controller.func, "__name__", "")
+        values = [repr(value) for value in controller.args]
+        values += [f"{key}={value!r}" for key, value in controller.keywords.items()]
+    elif callable(controller):
+        name, values = getattr(controller, "__name__", ""), []
+    elif hasattr(controller, "grow") and hasattr(controller, "cut"):
+        name = type(controller).__name__
+        values = [f"{key}={value!r}" for key, value in _settings(controller)]
+        factory = _Copies(controller)
+    else:
+        name, values = "", []
+    if not name.isidentifier():
+        raise TypeError(f"{controller!r} is neither a specification nor a class with grow and cut")
+    arguments = f"({', '.join(values)})" if values else ""
+    return f"{_PYTHON}{name}{arguments}", factory
+
+
+def move_specification(spec: str, home: Path) -> str:
+    """Make a specification that names a file relative to ``home`` relative to the work directory.
+
+    Parameters
+    ----------
+    spec
+        Any specification; others are returned as they are.
+    home
+        The directory that the file is relative to.
+
+    Examples
+    --------
+    >>> move_specification("mine.py:Law(beta=1/8)", Path("runs"))
+    'runs/mine.py:Law(beta=1/8)'
+    """
+    match = _FILE.fullmatch(spec.strip())
+    return spec if match is None else f"{home / match['path']}:{match['law']}"
+
+
+def command_specification(name: str, factory: Factory | None) -> str | None:
+    """Return the specification of a controller for the command line.
+
+    Parameters
+    ----------
+    name, factory
+        As `read_controller` returns them.
+
+    Returns
+    -------
+    str or None
+        None if the controller is not defined at the top of a file.
+    """
+    if not name.startswith(_PYTHON):
+        return name
+    made: object = factory
+    if isinstance(made, functools.partial):
+        made = made.func
+    if isinstance(made, _Copies):
+        made = type(made.instance)
+    try:
+        file = inspect.getsourcefile(made)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    if file is None or not file.endswith(".py") or "." in getattr(made, "__qualname__", "."):
+        return None
+    path = Path(file)
+    here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    spec = f"{here}:{name.removeprefix(_PYTHON)}"
+    try:
+        _read_call(spec, name.removeprefix(_PYTHON))
+    except _native.SpecError:
+        return None
+    return spec
+
+
+def add_controller(known: dict[str, Factory], name: str, factory: Factory) -> None:
+    """Note a controller written in Python under its name.
+
+    Parameters
+    ----------
+    known
+        Where to note it.
+    name
+        The name that scenarios use.
+    factory
+        What makes it.
+
+    Raises
+    ------
+    ArgumentError
+        Another one has that name.
+    """
+    if known.setdefault(name, factory) != factory:
+        raise ArgumentError("controllers", f"two different classes are called {name}")
+
+
+def explain_failure(problem: BaseException) -> str | None:
+    """Say where in a controller's file an exception was raised.
+
+    Parameters
+    ----------
+    problem
+        The exception.
+
+    Returns
+    -------
+    str or None
+        One line with the file and the line; None if no such file was running.
+    """
+    for frame in reversed(traceback.extract_tb(problem.__traceback__)):
+        if frame.filename in _files:
+            where = f"{_files[frame.filename]}:{frame.lineno}: in {frame.name}"
+            return f"{where}: {type(problem).__name__}: {problem}"
+    return None
+
+
+_files: dict[str, str] = {}
+"""The files that controllers were read from: as they are run, and as they were written."""
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """Makes copies of a controller."""
+
+    instance: Controller
+
+    def __call__(self) -> Controller:
+        return copy.deepcopy(self.instance)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Copies) and other.instance is self.instance
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _settings(instance: Controller) -> list[tuple[str, object]]:
+    """Return the public attributes of a controller that are numbers, words or switches."""
+    values = getattr(instance, "__dict__", {})
+    return [
+        (key, value)
+        for key, value in values.items()
+        if not key.startswith("_") and isinstance(value, bool | int | float | str)
+    ]
+
+
+def _read_text(text: str) -> tuple[str, Factory | None]:
+    """Read a specification."""
+    text = text.strip()
+    if text.startswith(_PYTHON):
+        raise _native.SpecError(
+            f"{text} names a class of a running program: "
+            "write the file that defines it, such as mine.py:Law"
+        )
+    match = _FILE.fullmatch(text)
+    if match is None:
+        return _native.canonical(text), None
+    return text, _read_file(text, str(Path(match["path"]).resolve()), match["path"], match["law"])
+
+
+@functools.cache
+def _read_file(spec: str, file: str, path: str, law: str) -> Factory:
+    """Return what makes the controller ``law`` of a file; the same for the same specification."""
+    name, args, kwargs = _read_call(spec, law)
+    module = _run_file(file, path)
+    made = getattr(module, name, None)
+    if not callable(made):
+        known = [key for key, value in vars(module).items() if hasattr(value, "grow")]
+        has = f"; it has {', '.join(known)}" if known else ""
+        raise _native.SpecError(f"{spec}: {path} has no class {name}{has}")
+    factory = functools.partial(made, *args, **kwargs)
+    try:
+        controller = factory()
+    except Exception as problem:  # noqa: BLE001
+        raise _native.SpecError(f"{spec}: {explain_failure(problem) or problem}") from None
+    missing = [method for method in ("grow", "cut") if not hasattr(controller, method)]
+    if missing:
+        raise _native.SpecError(f"{spec}: {name} has no method {' and no method '.join(missing)}")
+    return factory
+
+
+@functools.cache
+def _run_file(file: str, path: str) -> ModuleType:
+    """Run a Python file as a module, once."""
+    name = f"cwnd_controllers_{len(_files)}_{Path(file).stem}"
+    found = importlib.util.spec_from_file_location(name, file)
+    if found is None or found.loader is None:
+        raise _native.SpecError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(found)
+    # Dataclasses look up the module that defines them.
+    sys.modules[name] = module
+    _files[file] = path
+    try:
+        found.loader.exec_module(module)
+    except OSError as problem:
+        raise _native.SpecError(f"{path}: {problem.strerror or problem}") from None
+    except SyntaxError as problem:
+        raise _native.SpecError(f"{path}:{problem.lineno}: {problem.msg}") from None
+    except Exception as problem:  # noqa: BLE001
+        raise _native.SpecError(explain_failure(problem) or f"{path}: {problem}") from None
+    return module
+
+
+def _read_call(spec: str, law: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Read a name, or a call of it with literal arguments."""
+    wrong = _native.SpecError(
+        f"{spec}: after the file stands a class, or one with arguments: mine.py:Law(beta=1/8)"
+    )
+    try:
+        node = ast.parse(law.strip(), mode="eval").body
+        if isinstance(node, ast.Name):
+            return node.id, [], {}
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            raise wrong
+        keywords = {word.arg: _read_value(word.value) for word in node.keywords if word.arg}
+        if len(keywords) < len(node.keywords):
+            raise wrong
+        return node.func.id, [_read_value(value) for value in node.args], keywords
+    except (SyntaxError, ValueError, ZeroDivisionError):
+        raise wrong from None
+
+
+def _read_value(node: ast.expr) -> Any:  # noqa: ANN401
+    """Read a literal or a fraction such as 1/8."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return _read_value(node.left) / _read_value(node.right)
+    return ast.literal_eval(node)

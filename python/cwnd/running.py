@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from cwnd import _native
+from cwnd.controller import add_controller
 from cwnd.errors import ArgumentError
 from cwnd.real import check_reality, run_real
 from cwnd.result import Result
-from cwnd.scenario import Scenario, add_controller
+from cwnd.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cwnd import _native
+from cwnd.controller import add_controller, move_specification, read_controller
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from typing_extensions import Self
 
-    from cwnd.controller import Factory
+    from cwnd.controller import Factory, Spec
     from cwnd.records import Compiled, JsonObject
     from cwnd.units import Quantity
-
-_PYTHON = "python:"
-"""What a scenario writes before the name of a controller written in Python."""
 
 
 class Scenario:
@@ -32,6 +33,8 @@ class Scenario:
     ----------
     document
         The scenario as plain data.
+    controllers
+        What makes the controllers ``python:NAME`` of the document, by those names.
 
     Examples
     --------
@@ -42,9 +45,14 @@ class Scenario:
     8
     """
 
-    def __init__(self, document: JsonObject) -> None:
+    def __init__(
+        self, document: JsonObject, controllers: Mapping[str, Factory] | None = None
+    ) -> None:
         self._document = copy.deepcopy(document)
-        self._controllers: dict[str, Factory] = {}
+        self._controllers: dict[str, Factory] = dict(controllers or {})
+        for flow in self._document.get("flow", []):
+            if isinstance(flow, dict) and ".py:" in str(flow.get("controller", "")):
+                flow["controller"] = self._name(flow["controller"])
 
     def __repr__(self) -> str:
         return f"<Scenario {self._document.get('name', 'without a name')!r}>"
@@ -66,14 +74,17 @@ class Scenario:
             The file cannot be read.
         """
         if isinstance(source, str) and "\n" in source:
-            text, origin = source, "<text>"
+            text, origin, home = source, "<text>", Path()
         else:
-            origin = str(source)
+            origin, home = str(source), Path(source).parent
             try:
                 text = Path(source).read_text(encoding="utf-8")
             except UnicodeDecodeError:
                 raise _native.ScenarioError(f"{origin}: not a text file in UTF-8") from None
-        return cls(json.loads(_native.load(text, origin)))
+        document = json.loads(_native.load(text, origin))
+        for flow in document.get("flow", []):
+            flow["controller"] = move_specification(flow["controller"], home)
+        return cls(document)
 
     @classmethod
     def dumbbell(
@@ -130,14 +141,15 @@ class Scenario:
             document["tcp"]["ecn"] = True
         return cls(document)
 
-    def add_flow(self, controller: str | Factory, **keys: object) -> Self:
+    def add_flow(self, controller: Spec, **keys: object) -> Self:
         """Add flows.
 
         Parameters
         ----------
         controller
-            A specification such as ``simd(beta=1/16)``, or a Python class with ``grow`` and
-            ``cut``.
+            A specification such as ``simd(beta=1/16)`` or ``mine.py:Law(beta=1/8)``, a Python
+            class with ``grow`` and ``cut``, a ``functools.partial`` of one, or an instance, of
+            which each flow gets a copy.
         **keys
             What else a ``[[flow]]`` of a scenario file takes: ``count``, ``start``, ``stop``,
             ``bytes`` and so on.
@@ -147,11 +159,95 @@ class Scenario:
         Scenario
             The same scenario, so that calls can follow each other.
         """
-        name = controller_name(controller)
-        if not isinstance(controller, str):
-            add_controller(self._controllers, name.removeprefix(_PYTHON), controller)
+        name = self._name(controller)
         self._document.setdefault("flow", []).append({"controller": name, **keys})
         return self
+
+    def with_values(self, values: Mapping[str, object]) -> Self:
+        """Return the scenario with some of its values replaced.
+
+        Parameters
+        ----------
+        values
+            Values by their paths, as messages name them: ``dumbbell.rate``, ``flow[0].count``,
+            ``link[2].queue.limit``. Tables that are missing are added; list items are not.
+
+        Returns
+        -------
+        Scenario
+            A copy.
+
+        Raises
+        ------
+        ArgumentError
+            A path does not fit the scenario.
+
+        Examples
+        --------
+        >>> import cwnd
+        >>> scenario = cwnd.Scenario.dumbbell().with_values({"dumbbell.rate": "20mbit"})
+        >>> scenario.to_dict()["dumbbell"]["rate"]
+        '20mbit'
+        """
+        document = self.to_dict()
+        for path, value in values.items():
+            _replace(document, path, value)
+        return type(self)(document, self._controllers)
+
+    def with_controllers(
+        self, controller: Spec, other: Spec | None = None, *, turn: int = 0
+    ) -> Self:
+        """Return the scenario with other controllers for its measured TCP and UDT flows.
+
+        Parameters
+        ----------
+        controller
+            The controller of all of these flows.
+        other
+            The controller of half of these flows: of every second one.
+        turn
+            Which controller the first flow gets: 0 for ``controller``, 1 for ``other``. Runs with
+            either balance paths that differ.
+
+        Returns
+        -------
+        Scenario
+            A copy. Flows of ``controller`` precede those of ``other``.
+
+        Raises
+        ------
+        ArgumentError
+            The scenario has no such flow, or only one to share between two controllers.
+        """
+        document = self.to_dict()
+        groups = document.get("flow", [])
+        measured = [flow for flow in groups if flow.get("measured", True)]
+        count = sum(flow.get("count", 1) for flow in measured)
+        if count < (1 if other is None else 2):
+            least = "a measured flow" if other is None else "two measured flows"
+            raise ArgumentError("controllers", f"{self.title} does not have {least}")
+        made = type(self)(
+            {**document, "flow": [flow for flow in groups if flow not in measured]},
+            self._controllers,
+        )
+        specs = [controller] if other is None else [controller, other]
+        halves: list[list[JsonObject]] = [[] for _ in specs]
+        for flow in measured:
+            for half, keys in zip(halves, _share(flow, len(specs), turn), strict=True):
+                half.append(keys)
+            turn += flow.get("count", 1)
+        for spec, half in zip(specs, halves, strict=True):
+            for keys in half:
+                if keys["count"] > 0:
+                    made.add_flow(spec, **{key: keys[key] for key in keys if key != "controller"})
+        return made
+
+    def _name(self, controller: Spec) -> str:
+        """Return the name of a controller; one written in Python is noted."""
+        name, factory = read_controller(controller)
+        if factory is not None:
+            add_controller(self._controllers, name, factory)
+        return name
 
     @property
     def controllers(self) -> dict[str, Factory]:
@@ -198,43 +294,65 @@ class Scenario:
         return _native.validate(self.to_json(), self.seed)
 
 
-def controller_name(controller: str | Factory) -> str:
-    """Give the name under which a scenario knows a controller.
-
-    Parameters
-    ----------
-    controller
-        A specification, or what makes a controller in Python.
-
-    Returns
-    -------
-    str
-        The canonical specification, or ``python:`` and the name of the class.
-    """
-    if isinstance(controller, str):
-        return _native.canonical(controller)
-    name = getattr(controller, "__name__", "")
-    if not callable(controller) or not name.isidentifier():
-        raise TypeError(f"{controller!r} is neither a specification nor a class with grow and cut")
-    return _PYTHON + name
+_KEY = re.compile(r"([A-Za-z_]+)((?:\[[0-9]+\])*)")
+"""A key of a path, and the numbers of list items behind it."""
 
 
-def add_controller(known: dict[str, Factory], name: str, factory: Factory) -> None:
-    """Note a controller written in Python under its name.
+def _replace(document: JsonObject, path: str, value: object) -> None:
+    """Replace the value at a path of a scenario."""
+    keys: list[str | int] = []
+    for part in path.split("."):
+        match = _KEY.fullmatch(part)
+        if match is None:
+            raise ArgumentError(
+                "set", f"{path!r} is not a path such as dumbbell.rate or flow[0].count"
+            )
+        keys += [match[1], *(int(number) for number in re.findall("[0-9]+", match[2]))]
+    place: Any = document
+    for at, key in enumerate(keys):
+        so_far = _path(keys[:at]) or "the scenario"
+        if isinstance(key, str) and not isinstance(place, dict):
+            raise ArgumentError("set", f"{path}: {so_far} is not a table")
+        if isinstance(key, int) and not (isinstance(place, list) and key < len(place)):
+            count = len(place) if isinstance(place, list) else 0
+            raise ArgumentError("set", f"{path}: {so_far} has {count} items, numbered from 0")
+        if at == len(keys) - 1:
+            place[key] = value
+        elif isinstance(key, str):
+            empty: object = [] if isinstance(keys[at + 1], int) else {}
+            place = place.setdefault(key, empty)
+        else:
+            place = place[key]
 
-    Parameters
-    ----------
-    known
-        Where to note it.
-    name
-        The name that scenarios use.
-    factory
-        What makes it.
 
-    Raises
-    ------
-    ArgumentError
-        Another one has that name.
-    """
-    if known.setdefault(name, factory) is not factory:
-        raise ArgumentError("controllers", f"two different classes are called {name}")
+def _path(keys: Sequence[str | int]) -> str:
+    """Write the path of keys."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
+
+
+def _share(flow: JsonObject, parts: int, turn: int) -> list[JsonObject]:
+    """Deal the flows of a group out to so many controllers, in turns that begin at ``turn``."""
+    count, shared = flow.get("count", 1), []
+    for part in range(parts):
+        first = (part - turn) % parts
+        keys = {**flow, "count": -((first - count) // parts)}
+        if parts > 1 and "stagger" in flow:
+            step = _seconds(flow["stagger"])
+            keys["stagger"] = parts * step
+            keys["start"] = _later(flow.get("start", 0), first * step)
+        if "name" in flow and count > 1 and parts > 1:
+            keys["name"] = f"{flow['name']}-{'ab'[part]}"
+        shared.append(keys)
+    return shared
+
+
+def _later(start: Quantity, delay: float) -> str:
+    """Add a delay to a time or to both ends of a range."""
+    ends = [start] if isinstance(start, int | float) else start.split("..")
+    return "..".join(f"{_seconds(end) + delay:.9f}s" for end in ends)
+
+
+def _seconds(time: Quantity) -> float:
+    """Read a time, which may be 0."""
+    zero = isinstance(time, str) and re.fullmatch("0+ *[a-z]*", time.strip())
+    return 0.0 if zero or not time else parse_time(time)

@@ -196,7 +196,7 @@ fn what_cannot_be_is_told_in_one_line() {
     assert!(line.starts_with("flow highspeed: highspeed: has no form in the kernel"), "{line}");
     assert!(line.contains("aimd, reno") && line.contains("of its own the kernel offers"), "{line}");
     assert!(refused("binomial(k=0.3)", On::Linux).contains("multiple of 1/2"));
-    assert!(refused("python:mine", On::Udt).contains("for the simulator alone"));
+    assert!(refused("python:mine", On::Udt).contains("run on sim only"));
     let large = network("reno", "tcp.packet = 4000");
     let line = run(&large, 1, On::Linux, |_| true).unwrap_err().to_string();
     assert!(line.contains("128 to 1500"), "{line}");

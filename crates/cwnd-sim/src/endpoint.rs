@@ -6,6 +6,7 @@ use crate::engine::net::SINK;
 use crate::network::{Conventions, Flow, Tcp, Traffic};
 use crate::paced::{PacedReceiver, PacedSender};
 use crate::record::FlowRecord;
+use crate::scenario::custom_name;
 use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
 use crate::tcp::{Receiver, Sender};
@@ -13,9 +14,6 @@ use crate::traffic::Source;
 use crate::udt::UdtFlow;
 use cwnd::registry::Spec;
 use cwnd::{AnyController, Controller, Settings, SlowStart};
-
-/// How the name of a controller from outside begins.
-const CUSTOM: &str = "python:";
 
 pub(crate) enum Endpoint {
     /// The flow has not begun: there is nothing yet.
@@ -213,7 +211,7 @@ impl<'a> Prospects<'a> {
                 return Ok(Prospect { prompt: true, ..waits });
             }
         };
-        if tcp.controller.starts_with(CUSTOM) {
+        if custom_name(&tcp.controller).is_some() {
             // Made while it can be asked for.
             let endpoint = Endpoint::new(flow, place, back, seed, options)?;
             let prompt = matches!(&endpoint, Endpoint::Tcp(tcp) if !tcp.0.puts_off());
@@ -245,10 +243,9 @@ fn controller(
     settings: Settings,
     options: &Options,
 ) -> Result<AnyController, SimulationError> {
-    if let Some(name) = tcp.controller.strip_prefix(CUSTOM) {
-        let made = options.custom.and_then(|custom| custom(name, settings));
-        return made
-            .ok_or_else(|| refuse(flow, format!("no controller class named {name:?} was given")));
+    if custom_name(&tcp.controller).is_some() {
+        let made = options.custom.and_then(|custom| custom(&tcp.controller, settings));
+        return made.ok_or_else(|| refuse(flow, "no such class was given"));
     }
     let spec = Spec::parse(&tcp.controller).map_err(|error| refuse(flow, error))?;
     Ok(spec.controller(settings))

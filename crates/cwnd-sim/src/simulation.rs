@@ -37,8 +37,8 @@ pub type MakeController<'a> = dyn Fn(&str, Settings) -> Option<AnyController> + 
 /// What a run may be told besides its network and seed.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// Makes controllers that the registry does not know: by the text after `python:` in a flow's
-    /// controller.
+    /// Makes the controllers that are not in the registry ([`crate::scenario::custom_name`]), by a flow's
+    /// specification.
     pub custom: Option<&'a MakeController<'a>>,
     /// Records every event told to every controller.
     pub tell: bool,

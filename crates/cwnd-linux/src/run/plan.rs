@@ -186,8 +186,8 @@ fn size(wire: u32, least: u32) -> Result<u32, String> {
 }
 
 fn parse(controller: &str) -> Result<Spec, String> {
-    if controller.starts_with("python:") {
-        return Err(format!("{controller}: a controller of Python is one for the simulator alone"));
+    if cwnd_sim::scenario::custom_name(controller).is_some() {
+        return Err(format!("{controller}: controllers written in Python run on sim only"));
     }
     Spec::parse(controller).map_err(|error| error.to_string())
 }

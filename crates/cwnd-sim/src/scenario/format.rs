@@ -219,8 +219,8 @@ pub struct Access {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of TCP flows")]
 pub struct Flow {
-    /// The congestion controller, such as `simd(beta=1/16)`; `python:Name` is one that a Python
-    /// program brings along.
+    /// The congestion controller, such as `simd(beta=1/16)`. `mine.py:Law(beta=1/8)` is a class of a Python
+    /// file, relative to the scenario's; `python:Law` is one that a running Python program defines.
     pub controller: String,
     /// The protocol that carries it: `udt` is UDT itself, whatever the controller is for. Without
     /// this key a controller of a window drives TCP, and one of a rate a sender that paces.

@@ -88,13 +88,21 @@ pub(super) fn groups(scenario: &Scenario) -> Result<Vec<Group<'_>>, Problem> {
     Ok(groups)
 }
 
-/// What stands before the name of a controller that the program brings along; the registry does not
-/// know it, and only the run can tell whether it is there.
-const BROUGHT_ALONG: &str = "python:";
+/// Returns the name of the class or function that makes a custom controller, or `None` if the registry is
+/// to make it. `python:Law(beta=0.1)` is defined in a running Python program and
+/// `laws/mine.py:Law(beta=0.1)` in a file; both are called `Law`.
+#[must_use]
+pub fn custom_name(spec: &str) -> Option<&str> {
+    let law = match spec.strip_prefix("python:") {
+        Some(law) => law,
+        None => spec.split_once(".py:")?.1,
+    };
+    Some(law.split_once('(').map_or(law, |(name, _)| name))
+}
 
 /// Checks a controller's specification; its base name.
 fn controller(key: &str, spec: &str) -> Result<String, Problem> {
-    if let Some(name) = spec.strip_prefix(BROUGHT_ALONG) {
+    if let Some(name) = custom_name(spec) {
         check_name(format!("{key}.controller"), name)?;
         return Ok(name.to_owned());
     }
@@ -109,7 +117,7 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
     let (spec, own_key) = (&table.controller, format!("{key}.tcp"));
     let traffic = match table.protocol {
         None => Traffic::Tcp(tcp::compile(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?),
-        Some(Protocol::Udt) if spec.starts_with(BROUGHT_ALONG) => {
+        Some(Protocol::Udt) if custom_name(spec).is_some() => {
             return problem(
                 format!("{key}.protocol"),
                 "UDT is driven by controllers of the registry, not by one of Python",

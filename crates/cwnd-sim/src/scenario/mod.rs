@@ -43,6 +43,7 @@ pub use format::{
     Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Protocol, Queue, QueueKind, QueueTable,
     Scenario,
 };
+pub use groups::custom_name;
 pub use place::MOST_FLOWS;
 pub use tcp::{Conventions, Recovery, TcpOptions};
 

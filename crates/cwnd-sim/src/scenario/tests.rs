@@ -323,6 +323,11 @@ fn a_controller_may_be_brought_along() {
     let network = scenario.network(1).unwrap();
     assert_eq!(network.flows[0].name, "Mine-1");
     assert_eq!(tcp(&network.flows[0]).controller, "python:Mine");
+    let flow = "[[flow]]\ncontroller = \"laws/mine.py:Law(beta=1/8)\"\n";
+    let scenario = Scenario::from_toml(&format!("{HEAD}{flow}"), "runs/try-1.toml").unwrap();
+    let network = scenario.network(1).unwrap();
+    assert_eq!(network.flows[0].name, "Law");
+    assert_eq!(tcp(&network.flows[0]).controller, "laws/mine.py:Law(beta=1/8)");
 }
 
 #[test]
