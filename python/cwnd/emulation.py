@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
-from cwnd.errors import ArgumentError
-from cwnd.units import format_rate, format_time
+from cwnd.errors import ArgumentError, read_argument
+from cwnd.units import Kind, check_unit, format_rate, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 KEYS = ("rate", "delay", "queue", "loss")
 """What can be said of a link, spelled as in scenario files."""
 
+_UNITS: dict[str, Kind] = {"rate": "rate", "delay": "time"}
 _WAYS = (("up", "inside", "outside"), ("down", "outside", "inside"))
 _RED_ECN = '{ kind = "red", ecn = true }'
 _MISTAKE = re.compile(r"(?:[^:]*:\d+: )?(?:link\[(?P<link>\d)\]\.(?P<key>\w+)\S*: )?(?P<text>.*)")
@@ -102,6 +104,9 @@ def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | 
         lines += ["[[link]]", "duplex = false", "loss_of_acks = true"]
         lines += [f"{key} = {json.dumps(value)}" for key, value in ends.items()]
         keys = {**shared, **differing[name]}
+        for key, kind in _UNITS.items():
+            option = f"{name}: {key}" if key in differing[name] else key
+            read_argument(option, partial(check_unit, kind), keys.get(key))
         lines += [f"{key} = {_toml(key, value)}" for key, value in keys.items()]
     # Whose packets and whose round-trip time a queue in `bdp` is of.
     lines += ["[[flow]]", 'controller = "reno"', 'from = "inside"', 'to = "outside"']

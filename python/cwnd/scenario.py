@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native
 from cwnd.controller import add_controller, move_specification, read_controller
 from cwnd.errors import ArgumentError, read_argument
-from cwnd.units import parse_time
+from cwnd.units import check_unit, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,6 +122,10 @@ class Scenario:
         name
             The scenario's name.
         """
+        read_argument("rate", partial(check_unit, "rate"), rate)
+        times = {"time": time, "warmup": warmup, "access": access, "sample": sample}
+        for argument, value in times.items():
+            read_argument(argument, partial(check_unit, "time"), value)
         ecn = queue == "red-ecn"
         trip = read_argument("rtt", parse_time, rtt)
         document: JsonObject = {
@@ -353,6 +358,8 @@ def _later(start: Quantity, delay: float) -> str:
 
 
 def _seconds(time: Quantity) -> float:
-    """Read a time, which may be 0."""
-    zero = isinstance(time, str) and re.fullmatch("0+ *[a-z]*", time.strip())
-    return 0.0 if zero or not time else parse_time(time)
+    """Read a time of a scenario file, where a bare number is in seconds."""
+    try:
+        return float(time)
+    except ValueError:
+        return parse_time(time, zero=True)

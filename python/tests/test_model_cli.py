@@ -13,7 +13,7 @@ from cwnd.errors import ArgumentError
 from cwnd.model.catalog import ENTRIES, Range, find_model, models
 from cwnd.model.throughput import pftk
 
-NETWORK = ("--rtt", "100ms", "--rto", "0.4")
+NETWORK = ("--rtt", "100ms", "--rto", "400ms")
 
 
 def one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -176,8 +176,9 @@ def test_help_has_the_facts(command):
         (("pftk", "--p", "0.1"), ("--rtt",)),
         (("pftk", "--p", "2", *NETWORK), ("--p", "at most 1")),
         (("pftk", "--p", "often", *NETWORK), ("--p", "'often'")),
-        (("pftk", "--p", "0.1", "--rtt", "1x", "--rto", "1"), ("--rtt", "'1x'")),
-        (("pftk", "--p", "0.1..0.2", "--rtt", "1ms..1s", "--rto", "1"), ("--p and --rtt",)),
+        (("pftk", "--p", "0.1", "--rtt", "1x", "--rto", "1s"), ("--rtt", "'1x'")),
+        (("pftk", "--p", "0.1", "--rtt", "1", "--rto", "1s"), ("--rtt: a time needs a unit",)),
+        (("pftk", "--p", "0.1..0.2", "--rtt", "1ms..1s", "--rto", "1s"), ("--p and --rtt",)),
         (("pftk", "--p", "0.2..0.1", *NETWORK), ("--p", "rise")),
         (("pftk", "--p", "0..0.1", *NETWORK), ("--p", "above 0")),
         (("pftk", "--p", "0.1", *NETWORK, "--plot", "x.png"), ("--plot needs a range",)),

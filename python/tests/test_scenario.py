@@ -73,6 +73,12 @@ def test_mistakes_in_code_name_the_key(keys, named):
         dumbbell().add_flow("reno", **keys).validate()
 
 
+@pytest.mark.parametrize("name", ["rate", "rtt", "time", "warmup", "access", "sample"])
+def test_text_without_a_unit_is_refused(name):
+    with pytest.raises(ValueError, match=rf"^{name}: a \w+ needs a unit"):
+        cwnd.Scenario.dumbbell(**{name: "5"})
+
+
 def test_not_text(tmp_path):
     path = tmp_path / "binary.toml"
     path.write_bytes(b"\xff\xfe\x00")

@@ -10,6 +10,7 @@ import click
 from cwnd.cli.config import PREFIX, name_variables
 from cwnd.cli.outputs import check_outputs, print_json, save_plot
 from cwnd.errors import ArgumentError
+from cwnd.units import tc_rate, tc_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,7 +127,9 @@ def _command(model: Model) -> click.Command:
         # A default of None would be one: Click would not miss a required option.
         default: dict[str, Any] = {}
         if parameter.default is not None:
-            default["default"] = f"{parameter.default}"
+            written = tc_time if parameter.kind == "time" else tc_rate
+            units = parameter.kind in ("time", "rate") and parameter.default
+            default["default"] = written(parameter.default) if units else f"{parameter.default}"
         options.append(
             click.Option(
                 declared,

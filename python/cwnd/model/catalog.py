@@ -248,15 +248,15 @@ class Parameter:
         return Range(low, high)
 
     def _number(self, text: str) -> float:
+        if self.kind == "time":
+            return read_argument(self.name, lambda time: parse_time(time, zero=True), text)
+        if self.kind == "rate":
+            return read_argument(self.name, parse_rate, text)
         try:
             # Fraction also reads what float does, but for infinity.
             return float(Fraction(text.strip()) if "/" in text else float(text))
         except (ValueError, ZeroDivisionError):
             pass
-        if self.kind == "time":
-            return read_argument(self.name, parse_time, text)
-        if self.kind == "rate":
-            return read_argument(self.name, parse_rate, text)
         raise ArgumentError(self.name, f"{text!r} is not a number, a fraction or a range A..B")
 
 
