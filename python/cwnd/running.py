@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from cwnd import _native
+from cwnd.assignment import check_values, write_values
 from cwnd.controller import add_controller
 from cwnd.errors import ArgumentError
 from cwnd.real import check_reality, run_real
@@ -14,7 +15,7 @@ from cwnd.result import Result
 from cwnd.scenario import Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cwnd.controller import Factory
     from cwnd.records import RunRecord
@@ -29,6 +30,7 @@ def run(
     seed: int | None = None,
     *,
     on: str = "sim",
+    values: Mapping[str, object] | None = None,
     pcap: tuple[str, str | Path] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
@@ -44,6 +46,8 @@ def run(
     on
         ``sim``, or in real time on an emulated network (Linux, root): ``udt`` sockets, or the
         kernel's TCP, ``linux``. See ``docs/agreement.md``.
+    values
+        Values of the scenario to replace, by their paths, as for `Scenario.with_values`.
     pcap
         The name of a link and the file to write what crosses it to, for Wireshark; on ``sim`` only.
     progress
@@ -58,6 +62,8 @@ def run(
     ------
     ScenarioError
         The scenario makes no sense; the message names the file, the line and the key.
+    ArgumentError
+        An argument makes no sense.
     KernelError
         This machine or its user cannot run it in real time.
 
@@ -72,6 +78,9 @@ def run(
     path = None if isinstance(scenario, Scenario) else Path(scenario)
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_toml(Path(scenario))
+    values = values or {}
+    check_values(values)
+    scenario = scenario.with_values(values)
     seed = scenario.seed if seed is None else seed
     if pcap is not None and on != "sim":
         raise ArgumentError("pcap", "packets are captured on sim only")
@@ -80,7 +89,8 @@ def run(
     (result,) = measure(jobs, lambda _, run: run, pcap=capture, progress=progress, on=on)
     if path is not None:
         where = [] if on == "sim" else ["--on", on]
-        result.rerun = shlex.join(["cwnd", "run", str(path), "--seed", str(seed), *where])
+        words = ["cwnd", "run", str(path), *write_values(values), "--seed", str(seed)]
+        result.rerun = shlex.join([*words, *where])
     return result
 
 

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -65,6 +68,26 @@ def test_run_prints_one_json_document(command, scenario_file):
     done = command("run", scenario_file, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["scenario"] == "two"
+
+
+def test_run_replaces_values_and_repeats_itself(command, scenario_file, tmp_path):
+    report = tmp_path / "r.html"
+    texts = ("dumbbell.rate=5mbit", "flow[1].count=3", "dumbbell.queue={kind='red', ecn=true}")
+    words = [word for text in texts for word in ("--set", text)]
+    done = command("run", scenario_file, *words, "--seed", "3", "--json", "--report", report)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert len(document["flows"]) == 6
+    assert document["links"][0]["rate_bps"] == 5e6
+    (again,) = re.findall(r'id="rerun">(.*?)</code>', report.read_text(), re.DOTALL)
+    program, *arguments = shlex.split(html.unescape(again))
+    assert program == "cwnd"
+    assert same(json.loads(command(*arguments, "--json").stdout), document)
+
+
+def same(one: dict, other: dict) -> bool:
+    """Whether two documents of runs are equal, but for the wall clock."""
+    return all(one[key] == other[key] for key in one if key != "engine")
 
 
 def test_run_writes_packets(command, scenario_file, tmp_path):
@@ -180,6 +203,15 @@ def test_mistakes_are_one_line(command, arguments, words):
         (["--pcap", "x.pcap", "--link", "nowhere"], ["nowhere", "left-right"]),
         (["--trace", "/proc/x"], ["--trace"]),
         (["--seed", "-1"], ["--seed"]),
+        (["--set", "dumbbell.rate"], ["--set", "PATH=VALUE"]),
+        (["--set", "dumbbell.rate=15"], ["--set: dumbbell.rate: a rate needs a unit"]),
+        (["--set", "flow[0].start=0..5"], ["--set: flow[0].start: a time needs a unit"]),
+        (["--set", "flow[0].bytes=1000"], ["--set: flow[0].bytes: a size needs a unit"]),
+        (["--set", "flow[0].tcp={min_rto=1}"], ["--set: flow[0].tcp: a time needs a unit"]),
+        (["--set", "dumbbell.rat=5mbit"], ["dumbbell.rat", "allowed"]),
+        (["--set", "flow[9].count=2"], ["--set", "flow[9].count"]),
+        (["--set", "flow[0].count=many"], ["flow[0].count"]),
+        (["--set", "tcp=[1"], ["--set", "tcp=[1"]),
     ],
     ids=" ".join,
 )

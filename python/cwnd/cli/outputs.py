@@ -46,6 +46,24 @@ def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def with_values(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option that replaces values of a scenario.
+
+    Parameters
+    ----------
+    command
+        What gets the texts as ``assignments``.
+    """
+    option = click.option(
+        "--set",
+        "assignments",
+        metavar="PATH=VALUE",
+        multiple=True,
+        help="Replace a value, such as dumbbell.rate=20mbit or flow[0].count=8; may be repeated.",
+    )
+    return option(command)
+
+
 def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str | None) -> None:
     """Write the report and the plot, and say where they are.
 

@@ -24,6 +24,7 @@ from cwnd.cli.outputs import (
     save,
     show_progress,
     with_outputs,
+    with_values,
 )
 from cwnd.cli.perf import perf
 from cwnd.cli.transfer import recv, send
@@ -176,6 +177,7 @@ def _announce_comparison(controllers: tuple[str, ...], options: dict[str, Any]) 
 
 @cwnd.command()
 @click.argument("file", type=click.Path())
+@with_values
 @click.option("--seed", type=int, help="Seed of everything random; the file's by default.")
 @click.option("--on", default="sim", show_default=True, help=REALITY)
 @with_outputs
@@ -184,6 +186,7 @@ def _announce_comparison(controllers: tuple[str, ...], options: dict[str, Any]) 
 @click.option("--link", help="The link of --pcap, by its name.")
 def run(
     file: str,
+    assignments: tuple[str, ...],
     seed: int | None,
     on: str,
     as_json: bool,  # noqa: FBT001
@@ -195,10 +198,12 @@ def run(
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
     check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
     from cwnd import Scenario
+    from cwnd.assignment import read_values
     from cwnd.real import check_reality
     from cwnd.running import run as run_scenario
 
-    scenario = Scenario.from_toml(Path(file))
+    values = read_values(assignments)
+    scenario = Scenario.from_toml(Path(file)).with_values(values)
     compiled = scenario.validate()
     check_reality(on, [scenario])
     links = compiled["links"]
@@ -213,7 +218,9 @@ def run(
         announce(on, 1, compiled["duration_s"])
     with show_progress("running") as progress:
         capture = None if link is None or pcap is None else (link, pcap)
-        result = run_scenario(Path(file), seed, on=on, pcap=capture, progress=progress)
+        result = run_scenario(
+            Path(file), seed, on=on, values=values, pcap=capture, progress=progress
+        )
     if as_json:
         print_json(result.to_json())
     else:
