@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cwnd._native import ScenarioError, SpecError
     from cwnd._native import version as _version
-    from cwnd.agreement import Agreement, agree
-    from cwnd.comparison import Comparison, compare
+    from cwnd.agreeing import agree
+    from cwnd.agreement import Agreement
+    from cwnd.comparing import compare
+    from cwnd.comparison import Comparison
     from cwnd.papers.runner import reproduce
     from cwnd.registry import Algorithm, algorithms, canonical
     from cwnd.result import Result
@@ -48,10 +50,10 @@ _HOME = {
     "Scenario": "scenario",
     "ScenarioError": "_native",
     "SpecError": "_native",
-    "agree": "agreement",
+    "agree": "agreeing",
     "algorithms": "registry",
     "canonical": "registry",
-    "compare": "comparison",
+    "compare": "comparing",
     "reproduce": "papers.runner",
     "run": "running",
 }

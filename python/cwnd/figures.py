@@ -206,13 +206,33 @@ def network_text(network: JsonObject) -> str:
     network
         ``Comparison.network``.
     """
-    limit = network["queue_limit"]
+    queue, values = network["queue"] or "", network["values"]
+    limit = "infinite queue"
+    if math.isfinite(network["queue_limit"]):
+        limit = f"{queue} queue of {number(network['queue_limit'], 0)} packets".lstrip()
+    loss = f", {number(network['loss'], 3, 100)} % loss" if network["loss"] else ""
+    place = "" if network["queue"] else f" at {network['bottleneck']}"
+    changed = f", with {', '.join(values)} replaced" if values else ""
     return (
-        f"{network['flows']} flows on {format_rate(network['rate_bps'])}, "
-        f"{format_time(network['rtt_s'])}, {network['queue']} queue of {number(limit, 0)} packets; "
+        f"{place_text(network)}, {limit}{place}{loss}{changed}; "
         f"{network['repeat']} × {format_time(network['duration_s'])}, of which the first "
         f"{format_time(network['warmup_s'])} do not count"
     )
+
+
+def place_text(network: JsonObject) -> str:
+    """Name the network of a comparison: its flows, rate and round-trip time.
+
+    Parameters
+    ----------
+    network
+        ``Comparison.network``.
+    """
+    rtt = network["rtt"] or format_time(network["rtt_s"])
+    if ".." not in rtt and "," not in rtt:
+        rtt = format_time(network["rtt_s"])
+    name = "" if network["queue"] else f" of {network['scenario']}"
+    return f"{network['flows']} flows{name} on {format_rate(network['rate_bps'])}, {rtt}"
 
 
 PLACES = {

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from cwnd import metrics
 from cwnd.colors import REFERENCE, colors
-from cwnd.units import format_rate, format_time
+from cwnd.figures import place_text
+from cwnd.units import format_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,10 +104,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     rough.set_title("variation of a flow's rate", fontsize=10)
     queue.set_title("queueing delay (ms)", fontsize=10)
     network = comparison.network
-    figure.suptitle(
-        f"{network['flows']} flows on {format_rate(network['rate_bps'])}, "
-        f"{format_time(network['rtt_s'])}, {network['queue']}"
-    )
+    figure.suptitle(place_text(network) + (f", {network['queue']}" if network["queue"] else ""))
     panels = np.atleast_1d(lower.subplots(len(alone), 1, sharex=True, sharey=True))
     for axes, row in zip(panels, alone, strict=True):
         run = row.results[0]

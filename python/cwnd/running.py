@@ -155,8 +155,7 @@ def measure(
     """
     controllers: dict[str, Factory] = {}
     for scenario, seed in jobs:
-        if not 0 <= seed <= LARGEST_SEED:
-            raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
+        check_seed(seed)
         for name, factory in scenario.controllers.items():
             add_controller(controllers, name, factory)
 
@@ -179,6 +178,23 @@ def measure(
         keep=finished,
         pcap=pcap,
     )
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that is too small or too large.
+
+    Parameters
+    ----------
+    seed
+        The seed.
+
+    Raises
+    ------
+    ArgumentError
+        It is no unsigned number of 64 bits.
+    """
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
 
 
 def part_of(progress: Callable[[float], None], job: int, jobs: int) -> Callable[[float], None]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cwnd import _native
 from cwnd.controller import add_controller, move_specification, read_controller
 from cwnd.errors import ArgumentError, read_argument
-from cwnd.units import check_unit, parse_time
+from cwnd.units import check_unit, parse_time, scenario_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -342,7 +342,7 @@ def _share(flow: JsonObject, parts: int, turn: int) -> list[JsonObject]:
         first = (part - turn) % parts
         keys = {**flow, "count": -((first - count) // parts)}
         if parts > 1 and "stagger" in flow:
-            step = _seconds(flow["stagger"])
+            step = scenario_time(flow["stagger"])
             keys["stagger"] = parts * step
             keys["start"] = _later(flow.get("start", 0), first * step)
         if "name" in flow and count > 1 and parts > 1:
@@ -354,12 +354,4 @@ def _share(flow: JsonObject, parts: int, turn: int) -> list[JsonObject]:
 def _later(start: Quantity, delay: float) -> str:
     """Add a delay to a time or to both ends of a range."""
     ends = [start] if isinstance(start, int | float) else start.split("..")
-    return "..".join(f"{_seconds(end) + delay:.9f}s" for end in ends)
-
-
-def _seconds(time: Quantity) -> float:
-    """Read a time of a scenario file, where a bare number is in seconds."""
-    try:
-        return float(time)
-    except ValueError:
-        return parse_time(time, zero=True)
+    return "..".join(f"{scenario_time(end) + delay:.9f}s" for end in ends)

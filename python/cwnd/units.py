@@ -98,6 +98,35 @@ def parse_time(value: Quantity, *, zero: bool = False) -> float:
     return _parse(value, "time", _TIMES, zero=zero)
 
 
+def scenario_time(value: Quantity) -> float:
+    """Read a time of a scenario file, where a bare number is in seconds.
+
+    Parameters
+    ----------
+    value
+        Seconds, also as text, or text with a unit.
+
+    Returns
+    -------
+    float
+        Seconds, not below 0.
+
+    Raises
+    ------
+    ValueError
+        Not a time.
+
+    Examples
+    --------
+    >>> scenario_time("0.5"), scenario_time("20ms"), scenario_time(0)
+    (0.5, 0.02, 0.0)
+    """
+    try:
+        return parse_time(float(value), zero=True)
+    except ValueError:
+        return parse_time(value, zero=True)
+
+
 def parse_size(value: Quantity) -> int:
     """Read a number of bytes.
 

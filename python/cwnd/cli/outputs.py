@@ -81,7 +81,7 @@ def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str
         save_plot(outcome.plot(), plot)
 
 
-def announce(on: str, runs: int, seconds: float) -> None:
+def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> None:
     """Say beforehand how long runs in real time take.
 
     Parameters
@@ -92,9 +92,14 @@ def announce(on: str, runs: int, seconds: float) -> None:
         How many there are.
     seconds
         Length of each.
+    at_most
+        Whether there may be fewer.
     """
     each = f"{runs} runs of {format_time(seconds)}, one after the other" if runs > 1 else "one run"
-    click.echo(f"cwnd: on {on} in real time: {each}: {format_time(runs * seconds)}", err=True)
+    least = "at most " if at_most else ""
+    click.echo(
+        f"cwnd: on {on} in real time: {least}{each}: {format_time(runs * seconds)}", err=True
+    )
 
 
 def check_outputs(

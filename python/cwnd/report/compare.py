@@ -40,6 +40,7 @@ def compare_page(comparison: Comparison) -> str:
     title = f"{_listed(others or names)} against {comparison.reference}"
     alone, against = alone_columns(comparison), against_columns(comparison)
     glossary = {column.title: column.meaning for column in [*alone, *against]}
+    no_command = f'<p class="note">No command: {escape(comparison.no_rerun)}.</p>'
     body = f"""
 {_network(comparison.network)}
 {notes(caveats(comparison.results))}
@@ -58,7 +59,7 @@ is excluded from all figures and from the axis ranges.</p>
 {_chooser([row.controller for row in comparison.rows_against], comparison.reference)}
 <div class="plot loading" id="run"></div>
 <h2>Run it again</h2>
-{command(comparison.rerun)}
+{command(comparison.rerun) if comparison.rerun else no_command}
 <details><summary>How the verdict is reached</summary><p class="note">{escape(RULE)}</p></details>
 """
     return page(title, "cwnd compare", body, _data(comparison, shade))
@@ -109,8 +110,8 @@ def _network(network: JsonObject) -> str:
     return facts(
         [
             ("Bottleneck", format_rate(network["rate_bps"]), f"{number(bdp, 0)} packets of BDP"),
-            ("Round-trip time", format_time(network["rtt_s"]), "without queue"),
-            ("Queue", network["queue"], f"{number(limit, 0)} packets"),
+            ("Round-trip time", network["rtt"] or format_time(network["rtt_s"]), "without queue"),
+            ("Queue", network["queue"] or network["bottleneck"], f"{number(limit, 0)} packets"),
             ("Flows", str(network["flows"]), f"of {network['packet_bytes']} bytes a packet"),
             (
                 "Runs",
