@@ -171,7 +171,7 @@ def command_specification(name: str, factory: Factory | None) -> str | None:
         made = type(made.instance)
     try:
         file = inspect.getsourcefile(made)  # type: ignore[arg-type]
-    except TypeError:
+    except (TypeError, OSError):
         return None
     if file is None or not file.endswith(".py") or "." in getattr(made, "__qualname__", "."):
         return None

@@ -461,3 +461,19 @@ def test_auto_has_a_limit():
 def test_seeds_of_auto_must_exist():
     with pytest.raises(ValueError, match="seed: "):
         cwnd.compare(["reno"], **(SMALL | {"repeat": "auto", "seed": 2**64 - 20}))
+
+
+def test_why_there_is_no_command(mixed):
+    class Inner(Reno):
+        pass
+
+    comparison = cwnd.compare([Inner], **(SMALL | {"repeat": 1}))
+    assert comparison.rerun == ""
+    assert comparison.no_rerun == "python:Inner is not a class at the top of a Python file"
+    assert comparison.to_json()["rerun"] is None
+    comparison.report(mixed.with_suffix(".html"))
+    assert f"No command: {comparison.no_rerun}." in mixed.with_suffix(".html").read_text()
+    top = cwnd.compare([Reno], **(SMALL | {"repeat": 1}))
+    assert "test_compare.py:Reno --reference reno" in top.rerun
+    scenario = cwnd.Scenario.from_toml(mixed)
+    assert cwnd.compare(network=scenario, repeat=2).no_rerun

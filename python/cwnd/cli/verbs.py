@@ -113,8 +113,9 @@ class _Commands(click.Group):
 def cwnd(context: click.Context, config: str | None) -> None:
     """Compare congestion controllers on simulated and emulated networks, and move data with them.
 
-    Rates and times are written as tc writes them: 15mbit, 100ms. Controllers are written as
-    reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`.
+    Rates and times are written as tc writes them, with their unit: 15mbit, 100ms. Controllers are
+    written as reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`. mine.py:Law(beta=1/8)
+    is a class of a Python file.
 
     Each option has a variable, such as CWND_SEND_CC for --cc of `cwnd send`, and a key in the
     configuration file, such as cc in the table [send]. The command line overrides the variable, and
