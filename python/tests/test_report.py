@@ -5,12 +5,13 @@ import re
 from html.parser import HTMLParser
 from typing import ClassVar
 
+import jinja2
 import numpy as np
 import pytest
 
 import cwnd
-from cwnd.report.compare import _card, compare_page
-from cwnd.report.page import thin
+from cwnd.report.compare import compare_page
+from cwnd.report.page import render, thin
 from cwnd.report.run import run_page
 from cwnd.stats import UNIT, estimate
 from cwnd.verdict import Figures, judge
@@ -95,6 +96,11 @@ def test_names_cannot_break_out_of_a_page():
     read(page)
 
 
+def test_a_name_that_a_template_misses_is_an_error():
+    with pytest.raises(jinja2.UndefinedError, match="summary"):
+        render("run.html", title="A run")
+
+
 def test_many_flows_are_drawn_in_part():
     scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="3s").add_flow("reno", count=40)
     data = json.loads(read(run_page(cwnd.run(scenario))).scripts["data"])
@@ -117,7 +123,8 @@ def test_a_badge_is_not_stronger_than_its_sentence():
     """Two seeds with a share of 0.56 ± 1.07 had a green badge."""
     share = estimate([0.475, 0.644], UNIT)
     wide, sure = estimate([1.0, 1.6]), estimate([0.5, 0.5])
-    card = _card(judge("simd", "reno", Figures(share, wide, sure, sure, 0.1, {})), "#123456")
+    verdict = judge("simd", "reno", Figures(share, wide, sure, sure, 0.1, {}))
+    card = render("card.html", verdict=verdict, shades={"simd": "#123456"})
     assert re.findall(r'<li class="(\w+)">([^<]*)</li>', card) == [
         ("undecided", "fairness undecided"),
         ("undecided", "smoothness undecided"),

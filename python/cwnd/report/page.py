@@ -1,4 +1,4 @@
-"""What the pages have in common: frame, tables, series fit for a plot."""
+"""The pages' templates, and the data of their plots."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import base64
 import gzip
 import json
 from functools import cache
-from html import escape
 from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from cwnd import metrics
 from cwnd.colors import shades
@@ -19,8 +20,6 @@ from cwnd.result import jsonable
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from cwnd.records import FlowRecord, JsonObject, Series
     from cwnd.result import Result
 
@@ -31,158 +30,66 @@ MOST_FLOWS = 16
 """Flows in one plot: more cannot be told apart."""
 
 
-_TEXT = ' class="text"'
+def render(template: str, **context: object) -> str:
+    """Make a page from a template of ``cwnd/report/templates``.
 
-
-def page(title: str, brand: str, body: str, data: JsonObject) -> str:
-    """Put a page together.
+    Text is escaped, and a name that is missing from the context is an error.
 
     Parameters
     ----------
-    title
-        Title of the page and its heading.
-    brand
-        The line above the heading.
-    body
-        HTML of the page's sections.
-    data
-        What the page's plots show.
+    template
+        Name of the template, such as ``run.html``.
+    **context
+        What the template shows. Pages with plots need ``data``, written as JSON: numbers that are
+        not finite become null.
 
     Returns
     -------
     str
         A whole HTML document that loads nothing.
+
+    Raises
+    ------
+    jinja2.UndefinedError
+        The template uses a name that is not in the context.
+
+    Examples
+    --------
+    >>> page = render("run.html", title="<A run>", summary=[], caveats=[], shades={}, sheets=[],
+    ...     rerun="", seed=1, data={"runs": []})
+    >>> "<h1>&lt;A run&gt;</h1>" in page
+    True
     """
-    # Inside a script element only "</" and "<!--" would end the data.
-    packed = json.dumps(jsonable(data), separators=(",", ":"), allow_nan=False).replace(
-        "<", "\\u003c"
-    )
-    scripts = f"""
-<script type="application/json" id="data">{packed}</script>
-<script type="text/plain" id="plotly">{_plotly()}</script>
-<script>
-{_resource("page.js")}</script>"""
-    return frame(title, brand, body, scripts=scripts)
+    return _environment().get_template(template).render(context)
 
 
-def frame(title: str, brand: str, body: str, *, style: str = "", scripts: str = "") -> str:
-    """Put HTML into the frame of all pages.
-
-    Parameters
-    ----------
-    title
-        Title of the page and its heading.
-    brand
-        The line above the heading.
-    body
-        HTML of the page's sections.
-    style
-        What the page adds to the style sheet.
-    scripts
-        HTML at the page's end.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-    """
+@cache
+def _environment() -> Environment:
+    """Load the templates of this package."""
     from cwnd import __version__
 
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)} · cwnd</title>
-<style>
-{_resource("style.css")}{style}</style>
-</head>
-<body>
-<main>
-<p class="brand">{escape(brand)}</p>
-<h1>{escape(title)}</h1>
-{body}
-<footer>Made by cwnd {escape(__version__)}. This page needs no network.</footer>
-</main>{scripts}
-</body>
-</html>
-"""
-
-
-def facts(items: Iterable[tuple[str, str, str]]) -> str:
-    """List facts: a term, what it is, and a remark that may be empty."""
-    return (
-        '<dl class="facts">'
-        + "".join(
-            f"<div><dt>{escape(term)}</dt><dd>{escape(value)}"
-            + (f"<small>{escape(remark)}</small>" if remark else "")
-            + "</dd></div>"
-            for term, value, remark in items
-        )
-        + "</dl>"
+    environment = Environment(
+        loader=PackageLoader("cwnd.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
+    environment.policies["json.dumps_function"] = _dumps
+    environment.filters["breakable"] = _breakable
+    environment.globals |= {"version": __version__, "plotly": _plotly, "resource": _resource}
+    return environment
 
 
-def table(
-    caption: str,
-    heads: Sequence[tuple[str, str, str]],
-    rows: Iterable[str],
-    text: frozenset[int] = frozenset(),
-) -> str:
-    """Make a table: heads of a title, a unit and an explanation; rows as HTML.
-
-    Columns of ``text`` begin at the left.
-    """
-    head = "".join(
-        f'<th scope="col"{_TEXT if i in text else ""} title="{escape(meaning)}">{escape(title)}'
-        f"<small>{escape(unit)}</small></th>"
-        for i, (title, unit, meaning) in enumerate(heads)
-    )
-    return (
-        f'<div class="scroll" tabindex="0"><table><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
+def _dumps(document: JsonObject, **_: object) -> str:
+    """Write JSON in little space."""
+    return json.dumps(jsonable(document), separators=(",", ":"), allow_nan=False)
 
 
-def named(name: str, color: str | None) -> str:
-    """Give the first cell of a row: a name with its color, if it has one."""
-    swatch = f'<span class="swatch" style="--shade:{color}"></span>' if color else ""
-    breakable = escape(name).replace("(", "(<wbr>").replace(", ", ",<wbr> ")
-    return f'<th scope="row">{swatch}{breakable}</th>'
-
-
-def legend(colors: dict[str, str]) -> str:
-    """Say which color is which."""
-    return (
-        '<p class="legend">'
-        + "".join(
-            f'<span><span class="swatch" style="--shade:{color}"></span>{escape(name)}</span>'
-            for name, color in colors.items()
-        )
-        + "</p>"
-    )
-
-
-def terms(items: Iterable[tuple[str, str]]) -> str:
-    """Explain words."""
-    return (
-        '<dl class="terms">'
-        + "".join(f"<dt>{escape(word)}</dt><dd>{escape(text)}</dd>" for word, text in items)
-        + "</dl>"
-    )
-
-
-def notes(lines: Iterable[str]) -> str:
-    """Say what is to be known, a paragraph each."""
-    return "".join(f'<p class="note">{escape(line)}</p>' for line in lines)
-
-
-def command(text: str) -> str:
-    """Show a command that can be copied."""
-    return (
-        f'<div class="command"><pre><code id="rerun">{escape(text)}</code></pre>'
-        '<button type="button" data-copy="rerun">Copy</button></div>'
-    )
+def _breakable(name: str) -> Markup:
+    """Let the lines of a specification break before its settings."""
+    return escape(name).replace("(", Markup("(<wbr>")).replace(", ", Markup(",<wbr> "))
 
 
 def run_data(result: Result, colors: dict[str, str], **labels: str) -> JsonObject:
@@ -286,6 +193,7 @@ def _plotly() -> str:
     return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
 
 
-def _resource(name: str) -> str:
-    """Read a file of this package."""
-    return files("cwnd.report").joinpath(name).read_text(encoding="utf-8")
+def _resource(name: str) -> Markup:
+    """Read a style sheet or a script of the templates."""
+    text = files("cwnd.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return Markup(text)  # noqa: S704
