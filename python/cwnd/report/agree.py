@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cwnd.agreement import NETWORK, RULE
 from cwnd.colors import PALETTE, REFERENCE, colors
 from cwnd.figures import PLACES, agreement_text, caveats, counts_text
-from cwnd.report.page import render, run_data
+from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
@@ -37,7 +37,12 @@ def agree_page(agreement: Agreement) -> str:
     shades = colors(flow["controller"] for flow in first.measured_flows)
     heads = [("figure", "", ""), *((on, "", PLACES[on]) for on in backends)]
     heads += [(f"{on} and {backends[0]}", "", "By the rule below.") for on in backends[1:]]
-    runs = [run_data(runs[0], shades, controller=on) for on, runs in agreement.results.items()]
+    points = points_of(agreement.runs)
+    runs = [
+        run_data(run, shades, points, name=on)
+        for on, each in agreement.results.items()
+        for run in each
+    ]
     return render(
         "agree.html",
         title=f"{agreement.title}: {agreement_text(backends)}",
@@ -59,7 +64,6 @@ def agree_page(agreement: Agreement) -> str:
         ],
         rule=RULE,
         backends=backends,
-        shades=shades,
         rerun=agreement.rerun,
         data={"figures": _figures(agreement), "runs": runs},
     )
@@ -76,7 +80,7 @@ def _figures(agreement: Agreement) -> JsonObject:
         ],
         "rows": [
             {
-                "controller": on,
+                "name": on,
                 "color": shades[i],
                 "figures": {name: rows[name].estimates[on].to_json() for name, _, _ in panels},
             }

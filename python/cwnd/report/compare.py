@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
 from cwnd.figures import against_columns, alone_columns, caveats, number
-from cwnd.report.page import render, run_data
+from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_rate, format_time
 from cwnd.verdict import RULE
 
@@ -67,7 +67,7 @@ def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
     scale = format_time(comparison.rows_alone[0].results[0].scales[1])
     rows = [
         {
-            "controller": row.controller,
+            "name": row.controller,
             "color": shades[row.controller],
             "figures": {
                 name: row.figures[name].to_json() for name in ("cov_10rtt", "queueing_delay_s")
@@ -91,11 +91,14 @@ def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
         {"figure": "cov_10rtt", "title": f"variation (CoV) over {scale}", "factor": 1},
         {"figure": "queueing_delay_s", "title": "queueing delay, ms", "factor": 1000},
     ]
+    drawn = [row for row in comparison.rows_alone if row.controller in against]
+    groups = (("against", comparison.rows_against), ("alone", drawn))
+    points = points_of(run for _, rows in groups for row in rows for run in row.results)
     runs = [
-        run_data(row.results[0], shades, controller=row.controller, mode=mode)
-        for mode, group in (("against", comparison.rows_against), ("alone", comparison.rows_alone))
+        run_data(run, shades, points, name=row.controller, mode=mode)
+        for mode, group in groups
         for row in group
-        if row.controller in against
+        for run in row.results
     ]
     return {"figures": {"panels": panels, "rows": rows}, "runs": runs}
 

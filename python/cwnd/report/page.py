@@ -7,27 +7,30 @@ import gzip
 import json
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from cwnd import metrics
-from cwnd.colors import shades
+from cwnd.curves import MOST_LINES, lines, thin, throughput
 from cwnd.result import jsonable
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
-    from cwnd.records import FlowRecord, JsonObject, Series
+    from collections.abc import Iterable, Mapping
+
+    from cwnd.records import JsonObject, Series
     from cwnd.result import Result
 
 MOST_POINTS = 600
 """Points of a line: more than a screen can show."""
 
-MOST_FLOWS = 16
-"""Flows in one plot: more cannot be told apart."""
+FEWEST_POINTS = 60
+"""Points of a line on a page with very many runs."""
+
+PAGE_POINTS = 1_200_000
+"""Points of all lines of a page."""
 
 
 def render(template: str, **context: object) -> str:
@@ -40,7 +43,7 @@ def render(template: str, **context: object) -> str:
     template
         Name of the template, such as ``run.html``.
     **context
-        What the template shows. Pages with plots need ``data``, written as JSON: numbers that are
+        What the template shows. Pages with plots need ``data``, embedded as JSON: numbers that are
         not finite become null.
 
     Returns
@@ -55,7 +58,7 @@ def render(template: str, **context: object) -> str:
 
     Examples
     --------
-    >>> page = render("run.html", title="<A run>", summary=[], caveats=[], shades={}, sheets=[],
+    >>> page = render("run.html", title="<A run>", summary=[], caveats=[], sheets=[],
     ...     rerun="", seed=1, data={"runs": []})
     >>> "<h1>&lt;A run&gt;</h1>" in page
     True
@@ -76,15 +79,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.policies["json.dumps_function"] = _dumps
-    environment.filters["breakable"] = _breakable
+    environment.filters |= {"breakable": _breakable, "packed": _packed}
     environment.globals |= {"version": __version__, "plotly": _plotly, "resource": _resource}
     return environment
-
-
-def _dumps(document: JsonObject, **_: object) -> str:
-    """Write JSON in little space."""
-    return json.dumps(jsonable(document), separators=(",", ":"), allow_nan=False)
 
 
 def _breakable(name: str) -> Markup:
@@ -92,80 +89,65 @@ def _breakable(name: str) -> Markup:
     return escape(name).replace("(", Markup("(<wbr>")).replace(", ", Markup(",<wbr> "))
 
 
-def run_data(result: Result, colors: dict[str, str], **labels: str) -> JsonObject:
-    """Give what the plots of one run show.
+def run_data(
+    result: Result, colors: Mapping[str, str], points: int = MOST_POINTS, **labels: str
+) -> JsonObject:
+    """Return what the plot of one run shows.
 
     Parameters
     ----------
     result
         The run.
     colors
-        A color for each controller.
+        The color of each controller.
+    points
+        Points of a line, at most.
     **labels
-        What else the page wants to know of the run.
+        What the page selects the run by, beside its seed.
     """
     flows = result.measured_flows
-    shown = _spread(flows)
-    shade = {
-        name: iter(shades(color, sum(flow["controller"] == name for flow in shown)))
-        for name, color in colors.items()
-    }
-    scale = max(result.scales[1], result.duration_s / MOST_POINTS)
+    drawn = lines(flows, colors)
+    scale = max(result.scales[1], result.duration_s / points)
     link = result.bottleneck
     return {
         **labels,
+        "seed": str(result.seed),
         "duration": result.duration_s,
         "warmup": result.warmup_s,
         "scale": format_time(scale),
         "link": link["name"],
-        "note": f"{len(shown)} of {len(flows)} flows" if len(shown) < len(flows) else "",
-        "queue": thin(result.time, link["queue"]),
+        "note": f"{len(drawn)} of {len(flows)} flows" if len(drawn) < len(flows) else "",
+        "queue": _rounded(*thin(result.time, link["queue"], points)),
         "flows": [
             {
-                "name": flow["name"],
-                "color": next(shade[flow["controller"]]),
-                "window": thin(result.time, flow["window"]),
+                "name": name,
+                "color": color,
+                "dash": dash,
+                "window": _rounded(*thin(result.time, flow["window"], points)),
                 "throughput": _rounded(
-                    *metrics.binned_rate(result.time, flow["sent"], flow["packet_bytes"], scale)
+                    *throughput(result.time, flow["sent"], flow["packet_bytes"], scale)
                 ),
             }
-            for flow in shown
+            for flow, name, color, dash in drawn
         ],
     }
 
 
-def thin(time: Series, values: Series, most: int = MOST_POINTS) -> list[list[float | None]]:
-    """Keep the extremes of a series, and few of its points.
+def points_of(results: Iterable[Result]) -> int:
+    """Return how many points a line may have on a page that shows these runs.
 
     Parameters
     ----------
-    time, values
-        The series.
-    most
-        Points to keep at most.
+    results
+        The runs.
 
     Returns
     -------
-    list
-        The times and the values that are left, rounded.
-
-    Examples
-    --------
-    >>> thin(np.arange(6.0), np.array([0.0, 9.0, 1.0, 2.0, 8.0, 3.0]), most=4)
-    [[0.0, 1.0, 3.0, 4.0], [0.0, 9.0, 2.0, 8.0]]
+    int
+        `MOST_POINTS`, or fewer if the lines of all runs would have more than `PAGE_POINTS`.
     """
-    if time.size <= most:
-        return _rounded(time, values)
-    edges = np.linspace(0, time.size, most // 2 + 1).astype(int)
-    known = np.nan_to_num(values, nan=0.0)
-    keep = sorted(
-        {
-            int(low + extreme(known[low:high]))
-            for low, high in pairwise(edges)
-            for extreme in (np.argmin, np.argmax)
-        }
-    )
-    return _rounded(time[keep], values[keep])
+    count = sum(2 * min(len(run.measured_flows), MOST_LINES) + 1 for run in results)
+    return min(max(PAGE_POINTS // max(count, 1), FEWEST_POINTS), MOST_POINTS)
 
 
 def _rounded(time: Series, values: Series) -> list[list[float | None]]:
@@ -176,13 +158,15 @@ def _rounded(time: Series, values: Series) -> list[list[float | None]]:
     ]
 
 
-def _spread(flows: list[FlowRecord]) -> list[FlowRecord]:
-    """Choose the flows to draw: as many of each controller."""
-    groups: dict[str, list[FlowRecord]] = {}
-    for flow in flows:
-        groups.setdefault(flow["controller"], []).append(flow)
-    each = max(MOST_FLOWS // max(len(groups), 1), 1)
-    return [flow for group in groups.values() for flow in group[:each]]
+def _packed(document: JsonObject) -> str:
+    """Write data as compressed JSON, in base64."""
+    text = json.dumps(jsonable(document), separators=(",", ":"), allow_nan=False)
+    return _compressed(text)
+
+
+def _compressed(text: str) -> str:
+    """Compress a text, and write it in base64: the same text always gives the same."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 @cache
@@ -190,7 +174,7 @@ def _plotly() -> str:
     """Compress Plotly's script from the installed package."""
     from plotly.offline import get_plotlyjs
 
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
+    return _compressed(get_plotlyjs())
 
 
 def _resource(name: str) -> Markup:

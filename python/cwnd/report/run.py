@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.colors import REFERENCE, colors
+from cwnd.colors import colors
+from cwnd.curves import lines
 from cwnd.figures import PLACES, caveats, flow_sheet, link_sheet, metric_items
 from cwnd.report.page import render, run_data
 from cwnd.units import format_time
@@ -28,9 +29,7 @@ def run_page(result: Result) -> str:
     """
     document = result.to_json()
     shades = colors(flow["controller"] for flow in result.measured_flows)
-    by_flow = {
-        flow["name"]: shades.get(flow["controller"], REFERENCE) for flow in document["flows"]
-    }
+    drawn = {line.flow["name"]: line.color for line in lines(result.measured_flows, shades)}
     warmup = f"{format_time(result.warmup_s)} of warm-up" if result.warmup_s else "no warm-up"
     return render(
         "run.html",
@@ -41,9 +40,8 @@ def run_page(result: Result) -> str:
             *metric_items(document["metrics"]),
         ],
         caveats=caveats([result]),
-        shades=shades,
         sheets=[
-            ("Flows", flow_sheet(document), {1, 9}, by_flow),
+            ("Flows", flow_sheet(document), {1, 9}, drawn),
             ("Links", link_sheet(document), {1}, {}),
         ],
         rerun=result.rerun,
