@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 
 def lines(flows: list[FlowRecord], colors: Mapping[str, str]) -> list[Line]:
-    """Choose the flows to draw, as many of each controller, and tell them apart.
+    """Choose the flows to draw, equally many of each controller, and tell them apart.
 
     Parameters
     ----------
@@ -56,11 +56,13 @@ def lines(flows: list[FlowRecord], colors: Mapping[str, str]) -> list[Line]:
     list of Line
         At most `MOST_LINES`.
     """
-    groups: dict[str, list[FlowRecord]] = {}
+    seen: Counter[str] = Counter()
+    rank = []
     for flow in flows:
-        groups.setdefault(flow["controller"], []).append(flow)
-    each = max(MOST_LINES // max(len(groups), 1), 1)
-    drawn = [flow for group in groups.values() for flow in group[:each]][:MOST_LINES]
+        rank.append(seen[flow["controller"]])
+        seen[flow["controller"]] += 1
+    chosen = sorted(range(len(flows)), key=rank.__getitem__)[:MOST_LINES]
+    drawn = [flows[i] for i in sorted(chosen)]
     color_of = [colors.get(flow["controller"], REFERENCE) for flow in drawn]
     # Colors repeat after ten controllers: their flows share the strokes of the color.
     free = {color: iter(strokes(color, count)) for color, count in Counter(color_of).items()}

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import cwnd
-from cwnd.curves import thin
+from cwnd.curves import lines, thin
 from cwnd.report.compare import compare_page
 from cwnd.report.page import FEWEST_POINTS, MOST_POINTS, PAGE_POINTS, points_of, render
 from cwnd.report.run import run_page
@@ -86,6 +87,14 @@ def test_lines_of_twelve_controllers_differ():
         scenario.add_flow(f"aimd(beta=1/{i + 2})")
     (run,) = unpack(run_page(cwnd.run(scenario)))["runs"]
     assert len({(flow["color"], flow["dash"]) for flow in run["flows"]}) == 12
+
+
+def test_all_controllers_are_drawn_with_many_flows():
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="1s")
+    scenario.add_flow("reno", count=30).add_flow("simd", count=3).add_flow("cubic", count=9)
+    drawn = lines(cwnd.run(scenario).measured_flows, {})
+    found = Counter(line.flow["controller"] for line in drawn)
+    assert found == {"reno": 7, "simd": 3, "cubic": 6}
 
 
 def test_lines_end_at_the_last_sample(pages, result):
