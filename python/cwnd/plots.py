@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from cwnd.colors import DASHES, REFERENCE, colors
 from cwnd.curves import lines, throughput
+from cwnd.extras import require
 from cwnd.units import format_rate, format_time
+
+require("cwnd.plots", "matplotlib")
+from matplotlib.figure import Figure  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
