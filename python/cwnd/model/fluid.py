@@ -344,7 +344,7 @@ def transient(
     """Integrate the fluid over time, with its delays.
 
     Heun's method with a fixed step; what happened a round-trip time ago is interpolated. The same
-    is done with twice the step, for the error.
+    is done with twice the step, for the error. SciPy's solvers take no delays.
 
     Parameters
     ----------
