@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd import metrics
+from cwnd.extras import require
 from cwnd.result import jsonable, write_text
 from cwnd.stats import Estimate, estimate, estimate_ratio
 from cwnd.verdict import Figures, Verdict, judge
@@ -213,6 +214,7 @@ class Comparison:
 
 def _frame(rows: list[Row]) -> pd.DataFrame:
     """Turn rows into a frame: figures by mean, low and high."""
+    require("A frame of a comparison", "pandas")
     import pandas as pd
 
     return pd.DataFrame(

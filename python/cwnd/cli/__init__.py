@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from cwnd.cli.verbs import Interrupted, ReaderGone
 from cwnd.cli.verbs import cwnd as command
+from cwnd.extras import MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,7 @@ def _explain(problem: Exception) -> str:
         named = problem.argument in {"controllers", "papers"}
         option = "" if named else f"--{problem.argument}: "
         return option + problem.problem
-    if isinstance(problem, ScenarioError | SpecError | KernelError):
+    if isinstance(problem, ScenarioError | SpecError | KernelError | MissingExtraError):
         return str(problem)
     raise problem
 

@@ -16,6 +16,7 @@ from cwnd.cli.emulate import emulate
 from cwnd.cli.kernel import kernel
 from cwnd.cli.man import man
 from cwnd.cli.model import model
+from cwnd.cli.new_controller import new_controller
 from cwnd.cli.outputs import (
     REALITY,
     announce,
@@ -114,8 +115,8 @@ def cwnd(context: click.Context, config: str | None) -> None:
     """Compare congestion controllers on simulated and emulated networks, and move data with them.
 
     Rates and times are written as tc writes them, with their unit: 15mbit, 100ms. Controllers are
-    written as reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`. mine.py:Law(beta=1/8)
-    is a class of a Python file.
+    written as reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`. A class of a Python
+    file is one as well: mine.py:Law(beta=1/8).
 
     Each option has a variable, such as CWND_SEND_CC for --cc of `cwnd send`, and a key in the
     configuration file, such as cc in the table [send]. The command line overrides the variable, and
@@ -410,5 +411,6 @@ def completion(shell: str) -> None:
     click.echo(kind(cwnd, {}, "cwnd", "_CWND_COMPLETE").source())
 
 
+cwnd.add_command(new_controller)
 cwnd.add_command(man)
 name_variables(cwnd)
