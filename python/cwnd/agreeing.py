@@ -10,7 +10,7 @@ from cwnd.agreement import Agreement
 from cwnd.errors import ArgumentError
 from cwnd.real import REALITIES, check_reality
 from cwnd.repeats import Repeat, read_repeat, targets
-from cwnd.running import check_seed, measure
+from cwnd.running import check_seed, measure, part_of
 from cwnd.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def agree(
     for target in targets(first, most):
         seeds = range(seed + len(results[on[0]]), seed + target)
         done = sum(len(made) for place, made in results.items() if place != "sim")
-        part = None if progress is None else _part(progress, done, runs)
+        count = len(seeds) * sum(place != "sim" for place in on)
+        part = None if progress is None else part_of(progress, done, count, runs)
         _extend(results, scenario, seeds, part)
         rerun = ""
         if path is not None:
@@ -90,11 +91,6 @@ def agree(
     return agreement
 
 
-def _part(progress: Callable[[float], None], done: int, runs: int) -> Callable[[float], None]:
-    """Turn a number of runs made since then into the fraction of all."""
-    return lambda made: progress((done + made) / runs)
-
-
 def _extend(
     results: dict[str, list[Result]],
     scenario: Scenario,
@@ -105,7 +101,7 @@ def _extend(
     real = [(seed, on) for seed in seeds for on in results if on != "sim"]
     # What this machine cannot do shows at once, before the simulator has worked for nothing.
     for made, (seed, on) in enumerate(real):
-        told = None if progress is None else _part(progress, made, 1)
+        told = None if progress is None else part_of(progress, made, 1, len(real))
         results[on] += measure([(scenario, seed)], lambda _, run: run, on=on, progress=told)
     if "sim" in results:
         results["sim"] += measure([(scenario, seed) for seed in seeds], lambda _, run: run)

@@ -18,7 +18,7 @@ from cwnd.networks import Network, any_network, dumbbell, measured_controllers
 from cwnd.real import check_reality
 from cwnd.repeats import Repeat, read_repeat, targets
 from cwnd.result import SCALES, Result, link_loss_rate
-from cwnd.running import check_seed, measure
+from cwnd.running import check_seed, measure, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -304,10 +304,9 @@ class Plan:
         """Make the runs that are missing for a number of repeats."""
         jobs = [(case, i) for case, made in enumerate(runs) for i in range(len(made), target)]
         done = sum(map(len, runs))
-
-        def told(fraction: float) -> None:
-            if progress is not None:
-                progress((done + fraction * len(jobs)) / self.most_runs)
+        part = None
+        if progress is not None:
+            part = part_of(progress, done, len(jobs), self.most_runs)
 
         def keep(job: int, run: Result) -> _Kept:
             return self._figures(jobs[job][0], run, network), run
@@ -315,7 +314,7 @@ class Plan:
         kept = measure(
             [(self.scenarios[case][i % 2], self.seed + i) for case, i in jobs],
             keep,
-            progress=told,
+            progress=part,
             scales=network.scales_s,
             on=self.on,
         )

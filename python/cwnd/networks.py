@@ -45,7 +45,7 @@ MOST_SAMPLES = 5_000_000
 """Samples of all flows and runs together, at most: about 600 MB of series."""
 
 MOST_SAMPLES_EACH = 2400
-"""Samples of one series, at most, where the scenario does not ask for more."""
+"""Samples of one series on a dumbbell, at most."""
 
 FEWEST_SAMPLES = 100
 """Samples of each series, at least."""
@@ -83,8 +83,8 @@ class Network:
         Keys of the scenario by the argument that they come from.
     rtt_s, link
         Round-trip time without queue, and the name of the bottleneck; None until a run tells them.
-    finest
-        Shortest time between two samples, in seconds.
+    samples
+        Samples of one series, at most.
     """
 
     scenario: Scenario
@@ -94,7 +94,7 @@ class Network:
     arguments: Mapping[str, str] = field(default_factory=dict)
     rtt_s: float | None = None
     link: str | None = None
-    finest: float = 0.0
+    samples: float = math.inf
 
     @property
     def sample_s(self) -> float:
@@ -132,7 +132,7 @@ class Network:
                 f"{runs} runs of {flows} flows are too many: all together may have "
                 f"{MOST_FLOWS_ALTOGETHER} flows",
             )
-        most = min(MOST_SAMPLES / (flows * runs), MOST_SAMPLES_EACH)
+        most = min(MOST_SAMPLES / (flows * runs), self.samples)
         needed = min(duration_s / most, duration_s / FEWEST_SAMPLES)
         if needed <= self.sample_s:
             return self
@@ -290,9 +290,11 @@ def dumbbell(
     words += [] if warmup is None else ["--warmup", tc_time(rest)]
     words += ["--loss", repr(lost)] if lost else []
     asked = {"file": None, "rtt": written, "queue": queue, "loss": lost}
-    return _with_values(
-        Network(scenario, {}, words, asked, _ARGUMENTS, rtt_s=trip, link="left-right"), values
+    samples = math.inf if "sample" in values else MOST_SAMPLES_EACH
+    net = Network(
+        scenario, {}, words, asked, _ARGUMENTS, rtt_s=trip, link="left-right", samples=samples
     )
+    return _with_values(net, values)
 
 
 def any_network(network: Scenario | str | Path, values: Mapping[str, object]) -> Network:

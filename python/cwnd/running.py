@@ -163,7 +163,7 @@ def measure(
     if on != "sim":
         kept = []
         for job, (scenario, seed) in enumerate(jobs):
-            part = None if progress is None else part_of(progress, job, len(jobs))
+            part = None if progress is None else part_of(progress, job, 1, len(jobs))
             kept.append(keep(job, run_real(scenario, seed, on, progress=part, scales=scales)))
         return kept
 
@@ -197,14 +197,18 @@ def check_seed(seed: int) -> None:
         raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
 
 
-def part_of(progress: Callable[[float], None], job: int, jobs: int) -> Callable[[float], None]:
-    """Turn what is done of one job into what is done of all.
+def part_of(
+    progress: Callable[[float], None], done: int, part: int, jobs: int
+) -> Callable[[float], None]:
+    """Turn what is done of some jobs into what is done of all, all of one length.
 
     Parameters
     ----------
     progress
         Is told what is done of all.
-    job, jobs
-        The number of the job, and how many there are, all of one length.
+    done
+        Number of jobs that precede these.
+    part, jobs
+        Number of these jobs, and of all.
     """
-    return lambda fraction: progress((job + fraction) / jobs)
+    return lambda fraction: progress((done + fraction * part) / jobs)

@@ -180,7 +180,7 @@ def test_run_replaces_values_and_repeats_itself(command, scenario_file, tmp_path
     document = json.loads(done.stdout)
     assert len(document["flows"]) == 6
     assert document["links"][0]["rate_bps"] == 5e6
-    (again,) = re.findall(r'id="rerun">(.*?)</code>', report.read_text(), re.DOTALL)
+    (again,) = re.findall(r"<code[^>]*>(cwnd run .*?)</code>", report.read_text(), re.DOTALL)
     program, *arguments = shlex.split(html.unescape(again))
     assert program == "cwnd"
     assert same(json.loads(command(*arguments, "--json").stdout), document)

@@ -3,12 +3,15 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shlex
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import cwnd
+import cwnd.networks
+from cwnd.cli import run as command_line
 
 SMALL = {"rate": "10mbit", "rtt": "40ms", "time": "10s", "repeat": 2, "flows": 4}
 
@@ -106,8 +109,6 @@ def test_every_controller_gets_a_verdict(comparison):
 
 
 def test_the_command_repeats_it(comparison):
-    import shlex
-
     words = shlex.split(comparison.rerun)
     assert words[:4] == ["cwnd", "compare", "simd", "aimd(alpha=0.31, beta=1/8)"]
     for option, value in [("--rate", "10mbit"), ("--rtt", "40ms"), ("--repeat", "3")]:
@@ -477,3 +478,17 @@ def test_why_there_is_no_command(mixed):
     assert "test_compare.py:Reno --reference reno" in top.rerun
     scenario = cwnd.Scenario.from_toml(mixed)
     assert cwnd.compare(network=scenario, repeat=2).no_rerun
+
+
+def test_the_command_of_auto_has_its_samples(monkeypatch, capsys):
+    """`auto` leaves room for the samples of 80 repeats: the command says how long they are."""
+    monkeypatch.setattr(cwnd.networks, "MOST_SAMPLES", 80 * 3 * 4 * 110)
+    sure = cwnd.compare(["vegas"], **(SMALL | {"repeat": "auto"}))
+    assert sure.network["repeat"] == 20
+    words = shlex.split(sure.rerun)
+    assert words[words.index("--set") + 1].startswith("sample=")
+    assert command_line([*words[1:], "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    document = sure.to_json()
+    assert again["alone"] == document["alone"]
+    assert again["against"] == document["against"]
