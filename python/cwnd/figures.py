@@ -228,11 +228,21 @@ def place_text(network: JsonObject) -> str:
     network
         ``Comparison.network``.
     """
-    rtt = network["rtt"] or format_time(network["rtt_s"])
-    if ".." not in rtt and "," not in rtt:
-        rtt = format_time(network["rtt_s"])
     name = "" if network["queue"] else f" of {network['scenario']}"
-    return f"{network['flows']} flows{name} on {format_rate(network['rate_bps'])}, {rtt}"
+    rate = format_rate(network["rate_bps"])
+    return f"{network['flows']} flows{name} on {rate}, {rtt_text(network)}"
+
+
+def rtt_text(network: JsonObject) -> str:
+    """Write the round-trip time of a comparison's network; a list or range as it was asked for.
+
+    Parameters
+    ----------
+    network
+        ``Comparison.network``.
+    """
+    asked: str = network["rtt"] or ""
+    return asked if "," in asked or ".." in asked else format_time(network["rtt_s"])
 
 
 PLACES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
-from cwnd.figures import against_columns, alone_columns, caveats, number
+from cwnd.figures import against_columns, alone_columns, caveats, number, rtt_text
 from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_rate, format_time
 from cwnd.verdict import RULE
@@ -109,7 +109,7 @@ def _network(network: JsonObject) -> list[tuple[str, str, str]]:
     limit, bdp = network["queue_limit"], network["bdp_packets"]
     return [
         ("Bottleneck", format_rate(network["rate_bps"]), f"{number(bdp, 0)} packets of BDP"),
-        ("Round-trip time", network["rtt"] or format_time(network["rtt_s"]), "without queue"),
+        ("Round-trip time", rtt_text(network), "without queue"),
         ("Queue", network["queue"] or network["bottleneck"], f"{number(limit, 0)} packets"),
         ("Flows", str(network["flows"]), f"of {network['packet_bytes']} bytes a packet"),
         (
