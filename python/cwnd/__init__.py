@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cwnd.result import Result
     from cwnd.running import run
     from cwnd.scenario import Scenario
+    from cwnd.sweeps.sweep import Sweep, sweep
 
     __version__ = _version()
 
@@ -31,6 +32,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "SpecError",
+    "Sweep",
     "__version__",
     "agree",
     "algorithms",
@@ -38,6 +40,7 @@ __all__ = [
     "compare",
     "reproduce",
     "run",
+    "sweep",
 ]
 
 _HOME = {
@@ -48,12 +51,14 @@ _HOME = {
     "Scenario": "scenario",
     "ScenarioError": "_native",
     "SpecError": "_native",
+    "Sweep": "sweeps.sweep",
     "agree": "agreement",
     "algorithms": "registry",
     "canonical": "registry",
     "compare": "comparison",
     "reproduce": "papers.runner",
     "run": "running",
+    "sweep": "sweeps.sweep",
 }
 
 

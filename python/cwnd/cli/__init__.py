@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
 def _explain(problem: Exception) -> str:
     """Return the message for a user's mistake; anything else is a bug and raised again."""
     from cwnd import ScenarioError, SpecError
-    from cwnd.errors import ArgumentError, KernelError
+    from cwnd.errors import ArgumentError, KernelError, PlanError
 
     if isinstance(problem, click.ClickException):
         return problem.format_message() + _variable(problem)
@@ -63,7 +63,7 @@ def _explain(problem: Exception) -> str:
         named = problem.argument in {"controllers", "papers"}
         option = "" if named else f"--{problem.argument}: "
         return option + problem.problem
-    if isinstance(problem, ScenarioError | SpecError | KernelError):
+    if isinstance(problem, ScenarioError | SpecError | KernelError | PlanError):
         return str(problem)
     raise problem
 

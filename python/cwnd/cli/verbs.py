@@ -26,6 +26,7 @@ from cwnd.cli.outputs import (
     with_outputs,
 )
 from cwnd.cli.perf import perf
+from cwnd.cli.sweep import sweep
 from cwnd.cli.transfer import recv, send
 
 SHELLS = ("bash", "zsh", "fish")
@@ -270,6 +271,7 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
     click.echo(f"report: {Path(out) / 'index.html'}", err=True)
 
 
+cwnd.add_command(sweep)
 cwnd.add_command(agree)
 cwnd.add_command(model)
 cwnd.add_command(send)

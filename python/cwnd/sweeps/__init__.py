@@ -1,0 +1,1 @@
+"""Sweeps: many runs over a grid or sample of parameters, kept as a Parquet data set."""
