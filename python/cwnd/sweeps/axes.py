@@ -51,7 +51,8 @@ class Range:
     def at(self, fraction: float) -> str | int | float:
         """Return the value at a fraction of the range; of whole numbers, each has an equal part."""
         if self.whole and not self.log:
-            return min(int(self.low + fraction * (self.high - self.low + 1)), int(self.high))
+            drawn = math.floor(self.low + fraction * (self.high - self.low + 1))
+            return min(drawn, int(self.high))
         return self.value(self._place(fraction), 6)
 
     def spaced(self, count: int) -> list[str | int | float]:

@@ -264,7 +264,8 @@ def read_plan(source: PlanLike) -> Plan:
     if isinstance(source, Plan):
         return source
     if isinstance(source, Mapping):
-        text, document, home, origin = None, dict(source), Path(), "plan"
+        text, home, origin = None, Path(), "plan"
+        document = {key: value for key, value in source.items() if value is not None}
     else:
         home, origin = Path(source).parent, str(source)
         text, document = _load(Path(source))
@@ -482,7 +483,7 @@ def digest(text: str) -> str:
     Examples
     --------
     >>> digest("cwnd")[:8]
-    'bf9a8f11'
+    '57db16f9'
     """
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
