@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, wait
 from itertools import islice
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -13,7 +13,7 @@ from pyarrow import parquet
 from cwnd.sweeps.dataset import DataSet, parts
 from cwnd.sweeps.plan import PlanLike, read_plan
 from cwnd.sweeps.work import lost_batch, run_key
-from cwnd.sweeps.workers import Cluster, Cores
+from cwnd.sweeps.workers import Cluster, Cores, Lost, Pending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,53 +180,85 @@ def sweep(
     plan = read_plan(plan)
     workers = Cores(plan) if dask is None else Cluster(plan, dask)
     with DataSet(Path(out), plan) as data, workers:
-        made = _make(plan, data, workers, progress)
+        made = _Making(plan, data, workers).make(progress)
     return Sweep(out, made=made)
 
 
-def _make(
-    plan: Plan, data: DataSet, workers: Workers, progress: Callable[[float], None] | None
-) -> int:
-    """Make the runs that are missing; return how many."""
-    pending = _pending(plan, data)
-    left = todo = max(len(plan) - len(data), 1)
-    batches: dict[Future[Any], list[Run]] = {}
-    again: list[Run] = []
-    made, size, seconds = 0, 1, 0.0
-    while True:
-        slots = workers.slots()
-        while len(batches) < IN_FLIGHT * slots:
-            # Large batches cost less, but those at the end keep all workers busy.
-            most = max(min(size, left // (2 * IN_FLIGHT * slots)), 1)
-            batch = [again.pop()] if again else list(islice(pending, most))
-            if not batch:
-                break
-            batches[workers.submit(batch)] = batch
-            left -= len(batch)
-        if not batches:
-            return made
-        done, _ = wait(batches, timeout=1.0, return_when=FIRST_COMPLETED)
-        for future in done:
-            batch = batches.pop(future)
-            tables = workers.result(future)
-            if tables is None and len(batch) > 1:
-                # One of these runs ends its worker, or none does.
-                again += batch
-                left += len(batch)
-                continue
-            if tables is None:
-                tables = lost_batch(plan, batch, "its worker died again and again")
-            data.add(tables)
-            made += len(batch)
-            seconds += pc.sum(tables["runs"]["wall_s"]).as_py() or 0.0
-            size = round(min(max(BATCH_SECONDS * made / (seconds + 1e-3 * made), 1), LARGEST_BATCH))
-        data.flush_old()
-        if progress is not None:
-            progress(min(made / todo, 1.0))
+class _Making:
+    """The runs that a data set does not have, made in batches."""
 
+    def __init__(self, plan: Plan, data: DataSet, workers: Workers) -> None:
+        self._plan, self._data, self._workers = plan, data, workers
+        self._pending = self._missing()
+        self._left = self._todo = max(len(plan) - len(data), 1)
+        self._batches: dict[Future[Any], list[Run]] = {}
+        self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._suspects: list[Run] = []
+        self._alone = False
+        self._made, self._seconds = 0, 0.0
 
-def _pending(plan: Plan, data: DataSet) -> Iterator[Run]:
-    """Give the runs that the data set does not have."""
-    for run in plan.runs():
-        if not (len(data) and data.has(run_key(plan, run))):
-            yield run
+    def make(self, progress: Callable[[float], None] | None) -> int:
+        """Make the runs; return how many."""
+        while self._begin():
+            for future in self._first():
+                self._end(future, self._batches.pop(future))
+            self._data.flush_old()
+            if progress is not None:
+                progress(min(self._made / self._todo, 1.0))
+        return self._made
+
+    def _missing(self) -> Iterator[Run]:
+        """Give the runs that the data set does not have."""
+        for run in self._plan.runs():
+            if not (len(self._data) and self._data.has(run_key(self._plan, run))):
+                yield run
+
+    def _begin(self) -> bool:
+        """Keep enough batches in flight; return whether there are any."""
+        most = IN_FLIGHT * self._workers.slots()
+        # Large batches cost less; small ones at the end keep all workers busy.
+        size = max(min(self._size(), self._left // (2 * most)), 1)
+        while len(self._batches) < most and (batch := list(islice(self._pending, size))):
+            self._left -= len(batch)
+            self._watch(self._workers.submit(batch), batch)
+        if not self._batches and self._suspects:
+            self._alone, batch = True, [self._suspects.pop()]
+            self._watch(self._workers.submit(batch), batch)
+        return bool(self._batches)
+
+    def _size(self) -> int:
+        """Return how many runs take as long as a batch should."""
+        if not self._made:
+            return 1
+        return min(round(BATCH_SECONDS * self._made / self._seconds), LARGEST_BATCH)
+
+    def _watch(self, future: Future[Any], batch: list[Run]) -> None:
+        """Wait for a batch."""
+        self._batches[future] = batch
+        future.add_done_callback(self._ended.put)
+
+    def _first(self) -> list[Future[Any]]:
+        """Wait a second at most for a batch to end; return all that have ended."""
+        try:
+            first = [self._ended.get(timeout=1.0)]
+        except Empty:
+            return []
+        return first + [self._ended.get() for _ in range(self._ended.qsize())]
+
+    def _end(self, future: Future[Any], batch: list[Run]) -> None:
+        """Keep the rows of a batch."""
+        try:
+            tables = self._workers.result(future)
+        except Pending:
+            self._watch(future, batch)
+            return
+        except Lost:
+            if not self._alone:
+                # Another batch may have ended the workers: each run is made again, alone.
+                self._suspects += batch
+                return
+            tables = lost_batch(self._plan, batch, "its worker died again and again")
+        self._data.add(tables)
+        self._made += len(batch)
+        # A run that fails at once takes no time, but not none at all.
+        self._seconds += 1e-3 * len(batch) + (pc.sum(tables["runs"]["wall_s"]).as_py() or 0.0)

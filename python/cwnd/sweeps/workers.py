@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import lru_cache
 from threading import Event
@@ -25,6 +26,21 @@ if TYPE_CHECKING:
     from cwnd.sweeps.plan import Plan, Run
 
 
+PATIENCE = 10.0
+"""Seconds to wait for a scheduler."""
+
+LONELY = 60.0
+"""Seconds to wait for workers after the last one has gone."""
+
+
+class Lost(Exception):  # noqa: N818
+    """The workers of a batch died, again and again."""
+
+
+class Pending(Exception):  # noqa: N818
+    """The result of a batch was lost with its worker: it is made again."""
+
+
 class Workers(Protocol):
     """Makes batches of runs, several at a time."""
 
@@ -40,8 +56,8 @@ class Workers(Protocol):
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
         """Begin a batch."""
 
-    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table] | None:
-        """Return the tables of a batch that has ended; None if its workers died."""
+    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+        """Return the tables of a batch that has ended, or raise `Lost` or `Pending`."""
 
 
 class Cores:
@@ -77,7 +93,7 @@ class Cores:
         """Begin a batch."""
         return self._pool.submit(run_batch, self._plan, runs, self._progress)
 
-    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table] | None:
+    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
         """Return the tables of a batch that has ended."""
         return future.result()
 
@@ -110,7 +126,7 @@ class Cluster:
 
         make: Any = Client
         try:
-            self._client = make(self._address, set_as_default=False, timeout=10)
+            self._client = make(self._address, set_as_default=False, timeout=PATIENCE)
         except (OSError, ValueError) as problem:
             raise ArgumentError(
                 "dask", f"no Dask scheduler answers at {self._address}: {problem}"
@@ -122,7 +138,7 @@ class Cluster:
                 f"the scheduler at {self._address} has no workers: "
                 f"start some with `dask worker {self._address}`",
             )
-        self._pool = self._client.get_executor(pure=False)
+        self._seen = time.monotonic()
         self._packed = _pack(self._plan)
         return self
 
@@ -130,35 +146,50 @@ class Cluster:
         self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
         """Cancel what waits."""
-        self._pool.shutdown(wait=False)
+        # Its futures go with the client, and with them what waits.
         self._client.close()
 
     def slots(self) -> int:
         """Return the number of threads of all workers now."""
-        threads: dict[str, int] = self._client.nthreads()
+        try:
+            threads: dict[str, int] = self._client.nthreads()
+        except OSError:
+            raise self._gone("the scheduler") from None
+        if threads:
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen > LONELY:
+            raise self._gone("every worker")
         return max(sum(threads.values()), 1)
 
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
         """Begin a batch."""
-        future: Future[dict[str, pa.Table]] = self._pool.submit(
-            _run_packed, self._packed, runs, own_code()
+        # As `Client.get_executor` does not: its futures never end if a result is lost with its
+        # worker, and the batch then ends another one.
+        future: Future[dict[str, pa.Table]] = self._client.submit(
+            _run_packed, self._packed, runs, own_code(), pure=False
         )
         return future
 
-    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table] | None:
-        """Return the tables of a batch that has ended; None if its workers died."""
+    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+        """Return the tables of a batch that has ended, or raise `Lost` or `Pending`."""
         from distributed import KilledWorker
+        from distributed import TimeoutError as ClusterTimeoutError
 
         try:
-            return future.result()
+            return future.result(timeout=PATIENCE)
         except KilledWorker:
-            return None
+            raise Lost from None
+        except ClusterTimeoutError:
+            raise Pending from None
         except CancelledError:
-            raise ArgumentError("dask", f"the scheduler at {self._address} has gone") from None
+            raise self._gone("the scheduler") from None
         except Exception as problem:
             raise ArgumentError(
                 "dask", f"a worker cannot make runs: {type(problem).__name__}: {problem}"
             ) from problem
+
+    def _gone(self, who: str) -> ArgumentError:
+        return ArgumentError("dask", f"{who} at {self._address} has gone: the same sweep resumes")
 
 
 def _pack(plan: Plan) -> bytes:
