@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from cwnd import metrics
-from cwnd.colors import REFERENCE, colors
+from cwnd.colors import DASHES, REFERENCE, colors
+from cwnd.curves import lines, throughput
+from cwnd.extras import require
 from cwnd.units import format_rate, format_time
+
+require("cwnd.plots", "matplotlib")
+from matplotlib.figure import Figure  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,10 +21,8 @@ if TYPE_CHECKING:
     from cwnd.comparison import Comparison, Row
     from cwnd.result import Result
 
-MOST_LINES = 12
-"""More flows than this in one plot cannot be told apart."""
-
 _STYLE = {"linewidth": 1.0, "alpha": 0.9}
+_DASHES = dict(zip(DASHES, ("solid", "dashed", "dotted", "dashdot"), strict=True))
 
 
 def plot_result(result: Result) -> Figure:
@@ -40,13 +41,13 @@ def plot_result(result: Result) -> Figure:
     figure = Figure(figsize=(9, 7.5), layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
     flows = result.measured_flows
-    shades = colors(flow["controller"] for flow in flows)
+    drawn = lines(flows, colors(flow["controller"] for flow in flows))
     scale = result.scales[1]
-    for flow in flows[:MOST_LINES]:
-        shade = shades[flow["controller"]]
-        top.plot(result.time, flow["window"], color=shade, label=flow["controller"], **_STYLE)
-        edges, rates = metrics.binned_rate(result.time, flow["sent"], flow["packet_bytes"], scale)
-        middle.step(edges, rates / 1e6, where="post", color=shade, **_STYLE)
+    for flow, name, color, dash in drawn:
+        style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
+        top.plot(result.time, flow["window"], label=name, **style)
+        edges, rates = throughput(result.time, flow["sent"], flow["packet_bytes"], scale)
+        middle.step(edges, rates / 1e6, where="post", **style)
     link = result.bottleneck
     bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
     bottom.plot(result.time, link["queue"], color=REFERENCE, linewidth=0.5)
@@ -55,14 +56,10 @@ def plot_result(result: Result) -> Figure:
     bottom.set_ylabel(f"queue of {link['name']}\n(packets)")
     bottom.set_xlabel("time (s)")
     title = f"{result.title}, seed {result.seed}"
-    if len(flows) > MOST_LINES:
-        title += f" (the first {MOST_LINES} of {len(flows)} flows)"
+    if len(drawn) < len(flows):
+        title += f" ({len(drawn)} of {len(flows)} flows)"
     figure.suptitle(title)
-    handles, labels = top.get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    figure.legend(
-        list(unique.values()), list(unique), loc="outside lower center", ncols=4, frameon=False
-    )
+    _legend(figure, top)
     for axes in (top, middle, bottom):
         _tidy(axes)
         axes.set_xlim(0, result.duration_s)
@@ -141,9 +138,9 @@ def plot_agreement(agreement: Agreement) -> Figure:
     link = first.bottleneck["name"]
     for (on, runs), top, bottom in zip(agreement.results.items(), *panels, strict=True):
         run = runs[0]
-        for flow in run.measured_flows[:MOST_LINES]:
-            shade = shades.get(flow["controller"], REFERENCE)
-            top.plot(run.time, flow["window"], color=shade, label=flow["controller"], **_STYLE)
+        for flow, name, color, dash in lines(run.measured_flows, shades):
+            style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
+            top.plot(run.time, flow["window"], label=name, **style)
         for queue in (each["queue"] for each in run.record["links"] if each["name"] == link):
             bottom.plot(run.time, queue, color=REFERENCE, linewidth=0.7)
         top.set_title(on if run.limit is None else f"{on} (the tool was the limit)", fontsize=10)
@@ -158,12 +155,14 @@ def plot_agreement(agreement: Agreement) -> Figure:
     for row in panels:
         row[0].set_ylim(0, _largest(list(row), first.warmup_s))
     figure.suptitle(f"{agreement.title}, seed {first.seed}")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    figure.legend(
-        list(unique.values()), list(unique), loc="outside lower center", ncols=4, frameon=False
-    )
+    _legend(figure, panels[0, 0])
     return figure
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Name the lines of some axes below the figure."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
 
 
 def _dots(

@@ -179,7 +179,7 @@ def sweep(
     """
     plan = read_plan(plan)
     workers = Cores(plan) if dask is None else Cluster(plan, dask)
-    with DataSet(Path(out), plan) as data, workers:
+    with workers, DataSet(Path(out), plan) as data:
         made = _Making(plan, data, workers).make(progress)
     return Sweep(out, made=made)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cwnd.controller import written_class
 from cwnd.errors import ArgumentError
+from cwnd.extras import require
 from cwnd.sweeps.plan import own_code
 from cwnd.sweeps.work import Stopped, run_batch
 
@@ -116,9 +117,12 @@ class Cluster:
     ------
     ArgumentError
         No scheduler is there, or it has no workers.
+    MissingExtraError
+        Dask is not installed.
     """
 
     def __init__(self, plan: Plan, address: str) -> None:
+        require("--dask", "distributed")
         self._plan, self._address = plan, address
 
     def __enter__(self) -> Self:
