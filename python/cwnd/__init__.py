@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cwnd.result import Result
     from cwnd.running import run
     from cwnd.scenario import Scenario
+    from cwnd.sweeps.sweep import Sweep, sweep
     from cwnd.version import __version__
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "SpecError",
+    "Sweep",
     "__version__",
     "agree",
     "algorithms",
@@ -64,6 +66,7 @@ __all__ = [
     "reproduce",
     "run",
     "stats",
+    "sweep",
     "tables",
     "transfer",
     "udt",
@@ -84,6 +87,7 @@ if not TYPE_CHECKING:
             "Scenario": "scenario",
             "ScenarioError": "_native",
             "SpecError": "_native",
+            "Sweep": "sweeps.sweep",
             "__version__": "version",
             "agree": "agreeing",
             "algorithms": "registry",
@@ -91,5 +95,6 @@ if not TYPE_CHECKING:
             "compare": "comparing",
             "reproduce": "papers.runner",
             "run": "running",
+            "sweep": "sweeps.sweep",
         },
     )

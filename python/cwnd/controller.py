@@ -164,13 +164,9 @@ def command_specification(name: str, factory: Factory | None) -> str | None:
     """
     if not name.startswith(_PYTHON):
         return name
-    made: object = factory
-    if isinstance(made, functools.partial):
-        made = made.func
-    if isinstance(made, _Copies):
-        made = type(made.instance)
+    made = written_class(factory)
     try:
-        file = inspect.getsourcefile(made)  # type: ignore[arg-type]
+        file = inspect.getsourcefile(made)
     except (TypeError, OSError):
         return None
     if file is None or not file.endswith(".py") or "." in getattr(made, "__qualname__", "."):
@@ -183,6 +179,20 @@ def command_specification(name: str, factory: Factory | None) -> str | None:
     except _native.SpecError:
         return None
     return spec
+
+
+def written_class(factory: Factory | None) -> Any:  # noqa: ANN401
+    """Return the class or function behind what makes a controller.
+
+    Parameters
+    ----------
+    factory
+        As `read_controller` returns it.
+    """
+    made: object = factory
+    if isinstance(made, functools.partial):
+        made = made.func
+    return type(made.instance) if isinstance(made, _Copies) else made
 
 
 def add_controller(known: dict[str, Factory], name: str, factory: Factory) -> None:

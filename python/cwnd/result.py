@@ -180,13 +180,17 @@ class Result:
         require("Result.flows", "pandas")
         import pandas as pd
 
+        return pd.DataFrame(self.flow_rows()).set_index("name")
+
+    def flow_rows(self) -> list[JsonObject]:
+        """Return the rows of `flows` as plain data."""
         rows = []
         for flow in self.record["flows"]:
             row = self._flow_json(flow)
             limited = row.pop("limited")
             row.pop("smoothness")
             rows.append(row | {f"limited_{cause}_s": s for cause, s in limited.items()})
-        return pd.DataFrame(rows).set_index("name")
+        return rows
 
     @cached_property
     def links(self) -> pd.DataFrame:
@@ -194,12 +198,16 @@ class Result:
         require("Result.links", "pandas")
         import pandas as pd
 
+        return pd.DataFrame(self.link_rows()).set_index("name")
+
+    def link_rows(self) -> list[JsonObject]:
+        """Return the rows of `links` as plain data."""
         rows = []
         for link in self.record["links"]:
             row = link_json(link)
             delay = row.pop("queueing_delay_s")
             rows.append(row | {f"queueing_delay_{name}_s": s for name, s in delay.items()})
-        return pd.DataFrame(rows).set_index("name")
+        return rows
 
     @cached_property
     def cuts(self) -> pd.DataFrame:

@@ -249,6 +249,8 @@ class Scenario:
 
     def _name(self, controller: Spec) -> str:
         """Return the name of a controller; one written in Python is noted."""
+        if isinstance(controller, str) and controller in self._controllers:
+            return controller
         name, factory = read_controller(controller)
         if factory is not None:
             add_controller(self._controllers, name, factory)

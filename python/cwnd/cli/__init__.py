@@ -54,7 +54,7 @@ def _explain(problem: Exception) -> str:
     """Return the message for a user's mistake; anything else is a bug and raised again."""
     from cwnd import ScenarioError, SpecError
     from cwnd.controller import explain_failure
-    from cwnd.errors import ArgumentError, KernelError
+    from cwnd.errors import ArgumentError, KernelError, PlanError
 
     in_controller = explain_failure(problem)
     if in_controller is not None:
@@ -69,7 +69,8 @@ def _explain(problem: Exception) -> str:
         named = problem.argument in {"controllers", "papers"}
         option = "" if named else f"--{problem.argument}: "
         return option + problem.problem
-    if isinstance(problem, ScenarioError | SpecError | KernelError | MissingExtraError):
+    lines = ScenarioError | SpecError | KernelError | PlanError | MissingExtraError
+    if isinstance(problem, lines):
         return str(problem)
     raise problem
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
     from cwnd.registry import Algorithm
     from cwnd.result import Result
+    from cwnd.sweeps.sweep import Sweep
 
 _VERDICT_STYLES = {"agrees": "green", "close": "green", "differs": "red", "undecided": "yellow"}
 """Verdicts of a claim, and their colours."""
@@ -134,6 +135,25 @@ def print_agreement(agreement: Agreement) -> None:
     console.print()
     for line in counts_text(agreement.counts):
         console.print(Text(line, style="bold"))
+
+
+def print_sweep(sweep: Sweep) -> None:
+    """Print how many runs a data set has, and why some failed.
+
+    Parameters
+    ----------
+    sweep
+        The data set.
+    """
+    console = _console()
+    document = sweep.to_json()
+    before = document["runs"] - document["made"]
+    there = f", {before:,} of them before" if before else ""
+    console.print(Text(f"{document['runs']:,} runs in {document['out']}{there}"))
+    if document["failed"]:
+        console.print(Text(f"{document['failed']:,} runs failed:", style="red"))
+    for error in document["errors"]:
+        console.print(Text(f"  {error['runs']:,} × {error['error']}"))
 
 
 def print_reproduction(document: JsonObject) -> None:
