@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import textwrap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from cwnd.colors import DASHES, REFERENCE, colors
+from cwnd.colors import DASHES, PALETTE, REFERENCE, colors
 from cwnd.curves import lines, throughput
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from matplotlib.axes import Axes
 
     from cwnd.agreement import Agreement
     from cwnd.comparison import Comparison, Row
+    from cwnd.model.catalog import Model
     from cwnd.result import Result
 
 _STYLE = {"linewidth": 1.0, "alpha": 0.9}
@@ -153,6 +157,63 @@ def plot_agreement(agreement: Agreement) -> Figure:
         row[0].set_ylim(0, _largest(list(row), first.warmup_s))
     figure.suptitle(f"{agreement.title}, seed {first.seed}")
     _legend(figure, panels[0, 0])
+    return figure
+
+
+def plot_model(
+    model: Model,
+    curves: Sequence[tuple[str, Mapping[str, Sequence[float]]]],
+    fixed: str = "",
+    *,
+    logarithmic: bool = False,
+) -> Figure:
+    """Draw the results of a model over one of its parameters, or over time.
+
+    Parameters
+    ----------
+    model
+        The model.
+    curves
+        The name of each curve and its columns, the same for all curves: the first is the x-axis,
+        and each other has a panel.
+    fixed
+        The other parameters, for the title.
+    logarithmic
+        Whether the x-axis is logarithmic; a y-axis is too if its values span a wide range.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each column, in two columns of panels if there are more than three.
+    """
+    over, *names = curves[0][1]
+    across = 1 if len(names) < 4 else 2
+    down = -(-len(names) // across)
+    figure = Figure(figsize=(3 + 4.5 * across, 2.6 + 2.2 * down), layout="constrained")
+    panels = [figure.add_subplot(down, across, i + 1) for i in range(len(names))]
+    for axes, name in zip(panels, names, strict=True):
+        for number, (label, columns) in enumerate(curves):
+            turn, place = divmod(number, len(PALETTE))
+            style: dict[str, Any] = {"linestyle": _DASHES[DASHES[turn % len(DASHES)]]}
+            style |= {"color": PALETTE[place], "linewidth": 1.4, "label": label}
+            axes.plot(columns[over], columns[name], **style)
+        values = np.concatenate([np.asarray(columns[name], float) for _, columns in curves])
+        values = values[np.isfinite(values)]
+        if logarithmic:
+            axes.set_xscale("log")
+        if logarithmic and values.size and values.min() > 0 and values.max() > 30 * values.min():
+            axes.set_yscale("log")
+        label = model.label(name)
+        axes.set_ylabel(label.replace(name, model.name, 1) if name == "value" else label)
+        axes.grid(alpha=0.25)
+        _tidy(axes)
+    x_label = model.label(over) if over in dict(model.entry.fields) else over
+    for axes in panels[-across:]:
+        axes.set_xlabel(model.parameters[over].axis if over in model.parameters else x_label)
+    title = textwrap.fill(model.summary.replace("`", "").removesuffix("."), 40 + 40 * across)
+    figure.suptitle(f"{title}\n{textwrap.fill(fixed, 50 + 50 * across)}".strip(), fontsize=10.5)
+    if len(curves) > 1:
+        _legend(figure, panels[0])
     return figure
 
 
