@@ -10,23 +10,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cwnd.lazy import attach
+
 if TYPE_CHECKING:
+    from cwnd import (
+        controller,
+        emulation,
+        errors,
+        kernel,
+        metrics,
+        model,
+        perf,
+        stats,
+        tables,
+        transfer,
+        udt,
+        units,
+    )
     from cwnd._native import ScenarioError, SpecError
-    from cwnd._native import version as _version
     from cwnd.agreement import Agreement, agree
     from cwnd.comparison import Comparison, compare
+    from cwnd.extras import MissingExtraError
     from cwnd.papers.runner import reproduce
     from cwnd.registry import Algorithm, algorithms, canonical
     from cwnd.result import Result
     from cwnd.running import run
     from cwnd.scenario import Scenario
-
-    __version__ = _version()
+    from cwnd.version import __version__
 
 __all__ = [
     "Agreement",
     "Algorithm",
     "Comparison",
+    "MissingExtraError",
     "Result",
     "Scenario",
     "ScenarioError",
@@ -36,41 +52,42 @@ __all__ = [
     "algorithms",
     "canonical",
     "compare",
+    "controller",
+    "emulation",
+    "errors",
+    "kernel",
+    "metrics",
+    "model",
+    "perf",
     "reproduce",
     "run",
+    "stats",
+    "tables",
+    "transfer",
+    "udt",
+    "units",
 ]
 
-_HOME = {
-    "Agreement": "agreement",
-    "Algorithm": "registry",
-    "Comparison": "comparison",
-    "Result": "result",
-    "Scenario": "scenario",
-    "ScenarioError": "_native",
-    "SpecError": "_native",
-    "agree": "agreement",
-    "algorithms": "registry",
-    "canonical": "registry",
-    "compare": "comparison",
-    "reproduce": "papers.runner",
-    "run": "running",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import what is asked for when it is asked for: `import cwnd` stays fast."""
-    from importlib import import_module
-
-    if name == "__version__":
-        value: object = import_module("cwnd._native").version()
-    elif name in _HOME:
-        value = getattr(import_module(f"cwnd.{_HOME[name]}"), name)
-    else:
-        raise AttributeError(f"module 'cwnd' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the public names, imported yet or not."""
-    return sorted({*globals(), *__all__})
+# Not for type checkers: they would take every attribute of the package for defined.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attach(
+        __name__,
+        dict.fromkeys(__all__, "")
+        | {
+            "Agreement": "agreement",
+            "Algorithm": "registry",
+            "Comparison": "comparison",
+            "MissingExtraError": "extras",
+            "Result": "result",
+            "Scenario": "scenario",
+            "ScenarioError": "_native",
+            "SpecError": "_native",
+            "__version__": "version",
+            "agree": "agreement",
+            "algorithms": "registry",
+            "canonical": "registry",
+            "compare": "comparison",
+            "reproduce": "papers.runner",
+            "run": "running",
+        },
+    )

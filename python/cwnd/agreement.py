@@ -14,6 +14,7 @@ import numpy as np
 
 from cwnd import metrics
 from cwnd.errors import ArgumentError
+from cwnd.extras import require
 from cwnd.figures import interval_text, number
 from cwnd.real import REALITIES, check_reality
 from cwnd.result import jsonable, link_loss_rate, write_text
@@ -335,6 +336,7 @@ class Agreement:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """One row a figure: mean, low and high on each backend, and each verdict."""
+        require("Agreement.frame", "pandas")
         import pandas as pd
 
         index = pd.MultiIndex.from_tuples(
@@ -352,9 +354,14 @@ class Agreement:
     @cached_property
     def flows(self) -> pd.DataFrame:
         """One row for each measured flow, backend and seed, with its own figures."""
+        require("Agreement.flows", "pandas")
         import pandas as pd
 
-        rows = []
+        return pd.DataFrame(self._flow_rows()).set_index(["on", "seed", "flow"])
+
+    def _flow_rows(self) -> list[JsonObject]:
+        """Return the figures of each measured flow, backend and seed."""
+        rows: list[JsonObject] = []
         for on, runs in self.results.items():
             for run in runs:
                 total = sum(run.goodput_bps(flow) for flow in run.measured_flows)
@@ -363,7 +370,7 @@ class Agreement:
                     | _group_figures(run, [flow], total)
                     for flow in run.measured_flows
                 ]
-        return pd.DataFrame(rows).set_index(["on", "seed", "flow"])
+        return rows
 
     @cached_property
     def counts(self) -> dict[str, dict[str, int]]:
@@ -408,7 +415,6 @@ class Agreement:
         from cwnd.figures import caveats
 
         first = self.runs[0]
-        flows = self.flows.reset_index().to_dict(orient="records")
         return jsonable(
             {
                 "scenario": first.scenario,
@@ -421,7 +427,7 @@ class Agreement:
                 "groups": self.groups,
                 "figures": [row.to_json() for row in self.rows],
                 "counts": self.counts,
-                "flows": flows,
+                "flows": self._flow_rows(),
                 "limited": {
                     on: sum(run.limit is not None for run in runs)
                     for on, runs in self.results.items()

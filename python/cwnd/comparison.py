@@ -15,6 +15,7 @@ import numpy as np
 from cwnd import _native, metrics
 from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError, read_argument
+from cwnd.extras import require
 from cwnd.result import SCALES, Result, jsonable, link_loss_rate, write_text
 from cwnd.running import measure
 from cwnd.scenario import Scenario
@@ -486,6 +487,7 @@ def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
 
 def _frame(rows: list[Row]) -> pd.DataFrame:
     """Turn rows into a frame: figures by mean, low and high."""
+    require("A frame of a comparison", "pandas")
     import pandas as pd
 
     return pd.DataFrame(

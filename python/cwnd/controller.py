@@ -106,8 +106,8 @@ def read_controller(controller: Spec) -> tuple[str, Factory | None]:
 
     Examples
     --------
-    >>> read_controller("simd(beta=0.0625)")
-    ('simd(beta=0.0625)', None)
+    >>> read_controller("simd(beta=1/16)")
+    ('simd', None)
     """
     if isinstance(controller, str):
         return _read_text(controller)

@@ -7,16 +7,22 @@ import platform
 import shutil
 import subprocess
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cwnd.extras import EXTRAS, find_missing
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cwnd.records import JsonObject
 
-_PACKAGES = ("numpy", "pandas", "scipy", "matplotlib", "plotly", "pyarrow", "rich", "click")
+_EXTRAS = {
+    "plots": "reports, plots, traces and pandas frames",
+    "sweep": "sweeps and their queries",
+    "dask": "sweeps on a Dask cluster",
+}
 
 _PROGRAMS = {
     "ns": "ns-2, to compare the simulator's speed with",
@@ -70,19 +76,29 @@ def examine() -> list[Finding]:
         Finding("cwnd", True, __version__, "laws and simulator"),  # noqa: FBT003
         Finding("python", True, platform.python_version(), "everything above them"),  # noqa: FBT003
         Finding("cores", True, str(cores), "runs go on all of them"),  # noqa: FBT003
-        *_packages(),
+        *_extras(),
         *_programs(),
         *_kernel(),
     ]
 
 
-def _packages() -> Iterator[Finding]:
-    """Look for Python packages."""
-    for name in _PACKAGES:
-        try:
-            yield Finding(name, present=True, detail=version(name), purpose="Python package")
-        except PackageNotFoundError:
-            yield Finding(name, present=False, detail="not installed", purpose="Python package")
+def _extras() -> Iterator[Finding]:
+    """Look for the libraries of the package and of each of its extras."""
+    required = ("click", "numpy", "rich", "scipy")
+    yield Finding("libraries", present=True, detail=_versions(required), purpose="all commands")
+    for extra, libraries in EXTRAS.items():
+        missing = find_missing(extra)
+        yield Finding(
+            f"cwnd[{extra}]",
+            present=not missing,
+            detail=f"missing: {', '.join(missing)}" if missing else _versions(libraries),
+            purpose=_EXTRAS[extra],
+        )
+
+
+def _versions(libraries: Sequence[str]) -> str:
+    """List libraries with their versions."""
+    return ", ".join(f"{library} {version(library)}" for library in libraries)
 
 
 def _programs() -> Iterator[Finding]:

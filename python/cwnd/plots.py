@@ -6,11 +6,14 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from cwnd.colors import DASHES, PALETTE, REFERENCE, colors
 from cwnd.curves import lines, throughput
+from cwnd.extras import require
 from cwnd.units import format_rate, format_time
+
+require("cwnd.plots", "matplotlib")
+from matplotlib.figure import Figure  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

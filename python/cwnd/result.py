@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd import metrics
+from cwnd.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,6 +177,7 @@ class Result:
     @cached_property
     def flows(self) -> pd.DataFrame:
         """One row a flow; the columns are those of the JSON document, ``limited`` spread out."""
+        require("Result.flows", "pandas")
         import pandas as pd
 
         rows = []
@@ -189,6 +191,7 @@ class Result:
     @cached_property
     def links(self) -> pd.DataFrame:
         """One row a link; the columns are those of the JSON document."""
+        require("Result.links", "pandas")
         import pandas as pd
 
         rows = []

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
+from cwnd.extras import require
 from cwnd.result import dumps
+
+require("cwnd.tables", "pyarrow")
+import pyarrow as pa  # noqa: E402
 
 if TYPE_CHECKING:
     from cwnd.result import Result

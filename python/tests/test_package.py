@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,31 @@ def test_public_names():
         assert getattr(cwnd, name) is not None
     with pytest.raises(AttributeError, match="nothing"):
         _ = cwnd.nothing
+
+
+def test_submodules_are_attributes():
+    code = "import cwnd; print(cwnd.metrics.jain([1.0, 1.0]), cwnd.model.throughput.pftk.__name__)"
+    assert python(code) == "1.0 pftk\n"
+    for package in (cwnd, cwnd.model):
+        home = Path(package.__file__).parent
+        listed = [n for n in dir(package) if isinstance(getattr(package, n), types.ModuleType)]
+        assert listed
+        for name in listed:
+            assert (home / f"{name}.py").exists() or (home / name / "__init__.py").exists()
+    files = {path.stem for path in (ROOT / "python/cwnd/model").glob("*.py")}
+    assert set(cwnd.model.__all__) == files - {"__init__", "checks"}
+
+
+def test_documented_names_exist():
+    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    names = {
+        name
+        for path in documents
+        for name in re.findall(r"(?<![\w/.-])cwnd((?:\.[a-z]\w*)+)", path.read_text("utf-8"))
+    }
+    assert {".metrics.jain", ".model.law", ".udt"} <= names
+    code = "import cwnd\n" + "\n".join(f"cwnd{name}" for name in sorted(names))
+    assert python(code) == ""
 
 
 def test_submodules_do_not_hide_functions():

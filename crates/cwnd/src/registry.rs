@@ -9,7 +9,7 @@ mod rate;
 mod spec;
 mod window;
 
-pub use controller::{AnyController, Law};
+pub use controller::{AnyController, Law, MakeLaw};
 pub use error::SpecError;
 pub use parameter::{Domain, Parameter, Range};
 pub use spec::Spec;

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from cwnd.cli.verbs import Interrupted, ReaderGone
 from cwnd.cli.verbs import cwnd as command
+from cwnd.extras import MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
         return BROKEN_PIPE
     except (Interrupted, KeyboardInterrupt, click.Abort):
         return _fail("interrupted", INTERRUPTED)
-    except (click.ClickException, OSError, ValueError) as problem:
+    except (click.ClickException, MissingExtraError, OSError, ValueError) as problem:
         return _fail(_explain(problem), MISTAKE)
     return status if isinstance(status, int) else 0
 
@@ -63,7 +64,7 @@ def _explain(problem: Exception) -> str:
         named = problem.argument in {"controllers", "papers"}
         option = "" if named else f"--{problem.argument}: "
         return option + problem.problem
-    if isinstance(problem, ScenarioError | SpecError | KernelError):
+    if isinstance(problem, ScenarioError | SpecError | KernelError | MissingExtraError):
         return str(problem)
     raise problem
 

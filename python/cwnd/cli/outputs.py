@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cwnd.extras import require
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def announce(on: str, runs: int, seconds: float) -> None:
 def check_outputs(
     *, report: str | None, plot: str | None, pcap: str | None = None, trace: str | None = None
 ) -> None:
-    """Refuse files that could not be written, before any work is done.
+    """Refuse outputs that could not be written, before any work is done.
 
     Parameters
     ----------
@@ -95,7 +96,16 @@ def check_outputs(
     ------
     click.UsageError
         One of them cannot be written.
+    cwnd.MissingExtraError
+        A library that makes one of them is not installed.
     """
+    for option, path, libraries in (
+        ("--report", report, ("jinja2", "plotly")),
+        ("--plot", plot, ("matplotlib",)),
+        ("--trace", trace, ("pandas", "pyarrow")),
+    ):
+        if path is not None:
+            require(option, *libraries)
     if plot is not None and Path(plot).suffix.lower() not in PLOTS:
         raise click.UsageError(f"--plot: {plot!r} ends neither in .png nor in .svg")
     for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):

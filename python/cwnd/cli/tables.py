@@ -233,7 +233,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
     table = _table("", ("", "name", "detail", "purpose"))
     for finding in findings:
         mark = Text("yes", style="green") if finding.present else Text("no", style="yellow")
-        table.add_row(mark, finding.name, escape(finding.detail), escape(finding.purpose))
+        table.add_row(mark, escape(finding.name), escape(finding.detail), escape(finding.purpose))
     _console().print(table)
 
 

@@ -65,9 +65,9 @@ def _parse_size(text: str) -> int:
 
 
 def _parse_controller(text: str) -> str:
-    from cwnd import canonical
+    from cwnd.controller import read_controller
 
-    return canonical(text)
+    return read_controller(text)[0]
 
 
 def _parse_network(text: str) -> str:

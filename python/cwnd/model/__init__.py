@@ -20,3 +20,43 @@ says otherwise; `p` is the probability of a loss event; `beta` is the fraction G
 `catalog`          all of them by name, for the command line
 =================  ===============================================================================
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cwnd.lazy import attach
+
+if TYPE_CHECKING:
+    from cwnd.model import (
+        aiad,
+        aiad_system,
+        aira,
+        catalog,
+        daimd,
+        daimd_sharing,
+        fluid,
+        friendliness,
+        law,
+        stationary,
+        synchronous,
+        throughput,
+    )
+
+__all__ = [
+    "aiad",
+    "aiad_system",
+    "aira",
+    "catalog",
+    "daimd",
+    "daimd_sharing",
+    "fluid",
+    "friendliness",
+    "law",
+    "stationary",
+    "synchronous",
+    "throughput",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, ""))

@@ -334,19 +334,14 @@ class Model:
     function: Callable[..., Any]
 
     @cached_property
-    def _sections(self) -> dict[str, list[str]]:
-        """Split the docstring at its underlined headings; the text before them is ''."""
-        sections: dict[str, list[str]] = {"": []}
-        current = ""
-        text = inspect.cleandoc(self.function.__doc__ or "").replace("``", "")
-        lines = text.splitlines()
-        for line, after in zip(lines, [*lines[1:], ""], strict=True):
-            if after and set(after) == {"-"}:
-                current = line
-                sections[current] = []
-            elif not (line and set(line) == {"-"}):
-                sections[current].append(line)
-        return sections
+    def _sections(self) -> dict[str, Any]:
+        """The values of the docstring's sections by kind, ``text`` for what precedes them."""
+        from griffe import Docstring, parse_numpy
+
+        text = (self.function.__doc__ or "").replace("``", "")
+        return {
+            part.kind.value: part.value for part in parse_numpy(Docstring(text), warnings=False)
+        }
 
     def label(self, column: str) -> str:
         """Name a parameter or a column of the result, with its unit.
@@ -384,19 +379,19 @@ class Model:
     @property
     def summary(self) -> str:
         """The first line of the docstring."""
-        return self._sections[""][0]
+        return str(self._sections["text"].partition("\n")[0])
 
     @property
     def facts(self) -> str:
         """The docstring before its sections, without the first line."""
-        return "\n".join(self._sections[""][1:]).strip()
+        return str(self._sections["text"].partition("\n")[2].strip())
 
     @property
     def returns(self) -> str:
         """What the docstring says of the result, or its class does; '' if neither does."""
-        lines = [line.strip() for line in self._sections.get("Returns", []) if line.strip()]
-        if lines:
-            return " ".join(lines[1:] or lines)
+        told = " ".join(part.description for part in self._sections.get("returns", []))
+        if told:
+            return " ".join(told.split())
         kind = str(inspect.signature(self.function).return_annotation)
         found = getattr(import_module(self.function.__module__), kind, None)
         text = inspect.getdoc(found) if inspect.isclass(found) else None
@@ -409,7 +404,8 @@ class Model:
 
     def _find_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """Read the signature and the docstring."""
-        texts = _parameter_texts(self._sections.get("Parameters", []))
+        told = self._sections.get("parameters", [])
+        texts = {part.name: " ".join(part.description.split()) for part in told}
         open_ended = False
         for name, found in inspect.signature(self.function).parameters.items():
             if found.kind is inspect.Parameter.VAR_KEYWORD:
@@ -546,19 +542,6 @@ def _name(entry: Entry) -> str:
     """Make the name of a model."""
     name = entry.function.replace("_", "-")
     return name if entry.module in _COMMON else f"{entry.module.split('_')[0]}-{name}"
-
-
-def _parameter_texts(lines: list[str]) -> dict[str, str]:
-    """Read the parameters' section of a docstring."""
-    texts: dict[str, str] = {}
-    names: list[str] = []
-    for line in lines:
-        if line and not line.startswith(" "):
-            names = [name.strip() for name in line.split(":")[0].split(",")]
-        for name in names:
-            if line.startswith(" "):
-                texts[name] = f"{texts.get(name, '')} {line.strip()}".strip()
-    return texts
 
 
 def _kind(annotation: str, text: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
+from cwnd.extras import require
 from cwnd.papers.exhibit import PAPERS, Exhibit, Known, Lab, exhibits
 from cwnd.papers.grades import VERDICTS
 from cwnd.papers.headlines import OURS, headlines
@@ -73,7 +74,10 @@ def reproduce(
     ------
     ArgumentError
         A paper or an exhibit is not known, or ``repeat`` is not positive.
+    MissingExtraError
+        Jinja2 or Matplotlib is not installed.
     """
+    require("reproduce", "jinja2", "matplotlib")
     from cwnd.papers.report import write_report
 
     if repeat is not None and repeat < 1:

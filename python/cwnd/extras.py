@@ -1,0 +1,62 @@
+"""Optional dependencies: the extras of the package, and the error if one is not installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+EXTRAS = {
+    "plots": ("jinja2", "matplotlib", "pandas", "plotly", "pyarrow"),
+    "sweep": ("duckdb",),
+    "dask": ("distributed",),
+}
+"""Libraries of each extra. Each extra includes those before it."""
+
+
+class MissingExtraError(ModuleNotFoundError):
+    """A library of an extra is not installed; the message names the extra."""
+
+
+def find_missing(extra: str) -> list[str]:
+    """List the libraries of an extra that are not installed.
+
+    Parameters
+    ----------
+    extra
+        A key of `EXTRAS`.
+
+    Returns
+    -------
+    list of str
+        Names of modules, without those of the extras that it includes.
+    """
+    return [library for library in EXTRAS[extra] if find_spec(library) is None]
+
+
+def require(feature: str, *libraries: str) -> None:
+    """Raise an error if a library that a feature needs is not installed.
+
+    Nothing is imported.
+
+    Parameters
+    ----------
+    feature
+        The subject of the message, such as ``--report``.
+    *libraries
+        Names of modules in `EXTRAS`.
+
+    Raises
+    ------
+    MissingExtraError
+        At least one is not installed.
+
+    Examples
+    --------
+    >>> require("--report", "jinja2", "plotly")
+    """
+    missing = [library for library in libraries if find_spec(library) is None]
+    if missing:
+        extra = [extra for extra, known in EXTRAS.items() if not set(known).isdisjoint(missing)][-1]
+        raise MissingExtraError(
+            f"{feature} needs {' and '.join(missing)}: pip install 'cwnd[{extra}]'",
+            name=missing[0],
+        )

@@ -1,0 +1,44 @@
+"""Packages that import their parts on first use (PEP 562)."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def attach(
+    package: str, home: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Make ``__getattr__`` and ``__dir__`` for a package.
+
+    Parameters
+    ----------
+    package
+        Name of the package.
+    home
+        The submodule that defines each public name, relative to the package. The name of a
+        submodule itself maps to an empty string.
+
+    Returns
+    -------
+    tuple of callable
+        ``__getattr__`` and ``__dir__``.
+    """
+
+    def get(name: str) -> object:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f"{package}.{home[name] or name}")
+        value: object = getattr(module, name) if home[name] else module
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        present = (name for name in vars(sys.modules[package]) if name.startswith("__"))
+        return sorted({*present, *home})
+
+    return get, names

@@ -1,0 +1,7 @@
+"""The version of the package, as compiled."""
+
+from __future__ import annotations
+
+from cwnd import _native
+
+__version__ = _native.version()

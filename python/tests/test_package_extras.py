@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cwnd
+from cwnd.doctor import examine
+from cwnd.extras import EXTRAS, require
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+LIBRARIES = [library for libraries in EXTRAS.values() for library in libraries]
+BASE = f"import sys\nsys.modules.update(dict.fromkeys({LIBRARIES}))\n"
+"""Hides the libraries of the extras, as in an installation without them."""
+
+
+def base(code: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", BASE + code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def base_command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return base("from cwnd.__main__ import main; main()", *arguments)
+
+
+def test_extras_are_those_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = project["optional-dependencies"]
+    included = []
+    for extra, libraries in EXTRAS.items():
+        names = [requirement.split(">=")[0] for requirement in declared[extra]]
+        assert names == [*included, *libraries]
+        included = [f"cwnd[{extra}]"]
+    assert declared["all"] == included
+    assert not {name.split(">=")[0] for name in project["dependencies"]} & set(LIBRARIES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["compare", "simd", "--report", "x.html"], "--report needs jinja2 and plotly"),
+        (["compare", "simd", "--plot", "x.png"], "--plot needs matplotlib"),
+        (["run", "FILE", "--trace", "x"], "--trace needs pandas and pyarrow"),
+        (["agree", "FILE", "--report", "x.html"], "--report needs jinja2 and plotly"),
+        (["reproduce", "simd"], "reproduce needs jinja2 and matplotlib"),
+    ],
+)
+def test_a_missing_library_is_one_line(arguments, said, scenario_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = base_command(*(scenario_file if part == "FILE" else part for part in arguments))
+    assert done.stderr == f"cwnd: {said}: pip install 'cwnd[plots]'\n"
+    assert done.returncode == 2
+    assert not list(tmp_path.glob("x*"))
+
+
+def test_commands_without_extras(scenario_file):
+    for arguments in (
+        ["compare", "simd", "--time", "8s", "--repeat", "2"],
+        ["run", scenario_file, "--json"],
+        ["model", "pftk", "--p", "0.01", "--rtt", "100ms", "--rto", "400ms"],
+        ["algorithms"],
+        ["doctor"],
+        ["kernel", "--help"],
+    ):
+        done = base_command(*arguments)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("result.flows", "Result.flows needs pandas"),
+        ("result.links", "Result.links needs pandas"),
+        ("result.cuts", "cwnd.tables needs pyarrow"),
+        ("result.plot()", "cwnd.plots needs matplotlib"),
+        ("result.report('x.html')", "cwnd.report needs jinja2 and plotly"),
+        ("cwnd.tables", "cwnd.tables needs pyarrow"),
+    ],
+)
+def test_a_missing_library_in_python(expression, said):
+    done = base(
+        "import cwnd\n"
+        "result = cwnd.run(cwnd.Scenario.dumbbell(time='2s').add_flow('reno'))\n"
+        f"try:\n    {expression}\n"
+        "except cwnd.MissingExtraError as error:\n    print(error, isinstance(error, ImportError))"
+    )
+    assert done.stdout == f"{said}: pip install 'cwnd[plots]' True\n", done.stderr
+
+
+def test_the_last_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(cwnd.MissingExtraError) as error:
+        require("query", "pandas", "duckdb")
+    assert str(error.value) == "query needs pandas and duckdb: pip install 'cwnd[sweep]'"
+    assert error.value.name == "pandas"
+
+
+def test_doctor_tells_extras(monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    found = {finding.name: finding for finding in examine()}
+    assert found["cwnd[plots]"].present
+    assert "pandas " in found["cwnd[plots]"].detail
+    assert not found["cwnd[sweep]"].present
+    assert found["cwnd[sweep]"].detail == "missing: duckdb"
