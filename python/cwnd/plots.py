@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,15 @@ _STYLE = {"linewidth": 1.0, "alpha": 0.9}
 _DASHES = dict(zip(DASHES, ("solid", "dashed", "dotted", "dashdot"), strict=True))
 
 
+class Picture(Figure):
+    """A figure that a notebook shows without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
 def plot_result(result: Result) -> Figure:
     """Draw windows, throughput and the queue of the bottleneck over time.
 
@@ -42,7 +52,7 @@ def plot_result(result: Result) -> Figure:
     matplotlib.figure.Figure
         Three panels that share the axis of time.
     """
-    figure = Figure(figsize=(9, 7.5), layout="constrained")
+    figure = Picture(figsize=(9, 7.5), layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
     flows = result.measured_flows
     drawn = lines(flows, colors(flow["controller"] for flow in flows))
@@ -88,7 +98,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     """
     alone, against = comparison.rows_alone, comparison.rows_against
     height = 1.6 + 0.35 * len(alone)
-    figure = Figure(figsize=(10, height + 1.15 * len(alone) + 0.8), layout="constrained")
+    figure = Picture(figsize=(10, height + 1.15 * len(alone) + 0.8), layout="constrained")
     ratios = [height, 1.15 * len(alone) + 0.4]
     upper, lower = figure.subfigures(2, 1, height_ratios=ratios, squeeze=False)[:, 0]
     share, rough, queue = upper.subplots(1, 3, sharey=True)
@@ -97,7 +107,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     _dots(rough, alone, "cov_10rtt", shades)
     _dots(queue, alone, "queueing_delay_s", shades, factor=1e3)
     share.set_yticks(range(len(shades)), list(shades))
-    share.invert_yaxis()
+    share.set_ylim(len(shades) - 0.5, -0.5)
     share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")
     share.set_xlim(0, 1)
     share.set_title(f"share against {comparison.reference}", fontsize=10)
@@ -135,7 +145,7 @@ def plot_agreement(agreement: Agreement) -> Figure:
         A column for each backend, of its first seed; all share their axes.
     """
     count = len(agreement.results)
-    figure = Figure(figsize=(1.5 + 4.5 * count, 6), layout="constrained")
+    figure = Picture(figsize=(1.5 + 4.5 * count, 6), layout="constrained")
     panels = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False)
     first = agreement.runs[0]
     shades = colors(flow["controller"] for flow in first.measured_flows)
@@ -192,7 +202,7 @@ def plot_model(
     over, *names = curves[0][1]
     across = 1 if len(names) < 4 else 2
     down = -(-len(names) // across)
-    figure = Figure(figsize=(3 + 4.5 * across, 2.6 + 2.2 * down), layout="constrained")
+    figure = Picture(figsize=(3 + 4.5 * across, 2.6 + 2.2 * down), layout="constrained")
     panels = [figure.add_subplot(down, across, i + 1) for i in range(len(names))]
     for axes, name in zip(panels, names, strict=True):
         for number, (label, columns) in enumerate(curves):
