@@ -15,6 +15,7 @@ from cwnd.cli.emulate import emulate
 from cwnd.cli.kernel import kernel
 from cwnd.cli.man import man
 from cwnd.cli.model import model
+from cwnd.cli.new_controller import new_controller
 from cwnd.cli.outputs import (
     REALITY,
     announce,
@@ -337,5 +338,6 @@ def completion(shell: str) -> None:
     click.echo(kind(cwnd, {}, "cwnd", "_CWND_COMPLETE").source())
 
 
+cwnd.add_command(new_controller)
 cwnd.add_command(man)
 name_variables(cwnd)
