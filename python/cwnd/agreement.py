@@ -16,7 +16,7 @@ from cwnd import metrics
 from cwnd.errors import ArgumentError
 from cwnd.extras import require
 from cwnd.figures import interval_text, number
-from cwnd.notebook import show_progress
+from cwnd.notebook import with_notebook_bar
 from cwnd.real import REALITIES, check_reality
 from cwnd.result import jsonable, link_loss_rate, write_text
 from cwnd.running import measure
@@ -455,7 +455,7 @@ class Agreement:
         )
 
 
-@show_progress
+@with_notebook_bar
 def agree(
     scenario: Scenario | str | Path,
     *,

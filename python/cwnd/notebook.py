@@ -36,7 +36,7 @@ INTERVAL = 0.1
 """Seconds between two updates of a bar."""
 
 
-def show_progress(function: Callable[P, T]) -> Callable[P, T]:
+def with_notebook_bar(function: Callable[P, T]) -> Callable[P, T]:
     """Decorate a function whose argument ``progress`` is called with the fraction that is done.
 
     Called in a notebook without ``progress``, the function shows a bar, from `PATIENCE` on until

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cwnd import _native
 from cwnd.controller import add_controller
 from cwnd.errors import ArgumentError
-from cwnd.notebook import show_progress
+from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_reality, run_real
 from cwnd.result import Result
 from cwnd.scenario import Scenario
@@ -25,7 +25,7 @@ T = TypeVar("T")
 LARGEST_SEED = 2**64 - 1
 
 
-@show_progress
+@with_notebook_bar
 def run(
     scenario: Scenario | str | Path,
     seed: int | None = None,

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 import cwnd
 from cwnd.agreement import Agreement
 from cwnd.frames import Frame
-from cwnd.notebook import MOST_ROWS, show_progress
+from cwnd.notebook import MOST_ROWS, with_notebook_bar
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -137,7 +137,7 @@ def test_intervals_are_shown_beside_means(comparison):
 def test_outside_notebooks_there_is_no_bar():
     told = []
 
-    @show_progress
+    @with_notebook_bar
     def work(*, progress=None):
         told.append(progress)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from cwnd import _native
 from cwnd.errors import ArgumentError
 from cwnd.extras import require
-from cwnd.notebook import show_progress
+from cwnd.notebook import with_notebook_bar
 from cwnd.papers.exhibit import PAPERS, Exhibit, Known, Lab, exhibits
 from cwnd.papers.grades import VERDICTS
 from cwnd.papers.headlines import OURS, headlines
@@ -34,7 +34,7 @@ _PARTS = ".parts"
 """Folder of what an unfinished run has done so far."""
 
 
-@show_progress
+@with_notebook_bar
 def reproduce(
     papers: Sequence[str] = (),
     *,
