@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.agreement import Agreement
 from cwnd.errors import ArgumentError
+from cwnd.notebook import with_notebook_bar
 from cwnd.real import REALITIES, check_reality
 from cwnd.repeats import Repeat, read_repeat, targets
 from cwnd.running import check_seed, measure, part_of
@@ -22,6 +23,7 @@ REPEATS = 5
 """Seeds that ``auto`` begins with."""
 
 
+@with_notebook_bar
 def agree(
     scenario: Scenario | str | Path,
     *,

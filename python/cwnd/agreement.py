@@ -391,6 +391,21 @@ class Agreement:
         """All runs."""
         return [run for runs in self.results.values() for run in runs]
 
+    def __repr__(self) -> str:
+        backends, runs = ", ".join(self.results), len(self.runs)
+        return f"<Agreement of {self.title!r} on {backends}: {runs} runs>"
+
+    def _repr_html_(self) -> str | None:
+        from cwnd.notebook import agreement_html
+
+        return agreement_html(self)
+
+    def summary(self) -> pd.DataFrame:
+        """Return the mean of each figure on each backend, in units for people, and the verdicts."""
+        from cwnd.notebook import summarize_agreement
+
+        return summarize_agreement(self)
+
     def plot(self) -> Figure:
         """Draw windows and queue on each backend side by side, of the first seed.
 

@@ -15,6 +15,7 @@ from cwnd.comparison import Comparison, Row
 from cwnd.controller import command_specification, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.networks import Network, any_network, dumbbell, measured_controllers
+from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_reality
 from cwnd.repeats import Repeat, read_repeat, targets
 from cwnd.result import SCALES, Result, link_loss_rate
@@ -58,6 +59,7 @@ _Kept: TypeAlias = tuple[dict[str, float], Result]
 """The figures of a run, and the run."""
 
 
+@with_notebook_bar
 def compare(  # noqa: PLR0913
     controllers: Sequence[Spec] = (),
     *,

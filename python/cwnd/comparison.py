@@ -112,6 +112,21 @@ class Comparison:
         """All runs."""
         return [run for row in [*self.rows_alone, *self.rows_against] for run in row.results]
 
+    def __repr__(self) -> str:
+        names = ", ".join(row.controller for row in self.rows_against)
+        return f"<Comparison of {names} with {self.reference}: {len(self.results)} runs>"
+
+    def _repr_html_(self) -> str | None:
+        from cwnd.notebook import comparison_html
+
+        return comparison_html(self)
+
+    def summary(self) -> pd.DataFrame:
+        """Return the verdicts and the means that matter, in units for people: ten columns."""
+        from cwnd.notebook import summarize_comparison
+
+        return summarize_comparison(self)
+
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """What the figures say, in words."""
@@ -217,7 +232,9 @@ def _frame(rows: list[Row]) -> pd.DataFrame:
     require("A frame of a comparison", "pandas")
     import pandas as pd
 
-    return pd.DataFrame(
+    from cwnd.frames import FIGURES, show_columns
+
+    frame = pd.DataFrame(
         {
             (name, part): [getattr(row.figures[name], part) for row in rows]
             for name in rows[0].figures
@@ -225,3 +242,4 @@ def _frame(rows: list[Row]) -> pd.DataFrame:
         },
         index=pd.Index([row.controller for row in rows], name="controller"),
     )
+    return show_columns(frame, FIGURES)

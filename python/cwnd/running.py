@@ -10,6 +10,7 @@ from cwnd import _native
 from cwnd.assignment import check_values, write_values
 from cwnd.controller import add_controller
 from cwnd.errors import ArgumentError
+from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_reality, run_real
 from cwnd.result import Result
 from cwnd.scenario import Scenario
@@ -25,6 +26,7 @@ T = TypeVar("T")
 LARGEST_SEED = 2**64 - 1
 
 
+@with_notebook_bar
 def run(
     scenario: Scenario | str | Path,
     seed: int | None = None,

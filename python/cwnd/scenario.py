@@ -17,6 +17,7 @@ from cwnd.units import check_unit, parse_time, scenario_time
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pandas as pd
     from typing_extensions import Self
 
     from cwnd.controller import Factory, Spec
@@ -56,7 +57,23 @@ class Scenario:
                 flow["controller"] = self._name(flow["controller"])
 
     def __repr__(self) -> str:
-        return f"<Scenario {self._document.get('name', 'without a name')!r}>"
+        flows = ", ".join(
+            f"{flow.get('count', 1)} {flow.get('controller', '?')}"
+            for flow in self._document.get("flow", [])
+            if isinstance(flow, dict)
+        )
+        return f"<Scenario {self._document.get('name', 'without a name')!r}: {flows or 'no flows'}>"
+
+    def _repr_html_(self) -> str | None:
+        from cwnd.notebook import scenario_html
+
+        return scenario_html(self)
+
+    def summary(self) -> pd.DataFrame:
+        """Return the groups of flows, one row each, with the keys that are set."""
+        from cwnd.notebook import summarize_scenario
+
+        return summarize_scenario(self)
 
     @classmethod
     def from_toml(cls, source: str | Path) -> Self:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cwnd.extras import require
+from cwnd.notebook import PATIENCE
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 REALITY = "Where: sim, or in real time over an emulated network: udt or linux (its TCP)."
 PLOTS = (".png", ".svg")
-PATIENCE = 1.0
-"""Seconds after which a bar is worth its space."""
 
 
 def with_outputs(command: Callable[..., None]) -> Callable[..., None]:

@@ -43,11 +43,11 @@ def compare_page(comparison: Comparison) -> str:
         shades=shades,
         repeat=comparison.network["repeat"],
         tables=[
-            ("Each controller alone", _heads(alone), _cells(alone, comparison.rows_alone)),
+            ("Each controller alone", heads(alone), cells(alone, comparison.rows_alone)),
             (
                 f"Half and half against {reference}",
-                _heads(against),
-                _cells(against, comparison.rows_against),
+                heads(against),
+                cells(against, comparison.rows_against),
             ),
         ],
         glossary={column.title: column.meaning for column in [*alone, *against]},
@@ -120,13 +120,27 @@ def _network(network: JsonObject) -> list[tuple[str, str, str]]:
     ]
 
 
-def _heads(columns: list[Column]) -> list[tuple[str, str, str]]:
-    """Title the columns of a table of controllers."""
+def heads(columns: list[Column]) -> list[tuple[str, str, str]]:
+    """Title the columns of a table of controllers: titles, units and meanings.
+
+    Parameters
+    ----------
+    columns
+        From left to right.
+    """
     return [("controller", "", ""), *((c.title, c.unit, c.meaning) for c in columns)]
 
 
-def _cells(columns: list[Column], rows: list[Row]) -> list[list[str | tuple[str, str]]]:
-    """Write means and intervals, a row for each controller."""
+def cells(columns: list[Column], rows: list[Row]) -> list[list[str | tuple[str, str]]]:
+    """Write means and intervals, a row for each controller.
+
+    Parameters
+    ----------
+    columns
+        From left to right.
+    rows
+        From top to bottom.
+    """
     return [
         [
             row.controller,
