@@ -26,6 +26,7 @@ from cwnd.cli.outputs import (
     with_outputs,
 )
 from cwnd.cli.perf import perf
+from cwnd.cli.query import query
 from cwnd.cli.transfer import recv, send
 
 SHELLS = ("bash", "zsh", "fish")
@@ -271,6 +272,7 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
 
 
 cwnd.add_command(agree)
+cwnd.add_command(query)
 cwnd.add_command(model)
 cwnd.add_command(send)
 cwnd.add_command(recv)

@@ -1,0 +1,1 @@
+"""Sweeps: one network with many values, controllers and seeds."""
