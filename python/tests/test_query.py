@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from cwnd.errors import ArgumentError
-from cwnd.sweep.query import query, read, tables
+from cwnd.sweeps.query import query, read, tables
 
 
 @pytest.fixture

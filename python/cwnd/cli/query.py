@@ -72,7 +72,7 @@ def save_sweep_report(out: str, path: str) -> None:
 
 def _print_result(out: str, sql: str, *, as_json: bool, as_csv: bool) -> None:
     """Run a statement and print its result."""
-    from cwnd.sweep.query import read
+    from cwnd.sweeps.query import read
 
     result = read(out, sql)
     if as_csv:
@@ -102,7 +102,7 @@ def _rows(result: pa.Table) -> list[dict[str, object]]:
 
 def _print_tables(out: str, *, as_json: bool) -> None:
     """List the tables, their columns and how many runs failed."""
-    from cwnd.sweep.query import read, tables
+    from cwnd.sweeps.query import read, tables
 
     found = tables(out)
     failed = read(out, "select count(error) from runs").column(0)[0].as_py()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
     from cwnd.registry import Algorithm
     from cwnd.result import Result
-    from cwnd.sweep.query import Table as SweepTable
+    from cwnd.sweeps.query import Table as SweepTable
 
 _VERDICT_STYLES = {"agrees": "green", "close": "green", "differs": "red", "undecided": "yellow"}
 """Verdicts of a claim, and their colours."""
