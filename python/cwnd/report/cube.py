@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
     from cwnd.stats import Range
 
-MOST_NUMBERS = 300_000
-"""Means and bounds on a page, at most: about a megabyte, compressed."""
+MOST_NUMBERS = 500_000
+"""Means and bounds on a page, at most: about 1.5 MB, compressed."""
+
+MOST_POINTS = 2_000
+"""Points of a grid on a page that cannot hold them all."""
 
 _UNITS = ((parse_rate, "bit/s"), (parse_time, "s"), (parse_size, "B"))
 
@@ -140,30 +143,37 @@ class Cube:
         levels : dict
             By the dimensions that are left, such as ``"0,2"``: ``at`` are the places in each of
             them, and ``mean``, ``low`` and ``high``, by metric and controller, the means over the
-            seeds and the other dimensions with their 95 % intervals.
+            seeds and the other dimensions with their 95 % intervals; ``low`` and ``high`` are None
+            if there is one seed or no room.
         points : ndarray
             The points in the level that keeps all dimensions: all points, unless they are too many.
         """
         every = tuple(range(len(self.shape)))
-        each = len(self.controllers) * len(self.columns) * (3 if self.repeated else 1)
         total = math.prod(self.shape)
-        room = MOST_NUMBERS // each
-        kept = min(total, max(room * 2 // 3, 1)) if total > room else total
+        room = MOST_NUMBERS // (len(self.controllers) * len(self.columns))
+        each = 3 if self.repeated else 1
+        kept = total
+        if total * each > room:
+            # The points of a grid that is not whole are for the table only.
+            kept = min(total, MOST_POINTS if self.sampled is None else room // each * 2 // 3)
         points = np.arange(kept) * total // kept
-        levels = {_key(every): self._level(every, points)}
-        room -= kept
+        levels = {_key(every): self._level(every, points, bounds=self.repeated)}
+        room -= kept * each
         for dimensions in sorted(_subsets(every), key=self._cells):
             cells = self._cells(dimensions)
             if cells <= room:
-                levels[_key(dimensions)] = self._level(dimensions, np.arange(cells))
-                room -= cells
+                bounds = self.repeated and 3 * cells <= room
+                levels[_key(dimensions)] = self._level(dimensions, np.arange(cells), bounds=bounds)
+                room -= 3 * cells if bounds else cells
         return levels, points
 
     def _cells(self, dimensions: Sequence[int]) -> int:
         """Return the number of cells of a level."""
         return math.prod(self.shape[dimension] for dimension in dimensions)
 
-    def _level(self, dimensions: Sequence[int], cells: npt.NDArray[np.intp]) -> JsonObject:
+    def _level(
+        self, dimensions: Sequence[int], cells: npt.NDArray[np.intp], *, bounds: bool
+    ) -> JsonObject:
         """Average over the dimensions that are not left."""
         left = [self.shape[dimension] for dimension in dimensions]
         at = np.unravel_index(cells, left) if left else ()
@@ -179,9 +189,11 @@ class Cube:
             found = [
                 _estimates(part[cells], range_of(column.figure), column.factor) for part in flat
             ]
-            for name, numbers in zip(("mean", "low", "high"), zip(*found, strict=True), strict=True):
+            for name, numbers in zip(
+                ("mean", "low", "high"), zip(*found, strict=True), strict=True
+            ):
                 level[name][column.figure] = list(numbers)
-        if not self.repeated:
+        if not bounds:
             level["low"] = level["high"] = None
         return level
 
@@ -199,7 +211,7 @@ def _estimates(
     alive = known.any(axis=2)
     count = alive.sum(axis=1)
     totals = np.where(known, values, 0.0)
-    whole = (known | ~alive[:, :, None]).all(axis=1) & (count > 0)[:, None]
+    whole = np.all(known | ~alive[:, :, None], axis=1) & (count > 0)[:, None]
     by_seed = np.where(whole, totals.sum(axis=1) / np.maximum(count, 1)[:, None], np.nan)
     by_point = totals.sum(axis=2) / np.maximum(known.sum(axis=2), 1)
     overall = by_point.sum(axis=1) / np.where(count, count, np.nan)
@@ -220,7 +232,10 @@ def _short(value: float, factor: float) -> float | None:
 
 
 def _values(columns: pd.DataFrame) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
-    """Number the different rows of some columns: numbers ascend, texts are in the order given."""
+    """Return the places of some columns' rows among the different rows, and these.
+
+    Numbers ascend; other values are in the order of the runs.
+    """
     distinct = columns.drop_duplicates(ignore_index=True)
     name = columns.columns[0]
     if len(columns.columns) == 1:
@@ -243,7 +258,9 @@ def _label(value: object) -> str:
     """Write a value of an axis."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return np.format_float_positional(value, precision=6, fractional=False, trim="-")
+    return str(value)
 
 
 def _places(values: Sequence[object]) -> tuple[list[float] | None, str]:

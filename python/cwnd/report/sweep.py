@@ -61,7 +61,7 @@ def sweep_page(out: str | Path) -> str:
     total = int(np.prod(cube.shape))
     return render(
         "sweep.html",
-        title=f"Sweep over {', '.join(axes)}" if axes else "Sweep",
+        title=_title(axes),
         summary=_summary(runs, cube, total, len(failed)),
         axes=cube.axes,
         sampled=cube.sampled,
@@ -71,10 +71,12 @@ def sweep_page(out: str | Path) -> str:
         total=total,
         most_rows=MOST_ROWS,
         errors=_errors(failed),
+        failure_heads=[(name, "", "") for name in ("point", *axes, "controller", "seed", "error")],
         failures=_failures(failed, axes),
+        failure_text=set(range(1, len(axes) + 4)),
         left_out=max(len(failed) - MOST_FAILURES, 0),
         plan=text,
-        rerun=f"cwnd sweep {shlex.quote(str(Path(out) / 'plan.toml'))} --out {shlex.quote(str(out))}",
+        rerun=shlex.join(["cwnd", "sweep", str(Path(out) / "plan.toml"), "--out", str(out)]),
         data={
             "axes": [axis.to_json() for axis in cube.axes],
             "shape": list(cube.shape),
@@ -122,9 +124,14 @@ def _controllers(runs: pd.DataFrame, plan: JsonObject) -> list[str]:
     return listed + sorted(found.difference(listed))
 
 
-def _summary(
-    runs: pd.DataFrame, cube: Cube, total: int, failed: int
-) -> list[tuple[str, str, str]]:
+def _title(axes: Sequence[str]) -> str:
+    """Name the page."""
+    if not axes:
+        return "Sweep of controllers"
+    return f"Sweep over {', '.join(axes) if len(axes) < 4 else f'{len(axes)} axes'}"
+
+
+def _summary(runs: pd.DataFrame, cube: Cube, total: int, failed: int) -> list[tuple[str, str, str]]:
     """Describe the sweep."""
     finished = f"{failed:,} failed" if failed else "all succeeded"
     return [
@@ -138,7 +145,7 @@ def _summary(
 
 def _errors(failed: pd.DataFrame) -> list[tuple[str, str]]:
     """Count the errors, the most frequent first."""
-    return [(error, f"{count:,}") for error, count in failed["error"].value_counts().items()]
+    return [(str(error), f"{count:,}") for error, count in failed["error"].value_counts().items()]
 
 
 def _failures(failed: pd.DataFrame, axes: Sequence[str]) -> list[list[str]]:
