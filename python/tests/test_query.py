@@ -43,6 +43,8 @@ def out(tmp_path):
     for number, part in enumerate((rows[:30], rows[30:])):
         table = pa.Table.from_pylist(part, schema=schema)
         parquet.write_table(table, home / "runs" / f"{number}.parquet")
+    # A part of a table whose runs are not there.
+    parquet.write_table(pa.table({"key": ["lost"], "packets": [1]}), home / "flows" / "2.parquet")
     flows = pa.table({"key": [row["key"] for row in rows], "packets": list(range(60))})
     parquet.write_table(flows, home / "flows" / "0.parquet")
     return home

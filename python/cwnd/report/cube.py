@@ -111,9 +111,9 @@ class Cube:
         places = []
         self.axes: list[Axis] = []
         for dimension, names in enumerate(groups):
-            codes, values = _values(runs[names])
+            codes, distinct = _distinct(runs[names])
             places.append(codes)
-            self.axes += [_axis(name, dimension, values[name].tolist()) for name in names]
+            self.axes += [_axis(name, dimension, distinct[name].tolist()) for name in names]
         self.shape = tuple(int(codes.max()) + 1 for codes in places)
         self.sampled = len(listed) if sampled else None
         self.controllers = list(controllers)
@@ -208,21 +208,23 @@ def _estimates(
     is that of the points' means and has no interval.
     """
     known = np.isfinite(values)
-    alive = known.any(axis=2)
+    found = known.sum(axis=2)
+    alive = found > 0
     count = alive.sum(axis=1)
     totals = np.where(known, values, 0.0)
-    whole = np.all(known | ~alive[:, :, None], axis=1) & (count > 0)[:, None]
-    by_seed = np.where(whole, totals.sum(axis=1) / np.maximum(count, 1)[:, None], np.nan)
-    by_point = totals.sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    missing = (alive[:, :, None] & ~known).sum(axis=1)
+    by_seed = np.where(missing == 0, totals.sum(axis=1) / np.maximum(count, 1)[:, None], np.nan)
+    by_seed[count == 0] = np.nan
+    by_point = totals.sum(axis=2) / np.maximum(found, 1)
     overall = by_point.sum(axis=1) / np.where(count, count, np.nan)
     means: list[float | None] = []
     lows: list[float | None] = []
     highs: list[float | None] = []
     for mean, seeds in zip(overall, by_seed, strict=True):
-        found = estimate(seeds, within)
-        means.append(_short(found.mean if found.n else mean, factor))
-        lows.append(_short(found.low, factor))
-        highs.append(_short(found.high, factor))
+        by_seeds = estimate(seeds, within)
+        means.append(_short(by_seeds.mean if by_seeds.n else mean, factor))
+        lows.append(_short(by_seeds.low, factor))
+        highs.append(_short(by_seeds.high, factor))
     return means, lows, highs
 
 
@@ -231,7 +233,7 @@ def _short(value: float, factor: float) -> float | None:
     return float(f"{value * factor:.4g}") if math.isfinite(value) else None
 
 
-def _values(columns: pd.DataFrame) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
+def _distinct(columns: pd.DataFrame) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
     """Return the places of some columns' rows among the different rows, and these.
 
     Numbers ascend; other values are in the order of the runs.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cwnd.errors import ArgumentError
+from cwnd.extras import require
 from cwnd.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLES = ("runs", "flows", "links", "series")
-"""Tables of a data set; ``series`` exists only if the plan keeps it."""
+"""Tables of a data set; a plan need not keep all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class Table:
 def query(out: str | Path, sql: str) -> pd.DataFrame:
     """Query the data set of a sweep.
 
-    The statement sees the tables ``runs``, ``flows``, ``links`` and, if the plan keeps it,
-    ``series``, and the functions ``bps`` and ``seconds``, which read a rate or a time with its
+    The statement sees the table ``runs`` and those of ``flows``, ``links`` and ``series`` that the
+    plan keeps, and the functions ``bps`` and ``seconds``, which read a rate or a time with its
     unit. It can neither read nor write other files, and it changes nothing in the data set.
 
     Parameters
@@ -91,9 +92,9 @@ def read(out: str | Path, sql: str) -> pa.Table:
     ArgumentError
         As for `query`.
     """
-    import duckdb
-
     with connect(out) as connection:
+        import duckdb
+
         try:
             relation = connection.sql(sql)
             if relation is None:
@@ -125,23 +126,26 @@ def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
     ArgumentError
         ``out`` has no data of a sweep.
     """
+    require("cwnd query", "pandas", "pyarrow", "duckdb")
     import duckdb
     import pyarrow as pa
     from pyarrow import dataset
 
     home = Path(out)
-    files = {name: sorted(map(str, (home / name).glob("*.parquet"))) for name in TABLES}
-    if not files["runs"]:
+    parts = sorted(path.name for path in (home / "runs").glob("*.parquet"))
+    if not parts:
         raise ArgumentError("out", f"{home} has no data of a sweep (no file {home}/runs/*.parquet)")
     connection = duckdb.connect(
         ":memory:", config={"enable_external_access": "false", "lock_configuration": "true"}
     )
     connection.create_function("bps", parse_rate, ["VARCHAR"], "DOUBLE")
     connection.create_function("seconds", parse_time, ["VARCHAR"], "DOUBLE")
-    for name, parts in files.items():
-        if parts:
+    for name in TABLES:
+        # A part whose runs are not written yet does not count.
+        files = [str(home / name / part) for part in parts if (home / name / part).is_file()]
+        if files:
             try:
-                connection.register(name, dataset.dataset(parts, format="parquet"))
+                connection.register(name, dataset.dataset(files, format="parquet"))
             except (OSError, pa.ArrowInvalid) as problem:
                 raise ArgumentError("out", f"cannot read the table {name}: {problem}") from None
     return connection
