@@ -87,7 +87,7 @@ class Cube:
     Attributes
     ----------
     axes
-        The axes, in the order of their dimensions.
+        The axes, in the order given.
     shape
         Number of values along each dimension.
     controllers
@@ -114,6 +114,7 @@ class Cube:
             codes, distinct = _distinct(runs[names])
             places.append(codes)
             self.axes += [_axis(name, dimension, distinct[name].tolist()) for name in names]
+        self.axes.sort(key=lambda axis: list(axes).index(axis.name))
         self.shape = tuple(int(codes.max()) + 1 for codes in places)
         self.sampled = len(listed) if sampled else None
         self.controllers = list(controllers)
@@ -150,7 +151,7 @@ class Cube:
         """
         every = tuple(range(len(self.shape)))
         total = math.prod(self.shape)
-        room = MOST_NUMBERS // (len(self.controllers) * len(self.columns))
+        room = MOST_NUMBERS // (len(self.controllers) * max(len(self.columns), 1))
         each = 3 if self.repeated else 1
         kept = total
         if total * each > room:

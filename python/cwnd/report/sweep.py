@@ -59,6 +59,8 @@ def sweep_page(out: str | Path) -> str:
     shades = colors(controllers, plan.get("reference"))
     failed = runs[runs["error"].notna()]
     total = int(np.prod(cube.shape))
+    moved = _names_files(plan)
+    source = "PLAN.toml" if moved else str(Path(out) / "plan.toml")
     return render(
         "sweep.html",
         title=_title(axes),
@@ -76,7 +78,8 @@ def sweep_page(out: str | Path) -> str:
         failure_text=set(range(1, len(axes) + 4)),
         left_out=max(len(failed) - MOST_FAILURES, 0),
         plan=text,
-        rerun=shlex.join(["cwnd", "sweep", str(Path(out) / "plan.toml"), "--out", str(out)]),
+        moved=moved,
+        rerun=shlex.join(["cwnd", "sweep", source, "--out", str(out)]),
         data={
             "axes": [axis.to_json() for axis in cube.axes],
             "shape": list(cube.shape),
@@ -115,6 +118,12 @@ def _sampled(plan: JsonObject) -> list[str]:
         for name, given in plan.get("axes", {}).items()
         if isinstance(given, dict) and not given.keys() & {"count", "step"}
     ]
+
+
+def _names_files(plan: JsonObject) -> bool:
+    """Say whether a plan names files, by paths relative to where it was read."""
+    specs = [*plan.get("controllers", []), plan.get("reference", "")]
+    return isinstance(plan.get("base"), str) or any(".py:" in spec for spec in specs)
 
 
 def _controllers(runs: pd.DataFrame, plan: JsonObject) -> list[str]:

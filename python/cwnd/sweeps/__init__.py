@@ -1,1 +1,1 @@
-"""Sweeps: one network with many values, controllers and seeds."""
+"""Sweeps: many runs over a grid or sample of parameters, kept as a Parquet data set."""

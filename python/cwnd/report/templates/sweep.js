@@ -168,7 +168,7 @@ function drawSlice(target) {
   const place = (cell) => from.at[axis.dimension]?.[cell] ?? 0;
   const shown = cells(from, fixed).sort((a, b) => place(a) - place(b));
   const table = [["controller", axis.name, metric.name, "low", "high"]];
-  const sampled = kept.includes(data.sampled) || !kept.length;
+  const loose = !axis.places || kept.includes(data.sampled);
   const crowded = shown.length > 40;
   const aside = (c) => c - (data.controllers.length - 1) / 2;
   const traces = data.controllers.map((controller, c) => {
@@ -178,7 +178,7 @@ function drawSlice(target) {
     const reach = (bound) => bound.map((value, i) => value === null ? 0 : Math.abs(value - mean[i]));
     return {
       type: shown.length > MANY ? "scattergl" : "scatter", name: controller.name, x: shown.map((cell) => across.at(place(cell), crowded ? 0 : aside(c))), y: mean,
-      mode: sampled ? "markers" : "lines+markers", opacity: sampled ? 0.8 : 1, connectgaps: false,
+      mode: loose ? "markers" : "lines+markers", opacity: crowded && loose ? 0.8 : 1,
       line: { color: ink(controller.color), width: 1.6 },
       marker: { color: ink(controller.color), symbol: SYMBOLS[c % SYMBOLS.length], size: shown.length > MANY ? 4 : 8 },
       error_y: crowded ? undefined : { type: "data", symmetric: false, array: reach(high), arrayminus: reach(low), color: ink(controller.color), thickness: 1.2, width: 3 },
