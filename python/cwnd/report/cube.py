@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cwnd.stats import Range
 
 MOST_NUMBERS = 500_000
-"""Means and bounds on a page, at most: about 1.5 MB, compressed."""
+"""Means and bounds on a page, at most: about a megabyte, compressed."""
 
 MOST_POINTS = 2_000
 """Points of a grid on a page that cannot hold them all."""
