@@ -90,12 +90,16 @@ class Cube:
         The axes, in the order given.
     shape
         Number of values along each dimension.
+    sampled
+        The dimension of the Latin hypercube; None without one.
     controllers
         As given.
     columns
         The metrics that have a value.
     runs, failed
-        Number of runs, shape (controllers, *shape).
+        Number of runs and of failed runs, shape (controllers, *shape).
+    repeated
+        Whether there are two seeds or more.
     """
 
     def __init__(
@@ -253,12 +257,22 @@ def _distinct(columns: pd.DataFrame) -> tuple[npt.NDArray[np.intp], pd.DataFrame
 def _axis(name: str, dimension: int, values: list[object]) -> Axis:
     """Describe an axis."""
     places, unit = _places(values)
-    labels = [_label(value) for value in values]
-    return Axis(name, dimension, labels, places, unit)
+    return Axis(name, dimension, [label(value) for value in values], places, unit)
 
 
-def _label(value: object) -> str:
-    """Write a value of an axis."""
+def label(value: object) -> str:
+    """Write a value of an axis.
+
+    Parameters
+    ----------
+    value
+        A text, a number or a truth value.
+
+    Examples
+    --------
+    >>> label(True), label(2e6), label("20p")
+    ('true', '2000000', '20p')
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from cwnd.colors import colors
 from cwnd.errors import ArgumentError
-from cwnd.report.cube import Cube
+from cwnd.report.cube import Cube, label
 from cwnd.report.page import render
 from cwnd.sweeps.query import read
 from cwnd.units import format_time
@@ -58,7 +57,8 @@ def sweep_page(out: str | Path) -> str:
     levels, points = cube.levels()
     shades = colors(controllers, plan.get("reference"))
     failed = runs[runs["error"].notna()]
-    total = int(np.prod(cube.shape))
+    total = math.prod(cube.shape)
+    told = ["point", *axes, *(["controller"] if controllers != [""] else []), "seed", "error"]
     moved = _names_files(plan)
     source = "PLAN.toml" if moved else str(Path(out) / "plan.toml")
     return render(
@@ -68,14 +68,13 @@ def sweep_page(out: str | Path) -> str:
         axes=cube.axes,
         sampled=cube.sampled,
         columns=cube.columns,
-        shades=shades if controllers != [""] else {},
         kept=len(points),
         total=total,
         most_rows=MOST_ROWS,
         errors=_errors(failed),
-        failure_heads=[(name, "", "") for name in ("point", *axes, "controller", "seed", "error")],
-        failures=_failures(failed, axes),
-        failure_text=set(range(1, len(axes) + 4)),
+        failure_heads=[(name, "", "") for name in told],
+        failures=_failures(failed, told),
+        failure_text=set(range(1, len(told))),
         left_out=max(len(failed) - MOST_FAILURES, 0),
         plan=text,
         moved=moved,
@@ -157,11 +156,7 @@ def _errors(failed: pd.DataFrame) -> list[tuple[str, str]]:
     return [(str(error), f"{count:,}") for error, count in failed["error"].value_counts().items()]
 
 
-def _failures(failed: pd.DataFrame, axes: Sequence[str]) -> list[list[str]]:
+def _failures(failed: pd.DataFrame, columns: Sequence[str]) -> list[list[str]]:
     """List failed runs."""
-    columns = ["point", *axes, "controller", "seed", "error"]
-    first = failed.sort_values(["point", "seed"])[columns].head(MOST_FAILURES)
-    return [
-        ["" if value is None else str(value) for value in row]
-        for row in first.astype(object).where(first.notna(), None).to_numpy().tolist()
-    ]
+    first = failed.sort_values(["point", "seed"])[list(columns)].head(MOST_FAILURES)
+    return [[label(value) for value in row] for row in first.itertuples(index=False, name=None)]
