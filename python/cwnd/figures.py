@@ -482,3 +482,25 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         scale = format_time(middle["scale_s"])
         items.append(("Variation", number(middle["cov"], 3), f"CoV of throughput over {scale}"))
     return items
+
+
+SWEEP_COLUMNS = (
+    Column("share", "share", "", "Of a flow against one of the reference; 0.5 is equal.", 1, 3),
+    Column("utilization", "utilization", "%", "Share of the bottleneck's capacity used.", 100, 1),
+    Column("goodput_bps", "goodput", "Mbit/s", "Payload delivered in order, all flows.", 1e-6, 2),
+    _JAIN,
+    Column("loss_rate", "loss", "%", "Packets the bottleneck lost.", 100, 2),
+    Column("mark_rate", "marks", "%", "Packets the bottleneck marked.", 100, 2),
+    Column("retransmission_rate", "retransmissions", "%", "Share of the packets sent.", 100, 2),
+    Column("queueing_delay_s", "queueing delay", "ms", "Mean queueing delay.", 1e3, 1),
+    Column("queueing_delay_p50_s", "queueing delay, p50", "ms", "Its median.", 1e3, 1),
+    Column("queueing_delay_p95_s", "queueing delay, p95", "ms", "95 % waited no longer.", 1e3, 1),
+    Column("queueing_delay_p99_s", "queueing delay, p99", "ms", "99 % waited no longer.", 1e3, 1),
+    Column("cov_2rtt", "CoV, 2 RTT", "", "Variation of a flow's throughput; 0 is smooth.", 1, 3),
+    Column("cov_10rtt", "CoV, 10 RTT", "", "The same over ten round-trip times.", 1, 3),
+    Column("cov_50rtt", "CoV, 50 RTT", "", "The same over fifty round-trip times.", 1, 3),
+    Column("stability_index", "stability index", "", "DAIMD's index; 0 is smooth.", 1, 3),
+    Column("alpha_fairness", "α-fairness", "", "Jain's index of AIRA's increases.", 1, 3),
+    Column("convergence_time_s", "convergence", "s", "Time until all rates stay fair.", 1, 2),
+)
+"""Metrics of a sweep: those of `Result.metrics`, without second names of the same figure."""

@@ -29,6 +29,7 @@ from cwnd.cli.outputs import (
     with_values,
 )
 from cwnd.cli.perf import perf
+from cwnd.cli.query import query
 from cwnd.cli.sweep import sweep
 from cwnd.cli.transfer import recv, send
 from cwnd.cli.values import REPEAT
@@ -347,6 +348,7 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
 
 cwnd.add_command(sweep)
 cwnd.add_command(agree)
+cwnd.add_command(query)
 cwnd.add_command(model)
 cwnd.add_command(send)
 cwnd.add_command(recv)
