@@ -120,6 +120,19 @@ class Sweep:
 
         return query(self.out, sql)
 
+    def report(self, path: str | Path) -> None:
+        """Write a self-contained HTML page: maps, slices, a table of the points, failed runs.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        """
+        from cwnd.report.sweep import sweep_page
+        from cwnd.result import write_text
+
+        write_text(path, sweep_page(self.out))
+
     def to_json(self) -> JsonObject:
         """Give the size of the data set and the errors as plain data."""
         errors = self.errors
