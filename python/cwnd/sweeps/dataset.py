@@ -291,7 +291,7 @@ def parts(path: Path, name: str) -> list[Path]:
         There is no such table.
     """
     found = sorted((path / name).glob("part-*.parquet"))
-    if not found and (path / "runs").is_dir():
+    if not found and name != "runs" and (path / "runs").is_dir():
         raise ArgumentError("out", f"{path} has no table {name}: name it in `keep` of the plan")
     if not found:
         raise ArgumentError("out", f"{path} holds no runs of a sweep")
