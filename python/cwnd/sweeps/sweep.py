@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from cwnd.notebook import with_notebook_bar
 from cwnd.sweeps.dataset import DataSet, parts
 from cwnd.sweeps.plan import PlanLike, read_plan
 from cwnd.sweeps.work import lost_batch, run_key
@@ -153,6 +154,7 @@ class Sweep:
         return frame
 
 
+@with_notebook_bar
 def sweep(
     plan: PlanLike,
     *,
