@@ -128,7 +128,7 @@ class Cluster:
 
     def __enter__(self) -> Self:
         from distributed import Client
-        from distributed.comm import get_address_host_port
+        from distributed.comm.addressing import get_address_host_port
 
         make: Any = Client
         place: Any = get_address_host_port
