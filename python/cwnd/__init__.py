@@ -28,8 +28,10 @@ if TYPE_CHECKING:
         units,
     )
     from cwnd._native import ScenarioError, SpecError
-    from cwnd.agreement import Agreement, agree
-    from cwnd.comparison import Comparison, compare
+    from cwnd.agreeing import agree
+    from cwnd.agreement import Agreement
+    from cwnd.comparing import compare
+    from cwnd.comparison import Comparison
     from cwnd.extras import MissingExtraError
     from cwnd.papers.runner import reproduce
     from cwnd.registry import Algorithm, algorithms, canonical
@@ -87,10 +89,10 @@ if not TYPE_CHECKING:
             "SpecError": "_native",
             "Sweep": "sweeps.sweep",
             "__version__": "version",
-            "agree": "agreement",
+            "agree": "agreeing",
             "algorithms": "registry",
             "canonical": "registry",
-            "compare": "comparison",
+            "compare": "comparing",
             "reproduce": "papers.runner",
             "run": "running",
             "sweep": "sweeps.sweep",

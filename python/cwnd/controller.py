@@ -167,7 +167,7 @@ def command_specification(name: str, factory: Factory | None) -> str | None:
     made = written_class(factory)
     try:
         file = inspect.getsourcefile(made)
-    except TypeError:
+    except (TypeError, OSError):
         return None
     if file is None or not file.endswith(".py") or "." in getattr(made, "__qualname__", "."):
         return None

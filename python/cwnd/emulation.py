@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
-from cwnd.errors import ArgumentError
-from cwnd.units import format_rate, format_time
+from cwnd.errors import ArgumentError, read_argument
+from cwnd.units import Kind, check_unit, format_rate, format_time
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 KEYS = ("rate", "delay", "queue", "loss")
 """What can be said of a link, spelled as in scenario files."""
 
+_UNITS: dict[str, Kind] = {"rate": "rate", "delay": "time"}
 _WAYS = (("up", "inside", "outside"), ("down", "outside", "inside"))
 _RED_ECN: JsonObject = {"kind": "red", "ecn": True}
 _MISTAKE = re.compile(r"(?:[^:]*:\d+: )?(?:link\[(?P<link>\d)\]\.(?P<key>\w+)\S*: )?(?P<text>.*)")
@@ -106,6 +108,9 @@ def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | 
     links: list[JsonObject] = []
     for name, start, end in _WAYS:
         keys = {**shared, **differing[name]}
+        for key, kind in _UNITS.items():
+            option = f"{name}: {key}" if key in differing[name] else key
+            read_argument(option, partial(check_unit, kind), keys.get(key))
         ends = {"name": name, "from": start, "to": end, "duplex": False, "loss_of_acks": True}
         links.append({**ends, **{key: _value(key, text) for key, text in keys.items()}})
     # Whose packets and whose round-trip time a queue in `bdp` is of.

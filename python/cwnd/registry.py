@@ -68,9 +68,27 @@ class Algorithm:
     deviations: list[str]
     parameters: list[Parameter]
 
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{p.name}={p.default}" for p in self.parameters if p.default)
+        return f"<Algorithm {self.name}({settings}): {self.title}>"
+
+    def _repr_html_(self) -> str | None:
+        from cwnd.notebook import algorithm_html
+
+        return algorithm_html(self)
+
     def to_json(self) -> JsonObject:
         """Give the algorithm as plain data."""
         return asdict(self)
+
+
+class Algorithms(list[Algorithm]):
+    """A list of algorithms that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str | None:
+        from cwnd.notebook import algorithms_html
+
+        return algorithms_html(self)
 
 
 def algorithms() -> list[Algorithm]:
@@ -87,7 +105,7 @@ def algorithms() -> list[Algorithm]:
     >>> [a.name for a in cwnd.algorithms()][:3]
     ['aimd', 'reno', 'gaimd']
     """
-    return [_algorithm(record) for record in _native.algorithms()]
+    return Algorithms(_algorithm(record) for record in _native.algorithms())
 
 
 def describe(spec: Spec) -> Algorithm:

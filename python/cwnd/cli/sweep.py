@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cwnd.cli.outputs import print_json, show_progress
+from cwnd.cli.outputs import check_outputs, print_json, show_progress
 
 
 @click.command()
@@ -17,8 +17,15 @@ from cwnd.cli.outputs import print_json, show_progress
     metavar="ADDRESS",
     help="Run on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786.",
 )
+@click.option("--report", type=click.Path(), help="Write a self-contained HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def sweep(plan: str, out: str, dask: str | None, as_json: bool) -> None:  # noqa: FBT001
+def sweep(
+    plan: str,
+    out: str,
+    dask: str | None,
+    report: str | None,
+    as_json: bool,  # noqa: FBT001
+) -> None:
     """Run every point of PLAN, and write the figures to a Parquet data set.
 
     A plan is a TOML file: a base, axes, controllers and seeds. The runs go on all cores, or on the
@@ -29,6 +36,7 @@ def sweep(plan: str, out: str, dask: str | None, as_json: bool) -> None:  # noqa
     from cwnd.sweeps.sweep import Sweep
     from cwnd.sweeps.sweep import sweep as make_sweep
 
+    check_outputs(report=report, plot=None)
     read = read_plan(Path(plan))
     click.echo(f"cwnd: {read}", err=True)
     try:
@@ -45,3 +53,7 @@ def sweep(plan: str, out: str, dask: str | None, as_json: bool) -> None:  # noqa
         from cwnd.cli.tables import print_sweep
 
         print_sweep(made)
+    if report is not None:
+        from cwnd.cli.query import save_sweep_report
+
+        save_sweep_report(out, report)

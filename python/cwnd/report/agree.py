@@ -35,8 +35,7 @@ def agree_page(agreement: Agreement) -> str:
     backends = list(agreement.results)
     repeat = len(agreement.results[backends[0]])
     shades = colors(flow["controller"] for flow in first.measured_flows)
-    heads = [("figure", "", ""), *((on, "", PLACES[on]) for on in backends)]
-    heads += [(f"{on} and {backends[0]}", "", "By the rule below.") for on in backends[1:]]
+    columns = heads(backends)
     points = points_of(agreement.runs)
     runs = [
         run_data(run, shades, points, name=on)
@@ -56,10 +55,10 @@ def agree_page(agreement: Agreement) -> str:
         ],
         caveats=caveats(agreement.runs),
         counts=counts_text(agreement.counts),
-        heads=heads,
-        text=range(1 + len(backends), len(heads)),
+        heads=columns,
+        text=range(1 + len(backends), len(columns)),
         tables=[
-            (of, [_cells(row, backends) for row in agreement.rows if row.of == of])
+            (of, [cells(row, backends) for row in agreement.rows if row.of == of])
             for of in (NETWORK, *agreement.groups)
         ],
         rule=RULE,
@@ -89,8 +88,32 @@ def _figures(agreement: Agreement) -> JsonObject:
     }
 
 
-def _cells(row: Row, backends: list[str]) -> list[str | tuple[str, str]]:
-    """Write a figure: its mean and interval on each backend, and the verdicts."""
+def heads(backends: list[str]) -> list[tuple[str, str, str]]:
+    """Title the columns of a table of figures: titles, units and meanings.
+
+    Parameters
+    ----------
+    backends
+        Their names, the first as the one that the others are compared with.
+    """
+    first, *others = backends
+    return [
+        ("figure", "", ""),
+        *((on, "", PLACES[on]) for on in backends),
+        *((f"{on} and {first}", "", "By the rule of the verdicts.") for on in others),
+    ]
+
+
+def cells(row: Row, backends: list[str]) -> list[str | tuple[str, str]]:
+    """Write a figure: its mean and interval on each backend, and the verdicts.
+
+    Parameters
+    ----------
+    row
+        The figure.
+    backends
+        Their names.
+    """
     kind = row.kind
     estimates = [row.estimates[on] for on in backends]
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
-from cwnd.figures import against_columns, alone_columns, caveats, number
+from cwnd.figures import against_columns, alone_columns, caveats, number, rtt_text
 from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_rate, format_time
 from cwnd.verdict import RULE
@@ -43,11 +43,11 @@ def compare_page(comparison: Comparison) -> str:
         shades=shades,
         repeat=comparison.network["repeat"],
         tables=[
-            ("Each controller alone", _heads(alone), _cells(alone, comparison.rows_alone)),
+            ("Each controller alone", heads(alone), cells(alone, comparison.rows_alone)),
             (
                 f"Half and half against {reference}",
-                _heads(against),
-                _cells(against, comparison.rows_against),
+                heads(against),
+                cells(against, comparison.rows_against),
             ),
         ],
         glossary={column.title: column.meaning for column in [*alone, *against]},
@@ -56,6 +56,7 @@ def compare_page(comparison: Comparison) -> str:
             (row.controller for row in comparison.rows_against), key=lambda name: name == reference
         ),
         rerun=comparison.rerun,
+        no_rerun=comparison.no_rerun,
         rule=RULE,
         data=_data(comparison, shades),
     )
@@ -108,8 +109,8 @@ def _network(network: JsonObject) -> list[tuple[str, str, str]]:
     limit, bdp = network["queue_limit"], network["bdp_packets"]
     return [
         ("Bottleneck", format_rate(network["rate_bps"]), f"{number(bdp, 0)} packets of BDP"),
-        ("Round-trip time", format_time(network["rtt_s"]), "without queue"),
-        ("Queue", network["queue"], f"{number(limit, 0)} packets"),
+        ("Round-trip time", rtt_text(network), "without queue"),
+        ("Queue", network["queue"] or network["bottleneck"], f"{number(limit, 0)} packets"),
         ("Flows", str(network["flows"]), f"of {network['packet_bytes']} bytes a packet"),
         (
             "Runs",
@@ -119,13 +120,27 @@ def _network(network: JsonObject) -> list[tuple[str, str, str]]:
     ]
 
 
-def _heads(columns: list[Column]) -> list[tuple[str, str, str]]:
-    """Title the columns of a table of controllers."""
+def heads(columns: list[Column]) -> list[tuple[str, str, str]]:
+    """Title the columns of a table of controllers: titles, units and meanings.
+
+    Parameters
+    ----------
+    columns
+        From left to right.
+    """
     return [("controller", "", ""), *((c.title, c.unit, c.meaning) for c in columns)]
 
 
-def _cells(columns: list[Column], rows: list[Row]) -> list[list[str | tuple[str, str]]]:
-    """Write means and intervals, a row for each controller."""
+def cells(columns: list[Column], rows: list[Row]) -> list[list[str | tuple[str, str]]]:
+    """Write means and intervals, a row for each controller.
+
+    Parameters
+    ----------
+    columns
+        From left to right.
+    rows
+        From top to bottom.
+    """
     return [
         [
             row.controller,
