@@ -13,7 +13,7 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths agreement fuzz instructions clean
+.PHONY: help demo test build dev man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
 	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
 	@echo "make bench-paths   measure which controller suits which path, beside the kernel's TCP, as root: 30 minutes"
+	@echo "make bench-sweep   measure sweeps: overhead, memory, one and two Dask workers: 5 minutes"
 	@echo "make agreement   run the matrix of docs/agreement.md: 12 minutes of real time, as root"
 	@echo "make fuzz    feed UDT's packets and connections what a fuzzer finds, a minute each"
 	@echo "make instructions   count them and write them down, after a change that was to change them"
@@ -91,6 +92,10 @@ bench-kernel: build
 
 bench-paths: build iperf3
 	$(BIN)/python bench/paths.py
+
+bench-sweep: man libelf
+	$(BIN)/maturin develop --release --quiet --extras dask
+	$(BIN)/python bench/sweep.py
 
 agreement: build
 	$(BIN)/python bench/agreement.py

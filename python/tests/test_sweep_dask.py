@@ -167,7 +167,9 @@ def test_addresses_without_a_scheduler_are_refused(plan, tmp_path, monkeypatch):
 
 def test_a_scheduler_without_workers_is_refused(plan, tmp_path):
     with (
-        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        LocalCluster(
+            n_workers=0, processes=False, protocol="tcp://", dashboard_address=":0"
+        ) as empty,
         pytest.raises(ArgumentError, match="has no workers: start some with `dask worker"),
     ):
         cwnd.sweep(plan, out=tmp_path, dask=empty.scheduler_address)
@@ -177,7 +179,12 @@ def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
     monkeypatch.setattr("cwnd.sweeps.workers.LONELY", 0.5)
     monkeypatch.setattr("cwnd.sweeps.workers.PATIENCE", 2.0)
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        dashboard_address=":0",
+        silence_logs=50,
     )
     with cluster, pytest.raises(ArgumentError, match=r"every worker at .* has gone: the same"):
         cwnd.sweep(
@@ -192,7 +199,12 @@ def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
 def test_a_scheduler_that_goes_is_said(plan, local, tmp_path, monkeypatch):
     monkeypatch.setattr("cwnd.sweeps.workers.PATIENCE", 2.0)
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        dashboard_address=":0",
+        silence_logs=50,
     )
     gone = threading.Event()
 

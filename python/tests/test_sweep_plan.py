@@ -3,6 +3,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
+import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,8 +14,12 @@ from hypothesis import strategies as st
 import cwnd
 from cwnd.errors import PlanError
 from cwnd.sweeps.axes import Range, latin_points, read_axis
+from cwnd.sweeps.dataset import schemas
 from cwnd.sweeps.plan import Run, read_plan
 from cwnd.units import parse_rate
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "sweep.md"
 
 SMALL = {"base": {"time": "4s", "flows": 2}, "controllers": ["reno"]}
 
@@ -270,6 +277,27 @@ def test_mistakes_of_the_file_itself(tmp_path):
     path.write_text('base = "bad.toml"\n')
     with pytest.raises(cwnd.ScenarioError, match=r"bad\.toml:2"):
         read_plan(path)
+
+
+def test_the_documented_plan(tmp_path):
+    (example,) = re.findall(r"```toml\n(.*?)```", DOCS.read_text(), flags=re.DOTALL)
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "plan.toml").write_text(example)
+    (tmp_path / "plans" / "mine.py").write_text(
+        LAW.replace("Law:", "Law:\n    def __init__(self, beta): ...\n")
+    )
+    (tmp_path / "scenarios").mkdir()
+    shutil.copy(ROOT / "scenarios" / "dumbbell.toml", tmp_path / "scenarios")
+    plan = read_plan(tmp_path / "plans" / "plan.toml")
+    assert str(plan) == "12,000 runs: 600 points × 2 controllers × 10 seeds"
+    columns = {field.name for schema in schemas(plan).values() for field in schema}
+    columns -= {axis.name for axis in plan.axes}
+    assert columns <= set(re.findall(r"`([a-z0-9_]+)`", DOCS.read_text()))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "plans").iterdir()), ids=lambda path: path.name)
+def test_ready_made_plans(path):
+    assert len(read_plan(path)) > 1
 
 
 class Law:

@@ -290,9 +290,10 @@ def parts(path: Path, name: str) -> list[Path]:
     ArgumentError
         There is no such table.
     """
-    found = sorted((path / name).glob("part-*.parquet"))
-    if not found and name != "runs" and (path / "runs").is_dir():
-        raise ArgumentError("out", f"{path} has no table {name}: name it in `keep` of the plan")
-    if not found:
+    complete = sorted((path / "runs").glob("part-*.parquet"))
+    if not complete:
         raise ArgumentError("out", f"{path} holds no runs of a sweep")
+    found = [path / name / part.name for part in complete]
+    if not found[0].is_file():
+        raise ArgumentError("out", f"{path} has no table {name}: name it in `keep` of the plan")
     return found

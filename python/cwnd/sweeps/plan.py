@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from cwnd import _native
 from cwnd.controller import move_specification, read_controller, written_class
 from cwnd.errors import ArgumentError, PlanError, read_argument
-from cwnd.networks import ACCESS, FEWEST_SAMPLES, STARTS, WARMUP
+from cwnd.networks import ACCESS, FEWEST_SAMPLES, MOST_SAMPLES_EACH, STARTS, WARMUP
 from cwnd.running import LARGEST_SEED
 from cwnd.scenario import Scenario
 from cwnd.sweeps.axes import MOST_RUNS, Axis, latin_points, read_axis
@@ -495,7 +495,7 @@ def _dumbbell(arguments: JsonObject) -> Scenario:
     follows = {
         "warmup": WARMUP * time,
         "access": f"0s..{rtt * ACCESS:.9f}s",
-        "sample": min(max(rtt, time / 2400), time / FEWEST_SAMPLES),
+        "sample": min(max(rtt, time / MOST_SAMPLES_EACH), time / FEWEST_SAMPLES),
     }
     given |= {name: value for name, value in follows.items() if given[name] is None}
     flows = given.pop("flows")

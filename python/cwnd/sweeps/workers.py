@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -127,9 +128,13 @@ class Cluster:
 
     def __enter__(self) -> Self:
         from distributed import Client
+        from distributed.comm.addressing import get_address_host_port
 
         make: Any = Client
+        place: Any = get_address_host_port
         try:
+            # A client that fails to connect leaves a thread behind, which hinders the next one.
+            socket.create_connection(place(self._address), PATIENCE).close()
             self._client = make(self._address, set_as_default=False, timeout=PATIENCE)
         except (OSError, ValueError) as problem:
             raise ArgumentError(
