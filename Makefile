@@ -48,7 +48,7 @@ test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-tests checks
 	$(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: rust-build libraries rust-tests checks smoke
+.PHONY: rust-build libraries rust-tests checks smoke new-controller
 rust-build:
 	cargo test --workspace --exclude cwnd-bench --locked --no-run
 
@@ -63,7 +63,7 @@ libraries: $(VENV)/.tools
 rust-tests:
 	cargo test --workspace --exclude cwnd-bench --locked
 
-checks: dev smoke
+checks: dev smoke new-controller
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -71,6 +71,18 @@ checks: dev smoke
 	$(BIN)/mypy
 	$(BIN)/stubtest --concise cwnd._native
 	$(BIN)/python bench/instructions.py
+
+# A controller of each kind as `cwnd new-controller` begins it, in a copy of the crates: it passes their tests.
+TRIAL := target/new-controller
+TRIAL_CARGO := --manifest-path $(TRIAL)/Cargo.toml --target-dir target --locked --quiet -p cwnd
+new-controller: dev
+	rm -rf $(TRIAL)
+	mkdir -p $(TRIAL)
+	cp -R crates Cargo.toml Cargo.lock rustfmt.toml $(TRIAL)
+	cd $(TRIAL) && for kind in window rate; do $(CURDIR)/$(BIN)/cwnd new-controller trial_$$kind --kind $$kind || exit 1; done
+	cargo fmt --check --manifest-path $(TRIAL)/crates/cwnd/Cargo.toml
+	cargo test $(TRIAL_CARGO)
+	cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
 
 bench: build ns2
 	$(BIN)/python bench/run.py

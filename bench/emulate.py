@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tables import table
 
 if TYPE_CHECKING:
@@ -159,12 +160,10 @@ def trips(case: Case, seconds: int) -> tuple[dict[str, float], dict[str, Any]]:
     with peer():
         output, measured = behind(case.link, words)
     times = sorted(1e3 * trip for trip in json.loads(output))
-    return {"RTT, ms": times[0], "jitter p99, ms": quantile(times, 0.99) - times[0]}, measured
-
-
-def quantile(values: list[float], fraction: float) -> float:
-    """Give what this fraction of sorted values does not exceed."""
-    return values[min(int(fraction * len(values)), len(values) - 1)]
+    return {
+        "RTT, ms": times[0],
+        "jitter p99, ms": float(np.quantile(times, 0.99)) - times[0],
+    }, measured
 
 
 STOLEN = "stolen, %"

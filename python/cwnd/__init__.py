@@ -28,14 +28,17 @@ if TYPE_CHECKING:
         units,
     )
     from cwnd._native import ScenarioError, SpecError
-    from cwnd.agreement import Agreement, agree
-    from cwnd.comparison import Comparison, compare
+    from cwnd.agreeing import agree
+    from cwnd.agreement import Agreement
+    from cwnd.comparing import compare
+    from cwnd.comparison import Comparison
     from cwnd.extras import MissingExtraError
     from cwnd.papers.runner import reproduce
     from cwnd.registry import Algorithm, algorithms, canonical
     from cwnd.result import Result
     from cwnd.running import run
     from cwnd.scenario import Scenario
+    from cwnd.sweeps.sweep import Sweep, sweep
     from cwnd.version import __version__
 
 __all__ = [
@@ -47,6 +50,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "SpecError",
+    "Sweep",
     "__version__",
     "agree",
     "algorithms",
@@ -62,6 +66,7 @@ __all__ = [
     "reproduce",
     "run",
     "stats",
+    "sweep",
     "tables",
     "transfer",
     "udt",
@@ -82,12 +87,14 @@ if not TYPE_CHECKING:
             "Scenario": "scenario",
             "ScenarioError": "_native",
             "SpecError": "_native",
+            "Sweep": "sweeps.sweep",
             "__version__": "version",
-            "agree": "agreement",
+            "agree": "agreeing",
             "algorithms": "registry",
             "canonical": "registry",
-            "compare": "comparison",
+            "compare": "comparing",
             "reproduce": "papers.runner",
             "run": "running",
+            "sweep": "sweeps.sweep",
         },
     )

@@ -1,5 +1,5 @@
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, final, overload
+from typing import Any, TypeAlias, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from cwnd.records import (
 from cwnd.udt import Settings
 
 _T = TypeVar("_T")
+_Given: TypeAlias = str | Callable[[], Controller]
 
 __all__ = [
     "KERNEL_BOUND",
@@ -99,10 +100,10 @@ def simulate(
     pcap: tuple[str, str] | None = None,
 ) -> list[_T]: ...
 def law_acks(
-    spec: str, window: float, acks: int, *, rtt: float, packet: int, at_loss: bool
+    spec: _Given, window: float, acks: int, *, rtt: float, packet: int, at_loss: bool
 ) -> Series: ...
 def law_rounds(
-    spec: str,
+    spec: _Given,
     window: float,
     rounds: int,
     *,
@@ -112,13 +113,13 @@ def law_rounds(
     whole: bool,
     at_loss: bool,
 ) -> Series: ...
-def law_cut(spec: str, windows: Series, *, rtt: float, packet: int) -> Series: ...
-def law_forgets(spec: str, *, rtt: float, packet: int) -> bool: ...
+def law_cut(spec: _Given, windows: Series, *, rtt: float, packet: int) -> Series: ...
+def law_forgets(spec: _Given, *, rtt: float, packet: int) -> bool: ...
 def law_sawtooth(
-    spec: str, windows: Series, *, rtt: float, packet: int
+    spec: _Given, windows: Series, *, rtt: float, packet: int
 ) -> npt.NDArray[np.float64]: ...
 def synchronous(
-    specs: Sequence[str],
+    specs: Sequence[_Given],
     windows: Sequence[float],
     capacity: float,
     rounds: int,
@@ -128,7 +129,7 @@ def synchronous(
     whole: bool,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
 def converge(
-    specs: tuple[str, str],
+    specs: tuple[_Given, _Given],
     first: Series,
     second: Series,
     capacity: float,
@@ -140,7 +141,7 @@ def converge(
     whole: bool,
 ) -> npt.NDArray[np.float64]: ...
 def loss_chain(
-    spec: str,
+    spec: _Given,
     grid: Series,
     p: float,
     *,

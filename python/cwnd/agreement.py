@@ -1,29 +1,24 @@
-"""One scenario on several backends: the simulator, UDT sockets and the kernel's TCP."""
+"""What one scenario gave on several backends: figures, verdicts, tables."""
 
 from __future__ import annotations
 
 import math
 import re
-import shlex
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cwnd import metrics
-from cwnd.errors import ArgumentError
 from cwnd.extras import require
 from cwnd.figures import interval_text, number
-from cwnd.real import REALITIES, check_reality
 from cwnd.result import jsonable, link_loss_rate, write_text
-from cwnd.running import measure
-from cwnd.scenario import Scenario
 from cwnd.stats import Estimate, estimate, estimate_difference, estimate_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     import pandas as pd
     from matplotlib.figure import Figure
@@ -382,9 +377,34 @@ class Agreement:
         }
 
     @property
+    def undecided(self) -> list[str]:
+        """The figures that are undecided, such as ``jain of network on linux``."""
+        return [
+            f"{row.kind.name} of {row.of} on {verdict.on}"
+            for row in self.rows
+            for verdict in row.verdicts
+            if verdict.word == "undecided"
+        ]
+
+    @property
     def runs(self) -> list[Result]:
         """All runs."""
         return [run for runs in self.results.values() for run in runs]
+
+    def __repr__(self) -> str:
+        backends, runs = ", ".join(self.results), len(self.runs)
+        return f"<Agreement of {self.title!r} on {backends}: {runs} runs>"
+
+    def _repr_html_(self) -> str | None:
+        from cwnd.notebook import agreement_html
+
+        return agreement_html(self)
+
+    def summary(self) -> pd.DataFrame:
+        """Return the mean of each figure on each backend, in units for people, and the verdicts."""
+        from cwnd.notebook import summarize_agreement
+
+        return summarize_agreement(self)
 
     def plot(self) -> Figure:
         """Draw windows and queue on each backend side by side, of the first seed.
@@ -436,99 +456,6 @@ class Agreement:
                 "rule": RULE,
                 "rerun": self.rerun,
             }
-        )
-
-
-def agree(
-    scenario: Scenario | str | Path,
-    *,
-    on: Sequence[str] = ("sim", "linux"),
-    repeat: int = 5,
-    seed: int | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> Agreement:
-    """Run one scenario on several backends and say in which figures they agree.
-
-    Each run except the simulator's takes real time. These runs take turns, seed by seed, so that
-    changes of the machine's load affect all backends alike.
-
-    Parameters
-    ----------
-    scenario
-        A scenario, or the path of a scenario file.
-    on
-        Two or three of ``sim``, ``udt`` and ``linux``; the others are compared with the first.
-    repeat
-        Seeds on each backend; fewer than five leave most figures undecided.
-    seed
-        The first seed; the scenario's own by default.
-    progress
-        Called now and then with the fraction that is done.
-
-    Returns
-    -------
-    Agreement
-        Figures with their intervals, verdicts, plots.
-
-    Raises
-    ------
-    ArgumentError
-        An argument makes no sense.
-    KernelError
-        This machine or its user cannot run it in real time.
-    ScenarioError
-        The scenario is invalid, or not possible on one of the backends.
-    """
-    path = None if isinstance(scenario, Scenario) else Path(scenario)
-    if not isinstance(scenario, Scenario):
-        scenario = Scenario.from_toml(Path(scenario))
-    check_backends(on, scenario)
-    if repeat < 1:
-        raise ArgumentError("repeat", f"{repeat} is not at least 1")
-    seed = scenario.seed if seed is None else seed
-    seeds = range(seed, seed + repeat)
-    real = [(each, place) for each in seeds for place in on if place != "sim"]
-    results: dict[str, list[Result]] = {place: [] for place in on}
-
-    # What this machine cannot do shows at once, before the simulator has worked for nothing.
-    for done, (each, place) in enumerate(real):
-
-        def told(fraction: float, done: int = done) -> None:
-            if progress is not None:
-                progress((done + fraction) / len(real))
-
-        results[place] += measure([(scenario, each)], lambda _, run: run, on=place, progress=told)
-    if "sim" in results:
-        results["sim"] = measure([(scenario, each) for each in seeds], lambda _, run: run)
-    rerun = ""
-    if path is not None:
-        words = ["cwnd", "agree", str(path), "--on", ",".join(on)]
-        rerun = shlex.join([*words, "--repeat", str(repeat), "--seed", str(seed)])
-    return Agreement(scenario.title, results, rerun)
-
-
-def check_backends(on: Sequence[str], scenario: Scenario) -> None:
-    """Raise an error for backends that cannot be compared.
-
-    Parameters
-    ----------
-    on
-        Names of backends.
-    scenario
-        The scenario to run on them.
-
-    Raises
-    ------
-    ArgumentError
-        They are not two or three different ones, or one cannot run the scenario.
-    KernelError
-        One of them is not available on this machine.
-    """
-    for place in on:
-        check_reality(place, [scenario])
-    if len(on) < 2 or len(set(on)) < len(on):
-        raise ArgumentError(
-            "on", f"at least two different ones of {', '.join(REALITIES)} are needed"
         )
 
 

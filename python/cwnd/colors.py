@@ -52,6 +52,36 @@ def colors(controllers: Iterable[str], reference: str | None = None) -> dict[str
     return shades
 
 
+DASHES = ("solid", "dash", "dot", "dashdot")
+"""Dashes of lines, by their names in Plotly."""
+
+
+def strokes(color: str, count: int) -> list[tuple[str, str]]:
+    """Tell lines of one color apart: by four shades of it, then by dashes.
+
+    Parameters
+    ----------
+    color
+        Such as ``#2f6fdb``.
+    count
+        How many lines, at most 16.
+
+    Returns
+    -------
+    list of tuple
+        A color and one of `DASHES` for each line, all different.
+
+    Examples
+    --------
+    >>> strokes("#808080", 3)
+    [('#464646', 'solid'), ('#808080', 'solid'), ('#b9b9b9', 'solid')]
+    >>> strokes("#808080", 6)[3:]
+    [('#b9b9b9', 'solid'), ('#464646', 'dash'), ('#6d6d6d', 'dash')]
+    """
+    hues = shades(color, min(count, len(DASHES)))
+    return [(hues[i % len(hues)], DASHES[i // len(hues)]) for i in range(count)]
+
+
 def shades(color: str, count: int) -> list[str]:
     """Make lighter and darker versions of a color, for flows of one controller.
 
@@ -65,14 +95,14 @@ def shades(color: str, count: int) -> list[str]:
     Examples
     --------
     >>> shades("#808080", 3)
-    ['#5a5a5a', '#808080', '#a6a6a6']
+    ['#464646', '#808080', '#b9b9b9']
     """
     channels = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
     if count < 2:
         return [color] * count
     made = []
     for i in range(count):
-        depth = 0.6 * i / (count - 1) - 0.3
+        depth = 0.9 * i / (count - 1) - 0.45
         goal = 255 if depth > 0 else 0
         made.append("#" + "".join(f"{round(c + (goal - c) * abs(depth)):02x}" for c in channels))
     return made

@@ -106,8 +106,8 @@ def read_controller(controller: Spec) -> tuple[str, Factory | None]:
 
     Examples
     --------
-    >>> read_controller("simd(beta=0.0625)")
-    ('simd(beta=0.0625)', None)
+    >>> read_controller("simd(beta=1/16)")
+    ('simd', None)
     """
     if isinstance(controller, str):
         return _read_text(controller)
@@ -164,14 +164,10 @@ def command_specification(name: str, factory: Factory | None) -> str | None:
     """
     if not name.startswith(_PYTHON):
         return name
-    made: object = factory
-    if isinstance(made, functools.partial):
-        made = made.func
-    if isinstance(made, _Copies):
-        made = type(made.instance)
+    made = written_class(factory)
     try:
-        file = inspect.getsourcefile(made)  # type: ignore[arg-type]
-    except TypeError:
+        file = inspect.getsourcefile(made)
+    except (TypeError, OSError):
         return None
     if file is None or not file.endswith(".py") or "." in getattr(made, "__qualname__", "."):
         return None
@@ -183,6 +179,20 @@ def command_specification(name: str, factory: Factory | None) -> str | None:
     except _native.SpecError:
         return None
     return spec
+
+
+def written_class(factory: Factory | None) -> Any:  # noqa: ANN401
+    """Return the class or function behind what makes a controller.
+
+    Parameters
+    ----------
+    factory
+        As `read_controller` returns it.
+    """
+    made: object = factory
+    if isinstance(made, functools.partial):
+        made = made.func
+    return type(made.instance) if isinstance(made, _Copies) else made
 
 
 def add_controller(known: dict[str, Factory], name: str, factory: Factory) -> None:

@@ -5,12 +5,18 @@ Linux only. The links themselves are `cwnd_linux::emulate`: see `docs/emulate.md
 
 from __future__ import annotations
 
-import json
 import re
+import sys
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
-from cwnd.errors import ArgumentError
-from cwnd.units import format_rate, format_time
+from cwnd.errors import ArgumentError, read_argument
+from cwnd.units import Kind, check_unit, format_rate, format_time
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +26,9 @@ if TYPE_CHECKING:
 KEYS = ("rate", "delay", "queue", "loss")
 """What can be said of a link, spelled as in scenario files."""
 
+_UNITS: dict[str, Kind] = {"rate": "rate", "delay": "time"}
 _WAYS = (("up", "inside", "outside"), ("down", "outside", "inside"))
-_RED_ECN = '{ kind = "red", ecn = true }'
+_RED_ECN: JsonObject = {"kind": "red", "ecn": True}
 _MISTAKE = re.compile(r"(?:[^:]*:\d+: )?(?:link\[(?P<link>\d)\]\.(?P<key>\w+)\S*: )?(?P<text>.*)")
 
 
@@ -92,21 +99,25 @@ def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | 
     Traceback (most recent call last):
     cwnd.errors.ArgumentError: rate: ...
     """
+    import tomli_w
+
     from cwnd import ScenarioError
     from cwnd._native import load
 
     differing = {"up": _pairs("up", up), "down": _pairs("down", down)}
-    lines = ["duration = 1"]
+    links: list[JsonObject] = []
     for name, start, end in _WAYS:
-        ends = {"name": name, "from": start, "to": end}
-        lines += ["[[link]]", "duplex = false", "loss_of_acks = true"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in ends.items()]
         keys = {**shared, **differing[name]}
-        lines += [f"{key} = {_toml(key, value)}" for key, value in keys.items()]
+        for key, kind in _UNITS.items():
+            option = f"{name}: {key}" if key in differing[name] else key
+            read_argument(option, partial(check_unit, kind), keys.get(key))
+        ends = {"name": name, "from": start, "to": end, "duplex": False, "loss_of_acks": True}
+        links.append({**ends, **{key: _value(key, text) for key, text in keys.items()}})
     # Whose packets and whose round-trip time a queue in `bdp` is of.
-    lines += ["[[flow]]", 'controller = "reno"', 'from = "inside"', 'to = "outside"']
+    flow = {"controller": "reno", "from": "inside", "to": "outside"}
+    document = {"duration": 1, "link": links, "flow": [flow]}
     try:
-        return load("\n".join(lines), "link")
+        return load(tomli_w.dumps(document), "link")
     except ScenarioError as mistake:
         raise _blame(str(mistake), differing) from None
 
@@ -123,15 +134,18 @@ def _pairs(option: str, text: str | None) -> dict[str, str]:
     return pairs
 
 
-def _toml(key: str, value: str) -> str:
-    """Write a value as a scenario file has it."""
-    if not value.isprintable():
-        raise ArgumentError(key, f"{value!r} is more than one line")
-    if key == "queue" and value == "red-ecn":
+def _value(key: str, text: str) -> str | JsonObject:
+    """Return the value of a link's key; a queue may be an inline table of TOML."""
+    if not text.isprintable():
+        raise ArgumentError(key, f"{text!r} is more than one line")
+    if key == "queue" and text == "red-ecn":
         return _RED_ECN
-    if key == "queue" and value.startswith("{"):
-        return value
-    return json.dumps(value, ensure_ascii=False)
+    if key == "queue" and text.startswith("{"):
+        try:
+            return dict(tomllib.loads(f"queue = {text}")["queue"])
+        except tomllib.TOMLDecodeError as mistake:
+            raise ArgumentError(key, f"{text!r} is not TOML: {mistake}") from None
+    return text
 
 
 def _blame(message: str, differing: Mapping[str, Mapping[str, str]]) -> ArgumentError:

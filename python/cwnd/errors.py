@@ -28,6 +28,10 @@ class ArgumentError(ValueError):
         self.problem = problem
 
 
+class PlanError(ValueError):
+    """A plan of a sweep that makes no sense; one line names the file and the key."""
+
+
 class KernelError(ValueError):
     """What the kernel does not have, or does not let this user do; one line says it."""
 

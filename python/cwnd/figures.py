@@ -206,13 +206,43 @@ def network_text(network: JsonObject) -> str:
     network
         ``Comparison.network``.
     """
-    limit = network["queue_limit"]
+    queue, values = network["queue"] or "", network["values"]
+    limit = "infinite queue"
+    if math.isfinite(network["queue_limit"]):
+        limit = f"{queue} queue of {number(network['queue_limit'], 0)} packets".lstrip()
+    loss = f", {number(network['loss'], 3, 100)} % loss" if network["loss"] else ""
+    place = "" if network["queue"] else f" at {network['bottleneck']}"
+    changed = f", with {', '.join(values)} replaced" if values else ""
     return (
-        f"{network['flows']} flows on {format_rate(network['rate_bps'])}, "
-        f"{format_time(network['rtt_s'])}, {network['queue']} queue of {number(limit, 0)} packets; "
+        f"{place_text(network)}, {limit}{place}{loss}{changed}; "
         f"{network['repeat']} × {format_time(network['duration_s'])}, of which the first "
         f"{format_time(network['warmup_s'])} do not count"
     )
+
+
+def place_text(network: JsonObject) -> str:
+    """Name the network of a comparison: its flows, rate and round-trip time.
+
+    Parameters
+    ----------
+    network
+        ``Comparison.network``.
+    """
+    name = "" if network["queue"] else f" of {network['scenario']}"
+    rate = format_rate(network["rate_bps"])
+    return f"{network['flows']} flows{name} on {rate}, {rtt_text(network)}"
+
+
+def rtt_text(network: JsonObject) -> str:
+    """Write the round-trip time of a comparison's network; a list or range as it was asked for.
+
+    Parameters
+    ----------
+    network
+        ``Comparison.network``.
+    """
+    asked: str = network["rtt"] or ""
+    return asked if "," in asked or ".." in asked else format_time(network["rtt_s"])
 
 
 PLACES = {
@@ -452,3 +482,25 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         scale = format_time(middle["scale_s"])
         items.append(("Variation", number(middle["cov"], 3), f"CoV of throughput over {scale}"))
     return items
+
+
+SWEEP_COLUMNS = (
+    Column("share", "share", "", "Of a flow against one of the reference; 0.5 is equal.", 1, 3),
+    Column("utilization", "utilization", "%", "Share of the bottleneck's capacity used.", 100, 1),
+    Column("goodput_bps", "goodput", "Mbit/s", "Payload delivered in order, all flows.", 1e-6, 2),
+    _JAIN,
+    Column("loss_rate", "loss", "%", "Packets the bottleneck lost.", 100, 2),
+    Column("mark_rate", "marks", "%", "Packets the bottleneck marked.", 100, 2),
+    Column("retransmission_rate", "retransmissions", "%", "Share of the packets sent.", 100, 2),
+    Column("queueing_delay_s", "queueing delay", "ms", "Mean queueing delay.", 1e3, 1),
+    Column("queueing_delay_p50_s", "queueing delay, p50", "ms", "Its median.", 1e3, 1),
+    Column("queueing_delay_p95_s", "queueing delay, p95", "ms", "95 % waited no longer.", 1e3, 1),
+    Column("queueing_delay_p99_s", "queueing delay, p99", "ms", "99 % waited no longer.", 1e3, 1),
+    Column("cov_2rtt", "CoV, 2 RTT", "", "Variation of a flow's throughput; 0 is smooth.", 1, 3),
+    Column("cov_10rtt", "CoV, 10 RTT", "", "The same over ten round-trip times.", 1, 3),
+    Column("cov_50rtt", "CoV, 50 RTT", "", "The same over fifty round-trip times.", 1, 3),
+    Column("stability_index", "stability index", "", "DAIMD's index; 0 is smooth.", 1, 3),
+    Column("alpha_fairness", "α-fairness", "", "Jain's index of AIRA's increases.", 1, 3),
+    Column("convergence_time_s", "convergence", "s", "Time until all rates stay fair.", 1, 2),
+)
+"""Metrics of a sweep: those of `Result.metrics`, without second names of the same figure."""

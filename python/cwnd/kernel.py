@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cwnd import _native
+from cwnd.controller import read_controller
 from cwnd.errors import KernelError
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ def load(controller: str, *, name: str | None = None, default: bool = False) -> 
     KernelError
         It has no form in the kernel, the name is taken, or the system lacks something.
     """
+    if ".py:" in controller and read_controller(controller)[1] is not None:
+        raise KernelError(f"{controller}: a law in Python has no kernel implementation")
     with _explained():
         return Instance(**_native.kernel_load(controller, name, default))
 

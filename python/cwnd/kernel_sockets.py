@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import socket
-import struct
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cwnd.errors import KernelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cwnd.records import JsonObject
 
-_SOCK_DIAG = 4
-_DIAG_BY_FAMILY = 20
-_DUMP = 0x301
-_DONE = 3
-_ERROR = 2
-_INFO = 2
-_CONGESTION = 4
-_NOT_LISTENING = 0xFFF & ~(1 << 10)
-_HEADER = struct.Struct("=IHHII")
-_REQUEST = struct.Struct("=BBBBI48x")
-_ATTRIBUTE = struct.Struct("=HH")
-_WORD = struct.Struct("=I")
-# Where things stand in struct inet_diag_msg and struct tcp_info.
-_MESSAGE_SIZE = 72
-_INODE = 68
-_RTT, _SSTHRESH, _WINDOW, _RETRANSMISSIONS = 68, 76, 80, 100
+# The bits of INET_DIAG_INFO and INET_DIAG_CONG in a request: pyroute2 has only their names.
+_EXTENSIONS = 1 << (2 - 1) | 1 << (4 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +70,9 @@ def connections() -> list[Connection]:
     """
     if not sys.platform.startswith("linux"):
         raise KernelError("this is not Linux")
-    found = []
-    for family in (socket.AF_INET, socket.AF_INET6):
-        found += [_connection(family, message) for message in _dump(family)]
-    return found
+    # pyroute2 runs an event loop, and a thread (a notebook's) has at most one running.
+    with ThreadPoolExecutor(1) as thread:
+        return [_connection(message) for message in thread.submit(_dump).result()]
 
 
 def sockets_of(pid: int) -> set[int]:
@@ -126,58 +109,31 @@ def sockets_of(pid: int) -> set[int]:
     return found
 
 
-def _dump(family: int) -> Iterator[bytes]:
-    """Ask for all connections of an address family; one message each."""
-    extensions = 1 << (_INFO - 1) | 1 << (_CONGESTION - 1)
-    request = _REQUEST.pack(family, socket.IPPROTO_TCP, extensions, 0, _NOT_LISTENING)
-    header = _HEADER.pack(_HEADER.size + len(request), _DIAG_BY_FAMILY, _DUMP, 1, 0)
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as netlink:
-        netlink.send(header + request)
-        while True:
-            data = netlink.recv(1 << 17)
-            while data:
-                length, kind, *_ = _HEADER.unpack_from(data)
-                if kind in {_DONE, _ERROR}:
-                    return
-                yield data[_HEADER.size : length]
-                data = data[_aligned(length) :]
+def _dump() -> list[Any]:
+    """Return pyroute2's ``inet_diag_msg`` of each connection."""
+    from pyroute2.netlink.diag import SS_ALL, SS_LISTEN, DiagSocket
+
+    states = SS_ALL & ~(1 << SS_LISTEN)
+    with DiagSocket() as netlink:
+        netlink.bind()
+        return [
+            message
+            for family in (socket.AF_INET, socket.AF_INET6)
+            for message in netlink.get_sock_stats(family, states, extensions=_EXTENSIONS)
+        ]
 
 
-def _aligned(length: int) -> int:
-    """Round up to where netlink lets the next thing begin."""
-    return (length + 3) & ~3
-
-
-def _connection(family: int, message: bytes) -> Connection:
-    """Read one message: its fixed part, then attributes."""
-    ports = struct.unpack_from("!HH", message, 4)
-    size = 4 if family == socket.AF_INET else 16
-    ends = [
-        (socket.inet_ntop(family, message[at : at + size]), port)
-        for at, port in zip((8, 24), ports, strict=True)
-    ]
-    controller, info = "", b""
-    rest = message[_MESSAGE_SIZE:]
-    while len(rest) >= _ATTRIBUTE.size:
-        length, kind = _ATTRIBUTE.unpack_from(rest)
-        value = rest[_ATTRIBUTE.size : length]
-        if kind == _CONGESTION:
-            controller = value.split(b"\0")[0].decode()
-        elif kind == _INFO:
-            info = value
-        rest = rest[max(_aligned(length), _ATTRIBUTE.size) :]
-
-    def told(at: int) -> int:
-        # A connection that is closing has no information left.
-        return int(_WORD.unpack_from(info, at)[0]) if len(info) >= at + _WORD.size else 0
-
+def _connection(message: Any) -> Connection:  # noqa: ANN401
+    """Return the connection of an ``inet_diag_msg``."""
+    # A connection that is closing has neither a controller nor its information.
+    info = message.get_attr("INET_DIAG_INFO") or {}
     return Connection(
-        controller,
-        ends[0],
-        ends[1],
-        int(_WORD.unpack_from(message, _INODE)[0]),
-        told(_WINDOW),
-        told(_SSTHRESH),
-        told(_RTT) / 1e6,
-        told(_RETRANSMISSIONS),
+        message.get_attr("INET_DIAG_CONG") or "",
+        (message["idiag_src"], message["idiag_sport"]),
+        (message["idiag_dst"], message["idiag_dport"]),
+        message["idiag_inode"],
+        info.get("tcpi_snd_cwnd", 0),
+        info.get("tcpi_snd_ssthresh", 0),
+        info.get("tcpi_rtt", 0) / 1e6,
+        info.get("tcpi_total_retrans", 0),
     )

@@ -206,11 +206,8 @@ def queueing_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None = None) 
     w = np.ones_like(d) if weights is None else np.asarray(weights, dtype=float)
     if d.size == 0 or w.sum() <= 0:
         return Delay(math.nan, math.nan, math.nan, math.nan)
-    order = np.argsort(d)
-    d, w = d[order], w[order]
-    share = np.cumsum(w) / w.sum()
-    at = np.minimum(np.searchsorted(share, [0.5, 0.95, 0.99]), d.size - 1)
-    return Delay(float(np.average(d, weights=w)), *(float(value) for value in d[at]))
+    percentiles = np.quantile(d, [0.5, 0.95, 0.99], weights=w, method="inverted_cdf")
+    return Delay(float(np.average(d, weights=w)), *percentiles.tolist())
 
 
 def jain(rates: npt.ArrayLike) -> float:

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import textwrap
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cwnd import metrics
-from cwnd.colors import REFERENCE, colors
+from cwnd.colors import DASHES, PALETTE, REFERENCE, colors
+from cwnd.curves import lines, throughput
 from cwnd.extras import require
-from cwnd.units import format_rate, format_time
+from cwnd.figures import place_text
+from cwnd.units import format_time
 
 require("cwnd.plots", "matplotlib")
 from matplotlib.figure import Figure  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from matplotlib.axes import Axes
 
     from cwnd.agreement import Agreement
     from cwnd.comparison import Comparison, Row
+    from cwnd.model.catalog import Model
     from cwnd.result import Result
 
-MOST_LINES = 12
-"""More flows than this in one plot cannot be told apart."""
-
 _STYLE = {"linewidth": 1.0, "alpha": 0.9}
+_DASHES = dict(zip(DASHES, ("solid", "dashed", "dotted", "dashdot"), strict=True))
+
+
+class Picture(Figure):
+    """A figure that a notebook shows without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
 
 
 def plot_result(result: Result) -> Figure:
@@ -40,16 +53,16 @@ def plot_result(result: Result) -> Figure:
     matplotlib.figure.Figure
         Three panels that share the axis of time.
     """
-    figure = Figure(figsize=(9, 7.5), layout="constrained")
+    figure = Picture(figsize=(9, 7.5), layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
     flows = result.measured_flows
-    shades = colors(flow["controller"] for flow in flows)
+    drawn = lines(flows, colors(flow["controller"] for flow in flows))
     scale = result.scales[1]
-    for flow in flows[:MOST_LINES]:
-        shade = shades[flow["controller"]]
-        top.plot(result.time, flow["window"], color=shade, label=flow["controller"], **_STYLE)
-        edges, rates = metrics.binned_rate(result.time, flow["sent"], flow["packet_bytes"], scale)
-        middle.step(edges, rates / 1e6, where="post", color=shade, **_STYLE)
+    for flow, name, color, dash in drawn:
+        style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
+        top.plot(result.time, flow["window"], label=name, **style)
+        edges, rates = throughput(result.time, flow["sent"], flow["packet_bytes"], scale)
+        middle.step(edges, rates / 1e6, where="post", **style)
     link = result.bottleneck
     bottom.fill_between(result.time, link["queue"], color=REFERENCE, alpha=0.5, linewidth=0)
     bottom.plot(result.time, link["queue"], color=REFERENCE, linewidth=0.5)
@@ -58,14 +71,10 @@ def plot_result(result: Result) -> Figure:
     bottom.set_ylabel(f"queue of {link['name']}\n(packets)")
     bottom.set_xlabel("time (s)")
     title = f"{result.title}, seed {result.seed}"
-    if len(flows) > MOST_LINES:
-        title += f" (the first {MOST_LINES} of {len(flows)} flows)"
+    if len(drawn) < len(flows):
+        title += f" ({len(drawn)} of {len(flows)} flows)"
     figure.suptitle(title)
-    handles, labels = top.get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    figure.legend(
-        list(unique.values()), list(unique), loc="outside lower center", ncols=4, frameon=False
-    )
+    _legend(figure, top)
     for axes in (top, middle, bottom):
         _tidy(axes)
         axes.set_xlim(0, result.duration_s)
@@ -90,7 +99,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     """
     alone, against = comparison.rows_alone, comparison.rows_against
     height = 1.6 + 0.35 * len(alone)
-    figure = Figure(figsize=(10, height + 1.15 * len(alone) + 0.8), layout="constrained")
+    figure = Picture(figsize=(10, height + 1.15 * len(alone) + 0.8), layout="constrained")
     ratios = [height, 1.15 * len(alone) + 0.4]
     upper, lower = figure.subfigures(2, 1, height_ratios=ratios, squeeze=False)[:, 0]
     share, rough, queue = upper.subplots(1, 3, sharey=True)
@@ -99,17 +108,14 @@ def plot_comparison(comparison: Comparison) -> Figure:
     _dots(rough, alone, "cov_10rtt", shades)
     _dots(queue, alone, "queueing_delay_s", shades, factor=1e3)
     share.set_yticks(range(len(shades)), list(shades))
-    share.invert_yaxis()
+    share.set_ylim(len(shades) - 0.5, -0.5)
     share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")
     share.set_xlim(0, 1)
     share.set_title(f"share against {comparison.reference}", fontsize=10)
     rough.set_title("variation of a flow's rate", fontsize=10)
     queue.set_title("queueing delay (ms)", fontsize=10)
     network = comparison.network
-    figure.suptitle(
-        f"{network['flows']} flows on {format_rate(network['rate_bps'])}, "
-        f"{format_time(network['rtt_s'])}, {network['queue']}"
-    )
+    figure.suptitle(place_text(network) + (f", {network['queue']}" if network["queue"] else ""))
     panels = np.atleast_1d(lower.subplots(len(alone), 1, sharex=True, sharey=True))
     for axes, row in zip(panels, alone, strict=True):
         run = row.results[0]
@@ -137,16 +143,16 @@ def plot_agreement(agreement: Agreement) -> Figure:
         A column for each backend, of its first seed; all share their axes.
     """
     count = len(agreement.results)
-    figure = Figure(figsize=(1.5 + 4.5 * count, 6), layout="constrained")
+    figure = Picture(figsize=(1.5 + 4.5 * count, 6), layout="constrained")
     panels = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False)
     first = agreement.runs[0]
     shades = colors(flow["controller"] for flow in first.measured_flows)
     link = first.bottleneck["name"]
     for (on, runs), top, bottom in zip(agreement.results.items(), *panels, strict=True):
         run = runs[0]
-        for flow in run.measured_flows[:MOST_LINES]:
-            shade = shades.get(flow["controller"], REFERENCE)
-            top.plot(run.time, flow["window"], color=shade, label=flow["controller"], **_STYLE)
+        for flow, name, color, dash in lines(run.measured_flows, shades):
+            style = {"color": color, "linestyle": _DASHES[dash], **_STYLE}
+            top.plot(run.time, flow["window"], label=name, **style)
         for queue in (each["queue"] for each in run.record["links"] if each["name"] == link):
             bottom.plot(run.time, queue, color=REFERENCE, linewidth=0.7)
         top.set_title(on if run.limit is None else f"{on} (the tool was the limit)", fontsize=10)
@@ -161,12 +167,71 @@ def plot_agreement(agreement: Agreement) -> Figure:
     for row in panels:
         row[0].set_ylim(0, _largest(list(row), first.warmup_s))
     figure.suptitle(f"{agreement.title}, seed {first.seed}")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    figure.legend(
-        list(unique.values()), list(unique), loc="outside lower center", ncols=4, frameon=False
-    )
+    _legend(figure, panels[0, 0])
     return figure
+
+
+def plot_model(
+    model: Model,
+    curves: Sequence[tuple[str, Mapping[str, Sequence[float]]]],
+    fixed: str = "",
+    *,
+    logarithmic: bool = False,
+) -> Figure:
+    """Draw the results of a model over one of its parameters, or over time.
+
+    Parameters
+    ----------
+    model
+        The model.
+    curves
+        The name of each curve and its columns, the same for all curves: the first is the x-axis,
+        and each other has a panel.
+    fixed
+        The other parameters, for the title.
+    logarithmic
+        Whether the x-axis is logarithmic; a y-axis is too if its values span a wide range.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each column, in two columns of panels if there are more than three.
+    """
+    over, *names = curves[0][1]
+    across = 1 if len(names) < 4 else 2
+    down = -(-len(names) // across)
+    figure = Picture(figsize=(3 + 4.5 * across, 2.6 + 2.2 * down), layout="constrained")
+    panels = [figure.add_subplot(down, across, i + 1) for i in range(len(names))]
+    for axes, name in zip(panels, names, strict=True):
+        for number, (label, columns) in enumerate(curves):
+            turn, place = divmod(number, len(PALETTE))
+            style: dict[str, Any] = {"linestyle": _DASHES[DASHES[turn % len(DASHES)]]}
+            style |= {"color": PALETTE[place], "linewidth": 1.4, "label": label}
+            axes.plot(columns[over], columns[name], **style)
+        values = np.concatenate([np.asarray(columns[name], float) for _, columns in curves])
+        values = values[np.isfinite(values)]
+        if logarithmic:
+            axes.set_xscale("log")
+        if logarithmic and values.size and values.min() > 0 and values.max() > 30 * values.min():
+            axes.set_yscale("log")
+        label = model.label(name)
+        axes.set_ylabel(label.replace(name, model.name, 1) if name == "value" else label)
+        axes.grid(alpha=0.25)
+        _tidy(axes)
+    x_label = model.label(over) if over in dict(model.entry.fields) else over
+    for axes in panels[-across:]:
+        axes.set_xlabel(model.parameters[over].axis if over in model.parameters else x_label)
+    title = textwrap.fill(model.summary.replace("`", "").removesuffix("."), 40 + 40 * across)
+    figure.suptitle(f"{title}\n{textwrap.fill(fixed, 50 + 50 * across)}".strip(), fontsize=10.5)
+    if len(curves) > 1:
+        _legend(figure, panels[0])
+    return figure
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Name the lines of some axes below the figure."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
 
 
 def _dots(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cwnd import _native
+from cwnd.controller import read_controller
 
 if TYPE_CHECKING:
+    from cwnd.controller import Spec
     from cwnd.records import AlgorithmRecord, JsonObject
 
 
@@ -65,9 +68,27 @@ class Algorithm:
     deviations: list[str]
     parameters: list[Parameter]
 
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{p.name}={p.default}" for p in self.parameters if p.default)
+        return f"<Algorithm {self.name}({settings}): {self.title}>"
+
+    def _repr_html_(self) -> str | None:
+        from cwnd.notebook import algorithm_html
+
+        return algorithm_html(self)
+
     def to_json(self) -> JsonObject:
         """Give the algorithm as plain data."""
         return asdict(self)
+
+
+class Algorithms(list[Algorithm]):
+    """A list of algorithms that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str | None:
+        from cwnd.notebook import algorithms_html
+
+        return algorithms_html(self)
 
 
 def algorithms() -> list[Algorithm]:
@@ -84,7 +105,59 @@ def algorithms() -> list[Algorithm]:
     >>> [a.name for a in cwnd.algorithms()][:3]
     ['aimd', 'reno', 'gaimd']
     """
-    return [_algorithm(record) for record in _native.algorithms()]
+    return Algorithms(_algorithm(record) for record in _native.algorithms())
+
+
+def describe(spec: Spec) -> Algorithm:
+    """Describe a controller.
+
+    Parameters
+    ----------
+    spec
+        As for `cwnd.compare`. Parameters in it are ignored.
+
+    Returns
+    -------
+    Algorithm
+        Of one written in Python: what its docstring and its signature say.
+
+    Raises
+    ------
+    SpecError
+        The specification is wrong.
+
+    Examples
+    --------
+    >>> describe("simd(beta=1/16)").name
+    'simd'
+    """
+    name, factory = read_controller(spec)
+    if factory is None:
+        base = name.partition("(")[0]
+        return next(algorithm for algorithm in algorithms() if algorithm.name == base)
+    made = getattr(factory, "func", factory)
+    title, _, text = (inspect.getdoc(made) or "").partition("\n")
+    return Algorithm(
+        name=name.partition("(")[0],
+        title=title or getattr(made, "__name__", name),
+        kind="window",
+        summary=" ".join(text.split()),
+        source=inspect.getsourcefile(made) or "",
+        equations=[],
+        deviations=[],
+        parameters=[
+            Parameter(
+                name=key,
+                symbol=key,
+                meaning="",
+                unit="",
+                default="" if found.default is found.empty else repr(found.default),
+                range="",
+                choices=[],
+            )
+            for key, found in inspect.signature(made).parameters.items()
+        ],
+    )
 
 
 def canonical(spec: str) -> str:

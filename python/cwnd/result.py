@@ -11,6 +11,7 @@ import numpy as np
 
 from cwnd import metrics
 from cwnd.extras import require
+from cwnd.units import format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,8 +69,23 @@ class Result:
         self.notes = list(notes)
 
     def __repr__(self) -> str:
-        flows, links = len(self.record["flows"]), len(self.record["links"])
-        return f"<Result of {self.scenario!r}, seed {self.seed}: {flows} flows, {links} links>"
+        flows, met = len(self.record["flows"]), self.metrics
+        return (
+            f"<Result of {self.scenario!r}, seed {self.seed}, on {self.on}: {flows} flows, "
+            f"{format_rate(met['goodput_bps'])}, Jain {met['jain']:.3f}, "
+            f"loss {met['loss_rate']:.2%}>"
+        )
+
+    def _repr_html_(self) -> str | None:
+        from cwnd.notebook import result_html
+
+        return result_html(self)
+
+    def summary(self) -> pd.DataFrame:
+        """Return the figures of the flows that matter, in units for people: ten columns."""
+        from cwnd.notebook import summarize_result
+
+        return summarize_result(self)
 
     @property
     def scenario(self) -> str:
@@ -176,30 +192,45 @@ class Result:
 
     @cached_property
     def flows(self) -> pd.DataFrame:
-        """One row a flow; the columns are those of the JSON document, ``limited`` spread out."""
+        """One row a flow; the columns are those of the JSON document, ``limited`` spread out.
+
+        Ten of the columns are displayed.
+        """
         require("Result.flows", "pandas")
         import pandas as pd
 
+        from cwnd.frames import FLOWS, show_columns
+
+        return show_columns(pd.DataFrame(self.flow_rows()).set_index("name"), FLOWS)
+
+    def flow_rows(self) -> list[JsonObject]:
+        """Return the rows of `flows` as plain data."""
         rows = []
         for flow in self.record["flows"]:
             row = self._flow_json(flow)
             limited = row.pop("limited")
             row.pop("smoothness")
             rows.append(row | {f"limited_{cause}_s": s for cause, s in limited.items()})
-        return pd.DataFrame(rows).set_index("name")
+        return rows
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """One row a link; the columns are those of the JSON document."""
+        """One row a link; the columns are those of the JSON document; ten are displayed."""
         require("Result.links", "pandas")
         import pandas as pd
 
+        from cwnd.frames import LINKS, show_columns
+
+        return show_columns(pd.DataFrame(self.link_rows()).set_index("name"), LINKS)
+
+    def link_rows(self) -> list[JsonObject]:
+        """Return the rows of `links` as plain data."""
         rows = []
         for link in self.record["links"]:
             row = link_json(link)
             delay = row.pop("queueing_delay_s")
             rows.append(row | {f"queueing_delay_{name}_s": s for name, s in delay.items()})
-        return pd.DataFrame(rows).set_index("name")
+        return rows
 
     @cached_property
     def cuts(self) -> pd.DataFrame:

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from cwnd import _native
+from cwnd.assignment import check_values, write_values
 from cwnd.controller import add_controller
 from cwnd.errors import ArgumentError
+from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_reality, run_real
 from cwnd.result import Result
 from cwnd.scenario import Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cwnd.controller import Factory
     from cwnd.records import RunRecord
@@ -24,11 +26,13 @@ T = TypeVar("T")
 LARGEST_SEED = 2**64 - 1
 
 
+@with_notebook_bar
 def run(
     scenario: Scenario | str | Path,
     seed: int | None = None,
     *,
     on: str = "sim",
+    values: Mapping[str, object] | None = None,
     pcap: tuple[str, str | Path] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
@@ -44,6 +48,8 @@ def run(
     on
         ``sim``, or in real time on an emulated network (Linux, root): ``udt`` sockets, or the
         kernel's TCP, ``linux``. See ``docs/agreement.md``.
+    values
+        Values of the scenario to replace, by their paths, as for `Scenario.with_values`.
     pcap
         The name of a link and the file to write what crosses it to, for Wireshark; on ``sim`` only.
     progress
@@ -58,6 +64,8 @@ def run(
     ------
     ScenarioError
         The scenario makes no sense; the message names the file, the line and the key.
+    ArgumentError
+        An argument makes no sense.
     KernelError
         This machine or its user cannot run it in real time.
 
@@ -72,6 +80,9 @@ def run(
     path = None if isinstance(scenario, Scenario) else Path(scenario)
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_toml(Path(scenario))
+    values = values or {}
+    check_values(values)
+    scenario = scenario.with_values(values)
     seed = scenario.seed if seed is None else seed
     if pcap is not None and on != "sim":
         raise ArgumentError("pcap", "packets are captured on sim only")
@@ -80,7 +91,8 @@ def run(
     (result,) = measure(jobs, lambda _, run: run, pcap=capture, progress=progress, on=on)
     if path is not None:
         where = [] if on == "sim" else ["--on", on]
-        result.rerun = shlex.join(["cwnd", "run", str(path), "--seed", str(seed), *where])
+        words = ["cwnd", "run", str(path), *write_values(values), "--seed", str(seed)]
+        result.rerun = shlex.join([*words, *where])
     return result
 
 
@@ -145,8 +157,7 @@ def measure(
     """
     controllers: dict[str, Factory] = {}
     for scenario, seed in jobs:
-        if not 0 <= seed <= LARGEST_SEED:
-            raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
+        check_seed(seed)
         for name, factory in scenario.controllers.items():
             add_controller(controllers, name, factory)
 
@@ -154,7 +165,7 @@ def measure(
     if on != "sim":
         kept = []
         for job, (scenario, seed) in enumerate(jobs):
-            part = None if progress is None else part_of(progress, job, len(jobs))
+            part = None if progress is None else part_of(progress, job, 1, len(jobs))
             kept.append(keep(job, run_real(scenario, seed, on, progress=part, scales=scales)))
         return kept
 
@@ -171,14 +182,35 @@ def measure(
     )
 
 
-def part_of(progress: Callable[[float], None], job: int, jobs: int) -> Callable[[float], None]:
-    """Turn what is done of one job into what is done of all.
+def check_seed(seed: int) -> None:
+    """Refuse a seed that is too small or too large.
+
+    Parameters
+    ----------
+    seed
+        The seed.
+
+    Raises
+    ------
+    ArgumentError
+        It is no unsigned number of 64 bits.
+    """
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
+
+
+def part_of(
+    progress: Callable[[float], None], done: int, part: int, jobs: int
+) -> Callable[[float], None]:
+    """Turn what is done of some jobs into what is done of all, all of one length.
 
     Parameters
     ----------
     progress
         Is told what is done of all.
-    job, jobs
-        The number of the job, and how many there are, all of one length.
+    done
+        Number of jobs that precede these.
+    part, jobs
+        Number of these jobs, and of all.
     """
-    return lambda fraction: progress((job + fraction) / jobs)
+    return lambda fraction: progress((done + fraction * part) / jobs)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import copy
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native
 from cwnd.controller import add_controller, move_specification, read_controller
 from cwnd.errors import ArgumentError, read_argument
-from cwnd.units import parse_time
+from cwnd.units import check_unit, parse_time, scenario_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pandas as pd
     from typing_extensions import Self
 
     from cwnd.controller import Factory, Spec
@@ -55,7 +57,23 @@ class Scenario:
                 flow["controller"] = self._name(flow["controller"])
 
     def __repr__(self) -> str:
-        return f"<Scenario {self._document.get('name', 'without a name')!r}>"
+        flows = ", ".join(
+            f"{flow.get('count', 1)} {flow.get('controller', '?')}"
+            for flow in self._document.get("flow", [])
+            if isinstance(flow, dict)
+        )
+        return f"<Scenario {self._document.get('name', 'without a name')!r}: {flows or 'no flows'}>"
+
+    def _repr_html_(self) -> str | None:
+        from cwnd.notebook import scenario_html
+
+        return scenario_html(self)
+
+    def summary(self) -> pd.DataFrame:
+        """Return the groups of flows, one row each, with the keys that are set."""
+        from cwnd.notebook import summarize_scenario
+
+        return summarize_scenario(self)
 
     @classmethod
     def from_toml(cls, source: str | Path) -> Self:
@@ -121,6 +139,10 @@ class Scenario:
         name
             The scenario's name.
         """
+        read_argument("rate", partial(check_unit, "rate"), rate)
+        times = {"time": time, "warmup": warmup, "access": access, "sample": sample}
+        for argument, value in times.items():
+            read_argument(argument, partial(check_unit, "time"), value)
         ecn = queue == "red-ecn"
         trip = read_argument("rtt", parse_time, rtt)
         document: JsonObject = {
@@ -244,6 +266,8 @@ class Scenario:
 
     def _name(self, controller: Spec) -> str:
         """Return the name of a controller; one written in Python is noted."""
+        if isinstance(controller, str) and controller in self._controllers:
+            return controller
         name, factory = read_controller(controller)
         if factory is not None:
             add_controller(self._controllers, name, factory)
@@ -337,7 +361,7 @@ def _share(flow: JsonObject, parts: int, turn: int) -> list[JsonObject]:
         first = (part - turn) % parts
         keys = {**flow, "count": -((first - count) // parts)}
         if parts > 1 and "stagger" in flow:
-            step = _seconds(flow["stagger"])
+            step = scenario_time(flow["stagger"])
             keys["stagger"] = parts * step
             keys["start"] = _later(flow.get("start", 0), first * step)
         if "name" in flow and count > 1 and parts > 1:
@@ -349,10 +373,4 @@ def _share(flow: JsonObject, parts: int, turn: int) -> list[JsonObject]:
 def _later(start: Quantity, delay: float) -> str:
     """Add a delay to a time or to both ends of a range."""
     ends = [start] if isinstance(start, int | float) else start.split("..")
-    return "..".join(f"{_seconds(end) + delay:.9f}s" for end in ends)
-
-
-def _seconds(time: Quantity) -> float:
-    """Read a time, which may be 0."""
-    zero = isinstance(time, str) and re.fullmatch("0+ *[a-z]*", time.strip())
-    return 0.0 if zero or not time else parse_time(time)
+    return "..".join(f"{scenario_time(end) + delay:.9f}s" for end in ends)

@@ -16,6 +16,7 @@ some distributions:
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -181,13 +182,13 @@ def estimate_difference(a: Iterable[float], b: Iterable[float]) -> Estimate:
     difference = float(x.mean() - y.mean())
     if n == 1:
         return Estimate(difference, math.nan, math.nan, 1)
-    parts = np.array([x.var(ddof=1) / x.size, y.var(ddof=1) / y.size])
-    variance = float(parts.sum())
-    if variance == 0.0:
-        return Estimate(difference, difference, difference, n)
-    freedom = variance**2 / float((parts**2 / np.array([x.size - 1, y.size - 1])).sum())
-    reach = _student(freedom) * math.sqrt(variance)
-    return Estimate(difference, difference - reach, difference + reach, n)
+    from scipy.stats import ttest_ind
+
+    with warnings.catch_warnings():
+        # SciPy warns of equal values: runs that do not depend on their seed have a variance of 0.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        interval = ttest_ind(x, y, equal_var=False).confidence_interval(LEVEL)
+    return Estimate(difference, float(interval.low), float(interval.high), n)
 
 
 def estimate_ratio(numerators: Iterable[float], denominators: Iterable[float]) -> Estimate:
@@ -237,6 +238,7 @@ def _student(freedom: float) -> float:
 
 def _skewness(x: Array) -> float:
     """Return the sample skewness, adjusted for the number of values (at least three)."""
+    # scipy.stats.skew(x, bias=False) gives the same, but scipy.stats takes 0.7 s to import.
     deviations = x - x.mean()
     deviations /= np.abs(deviations).max()
     moment = float((deviations**3).mean() / (deviations**2).mean() ** 1.5)

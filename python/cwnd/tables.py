@@ -14,6 +14,8 @@ require("cwnd.tables", "pyarrow")
 import pyarrow as pa  # noqa: E402
 
 if TYPE_CHECKING:
+    from cwnd.comparison import Comparison
+    from cwnd.records import JsonObject
     from cwnd.result import Result
 
 
@@ -120,10 +122,6 @@ def write_trace(result: Result, directory: str | Path) -> list[Path]:
         What was written: ``samples``, ``queues``, ``cuts``, ``flows`` and ``links``, each as
         ``.parquet`` and as ``.csv``, and ``run.json``.
     """
-    from pyarrow import csv, parquet
-
-    home = Path(directory)
-    home.mkdir(parents=True, exist_ok=True)
     tables = {
         "samples": samples(result),
         "queues": queues(result),
@@ -131,14 +129,60 @@ def write_trace(result: Result, directory: str | Path) -> list[Path]:
         "flows": pa.Table.from_pandas(result.flows.reset_index(), preserve_index=False),
         "links": pa.Table.from_pandas(result.links.reset_index(), preserve_index=False),
     }
+    return _write(Path(directory), tables, "run.json", result.to_json())
+
+
+def write_comparison(comparison: Comparison, directory: str | Path) -> list[Path]:
+    """Write the runs of a comparison as Parquet and CSV, and its figures as JSON.
+
+    Parameters
+    ----------
+    comparison
+        What ``compare`` found.
+    directory
+        Where to write; it is made if need be.
+
+    Returns
+    -------
+    list of Path
+        What was written: ``runs``, ``flows`` and ``links``, each as ``.parquet`` and as ``.csv``,
+        and ``compare.json``. ``runs`` has one row for each controller, mode and repeat with its
+        seed and all figures; the flows and links refer to it by the number ``run``.
+    """
+    import pandas as pd
+
+    groups = (("alone", comparison.rows_alone), ("against", comparison.rows_against))
+    cases = [
+        ({"controller": row.controller, "mode": mode, "repeat": i, "seed": run.seed}, figures, run)
+        for mode, rows in groups
+        for row in rows
+        for i, (figures, run) in enumerate(zip(row.repeats, row.results, strict=True))
+    ]
+    results = [run for _, _, run in cases]
+    flows = pd.concat([run.flows for run in results], keys=range(len(cases)), names=["run"])
+    links = pd.concat([run.links for run in results], keys=range(len(cases)), names=["run"])
+    runs = pd.DataFrame([case | figures for case, figures, _ in cases])
+    runs.insert(0, "run", range(len(cases)))
+    frames = {"runs": runs, "flows": flows.reset_index(), "links": links.reset_index()}
+    tables = {
+        name: pa.Table.from_pandas(frame, preserve_index=False) for name, frame in frames.items()
+    }
+    return _write(Path(directory), tables, "compare.json", comparison.to_json())
+
+
+def _write(home: Path, tables: dict[str, pa.Table], name: str, figures: JsonObject) -> list[Path]:
+    """Write tables and a JSON document into a directory."""
+    from pyarrow import csv, parquet
+
+    home.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, table in tables.items():
-        parquet.write_table(table, home / f"{name}.parquet", compression="zstd")
-        csv.write_csv(table, home / f"{name}.csv")
-        written += [home / f"{name}.parquet", home / f"{name}.csv"]
-    figures = home / "run.json"
-    figures.write_text(dumps(result.to_json()) + "\n", encoding="utf-8")
-    return [*written, figures]
+    for each, table in tables.items():
+        parquet.write_table(table, home / f"{each}.parquet", compression="zstd")
+        csv.write_csv(table, home / f"{each}.csv")
+        written += [home / f"{each}.parquet", home / f"{each}.csv"]
+    document = home / name
+    document.write_text(dumps(figures) + "\n", encoding="utf-8")
+    return [*written, document]
 
 
 def _stacked(series: list[np.ndarray]) -> pa.Array:

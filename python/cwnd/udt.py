@@ -33,6 +33,7 @@ import re
 from typing import TYPE_CHECKING, TypedDict
 
 from cwnd import _native
+from cwnd.controller import read_controller
 from cwnd.credentials import (
     generate_code,
     generate_key,
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
+
+    from cwnd.controller import Factory, Spec
 
 __all__ = [
     "Connection",
@@ -70,7 +73,7 @@ _OS_ERROR = re.compile(r" \(os error (\d+)\)$")
 class Settings(TypedDict):
     """How a connection is made, as the native module reads it."""
 
-    controller: str
+    controller: str | Factory
     messages: bool
     packet_size: int
     buffer: int
@@ -295,7 +298,7 @@ class Listener:
 def connect(  # noqa: PLR0913
     host: str,
     port: int,
-    controller: str = "udt",
+    controller: Spec = "udt",
     *,
     messages: bool = False,
     packet_size: int = 1500,
@@ -316,7 +319,8 @@ def connect(  # noqa: PLR0913
         Where it listens: a name or address, and a UDP port.
     controller
         What controls the rate that this end sends at: any of :func:`cwnd.algorithms`, such as
-        ``udt``, ``cubic`` or ``simd(beta=1/16)``.
+        ``udt``, ``cubic`` or ``simd(beta=1/16)``, or one written in Python, as for
+        :func:`cwnd.compare`. An exception in it is raised by the methods of the connection.
     messages
         Whether to exchange messages instead of a stream of bytes. The listener has to do the same.
     packet_size
@@ -389,7 +393,7 @@ def connect(  # noqa: PLR0913
 
 def client_settings(  # noqa: PLR0913
     port: int,
-    controller: str = "udt",
+    controller: Spec = "udt",
     *,
     messages: bool = False,
     packet_size: int = 1500,
@@ -422,7 +426,7 @@ def client_settings(  # noqa: PLR0913
 def listen(  # noqa: PLR0913
     port: int,
     host: str = "0.0.0.0",  # noqa: S104
-    controller: str = "udt",
+    controller: Spec = "udt",
     *,
     messages: bool = False,
     packet_size: int = 1500,
@@ -499,7 +503,7 @@ def listen(  # noqa: PLR0913
 
 
 def _settings(
-    controller: str,
+    controller: Spec,
     *,
     messages: bool,
     packet_size: int,
@@ -512,8 +516,9 @@ def _settings(
     if not 32 <= buffer <= 1 << 20:
         raise ArgumentError("buffer", f"{buffer} packets: 32 to {1 << 20} are possible")
     limit = None if rate_limit is None else read_argument("rate_limit", parse_rate, rate_limit)
+    name, factory = read_controller(controller)
     return {
-        "controller": controller,
+        "controller": name if factory is None else factory,
         "messages": messages,
         "packet_size": packet_size,
         "buffer": buffer,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 Quantity: TypeAlias = str | float
-"""A number in SI base units, or text such as ``15mbit`` or ``100ms``."""
+"""A number in SI base units, or text with a unit such as ``15mbit`` or ``100ms``."""
 
-_RATES = {"": 1.0} | {
+Kind: TypeAlias = Literal["rate", "time", "size"]
+
+_EXAMPLES: dict[Kind, str] = {"rate": "15mbit", "time": "100ms", "size": "10GB"}
+
+_RATES = {
     f"{prefix}bit": factor
     for prefix, factor in {
         "": 1.0,
@@ -24,7 +28,6 @@ _RATES = {"": 1.0} | {
     }.items()
 }
 _TIMES = {
-    "": 1.0,
     "s": 1.0,
     "ms": 1e-3,
     "us": 1e-6,
@@ -34,7 +37,7 @@ _TIMES = {
     "h": 3600.0,
 }
 _PREFIXES = "kmgtp"
-_SIZES = {"": 1.0, "b": 1.0}
+_SIZES = {"b": 1.0}
 _SIZES |= {f"{prefix}b": 10.0 ** (3 * n) for n, prefix in enumerate(_PREFIXES, 1)}
 _SIZES |= {f"{prefix}ib": 2.0 ** (10 * n) for n, prefix in enumerate(_PREFIXES, 1)}
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)
@@ -56,28 +59,57 @@ def parse_rate(value: Quantity) -> float:
     Raises
     ------
     ValueError
-        Not a rate; also for ``mbps``, which is megabytes to ``tc`` and megabits to everyone else.
+        Not a rate, or text without a unit; also for ``mbps``, which is megabytes to ``tc`` and
+        megabits to everyone else.
 
     Examples
     --------
     >>> parse_rate("15mbit")
     15000000.0
     """
-    return _parse(value, _RATES, "a rate such as 15mbit")
+    return _parse(value, "rate", _RATES)
 
 
-def parse_time(value: Quantity) -> float:
+def parse_time(value: Quantity, *, zero: bool = False) -> float:
     """Read a time.
 
     Parameters
     ----------
     value
         Seconds, or text with a unit: ``100ms``, ``2min``.
+    zero
+        Whether it may be 0, which needs no unit.
 
     Returns
     -------
     float
-        Seconds, above zero.
+        Seconds, above zero or not below it.
+
+    Raises
+    ------
+    ValueError
+        Not a time, or text without a unit.
+
+    Examples
+    --------
+    >>> parse_time("100ms")
+    0.1
+    """
+    return _parse(value, "time", _TIMES, zero=zero)
+
+
+def scenario_time(value: Quantity) -> float:
+    """Read a time of a scenario file, where a bare number is in seconds.
+
+    Parameters
+    ----------
+    value
+        Seconds, also as text, or text with a unit.
+
+    Returns
+    -------
+    float
+        Seconds, not below 0.
 
     Raises
     ------
@@ -86,10 +118,13 @@ def parse_time(value: Quantity) -> float:
 
     Examples
     --------
-    >>> parse_time("100ms")
-    0.1
+    >>> scenario_time("0.5"), scenario_time("20ms"), scenario_time(0)
+    (0.5, 0.02, 0.0)
     """
-    return _parse(value, _TIMES, "a time such as 100ms")
+    try:
+        return parse_time(float(value), zero=True)
+    except ValueError:
+        return parse_time(value, zero=True)
 
 
 def parse_size(value: Quantity) -> int:
@@ -108,7 +143,7 @@ def parse_size(value: Quantity) -> int:
     Raises
     ------
     ValueError
-        Not a size.
+        Not a size, or text without a unit.
 
     Examples
     --------
@@ -125,32 +160,63 @@ def parse_size(value: Quantity) -> int:
             f"{value!r} is ambiguous: write {number}{prefix}B (powers of 1000) or "
             f"{number}{prefix}iB (powers of 1024)"
         )
-    size = _parse(value, _SIZES, "a size such as 10GB or 1.5GiB")
+    size = _parse(value, "size", _SIZES)
     if size < 1:
         raise ValueError(f"{value!r} is less than a byte")
     return round(size)
 
 
-def _parse(value: Quantity, units: dict[str, float], expected: str) -> float:
-    """Read a positive number with one of ``units``."""
+def check_unit(kind: Kind, value: object) -> None:
+    """Refuse text that lacks its unit, where something else reads the text.
+
+    Parameters
+    ----------
+    kind
+        What the text is.
+    value
+        The text, or a range ``A..B`` of two; numbers and 0 need no unit.
+
+    Raises
+    ------
+    ValueError
+        There is no unit.
+
+    Examples
+    --------
+    >>> check_unit("time", "0..100ms")
+    >>> check_unit("rate", "15")
+    Traceback (most recent call last):
+    ValueError: a rate needs a unit, such as 15mbit
+    """
+    for end in value.split("..") if isinstance(value, str) else ():
+        match = _NUMBER.fullmatch(end)
+        if match is not None and not match[2] and float(match[1]):
+            raise ValueError(f"a {kind} needs a unit, such as {_EXAMPLES[kind]}")
+
+
+def _parse(value: Quantity, kind: Kind, units: dict[str, float], *, zero: bool = False) -> float:
+    """Read a positive number with one of ``units``; 0 without a unit if that is possible."""
+    expected = f"a {kind} such as {_EXAMPLES[kind]}"
     if isinstance(value, str):
         match = _NUMBER.fullmatch(value)
         if match is None:
             raise ValueError(f"{value!r} is not {expected}")
+        check_unit(kind, value)
         unit = match[2].lower()
         if unit.endswith("bps"):
             bits = f"{match[1]}{unit[:-3]}bit"
             raise ValueError(
                 f"{value!r} is ambiguous, tc reads {unit} as bytes per second: write {bits}"
             )
-        if unit not in units:
-            known = ", ".join(name for name in units if name)
+        if unit and unit not in units:
+            known = ", ".join(units)
             raise ValueError(f"{value!r} is not {expected}; the units are {known}")
-        number = float(match[1]) * units[unit]
+        number = float(match[1]) * units.get(unit, 1.0)
     else:
         number = float(value)
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"{value!r} is not {expected}: it must be above 0 and finite")
+    if not (math.isfinite(number) and (number > 0 or (zero and number == 0))):
+        least = "at least 0" if zero else "above 0"
+        raise ValueError(f"{value!r} is not {expected}: it must be {least} and finite")
     return number
 
 

@@ -119,6 +119,35 @@ def test_a_loss_24_times_as_high_is_no_agreement(other, word):
     assert verdict.word == word
 
 
+def test_auto_stops_when_every_figure_is_decided(real, scenario_file, capsys):
+    done = []
+    agreement = cwnd.agree(scenario_file, repeat="auto", progress=done.append)
+    assert [seed for seed, _ in real.asked] == [1, 2, 3, 4, 5]
+    assert agreement.undecided == []
+    assert agreement.rerun.endswith("--repeat 5 --seed 1")
+    assert done == sorted(done)
+    assert done[-1] == 1.0
+    assert command_line(["agree", str(scenario_file), "--repeat", "auto"]) == 0
+    said = capsys.readouterr().err
+    assert "at most 20 runs" in said
+    assert "5 repeats: every verdict is decided" in said
+
+
+def test_auto_adds_seeds_up_to_its_limit(real, scenario_file, capsys):
+    def change(record):
+        # In half of the runs Reno gets 10 % less: 5 % on average, which is the bound.
+        for flow in record["flows"][:2] if len(real.asked) % 2 else ():
+            flow["packets_delivered"] = int(flow["packets_delivered"] * 0.9)
+
+    real.change = change
+    assert command_line(["agree", str(scenario_file), "--repeat", "auto", "--json"]) == 0
+    said = capsys.readouterr()
+    assert [seed for seed, _ in real.asked] == list(range(1, 21))
+    assert json.loads(said.out)["seeds"] == list(range(1, 21))
+    assert "20 repeats, the limit: undecided are" in said.err
+    assert "goodput_bps of reno on linux" in said.err
+
+
 def test_equal_runs_agree_in_everything(real, two):
     agreement = cwnd.agree(cwnd.Scenario.from_toml(two), repeat=2, seed=5)
     assert real.asked == [(5, "linux"), (6, "linux")]
@@ -187,7 +216,7 @@ def test_what_is_missing_is_unknown(real, two):
         ({"on": ["sim"]}, "two different"),
         ({"on": ["linux", "linux"]}, "two different"),
         ({"on": ["sim", "moon"]}, "moon"),
-        ({"repeat": 0}, "0 is not"),
+        ({"repeat": 0}, "0 is neither auto nor"),
     ],
 )
 def test_arguments_are_checked(real, two, options, words):

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -29,6 +32,107 @@ def test_compare(command):
     assert done.stderr == ""
     for word in ("Each alone", "Half and half against reno", "simd", "share", "fair"):
         assert word in done.stdout
+
+
+LAW = """
+class Law:
+    def __init__(self, beta=0.5, widest=1e9):
+        self.beta, self.widest = beta, widest
+
+    def grow(self, w, acked, cx):
+        if w > self.widest:
+            raise KeyError("too wide")
+        return w + acked / w
+
+    def cut(self, w, why, cx):
+        return w * (1 - self.beta)
+"""
+
+
+@pytest.fixture
+def here(tmp_path, two):
+    """A directory with a scenario, and with a controller written in Python."""
+    (tmp_path / "two.toml").write_text(two)
+    (tmp_path / "mine.py").write_text(LAW)
+    uses = two.replace('"simd"', '"mine.py:Law(beta=1/8)"')
+    (tmp_path / "uses.toml").write_text(uses)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simd", *SMALL),
+        ("simd", "aimd(0.31, 1/8)", *SMALL, "--reference", "vegas", "--queue", "1.5bdp"),
+        ("simd", *SMALL, "--loss", "0.1%", "--warmup", "1s", "--rtt", "20ms,60ms", "--flows", "4"),
+        ("simd", *SMALL, "--rtt", "20ms..60ms", "--warmup", "0"),
+        ("simd", *SMALL, "--set", "tcp={packet='1000b'}", "--set", "sample=50ms"),
+        ("mine.py:Law(beta=1/8)", "mine.py:Law", *SMALL),
+        ("simd", *SMALL, "--reference", "mine.py:Law"),
+        ("two.toml", "--set", "duration=8s", "--repeat", "2"),
+        ("vegas", "two.toml", "--set", "flow[0].count=3", "--set", "duration=8s", "--repeat", "2"),
+        ("uses.toml", "--set", "duration=8s", "--repeat", "2", "--seed", "7"),
+        ("vegas", *SMALL[:-4], "--flows", "4", "--time", "10s", "--repeat", "auto"),
+    ],
+    ids=" ".join,
+)
+def test_the_command_that_compare_prints_repeats_it(command, here, arguments):
+    done = command("compare", *arguments, "--json", cwd=here)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["no_rerun"] is None
+    program, *again = shlex.split(document["rerun"])
+    assert program == "cwnd"
+    repeated = command(*again, "--json", cwd=here)
+    assert repeated.returncode == 0, repeated.stderr
+    assert json.loads(repeated.stdout) == document
+
+
+def test_compare_says_how_many_repeats_it_made(command):
+    done = command(
+        "compare",
+        "vegas",
+        *SMALL[:4],
+        "--time",
+        "10s",
+        "--flows",
+        "4",
+        "--repeat",
+        "auto",
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "20 repeats: every verdict is decided\n"
+    assert json.loads(done.stdout)["network"]["repeat"] == 20
+
+
+def test_compare_takes_a_scenario(command, here):
+    done = command("compare", "two.toml", "--repeat", "2", cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "4 flows of two on 10 Mbit/s" in done.stdout
+    assert "at left-right" in done.stdout
+
+
+def test_compare_writes_tables(command, tmp_path):
+    trace = tmp_path / "trace"
+    done = command("compare", "simd", *SMALL, "--json", "--trace", trace)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"tables: {trace}\n"
+    assert (trace / "runs.parquet").exists()
+    assert json.loads((trace / "compare.json").read_text()) == json.loads(done.stdout)
+
+
+def test_an_exception_in_a_controller_is_one_line(command, here):
+    law = "mine.py:Law(widest=20)"
+    told = ("mine.py:8: in grow: KeyError: 'too wide'",)
+    one_line(command("compare", law, *SMALL, cwd=here), *told)
+    (here / "wide.toml").write_text((here / "two.toml").read_text().replace("simd", law))
+    one_line(command("run", "wide.toml", cwd=here), *told)
+
+
+def test_a_law_in_python_has_no_kernel_form(command, here):
+    said = "mine.py:Law: a law in Python has no kernel implementation"
+    one_line(command("kernel", "load", "mine.py:Law", cwd=here), said)
 
 
 def test_compare_prints_one_json_document(command):
@@ -65,6 +169,26 @@ def test_run_prints_one_json_document(command, scenario_file):
     done = command("run", scenario_file, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["scenario"] == "two"
+
+
+def test_run_replaces_values_and_repeats_itself(command, scenario_file, tmp_path):
+    report = tmp_path / "r.html"
+    texts = ("dumbbell.rate=5mbit", "flow[1].count=3", "dumbbell.queue={kind='red', ecn=true}")
+    words = [word for text in texts for word in ("--set", text)]
+    done = command("run", scenario_file, *words, "--seed", "3", "--json", "--report", report)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert len(document["flows"]) == 6
+    assert document["links"][0]["rate_bps"] == 5e6
+    (again,) = re.findall(r"<code[^>]*>(cwnd run .*?)</code>", report.read_text(), re.DOTALL)
+    program, *arguments = shlex.split(html.unescape(again))
+    assert program == "cwnd"
+    assert same(json.loads(command(*arguments, "--json").stdout), document)
+
+
+def same(one: dict, other: dict) -> bool:
+    """Whether two documents of runs are equal, but for the wall clock."""
+    return all(one[key] == other[key] for key in one if key != "engine")
 
 
 def test_run_writes_packets(command, scenario_file, tmp_path):
@@ -116,6 +240,18 @@ def test_controllers_complete():
     assert "plain,simd" in done.stdout
 
 
+def test_scenario_files_complete():
+    done = subprocess.run(
+        [sys.executable, "-m", "cwnd"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ
+        | {"_CWND_COMPLETE": "bash_complete", "COMP_WORDS": "cwnd compare ./tw", "COMP_CWORD": "2"},
+    )
+    assert "file,./tw" in done.stdout
+
+
 def test_help_and_version(command):
     import cwnd
 
@@ -128,11 +264,29 @@ def test_help_and_version(command):
     ("arguments", "words"),
     [
         (["compare"], ["CONTROLLERS"]),
+        (["compare", "a.toml", "b.toml"], ["one network", "a.toml and b.toml"]),
+        (["compare", "/nowhere/x.toml"], ["/nowhere/x.toml"]),
+        (["compare", "reno", "--loss", "2"], ["--loss"]),
+        (["compare", "reno", "--warmup", "5"], ["--warmup: a time needs a unit"]),
+        (["compare", "reno", "--warmup", "200s"], ["--warmup"]),
+        (["compare", "reno", "--rtt", "20ms,1"], ["--rtt: a time needs a unit"]),
+        (["compare", "reno", "--rtt", "20ms..10ms"], ["--rtt", "rise"]),
+        (["compare", "reno", "--rtt", "1ms,2ms,3ms"], ["--flows", "multiple of 6"]),
+        (["compare", "reno", "--set", "dumbbell.rate"], ["--set", "PATH=VALUE"]),
+        (["compare", "reno", "--set", "dumbbell.rat=5mbit"], ["dumbbell.rat", "allowed"]),
+        (["compare", "reno", "--repeat", "often"], ["--repeat", "auto"]),
+        (["compare", "reno", "--trace", "/proc/x"], ["--trace"]),
         (["compare", "renno"], ["renno", "reno"]),
         (["compare", "simd(gamma=2)"], ["gamma"]),
         (["compare", "simd(beta=2)"], ["beta"]),
         (["compare", "reno", "reno"], ["twice"]),
         (["compare", "reno", "--reference", "x"], ["x"]),
+        (["compare", "reno", "--rate", "15"], ["--rate: a rate needs a unit, such as 15mbit"]),
+        (["compare", "reno", "--rtt", "0.1"], ["--rtt: a time needs a unit, such as 100ms"]),
+        (["send", "/etc/hosts", "localhost", "--rate-limit", "15"], ["a rate needs a unit"]),
+        (["recv", "--max-bytes", "15"], ["a size needs a unit, such as 10GB"]),
+        (["recv", "--reserve", "15"], ["a size needs a unit, such as 10GB"]),
+        (["kernel", "trace", "reno", "--time", "5"], ["--time: a time needs a unit"]),
         (["compare", "reno", "--rate", "15mbps"], ["--rate", "15mbit"]),
         (["compare", "reno", "--rate", "nan"], ["--rate"]),
         (["compare", "reno", "--rate", "0"], ["--rate"]),
@@ -174,11 +328,25 @@ def test_mistakes_are_one_line(command, arguments, words):
         (["--pcap", "x.pcap", "--link", "nowhere"], ["nowhere", "left-right"]),
         (["--trace", "/proc/x"], ["--trace"]),
         (["--seed", "-1"], ["--seed"]),
+        (["--set", "dumbbell.rate"], ["--set", "PATH=VALUE"]),
+        (["--set", "dumbbell.rate=15"], ["--set: dumbbell.rate: a rate needs a unit"]),
+        (["--set", "flow[0].start=0..5"], ["--set: flow[0].start: a time needs a unit"]),
+        (["--set", "flow[0].bytes=1000"], ["--set: flow[0].bytes: a size needs a unit"]),
+        (["--set", "flow[0].tcp={min_rto=1}"], ["--set: flow[0].tcp: a time needs a unit"]),
+        (["--set", "dumbbell.rat=5mbit"], ["dumbbell.rat", "allowed"]),
+        (["--set", "flow[9].count=2"], ["--set", "flow[9].count"]),
+        (["--set", "flow[0].count=many"], ["flow[0].count"]),
+        (["--set", "tcp=[1"], ["--set", "tcp=[1"]),
     ],
     ids=" ".join,
 )
 def test_mistakes_of_run_are_one_line(command, scenario_file, tmp_path, arguments, words):
     one_line(command("run", scenario_file, *arguments, cwd=tmp_path), *words)
+
+
+def test_options_of_the_dumbbell_are_not_for_a_file(command, scenario_file):
+    done = command("compare", scenario_file, "--rate", "5mbit")
+    one_line(done, "--rate: the network is a scenario", "--set dumbbell.rate=15mbit")
 
 
 def test_mistakes_in_a_file_name_the_place(command, tmp_path):

@@ -3,12 +3,15 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shlex
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import cwnd
+import cwnd.networks
+from cwnd.cli import run as command_line
 
 SMALL = {"rate": "10mbit", "rtt": "40ms", "time": "10s", "repeat": 2, "flows": 4}
 
@@ -49,7 +52,10 @@ def test_the_json_document_has_the_promised_names(comparison):
     for row in [*document["alone"], *document["against"]]:
         for name, figure in row.items():
             if name != "controller":
-                assert set(figure) == {"mean", "interval"}
+                assert set(figure) == {"mean", "interval", "values"}
+                assert len(figure["values"]) == document["network"]["repeat"]
+                known = [value for value in figure["values"] if value is not None]
+                assert figure["mean"] == pytest.approx(np.mean(known))
                 assert figure["interval"] is None or len(figure["interval"]) == 2
     assert json.loads(json.dumps(document, allow_nan=False)) == document
 
@@ -103,8 +109,6 @@ def test_every_controller_gets_a_verdict(comparison):
 
 
 def test_the_command_repeats_it(comparison):
-    import shlex
-
     words = shlex.split(comparison.rerun)
     assert words[:4] == ["cwnd", "compare", "simd", "aimd(alpha=0.31, beta=1/8)"]
     for option, value in [("--rate", "10mbit"), ("--rtt", "40ms"), ("--repeat", "3")]:
@@ -254,3 +258,237 @@ def test_extreme_networks_end_well(change):
 def test_plot(comparison, tmp_path):
     comparison.plot().savefig(tmp_path / "comparison.png")
     assert (tmp_path / "comparison.png").stat().st_size > 10_000
+
+
+MIXED = """
+name = "mixed"
+duration = "10s"
+warmup = "2s"
+
+[dumbbell]
+rate = "10mbit"
+delay = "10ms"
+queue = "droptail"
+
+[[flow]]
+controller = "simd"
+name = "near"
+start = "0s..1s"
+rtt = "20ms"
+
+[[flow]]
+controller = "reno"
+name = "far"
+start = "0s..1s"
+rtt = "100ms"
+
+[[flow]]
+controller = "reno"
+name = "back"
+reverse = true
+measured = false
+"""
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    path = tmp_path / "mixed.toml"
+    path.write_text(MIXED)
+    return path
+
+
+def test_a_scenario_is_a_network(mixed):
+    comparison = cwnd.compare(network=mixed, repeat=4)
+    assert [row.controller for row in comparison.rows_alone] == ["reno", "simd"]
+    assert [row.controller for row in comparison.rows_against] == ["simd"]
+    (against,) = comparison.rows_against
+    controllers = [
+        {flow["name"]: flow["controller"] for flow in run.record["flows"]}
+        for run in against.results
+    ]
+    near_first = {"back": "reno", "near": "simd", "far": "reno"}
+    far_first = {"back": "reno", "far": "simd", "near": "reno"}
+    assert controllers == [near_first, far_first, near_first, far_first]
+    for repeat, run in zip(against.repeats, against.results, strict=True):
+        (own,) = (flow for flow in run.measured_flows if flow["controller"] == "simd")
+        assert repeat["goodput_bps"] == pytest.approx(run.goodput_bps(own))
+    network = comparison.network
+    assert network["file"] == str(mixed)
+    assert network["scenario"] == "mixed"
+    assert (network["flows"], network["turns"]) == (2, 2)
+    assert network["bottleneck"] == "left-right"
+    # The shortest round-trip time of the two is the median's lower half.
+    assert 0.02 < network["rtt_s"] < 0.1
+    scales = {tuple(run.scales) for run in comparison.results}
+    assert scales == {tuple(network["scales_s"])}
+
+
+def test_turns_balance_unequal_paths(mixed):
+    """A class that does as Reno does gets as much, though one path is five times as long."""
+    values = {"duration": "60s", "dumbbell.queue": "20p"}
+    comparison = cwnd.compare([Reno], network=mixed, repeat=10, values=values)
+    (row,) = comparison.rows_against
+    near, far = row.values("share")[::2], row.values("share")[1::2]
+    assert min(near) > 0.6
+    assert max(far) < 0.4
+    share = row.figures["share"]
+    assert share.n == 5
+    assert share.low < 0.5 < share.high
+    assert share.high - share.low < 0.1
+    document = comparison.to_json()["against"][0]["share"]
+    assert document["values"] == row.values("share")
+    with pytest.raises(ValueError, match="repeat: 3 is odd"):
+        cwnd.compare(["simd"], network=mixed, repeat=3)
+
+
+def test_the_reference_against_itself(two):
+    scenario = cwnd.Scenario.from_toml(two)
+    comparison = cwnd.compare(["reno"], network=scenario, values={"duration": "8s"}, repeat=2)
+    (row,) = comparison.rows_against
+    goodputs = [comparison.results[0].goodput_bps(f) for f in comparison.results[0].measured_flows]
+    assert row.values("goodput_bps")[0] == pytest.approx(sum(goodputs[:2]))
+    assert row.values("reference_goodput_bps")[0] == pytest.approx(sum(goodputs[2:]))
+
+
+def test_the_bottleneck_is_one_link_in_all_runs():
+    """Of two links in a row, the busiest of the first run is the bottleneck of all."""
+    chain = cwnd.Scenario(
+        {
+            "name": "chain",
+            "duration": "8s",
+            "warmup": "2s",
+            "chain": {"routers": 3, "rate": "10mbit", "delay": "5ms", "queue": "20p"},
+            "flow": [
+                {"controller": "reno", "name": "long", "count": 2},
+                {"controller": "reno", "name": "short", "cross": True},
+            ],
+        }
+    )
+    comparison = cwnd.compare(["simd", "vegas"], network=chain, repeat=2)
+    name = comparison.network["bottleneck"]
+    assert name in {"r1-r2", "r2-r3"}
+    for row in [*comparison.rows_alone, *comparison.rows_against]:
+        for repeat, run in zip(row.repeats, row.results, strict=True):
+            (link,) = (link for link in run.record["links"] if link["name"] == name)
+            assert repeat["utilization"] == link["utilization"]
+    # Of four flows on two links, half belong to either controller.
+    for run in comparison.rows_against[0].results:
+        controllers = [flow["controller"] for flow in run.measured_flows]
+        assert set(controllers) == {"simd", "reno"}
+    assert comparison.rerun == ""
+    assert comparison.no_rerun == "the network was built in Python and has no file"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"rate": "5mbit"}, r"rate: the network is a scenario: .* --set dumbbell\.rate=15mbit"),
+        ({"rtt": 0.1}, r"rtt: .* --set flow\[0\]\.rtt="),
+        ({"flows": 4}, r"flows: .* --set flow\[0\]\.count="),
+        ({"time": "5s"}, r"time: .* --set duration="),
+        ({"values": {"flow[5].count": 2}}, r"flow\[5\]"),
+        ({"values": {"dumbbell.rate": "15"}}, r"set: dumbbell\.rate: a rate needs a unit"),
+        ({"values": {"flow[1].count": 0}}, "does not have two measured flows"),
+    ],
+)
+def test_mistakes_with_a_scenario(mixed, arguments, said):
+    with pytest.raises(ValueError, match=said):
+        cwnd.compare(["vegas"], network=mixed, **arguments)
+
+
+def test_values_replace_those_of_the_dumbbell():
+    values = {"dumbbell.rate": 5e6, "tcp.packet": 1000}
+    comparison = cwnd.compare(["simd"], values=values, **SMALL)
+    assert comparison.network["rate_bps"] == 5e6
+    assert comparison.network["packet_bytes"] == 1000
+    assert "--set dumbbell.rate=5mbit --set tcp.packet=1000b" in comparison.rerun
+
+
+def test_loss_and_warm_up():
+    comparison = cwnd.compare(["simd"], **SMALL, loss="1%", warmup=0, queue="infinite")
+    network = comparison.network
+    assert (network["loss"], network["warmup_s"]) == (0.01, 0.0)
+    assert 0.005 < comparison.alone.loc["reno", ("loss_rate", "mean")] < 0.015
+    assert "--warmup 0ns --loss 0.01" in comparison.rerun
+    assert comparison.to_json()["network"]["queue_limit"] is None
+    # No queue is full where it has no end.
+    assert "of a full queue" not in comparison.verdicts[0].sentence
+
+
+def test_round_trip_times_are_dealt_evenly():
+    comparison = cwnd.compare(["simd"], **(SMALL | {"rtt": "20ms,80ms", "flows": 8, "repeat": 1}))
+    (run,) = comparison.rows_against[0].results
+    for controller in ("simd", "reno"):
+        trips = [f["min_rtt_s"] for f in run.measured_flows if f["controller"] == controller]
+        near, far = [t for t in trips if t < 0.05], [t for t in trips if t > 0.079]
+        assert (len(near), len(far)) == (2, 2)
+    assert comparison.network["rtt"] == "20ms,80ms"
+    assert comparison.network["rtt_s"] == pytest.approx(0.05)
+    with pytest.raises(ValueError, match="flows: 4 is not a multiple of 6"):
+        cwnd.compare(["simd"], **(SMALL | {"rtt": "20ms,80ms,40ms"}))
+
+
+def test_each_flow_draws_its_round_trip_time():
+    comparison = cwnd.compare(["simd"], **(SMALL | {"rtt": "20ms..200ms", "flows": 20}))
+    run = comparison.rows_alone[0].results[0]
+    trips = sorted(flow["min_rtt_s"] for flow in run.measured_flows)
+    assert trips[0] > 0.02
+    assert trips[-1] > 2 * trips[0]
+    assert comparison.network["rtt"] == "20ms..200ms"
+
+
+def test_auto_adds_seeds_until_all_is_decided():
+    done = []
+    sure = cwnd.compare(["vegas"], progress=done.append, **(SMALL | {"repeat": "auto"}))
+    assert sure.undecided == []
+    assert sure.network["repeat"] == 20
+    assert "--repeat 20 " in sure.rerun
+    assert done == sorted(done)
+    assert done[-1] == 1.0
+    assert cwnd.compare(["vegas"], **(SMALL | {"repeat": 10})).undecided
+    assert cwnd.compare(["vegas"], **(SMALL | {"repeat": 20})).to_json() == sure.to_json()
+
+
+def test_auto_has_a_limit():
+    """Two flows share two seconds of a slow link: chance decides which gets more."""
+    small = {"rate": "1mbit", "rtt": "20ms", "queue": "droptail", "flows": 2, "time": "2s"}
+    comparison = cwnd.compare(["reno"], repeat="auto", **small)
+    assert comparison.network["repeat"] == 80
+    assert comparison.undecided == ["fairness of reno"]
+    for row in [*comparison.rows_alone, *comparison.rows_against]:
+        assert [run.seed for run in row.results] == list(range(1, 81))
+
+
+def test_seeds_of_auto_must_exist():
+    with pytest.raises(ValueError, match="seed: "):
+        cwnd.compare(["reno"], **(SMALL | {"repeat": "auto", "seed": 2**64 - 20}))
+
+
+def test_why_there_is_no_command(mixed):
+    class Inner(Reno):
+        pass
+
+    comparison = cwnd.compare([Inner], **(SMALL | {"repeat": 1}))
+    assert comparison.rerun == ""
+    assert comparison.no_rerun == "python:Inner is not a class at the top of a Python file"
+    assert comparison.to_json()["rerun"] is None
+    comparison.report(mixed.with_suffix(".html"))
+    assert f"No command: {comparison.no_rerun}." in mixed.with_suffix(".html").read_text()
+    top = cwnd.compare([Reno], **(SMALL | {"repeat": 1}))
+    assert "test_compare.py:Reno --reference reno" in top.rerun
+    scenario = cwnd.Scenario.from_toml(mixed)
+    assert cwnd.compare(network=scenario, repeat=2).no_rerun
+
+
+def test_the_command_of_auto_has_its_samples(monkeypatch, capsys):
+    """`auto` leaves room for the samples of 80 repeats: the command says how long they are."""
+    monkeypatch.setattr(cwnd.networks, "MOST_SAMPLES", 80 * 3 * 4 * 110)
+    sure = cwnd.compare(["vegas"], **(SMALL | {"repeat": "auto"}))
+    assert sure.network["repeat"] == 20
+    words = shlex.split(sure.rerun)
+    assert words[words.index("--set") + 1].startswith("sample=")
+    assert command_line([*words[1:], "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    document = sure.to_json()
+    assert again["alone"] == document["alone"]
+    assert again["against"] == document["against"]

@@ -64,6 +64,29 @@ def test_the_command_line_overrides_the_variable_and_that_the_file(config, monke
     assert network["queue_limit"] == 20
 
 
+def test_repeats_are_a_number_or_auto(config, capsys):
+    config('[compare]\nrepeat = 2\nset = ["warmup=0"]\ntime = "3s"\n')
+    small = ["compare", "reno", "--flows", "2", "--json"]
+    assert run(small) == 0
+    network = described(capsys)["network"]
+    assert (network["repeat"], network["duration_s"], network["warmup_s"]) == (2, 3.0, 0.0)
+    config('[compare]\nrepeat = "auto"\n')
+    assert run([*small, "--time", "2s"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["network"]["repeat"] in (10, 20, 40, 80)
+    assert "repeats" in said.err
+    config("[compare]\nrepeat = 1.5\n")
+    assert run(small) == 2
+    assert "needs a whole number" in capsys.readouterr().err
+
+
+def test_defaults_of_the_dumbbell_leave_a_scenario_file_alone(config, tmp_path, two, capsys):
+    (tmp_path / "two.toml").write_text(two)
+    config('[compare]\nrate = "1mbit"\nrepeat = 2\n')
+    assert run(["compare", str(tmp_path / "two.toml"), "--set", "duration=6s", "--json"]) == 0
+    assert described(capsys)["network"]["rate_bps"] == 10e6
+
+
 def test_a_default_is_no_mistake_on_the_other_side(config, tcp, capsys):
     config("[perf]\ntime = 3.0\nreverse = true\n")
     # The port is in use by nobody: the server would listen. Another mistake ends it here.

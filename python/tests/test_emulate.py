@@ -232,6 +232,8 @@ def test_mistakes_are_one_line(permitted):
 
 def test_wrong_links_are_one_line():
     one_line(emulate("--rate", "fast", "--", "true"), "--rate", "fast")
+    one_line(emulate("--rate", "15", "--", "true"), "--rate: a rate needs a unit")
+    one_line(emulate("--up", "delay=5", "--", "true"), "--up: delay: a time needs a unit")
     one_line(emulate("--rate", "8mbps", "--", "true"), "--rate", "8mbit")
     one_line(emulate("--queue", "fifo", "--", "true"), "--queue", "fifo")
     one_line(emulate("--loss", "2", "--", "true"), "--loss")

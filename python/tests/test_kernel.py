@@ -4,9 +4,11 @@ What needs root, BTF and namespaces runs in namespaces of its own, with a BPF fi
 own: nothing of it outlives the test, and the machine's default controller is not touched.
 """
 
+import asyncio
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -98,18 +100,46 @@ def test_processes_that_are_not_there():
         kernel.find("never_loaded")
 
 
-def test_connections_are_those_of_the_system():
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = listener.getsockname()
-        with socket.create_connection(address) as sender:
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_connections_are_those_of_the_system(address):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.create_server((address, 0), family=family) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection((address, port)) as sender:
+            controller = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
             own = os.fstat(sender.fileno()).st_ino
             [found] = [it for it in connections() if it.inode == own]
-            assert found.peer == address
-            assert found.local == sender.getsockname()
+            assert found.controller.encode() == controller.rstrip(b"\0")
+            assert found.peer == (address, port)
+            assert found.local == sender.getsockname()[:2]
             assert found.window >= 1
+            assert 0 < found.rtt_s < 10
             assert own in sockets_of(os.getpid())
+
+
+def test_connections_are_listed_where_an_event_loop_runs():
+    async def in_a_notebook():
+        return connections()
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as sender,
+    ):
+        local = sender.getsockname()
+        found = asyncio.run(in_a_notebook())
+    assert local in [it.local for it in found]
+
+
+def test_a_closed_connection_has_no_controller():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with socket.create_connection(listener.getsockname()) as sender:
+            local = sender.getsockname()
+            receiver, _ = listener.accept()
+        with receiver:
+            assert receiver.recv(1) == b""
+    # It waits for stray packets (TIME_WAIT), without a socket.
+    [closed] = [it for it in connections() if it.local == local]
+    assert (closed.controller, closed.inode, closed.window, closed.rtt_s) == ("", 0, 0, 0.0)
 
 
 @needs_kernel

@@ -12,8 +12,9 @@ from cwnd.cli import run
 from cwnd.errors import ArgumentError
 from cwnd.model.catalog import ENTRIES, Range, find_model, models
 from cwnd.model.throughput import pftk
+from cwnd.plots import plot_model
 
-NETWORK = ("--rtt", "100ms", "--rto", "0.4")
+NETWORK = ("--rtt", "100ms", "--rto", "400ms")
 
 
 def one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -125,6 +126,77 @@ def test_a_curve(command, tmp_path, suffix):
     assert plot.stat().st_size > 2000
 
 
+def test_a_list_gives_a_curve_for_each_value(command, tmp_path):
+    plot = tmp_path / "curves.svg"
+    network = ("--rtt", "10ms,1s", "--rto", "400ms")
+    done = command("model", "pftk", "--p", "0.001..0.2", *network, "--json", "--plot", plot)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["over"], document["by"]) == ("p", "rtt")
+    assert [row["rtt"] for row in document["rows"]] == [0.01] * 21 + [1.0] * 21
+    for row in document["rows"]:
+        assert row["value"] == pytest.approx(pftk(row["p"], row["rtt"], 0.4))
+    assert plot.exists()
+
+
+def test_a_list_alone_gives_a_table(command):
+    done = command("model", "stationary-figures", "--spec", "reno,aimd(1, 1/2)", "--p", "0.01")
+    head, *rows = done.stdout.splitlines()
+    assert head.split()[:3] == ["spec", "mean", "(packets)"]
+    (reno, *of_reno), (aimd, _, *of_aimd) = (row.split() for row in rows)
+    assert (reno, aimd) == ("reno", "aimd(1,")
+    assert of_reno == of_aimd
+
+
+def test_series_of_a_list(command, tmp_path):
+    plot = tmp_path / "rates.svg"
+    arguments = ("daimd-trajectory", "--intervals", "5", "--capacity-bps", "100mbit,1gbit")
+    document = json.loads(command("model", *arguments, "--json", "--plot", plot).stdout)
+    assert document["by"] == "capacity_bps"
+    low, high = (result["result"]["value"] for result in document["results"])
+    assert np.allclose(10 * np.array(low), high)
+    assert plot.exists()
+    lines = command("model", *arguments).stdout.splitlines()
+    assert lines[0] == "capacity_bps = 100 Mbit/s"
+    assert lines[8] == "capacity_bps = 1 Gbit/s"
+
+
+def test_a_parameter_and_a_field_of_one_name(command):
+    network = ("--count", "20", "--capacity", "5000", "--low", "40", "--high", "120")
+    law = ("fluid-red-equilibrium", "--spec", "reno", "--rtt", "50ms..60ms")
+    rows = json.loads(command("model", *law, *network, "--json").stdout)["rows"]
+    assert (rows[0]["rtt"], rows[-1]["rtt"]) == (0.05, 0.06)
+    for row in rows:
+        waiting = row["queue"] / 5000
+        assert row["rtt_result"] == pytest.approx(row["rtt"] + waiting)
+    head = command("model", *law, *network).stdout.splitlines()[0]
+    assert "rtt (s)" in head
+    assert "rtt_result (s)" in head
+
+
+def test_a_plot_says_what_it_shows():
+    model = find_model("pftk")
+    p = np.array([0.01, 0.1])
+    curves = [
+        (f"rtt = {rtt}", {"p": p, **model.sweep({"rtt": rtt, "rto": 0.4}, "p", p)})
+        for rtt in (0.1, 0.2)
+    ]
+    figure = plot_model(model, curves, "rto = 400 ms")
+    (axes,) = figure.axes
+    assert figure.get_suptitle().startswith("Rate of TCP with timeouts")
+    assert figure.get_suptitle().endswith("rto = 400 ms")
+    assert axes.get_xlabel() == "p: probability of a loss event"
+    assert axes.get_ylabel() == "pftk (packets/s)"
+    assert [text.get_text() for text in figure.legends[0].texts] == ["rtt = 0.1", "rtt = 0.2"]
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
+def test_axes_of_plots_are_named(model):
+    for parameter in model.parameters.values():
+        assert parameter.axis.startswith(parameter.name)
+        assert len(parameter.axis) < 100
+
+
 def test_a_series(command, tmp_path):
     plot = tmp_path / "rounds.svg"
     arguments = (
@@ -176,8 +248,12 @@ def test_help_has_the_facts(command):
         (("pftk", "--p", "0.1"), ("--rtt",)),
         (("pftk", "--p", "2", *NETWORK), ("--p", "at most 1")),
         (("pftk", "--p", "often", *NETWORK), ("--p", "'often'")),
-        (("pftk", "--p", "0.1", "--rtt", "1x", "--rto", "1"), ("--rtt", "'1x'")),
-        (("pftk", "--p", "0.1..0.2", "--rtt", "1ms..1s", "--rto", "1"), ("--p and --rtt",)),
+        (("pftk", "--p", "0.1", "--rtt", "1x", "--rto", "1s"), ("--rtt", "'1x'")),
+        (("pftk", "--p", "0.1", "--rtt", "1", "--rto", "1s"), ("--rtt: a time needs a unit",)),
+        (("pftk", "--p", "0.1..0.2", "--rtt", "1ms..1s", "--rto", "1s"), ("--p and --rtt",)),
+        (("pftk", "--p", "0.1,0.2", "--rtt", "1ms,1s", "--rto", "1s"), ("--p and --rtt", "lists")),
+        (("pftk", "--p", "0.1,0.1", *NETWORK), ("--p", "twice")),
+        (("pftk", "--p", "0.1,", *NETWORK), ("--p", "''")),
         (("pftk", "--p", "0.2..0.1", *NETWORK), ("--p", "rise")),
         (("pftk", "--p", "0..0.1", *NETWORK), ("--p", "above 0")),
         (("pftk", "--p", "0.1", *NETWORK, "--plot", "x.png"), ("--plot needs a range",)),

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from typing import ClassVar
 
+import jinja2
 import numpy as np
 import pytest
 
 import cwnd
-from cwnd.report.compare import _card, compare_page
-from cwnd.report.page import thin
+from cwnd.curves import lines, thin
+from cwnd.report.compare import compare_page
+from cwnd.report.page import FEWEST_POINTS, MOST_POINTS, PAGE_POINTS, points_of, render
 from cwnd.report.run import run_page
 from cwnd.stats import UNIT, estimate
 from cwnd.verdict import Figures, judge
@@ -41,6 +46,11 @@ class Reader(HTMLParser):
             self.scripts[self.open[-1][1]] = data
 
 
+def unpack(page: str) -> dict:
+    """Read the data of a page's plots."""
+    return json.loads(gzip.decompress(base64.b64decode(read(page).scripts["data"])))
+
+
 def read(page: str) -> Reader:
     reader = Reader()
     reader.feed(page)
@@ -63,6 +73,50 @@ def test_pages_load_nothing(pages, kind):
     assert len(reader.ids) == len(set(reader.ids))
 
 
+def test_each_line_of_a_page_is_identifiable(pages):
+    for page in pages.values():
+        for run in unpack(page)["runs"]:
+            flows = run["flows"]
+            assert len({flow["name"] for flow in flows}) == len(flows)
+            assert len({(flow["color"], flow["dash"]) for flow in flows}) == len(flows)
+
+
+def test_lines_of_twelve_controllers_differ():
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="1s")
+    for i in range(12):
+        scenario.add_flow(f"aimd(beta=1/{i + 2})")
+    (run,) = unpack(run_page(cwnd.run(scenario)))["runs"]
+    assert len({(flow["color"], flow["dash"]) for flow in run["flows"]}) == 12
+
+
+def test_all_controllers_are_drawn_with_many_flows():
+    scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="1s")
+    scenario.add_flow("reno", count=30).add_flow("simd", count=3).add_flow("cubic", count=9)
+    drawn = lines(cwnd.run(scenario).measured_flows, {})
+    found = Counter(line.flow["controller"] for line in drawn)
+    assert found == {"reno": 7, "simd": 3, "cubic": 6}
+
+
+def test_lines_end_at_the_last_sample(pages, result):
+    (run,) = unpack(pages["run"])["runs"]
+    last = pytest.approx(result.time[-1])
+    assert run["queue"][0][-1] == last
+    for flow, drawn in zip(result.measured_flows, run["flows"], strict=True):
+        assert drawn["window"][0][-1] == last
+        assert drawn["window"][1][-1] == pytest.approx(flow["window"][-1], rel=1e-3)
+        edges, rates = map(np.array, drawn["throughput"])
+        assert edges[-1] == last
+        sent = np.sum(rates[:-1] * np.diff(edges)) / (8 * flow["packet_bytes"])
+        assert sent == pytest.approx(flow["sent"][-1] - flow["sent"][0], rel=1e-3)
+
+
+@pytest.mark.parametrize("runs", [1, 90, 10_000])
+def test_a_page_with_many_runs_has_fewer_points_a_line(result, runs):
+    points = points_of([result] * runs)
+    assert FEWEST_POINTS <= points <= MOST_POINTS
+    assert points == FEWEST_POINTS or points * runs * 9 <= PAGE_POINTS
+
+
 @pytest.mark.parametrize("kind", ["compare", "run"])
 def test_pages_are_of_reasonable_size(pages, kind):
     assert 1e6 < len(pages[kind]) < 4e6
@@ -74,15 +128,18 @@ def test_the_comparisons_page_shows_everything(pages, comparison):
     for verdict in comparison.verdicts:
         assert verdict.controller in page
     assert "cwnd compare simd" in page
-    data = json.loads(read(page).scripts["data"])
-    assert {(run["controller"], run["mode"]) for run in data["runs"]} == {
-        (row.controller, mode) for row in comparison.rows_against for mode in ("alone", "against")
-    }
+    data = unpack(page)
+    assert [(run["name"], run["mode"], run["seed"]) for run in data["runs"]] == [
+        (row.controller, mode, seed)
+        for mode in ("against", "alone")
+        for row in comparison.rows_against
+        for seed in "123"
+    ]
     assert all(len(run["flows"]) == 4 for run in data["runs"])
 
 
 def test_the_runs_page_shows_its_flows(pages, result):
-    data = json.loads(read(pages["run"]).scripts["data"])
+    data = unpack(pages["run"])
     assert len(data["runs"][0]["flows"]) == len(result.measured_flows)
     assert "Two of each" in pages["run"]
 
@@ -95,9 +152,14 @@ def test_names_cannot_break_out_of_a_page():
     read(page)
 
 
+def test_a_name_that_a_template_misses_is_an_error():
+    with pytest.raises(jinja2.UndefinedError, match="summary"):
+        render("run.html", title="A run")
+
+
 def test_many_flows_are_drawn_in_part():
     scenario = cwnd.Scenario.dumbbell(rate="10mbit", time="3s").add_flow("reno", count=40)
-    data = json.loads(read(run_page(cwnd.run(scenario))).scripts["data"])
+    data = unpack(run_page(cwnd.run(scenario)))
     assert len(data["runs"][0]["flows"]) == 16
     assert data["runs"][0]["note"] == "16 of 40 flows"
 
@@ -107,17 +169,18 @@ def test_thinning_keeps_the_extremes():
     series = np.sin(time / 50) + 0.001 * time
     series[1234], series[8765] = 99.0, -99.0
     t, x = thin(time, series, most=200)
-    assert len(t) <= 200
-    assert max(x) == 99.0
-    assert min(x) == -99.0
-    assert t == sorted(t)
+    assert t.size <= 200
+    assert (x.max(), x.min()) == (99.0, -99.0)
+    assert (t[0], t[-1]) == (0.0, 9999.0)
+    assert np.all(np.diff(t) > 0)
 
 
 def test_a_badge_is_not_stronger_than_its_sentence():
     """Two seeds with a share of 0.56 ± 1.07 had a green badge."""
     share = estimate([0.475, 0.644], UNIT)
     wide, sure = estimate([1.0, 1.6]), estimate([0.5, 0.5])
-    card = _card(judge("simd", "reno", Figures(share, wide, sure, sure, 0.1, {})), "#123456")
+    verdict = judge("simd", "reno", Figures(share, wide, sure, sure, 0.1, {}))
+    card = render("card.html", verdict=verdict, shades={"simd": "#123456"})
     assert re.findall(r'<li class="(\w+)">([^<]*)</li>', card) == [
         ("undecided", "fairness undecided"),
         ("undecided", "smoothness undecided"),

@@ -194,3 +194,14 @@ def _page(result):
     from cwnd.report.run import run_page
 
     return run_page(result)
+
+
+def test_values_replace_those_of_a_file(scenario_file):
+    run = cwnd.run(scenario_file, values={"dumbbell.rate": 5e6, "flow[0].count": 3})
+    assert run.bottleneck["rate_bps"] == 5e6
+    assert len(run.measured_flows) == 5
+    assert run.rerun == (
+        f"cwnd run {scenario_file} --set dumbbell.rate=5mbit --set 'flow[0].count=3' --seed 1"
+    )
+    with pytest.raises(ValueError, match=r"^set: dumbbell\.rate: a rate needs a unit"):
+        cwnd.run(scenario_file, values={"dumbbell.rate": "5"})

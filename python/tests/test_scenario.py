@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import cwnd
+from cwnd.assignment import read_values, write_values
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,6 +74,12 @@ def test_mistakes_in_code_name_the_key(keys, named):
         dumbbell().add_flow("reno", **keys).validate()
 
 
+@pytest.mark.parametrize("name", ["rate", "rtt", "time", "warmup", "access", "sample"])
+def test_text_without_a_unit_is_refused(name):
+    with pytest.raises(ValueError, match=rf"^{name}: a \w+ needs a unit"):
+        cwnd.Scenario.dumbbell(**{name: "5"})
+
+
 def test_not_text(tmp_path):
     path = tmp_path / "binary.toml"
     path.write_bytes(b"\xff\xfe\x00")
@@ -100,3 +107,26 @@ def test_two_classes_of_one_name():
 
     with pytest.raises(ValueError, match="Law"):
         dumbbell().add_flow(law()).add_flow(law())
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ({"dumbbell.rate": 2e7}, ["dumbbell.rate=20mbit"]),
+        ({"flow[0].start": 0.5, "warmup": 0}, ["flow[0].start=500ms", "warmup=0"]),
+        ({"flow[0].bytes": 1000}, ["flow[0].bytes=1000b"]),
+        ({"tcp": {"min_rto": 0.2, "ecn": True}}, ['tcp={min_rto = "200ms", ecn = true}']),
+        ({"tcp.timestamps": True}, ["tcp.timestamps=true"]),
+        (
+            {"dumbbell.queue": 20, "dumbbell.loss": 0.01},
+            ["dumbbell.queue=20", "dumbbell.loss=0.01"],
+        ),
+        ({"name": "5"}, ['name="5"']),
+        ({"flow[0].controller": "simd(beta=1/16)"}, ["flow[0].controller=simd(beta=1/16)"]),
+    ],
+)
+def test_values_are_written_as_the_command_line_reads_them(values, texts):
+    assert write_values(values) == [word for text in texts for word in ("--set", text)]
+    one, other = (dumbbell().add_flow("reno").with_values(v) for v in (values, read_values(texts)))
+    assert one.validate() == other.validate()
+    assert write_values(read_values(texts)) == write_values(values)

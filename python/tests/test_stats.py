@@ -151,9 +151,14 @@ def test_welch_covers():
     g = np.random.default_rng(16)
     pairs = [(g.normal(3, 1, 5), g.normal(1, 4, 9)) for _ in range(1500)]
     assert np.mean([covers(estimate_difference(a, b), 2.0) for a, b in pairs]) >= LEAST
-    low, high = stats.ttest_ind(*pairs[0], equal_var=False).confidence_interval()
-    found = estimate_difference(*pairs[0])
-    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_welch_where_one_group_is_constant():
+    # All the variance is that of two values: one degree of freedom.
+    found = estimate_difference([1.0, 1.0, 1.0], [1.0, 2.0])
+    reach = 0.5 * stats.t.ppf(0.975, 1)
+    assert (found.low, found.high) == pytest.approx((-0.5 - reach, -0.5 + reach))
+    assert estimate_difference([1.0, 1.0, 1.0], [2.0, 2.0]) == Estimate(-1.0, -1.0, -1.0, 2)
 
 
 def numbers(low: float, high: float):

@@ -4,12 +4,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cwnd.units import format_rate, format_time, parse_rate, parse_time, tc_rate, tc_time
+from cwnd.units import (
+    check_unit,
+    format_rate,
+    format_time,
+    parse_rate,
+    parse_size,
+    parse_time,
+    tc_rate,
+    tc_time,
+)
 
 
 @pytest.mark.parametrize(
     ("text", "bps"),
-    [("15mbit", 15e6), ("1.5Gbit", 1.5e9), ("64 kbit", 64e3), ("100", 100.0), ("1kibit", 1024.0)],
+    [
+        ("15mbit", 15e6),
+        ("1.5Gbit", 1.5e9),
+        ("64 kbit", 64e3),
+        ("100bit", 100.0),
+        ("1kibit", 1024.0),
+    ],
 )
 def test_rates(text, bps):
     assert parse_rate(text) == bps
@@ -17,18 +32,41 @@ def test_rates(text, bps):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("100ms", 0.1), ("10us", 10e-6), ("2min", 120.0), ("0.5", 0.5), ("5s", 5.0), ("1e-3s", 1e-3)],
+    [("100ms", 0.1), ("10us", 10e-6), ("2min", 120.0), (0.5, 0.5), ("5s", 5.0), ("1e-3s", 1e-3)],
 )
 def test_times(text, seconds):
     assert parse_time(text) == pytest.approx(seconds, rel=1e-15)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "mbit", "-5mbit", "0", "nan", "inf", "15 furlong", "1e999", "1..2s"]
+    "text", ["", "mbit", "-5mbit", "0", "nan", "inf", "15 furlong", "1e999bit", "1..2s"]
 )
 def test_no_rates(text):
     with pytest.raises(ValueError, match="a rate such as 15mbit"):
         parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "told"),
+    [
+        (parse_rate, "15", "a rate needs a unit, such as 15mbit"),
+        (parse_time, " 1e-3 ", "a time needs a unit, such as 100ms"),
+        (parse_size, "1000", "a size needs a unit, such as 10GB"),
+    ],
+)
+def test_text_needs_a_unit(parse, text, told):
+    with pytest.raises(ValueError, match=f"^{told}$"):
+        parse(text)
+
+
+def test_zero_needs_none():
+    assert parse_time("0", zero=True) == parse_time("0ms", zero=True) == 0.0
+    for text in ("0", "0s"):
+        with pytest.raises(ValueError, match="above 0"):
+            parse_time(text)
+    with pytest.raises(ValueError, match="needs a unit"):
+        check_unit("time", "0..5")
+    check_unit("time", 5)
 
 
 @pytest.mark.parametrize("number", [0, -1, float("nan"), float("inf")])

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
+from cwnd.repeats import MOST, targets
 from cwnd.stats import UNIT, Estimate, estimate
 from cwnd.verdict import Figures, judge
 
@@ -97,6 +99,17 @@ def test_smoothness_and_queue_are_undecided_too():
         in (found.sentence)
     )
     assert "undecided between as much queue and more queue (1.20 times" in found.sentence
+
+
+def test_looking_again_costs_little():
+    """`auto` looks at 10, 20, 40 and 80 repeats: a share on a bound is rarely called fair."""
+    random = np.random.default_rng(1)
+    wrong = 0
+    for _ in range(500):
+        shares = random.normal(5 / 9, 0.05, MOST)
+        looks = (estimate(shares[:n], UNIT) for n in targets(10, MOST))
+        wrong += any(verdict(share=look).fairness == "fair" for look in looks)
+    assert 0 < wrong <= 50
 
 
 def test_one_run_decides_nothing():

@@ -1,11 +1,13 @@
 //! A congestion controller written as a Python class.
 
-use cwnd::laws::{AnyLaw, Custom, CustomLaw};
+use crate::SpecError;
+use cwnd::laws::{Aimd, Custom, CustomLaw};
 use cwnd::registry::Law;
-use cwnd::{Acked, AnyController, Packets, Round, Settings, Signal};
+use cwnd::{Acked, MakeLaw, Packets, Round, Settings, Signal, Spec};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,8 +29,14 @@ impl Failure {
         self.happened.store(true, Ordering::Relaxed);
     }
 
+    /// Takes the error. [`Failure::happened`] stays true.
     pub fn take(&self) -> Option<PyErr> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Fails with the error, if there is one.
+    pub fn check(&self) -> PyResult<()> {
+        self.take().map_or(Ok(()), Err)
     }
 }
 
@@ -81,29 +89,75 @@ struct PyLaw {
     observes: bool,
 }
 
-/// Makes the controller of one flow by calling `factory`; `None` after a failure.
-pub fn controller(
-    factory: &Py<PyAny>,
-    settings: Settings,
-    failure: &Arc<Failure>,
-) -> Option<AnyController> {
-    let made = Python::attach(|py| {
-        let object = factory.call0(py)?;
-        for method in ["grow", "cut"] {
-            object.getattr(py, method)?;
+/// A controller as Python names it: its specification, or what makes it.
+#[derive(FromPyObject)]
+pub enum Given {
+    Spec(String),
+    Factory(Py<PyAny>),
+}
+
+impl Given {
+    /// What makes the controller's laws. Errors of laws written in Python are kept in `failure`.
+    ///
+    /// # Errors
+    /// `SpecError` for a specification that is wrong.
+    pub fn read(&self, failure: &Arc<Failure>) -> PyResult<Arc<dyn MakeLaw>> {
+        match self {
+            Given::Spec(text) => match Spec::parse(text) {
+                Ok(spec) => Ok(Arc::new(spec)),
+                Err(error) => Err(SpecError::new_err(error.to_string())),
+            },
+            Given::Factory(factory) => {
+                let factory = Python::attach(|py| factory.clone_ref(py));
+                Ok(Arc::new(Factory { factory, failure: failure.clone() }))
+            }
         }
-        let has = |method: &str| object.bind(py).hasattr(method);
-        let (enters, rounds, observes) = (has("enter")?, has("round")?, has("observe")?);
-        let own_threshold = match has("own_threshold")? {
-            true => object.call_method0(py, "own_threshold")?.extract(py)?,
-            false => false,
-        };
-        let failure = failure.clone();
-        let law = PyLaw { object, failure, own_threshold, enters, rounds, observes };
-        let law = AnyLaw::from(Custom::new(Box::new(law)));
-        Ok(AnyController::new(Law::Window(law), settings))
-    });
-    made.map_err(|error| failure.keep(error)).ok()
+    }
+}
+
+/// Makes laws by calling a Python object.
+pub struct Factory {
+    pub factory: Py<PyAny>,
+    pub failure: Arc<Failure>,
+}
+
+impl fmt::Debug for Factory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Factory").field(&self.factory.as_ptr()).finish()
+    }
+}
+
+impl fmt::Display for Factory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a controller written in Python")
+    }
+}
+
+impl MakeLaw for Factory {
+    /// A law that is Reno after a failure: the caller looks at that before it uses any result.
+    fn law(&self, _: &Settings) -> Law {
+        let made = Python::attach(|py| {
+            let object = self.factory.call0(py)?;
+            for method in ["grow", "cut"] {
+                object.getattr(py, method)?;
+            }
+            let has = |method: &str| object.bind(py).hasattr(method);
+            let (enters, rounds, observes) = (has("enter")?, has("round")?, has("observe")?);
+            let own_threshold = match has("own_threshold")? {
+                true => object.call_method0(py, "own_threshold")?.extract(py)?,
+                false => false,
+            };
+            let failure = self.failure.clone();
+            Ok(PyLaw { object, failure, own_threshold, enters, rounds, observes })
+        });
+        Law::Window(match made {
+            Ok(law) => Custom::new(Box::new(law)).into(),
+            Err(error) => {
+                self.failure.keep(error);
+                Aimd::reno().into()
+            }
+        })
+    }
 }
 
 impl PyLaw {

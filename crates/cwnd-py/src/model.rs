@@ -1,13 +1,15 @@
 //! Laws without a network, for the models in Python. What is asked for has been checked there.
 
+use crate::custom::{Failure, Given};
 use crate::{SpecError, parallel};
 use cwnd::model::{self, Alone, Epoch, Path, Pattern, Plane};
-use cwnd::registry::{Kind, Law};
-use cwnd::{Dur, Rate, RateLaw, Settings, Spec};
+use cwnd::registry::Law;
+use cwnd::{Dur, MakeLaw, Rate, RateLaw, Settings};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::sync::Arc;
 
 /// Steps after which a sawtooth that is not back counts as none.
 const SAWTOOTH_LIMIT: u64 = 100_000_000;
@@ -27,27 +29,37 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// A specification of a law that can begin at a given window.
-fn parse(spec: &str) -> PyResult<Spec> {
-    let spec = Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))?;
-    match spec.law(&Settings::default()) {
-        Law::Rate(law) if law.starts_itself() => Err(SpecError::new_err(format!(
-            "{} has a slow start of its own: it cannot begin at a given window",
-            spec.name()
-        ))),
-        _ => Ok(spec),
-    }
+/// A law that can begin at a given window, and what goes wrong in it if it is written in Python.
+struct Model {
+    law: Arc<dyn MakeLaw>,
+    failure: Arc<Failure>,
 }
 
-/// A specification of a law that acknowledgements clock.
-fn window_law(spec: &str) -> PyResult<Spec> {
-    let spec = parse(spec)?;
-    match spec.algorithm().kind() {
-        Kind::Window => Ok(spec),
-        Kind::Rate => Err(SpecError::new_err(format!(
-            "{} sets a rate by a clock of its own: here a law for the window is needed",
-            spec.name()
-        ))),
+impl Model {
+    fn read(given: &Given) -> PyResult<Self> {
+        let failure = Arc::default();
+        let model = Model { law: given.read(&failure)?, failure };
+        let law = model.law.law(&Settings::default());
+        model.failure.check()?;
+        match law {
+            Law::Rate(law) if law.starts_itself() => Err(SpecError::new_err(format!(
+                "{} has a slow start of its own: it cannot begin at a given window",
+                model.law
+            ))),
+            _ => Ok(model),
+        }
+    }
+
+    /// The same for a law that acknowledgements clock.
+    fn windowed(given: &Given) -> PyResult<Self> {
+        let model = Model::read(given)?;
+        match model.law.law(&Settings::default()) {
+            Law::Window(_) => Ok(model),
+            Law::Rate(_) => Err(SpecError::new_err(format!(
+                "{} sets a rate by a clock of its own: here a law for the window is needed",
+                model.law
+            ))),
+        }
     }
 }
 
@@ -67,8 +79,8 @@ fn table<'py>(py: Python<'py>, columns: usize, rows: Vec<f64>) -> PyResult<Table
 }
 
 /// A law at the beginning of congestion avoidance with `window`, or with what a loss leaves of it.
-fn start(spec: &Spec, window: f64, path: Path, at_loss: bool) -> Alone {
-    let mut flow = Alone::new(spec, window, path, 0);
+fn start(model: &Model, window: f64, path: Path, at_loss: bool) -> Alone {
+    let mut flow = Alone::new(&model.law, window, path, 0);
     if at_loss {
         flow.cut();
     }
@@ -80,14 +92,15 @@ fn start(spec: &Spec, window: f64, path: Path, at_loss: bool) -> Alone {
 #[pyo3(signature = (spec, window, acks, *, rtt, packet, at_loss))]
 fn law_acks<'py>(
     py: Python<'py>,
-    spec: &str,
+    spec: Given,
     window: f64,
     acks: usize,
     rtt: f64,
     packet: u32,
     at_loss: bool,
 ) -> PyResult<Column<'py>> {
-    let mut flow = start(&window_law(spec)?, window, path(rtt, packet, 0.0), at_loss);
+    let model = Model::windowed(&spec)?;
+    let mut flow = start(&model, window, path(rtt, packet, 0.0), at_loss);
     let mut windows = vec![flow.window()];
     py.detach(|| {
         windows.extend((0..acks).map(|_| {
@@ -95,6 +108,7 @@ fn law_acks<'py>(
             flow.window()
         }));
     });
+    model.failure.check()?;
     Ok(windows.into_pyarray(py))
 }
 
@@ -104,7 +118,7 @@ fn law_acks<'py>(
 #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
 fn law_rounds<'py>(
     py: Python<'py>,
-    spec: &str,
+    spec: Given,
     window: f64,
     rounds: usize,
     rtt: f64,
@@ -113,7 +127,8 @@ fn law_rounds<'py>(
     whole: bool,
     at_loss: bool,
 ) -> PyResult<Column<'py>> {
-    let mut flow = start(&parse(spec)?, window, path(rtt, packet, capacity), at_loss);
+    let model = Model::read(&spec)?;
+    let mut flow = start(&model, window, path(rtt, packet, capacity), at_loss);
     let mut windows = vec![flow.window()];
     py.detach(|| {
         windows.extend((0..rounds).map(|_| {
@@ -121,6 +136,7 @@ fn law_rounds<'py>(
             flow.window()
         }));
     });
+    model.failure.check()?;
     Ok(windows.into_pyarray(py))
 }
 
@@ -129,21 +145,26 @@ fn law_rounds<'py>(
 #[pyo3(signature = (spec, windows, *, rtt, packet))]
 fn law_cut<'py>(
     py: Python<'py>,
-    spec: &str,
+    spec: Given,
     windows: PyReadonlyArray1<'py, f64>,
     rtt: f64,
     packet: u32,
 ) -> PyResult<Column<'py>> {
-    let (spec, path) = (parse(spec)?, path(rtt, packet, 0.0));
-    let after = |&window: &f64| start(&spec, window, path, true).window();
-    Ok(windows.as_slice()?.iter().map(after).collect::<Vec<_>>().into_pyarray(py))
+    let (model, path) = (Model::read(&spec)?, path(rtt, packet, 0.0));
+    let after = |&window: &f64| start(&model, window, path, true).window();
+    let windows: Vec<_> = windows.as_slice()?.iter().map(after).collect();
+    model.failure.check()?;
+    Ok(windows.into_pyarray(py))
 }
 
 /// Whether the window at a loss is all that a window law remembers after it.
 #[pyfunction]
 #[pyo3(signature = (spec, *, rtt, packet))]
-fn law_forgets(spec: &str, rtt: f64, packet: u32) -> PyResult<bool> {
-    Ok(model::forgets(&window_law(spec)?, path(rtt, packet, 0.0)))
+fn law_forgets(spec: Given, rtt: f64, packet: u32) -> PyResult<bool> {
+    let model = Model::windowed(&spec)?;
+    let forgets = model::forgets(&model.law, path(rtt, packet, 0.0));
+    model.failure.check()?;
+    Ok(forgets)
 }
 
 /// For losses at each of `windows`: the window after one, the round-trip times and the packets until
@@ -152,17 +173,18 @@ fn law_forgets(spec: &str, rtt: f64, packet: u32) -> PyResult<bool> {
 #[pyo3(signature = (spec, windows, *, rtt, packet))]
 fn law_sawtooth<'py>(
     py: Python<'py>,
-    spec: &str,
+    spec: Given,
     windows: PyReadonlyArray1<'py, f64>,
     rtt: f64,
     packet: u32,
 ) -> PyResult<Table<'py>> {
-    let (spec, path) = (window_law(spec)?, path(rtt, packet, 0.0));
+    let (model, path) = (Model::windowed(&spec)?, path(rtt, packet, 0.0));
     let windows = windows.as_slice()?;
     let teeth = parallel::map(py, windows.len(), |at| {
-        model::sawtooth(&spec, windows[at], path, SAWTOOTH_LIMIT)
+        model::sawtooth(&model.law, windows[at], path, SAWTOOTH_LIMIT)
             .map_or([f64::NAN; 3], |tooth| [tooth.after, tooth.rounds, tooth.packets])
     })?;
+    model.failure.check()?;
     table(py, 3, teeth.into_flattened())
 }
 
@@ -173,7 +195,7 @@ fn law_sawtooth<'py>(
 #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
 fn synchronous<'py>(
     py: Python<'py>,
-    specs: Vec<String>,
+    specs: Vec<Given>,
     windows: Vec<f64>,
     capacity: f64,
     rounds: usize,
@@ -181,8 +203,9 @@ fn synchronous<'py>(
     packet: u32,
     whole: bool,
 ) -> PyResult<(Table<'py>, Table<'py>)> {
-    let specs = specs.iter().map(|spec| parse(spec)).collect::<PyResult<Vec<_>>>()?;
-    let flows: Vec<_> = specs.into_iter().zip(windows).collect();
+    let models = specs.iter().map(Model::read).collect::<PyResult<Vec<_>>>()?;
+    let flows: Vec<_> =
+        models.iter().map(|model| -> &dyn MakeLaw { &model.law }).zip(windows).collect();
     let path = path(rtt, packet, capacity);
     let mut plane = Plane::new(&flows, capacity, path, pattern(whole));
     let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -198,7 +221,8 @@ fn synchronous<'py>(
             after.extend(plane.windows());
         }
     });
-    Ok((table(py, flows.len(), before)?, table(py, flows.len(), after)?))
+    models.iter().try_for_each(|model| model.failure.check())?;
+    Ok((table(py, models.len(), before)?, table(py, models.len(), after)?))
 }
 
 /// For each pair of windows: rounds to the efficiency line, the difference there, rounds from there
@@ -208,7 +232,7 @@ fn synchronous<'py>(
 #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
 fn converge<'py>(
     py: Python<'py>,
-    specs: (String, String),
+    specs: (Given, Given),
     first: PyReadonlyArray1<'py, f64>,
     second: PyReadonlyArray1<'py, f64>,
     capacity: f64,
@@ -218,15 +242,16 @@ fn converge<'py>(
     packet: u32,
     whole: bool,
 ) -> PyResult<Table<'py>> {
-    let (a, b) = (parse(&specs.0)?, parse(&specs.1)?);
+    let (a, b) = (Model::read(&specs.0)?, Model::read(&specs.1)?);
     let (first, second) = (first.as_slice()?, second.as_slice()?);
     let path = path(rtt, packet, capacity);
     let found = parallel::map(py, first.len().min(second.len()), |at| {
-        let flows = [(a, first[at]), (b, second[at])];
+        let flows: [(&dyn MakeLaw, f64); 2] = [(&a.law, first[at]), (&b.law, second[at])];
         let plane = Plane::new(&flows, capacity, path, pattern(whole));
         let found = model::converge(plane, epsilon, limit);
         [found.to_efficiency, found.difference, found.to_fairness, found.epochs]
     })?;
+    [a, b].iter().try_for_each(|model| model.failure.check())?;
     table(py, 4, found.into_flattened())
 }
 
@@ -239,7 +264,7 @@ fn converge<'py>(
 #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
 fn loss_chain<'py>(
     py: Python<'py>,
-    spec: &str,
+    spec: Given,
     grid: PyReadonlyArray1<'py, f64>,
     p: f64,
     tail: f64,
@@ -247,14 +272,14 @@ fn loss_chain<'py>(
     rtt: f64,
     packet: u32,
 ) -> PyResult<(Table<'py>, Table<'py>, Table<'py>)> {
-    let (spec, path) = (window_law(spec)?, path(rtt, packet, 0.0));
+    let (model, path) = (Model::windowed(&spec)?, path(rtt, packet, 0.0));
     let grid = grid.as_slice()?;
     let top = grid.last().copied().unwrap_or_default();
     let rows = parallel::map(py, grid.len(), |at| {
         let (mut ends, mut stays) = (vec![0.0; grid.len()], vec![0.0; grid.len()]);
         // The point below the last window: windows change little from one to the next.
         let mut below = 0;
-        let epoch = Epoch::new(&spec, grid[at], path, ideal);
+        let epoch = Epoch::new(&model.law, grid[at], path, ideal);
         let sums = epoch.run(p, tail, top, |window, end, stay| {
             while below > 0 && grid[below] > window {
                 below -= 1;
@@ -271,6 +296,7 @@ fn loss_chain<'py>(
         });
         (ends, stays, [sums.rounds, sums.window, sums.square, sums.at_loss, sums.packets])
     })?;
+    model.failure.check()?;
     let (mut ends, mut stays, mut sums) = (Vec::new(), Vec::new(), Vec::new());
     for (of_ends, of_stays, of_sums) in rows {
         ends.extend(of_ends);

@@ -1,7 +1,8 @@
 //! Runs simulations on all cores with the interpreter's lock released.
 
-use crate::custom::{self, Failure};
+use crate::custom::{Factory, Failure};
 use crate::{ScenarioError, records, scenario_error};
+use cwnd::MakeLaw;
 use cwnd_sim::network::Network;
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
@@ -46,7 +47,8 @@ struct Shared {
     next: AtomicUsize,
     stop: AtomicBool,
     failure: Arc<Failure>,
-    controllers: HashMap<String, Py<PyAny>>,
+    /// What makes the controllers written in Python, by their specifications.
+    laws: HashMap<String, Arc<dyn MakeLaw>>,
     tap: Option<Tap>,
     /// Whether there are two threads for each job.
     two_threads: bool,
@@ -87,13 +89,17 @@ pub fn simulate<'py>(
     };
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if threads == 0 { available } else { threads };
+    let failure = Arc::<Failure>::default();
+    let law = |(spec, factory)| -> (String, Arc<dyn MakeLaw>) {
+        (spec, Arc::new(Factory { factory, failure: failure.clone() }))
+    };
     let shared = Arc::new(Shared {
         two_threads: threads >= 2 * jobs.len(),
         jobs,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
-        failure: Arc::default(),
-        controllers: controllers.unwrap_or_default(),
+        laws: controllers.unwrap_or_default().into_iter().map(law).collect(),
+        failure,
         tap,
     });
     let mut results = run_all(py, &shared, threads, &Listeners { progress, keep })?;
@@ -219,12 +225,9 @@ fn work(shared: &Shared, sender: &mpsc::SyncSender<Message>) {
 /// Runs one job; `None` if it was stopped.
 fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     let begin = Instant::now();
-    let custom = |name: &str, settings| {
-        let factory = shared.controllers.get(name)?;
-        custom::controller(factory, settings, &shared.failure)
-    };
+    let custom = |spec: &str| -> Option<Arc<dyn MakeLaw>> { Some(shared.laws.get(spec)?.clone()) };
     // A controller from Python is made once, and for one thread.
-    let python = !shared.controllers.is_empty();
+    let python = !shared.laws.is_empty();
     let options = Options {
         custom: python.then_some(&custom),
         two_threads: shared.two_threads,

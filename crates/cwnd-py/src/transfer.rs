@@ -1,5 +1,6 @@
 //! Transfers of files, for `cwnd.transfer`.
 
+use crate::custom::Failure;
 use crate::udt::{Listener, Settings};
 use cwnd_transfer::claims::ReceiveOptions;
 use cwnd_transfer::event::Event;
@@ -68,10 +69,13 @@ struct Transfer {
     events: Arc<Events>,
     control: Arc<Control>,
     thread: Mutex<Option<JoinHandle<Result<(), String>>>>,
+    /// Errors of controllers written in Python.
+    failure: Arc<Failure>,
 }
 
 impl Transfer {
     fn start(
+        failure: Arc<Failure>,
         work: impl FnOnce(&(dyn Fn(Event) + Send + Sync), &Control) -> Result<(), String>
         + Send
         + 'static,
@@ -86,16 +90,19 @@ impl Transfer {
                 result
             }
         });
-        Transfer { events, control, thread: Mutex::new(Some(thread)) }
+        Transfer { events, control, thread: Mutex::new(Some(thread)), failure }
     }
 }
 
 #[pymethods]
 impl Transfer {
     /// Returns the events until now as a JSON array, after `timeout` seconds or at the end; `None` after the last one.
-    fn poll(&self, py: Python<'_>, timeout: f64) -> Option<String> {
+    ///
+    /// # Errors
+    /// Those of a controller written in Python.
+    fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
         let deadline = Instant::now() + Duration::try_from_secs_f64(timeout).unwrap_or_default();
-        py.detach(|| {
+        let events = py.detach(|| {
             let mut queue = self.events.lock();
             loop {
                 let left = deadline.saturating_duration_since(Instant::now());
@@ -112,7 +119,9 @@ impl Transfer {
             drop(queue);
             self.events.changed.notify_all();
             Some(format!("[{}]", Vec::from(events).join(",")))
-        })
+        });
+        self.failure.check()?;
+        Ok(events)
     }
 
     /// Ends the transfer at once.
@@ -200,11 +209,12 @@ fn transfer_send(
     settings: Settings,
     options: Sending,
 ) -> PyResult<Transfer> {
-    let config = settings.config()?;
+    let failure = Arc::default();
+    let config = settings.config(&failure)?;
     let Sending { include, exclude, checksum, dry_run, retry } = options;
     let select = Select::new(&include, &exclude).map_err(PyValueError::new_err)?;
     let options = SendOptions { select, checksum, dry_run, retry };
-    Ok(Transfer::start(move |observe, control| {
+    Ok(Transfer::start(failure, move |observe, control| {
         let mut connect = || connect(&host, port, &config, control);
         send(&sources, options, &mut connect, observe, control).map(drop)
     }))
@@ -213,7 +223,7 @@ fn transfer_send(
 /// Receives into a folder.
 #[pyfunction]
 fn transfer_receive(listener: &Listener, out: PathBuf, options: Receiving) -> PyResult<Transfer> {
-    let listener = listener.open()?;
+    let (listener, failure) = (listener.open()?, listener.failure.clone());
     let options = ReceiveOptions {
         max_bytes: options.max_bytes,
         max_files: options.max_files,
@@ -221,7 +231,7 @@ fn transfer_receive(listener: &Listener, out: PathBuf, options: Receiving) -> Py
         overwrite: options.overwrite,
         once: options.once,
     };
-    Ok(Transfer::start(move |observe, control| {
+    Ok(Transfer::start(failure, move |observe, control| {
         let received = receive(&*listener, &out, options, observe, control);
         received.map_err(|error| error.to_string())
     }))

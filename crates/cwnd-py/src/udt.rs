@@ -1,8 +1,7 @@
 //! UDT sockets, for `cwnd.udt`.
 
-use crate::SpecError;
+use crate::custom::{Failure, Given};
 use cwnd::Dur;
-use cwnd::Spec;
 use cwnd_transfer::stream::is_timeout;
 use cwnd_udt::secure::{Code, Credentials, Key, KeyPair, PublicKey, file};
 use cwnd_udt::{Admission, Config, Counters, Endpoint, SocketType, UdtListener, UdtStream};
@@ -25,7 +24,7 @@ const PIECE: usize = 1 << 16;
 #[derive(FromPyObject)]
 pub(crate) struct Settings {
     #[pyo3(item)]
-    controller: String,
+    controller: Given,
     #[pyo3(item)]
     messages: bool,
     #[pyo3(item)]
@@ -100,14 +99,13 @@ impl Settings {
         })
     }
 
-    /// The configuration that these settings describe.
+    /// The configuration that these settings describe. Errors of a controller written in Python are kept in
+    /// `failure`.
     ///
     /// # Errors
     /// `SpecError` for the controller, `ValueError` for anything else.
-    pub(crate) fn config(&self) -> PyResult<Config> {
-        let spec = Spec::parse(&self.controller);
-        let spec = spec.map_err(|error| SpecError::new_err(error.to_string()))?;
-        let defaults = Config::new(spec);
+    pub(crate) fn config(&self, failure: &Arc<Failure>) -> PyResult<Config> {
+        let defaults = Config::new(self.controller.read(failure)?);
         Ok(Config {
             socket_type: if self.messages { SocketType::Message } else { SocketType::Stream },
             packet_size: self.packet_size,
@@ -127,9 +125,10 @@ impl Settings {
     }
 }
 
-/// Waits without the interpreter's lock, in slices: Ctrl-C is heard.
+/// Waits without the interpreter's lock, in slices: Ctrl-C and failures of a controller are noticed.
 fn wait<T: Send>(
     py: Python<'_>,
+    failure: &Failure,
     timeout: Option<f64>,
     mut attempt: impl FnMut(Option<Instant>) -> io::Result<T> + Send,
 ) -> PyResult<T> {
@@ -138,7 +137,9 @@ fn wait<T: Send>(
     loop {
         let slice = Instant::now() + SLICE;
         let until = deadline.map_or(slice, |deadline| deadline.min(slice));
-        match py.detach(|| attempt(Some(until))) {
+        let outcome = py.detach(|| attempt(Some(until)));
+        failure.check()?;
+        match outcome {
             Err(error) if is_timeout(&error) && until == slice => py.check_signals()?,
             other => return Ok(other?),
         }
@@ -151,21 +152,39 @@ fn address(addr: SocketAddr) -> (String, u16) {
 
 /// One end of a connection.
 #[pyclass(frozen, name = "UdtStream", module = "cwnd._native")]
-pub(crate) struct Stream(pub(crate) UdtStream);
+pub(crate) struct Stream {
+    /// Taken when it is dropped.
+    stream: Option<UdtStream>,
+    failure: Arc<Failure>,
+}
+
+impl Stream {
+    fn stream(&self) -> &UdtStream {
+        self.stream.as_ref().expect("only a drop takes it")
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // The port's thread may wait for the interpreter, in a controller, while it has the connection's lock.
+        let stream = self.stream.take();
+        Python::attach(|py| py.detach(|| drop(stream)));
+    }
+}
 
 #[pymethods]
 impl Stream {
     fn peer(&self) -> (String, u16) {
-        address(self.0.peer_addr())
+        address(self.stream().peer_addr())
     }
 
     fn local(&self) -> (String, u16) {
-        address(self.0.local_addr())
+        address(self.stream().local_addr())
     }
 
     /// The public key that the peer has proved, with key pairs.
     fn identity(&self) -> Option<String> {
-        self.0.identity().map(|key| key.to_string())
+        self.stream().identity().map(|key| key.to_string())
     }
 
     /// Up to `size` bytes; none when the peer has closed.
@@ -175,9 +194,9 @@ impl Stream {
         size: usize,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let data = wait(py, timeout, |until| {
+        let data = wait(py, &self.failure, timeout, |until| {
             let mut piece = vec![0; size.min(PIECE)];
-            let count = self.0.read_until(&mut piece, until)?;
+            let count = self.stream().read_until(&mut piece, until)?;
             piece.truncate(count);
             Ok(piece)
         })?;
@@ -187,9 +206,9 @@ impl Stream {
     /// Writes all of the data.
     fn write(&self, py: Python<'_>, data: &[u8], timeout: Option<f64>) -> PyResult<()> {
         let mut rest = data;
-        wait(py, timeout, |until| {
+        wait(py, &self.failure, timeout, |until| {
             while !rest.is_empty() {
-                rest = &rest[self.0.write_until(rest, until)?..];
+                rest = &rest[self.stream().write_until(rest, until)?..];
             }
             Ok(())
         })
@@ -204,7 +223,9 @@ impl Stream {
         timeout: Option<f64>,
     ) -> PyResult<()> {
         let ttl = ttl.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
-        wait(py, timeout, |until| self.0.send_message_until(data, (ttl, in_order), until))
+        wait(py, &self.failure, timeout, |until| {
+            self.stream().send_message_until(data, (ttl, in_order), until)
+        })
     }
 
     /// The next message; `None` when the peer has closed.
@@ -213,12 +234,13 @@ impl Stream {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let message = wait(py, timeout, |until| self.0.next_message_until(until))?;
+        let message =
+            wait(py, &self.failure, timeout, |until| self.stream().next_message_until(until))?;
         Ok(message.map(|data| PyBytes::new(py, &data)))
     }
 
     fn stats<'py>(&self, py: Python<'py>, clear: bool) -> PyResult<Bound<'py, PyDict>> {
-        let stats = py.detach(|| self.0.stats(clear));
+        let stats = py.detach(|| self.stream().stats(clear));
         let dict = PyDict::new(py);
         dict.set_item("ms_time_stamp", stats.ms_time_stamp)?;
         add_counters(&dict, "_total", &stats.total)?;
@@ -238,17 +260,17 @@ impl Stream {
 
     /// Ends the connection without waiting.
     fn finish(&self, py: Python<'_>) {
-        py.detach(|| self.0.finish());
+        py.detach(|| self.stream().finish());
     }
 
     /// Ends the connection at once.
     fn abort(&self, py: Python<'_>) {
-        py.detach(|| self.0.abort());
+        py.detach(|| self.stream().abort());
     }
 
     /// Ends the connection and waits until everything is delivered.
     fn close(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        wait(py, timeout, |until| self.0.close_until(until))
+        wait(py, &self.failure, timeout, |until| self.stream().close_until(until))
     }
 }
 
@@ -283,7 +305,10 @@ fn add_counters(dict: &Bound<'_, PyDict>, suffix: &str, counters: &Counters) -> 
 
 /// A socket that accepts connections.
 #[pyclass(frozen, name = "UdtListener", module = "cwnd._native")]
-pub(crate) struct Listener(Mutex<Option<Arc<UdtListener>>>);
+pub(crate) struct Listener {
+    listener: Mutex<Option<Arc<UdtListener>>>,
+    pub(crate) failure: Arc<Failure>,
+}
 
 impl Listener {
     /// The listener itself.
@@ -291,7 +316,7 @@ impl Listener {
     /// # Errors
     /// When it is closed.
     pub(crate) fn open(&self) -> io::Result<Arc<UdtListener>> {
-        let listener = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).clone();
         listener.ok_or_else(|| io::Error::other("the listener is closed"))
     }
 }
@@ -303,8 +328,9 @@ impl Listener {
     }
 
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Stream> {
-        let (stream, _) = wait(py, timeout, |until| self.open()?.accept_until(until))?;
-        Ok(Stream(stream))
+        let failure = &self.failure;
+        let (stream, _) = wait(py, failure, timeout, |until| self.open()?.accept_until(until))?;
+        Ok(Stream { stream: Some(stream), failure: failure.clone() })
     }
 
     /// Uses up the one-time code.
@@ -314,7 +340,7 @@ impl Listener {
     }
 
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        py.detach(|| self.listener.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
@@ -387,16 +413,18 @@ fn udt_generate_pair(path: PathBuf) -> PyResult<String> {
 /// Connects to a listener.
 #[pyfunction]
 fn udt_connect(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyResult<Stream> {
-    let config = settings.config()?;
+    let failure = Arc::<Failure>::default();
+    let config = settings.config(&failure)?;
     let local = settings.bind.as_deref().map(|host| Endpoint::bind((host, 0))).transpose()?;
     let mut failed = PyOSError::new_err("the name has no address");
     for peer in resolve(py, host, port)? {
-        let stream = match &local {
-            Some(endpoint) => endpoint.connecting(peer, &config)?,
-            None => UdtStream::connecting(peer, &config)?,
-        };
-        match wait(py, None, |until| stream.connected_until(until)) {
-            Ok(()) => return Ok(Stream(stream)),
+        let stream = py.detach(|| match &local {
+            Some(endpoint) => endpoint.connecting(peer, &config),
+            None => UdtStream::connecting(peer, &config),
+        })?;
+        let stream = Stream { stream: Some(stream), failure: failure.clone() };
+        match wait(py, &failure, None, |until| stream.stream().connected_until(until)) {
+            Ok(()) => return Ok(stream),
             Err(error) if error.is_instance_of::<PyOSError>(py) => failed = error,
             Err(error) => return Err(error),
         }
@@ -407,10 +435,11 @@ fn udt_connect(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyR
 /// Accepts connections at a port.
 #[pyfunction]
 fn udt_listen(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyResult<Listener> {
-    let config = settings.config()?;
+    let failure = Arc::default();
+    let config = settings.config(&failure)?;
     let addresses = resolve(py, host, port)?;
     let listener = UdtListener::bind(&addresses[..], &config)?;
-    Ok(Listener(Mutex::new(Some(Arc::new(listener)))))
+    Ok(Listener { listener: Mutex::new(Some(Arc::new(listener))), failure })
 }
 
 /// Adds the sockets to the module.

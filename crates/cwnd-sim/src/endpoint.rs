@@ -13,7 +13,8 @@ use crate::tcp::{Receiver, Sender};
 use crate::traffic::Source;
 use crate::udt::UdtFlow;
 use cwnd::registry::Spec;
-use cwnd::{AnyController, Controller, Settings, SlowStart};
+use cwnd::{AnyController, Controller, MakeLaw, Settings, SlowStart};
+use std::sync::Arc;
 
 pub(crate) enum Endpoint {
     /// The flow has not begun: there is nothing yet.
@@ -36,15 +37,17 @@ impl Endpoint {
         let tcp = match &flow.traffic {
             Traffic::Tcp(tcp) => tcp,
             Traffic::Udt(udt) => {
-                let made = UdtFlow::new(udt, place, back, (seed, flow.start), options.tell);
-                return Ok(Endpoint::Udt(Box::new(made.map_err(|error| refuse(flow, error))?)));
+                let make = find(flow, &udt.controller, options)?;
+                let made = UdtFlow::new(udt, make, place, back, (seed, flow.start), options.tell);
+                return Ok(Endpoint::Udt(Box::new(made)));
             }
             Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
                 let source = Source::new(&flow.traffic, place, seed);
                 return Ok(Endpoint::Source(Box::new(source.expect("an open-loop source"))));
             }
         };
-        let controller = controller(flow, tcp, settings(tcp, seed, place.flow as usize), options)?;
+        let make = find(flow, &tcp.controller, options)?;
+        let controller = make.controller(settings(tcp, seed, place.flow as usize));
         let clock = place.clock;
         let driver = Driver::new(clock, controller, options.tell);
         Ok(match driver.controller {
@@ -203,8 +206,12 @@ impl<'a> Prospects<'a> {
         let waits = Prospect { endpoint: Endpoint::Waiting, prompt: false, paced: None };
         let tcp = match &flow.traffic {
             Traffic::Tcp(tcp) => tcp,
+            Traffic::Udt(udt) if custom_name(&udt.controller).is_some() => {
+                let endpoint = Endpoint::new(flow, place, back, seed, options)?;
+                return Ok(Prospect { endpoint, ..waits });
+            }
             Traffic::Udt(udt) => {
-                Spec::parse(&udt.controller).map_err(|error| refuse(flow, error))?;
+                find(flow, &udt.controller, options)?;
                 return Ok(waits);
             }
             Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
@@ -220,7 +227,8 @@ impl<'a> Prospects<'a> {
         let (_, window) = match self.last {
             Some(known) if known.0 == tcp.controller => known,
             _ => {
-                let made = controller(flow, tcp, settings(tcp, seed, 0), options)?;
+                let make = find(flow, &tcp.controller, options)?;
+                let made = make.controller(settings(tcp, seed, 0));
                 (tcp.controller.as_str(), matches!(made, AnyController::Window(_)))
             }
         };
@@ -236,17 +244,11 @@ fn refuse(flow: &Flow, message: impl ToString) -> SimulationError {
     SimulationError::Controller { flow: flow.name.clone(), message: message.to_string() }
 }
 
-/// The controller of a flow.
-fn controller(
-    flow: &Flow,
-    tcp: &Tcp,
-    settings: Settings,
-    options: &Options,
-) -> Result<AnyController, SimulationError> {
-    if custom_name(&tcp.controller).is_some() {
-        let made = options.custom.and_then(|custom| custom(&tcp.controller, settings));
-        return made.ok_or_else(|| refuse(flow, "no such class was given"));
+/// What makes the controller of a flow.
+fn find(flow: &Flow, spec: &str, options: &Options) -> Result<Arc<dyn MakeLaw>, SimulationError> {
+    if custom_name(spec).is_some() {
+        let found = options.custom.and_then(|custom| custom(spec));
+        return found.ok_or_else(|| refuse(flow, format!("there is no controller {spec}")));
     }
-    let spec = Spec::parse(&tcp.controller).map_err(|error| refuse(flow, error))?;
-    Ok(spec.controller(settings))
+    Ok(Arc::new(Spec::parse(spec).map_err(|error| refuse(flow, error))?))
 }

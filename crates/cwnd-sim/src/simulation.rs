@@ -7,7 +7,7 @@ use crate::engine::tap::{Seen, Tap};
 use crate::half::Half;
 use crate::network::{Network, Traffic};
 use crate::record::Records;
-use cwnd::{AnyController, Settings};
+use cwnd::{MakeLaw, Settings};
 use std::sync::Arc;
 
 /// Why a network cannot be simulated.
@@ -31,15 +31,14 @@ pub enum SimulationError {
     },
 }
 
-/// Makes a controller from its name and the machine's settings.
-pub type MakeController<'a> = dyn Fn(&str, Settings) -> Option<AnyController> + 'a;
+/// Finds what makes the laws of a specification.
+pub type FindLaw<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeLaw>> + 'a;
 
 /// What a run may be told besides its network and seed.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// Makes the controllers that are not in the registry ([`crate::scenario::custom_name`]), by a flow's
-    /// specification.
-    pub custom: Option<&'a MakeController<'a>>,
+    /// Finds the laws that are not in the registry ([`crate::scenario::custom_name`]).
+    pub custom: Option<&'a FindLaw<'a>>,
     /// Records every event told to every controller.
     pub tell: bool,
     /// Runs on two threads where the network can be cut in two halves that are worth it. The results

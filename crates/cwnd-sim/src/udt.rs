@@ -10,12 +10,12 @@ use crate::network::Udt;
 use crate::record::CutRecord;
 use crate::rng::Rng;
 use crate::tcp::sender::Place;
-use cwnd::registry::{Spec, SpecError};
-use cwnd::{AnyController, Settings, Time};
+use cwnd::{AnyController, MakeLaw, Settings, Spec, Time};
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 use cwnd_udt::{Answer, Config, Connection, Counters, Listener, Seq, SocketType};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 /// Bytes of IP, UDP and UDT in every packet.
 pub(crate) const HEADERS: u32 = (HEADER + IP_UDP_HEADERS) as u32;
@@ -29,8 +29,8 @@ const CONTROL: u8 = 0x80;
 const PORTS: [u16; 2] = [9, 49_152];
 
 /// What a flow's connection is made with.
-fn config(udt: &Udt, seed: u64, index: usize) -> Result<Config, SpecError> {
-    Ok(Config {
+fn config(udt: &Udt, make: Arc<dyn MakeLaw>, seed: u64, index: usize) -> Config {
+    Config {
         packet_size: udt.packet + HEADERS,
         flow_window: udt.window,
         send_buffer: udt.window,
@@ -38,13 +38,14 @@ fn config(udt: &Udt, seed: u64, index: usize) -> Result<Config, SpecError> {
         connect_timeout: CONNECT_TIMEOUT,
         same_payload: true,
         seed: Rng::new(seed, "law", index as u64).bits(),
-        ..Config::new(Spec::parse(&udt.controller)?)
-    })
+        ..Config::new(make)
+    }
 }
 
 /// What surrounds the law of flow number `index`.
 pub(crate) fn settings(udt: &Udt, seed: u64, index: usize) -> Option<Settings> {
-    let config = config(udt, seed, index).ok()?;
+    let make = Spec::parse(&udt.controller).ok()?;
+    let config = config(udt, Arc::new(make), seed, index);
     Some(config.settings(config.packet_size, config.flow_window))
 }
 
@@ -84,20 +85,21 @@ impl UdtFlow {
     /// A flow that starts at `start` and is answered along the route that begins at `back`.
     pub fn new(
         udt: &Udt,
+        make: Arc<dyn MakeLaw>,
         place: Place,
         back: u32,
         (seed, start): (u64, Time),
         tell: bool,
-    ) -> Result<Self, SpecError> {
+    ) -> Self {
         let Place { clock, flow, hop, timer } = place;
-        let config = Config { record: tell, ..config(udt, seed, flow as usize)? };
+        let config = Config { record: tell, ..config(udt, make, seed, flow as usize) };
         let mut rng = Rng::new(seed, "udt", u64::from(flow));
         let [id, initial] = [rng.bits(), rng.bits()].map(|bits| bits as u32 >> 1);
         let mut key = [0; 16];
         key.chunks_exact_mut(8).for_each(|half| half.copy_from_slice(&rng.bits().to_le_bytes()));
         let controller =
             config.controller.controller(config.settings(config.packet_size, udt.window));
-        Ok(UdtFlow {
+        UdtFlow {
             clock,
             hops: [hop, back],
             timer,
@@ -113,7 +115,7 @@ impl UdtFlow {
             driver: Driver::new(clock, controller, false),
             before: Counters::default(),
             config,
-        })
+        }
     }
 
     pub fn start(&mut self, net: &mut Net, now: u64) {

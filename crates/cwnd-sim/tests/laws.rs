@@ -5,7 +5,7 @@ mod common;
 
 use common::{ms, packets, pair, run, run_told, tcp};
 use cwnd::registry::{Kind, algorithms};
-use cwnd::{Event, Rate, Signal, Time};
+use cwnd::{Controller, Event, Rate, Settings, Signal, Spec, Time};
 use cwnd_sim::network::{Network, Queue, Tcp, Traffic};
 use cwnd_sim::record::{FlowRecord, Records};
 
@@ -52,6 +52,10 @@ fn jain(records: &Records) -> f64 {
 
 fn kind(kind: Kind) -> impl Iterator<Item = &'static str> {
     algorithms().iter().filter(move |law| law.kind() == kind).map(|law| law.name)
+}
+
+fn uses_capacity(law: &str) -> bool {
+    law.parse::<Spec>().unwrap().controller(Settings::default()).uses_capacity()
 }
 
 /// Half a window still fills the pipe where the buffer is a bandwidth-delay product. All others cut
@@ -168,8 +172,7 @@ fn paced_flows_fill_the_link_alone() {
             let records = run(&paced(law, 1, packets(queue)), 1);
             let used = records.links[0].utilization;
             assert!(used > 0.85, "{law} uses {used} with a queue of {queue}");
-            // TFRC has no use for the capacity.
-            if law != "tfrc" {
+            if uses_capacity(law) {
                 let capacity = gauge(&records, &records.flows[0], "capacity") * 1500.0 * 8.0;
                 assert!((capacity / 100e6 - 1.0).abs() < 0.1, "{law} estimates {capacity} bit/s");
             }
@@ -230,7 +233,7 @@ fn packet_pairs_only_where_the_capacity_is_used() {
         let entries = &records.flows[0].told.as_ref().unwrap().entries;
         let measured = |event: &Event| matches!(event, Event::Report(it) if it.capacity.is_some());
         let estimates = entries.iter().filter(|entry| measured(&entry.event)).count();
-        assert_eq!(estimates > 0, law != "tfrc", "{law}: {estimates} capacity estimates");
+        assert_eq!(estimates > 0, uses_capacity(law), "{law}: {estimates} capacity estimates");
     }
 }
 

@@ -6,7 +6,7 @@ mod common;
 use common::{ms, packets, pair, tcp};
 use cwnd::record::{Record, replay};
 use cwnd::registry::{Kind, algorithms};
-use cwnd::{Event, Settings, Spec, Time};
+use cwnd::{Event, MakeLaw, Settings, Spec, Time};
 use cwnd_sim::network::{Conventions, Network, Queue, Recovery, Red, Tcp, Traffic};
 use cwnd_sim::{Options, Simulation};
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::{at_ms, ms, packets, pair, run, run_told, tcp};
 use cwnd::record::replay;
-use cwnd::{Event, Spec};
+use cwnd::{Event, MakeLaw, Spec};
 use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
 use cwnd_sim::record::Records;
 use cwnd_sim::{Options, Simulation};

@@ -1,9 +1,10 @@
 //! What a connection is made with, why it ends, and what it counts.
 
 use crate::handshake::{MAX_FLOW_WINDOW, MAX_PACKET_SIZE, MIN_PACKET_SIZE, SocketType};
-use cwnd::{Dur, Settings, SlowStart, Spec};
+use cwnd::{Dur, MakeLaw, Settings, SlowStart};
 use ipnet::IpNet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// The window before anything is known of the path, in packets (UDT4's).
 const INITIAL_WINDOW: f64 = 16.0;
@@ -13,7 +14,7 @@ pub(crate) const PACKET_SIZE: u32 = 1500;
 pub(crate) const RECEIVE_BUFFER: u32 = 16_384;
 
 /// How a connection is made. The defaults are UDT4's where it has them, with twice its buffers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// A stream of bytes, or messages. Both ends have to be of the same type.
     pub socket_type: SocketType,
@@ -33,7 +34,7 @@ pub struct Config {
     /// so does this end at most; seconds are enough for a peer that is there, because it sends keep-alives.
     pub patience: Dur,
     /// The controller of what this end sends.
-    pub controller: Spec,
+    pub controller: Arc<dyn MakeLaw>,
     /// Bits a second, headers included, that this end sends at most.
     pub rate_limit: Option<f64>,
     /// Whether to keep all that the controller is told and answers. The record grows with the
@@ -54,7 +55,7 @@ pub struct Config {
 
 impl Config {
     /// UDT4's settings with `controller`.
-    pub fn new(controller: Spec) -> Self {
+    pub fn new(controller: impl MakeLaw + 'static) -> Self {
         Config {
             socket_type: SocketType::Stream,
             packet_size: PACKET_SIZE,
@@ -64,7 +65,7 @@ impl Config {
             linger: Dur::from_millis(180_000),
             connect_timeout: Dur::from_millis(3_000),
             patience: Dur::MAX,
-            controller,
+            controller: Arc::new(controller),
             rate_limit: None,
             record: false,
             same_payload: false,

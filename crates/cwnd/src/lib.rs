@@ -38,5 +38,5 @@ mod units;
 pub use event::{Acked, Event, Limit, Lost, Marked, Output, Report};
 pub use law::{Clock, Context, RateLaw, Round, Rtt, Signal, WindowLaw};
 pub use machine::{Controller, Cut, Paced, Settings, SlowStart, Windowed};
-pub use registry::{AnyController, Spec, SpecError};
+pub use registry::{AnyController, MakeLaw, Spec, SpecError};
 pub use units::{Dur, Packets, Rate, Time};

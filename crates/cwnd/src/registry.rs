@@ -9,7 +9,7 @@ mod rate;
 mod spec;
 mod window;
 
-pub use controller::{AnyController, Law};
+pub use controller::{AnyController, Law, MakeLaw};
 pub use error::SpecError;
 pub use parameter::{Domain, Parameter, Range};
 pub use spec::Spec;
@@ -70,7 +70,7 @@ impl Algorithm {
 
 /// Every controller, in the order in which they are listed.
 pub fn algorithms() -> &'static [Algorithm] {
-    &ALGORITHMS
+    ALGORITHMS
 }
 
 /// The controller called `name`.
@@ -79,8 +79,8 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
 }
 
 /// The one list of all names. A new controller is a law in `laws/`, its entry in `window.rs` or
-/// `rate.rs`, and its name here.
-static ALGORITHMS: [Algorithm; 19] = [
+/// `rate.rs`, and its name here: `cwnd new-controller` writes them.
+static ALGORITHMS: &[Algorithm] = &[
     window::AIMD,
     window::RENO,
     window::GAIMD,

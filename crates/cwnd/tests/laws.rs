@@ -5,7 +5,9 @@ mod common;
 use cwnd::laws::AnyLaw;
 use cwnd::record::{Record, Recorder, replay};
 use cwnd::registry::{Kind, Law};
-use cwnd::{Acked, Context, Controller, Dur, Event, Limit, Lost, Marked, Output, Packets, Round};
+use cwnd::{
+    Acked, Context, Controller, Dur, Event, Limit, Lost, MakeLaw, Marked, Output, Packets, Round,
+};
 use cwnd::{Settings, Signal, Spec, Time, WindowLaw, Windowed};
 use proptest::prelude::*;
 

@@ -3,7 +3,7 @@
 mod common;
 
 use cwnd::registry::{Domain, Kind, algorithms, find};
-use cwnd::{Settings, SlowStart, Spec};
+use cwnd::{MakeLaw, Settings, SlowStart, Spec};
 use proptest::prelude::*;
 
 proptest! {

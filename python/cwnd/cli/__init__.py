@@ -45,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
         return BROKEN_PIPE
     except (Interrupted, KeyboardInterrupt, click.Abort):
         return _fail("interrupted", INTERRUPTED)
-    except (click.ClickException, MissingExtraError, OSError, ValueError) as problem:
+    except Exception as problem:  # noqa: BLE001 (bugs are raised again)
         return _fail(_explain(problem), MISTAKE)
     return status if isinstance(status, int) else 0
 
@@ -53,7 +53,12 @@ def run(arguments: Sequence[str]) -> int:
 def _explain(problem: Exception) -> str:
     """Return the message for a user's mistake; anything else is a bug and raised again."""
     from cwnd import ScenarioError, SpecError
-    from cwnd.errors import ArgumentError, KernelError
+    from cwnd.controller import explain_failure
+    from cwnd.errors import ArgumentError, KernelError, PlanError
+
+    in_controller = explain_failure(problem)
+    if in_controller is not None:
+        return in_controller
 
     if isinstance(problem, click.ClickException):
         return problem.format_message() + _variable(problem)
@@ -64,7 +69,8 @@ def _explain(problem: Exception) -> str:
         named = problem.argument in {"controllers", "papers"}
         option = "" if named else f"--{problem.argument}: "
         return option + problem.problem
-    if isinstance(problem, ScenarioError | SpecError | KernelError | MissingExtraError):
+    lines = ScenarioError | SpecError | KernelError | PlanError | MissingExtraError
+    if isinstance(problem, lines):
         return str(problem)
     raise problem
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,10 @@ from cwnd.cli.outputs import (
     show_progress,
     with_outputs,
 )
+from cwnd.cli.values import REPEAT
+
+if TYPE_CHECKING:
+    from cwnd.repeats import Repeat
 
 
 @click.command()
@@ -25,13 +30,20 @@ from cwnd.cli.outputs import (
     metavar="sim,udt,linux",
     help="Two or three backends; the others are compared with the first.",
 )
-@click.option("--repeat", default=5, show_default=True, help="Seeds on each backend.")
+@click.option(
+    "--repeat",
+    default=5,
+    show_default=True,
+    type=REPEAT,
+    metavar="N|auto",
+    help="Seeds on each backend; auto takes 5, 10 or 20, until every figure is decided.",
+)
 @click.option("--seed", type=int, help="The first seed; the file's by default.")
 @with_outputs
 def agree(
     file: str,
     on: str,
-    repeat: int,
+    repeat: Repeat,
     seed: int | None,
     as_json: bool,  # noqa: FBT001
     report: str | None,
@@ -44,15 +56,17 @@ def agree(
     """
     check_outputs(report=report, plot=plot)
     from cwnd import Scenario
-    from cwnd.agreement import agree as agree_backends
-    from cwnd.agreement import check_backends
+    from cwnd.agreeing import REPEATS, check_backends
+    from cwnd.agreeing import agree as agree_backends
+    from cwnd.repeats import read_repeat, repeats_text
 
     places = [place.strip() for place in on.split(",")]
     scenario = Scenario.from_toml(Path(file))
     check_backends(places, scenario)
     seconds = scenario.validate()["duration_s"]
     real = [place for place in places if place != "sim"]
-    announce(" and ".join(real), repeat * len(real), seconds)
+    _, most = read_repeat(repeat, REPEATS, real=True)
+    announce(" and ".join(real), most * len(real), seconds, at_most=repeat == "auto")
     with show_progress("running") as progress:
         agreement = agree_backends(
             Path(file), on=places, repeat=repeat, seed=seed, progress=progress
@@ -63,4 +77,7 @@ def agree(
         from cwnd.cli.tables import print_agreement
 
         print_agreement(agreement)
+    if repeat == "auto":
+        made = repeats_text(len(agreement.results[places[0]]), agreement.undecided)
+        click.echo(made, err=True)
     save(agreement, report, plot)

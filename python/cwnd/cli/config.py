@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cwnd.cli.values import REPEAT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -150,6 +152,8 @@ def _wanted(option: click.Option) -> tuple[tuple[type, ...], str]:
     """Return the types of TOML that an option takes, and what they are called."""
     if option.is_flag:
         return (bool,), "true or false"
+    if option.type is REPEAT:
+        return (int, str), 'a whole number or "auto"'
     if isinstance(option.type, click.types.IntParamType):
         return (int,), "a whole number"
     if isinstance(option.type, click.types.FloatParamType):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,10 +11,9 @@ import click
 from cwnd.cli.config import PREFIX, name_variables
 from cwnd.cli.outputs import check_outputs, print_json, save_plot
 from cwnd.errors import ArgumentError
+from cwnd.units import tc_rate, tc_time
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from cwnd.model.catalog import Model, Range
     from cwnd.records import JsonObject
 
@@ -71,7 +71,8 @@ def model(context: click.Context, as_json: bool) -> None:  # noqa: FBT001
     """Evaluate the papers' analysis.
 
     Without NAME, list the models. A parameter may be a range such as 0.001..0.2: that gives a
-    table and, with --plot, a curve.
+    table and, with --plot, a curve. Another one may be a list such as 10ms,100ms: that gives a
+    curve for each of its values.
     """
     if context.invoked_subcommand is not None:
         if as_json:
@@ -126,7 +127,9 @@ def _command(model: Model) -> click.Command:
         # A default of None would be one: Click would not miss a required option.
         default: dict[str, Any] = {}
         if parameter.default is not None:
-            default["default"] = f"{parameter.default}"
+            written = tc_time if parameter.kind == "time" else tc_rate
+            units = parameter.kind in ("time", "rate") and parameter.default
+            default["default"] = written(parameter.default) if units else f"{parameter.default}"
         options.append(
             click.Option(
                 declared,
@@ -159,66 +162,150 @@ def _evaluate(model: Model, given: dict[str, Any], *, as_json: bool, plot: str |
     from cwnd.model.catalog import Range
 
     check_outputs(report=None, plot=plot)
-    arguments = {
+    arguments: dict[str, Any] = {
         name: model.parameters[name].read(value) if isinstance(value, str) else value
         for name, value in given.items()
         if value is not None
     }
-    ranges = [name for name, value in arguments.items() if isinstance(value, Range)]
-    if len(ranges) > 1:
-        first, second = (f"--{name.replace('_', '-')}" for name in ranges[:2])
-        raise click.UsageError(f"{first} and {second} are both ranges: one at a time")
-    if ranges:
-        _sweep(model, arguments, ranges[0], as_json=as_json, plot=plot)
-        return
-    result = model.evaluate(arguments)
-    series = {name: column for name, column in result.items() if _is_series(column)}
-    if plot is not None and not series:
-        raise click.UsageError("--plot needs a range, such as --p 0.001..0.2")
-    if plot is not None:
-        save_plot(_draw(model, series, logarithmic=False), plot)
-    fixed = {name: _plain(value) for name, value in result.items() if name not in series}
-    if as_json:
-        lists = {name: [_plain(v) for v in column] for name, column in series.items()}
-        print_json({**_head(model, arguments, result), "result": {**fixed, **lists}})
-        return
-    for name, value in fixed.items():
-        shown = f"{_text(value)} {model.unit(name)}".rstrip()
-        click.echo(shown if name == "value" else f"{name}: {shown}")
-    if series:
-        _print_series(model, series)
+    over = _only("ranges", [name for name in arguments if isinstance(arguments[name], Range)])
+    by = _only("lists", [name for name in arguments if isinstance(arguments[name], list)])
+    fixed = {name: value for name, value in arguments.items() if name not in (over, by)}
+    family = _Family(model, fixed, by, [None] if by is None else arguments[by])
+    if over is None:
+        results = [model.evaluate(case) for case in family.cases]
+        if by is None or any(map(_is_series, results[0].values())):
+            _show_results(family, results, as_json=as_json, plot=plot)
+            return
+        # A list of values gives a table, as a range does.
+        over, family = by, _Family(model, fixed, None, [None])
+    _show_table(family, over, arguments[over], as_json=as_json, plot=plot)
 
 
-def _sweep(
-    model: Model, arguments: dict[str, Any], over: str, *, as_json: bool, plot: str | None
+def _only(kind: str, names: list[str]) -> str | None:
+    """Return the one parameter that has many values, if there is one."""
+    if len(names) > 1:
+        first, second = (f"--{name.replace('_', '-')}" for name in names[:2])
+        raise click.UsageError(f"{first} and {second} are both {kind}: one at a time")
+    return names[0] if names else None
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A model with its parameters, one of which may have several values: a curve for each."""
+
+    model: Model
+    fixed: dict[str, Any]
+    by: str | None
+    values: list[Any]
+
+    @property
+    def cases(self) -> list[dict[str, Any]]:
+        """The parameters of each curve."""
+        if self.by is None:
+            return [self.fixed]
+        return [{**self.fixed, self.by: value} for value in self.values]
+
+    @property
+    def labels(self) -> list[str]:
+        """The name of each curve."""
+        if self.by is None:
+            return [""]
+        return [self.model.parameters[self.by].write(value) for value in self.values]
+
+    def save_plot(
+        self, tables: list[dict[str, Any]], path: str, *, logarithmic: bool = False
+    ) -> None:
+        """Draw a table for each curve, and write the plot."""
+        from cwnd.plots import plot_model
+
+        fixed = ", ".join(
+            self.model.parameters[name].write(value)
+            for name, value in self.fixed.items()
+            if not isinstance(value, bool) and value != math.inf
+        )
+        curves = list(zip(self.labels, tables, strict=True))
+        save_plot(plot_model(self.model, curves, fixed, logarithmic=logarithmic), path)
+
+    def print_json(self, columns: dict[str, Any], **document: Any) -> None:  # noqa: ANN401
+        """Print the model, its parameters and units, and a document."""
+        taken = {name: _plain(value) for name, value in self.fixed.items()}
+        units = {
+            name: self.model.unit(name) for name in columns if name not in self.model.parameters
+        }
+        by = {} if self.by is None else {"by": self.by}
+        print_json(
+            {"model": self.model.name, "units": units, "parameters": taken, **by, **document}
+        )
+
+
+def _show_results(
+    family: _Family, results: list[dict[str, Any]], *, as_json: bool, plot: str | None
 ) -> None:
-    """Compute and print a table over one parameter."""
-    chosen: Range = arguments[over]
-    fixed = {name: value for name, value in arguments.items() if name != over}
-    whole = model.parameters[over].kind == "whole"
-    values = chosen.points(_ROWS, whole=whole)
-    if not values.size:
-        raise ArgumentError(over, "there is no whole number in that range")
-    table = {over: values, **model.sweep(fixed, over, values)}
+    """Print one result or several, and draw their series."""
+    model = family.model
+    series = [{name: v for name, v in each.items() if _is_series(v)} for each in results]
     if plot is not None:
-        fine = chosen.points(_CURVE, whole=whole)
-        curve = {over: fine, **model.sweep(fixed, over, fine)}
-        save_plot(_draw(model, curve, logarithmic=chosen.logarithmic), plot)
+        if not series[0]:
+            raise click.UsageError("--plot needs a range, such as --p 0.001..0.2")
+        family.save_plot([_numbered(columns) for columns in series], plot)
     if as_json:
-        rows = [
-            {name: _plain(value) for name, value in zip(table, row, strict=True)}
-            for row in zip(*table.values(), strict=True)
-        ]
-        print_json({**_head(model, fixed, table), "over": over, "rows": rows})
+        plain = [{name: _plain_each(v) for name, v in result.items()} for result in results]
+        if family.by is None:
+            family.print_json(results[0], result=plain[0])
+        else:
+            rows = zip(family.values, plain, strict=True)
+            family.print_json(results[0], results=[{family.by: v, "result": r} for v, r in rows])
         return
-    _print_table(model, table)
+    for label, result, columns in zip(family.labels, results, series, strict=True):
+        if label:
+            click.echo(label)
+        for name, value in result.items():
+            if name not in columns:
+                shown = f"{_text(_plain(value))} {model.unit(name)}".rstrip()
+                click.echo(shown if name == "value" else f"{name}: {shown}")
+        if columns:
+            _print_series(model, columns)
 
 
-def _head(model: Model, arguments: dict[str, Any], columns: dict[str, Any]) -> JsonObject:
-    """Begin a document."""
-    taken = {name: _plain(value) for name, value in arguments.items()}
-    units = {name: model.unit(name) for name in columns if name not in model.parameters}
-    return {"model": model.name, "units": units, "parameters": taken}
+def _show_table(
+    family: _Family, over: str, chosen: Range | list[Any], *, as_json: bool, plot: str | None
+) -> None:
+    """Compute and print a table over one parameter, and draw it."""
+    from cwnd.model.catalog import Range
+
+    model, parameter = family.model, family.model.parameters[over]
+
+    def compute(points: int) -> list[dict[str, Any]]:
+        values: Any = chosen
+        if isinstance(chosen, Range):
+            values = chosen.points(points, whole=parameter.kind == "whole")
+        if not len(values):
+            raise ArgumentError(over, "there is no whole number in that range")
+        found = [model.sweep(case, over, values) for case in family.cases]
+        # An equilibrium has a round-trip time of its own beside the parameter of that name.
+        taken = (over, family.by)
+        names = {name: f"{name}_result" if name in taken else name for name in found[0]}
+        return [
+            {over: values} | {names[name]: column for name, column in columns.items()}
+            for columns in found
+        ]
+
+    if plot is not None and parameter.kind == "text":
+        raise click.UsageError("--plot needs a range, such as --p 0.001..0.2")
+    tables = compute(_ROWS)
+    if plot is not None:
+        logarithmic = isinstance(chosen, Range) and chosen.logarithmic
+        family.save_plot(compute(_CURVE), plot, logarithmic=logarithmic)
+    rows = [
+        ({} if family.by is None else {family.by: value}) | dict(zip(table, cells, strict=True))
+        for value, table in zip(family.values, tables, strict=True)
+        for cells in zip(*table.values(), strict=True)
+    ]
+    if as_json:
+        plain = [{name: _plain(value) for name, value in row.items()} for row in rows]
+        family.print_json(rows[0], over=over, rows=plain)
+        return
+    _print_table(model, {name: [row[name] for row in rows] for name in rows[0]})
 
 
 def _print_series(model: Model, series: dict[str, Any]) -> None:
@@ -233,7 +320,7 @@ def _print_series(model: Model, series: dict[str, Any]) -> None:
 
 def _print_table(model: Model, table: dict[str, Any]) -> None:
     """Print columns, aligned to the right."""
-    heads = [_label(model, name) for name in table]
+    heads = [model.label(name) for name in table]
     columns = [[_text(_plain(value)) for value in column] for column in table.values()]
     widths = [
         max(len(head), *(len(text) for text in column))
@@ -244,50 +331,21 @@ def _print_table(model: Model, table: dict[str, Any]) -> None:
         click.echo("  ".join(cells))
 
 
-def _draw(model: Model, columns: dict[str, Any], *, logarithmic: bool) -> Figure:
-    """Draw every column over the first; a single one over its number."""
-    import numpy as np
-    from matplotlib.figure import Figure
-
-    from cwnd.colors import PALETTE
-
-    names = list(columns)
-    if len(names) == 1:
-        columns, names = (
-            {"number": np.arange(len(columns[names[0]])), **columns},
-            ["number", *names],
-        )
-    x, curves = np.asarray(columns[names[0]], dtype=float), names[1:]
-    figure = Figure(figsize=(7.5, 2.2 + 2.2 * len(curves)), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(len(curves), 1, sharex=True))
-    for axes, name in zip(panels, curves, strict=True):
-        y = np.asarray(columns[name], dtype=float)
-        axes.plot(x, y, color=PALETTE[0], linewidth=1.2)
-        known = y[np.isfinite(y)]
-        if logarithmic:
-            axes.set_xscale("log")
-        if logarithmic and known.size and known.min() > 0 and known.max() > 30 * known.min():
-            axes.set_yscale("log")
-        axes.set_ylabel(_label(model, name))
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlabel(_label(model, names[0]))
-    figure.suptitle(model.name)
-    return figure
-
-
-def _label(model: Model, name: str) -> str:
-    """Name a parameter or a column of the result, with its unit."""
-    if name in model.parameters:
-        unit = {"time": "s", "rate": "bit/s"}.get(model.parameters[name].kind, "")
-    else:
-        unit = model.unit(name)
-    return f"{name} ({unit})" if unit else name
+def _numbered(columns: dict[str, Any]) -> dict[str, Any]:
+    """Put series without times over the numbers of their steps."""
+    if "time" in columns:
+        return columns
+    return {"step": range(max(map(len, columns.values()))), **columns}
 
 
 def _is_series(value: object) -> bool:
     """Say whether a column has many values."""
     return getattr(value, "ndim", 0) > 0
+
+
+def _plain_each(value: Any) -> Any:  # noqa: ANN401
+    """Make a number or a series fit for JSON."""
+    return [_plain(part) for part in value] if _is_series(value) else _plain(value)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401

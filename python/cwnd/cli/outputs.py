@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cwnd.extras import require
+from cwnd.notebook import PATIENCE
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 REALITY = "Where: sim, or in real time over an emulated network: udt or linux (its TCP)."
 PLOTS = (".png", ".svg")
-PATIENCE = 1.0
-"""Seconds after which a bar is worth its space."""
 
 
 def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
@@ -47,6 +46,24 @@ def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def with_values(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option that replaces values of a scenario.
+
+    Parameters
+    ----------
+    command
+        What gets the texts as ``assignments``.
+    """
+    option = click.option(
+        "--set",
+        "assignments",
+        metavar="PATH=VALUE",
+        multiple=True,
+        help="Replace a value, such as dumbbell.rate=20mbit or flow[0].count=8; may be repeated.",
+    )
+    return option(command)
+
+
 def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str | None) -> None:
     """Write the report and the plot, and say where they are.
 
@@ -64,7 +81,7 @@ def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str
         save_plot(outcome.plot(), plot)
 
 
-def announce(on: str, runs: int, seconds: float) -> None:
+def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> None:
     """Say beforehand how long runs in real time take.
 
     Parameters
@@ -75,9 +92,14 @@ def announce(on: str, runs: int, seconds: float) -> None:
         How many there are.
     seconds
         Length of each.
+    at_most
+        Whether there may be fewer.
     """
     each = f"{runs} runs of {format_time(seconds)}, one after the other" if runs > 1 else "one run"
-    click.echo(f"cwnd: on {on} in real time: {each}: {format_time(runs * seconds)}", err=True)
+    least = "at most " if at_most else ""
+    click.echo(
+        f"cwnd: on {on} in real time: {least}{each}: {format_time(runs * seconds)}", err=True
+    )
 
 
 def check_outputs(

@@ -182,6 +182,14 @@ def _serve(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  #
             click.get_current_context().exit(FAILED)
 
 
+def _check(options: dict[str, Any]) -> None:
+    """Refuse options that contradict each other."""
+    if options["reverse"] and ".py:" in options["congestion"]:
+        raise click.UsageError("-C: with -R the server sends: name a controller of the registry")
+    if _is_given("time") and _is_given("bytes"):
+        raise click.UsageError("either --time or --bytes ends the test")
+
+
 def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Measure the throughput to a server."""
     from cwnd.perf import PerfError, Settings, measure
@@ -193,8 +201,7 @@ def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # n
         raise click.UsageError(
             f"--interval: {every:g} is neither 0 nor {_SHORTEST_INTERVAL} or more"
         )
-    if _is_given("time") and _is_given("bytes"):
-        raise click.UsageError("either --time or --bytes ends the test")
+    _check(options)
     bitrate, burst = options["bitrate"] or (0.0, 1)
     settings = Settings(
         seconds=options["time"],

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cwnd.cli.outputs import PATIENCE
 from cwnd.cli.peers import say
 from cwnd.limits import conclude_limits, main_limit
+from cwnd.notebook import PATIENCE
 from cwnd.units import format_rate, format_size, format_time
 
 if TYPE_CHECKING:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -12,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cwnd.figures import (
+    MOST_ROWS,
     against_columns,
     agreement_text,
     alone_columns,
@@ -28,6 +31,8 @@ from cwnd.units import format_time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from cwnd.agreement import Agreement
     from cwnd.comparison import Comparison, Row
     from cwnd.doctor import Finding
@@ -35,6 +40,8 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
     from cwnd.registry import Algorithm
     from cwnd.result import Result
+    from cwnd.sweeps.query import Table as SweepTable
+    from cwnd.sweeps.sweep import Sweep
 
 _VERDICT_STYLES = {"agrees": "green", "close": "green", "differs": "red", "undecided": "yellow"}
 """Verdicts of a claim, and their colours."""
@@ -44,6 +51,9 @@ _AGREEMENT_STYLES = {"agrees": "green", "undecided": "yellow", "differs": "red",
 
 _WIDTH = 120
 """Columns where there is no terminal to ask."""
+
+_TEXT_WIDTH = 40
+"""Characters after which a text may be wrapped to make room for another column."""
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -134,6 +144,25 @@ def print_agreement(agreement: Agreement) -> None:
     console.print()
     for line in counts_text(agreement.counts):
         console.print(Text(line, style="bold"))
+
+
+def print_sweep(sweep: Sweep) -> None:
+    """Print how many runs a data set has, and why some failed.
+
+    Parameters
+    ----------
+    sweep
+        The data set.
+    """
+    console = _console()
+    document = sweep.to_json()
+    before = document["runs"] - document["made"]
+    there = f", {before:,} of them before" if before else ""
+    console.print(Text(f"{document['runs']:,} runs in {document['out']}{there}"))
+    if document["failed"]:
+        console.print(Text(f"{document['failed']:,} runs failed:", style="red"))
+    for error in document["errors"]:
+        console.print(Text(f"  {error['runs']:,} × {error['error']}"))
 
 
 def print_reproduction(document: JsonObject) -> None:
@@ -237,6 +266,81 @@ def print_findings(findings: Sequence[Finding]) -> None:
     _console().print(table)
 
 
+def print_rows(rows: pa.Table) -> None:
+    """Print the result of a query: the first rows, and the columns that fit on the terminal.
+
+    Parameters
+    ----------
+    rows
+        The result.
+    """
+    shown = rows.slice(0, MOST_ROWS)
+    columns = [_column(column.to_pylist()) for column in shown.columns]
+    widths = [
+        max(len(name), *(min(len(cell), _TEXT_WIDTH) for cell in cells)) if cells else len(name)
+        for name, (cells, _) in zip(rows.column_names, columns, strict=True)
+    ]
+    console = (
+        _console() if sys.stdout.isatty() else _console(max(_WIDTH, sum(widths) + 2 * len(widths)))
+    )
+    fitting = max(sum(end <= console.width + 2 for end in accumulate(w + 2 for w in widths)), 1)
+    table = _table("", ())
+    for name, (_, numeric) in zip(rows.column_names[:fitting], columns, strict=False):
+        table.add_column(escape(name), justify="right" if numeric else "left", no_wrap=numeric)
+    for cells in zip(*(cells for cells, _ in columns[:fitting]), strict=True):
+        table.add_row(*map(Text, cells))
+    console.print(table)
+    more = rows.num_rows - shown.num_rows
+    if not rows.num_rows:
+        console.print(Text("no rows", style="dim"))
+    if more:
+        ending = "row" if more == 1 else "rows"
+        console.print(Text(f"… {more:,} more {ending}: --csv prints all", style="dim"))
+    if fitting < len(widths):
+        left_out = ", ".join(rows.column_names[fitting:])
+        console.print(Text(f"… without the columns {left_out}", style="dim"))
+
+
+def print_sweep_tables(tables: Sequence[SweepTable], failed: int) -> None:
+    """Print the tables of a sweep's data set.
+
+    Parameters
+    ----------
+    tables
+        What there is.
+    failed
+        Number of failed runs.
+    """
+    console = _console()
+    for listed in tables:
+        note = f", {failed:,} failed" if listed.name == "runs" else ""
+        console.print(Text(f"{listed.name}: {listed.rows:,} rows{note}", style="bold"))
+        table = _table("", ("column", "type"))
+        for name, kind in listed.columns:
+            table.add_row(escape(f"  {name}"), escape(kind))
+        console.print(table)
+        console.print()
+
+
+def _column(values: Sequence[object]) -> tuple[list[str], bool]:
+    """Write the cells of a column, numbers with six digits; say whether it has numbers."""
+    known = [value for value in values if value is not None]
+    numeric = bool(known) and all(type(value) in {int, float} for value in known)
+    sizes = [abs(value) for value in known if isinstance(value, float) and value]
+    style = ".6g"
+    # The same decimals throughout the column, unless small values would lose their digits.
+    if sizes and math.isfinite(sum(sizes)) and max(sizes) < min(1e9, 1e4 * min(sizes)):
+        style = f".{max(5 - math.floor(math.log10(max(sizes))), 0)}f"
+    return [_cell(value, style) for value in values], numeric
+
+
+def _cell(value: object, style: str) -> str:
+    """Write a value of a query's result."""
+    if value is None:
+        return "–"
+    return f"{value:{style}}" if isinstance(value, float) else str(value)
+
+
 def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Column]) -> Table:
     """Tabulate means, each above its interval."""
     table = _table(title, ("controller",))
@@ -292,6 +396,6 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def _console() -> Console:
-    """Return a console on standard output, wide enough for tables where it is no terminal."""
-    return _Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+def _console(width: int = _WIDTH) -> Console:
+    """Return a console on standard output, `width` columns wide where it is no terminal."""
+    return _Console(highlight=False, width=None if sys.stdout.isatty() else width)

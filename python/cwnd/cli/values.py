@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from cwnd.repeats import Repeat
+
     _ParamType = click.ParamType[object]
 else:
     _ParamType = click.ParamType
@@ -65,9 +67,19 @@ def _parse_size(text: str) -> int:
 
 
 def _parse_controller(text: str) -> str:
-    from cwnd import canonical
+    from cwnd.controller import read_controller
 
-    return canonical(text)
+    return read_controller(text)[0]
+
+
+def _parse_repeat(text: str) -> Repeat:
+    """Read a number of repeats, or auto."""
+    if text == "auto":
+        return "auto"
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither auto nor a number") from None
 
 
 def _parse_network(text: str) -> str:
@@ -159,6 +171,7 @@ def parse_count(text: str) -> int:
     return round(count)
 
 
+REPEAT = _Text("repeats", _parse_repeat)
 RATE = _Text("rate", _parse_rate)
 SIZE = _Text("size", _parse_size)
 SHARE = _Text("share", _parse_share)

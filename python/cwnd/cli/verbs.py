@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from cwnd.cli.agree import agree
 from cwnd.cli.config import VARIABLE, name_variables, read_config
@@ -15,6 +16,7 @@ from cwnd.cli.emulate import emulate
 from cwnd.cli.kernel import kernel
 from cwnd.cli.man import man
 from cwnd.cli.model import model
+from cwnd.cli.new_controller import new_controller
 from cwnd.cli.outputs import (
     REALITY,
     announce,
@@ -24,9 +26,18 @@ from cwnd.cli.outputs import (
     save,
     show_progress,
     with_outputs,
+    with_values,
 )
 from cwnd.cli.perf import perf
+from cwnd.cli.query import query
+from cwnd.cli.sweep import sweep
 from cwnd.cli.transfer import recv, send
+from cwnd.cli.values import REPEAT
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from cwnd.repeats import Repeat
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -36,6 +47,16 @@ def _complete_controller(_: click.Context, __: click.Parameter, incomplete: str)
     from cwnd import algorithms
 
     return [a.name for a in algorithms() if a.name.startswith(incomplete)]
+
+
+def _complete_compared(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str | CompletionItem]:
+    """Complete the name of a controller or of a scenario file."""
+    from click.shell_completion import CompletionItem
+
+    names: list[str | CompletionItem] = list(_complete_controller(context, parameter, incomplete))
+    return names or [CompletionItem(incomplete, type="file")]
 
 
 def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001
@@ -95,8 +116,9 @@ class _Commands(click.Group):
 def cwnd(context: click.Context, config: str | None) -> None:
     """Compare congestion controllers on simulated and emulated networks, and move data with them.
 
-    Rates and times are written as tc writes them: 15mbit, 100ms. Controllers are written as
-    reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`.
+    Rates and times are written as tc writes them, with their unit: 15mbit, 100ms. Controllers are
+    written as reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`. A class of a Python
+    file is one as well: mine.py:Law(beta=1/8).
 
     Each option has a variable, such as CWND_SEND_CC for --cc of `cwnd send`, and a key in the
     configuration file, such as cc in the table [send]. The command line overrides the variable, and
@@ -113,7 +135,13 @@ def cwnd(context: click.Context, config: str | None) -> None:
 
 
 @cwnd.command()
-@click.argument("controllers", nargs=-1, required=True, shell_complete=_complete_controller)
+@click.argument(
+    "controllers",
+    metavar="[FILE.toml] CONTROLLERS...",
+    nargs=-1,
+    required=True,
+    shell_complete=_complete_compared,
+)
 @click.option(
     "--reference",
     default="reno",
@@ -122,7 +150,13 @@ def cwnd(context: click.Context, config: str | None) -> None:
     help="What the controllers compete with.",
 )
 @click.option("--rate", default="15mbit", show_default=True, help="Rate of the bottleneck.")
-@click.option("--rtt", default="100ms", show_default=True, help="Round-trip time without queue.")
+@click.option(
+    "--rtt",
+    default="100ms",
+    show_default=True,
+    metavar="TIME|TIME,...|TIME..TIME",
+    help="Round-trip time without queue: of all flows, dealt out evenly, or drawn by each flow.",
+)
 @click.option(
     "--queue",
     default="red",
@@ -132,50 +166,87 @@ def cwnd(context: click.Context, config: str | None) -> None:
 )
 @click.option("--flows", default=8, show_default=True, help="Flows in each run, even.")
 @click.option("--time", default="120s", show_default=True, help="Length of each run.")
-@click.option("--repeat", default=10, show_default=True, help="Runs of each case.")
+@click.option("--warmup", help="Part of it that does not count; a quarter by default.")
+@click.option("--loss", help="Probability of random loss at the bottleneck, such as 0.1%.")
+@with_values
+@click.option(
+    "--repeat",
+    default=10,
+    show_default=True,
+    type=REPEAT,
+    metavar="N|auto",
+    help="Runs of each case; auto makes 10, 20, 40 or 80, until every verdict is decided.",
+)
 @click.option("--seed", default=1, show_default=True, help="Seed of the first run.")
 @click.option("--on", default="sim", show_default=True, help=REALITY)
 @with_outputs
-def compare(
+@click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
+@click.pass_context
+def compare(  # noqa: PLR0913
+    context: click.Context,
+    /,
+    *,
     controllers: tuple[str, ...],
-    as_json: bool,  # noqa: FBT001
+    assignments: tuple[str, ...],
+    reference: str,
+    repeat: Repeat,
+    seed: int,
+    on: str,
+    as_json: bool,
     report: str | None,
     plot: str | None,
+    trace: str | None,
     **options: Any,  # noqa: ANN401
 ) -> None:
-    """Compare CONTROLLERs on one network: each alone, and half and half against a reference."""
-    check_outputs(report=report, plot=plot)
-    if options["on"] != "sim":
-        _announce_comparison(controllers, options)
-    with show_progress("comparing") as progress:
-        from cwnd import compare as compare_controllers
+    """Compare CONTROLLERS on one network: each alone, and half and half against a reference.
 
-        comparison = compare_controllers(controllers, progress=progress, **options)
+    The network is a dumbbell, or the scenario FILE.toml. Its measured flows get the controllers:
+    alone all of them, against the reference every second one. Without CONTROLLERS, those of its
+    flows are compared. Options of the dumbbell are not for a FILE: --set changes it.
+    """
+    check_outputs(report=report, plot=plot, trace=trace)
+    files = [name for name in controllers if name.endswith(".toml")]
+    names = [name for name in controllers if name not in files]
+    if len(files) > 1:
+        raise click.UsageError(f"one network at a time, not {' and '.join(files)}")
+    with show_progress("comparing") as progress:
+        from cwnd.assignment import read_values
+        from cwnd.comparing import Plan
+
+        # Defaults of the dumbbell do not contradict a file.
+        given = {
+            name: value for name, value in options.items() if not files or _is_given(context, name)
+        }
+        values, file = read_values(assignments), files[0] if files else None
+        plan = Plan(names, reference, file, values, given, repeat, seed, on)
+        if on != "sim":
+            announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
+        comparison = plan.run(progress)
     if as_json:
         print_json(comparison.to_json())
     else:
         from cwnd.cli.tables import print_comparison
 
         print_comparison(comparison)
+    if repeat == "auto":
+        from cwnd.repeats import repeats_text
+
+        made = repeats_text(comparison.network["repeat"], comparison.undecided)
+        click.echo(made, err=True)
     save(comparison, report, plot)
+    if trace is not None:
+        comparison.trace(trace)
+        click.echo(f"tables: {trace}", err=True)
 
 
-def _announce_comparison(controllers: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Say beforehand how long a comparison in real time takes."""
-    from cwnd import Scenario
-    from cwnd.comparison import cases
-    from cwnd.errors import read_argument
-    from cwnd.real import check_reality
-    from cwnd.units import parse_time
-
-    alone, against = cases(controllers, options["reference"])
-    check_reality(options["on"], [Scenario.dumbbell().add_flow(name) for name in alone])
-    runs = options["repeat"] * (len(alone) + len(against))
-    announce(options["on"], runs, read_argument("time", parse_time, options["time"]))
+def _is_given(context: click.Context, name: str) -> bool:
+    """Whether an option stands on the command line."""
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 @cwnd.command()
 @click.argument("file", type=click.Path())
+@with_values
 @click.option("--seed", type=int, help="Seed of everything random; the file's by default.")
 @click.option("--on", default="sim", show_default=True, help=REALITY)
 @with_outputs
@@ -184,6 +255,7 @@ def _announce_comparison(controllers: tuple[str, ...], options: dict[str, Any]) 
 @click.option("--link", help="The link of --pcap, by its name.")
 def run(
     file: str,
+    assignments: tuple[str, ...],
     seed: int | None,
     on: str,
     as_json: bool,  # noqa: FBT001
@@ -195,10 +267,12 @@ def run(
     trace, pcap, link = options["trace"], options["pcap"], options["link"]
     check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
     from cwnd import Scenario
+    from cwnd.assignment import read_values
     from cwnd.real import check_reality
     from cwnd.running import run as run_scenario
 
-    scenario = Scenario.from_toml(Path(file))
+    values = read_values(assignments)
+    scenario = Scenario.from_toml(Path(file)).with_values(values)
     compiled = scenario.validate()
     check_reality(on, [scenario])
     links = compiled["links"]
@@ -213,7 +287,9 @@ def run(
         announce(on, 1, compiled["duration_s"])
     with show_progress("running") as progress:
         capture = None if link is None or pcap is None else (link, pcap)
-        result = run_scenario(Path(file), seed, on=on, pcap=capture, progress=progress)
+        result = run_scenario(
+            Path(file), seed, on=on, values=values, pcap=capture, progress=progress
+        )
     if as_json:
         print_json(result.to_json())
     else:
@@ -270,7 +346,9 @@ def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) 
     click.echo(f"report: {Path(out) / 'index.html'}", err=True)
 
 
+cwnd.add_command(sweep)
 cwnd.add_command(agree)
+cwnd.add_command(query)
 cwnd.add_command(model)
 cwnd.add_command(send)
 cwnd.add_command(recv)
@@ -337,5 +415,6 @@ def completion(shell: str) -> None:
     click.echo(kind(cwnd, {}, "cwnd", "_CWND_COMPLETE").source())
 
 
+cwnd.add_command(new_controller)
 cwnd.add_command(man)
 name_variables(cwnd)

@@ -156,7 +156,8 @@ def integrate(
     """Integrate Eq. 4 over time, twice: the second time with half the step.
 
     The method of steps with the classical Runge-Kutta formula of fourth order; what was is
-    interpolated by Hermite's cubics. Before 0 the rates were what they are at 0.
+    interpolated by Hermite's cubics. Before 0 the rates were what they are at 0. SciPy's
+    solvers take no delays.
 
     Parameters
     ----------

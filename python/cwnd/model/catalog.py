@@ -21,10 +21,10 @@ import numpy as np
 
 from cwnd.errors import ArgumentError, read_argument
 from cwnd.model.throughput import FORMULAS
-from cwnd.units import parse_rate, parse_time
+from cwnd.units import format_rate, format_time, parse_rate, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cwnd.model.checks import Array
 
@@ -34,6 +34,12 @@ _COMMON = ("throughput", "friendliness")
 
 _TIMES = ("rtt", "rto")
 """Parameters that are times even where a docstring refers to another for them."""
+
+_UNITS = {"time": "s", "rate": "bit/s"}
+"""Units of the parameters' kinds."""
+
+_LONGEST_LABEL = 72
+"""Letters of a parameter's description in a plot."""
 
 _PPS = "packets/s"
 _FILL_AND_SHARE = (("t1", "RTT"), ("delta", "packets"), ("t2", "RTT"))
@@ -214,18 +220,18 @@ class Parameter:
     default: Any
     text: str
 
-    def read(self, text: str) -> float | str | Range:
-        """Read a value, or a range ``A..B`` of values.
+    def read(self, text: str) -> float | str | Range | list[float | str]:
+        """Read a value, a range ``A..B`` of values, or a list of values with commas.
 
         Parameters
         ----------
         text
-            A number, a fraction such as 1/8, or a time or rate with its unit.
+            Numbers, fractions such as 1/8, times or rates with their units, or names.
 
         Returns
         -------
-        float, str or Range
-            In SI base units.
+        float, str, Range or list
+            In SI base units; a list has two values or more.
 
         Raises
         ------
@@ -234,9 +240,18 @@ class Parameter:
 
         Examples
         --------
-        >>> Parameter("rtt", "time", True, None, "").read("10ms..1s")
-        Range(low=0.01, high=1.0)
+        >>> rtt = Parameter("rtt", "time", True, None, "")
+        >>> rtt.read("10ms..1s"), rtt.read("10ms, 1s")
+        (Range(low=0.01, high=1.0), [0.01, 1.0])
+        >>> Parameter("spec", "text", True, None, "").read("reno,aimd(0.31, 1/8)")
+        ['reno', 'aimd(0.31, 1/8)']
         """
+        # The commas within a specification separate its settings.
+        parts = [part.strip() for part in re.split(r",(?![^(]*\))", text)]
+        if len(parts) > 1:
+            if len(set(parts)) < len(parts):
+                raise ArgumentError(self.name, f"{text!r} has a value twice")
+            return [part if self.kind == "text" else self._number(part) for part in parts]
         if self.kind == "text":
             return text
         if ".." not in text:
@@ -247,17 +262,57 @@ class Parameter:
             raise ArgumentError(self.name, f"{text!r} must be finite and rise from A to B")
         return Range(low, high)
 
+    def write(self, value: float | str) -> str:
+        """Write the parameter with a value, for people.
+
+        Parameters
+        ----------
+        value
+            In SI base units.
+
+        Examples
+        --------
+        >>> Parameter("rtt", "time", True, None, "").write(0.1)
+        'rtt = 100 ms'
+        """
+        if isinstance(value, str):
+            shown = value
+        else:
+            known = {"time": format_time, "rate": format_rate}
+            shown = known.get(self.kind, "{:.6g}".format)(value)
+        return f"{self.name} = {shown}"
+
+    @property
+    def axis(self) -> str:
+        """The name and the first words of the text, for the axis of a plot.
+
+        Examples
+        --------
+        >>> find_model("pftk").parameters["p"].axis
+        'p: probability of a loss event'
+        >>> find_model("pftk").parameters["rtt"].axis
+        'rtt: round-trip time (s)'
+        """
+        words = re.split(r"[.,:;(]| in (?:seconds|bits per second)", self.text)[0].strip()
+        if words.startswith("As for") or not 0 < len(words) < _LONGEST_LABEL:
+            name = self.name
+        else:
+            name = f"{self.name}: {words[0].lower()}{words[1:]}"
+        return _with_unit(name, _UNITS.get(self.kind, ""))
+
     def _number(self, text: str) -> float:
+        if self.kind == "time":
+            return read_argument(self.name, lambda time: parse_time(time, zero=True), text)
+        if self.kind == "rate":
+            return read_argument(self.name, parse_rate, text)
         try:
             # Fraction also reads what float does, but for infinity.
             return float(Fraction(text.strip()) if "/" in text else float(text))
         except (ValueError, ZeroDivisionError):
             pass
-        if self.kind == "time":
-            return read_argument(self.name, parse_time, text)
-        if self.kind == "rate":
-            return read_argument(self.name, parse_rate, text)
-        raise ArgumentError(self.name, f"{text!r} is not a number, a fraction or a range A..B")
+        raise ArgumentError(
+            self.name, f"{text!r} is not a number, a fraction, a range A..B or a list A,B"
+        )
 
 
 @dataclass(frozen=True)
@@ -279,19 +334,31 @@ class Model:
     function: Callable[..., Any]
 
     @cached_property
-    def _sections(self) -> dict[str, list[str]]:
-        """Split the docstring at its underlined headings; the text before them is ''."""
-        sections: dict[str, list[str]] = {"": []}
-        current = ""
-        text = inspect.cleandoc(self.function.__doc__ or "").replace("``", "")
-        lines = text.splitlines()
-        for line, after in zip(lines, [*lines[1:], ""], strict=True):
-            if after and set(after) == {"-"}:
-                current = line
-                sections[current] = []
-            elif not (line and set(line) == {"-"}):
-                sections[current].append(line)
-        return sections
+    def _sections(self) -> dict[str, Any]:
+        """The values of the docstring's sections by kind, ``text`` for what precedes them."""
+        from griffe import Docstring, parse_numpy
+
+        text = (self.function.__doc__ or "").replace("``", "")
+        return {
+            part.kind.value: part.value for part in parse_numpy(Docstring(text), warnings=False)
+        }
+
+    def label(self, column: str) -> str:
+        """Name a parameter or a column of the result, with its unit.
+
+        Parameters
+        ----------
+        column
+            A parameter's name, a field's name, or ``value``.
+
+        Examples
+        --------
+        >>> find_model("pftk").label("rtt"), find_model("pftk").label("value")
+        ('rtt (s)', 'value (packets/s)')
+        """
+        if column in self.parameters:
+            return _with_unit(column, _UNITS.get(self.parameters[column].kind, ""))
+        return _with_unit(column, self.unit(column))
 
     def unit(self, column: str) -> str:
         """Give the unit of a column of the result, '' if it has none.
@@ -299,31 +366,32 @@ class Model:
         Parameters
         ----------
         column
-            A field's name, or ``value``.
+            A field's name, or ``value``; a table over a parameter of a field's name adds
+            ``_result`` to the field's.
 
         Examples
         --------
         >>> find_model("pftk").unit("value"), find_model("aiad-equilibrium").unit("rtt")
         ('packets/s', 's')
         """
-        return dict(self.entry.fields).get(column, self.entry.unit)
+        return dict(self.entry.fields).get(column.removesuffix("_result"), self.entry.unit)
 
     @property
     def summary(self) -> str:
         """The first line of the docstring."""
-        return self._sections[""][0]
+        return str(self._sections["text"].partition("\n")[0])
 
     @property
     def facts(self) -> str:
         """The docstring before its sections, without the first line."""
-        return "\n".join(self._sections[""][1:]).strip()
+        return str(self._sections["text"].partition("\n")[2].strip())
 
     @property
     def returns(self) -> str:
         """What the docstring says of the result, or its class does; '' if neither does."""
-        lines = [line.strip() for line in self._sections.get("Returns", []) if line.strip()]
-        if lines:
-            return " ".join(lines[1:] or lines)
+        told = " ".join(part.description for part in self._sections.get("returns", []))
+        if told:
+            return " ".join(told.split())
         kind = str(inspect.signature(self.function).return_annotation)
         found = getattr(import_module(self.function.__module__), kind, None)
         text = inspect.getdoc(found) if inspect.isclass(found) else None
@@ -336,7 +404,8 @@ class Model:
 
     def _find_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """Read the signature and the docstring."""
-        texts = _parameter_texts(self._sections.get("Parameters", []))
+        told = self._sections.get("parameters", [])
+        texts = {part.name: " ".join(part.description.split()) for part in told}
         open_ended = False
         for name, found in inspect.signature(self.function).parameters.items():
             if found.kind is inspect.Parameter.VAR_KEYWORD:
@@ -386,7 +455,9 @@ class Model:
             ready[name] = int(value) if scalar and value.is_integer() else value
         return _columns(self.function(**ready))
 
-    def sweep(self, arguments: Mapping[str, Any], over: str, values: Array) -> dict[str, Array]:
+    def sweep(
+        self, arguments: Mapping[str, Any], over: str, values: Iterable[float | str]
+    ) -> dict[str, Array]:
         """Call the function for each value of one parameter.
 
         Parameters
@@ -413,7 +484,8 @@ class Model:
         >>> find_model("reno-response").sweep({}, "p", np.array([0.01, 0.04]))["value"].round(2)
         array([12.2,  6.1])
         """
-        rows = [self.evaluate({**arguments, over: float(value)}) for value in values]
+        points = (value if isinstance(value, str) else float(value) for value in values)
+        rows = [self.evaluate({**arguments, over: value}) for value in points]
         if any(np.ndim(value) for value in rows[0].values()):
             raise ArgumentError(over, f"{self.name} gives a series of its own: no range, a value")
         return {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}
@@ -461,23 +533,15 @@ def models() -> list[Model]:
     return [find_model(_name(entry)) for entry in ENTRIES]
 
 
+def _with_unit(name: str, unit: str) -> str:
+    """Add a unit to a name, if it has one."""
+    return f"{name} ({unit})" if unit else name
+
+
 def _name(entry: Entry) -> str:
     """Make the name of a model."""
     name = entry.function.replace("_", "-")
     return name if entry.module in _COMMON else f"{entry.module.split('_')[0]}-{name}"
-
-
-def _parameter_texts(lines: list[str]) -> dict[str, str]:
-    """Read the parameters' section of a docstring."""
-    texts: dict[str, str] = {}
-    names: list[str] = []
-    for line in lines:
-        if line and not line.startswith(" "):
-            names = [name.strip() for name in line.split(":")[0].split(",")]
-        for name in names:
-            if line.startswith(" "):
-                texts[name] = f"{texts.get(name, '')} {line.strip()}".strip()
-    return texts
 
 
 def _kind(annotation: str, text: str) -> str:

@@ -35,6 +35,7 @@ from cwnd.model import checks, law
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cwnd.controller import Spec
     from cwnd.model.checks import Array
 
 LEAST_WINDOW = 2.0
@@ -59,7 +60,7 @@ class Flows:
         Their round-trip propagation time, in seconds.
     """
 
-    spec: str
+    spec: Spec
     count: int
     rtt: float
 
@@ -219,10 +220,10 @@ class _Law:
     """A class of flows with the tables of its equivalent AIMD, by window and round-trip time."""
 
     def __init__(self, flows: Flows, capacity: float, limit: float) -> None:
-        self.spec = law.specification(flows.spec)
-        if self.spec.partition("(")[0] in FOLLOWS_THE_PATH:
+        name = law.specification(flows.spec)
+        if name.partition("(")[0] in FOLLOWS_THE_PATH:
             raise ArgumentError(
-                "flows", f"{self.spec} follows the delay or the rate of its path, not only losses"
+                "flows", f"{name} follows the delay or the rate of its path, not only losses"
             )
         self.count = int(checks.whole("flows.count", flows.count, least=1))
         self.rtt = float(checks.positive("flows.rtt", flows.rtt))
@@ -230,7 +231,7 @@ class _Law:
         widest = 4 * max(capacity * longest / self.count, 4 * LEAST_WINDOW)
         self.windows = np.geomspace(LEAST_WINDOW, widest, WINDOWS)
         self.delays = np.linspace(self.rtt, longest, DELAYS)
-        teeth = [law.sawtooth(self.spec, self.windows, rtt=float(r)) for r in self.delays]
+        teeth = [law.sawtooth(flows.spec, self.windows, rtt=float(r)) for r in self.delays]
         self.gains = np.array([tooth.increase for tooth in teeth])
         self.losses = np.array([tooth.at_loss - tooth.after for tooth in teeth])
 
@@ -343,7 +344,7 @@ def transient(
     """Integrate the fluid over time, with its delays.
 
     Heun's method with a fixed step; what happened a round-trip time ago is interpolated. The same
-    is done with twice the step, for the error.
+    is done with twice the step, for the error. SciPy's solvers take no delays.
 
     Parameters
     ----------
@@ -393,7 +394,7 @@ def transient(
 
 
 def red_equilibrium(
-    spec: str,
+    spec: Spec,
     count: int,
     rtt: float,
     capacity: float,
@@ -436,7 +437,9 @@ def red_equilibrium(
     return _point(equilibrium(Flows(spec, count, rtt), capacity, queue))
 
 
-def droptail_equilibrium(spec: str, count: int, rtt: float, capacity: float, limit: float) -> Point:
+def droptail_equilibrium(
+    spec: Spec, count: int, rtt: float, capacity: float, limit: float
+) -> Point:
     """Give the equilibrium of flows of one law at a DropTail queue, which is full.
 
     Misra, Gong and Towsley 2000.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from cwnd import _native
+from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError
 from cwnd.model import checks
 from cwnd.registry import algorithms
@@ -22,6 +23,7 @@ from cwnd.registry import algorithms
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from cwnd.controller import Factory, Spec
     from cwnd.model.checks import Array, Value
 
 Per: TypeAlias = Literal["ack", "round"]
@@ -63,25 +65,16 @@ class Sawtooth:
         return np.asarray(1 - self.after / self.at_loss)
 
 
-def specification(spec: object, argument: str = "spec") -> str:
-    """Read a specification of a law of the registry.
+def specification(spec: Spec) -> str:
+    """Return the name of a controller.
 
     Parameters
     ----------
     spec
-        What was given.
-    argument
-        Its name, for the message.
-
-    Returns
-    -------
-    str
-        It, written canonically.
+        As for `cwnd.compare`.
 
     Raises
     ------
-    ArgumentError
-        A controller that is not in the registry: one written in Python.
     SpecError
         An unknown name or parameter, or a value out of range.
 
@@ -90,16 +83,27 @@ def specification(spec: object, argument: str = "spec") -> str:
     >>> specification("simd( beta = 1/16 )"), specification("aimd(0.31, 1/8)")
     ('simd', 'aimd(alpha=0.31, beta=1/8)')
     """
-    if not isinstance(spec, str):
-        raise ArgumentError(
-            argument,
-            "models step laws of the registry, such as 'simd(beta=1/16)', not controllers written"
-            " in Python: compare or simulate those",
-        )
-    return _native.canonical(spec)
+    return read_controller(spec)[0]
 
 
-def is_rate_law(spec: str) -> bool:
+def stepped(spec: Spec) -> str | Factory:
+    """Return a controller as `cwnd._native` steps it: its specification, or what makes it.
+
+    Parameters
+    ----------
+    spec
+        As for `cwnd.compare`.
+
+    Raises
+    ------
+    SpecError
+        An unknown name or parameter, or a value out of range.
+    """
+    name, factory = read_controller(spec)
+    return name if factory is None else factory
+
+
+def is_rate_law(spec: Spec) -> bool:
     """Tell whether a law sets a rate by a clock of its own, not a window.
 
     Parameters
@@ -117,7 +121,7 @@ def is_rate_law(spec: str) -> bool:
 
 
 def acks(
-    spec: str,
+    spec: Spec,
     window: float,
     count: int,
     *,
@@ -162,7 +166,7 @@ def acks(
     [14.0, 14.0221]
     """
     return _native.law_acks(
-        specification(spec),
+        stepped(spec),
         _window("window", window),
         _count("count", count),
         rtt=_scalar("rtt", rtt),
@@ -172,7 +176,7 @@ def acks(
 
 
 def rounds(
-    spec: str,
+    spec: Spec,
     window: float,
     count: int,
     *,
@@ -222,11 +226,11 @@ def rounds(
     >>> rounds("daimd", 100, 2, capacity=1000).round(2).tolist()
     [100.0, 173.0, 183.0]
     """
-    spec = specification(spec)
     if capacity is None and is_rate_law(spec):
-        raise ArgumentError("capacity", f"{spec} needs what the link carries in a round-trip time")
+        name = specification(spec)
+        raise ArgumentError("capacity", f"{name} needs what the link carries in a round-trip time")
     return _native.law_rounds(
-        spec,
+        stepped(spec),
         _window("window", window),
         _count("count", count),
         rtt=_scalar("rtt", rtt),
@@ -238,7 +242,7 @@ def rounds(
 
 
 def cut(
-    spec: str, window: npt.ArrayLike, *, rtt: float = RTT_S, packet: int = PACKET_BYTES
+    spec: Spec, window: npt.ArrayLike, *, rtt: float = RTT_S, packet: int = PACKET_BYTES
 ) -> Value:
     """Give what a law leaves of a window at the first loss that it sees.
 
@@ -274,12 +278,12 @@ def cut(
     """
     array = checks.between("window", window, 1, 1e9)
     after = _native.law_cut(
-        specification(spec), np.ravel(array), rtt=_scalar("rtt", rtt), packet=_packet(packet)
+        stepped(spec), np.ravel(array), rtt=_scalar("rtt", rtt), packet=_packet(packet)
     )
     return checks.plain(after.reshape(array.shape))
 
 
-def forgets(spec: str, *, rtt: float = RTT_S, packet: int = PACKET_BYTES) -> bool:
+def forgets(spec: Spec, *, rtt: float = RTT_S, packet: int = PACKET_BYTES) -> bool:
     """Tell whether the window at a loss is all that a window law remembers after it.
 
     Found by trying: the law comes to the same windows by four histories, and has to do the same
@@ -304,11 +308,11 @@ def forgets(spec: str, *, rtt: float = RTT_S, packet: int = PACKET_BYTES) -> boo
     >>> forgets("simd"), forgets("cubic"), forgets("cubic(fast=off)")
     (True, False, True)
     """
-    return _native.law_forgets(specification(spec), rtt=_scalar("rtt", rtt), packet=_packet(packet))
+    return _native.law_forgets(stepped(spec), rtt=_scalar("rtt", rtt), packet=_packet(packet))
 
 
 def sawtooth(
-    spec: str, at_loss: npt.ArrayLike, *, rtt: float = RTT_S, packet: int = PACKET_BYTES
+    spec: Spec, at_loss: npt.ArrayLike, *, rtt: float = RTT_S, packet: int = PACKET_BYTES
 ) -> Sawtooth:
     """Follow a window law from one loss to the next at the same window, once that repeats.
 
@@ -341,13 +345,13 @@ def sawtooth(
     (20.0, 20.0, 600)
     """
     array = checks.between("at_loss", at_loss, 2, 1e6)
-    spec = specification(spec)
     teeth = _native.law_sawtooth(
-        spec, np.ravel(array), rtt=_scalar("rtt", rtt), packet=_packet(packet)
+        stepped(spec), np.ravel(array), rtt=_scalar("rtt", rtt), packet=_packet(packet)
     )
     if np.isnan(teeth).any():
+        name = specification(spec)
         raise ArgumentError(
-            "spec", f"{spec} does not do the same between any two losses at the same window"
+            "spec", f"{name} does not do the same between any two losses at the same window"
         )
     after, took, packets = (column.reshape(array.shape) for column in teeth.T)
     return Sawtooth(array, after, took, packets)

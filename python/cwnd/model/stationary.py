@@ -39,6 +39,7 @@ from cwnd.model.checks import plain
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from cwnd.controller import Spec
     from cwnd.model.checks import Array, Value
 
 POINTS = 200
@@ -171,7 +172,7 @@ class Figures:
 
 
 def stationary(
-    spec: str,
+    spec: Spec,
     p: float,
     *,
     rtt: float = law.RTT_S,
@@ -218,20 +219,20 @@ def stationary(
     >>> round(tcp.mean, 1), round(tcp.cv, 2), round(tcp.rate), round(tcp.loss_events, 6)
     (40.6, 0.42, 406, 0.000954)
     """
-    spec = law.specification(spec)
+    name, stepped = law.specification(spec), law.stepped(spec)
     chance = float(checks.between("p", p, LEAST_P, 0.5))
     size = int(checks.between("points", checks.whole("points", points), 10, 5000))
     if not law.forgets(spec, rtt=rtt, packet=packet):
         raise ArgumentError(
             "spec",
-            f"{spec} remembers more than the window at the last loss: its chain has more than one"
+            f"{name} remembers more than the window at the last loss: its chain has more than one"
             " dimension",
         )
 
     def solve(low: float, top: float, size: int) -> tuple[Array, Array, Array, Array]:
         grid = np.geomspace(low, top, size)
         moves, stays, sums = _native.loss_chain(
-            spec,
+            stepped,
             grid,
             chance,
             tail=TAIL,
@@ -249,7 +250,7 @@ def stationary(
             break
         top *= 1.5
         if top > WIDEST:
-            raise ArgumentError("spec", f"{spec} has no stationary window at p = {chance:g}")
+            raise ArgumentError("spec", f"{name} has no stationary window at p = {chance:g}")
     visited = at_loss + at_loss @ stays
     low = grid[max(np.flatnonzero(np.cumsum(visited) > TAIL)[0] - 1, 0)]
     beyond = np.cumsum(visited[::-1])[::-1]
@@ -272,7 +273,9 @@ def stationary(
     )
 
 
-def figures(spec: str, p: npt.ArrayLike, *, rtt: float = law.RTT_S, ideal: bool = False) -> Figures:
+def figures(
+    spec: Spec, p: npt.ArrayLike, *, rtt: float = law.RTT_S, ideal: bool = False
+) -> Figures:
     """Give figures of the stationary distribution of `stationary`, at one or many loss rates.
 
     Ott, Kemperman and Mathis 1996, for any law that remembers no more than its window at a loss.

@@ -13,8 +13,9 @@ and SIMD(beta). Windows are in packets, times in round-trip times.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -24,10 +25,9 @@ from cwnd.model import checks, law
 from cwnd.model.checks import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
+    from cwnd.controller import Spec
     from cwnd.model.checks import Array, Value
     from cwnd.model.law import Per
 
@@ -120,7 +120,7 @@ class Plane:
 
 
 def trajectory(
-    specs: str | Sequence[str],
+    specs: Spec | Sequence[Spec],
     windows: Sequence[float],
     capacity: float,
     rounds: int,
@@ -163,12 +163,13 @@ def trajectory(
     start = checks.between("windows", list(windows), 1, 1e9)
     if start.ndim != 1 or start.size == 0:
         raise ArgumentError("windows", "must be one number for each flow, of one flow or more")
-    given = [specs] * start.size if isinstance(specs, str) else list(specs)
+    many = isinstance(specs, Sequence) and not isinstance(specs, str)
+    given = list(cast("Sequence[Spec]", specs)) if many else [cast("Spec", specs)] * start.size
     if len(given) != start.size:
         problem = f"{len(given)} specifications for {start.size} windows: one for each, or for all"
         raise ArgumentError("specs", problem)
     before, after = _native.synchronous(
-        [law.specification(spec, "specs") for spec in given],
+        [law.stepped(spec) for spec in given],
         start.tolist(),
         float(checks.positive("capacity", capacity)),
         int(checks.between("rounds", checks.whole("rounds", rounds), 0, 1e8)),
@@ -180,7 +181,7 @@ def trajectory(
 
 
 def convergence(
-    specs: str | tuple[str, str],
+    specs: Spec | tuple[Spec, Spec],
     w1: npt.ArrayLike,
     w2: npt.ArrayLike,
     capacity: float,
@@ -224,14 +225,14 @@ def convergence(
     >>> convergence("reno", 10, 30, 100, 1, per="round")
     Convergence(t1=30.0, delta=20.0, t2=100.0, epochs=5.0)
     """
-    pair = (specs, specs) if isinstance(specs, str) else specs
+    pair = specs if isinstance(specs, tuple) else (specs, specs)
     if len(pair) != 2:
         raise ArgumentError("specs", "must be one specification or two")
     first, second = np.broadcast_arrays(
         checks.between("w1", w1, 1, 1e9), checks.between("w2", w2, 1, 1e9)
     )
     found = _native.converge(
-        (law.specification(pair[0], "specs"), law.specification(pair[1], "specs")),
+        (law.stepped(pair[0]), law.stepped(pair[1])),
         np.ravel(first),
         np.ravel(second),
         float(checks.positive("capacity", capacity)),

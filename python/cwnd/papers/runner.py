@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from cwnd import _native
 from cwnd.errors import ArgumentError
 from cwnd.extras import require
+from cwnd.notebook import with_notebook_bar
 from cwnd.papers.exhibit import PAPERS, Exhibit, Known, Lab, exhibits
 from cwnd.papers.grades import VERDICTS
 from cwnd.papers.headlines import OURS, headlines
@@ -33,6 +34,7 @@ _PARTS = ".parts"
 """Folder of what an unfinished run has done so far."""
 
 
+@with_notebook_bar
 def reproduce(
     papers: Sequence[str] = (),
     *,

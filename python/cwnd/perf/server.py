@@ -250,11 +250,14 @@ class Server:
         """Listen at another port if this side sends with a controller other than `udt`."""
         from cwnd import SpecError, canonical
 
+        if not settings.reverse:
+            return None
         try:
+            # Only the registry: a peer names no file that this host runs.
             controller = canonical(settings.controller)
         except SpecError as problem:
             raise PerfError(str(problem)) from None
-        if not settings.reverse or controller == canonical("udt"):
+        if controller == canonical("udt"):
             return None
         return self._relisten(controller)
 

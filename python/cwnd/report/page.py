@@ -1,4 +1,4 @@
-"""What the pages have in common: frame, tables, series fit for a plot."""
+"""The pages' templates, and the data of their plots."""
 
 from __future__ import annotations
 
@@ -6,259 +6,148 @@ import base64
 import gzip
 import json
 from functools import cache
-from html import escape
 from importlib.resources import files
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from cwnd import metrics
-from cwnd.colors import shades
+from cwnd.curves import MOST_LINES, lines, thin, throughput
 from cwnd.result import jsonable
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from cwnd.records import FlowRecord, JsonObject, Series
+    from cwnd.records import JsonObject, Series
     from cwnd.result import Result
 
 MOST_POINTS = 600
 """Points of a line: more than a screen can show."""
 
-MOST_FLOWS = 16
-"""Flows in one plot: more cannot be told apart."""
+FEWEST_POINTS = 60
+"""Points of a line on a page with very many runs."""
+
+PAGE_POINTS = 1_200_000
+"""Points of all lines of a page."""
 
 
-_TEXT = ' class="text"'
+def render(template: str, **context: object) -> str:
+    """Make a page from a template of ``cwnd/report/templates``.
 
-
-def page(title: str, brand: str, body: str, data: JsonObject) -> str:
-    """Put a page together.
+    Text is escaped, and a name that is missing from the context is an error.
 
     Parameters
     ----------
-    title
-        Title of the page and its heading.
-    brand
-        The line above the heading.
-    body
-        HTML of the page's sections.
-    data
-        What the page's plots show.
+    template
+        Name of the template, such as ``run.html``.
+    **context
+        What the template shows. Pages with plots need ``data``, embedded as JSON: numbers that are
+        not finite become null.
 
     Returns
     -------
     str
         A whole HTML document that loads nothing.
+
+    Raises
+    ------
+    jinja2.UndefinedError
+        The template uses a name that is not in the context.
+
+    Examples
+    --------
+    >>> page = render("run.html", title="<A run>", summary=[], caveats=[], sheets=[],
+    ...     rerun="", seed=1, data={"runs": []})
+    >>> "<h1>&lt;A run&gt;</h1>" in page
+    True
     """
-    # Inside a script element only "</" and "<!--" would end the data.
-    packed = json.dumps(jsonable(data), separators=(",", ":"), allow_nan=False).replace(
-        "<", "\\u003c"
-    )
-    scripts = f"""
-<script type="application/json" id="data">{packed}</script>
-<script type="text/plain" id="plotly">{_plotly()}</script>
-<script>
-{_resource("page.js")}</script>"""
-    return frame(title, brand, body, scripts=scripts)
+    return _environment().get_template(template).render(context)
 
 
-def frame(title: str, brand: str, body: str, *, style: str = "", scripts: str = "") -> str:
-    """Put HTML into the frame of all pages.
-
-    Parameters
-    ----------
-    title
-        Title of the page and its heading.
-    brand
-        The line above the heading.
-    body
-        HTML of the page's sections.
-    style
-        What the page adds to the style sheet.
-    scripts
-        HTML at the page's end.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-    """
+@cache
+def _environment() -> Environment:
+    """Load the templates of this package."""
     from cwnd import __version__
 
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)} · cwnd</title>
-<style>
-{_resource("style.css")}{style}</style>
-</head>
-<body>
-<main>
-<p class="brand">{escape(brand)}</p>
-<h1>{escape(title)}</h1>
-{body}
-<footer>Made by cwnd {escape(__version__)}. This page needs no network.</footer>
-</main>{scripts}
-</body>
-</html>
-"""
-
-
-def facts(items: Iterable[tuple[str, str, str]]) -> str:
-    """List facts: a term, what it is, and a remark that may be empty."""
-    return (
-        '<dl class="facts">'
-        + "".join(
-            f"<div><dt>{escape(term)}</dt><dd>{escape(value)}"
-            + (f"<small>{escape(remark)}</small>" if remark else "")
-            + "</dd></div>"
-            for term, value, remark in items
-        )
-        + "</dl>"
+    environment = Environment(
+        loader=PackageLoader("cwnd.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
+    environment.filters |= {"breakable": _breakable, "packed": _packed}
+    environment.globals |= {"version": __version__, "plotly": _plotly, "resource": _resource}
+    return environment
 
 
-def table(
-    caption: str,
-    heads: Sequence[tuple[str, str, str]],
-    rows: Iterable[str],
-    text: frozenset[int] = frozenset(),
-) -> str:
-    """Make a table: heads of a title, a unit and an explanation; rows as HTML.
-
-    Columns of ``text`` begin at the left.
-    """
-    head = "".join(
-        f'<th scope="col"{_TEXT if i in text else ""} title="{escape(meaning)}">{escape(title)}'
-        f"<small>{escape(unit)}</small></th>"
-        for i, (title, unit, meaning) in enumerate(heads)
-    )
-    return (
-        f'<div class="scroll" tabindex="0"><table><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
+def _breakable(name: str) -> Markup:
+    """Let the lines of a specification break before its settings."""
+    return escape(name).replace("(", Markup("(<wbr>")).replace(", ", Markup(",<wbr> "))
 
 
-def named(name: str, color: str | None) -> str:
-    """Give the first cell of a row: a name with its color, if it has one."""
-    swatch = f'<span class="swatch" style="--shade:{color}"></span>' if color else ""
-    breakable = escape(name).replace("(", "(<wbr>").replace(", ", ",<wbr> ")
-    return f'<th scope="row">{swatch}{breakable}</th>'
-
-
-def legend(colors: dict[str, str]) -> str:
-    """Say which color is which."""
-    return (
-        '<p class="legend">'
-        + "".join(
-            f'<span><span class="swatch" style="--shade:{color}"></span>{escape(name)}</span>'
-            for name, color in colors.items()
-        )
-        + "</p>"
-    )
-
-
-def terms(items: Iterable[tuple[str, str]]) -> str:
-    """Explain words."""
-    return (
-        '<dl class="terms">'
-        + "".join(f"<dt>{escape(word)}</dt><dd>{escape(text)}</dd>" for word, text in items)
-        + "</dl>"
-    )
-
-
-def notes(lines: Iterable[str]) -> str:
-    """Say what is to be known, a paragraph each."""
-    return "".join(f'<p class="note">{escape(line)}</p>' for line in lines)
-
-
-def command(text: str) -> str:
-    """Show a command that can be copied."""
-    return (
-        f'<div class="command"><pre><code id="rerun">{escape(text)}</code></pre>'
-        '<button type="button" data-copy="rerun">Copy</button></div>'
-    )
-
-
-def run_data(result: Result, colors: dict[str, str], **labels: str) -> JsonObject:
-    """Give what the plots of one run show.
+def run_data(
+    result: Result, colors: Mapping[str, str], points: int = MOST_POINTS, **labels: str
+) -> JsonObject:
+    """Return what the plot of one run shows.
 
     Parameters
     ----------
     result
         The run.
     colors
-        A color for each controller.
+        The color of each controller.
+    points
+        Points of a line, at most.
     **labels
-        What else the page wants to know of the run.
+        What the page selects the run by, beside its seed.
     """
     flows = result.measured_flows
-    shown = _spread(flows)
-    shade = {
-        name: iter(shades(color, sum(flow["controller"] == name for flow in shown)))
-        for name, color in colors.items()
-    }
-    scale = max(result.scales[1], result.duration_s / MOST_POINTS)
+    drawn = lines(flows, colors)
+    scale = max(result.scales[1], result.duration_s / points)
     link = result.bottleneck
     return {
         **labels,
+        "seed": str(result.seed),
         "duration": result.duration_s,
         "warmup": result.warmup_s,
         "scale": format_time(scale),
         "link": link["name"],
-        "note": f"{len(shown)} of {len(flows)} flows" if len(shown) < len(flows) else "",
-        "queue": thin(result.time, link["queue"]),
+        "note": f"{len(drawn)} of {len(flows)} flows" if len(drawn) < len(flows) else "",
+        "queue": _rounded(*thin(result.time, link["queue"], points)),
         "flows": [
             {
-                "name": flow["name"],
-                "color": next(shade[flow["controller"]]),
-                "window": thin(result.time, flow["window"]),
+                "name": name,
+                "color": color,
+                "dash": dash,
+                "window": _rounded(*thin(result.time, flow["window"], points)),
                 "throughput": _rounded(
-                    *metrics.binned_rate(result.time, flow["sent"], flow["packet_bytes"], scale)
+                    *throughput(result.time, flow["sent"], flow["packet_bytes"], scale)
                 ),
             }
-            for flow in shown
+            for flow, name, color, dash in drawn
         ],
     }
 
 
-def thin(time: Series, values: Series, most: int = MOST_POINTS) -> list[list[float | None]]:
-    """Keep the extremes of a series, and few of its points.
+def points_of(results: Iterable[Result]) -> int:
+    """Return how many points a line may have on a page that shows these runs.
 
     Parameters
     ----------
-    time, values
-        The series.
-    most
-        Points to keep at most.
+    results
+        The runs.
 
     Returns
     -------
-    list
-        The times and the values that are left, rounded.
-
-    Examples
-    --------
-    >>> thin(np.arange(6.0), np.array([0.0, 9.0, 1.0, 2.0, 8.0, 3.0]), most=4)
-    [[0.0, 1.0, 3.0, 4.0], [0.0, 9.0, 2.0, 8.0]]
+    int
+        `MOST_POINTS`, or fewer if the lines of all runs would have more than `PAGE_POINTS`.
     """
-    if time.size <= most:
-        return _rounded(time, values)
-    edges = np.linspace(0, time.size, most // 2 + 1).astype(int)
-    known = np.nan_to_num(values, nan=0.0)
-    keep = sorted(
-        {
-            int(low + extreme(known[low:high]))
-            for low, high in pairwise(edges)
-            for extreme in (np.argmin, np.argmax)
-        }
-    )
-    return _rounded(time[keep], values[keep])
+    count = sum(2 * min(len(run.measured_flows), MOST_LINES) + 1 for run in results)
+    return min(max(PAGE_POINTS // max(count, 1), FEWEST_POINTS), MOST_POINTS)
 
 
 def _rounded(time: Series, values: Series) -> list[list[float | None]]:
@@ -269,13 +158,15 @@ def _rounded(time: Series, values: Series) -> list[list[float | None]]:
     ]
 
 
-def _spread(flows: list[FlowRecord]) -> list[FlowRecord]:
-    """Choose the flows to draw: as many of each controller."""
-    groups: dict[str, list[FlowRecord]] = {}
-    for flow in flows:
-        groups.setdefault(flow["controller"], []).append(flow)
-    each = max(MOST_FLOWS // max(len(groups), 1), 1)
-    return [flow for group in groups.values() for flow in group[:each]]
+def _packed(document: JsonObject) -> str:
+    """Write data as compressed JSON, in base64."""
+    text = json.dumps(jsonable(document), separators=(",", ":"), allow_nan=False)
+    return _compressed(text)
+
+
+def _compressed(text: str) -> str:
+    """Compress a text, and write it in base64: the same text always gives the same."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 @cache
@@ -283,9 +174,10 @@ def _plotly() -> str:
     """Compress Plotly's script from the installed package."""
     from plotly.offline import get_plotlyjs
 
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
+    return _compressed(get_plotlyjs())
 
 
-def _resource(name: str) -> str:
-    """Read a file of this package."""
-    return files("cwnd.report").joinpath(name).read_text(encoding="utf-8")
+def _resource(name: str) -> Markup:
+    """Read a style sheet or a script of the templates."""
+    text = files("cwnd.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return Markup(text)  # noqa: S704

@@ -3,7 +3,7 @@
 
 use crate::network::{Network, Traffic};
 use cwnd::registry::Law;
-use cwnd::{Dur, Settings, Spec};
+use cwnd::{Dur, MakeLaw, Settings, Spec};
 use std::collections::HashMap;
 
 /// A half must do at least this part of the work.

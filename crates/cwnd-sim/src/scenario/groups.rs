@@ -117,12 +117,6 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
     let (spec, own_key) = (&table.controller, format!("{key}.tcp"));
     let traffic = match table.protocol {
         None => Traffic::Tcp(tcp::compile(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?),
-        Some(Protocol::Udt) if custom_name(spec).is_some() => {
-            return problem(
-                format!("{key}.protocol"),
-                "UDT is driven by controllers of the registry, not by one of Python",
-            );
-        }
         Some(Protocol::Udt) => {
             Traffic::Udt(tcp::compile_udt(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?)
         }

@@ -109,14 +109,30 @@ macro_rules! any_law {
 any_law! {
     window
     /// Any window law.
-    AnyLaw { Aimd, Binomial, Simd, Aira, Aiad, Scalable, HighSpeed, Bic, Cubic, Vegas, Custom }
+    AnyLaw {
+        Aimd,
+        Binomial,
+        Simd,
+        Aira,
+        Aiad,
+        Scalable,
+        HighSpeed,
+        Bic,
+        Cubic,
+        Vegas,
+        Custom,
+    }
 }
 
 any_law! {
     rate
     /// Any rate law.
     #[allow(clippy::large_enum_variant, reason = "laws live in their machine, never in a list")]
-    AnyRateLaw { Daimd, Udt, Tfrc }
+    AnyRateLaw {
+        Daimd,
+        Udt,
+        Tfrc,
+    }
 }
 
 /// A window law written outside of this crate: [`WindowLaw`] as an object.

@@ -1,6 +1,7 @@
 //! One file for each law, each reading like its source.
 //!
-//! A new law is a file here, its name in the list in `any.rs`, and an entry in the registry.
+//! A new law is a file here, its name in the list in `any.rs`, and an entry in the registry:
+//! `cwnd new-controller` writes them.
 
 pub mod aiad;
 pub mod aimd;

@@ -4,7 +4,7 @@ use crate::event::{Acked, Limit, Report};
 use crate::law::{Context, RateLaw, Round, Rtt, Signal, WindowLaw};
 use crate::machine::Settings;
 use crate::math::floor;
-use crate::registry::{Law, Spec};
+use crate::registry::{Law, MakeLaw};
 use crate::units::{Dur, Packets, Rate, Time};
 
 /// The smallest window, as in [`crate::Windowed`].
@@ -71,11 +71,11 @@ pub struct Alone {
 }
 
 impl Alone {
-    /// The law of `spec` at the beginning of congestion avoidance, with `window` packets. `seed` is
+    /// The law of `make` at the beginning of congestion avoidance, with `window` packets. `seed` is
     /// that of the law's own randomness.
-    pub fn new(spec: &Spec, window: Packets, path: Path, seed: u64) -> Self {
+    pub fn new(make: &dyn MakeLaw, window: Packets, path: Path, seed: u64) -> Self {
         Alone {
-            law: spec.law(&Settings { packet: path.packet, seed, ..Settings::default() }),
+            law: make.law(&Settings { packet: path.packet, seed, ..Settings::default() }),
             path,
             window,
             now: 0.0,

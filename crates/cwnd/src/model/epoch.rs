@@ -2,7 +2,7 @@
 
 use super::{Alone, Path};
 use crate::math::floor;
-use crate::registry::{Law, Spec};
+use crate::registry::{Law, MakeLaw};
 use crate::units::Packets;
 
 /// An epoch of a window law: the cut at a loss, a round of recovery, and growth from one
@@ -46,8 +46,8 @@ impl Epoch {
     /// Begins with a loss at `window` packets, the first that the law sees. A round-trip time passes
     /// before the window grows, what is in flight behind a lost packet can be lost without another
     /// cut, and whole packets are sent. In the `ideal` nothing of that is so.
-    pub fn new(spec: &Spec, window: Packets, path: Path, ideal: bool) -> Self {
-        let mut flow = Alone::new(spec, window, path, 0);
+    pub fn new(make: &dyn MakeLaw, window: Packets, path: Path, ideal: bool) -> Self {
+        let mut flow = Alone::new(make, window, path, 0);
         flow.cut();
         Epoch { flow, ideal }
     }
@@ -94,13 +94,13 @@ impl Epoch {
 
 /// Whether the window at a loss is all that a window law remembers after it: from the same window
 /// it does the same, whatever came before. Found by trying histories, not by knowing the law.
-pub fn forgets(spec: &Spec, path: Path) -> bool {
+pub fn forgets(make: &dyn MakeLaw, path: Path) -> bool {
     const HISTORIES: [&[f64]; 4] = [&[], &[2.0], &[0.4], &[3.0, 1.5]];
     const ACKS: usize = 400;
     [6.0, 40.0, 300.0].into_iter().all(|window| {
         let mut first: Option<[f64; 2]> = None;
         HISTORIES.into_iter().all(|history| {
-            let mut flow = Alone::new(spec, window, path, 0);
+            let mut flow = Alone::new(make, window, path, 0);
             for times in history {
                 flow.set_window(times * window);
                 flow.cut();
@@ -123,11 +123,11 @@ pub fn forgets(spec: &Spec, path: Path) -> bool {
 
 /// The sawtooth of a window law between losses at `window`, once it repeats; `None` if it does not,
 /// if the law does not cut, or if it is not back after `limit` steps.
-pub fn sawtooth(spec: &Spec, window: Packets, path: Path, limit: u64) -> Option<Sawtooth> {
-    if matches!(spec.law(&crate::machine::Settings::default()), Law::Rate(_)) {
+pub fn sawtooth(make: &dyn MakeLaw, window: Packets, path: Path, limit: u64) -> Option<Sawtooth> {
+    if matches!(make.law(&crate::machine::Settings::default()), Law::Rate(_)) {
         return None;
     }
-    let mut flow = Alone::new(spec, window, path, 0);
+    let mut flow = Alone::new(make, window, path, 0);
     let mut last: Option<Sawtooth> = None;
     for _ in 0..3 {
         flow.set_window(window);
@@ -170,6 +170,7 @@ pub fn sawtooth(spec: &Spec, window: Packets, path: Path, limit: u64) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Spec;
     use crate::units::{Dur, Rate};
 
     fn path() -> Path {

@@ -1,7 +1,7 @@
 //! Chiu and Jain's synchronous model: rounds of one length, and losses that all flows are told of.
 
 use super::{Alone, Path, Pattern};
-use crate::registry::Spec;
+use crate::registry::MakeLaw;
 use crate::units::Packets;
 use alloc::vec::Vec;
 
@@ -17,9 +17,15 @@ impl Plane {
     /// Flows at the beginning of congestion avoidance, each a law with its window. They share
     /// `capacity` packets; the link's rate, for laws that measure it, is `capacity` in each
     /// round-trip time.
-    pub fn new(flows: &[(Spec, Packets)], capacity: Packets, path: Path, pattern: Pattern) -> Self {
-        let alone =
-            |(at, (spec, window)): (usize, &(Spec, _))| Alone::new(spec, *window, path, at as u64);
+    pub fn new(
+        flows: &[(&dyn MakeLaw, Packets)],
+        capacity: Packets,
+        path: Path,
+        pattern: Pattern,
+    ) -> Self {
+        let alone = |(at, (make, window)): (usize, &(&dyn MakeLaw, _))| {
+            Alone::new(*make, *window, path, at as u64)
+        };
         Plane { flows: flows.iter().enumerate().map(alone).collect(), capacity, pattern }
     }
 
@@ -108,12 +114,14 @@ pub fn converge(mut plane: Plane, epsilon: Packets, limit: u64) -> Convergence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Spec;
     use crate::units::{Dur, Rate};
 
     fn plane(spec: &str, windows: [f64; 2], pattern: Pattern) -> Plane {
         let path =
             Path { rtt: Dur::from_millis(100), capacity: Rate::per_sec(1000.0), packet: 1500 };
-        let flows = windows.map(|w| (Spec::parse(spec).unwrap(), w));
+        let spec = Spec::parse(spec).unwrap();
+        let flows = windows.map(|w| -> (&dyn MakeLaw, _) { (&spec, w) });
         Plane::new(&flows, 100.0, path, pattern)
     }
 

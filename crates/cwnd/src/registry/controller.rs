@@ -5,6 +5,8 @@ use crate::laws::{AnyLaw, AnyRateLaw};
 use crate::machine::{Controller, Cut, Paced, Settings, Windowed};
 use crate::units::Time;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
 
 /// Any law, of either kind.
 #[derive(Clone, Debug)]
@@ -16,7 +18,34 @@ pub enum Law {
     Rate(AnyRateLaw),
 }
 
-/// Any law in its machine: what [`crate::Spec::controller`] makes.
+/// Makes the law of each connection: a [`crate::Spec`], or what a program defines. It is displayed as the
+/// controller's name.
+pub trait MakeLaw: fmt::Debug + fmt::Display + Send + Sync {
+    /// The law at the start of a connection.
+    fn law(&self, settings: &Settings) -> Law;
+
+    /// The settings of its machine.
+    fn settings(&self, settings: Settings) -> Settings {
+        settings
+    }
+
+    /// The law in its machine, from the start of a connection.
+    fn controller(&self, settings: Settings) -> AnyController {
+        AnyController::new(self.law(&settings), self.settings(settings))
+    }
+}
+
+impl<M: MakeLaw + ?Sized> MakeLaw for Arc<M> {
+    fn law(&self, settings: &Settings) -> Law {
+        (**self).law(settings)
+    }
+
+    fn settings(&self, settings: Settings) -> Settings {
+        (**self).settings(settings)
+    }
+}
+
+/// Any law in its machine: what [`MakeLaw::controller`] makes.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "one for each flow, on the path of every packet")]
 pub enum AnyController {

@@ -1,6 +1,6 @@
 //! A controller by name with its parameters: `simd(beta=1/16)`.
 
-use super::{Algorithm, AnyController, Build, Domain, Law, Parameter, SpecError, parse};
+use super::{Algorithm, Build, Domain, Law, MakeLaw, Parameter, SpecError, parse};
 use crate::machine::{Settings, SlowStart};
 use core::fmt;
 use core::str::FromStr;
@@ -80,8 +80,14 @@ impl Spec {
         Ok(self)
     }
 
+    pub(super) fn set(&mut self, at: usize, value: f64) {
+        self.values[at] = value;
+    }
+}
+
+impl MakeLaw for Spec {
     /// The law alone. Only the seed of `settings` matters to it.
-    pub fn law(&self, settings: &Settings) -> Law {
+    fn law(&self, settings: &Settings) -> Law {
         match self.algorithm.build {
             Build::Window(build) => Law::Window(build(&self.values)),
             Build::Rate(build) => Law::Rate(build(&self.values, settings.seed)),
@@ -89,22 +95,13 @@ impl Spec {
     }
 
     /// What the spec says of the machine (`start`), over `settings`.
-    pub fn settings(&self, mut settings: Settings) -> Settings {
+    fn settings(&self, mut settings: Settings) -> Settings {
         match self.get("start") {
             Some(0.0) => settings.slow_start = SlowStart::Classic,
             Some(1.0) => settings.slow_start = SlowStart::HyStart,
             _ => {}
         }
         settings
-    }
-
-    /// The controller in its machine, from the start of a connection.
-    pub fn controller(&self, settings: Settings) -> AnyController {
-        AnyController::new(self.law(&settings), self.settings(settings))
-    }
-
-    pub(super) fn set(&mut self, at: usize, value: f64) {
-        self.values[at] = value;
     }
 }
 

@@ -65,10 +65,6 @@ fn mistakes_are_answered_in_one_line() {
             "x:8: flow[0].bytes: a flow sends at least one byte",
         ),
         (
-            format!("{net}[[flow]]\nprotocol = \"udt\"\ncontroller = \"python:Mine\"\n"),
-            "x:6: flow[0].protocol: UDT is driven by controllers of the registry",
-        ),
-        (
             format!("{net}{flow}[[flow]]\ncontroller = \"simdd\"\n"),
             "x:8: flow[1].controller: unknown controller \"simdd\", did you mean simd?",
         ),

@@ -1,0 +1,134 @@
+"""Run one scenario on several backends: the simulator, UDT sockets and the kernel's TCP."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd.agreement import Agreement
+from cwnd.errors import ArgumentError
+from cwnd.notebook import with_notebook_bar
+from cwnd.real import REALITIES, check_reality
+from cwnd.repeats import Repeat, read_repeat, targets
+from cwnd.running import check_seed, measure, part_of
+from cwnd.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cwnd.result import Result
+
+REPEATS = 5
+"""Seeds that ``auto`` begins with."""
+
+
+@with_notebook_bar
+def agree(
+    scenario: Scenario | str | Path,
+    *,
+    on: Sequence[str] = ("sim", "linux"),
+    repeat: Repeat = REPEATS,
+    seed: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Agreement:
+    """Run one scenario on several backends and say in which figures they agree.
+
+    Each run except the simulator's takes real time. These runs take turns, seed by seed, so that
+    changes of the machine's load affect all backends alike.
+
+    Parameters
+    ----------
+    scenario
+        A scenario, or the path of a scenario file.
+    on
+        Two or three of ``sim``, ``udt`` and ``linux``; the others are compared with the first.
+    repeat
+        Seeds on each backend; fewer than five leave most figures undecided. ``auto`` begins with 5
+        and doubles them until every figure is decided, up to 20.
+    seed
+        The first seed; the scenario's own by default.
+    progress
+        Called now and then with the fraction that is done.
+
+    Returns
+    -------
+    Agreement
+        Figures with their intervals, verdicts, plots.
+
+    Raises
+    ------
+    ArgumentError
+        An argument makes no sense.
+    KernelError
+        This machine or its user cannot run it in real time.
+    ScenarioError
+        The scenario is invalid, or not possible on one of the backends.
+    """
+    path = None if isinstance(scenario, Scenario) else Path(scenario)
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario.from_toml(Path(scenario))
+    check_backends(on, scenario)
+    first, most = read_repeat(repeat, REPEATS, real=True)
+    seed = scenario.seed if seed is None else seed
+    check_seed(seed)
+    check_seed(seed + most - 1)
+    results: dict[str, list[Result]] = {place: [] for place in on}
+    runs = most * sum(place != "sim" for place in on)
+    for target in targets(first, most):
+        seeds = range(seed + len(results[on[0]]), seed + target)
+        done = sum(len(made) for place, made in results.items() if place != "sim")
+        count = len(seeds) * sum(place != "sim" for place in on)
+        part = None if progress is None else part_of(progress, done, count, runs)
+        _extend(results, scenario, seeds, part)
+        rerun = ""
+        if path is not None:
+            words = ["cwnd", "agree", str(path), "--on", ",".join(on)]
+            rerun = shlex.join([*words, "--repeat", str(target), "--seed", str(seed)])
+        agreement = Agreement(scenario.title, results, rerun)
+        if target == most or not agreement.undecided:
+            break
+    if progress is not None:
+        progress(1.0)
+    return agreement
+
+
+def _extend(
+    results: dict[str, list[Result]],
+    scenario: Scenario,
+    seeds: Sequence[int],
+    progress: Callable[[float], None] | None,
+) -> None:
+    """Run the scenario with more seeds on each backend."""
+    real = [(seed, on) for seed in seeds for on in results if on != "sim"]
+    # What this machine cannot do shows at once, before the simulator has worked for nothing.
+    for made, (seed, on) in enumerate(real):
+        told = None if progress is None else part_of(progress, made, 1, len(real))
+        results[on] += measure([(scenario, seed)], lambda _, run: run, on=on, progress=told)
+    if "sim" in results:
+        results["sim"] += measure([(scenario, seed) for seed in seeds], lambda _, run: run)
+
+
+def check_backends(on: Sequence[str], scenario: Scenario) -> None:
+    """Raise an error for backends that cannot be compared.
+
+    Parameters
+    ----------
+    on
+        Names of backends.
+    scenario
+        The scenario to run on them.
+
+    Raises
+    ------
+    ArgumentError
+        They are not two or three different ones, or one cannot run the scenario.
+    KernelError
+        One of them is not available on this machine.
+    """
+    for place in on:
+        check_reality(place, [scenario])
+    if len(on) < 2 or len(set(on)) < len(on):
+        raise ArgumentError(
+            "on", f"at least two different ones of {', '.join(REALITIES)} are needed"
+        )

@@ -1,0 +1,207 @@
+"""Values of a scenario by their paths, as ``--set PATH=VALUE`` writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from cwnd import _native
+from cwnd.errors import ArgumentError
+from cwnd.units import Kind, check_unit, tc_rate, tc_time
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from cwnd.records import JsonObject
+
+_KINDS: dict[str, Kind] = {
+    "BitRate": "rate",
+    "Span": "time",
+    "SpanRange": "time",
+    "Timestamps": "time",
+    "Bytes": "size",
+}
+"""Definitions of the JSON Schema whose values have a unit."""
+
+_TOML = re.compile(
+    r"true|false|[+-]?[0-9][0-9_]*(\.[0-9_]+)?([eE][+-]?[0-9]+)?|[\[{\"'].*", re.DOTALL
+)
+"""What is read as TOML: switches, numbers, lists, tables and quoted text."""
+
+
+def read_values(texts: Iterable[str]) -> dict[str, object]:
+    """Read the arguments of ``--set``.
+
+    Parameters
+    ----------
+    texts
+        ``PATH=VALUE`` each. A value is text as in a scenario file; true, false, numbers, lists,
+        inline tables and quoted text are read as TOML.
+
+    Returns
+    -------
+    dict
+        The values by path, for `Scenario.with_values`.
+
+    Raises
+    ------
+    ArgumentError
+        A text is no assignment, or a rate, time or size lacks its unit.
+
+    Examples
+    --------
+    >>> read_values(["dumbbell.rate=20mbit", "flow[0].count=8", "tcp={ecn=true}"])
+    {'dumbbell.rate': '20mbit', 'flow[0].count': 8, 'tcp': {'ecn': True}}
+    >>> read_values(["dumbbell.rate=20"])
+    Traceback (most recent call last):
+    cwnd.errors.ArgumentError: set: dumbbell.rate: a rate needs a unit, such as 15mbit
+    """
+    values = {}
+    for text in texts:
+        path, equals, value = (part.strip() for part in text.partition("="))
+        if not (path and equals and value):
+            problem = f"{text!r} is not PATH=VALUE, such as dumbbell.rate=20mbit"
+            raise ArgumentError("set", problem)
+        values[path] = _read(text, value)
+    _convert_all(values, lambda kind, value: check_unit(kind, str(value)))
+    return values
+
+
+def check_values(values: Mapping[str, object]) -> None:
+    """Refuse text without a unit where a rate, time or size is expected.
+
+    Parameters
+    ----------
+    values
+        Values by path; numbers are in SI base units.
+
+    Raises
+    ------
+    ArgumentError
+        A unit is missing.
+    """
+    _convert_all(values, check_unit)
+
+
+def write_values(values: Mapping[str, object]) -> list[str]:
+    """Write values as the words of a command line.
+
+    Parameters
+    ----------
+    values
+        Values by path.
+
+    Returns
+    -------
+    list of str
+        ``--set`` and ``PATH=VALUE`` for each.
+
+    Examples
+    --------
+    >>> write_values({"dumbbell.rate": 2e7, "dumbbell.queue": {"kind": "red", "limit": 40}})
+    ['--set', 'dumbbell.rate=20mbit', '--set', 'dumbbell.queue={kind = "red", limit = 40}']
+    """
+    words = []
+    for path, value in _convert_all(values, _with_unit).items():
+        text = value if isinstance(value, str) and not _TOML.fullmatch(value) else _write(value)
+        words += ["--set", f"{path}={text}"]
+    return words
+
+
+def _read(assignment: str, text: str) -> object:
+    """Read a value."""
+    if not _TOML.fullmatch(text):
+        return text
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError as problem:
+        raise ArgumentError("set", f"{assignment!r}: {problem}") from None
+    if len(document) > 1:
+        raise ArgumentError("set", f"{assignment!r} has more than one value")
+    return document["value"]
+
+
+def _write(value: Any) -> str:  # noqa: ANN401
+    """Write a value as TOML in one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_write(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_write, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _with_unit(kind: Kind, value: Any) -> object:  # noqa: ANN401
+    """Write a number with its unit; text has one."""
+    if isinstance(value, str) or not value:
+        return value
+    if kind == "size":
+        return f"{value}b"
+    return tc_rate(value) if kind == "rate" else tc_time(value)
+
+
+def _convert_all(
+    values: Mapping[str, object], convert: Callable[[Kind, object], object]
+) -> dict[str, object]:
+    """Convert the rates, times and sizes among the values."""
+    converted = {}
+    for path, value in values.items():
+        try:
+            converted[path] = _convert(_find(path), value, convert)
+        except ValueError as mistake:
+            raise ArgumentError("set", f"{path}: {mistake}") from None
+    return converted
+
+
+def _convert(node: JsonObject, value: Any, convert: Callable[[Kind, object], object]) -> Any:  # noqa: ANN401
+    """Convert the rates, times and sizes in a value whose place in the schema is ``node``."""
+    if isinstance(value, dict):
+        return {key: _convert(_below(node, key), item, convert) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_convert(_below(node, 0), item, convert) for item in value]
+    kinds = [_KINDS[name] for name, _ in _definitions(node) if name in _KINDS]
+    return convert(kinds[0], value) if kinds and not isinstance(value, bool) else value
+
+
+def _find(path: str) -> JsonObject:
+    """Return the place of a path in the schema; empty if there is none."""
+    node = _schema()
+    for key, number in re.findall(r"([^.\[\]]+)|\[([0-9]+)\]", path):
+        node = _below(node, key or int(number))
+    return node
+
+
+def _below(node: JsonObject, key: str | int) -> JsonObject:
+    """Return the schema of a key or of a list item; empty if it has none."""
+    for _, definition in _definitions(node):
+        if isinstance(key, int) and "items" in definition:
+            return dict(definition["items"])
+        if key in definition.get("properties", {}):
+            return dict(definition["properties"][key])
+    return {}
+
+
+def _definitions(node: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    """Give the definitions that a value may have, with their names."""
+    yield "", node
+    if "$ref" in node:
+        name = node["$ref"].rpartition("/")[2]
+        definition = _schema()["$defs"][name]
+        yield name, definition
+        yield from _definitions(definition)
+    for alternative in node.get("anyOf", ()):
+        yield from _definitions(alternative)
+
+
+@cache
+def _schema() -> JsonObject:
+    """Return the JSON Schema of scenario files."""
+    schema: JsonObject = json.loads(_native.schema())
+    return schema

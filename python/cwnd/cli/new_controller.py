@@ -1,0 +1,44 @@
+"""The command `new-controller`: a controller in Rust, begun from a template."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cwnd.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from cwnd.new_controller import Kind
+
+
+@click.command("new-controller")
+@click.argument("name")
+@click.option(
+    "--kind",
+    type=click.Choice(["window", "rate"]),
+    default="window",
+    show_default=True,
+    help="What the law controls: the congestion window or the sending rate.",
+)
+def new_controller(name: str, kind: Kind) -> None:
+    """Write a controller NAME in Rust, in the checkout of cwnd around the working directory.
+
+    It is a plain AIMD with tests, and in the registry: its law, card and entry are to be filled
+    in. CONTRIBUTING.md says how.
+    """
+    from cwnd.new_controller import write_controller
+
+    try:
+        written = [os.path.relpath(path) for path in write_controller(name, kind, Path.cwd())]
+    except ArgumentError as mistake:
+        raise click.UsageError(mistake.problem) from None
+    click.echo("written:")
+    for path in written:
+        click.echo(f"  {path}")
+    click.echo("next:")
+    click.echo(f"  fill in {written[0]}, and the entry at the end of {written[-1]}")
+    click.echo("  cargo test -p cwnd")
+    click.echo(f"  make build && .venv/bin/cwnd compare {name} --report {name}.html")

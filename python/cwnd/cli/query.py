@@ -1,0 +1,121 @@
+"""The verb `query`: SQL over the data set of a sweep."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cwnd.cli.outputs import check_outputs, print_json
+from cwnd.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@click.command()
+@click.argument("out", type=click.Path())
+@click.argument("sql", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print all rows as CSV.")
+@click.option("--report", type=click.Path(), help="Write a self-contained HTML page of the sweep.")
+def query(
+    out: str,
+    sql: str | None,
+    as_json: bool,  # noqa: FBT001
+    as_csv: bool,  # noqa: FBT001
+    report: str | None,
+) -> None:
+    """Query the sweep in OUT with the statement SQL, in DuckDB's dialect.
+
+    Without SQL, list the tables and their columns. A column whose name has a dot is written in
+    double quotes. The functions bps and seconds read a rate or a time with its unit.
+
+    \b
+    cwnd query out 'select controller, avg(jain) from runs group by 1'
+    cwnd query out 'select * from runs order by bps("dumbbell.rate")' --csv
+    """  # noqa: D301
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv exclude each other")
+    if as_csv and sql is None:
+        raise click.UsageError("--csv needs a statement, such as 'select * from runs'")
+    check_outputs(report=report, plot=None)
+    try:
+        if sql is not None:
+            _print_result(out, sql, as_json=as_json, as_csv=as_csv)
+        elif report is None or as_json:
+            _print_tables(out, as_json=as_json)
+        if report is not None:
+            save_sweep_report(out, report)
+    except ArgumentError as mistake:
+        raise click.UsageError(mistake.problem) from None
+
+
+def save_sweep_report(out: str, path: str) -> None:
+    """Write the page of a sweep, and say where it is.
+
+    Parameters
+    ----------
+    out
+        The directory of the sweep.
+    path
+        The file to write.
+    """
+    from cwnd.sweeps.sweep import Sweep
+
+    Sweep(out).report(path)
+    click.echo(f"report: {path}", err=True)
+
+
+def _print_result(out: str, sql: str, *, as_json: bool, as_csv: bool) -> None:
+    """Run a statement and print its result."""
+    from cwnd.sweeps.query import read
+
+    result = read(out, sql)
+    if as_csv:
+        import pandas as pd
+
+        # Arrow's types keep integers beside missing values.
+        result.to_pandas(types_mapper=pd.ArrowDtype).to_csv(sys.stdout, index=False)
+    elif as_json:
+        # Dates and intervals are text in JSON.
+        click.echo(json.dumps({"rows": _rows(result)}, indent=2, ensure_ascii=False, default=str))
+    else:
+        from cwnd.cli.tables import print_rows
+
+        print_rows(result)
+
+
+def _rows(result: pa.Table) -> list[dict[str, object]]:
+    """Return the rows by the names of their columns."""
+    from cwnd.result import jsonable
+
+    names = result.column_names
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError("sql", f"two columns are called {name}: rename one with AS")
+    return [jsonable(row) for row in result.to_pylist()]
+
+
+def _print_tables(out: str, *, as_json: bool) -> None:
+    """List the tables, their columns and how many runs failed."""
+    from cwnd.sweeps.query import read, tables
+
+    found = tables(out)
+    failed = read(out, "select count(error) from runs").column(0)[0].as_py()
+    if as_json:
+        listed = [
+            {
+                "name": table.name,
+                "rows": table.rows,
+                "columns": [{"name": name, "type": kind} for name, kind in table.columns],
+            }
+            for table in found
+        ]
+        print_json({"failed": failed, "tables": listed})
+    else:
+        from cwnd.cli.tables import print_sweep_tables
+
+        print_sweep_tables(found, failed)

@@ -1,0 +1,59 @@
+"""The command `sweep`: every point of a plan, into a Parquet data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cwnd.cli.outputs import check_outputs, print_json, show_progress
+
+
+@click.command()
+@click.argument("plan", type=click.Path())
+@click.option("--out", type=click.Path(), required=True, help="Directory of the Parquet data set.")
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Run on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786.",
+)
+@click.option("--report", type=click.Path(), help="Write a self-contained HTML page.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def sweep(
+    plan: str,
+    out: str,
+    dask: str | None,
+    report: str | None,
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """Run every point of PLAN, and write the figures to a Parquet data set.
+
+    A plan is a TOML file: a base, axes, controllers and seeds. The runs go on all cores, or on the
+    workers of a Dask cluster. A run that fails is a row with its error. An interrupted sweep is
+    resumed by the same command.
+    """
+    from cwnd.sweeps.plan import read_plan
+    from cwnd.sweeps.sweep import Sweep
+    from cwnd.sweeps.sweep import sweep as make_sweep
+
+    check_outputs(report=report, plot=None)
+    read = read_plan(Path(plan))
+    click.echo(f"cwnd: {read}", err=True)
+    try:
+        with show_progress("sweeping") as progress:
+            made = make_sweep(read, out=out, dask=dask, progress=progress)
+    except KeyboardInterrupt:
+        if any(Path(out, "runs").glob("part-*")):
+            here = f"{len(Sweep(out)):,} of {len(read):,} runs are in {out}"
+            click.echo(f"cwnd: {here}: the same command resumes the sweep", err=True)
+        raise
+    if as_json:
+        print_json(made.to_json())
+    else:
+        from cwnd.cli.tables import print_sweep
+
+        print_sweep(made)
+    if report is not None:
+        from cwnd.cli.query import save_sweep_report
+
+        save_sweep_report(out, report)

@@ -1,0 +1,450 @@
+"""Compare controllers on one network: each alone, and half and half against a reference."""
+
+from __future__ import annotations
+
+import shlex
+from importlib import import_module
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from cwnd import metrics
+from cwnd.assignment import write_values
+from cwnd.comparison import Comparison, Row
+from cwnd.controller import command_specification, read_controller
+from cwnd.errors import ArgumentError
+from cwnd.networks import Network, any_network, dumbbell, measured_controllers
+from cwnd.notebook import with_notebook_bar
+from cwnd.real import check_reality
+from cwnd.repeats import Repeat, read_repeat, targets
+from cwnd.result import SCALES, Result, link_loss_rate
+from cwnd.running import check_seed, measure, part_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from cwnd.controller import Spec
+    from cwnd.records import FlowRecord, LinkRecord
+    from cwnd.scenario import Scenario
+    from cwnd.units import Quantity
+
+REPEATS = 10
+"""Repeats that ``auto`` begins with."""
+
+DUMBBELL = {
+    "rate": "15mbit",
+    "rtt": "100ms",
+    "queue": "red",
+    "flows": 8,
+    "time": "120s",
+    "warmup": None,
+    "loss": 0,
+}
+"""The dumbbell that controllers are compared on by default."""
+
+_ASSIGNMENTS = {
+    "rate": "dumbbell.rate=15mbit",
+    "rtt": "flow[0].rtt=100ms",
+    "queue": "dumbbell.queue=red",
+    "flows": "flow[0].count=8",
+    "time": "duration=120s",
+    "warmup": "warmup=30s",
+    "loss": "dumbbell.loss=0.1%",
+}
+"""What to write for a scenario in place of an argument of the dumbbell."""
+
+_Kept: TypeAlias = tuple[dict[str, float], Result]
+"""The figures of a run, and the run."""
+
+
+@with_notebook_bar
+def compare(  # noqa: PLR0913
+    controllers: Sequence[Spec] = (),
+    *,
+    reference: Spec = "reno",
+    network: Scenario | str | Path | None = None,
+    values: Mapping[str, object] | None = None,
+    rate: Quantity | None = None,
+    rtt: Quantity | None = None,
+    queue: str | None = None,
+    flows: int | None = None,
+    time: Quantity | None = None,
+    warmup: Quantity | None = None,
+    loss: Quantity | None = None,
+    repeat: Repeat = REPEATS,
+    seed: int = 1,
+    on: str = "sim",
+    progress: Callable[[float], None] | None = None,
+) -> Comparison:
+    """Compare controllers with a reference, on a dumbbell or on any network.
+
+    Every controller runs alone (all flows are its own) and half and half against the reference.
+    On the dumbbell access delays and starts are random, drawn from the seed.
+
+    Parameters
+    ----------
+    controllers
+        Specifications such as ``simd(beta=1/16)``, and Python classes with ``grow`` and ``cut``.
+        May be empty with a ``network``: those of its measured flows are compared then.
+    reference
+        What they are compared with.
+    network
+        A scenario or the path of its file, in place of the dumbbell. Its measured flows get the
+        controllers: alone all of them, against the reference every second one. Where the halves
+        differ, they change places from repeat to repeat.
+    values
+        Values of the network to replace, by their paths, as for `Scenario.with_values`.
+    rate
+        Rate of the bottleneck in bits per second; 15 Mbit/s by default. This and the following
+        arguments up to ``loss`` are of the dumbbell.
+    rtt
+        Round-trip time without queue in seconds; 100 ms by default. The flows of each controller
+        are dealt evenly over a list (``20ms,100ms``); of a range (``20ms..200ms``) each flow draws
+        its own.
+    queue
+        ``red`` (the parameters of SIMD's Table 2), ``red-ecn`` (the same, marking), ``droptail``
+        (one bandwidth-delay product), or the size of a DropTail queue: ``20p``, ``64kb``,
+        ``1.5bdp``. ``red`` by default.
+    flows
+        Flows in each run, even; 8 by default.
+    time
+        Length of each run in seconds; 120 s by default.
+    warmup
+        Length of its beginning that no figure includes; a quarter of the run by default.
+    loss
+        Probability of random loss at the bottleneck, such as ``0.1%``; 0 by default.
+    repeat
+        Runs of each case; their seeds are ``seed``, ``seed + 1`` and so on. Fewer than five leave
+        most verdicts undecided. ``auto`` begins with 10 and doubles them until every verdict is
+        decided, up to 80 (20 in real time).
+    seed
+        The seed of the first run, 1 by default. The same arguments and seed always give the same
+        result on the simulator.
+    on
+        ``sim``, or in real time, one run after the other: ``udt`` or ``linux``, as for `cwnd.run`.
+    progress
+        Called now and then with the fraction that is done.
+
+    Returns
+    -------
+    Comparison
+        Tables, verdicts, plots.
+
+    Raises
+    ------
+    ValueError
+        An argument makes no sense; the message names it. ``SpecError`` and ``ScenarioError`` are
+        ValueErrors too.
+
+    Examples
+    --------
+    >>> import cwnd
+    >>> comparison = cwnd.compare(["aimd(0.31, 1/8)"], time="8s", repeat=2, flows=2)
+    >>> comparison.against.loc[:, "share"].columns.tolist()
+    ['mean', 'low', 'high']
+    """
+    options = {
+        "rate": rate,
+        "rtt": rtt,
+        "queue": queue,
+        "flows": flows,
+        "time": time,
+        "warmup": warmup,
+        "loss": loss,
+    }
+    plan = Plan(controllers, reference, network, values or {}, options, repeat, seed, on)
+    return plan.run(progress)
+
+
+def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list[str]]:
+    """List what is run: each controller alone, and each against the reference.
+
+    Parameters
+    ----------
+    controllers, reference
+        As for `compare`.
+
+    Returns
+    -------
+    tuple of list of str
+        Names of the controllers that run alone, and of those that run against the reference.
+
+    Raises
+    ------
+    ArgumentError
+        There is none, or one of them twice.
+
+    Examples
+    --------
+    >>> cases(["vegas"], "reno")
+    (['reno', 'vegas'], ['vegas'])
+    """
+    names = [read_controller(spec)[0] for spec in controllers]
+    if not names:
+        raise ArgumentError("controllers", "at least one is needed")
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError("controllers", f"{name} is listed twice")
+    home = read_controller(reference)[0]
+    return names if home in names else [home, *names], names
+
+
+class Plan:
+    """The arguments of `compare`, checked.
+
+    Parameters
+    ----------
+    controllers, reference, network, values, repeat, seed, on
+        As for `compare`.
+    options
+        The arguments of the dumbbell; None stands for the default.
+
+    Attributes
+    ----------
+    duration_s
+        Length of each run in seconds.
+    most_runs
+        Number of runs, at most.
+    most
+        Number of repeats, at most.
+    """
+
+    def __init__(
+        self,
+        controllers: Sequence[Spec],
+        reference: Spec,
+        network: Scenario | str | Path | None,
+        values: Mapping[str, object],
+        options: Mapping[str, Any],
+        repeat: Repeat,
+        seed: int,
+        on: str,
+    ) -> None:
+        self.first, self.most = read_repeat(repeat, REPEATS, real=on != "sim")
+        self.seed, self.on = seed, on
+        check_seed(seed)
+        check_seed(seed + self.most - 1)
+        given = {name: value for name, value in options.items() if value is not None}
+        if network is None:
+            net = dumbbell(**{**DUMBBELL, **given}, values=values)
+        else:
+            for name in given:
+                raise ArgumentError(
+                    name,
+                    "the network is a scenario: write --set PATH=VALUE, such as "
+                    f"--set {_ASSIGNMENTS[name]}",
+                )
+            net = any_network(network, values)
+            if not controllers:
+                controllers = _others(measured_controllers(net.scenario), reference)
+        self.specs = {read_controller(spec)[0]: spec for spec in [reference, *controllers]}
+        self.alone, self.names = cases(controllers, reference)
+        self.reference = read_controller(reference)[0]
+        self.most_runs = self.most * (len(self.alone) + len(self.names))
+        self._asked = net
+        self._flows, self.duration_s = net.check(net.scenario)
+        self.network = net.sampled(self.most_runs, self._flows, self.duration_s)
+        pairs: list[tuple[str, str | None]] = [(name, None) for name in self.alone]
+        pairs += [(name, self.reference) for name in self.names]
+        self.scenarios = [
+            [self._scenario(one, other, turn) for turn in (0, 1)] for one, other in pairs
+        ]
+        self.turns = 2 if any(a.to_json() != b.to_json() for a, b in self.scenarios) else 1
+        if self.most % self.turns:
+            raise ArgumentError(
+                "repeat",
+                f"{repeat} is odd: the paths of {net.scenario.title} differ, so that the "
+                "controllers change places from repeat to repeat",
+            )
+        check_reality(on, [turns[0] for turns in self.scenarios])
+
+    def _scenario(self, one: str, other: str | None, turn: int) -> Scenario:
+        against = None if other is None else self.specs[other]
+        return self.network.with_controllers(self.specs[one], against, turn)
+
+    def run(self, progress: Callable[[float], None] | None = None) -> Comparison:
+        """Make the runs.
+
+        Parameters
+        ----------
+        progress
+            Called now and then with the fraction that is done.
+
+        Returns
+        -------
+        Comparison
+            Tables, verdicts, plots.
+        """
+        # What the intervals need takes a while to import: meanwhile the runs go on.
+        Thread(target=import_module, args=("scipy.special",)).start()
+        runs: list[list[_Kept]] = [[] for _ in self.scenarios]
+        network = self.network
+        if network.rtt_s is None:
+            # The first run tells the time scales and the bottleneck of all.
+            (run,) = measure([(self.scenarios[0][0], self.seed)], lambda _, run: run, on=self.on)
+            network = network.seen(run)
+            run.scales = network.scales_s or run.scales
+            runs[0].append((self._figures(0, run, network), run))
+        for target in targets(self.first, self.most):
+            self._extend(runs, target, network, progress)
+            comparison = self._outcome(runs, network)
+            if target == self.most or not comparison.undecided:
+                break
+        if progress is not None:
+            progress(1.0)
+        return comparison
+
+    def _extend(
+        self,
+        runs: list[list[_Kept]],
+        target: int,
+        network: Network,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        """Make the runs that are missing for a number of repeats."""
+        jobs = [(case, i) for case, made in enumerate(runs) for i in range(len(made), target)]
+        done = sum(map(len, runs))
+        part = None
+        if progress is not None:
+            part = part_of(progress, done, len(jobs), self.most_runs)
+
+        def keep(job: int, run: Result) -> _Kept:
+            return self._figures(jobs[job][0], run, network), run
+
+        kept = measure(
+            [(self.scenarios[case][i % 2], self.seed + i) for case, i in jobs],
+            keep,
+            progress=part,
+            scales=network.scales_s,
+            on=self.on,
+        )
+        for (case, _), each in zip(jobs, kept, strict=True):
+            runs[case].append(each)
+
+    def _figures(self, case: int, run: Result, network: Network) -> dict[str, float]:
+        """Give the figures of a run of a case."""
+        link = network.bottleneck(run)
+        if case < len(self.alone):
+            return _alone(run, link)
+        name, flows = self.names[case - len(self.alone)], run.measured_flows
+        own = [flow for flow in flows if flow["controller"] == name]
+        if name == self.reference:
+            own = flows[: len(flows) // 2]
+        return _against(run, link, own)
+
+    def _outcome(self, runs: list[list[_Kept]], network: Network) -> Comparison:
+        """Collect what was found."""
+        alone, repeat = len(self.alone), len(runs[0])
+        rows = [
+            Row(
+                name,
+                [figures for figures, _ in made],
+                [run for _, run in made],
+                1 if case < alone else self.turns,
+            )
+            for case, (name, made) in enumerate(zip([*self.alone, *self.names], runs, strict=True))
+        ]
+        described = network.describe(rows[0].results[0])
+        described |= {"turns": self.turns, "repeat": repeat, "seed": self.seed, "on": self.on}
+        rerun, problem = self._command(repeat)
+        return Comparison(described, self.reference, rows[:alone], rows[alone:], rerun, problem)
+
+    def _command(self, repeat: int) -> tuple[str, str]:
+        """Write the command that repeats the comparison, or say why there is none."""
+        words = self.network.words
+        if words is None:
+            return "", "the network was built in Python and has no file"
+        specs = {
+            name: command_specification(*read_controller(spec)) for name, spec in self.specs.items()
+        }
+        for name, spec in specs.items():
+            if spec is None:
+                return "", f"{name} is not a class at the top of a Python file"
+        names = [str(specs[name]) for name in self.names]
+        command = ["cwnd", "compare"]
+        file = self.network.asked["file"]
+        command += names if file is None else [words[0], *names]
+        command += ["--reference", str(specs[self.reference])]
+        command += words if file is None else words[1:]
+        # `auto` has chosen the samples for as many runs as it may make.
+        again = self._asked.sampled(repeat * len(self.scenarios), self._flows, self.duration_s)
+        if again.sample_s != self.network.sample_s:
+            command += write_values({"sample": self.network.sample_s})
+        command += ["--repeat", str(repeat), "--seed", str(self.seed)]
+        command += [] if self.on == "sim" else ["--on", self.on]
+        return shlex.join(command), ""
+
+
+def _others(known: Mapping[str, Spec], reference: Spec) -> list[Spec]:
+    """Return controllers without the reference, unless it is the only one."""
+    home = read_controller(reference)[0]
+    return [spec for name, spec in known.items() if name != home] or list(known.values())
+
+
+def _alone(run: Result, link: LinkRecord) -> dict[str, float]:
+    """Give the figures of a run whose flows are all of one controller."""
+    flows = run.measured_flows
+    goodputs = [run.goodput_bps(flow) for flow in flows]
+    return {
+        "goodput_bps": float(np.sum(goodputs)),
+        **_network_figures(link),
+        "jain": metrics.jain(goodputs),
+        **_group_figures(run, flows),
+    }
+
+
+def _against(run: Result, link: LinkRecord, own: list[FlowRecord]) -> dict[str, float]:
+    """Give the figures of a run in which the flows beside ``own`` are the reference's."""
+    flows = run.measured_flows
+    names = {flow["name"] for flow in own}
+    goodputs = [run.goodput_bps(flow) for flow in own]
+    others = [run.goodput_bps(flow) for flow in flows if flow["name"] not in names]
+    return {
+        "share": metrics.friendliness(goodputs, others),
+        "jain": metrics.jain([*goodputs, *others]),
+        "goodput_bps": float(np.sum(goodputs)),
+        "reference_goodput_bps": float(np.sum(others)),
+        **_network_figures(link),
+        **_group_figures(run, own),
+    }
+
+
+def _network_figures(link: LinkRecord) -> dict[str, float]:
+    """Give the figures of the bottleneck."""
+    return {
+        "utilization": link["utilization"],
+        "loss_rate": link_loss_rate(link),
+        "mark_rate": metrics.mark_rate(link["marks"], link["arrivals"]),
+        "queueing_delay_s": link["delay"]["mean"],
+        "queueing_delay_p95_s": link["delay"]["p95"],
+        "queueing_delay_p99_s": link["delay"]["p99"],
+        "mean_queue": link["mean_queue"],
+    }
+
+
+def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
+    """Give the figures of the flows of one controller."""
+    sent = sum(flow["packets_sent"] for flow in flows)
+    seconds = sum(run.seconds(flow) for flow in flows)
+    smooth = [run.smoothness(flow) for flow in flows]
+    limits = [flow["limited"] for flow in flows]
+    cuts = sum(int(np.count_nonzero(f["cuts"]["time"] >= run.warmup_s)) for f in flows)
+    return {
+        **{
+            f"cov_{unit}rtt": float(np.mean([s[scale] for s in smooth]))
+            for unit, scale in zip(SCALES, run.scales, strict=True)
+        },
+        "retransmission_rate": metrics.retransmission_rate(
+            sum(flow["retransmissions"] for flow in flows), sent
+        ),
+        "timeouts": float(sum(flow["timeouts"] for flow in flows)),
+        "cuts": float(cuts),
+        "mean_window": float(np.mean([flow["mean_window"] for flow in flows])),
+        "mean_rtt_s": float(np.mean([flow["mean_rtt_s"] for flow in flows])),
+        "limited_window": sum(limit["window"] for limit in limits) / seconds,
+        "limited_pacing": sum(limit["pacing"] for limit in limits) / seconds,
+        "limited_receiver": sum(limit["receiver"] for limit in limits) / seconds,
+        "limited_application": sum(limit["application"] for limit in limits) / seconds,
+    }

@@ -1,0 +1,149 @@
+"""The lines of plots: which flows are drawn, how, and with which points."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cwnd.colors import REFERENCE, strokes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cwnd.records import FlowRecord, Series
+
+MOST_LINES = 16
+"""Flows in one plot: more cannot be told apart."""
+
+
+class Line(NamedTuple):
+    """A flow as a plot draws it.
+
+    Attributes
+    ----------
+    flow
+        The flow.
+    name
+        Its name, with its controller.
+    color
+        Such as ``#2f6fdb``.
+    dash
+        ``solid``, ``dash``, ``dot`` or ``dashdot``; no other line of the plot has both the same
+        color and the same dash.
+    """
+
+    flow: FlowRecord
+    name: str
+    color: str
+    dash: str
+
+
+def lines(flows: list[FlowRecord], colors: Mapping[str, str]) -> list[Line]:
+    """Choose the flows to draw, equally many of each controller, and tell them apart.
+
+    Parameters
+    ----------
+    flows
+        The flows of a run.
+    colors
+        The color of each controller.
+
+    Returns
+    -------
+    list of Line
+        At most `MOST_LINES`.
+    """
+    seen: Counter[str] = Counter()
+    rank = []
+    for flow in flows:
+        rank.append(seen[flow["controller"]])
+        seen[flow["controller"]] += 1
+    chosen = sorted(range(len(flows)), key=rank.__getitem__)[:MOST_LINES]
+    drawn = [flows[i] for i in sorted(chosen)]
+    color_of = [colors.get(flow["controller"], REFERENCE) for flow in drawn]
+    # Colors repeat after ten controllers: their flows share the strokes of the color.
+    free = {color: iter(strokes(color, count)) for color, count in Counter(color_of).items()}
+    return [
+        Line(flow, _label(flow), *next(free[color]))
+        for flow, color in zip(drawn, color_of, strict=True)
+    ]
+
+
+def _label(flow: FlowRecord) -> str:
+    """Name a flow and its controller."""
+    name, controller = flow["name"], flow["controller"]
+    return name if name.startswith(controller) else f"{name} ({controller})"
+
+
+def throughput(
+    time: Series, packets: Series, packet_bytes: float, scale: float
+) -> tuple[Series, Series]:
+    """Return a flow's throughput as the steps of a line that ends at the last sample.
+
+    Parameters
+    ----------
+    time
+        Times of the samples in seconds.
+    packets
+        Packets sent since the start, at those times.
+    packet_bytes
+        Payload of a packet in bytes.
+    scale
+        Length of an interval in seconds. The last interval ends at the last sample: its length is
+        between half of that and one and a half.
+
+    Returns
+    -------
+    edges : ndarray
+        Where each interval begins, and the end of the last one.
+    rates : ndarray
+        Bits per second from each edge on; the last interval's rate twice.
+
+    Examples
+    --------
+    >>> edges, rates = throughput(np.arange(5.0), np.array([0, 125, 250, 625, 1000]), 1000, 2.0)
+    >>> edges.tolist(), rates.tolist()
+    ([0.0, 2.0, 4.0], [1000000.0, 3000000.0, 3000000.0])
+    """
+    if time.size < 2:
+        return np.empty(0), np.empty(0)
+    count = max(round((time[-1] - time[0]) / scale), 1)
+    edges = np.append(time[0] + scale * np.arange(count), time[-1])
+    rates = 8.0 * packet_bytes * np.diff(np.interp(edges, time, packets)) / np.diff(edges)
+    return edges, np.append(rates, rates[-1])
+
+
+def thin(time: Series, values: Series, most: int) -> tuple[Series, Series]:
+    """Reduce a series to few points: the first, the last, and the extremes of equal parts.
+
+    Parameters
+    ----------
+    time, values
+        The series.
+    most
+        Points to keep at most, 4 or more.
+
+    Returns
+    -------
+    time, values : ndarray
+        The points that are kept.
+
+    Examples
+    --------
+    >>> time, values = thin(np.arange(7.0), np.array([0.0, 9.0, 1.0, 2.0, 8.0, 3.0, 3.0]), most=6)
+    >>> time.tolist(), values.tolist()
+    ([0.0, 1.0, 2.0, 3.0, 4.0, 6.0], [0.0, 9.0, 1.0, 2.0, 8.0, 3.0])
+    """
+    if time.size <= most:
+        return time, values
+    edges = np.linspace(1, time.size - 1, (most - 2) // 2 + 1).astype(int)
+    known = np.nan_to_num(values, nan=0.0)
+    keep = {0, time.size - 1}
+    for low, high in pairwise(edges):
+        part = known[low:high]
+        keep |= {int(low + part.argmin()), int(low + part.argmax())}
+    kept = sorted(keep)
+    return time[kept], values[kept]

@@ -1,0 +1,107 @@
+"""Frames that show the columns that matter, and hold them all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FLOWS = (
+    *("controller", "measured", "goodput_bps", "packets_sent", "retransmissions"),
+    *("loss_rate", "cuts", "timeouts", "mean_rtt_s", "mean_window"),
+)
+"""Columns of `Result.flows` that are shown."""
+
+LINKS = (
+    *("rate_bps", "utilization", "arrivals", "drops", "marks"),
+    *("loss_rate", "mean_queue", "queue_limit", "queueing_delay_mean_s", "queueing_delay_p95_s"),
+)
+"""Columns of `Result.links` that are shown."""
+
+FIGURES = (
+    *("share", "goodput_bps", "reference_goodput_bps", "utilization", "loss_rate"),
+    *("queueing_delay_s", "cov_10rtt", "jain", "retransmission_rate", "mean_window"),
+    *("queueing_delay_p95_s", "mean_rtt_s"),
+)
+"""Figures of `Comparison.alone` and `Comparison.against` that are shown, as far as there are."""
+
+MOST_COLUMNS = 10
+"""Columns that are shown."""
+
+
+class Frame(pd.DataFrame):
+    """A pandas frame that is displayed with few of its columns.
+
+    Everything but the display is pandas': what is made of it by indexing is a plain frame. Columns
+    of two levels, a figure and its ``mean``, ``low`` and ``high``, are displayed as one column for
+    each figure.
+
+    Examples
+    --------
+    >>> frame = show_columns(pd.DataFrame({"a": [1], "b": [2], "c": [3]}), ["c", "a"])
+    >>> print(frame)
+       c  a
+    0  3  1
+    2 of 3 columns are shown: .columns lists all.
+    >>> list(frame.columns), type(frame[["a", "b"]]).__name__
+    (['a', 'b', 'c'], 'DataFrame')
+    """
+
+    _metadata: ClassVar[list[str]] = ["_shown"]
+    _shown: Sequence[str] = ()
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    def _view(self) -> pd.DataFrame:
+        """Return what is displayed."""
+        if self.columns.nlevels == 1:
+            return self[list(self._shown)]
+        texts = {
+            name: _texts(*(self[name, part] for part in ("mean", "low", "high")))
+            for name in self._shown
+        }
+        return pd.DataFrame(texts, index=self.index)
+
+    def _note(self, view: pd.DataFrame) -> str:
+        names = self.columns.get_level_values(0).unique()
+        kind = "columns" if self.columns.nlevels == 1 else "figures"
+        return f"{view.shape[1]} of {len(names)} {kind} are shown: .columns lists all."
+
+    def __repr__(self) -> str:
+        view = self._view()
+        text = view.to_string(max_rows=60, line_width=pd.get_option("display.width"))
+        return f"{text}\n{self._note(view)}"
+
+    def _repr_html_(self) -> str:
+        view = self._view()
+        return f"{view.to_html(max_rows=60, notebook=True)}<p>{self._note(view)}</p>"
+
+
+def show_columns(frame: pd.DataFrame, names: Sequence[str]) -> Frame:
+    """Choose the columns, or the figures, of a frame that are displayed.
+
+    Parameters
+    ----------
+    frame
+        The frame.
+    names
+        Their names, from left to right; at most `MOST_COLUMNS` of those that exist are displayed.
+    """
+    known = frame.columns.get_level_values(0)
+    made = Frame(frame)
+    made._shown = [name for name in names if name in known][:MOST_COLUMNS]  # noqa: SLF001
+    return made
+
+
+def _texts(mean: pd.Series[float], low: pd.Series[float], high: pd.Series[float]) -> list[str]:
+    """Write means with their intervals."""
+    return [
+        f"{m:.4g} [{lower:.4g}, {upper:.4g}]" if np.isfinite(lower) else f"{m:.4g}"
+        for m, lower, upper in zip(mean, low, high, strict=True)
+    ]

@@ -1,0 +1,366 @@
+"""The networks that controllers are compared on: a dumbbell, or any scenario."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cwnd import _native
+from cwnd.assignment import check_values, write_values
+from cwnd.errors import ArgumentError, read_argument
+from cwnd.result import SCALES
+from cwnd.scenario import Scenario
+from cwnd.units import Quantity, parse_rate, parse_time, scenario_time, tc_rate, tc_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cwnd.controller import Spec
+    from cwnd.records import JsonObject, LinkRecord
+    from cwnd.result import Result
+
+WARMUP = 0.25
+"""Fraction of a run on a dumbbell that is left out of every figure."""
+
+STARTS = 0.05
+"""Fraction of a run over which the flows start, at random."""
+
+ACCESS = 1 / 80
+"""Longest delay of an access link in round-trip times: four of them add up to 5 % at most."""
+
+SPREAD = 1 + 4 * ACCESS
+"""Longest round-trip time of flows that share one of several, divided by the shortest."""
+
+MOST_FLOWS = 10_000
+"""Flows in one run on a dumbbell, at most."""
+
+MOST_FLOWS_ALTOGETHER = 100_000
+"""Flows of all runs together, at most."""
+
+MOST_SAMPLES = 5_000_000
+"""Samples of all flows and runs together, at most: about 600 MB of series."""
+
+MOST_SAMPLES_EACH = 2400
+"""Samples of one series on a dumbbell, at most."""
+
+FEWEST_SAMPLES = 100
+"""Samples of each series, at least."""
+
+ENDLESS = 2**32 - 1
+"""Limit of a queue without one, in packets."""
+
+_ARGUMENTS = {
+    "duration": "time",
+    "warmup": "warmup",
+    "dumbbell.rate": "rate",
+    "dumbbell.delay": "rtt",
+    "dumbbell.bdp_rtt": "rtt",
+    "dumbbell.queue": "queue",
+    "dumbbell.loss": "loss",
+}
+"""Keys of a dumbbell by the argument that they come from."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network whose measured flows get the controllers that are compared.
+
+    Attributes
+    ----------
+    scenario
+        The network with all its flows.
+    values
+        Values that replace those of the scenario, by path; they are in ``scenario``.
+    words
+        What gives the network on a command line; None if it was built in Python.
+    asked
+        What was asked for, by the names of the JSON document.
+    arguments
+        Keys of the scenario by the argument that they come from.
+    rtt_s, link
+        Round-trip time without queue, and the name of the bottleneck; None until a run tells them.
+    samples
+        Samples of one series, at most.
+    """
+
+    scenario: Scenario
+    values: Mapping[str, object]
+    words: Sequence[str] | None
+    asked: JsonObject
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    rtt_s: float | None = None
+    link: str | None = None
+    samples: float = math.inf
+
+    @property
+    def sample_s(self) -> float:
+        """The time between two samples of the series, in seconds."""
+        return scenario_time(self.scenario.to_dict().get("sample", 0.1))
+
+    @property
+    def scales_s(self) -> list[float] | None:
+        """The time scales of smoothness in seconds, the same ones for all runs."""
+        if self.rtt_s is None:
+            return None
+        unit = max(self.sample_s, self.rtt_s)
+        return [float(f"{scale * unit:.6g}") for scale in SCALES]
+
+    def sampled(self, runs: int, flows: int, duration_s: float) -> Network:
+        """Return the network with as many samples as memory allows.
+
+        Parameters
+        ----------
+        runs
+            Number of all runs.
+        flows
+            Flows in each.
+        duration_s
+            Length of each.
+
+        Raises
+        ------
+        ArgumentError
+            There are too many.
+        """
+        if flows * runs > MOST_FLOWS_ALTOGETHER:
+            raise ArgumentError(
+                "repeat",
+                f"{runs} runs of {flows} flows are too many: all together may have "
+                f"{MOST_FLOWS_ALTOGETHER} flows",
+            )
+        most = min(MOST_SAMPLES / (flows * runs), self.samples)
+        needed = min(duration_s / most, duration_s / FEWEST_SAMPLES)
+        if needed <= self.sample_s:
+            return self
+        return replace(self, scenario=self.scenario.with_values({"sample": needed}))
+
+    def with_controllers(self, one: Spec, other: Spec | None, turn: int) -> Scenario:
+        """Return the network with the controllers of a case, checked.
+
+        Parameters
+        ----------
+        one, other, turn
+            As for `Scenario.with_controllers`.
+
+        Raises
+        ------
+        ScenarioError, ArgumentError
+            They do not fit the network.
+        """
+        scenario = self.scenario.with_controllers(one, other, turn=turn)
+        self.check(scenario)
+        return scenario
+
+    def check(self, scenario: Scenario) -> tuple[int, float]:
+        """Return the number of flows and the length in seconds; mistakes name the argument.
+
+        Parameters
+        ----------
+        scenario
+            This network with some controllers.
+        """
+        try:
+            compiled = scenario.validate()
+        except _native.ScenarioError as mistake:
+            key, _, problem = str(mistake).partition(": ")
+            if key not in self.arguments or key in self.values:
+                raise
+            raise ArgumentError(self.arguments[key], problem) from None
+        return compiled["flows"], compiled["duration_s"]
+
+    def seen(self, run: Result) -> Network:
+        """Return the network with what its first run tells of it.
+
+        Parameters
+        ----------
+        run
+            The first run.
+        """
+        trips = [flow["min_rtt_s"] for flow in run.measured_flows]
+        known = [trip for trip in trips if math.isfinite(trip)]
+        # Two digits: the figure is of one run.
+        rtt = float(f"{np.median(known):.2g}") if known else self.sample_s
+        return replace(self, rtt_s=rtt, link=run.bottleneck["name"])
+
+    def bottleneck(self, run: Result) -> LinkRecord:
+        """Return the link whose figures count: the same one in all runs.
+
+        Parameters
+        ----------
+        run
+            Any run.
+        """
+        links = (link for link in run.record["links"] if link["name"] == self.link)
+        return next(links, run.bottleneck)
+
+    def describe(self, run: Result) -> JsonObject:
+        """Describe the network, with what its first run tells of it.
+
+        Parameters
+        ----------
+        run
+            The first run.
+        """
+        link = self.bottleneck(run)
+        flows, limit = run.measured_flows, link["queue_limit"]
+        packet, rtt = flows[0]["packet_bytes"], self.rtt_s or math.nan
+        return {
+            "scenario": run.scenario,
+            **self.asked,
+            "values": dict(self.values),
+            "bottleneck": link["name"],
+            "rate_bps": link["rate_bps"],
+            "rtt_s": rtt,
+            "queue_limit": limit if limit < ENDLESS else math.inf,
+            "bdp_packets": link["rate_bps"] * rtt / (8 * packet),
+            "packet_bytes": packet,
+            "flows": len(flows),
+            "duration_s": run.duration_s,
+            "warmup_s": run.warmup_s,
+            "scales_s": run.scales,
+        }
+
+
+def dumbbell(
+    *,
+    rate: Quantity,
+    rtt: Quantity,
+    queue: str,
+    flows: int,
+    time: Quantity,
+    warmup: Quantity | None,
+    loss: Quantity,
+    values: Mapping[str, object],
+) -> Network:
+    """Make a dumbbell.
+
+    Parameters
+    ----------
+    rate, rtt, queue, flows, time, warmup, loss, values
+        As for `cwnd.compare`.
+
+    Raises
+    ------
+    ArgumentError
+        One of them makes no sense.
+    """
+    bps = read_argument("rate", parse_rate, rate)
+    trips, ranged = read_argument("rtt", _read_rtt, rtt)
+    seconds = read_argument("time", parse_time, time)
+    rest = WARMUP * seconds
+    if warmup is not None:
+        rest = read_argument("warmup", lambda text: parse_time(text, zero=True), warmup)
+    lost = read_argument("loss", _read_probability, loss)
+    kinds = 1 if ranged else len(trips)
+    if not 2 <= flows <= MOST_FLOWS or flows % 2:
+        raise ArgumentError("flows", f"{flows} is not an even number from 2 to {MOST_FLOWS}")
+    if flows % (2 * kinds):
+        raise ArgumentError(
+            "flows",
+            f"{flows} is not a multiple of {2 * kinds}: two for each of {kinds} round-trip times",
+        )
+    trip = float(np.mean(trips))
+    scenario = Scenario.dumbbell(
+        rate=bps,
+        rtt=trip,
+        queue=queue,
+        time=seconds,
+        warmup=rest,
+        sample=min(trip, seconds / FEWEST_SAMPLES),
+        access=f"0s..{trip * ACCESS:.9f}s" if len(trips) == 1 else 0.0,
+    )
+    start = f"0s..{seconds * STARTS:.9f}s"
+    if len(trips) == 1:
+        scenario.add_flow("reno", count=flows, start=start)
+    else:
+        scenario = scenario.with_values({"dumbbell.delay": min(trips) / 2})
+        spans = [tuple(trips)] if ranged else [(each, each * SPREAD) for each in trips]
+        for low, high in spans:
+            between = f"{low:.9f}s..{high:.9f}s"
+            scenario.add_flow("reno", count=flows // kinds, start=start, rtt=between)
+    if lost:
+        scenario = scenario.with_values({"dumbbell.loss": lost})
+    written = (".." if ranged else ",").join(map(tc_time, trips))
+    words = ["--rate", tc_rate(bps), "--rtt", written, "--queue", queue, "--flows", str(flows)]
+    words += ["--time", tc_time(seconds)]
+    words += [] if warmup is None else ["--warmup", tc_time(rest)]
+    words += ["--loss", repr(lost)] if lost else []
+    asked = {"file": None, "rtt": written, "queue": queue, "loss": lost}
+    samples = math.inf if "sample" in values else MOST_SAMPLES_EACH
+    net = Network(
+        scenario, {}, words, asked, _ARGUMENTS, rtt_s=trip, link="left-right", samples=samples
+    )
+    return _with_values(net, values)
+
+
+def any_network(network: Scenario | str | Path, values: Mapping[str, object]) -> Network:
+    """Take a scenario as a network.
+
+    Parameters
+    ----------
+    network
+        The scenario, or the path of its file.
+    values
+        Values to replace, by path.
+
+    Raises
+    ------
+    ScenarioError, OSError
+        The scenario makes no sense, or its file cannot be read.
+    """
+    path = None if isinstance(network, Scenario) else str(network)
+    scenario = network if isinstance(network, Scenario) else Scenario.from_toml(Path(network))
+    asked = {"file": path, "rtt": None, "queue": None, "loss": None}
+    words = None if path is None else [path]
+    return _with_values(Network(scenario, {}, words, asked), values)
+
+
+def measured_controllers(scenario: Scenario) -> dict[str, Spec]:
+    """Return the controllers of a scenario's measured flows, by name.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    """
+    flows = scenario.to_dict().get("flow", [])
+    names = [flow["controller"] for flow in flows if flow.get("measured", True)]
+    made = scenario.controllers
+    return {name: made[name] if name.startswith("python:") else name for name in names}
+
+
+def _with_values(network: Network, values: Mapping[str, object]) -> Network:
+    """Replace values of a network."""
+    check_values(values)
+    words = None if network.words is None else [*network.words, *write_values(values)]
+    scenario = network.scenario.with_values(values)
+    return replace(network, scenario=scenario, values=values, words=words)
+
+
+def _read_rtt(rtt: Quantity) -> tuple[list[float], bool]:
+    """Read a round-trip time, a list or a range of them; says whether it is a range."""
+    if not isinstance(rtt, str):
+        return [parse_time(rtt)], False
+    ends = rtt.split("..")
+    if len(ends) == 2:
+        low, high = map(parse_time, ends)
+        if not low < high:
+            raise ValueError(f"{rtt!r} does not rise from A to B")
+        return [low, high], True
+    return [parse_time(each) for each in rtt.split(",")], False
+
+
+def _read_probability(value: Quantity) -> float:
+    """Read a number from 0 to 1, or a percentage."""
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < 1:
+        raise ValueError(f"{value!r} is not a probability such as 0.1% or 0.001, below 1")
+    return number

@@ -1,0 +1,167 @@
+"""A controller in Rust, begun from a template: for a checkout of cwnd.
+
+The templates beside this file are a plain AIMD of the window and of the rate. rustfmt sorts and
+wraps the lists that name it.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Literal, TypeAlias
+
+from cwnd.errors import ArgumentError
+
+Kind: TypeAlias = Literal["window", "rate"]
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_CODE = Path("crates", "cwnd", "src")
+_LAWS, _ANY = _CODE / "laws" / "mod.rs", _CODE / "laws" / "any.rs"
+_REGISTRY = _CODE / "registry.rs"
+# The last variant is the wrapper of laws from outside.
+_VARIANTS = {
+    "window": r"^    AnyLaw \{\n(?:        \w+,\n)*?(?=        Custom,\n)",
+    "rate": r"^    AnyRateLaw \{\n(?:        \w+,\n)+",
+}
+
+
+def write_controller(name: str, kind: Kind, directory: Path) -> list[Path]:
+    """Write a controller in Rust: its law, and its place in the registry.
+
+    Parameters
+    ----------
+    name
+        Its name in a specification, and of its file.
+    kind
+        What the law controls: the congestion window or the sending rate.
+    directory
+        A directory of a checkout of cwnd.
+
+    Returns
+    -------
+    list of Path
+        The files written: the law first, its entry in the registry last.
+
+    Raises
+    ------
+    ArgumentError
+        The name cannot be used, the directory is in no checkout, or a file of the checkout is not
+        as expected. Nothing is written then.
+    OSError
+        A file cannot be written.
+    """
+    root = _find_checkout(directory)
+    _check_name(name)
+    law, entry = _CODE / "laws" / f"{name}.rs", _CODE / "registry" / f"{kind}.rs"
+    for path in (law, law.with_suffix("")):
+        if (root / path).exists():
+            raise ArgumentError("name", f"{path} exists already")
+    template, described = (_read_template(f"{kind}_{part}.rs") for part in ("law", "entry"))
+    words = {"name": name, "Type": name.title().replace("_", ""), "CONST": name.upper()}
+    # Behind the last match of each pattern, a line or item more.
+    additions = {
+        _LAWS: {
+            r"^pub mod .*;\n": "pub mod $name;\n",
+            r"^pub use .*;\n": "pub use $name::$Type;\n",
+        },
+        _ANY: {r"^use super::\{": "$Type,", _VARIANTS[kind]: "        $Type,\n"},
+        _REGISTRY: {rf"^(?:    {kind}::\w+,\n)+": f"    {kind}::$CONST,\n"},
+        entry: {r"^use crate::laws::\{": "$Type,", r"\Z": described},
+    }
+    texts = {path: (root / path).read_text(encoding="utf-8") for path in additions}
+    _check_words(words, {law: template, **texts})
+    for path, added in additions.items():
+        for pattern, text in added.items():
+            texts[path] = _insert(path, texts[path], pattern, Template(text).substitute(words))
+    texts = {law: Template(template).substitute(words), **texts}
+    _write({root / path: _format(root, path, text) for path, text in texts.items()})
+    return [root / path for path in texts]
+
+
+def _find_checkout(directory: Path) -> Path:
+    """Return the root of the checkout that a directory is in."""
+    for root in (directory, *directory.parents):
+        if (root / _REGISTRY).is_file():
+            return root
+    raise ArgumentError("directory", f"{directory} is in no checkout of cwnd: there is no {_CODE}")
+
+
+def _check_name(name: str) -> None:
+    """Check that a module of Rust can have this name."""
+    if not _NAME.fullmatch(name):
+        raise ArgumentError(
+            "name",
+            f"{name!r} is not a name of lower-case letters and digits, such as ledbat or tcp_lp",
+        )
+    if _rustfmt(f"mod {name};\n").returncode != 0:
+        raise ArgumentError("name", f"{name!r} is a keyword of Rust")
+
+
+def _check_words(words: dict[str, str], texts: dict[Path, str]) -> None:
+    """Check that the code does not use a controller's names for anything else."""
+    for path, text in texts.items():
+        if f'name: "{words["name"]}"' in text:
+            raise ArgumentError("name", f"{words['name']!r} is a controller in {path} already")
+    for path, text in texts.items():
+        code = re.sub(r'"(?:\\.|[^"\\])*"|//.*', "", text)
+        # Only there are modules of laws named.
+        modules = path in (_LAWS, _ANY)
+        for word in words.values() if modules else (words["Type"], words["CONST"]):
+            if re.search(rf"\b{word}\b", code):
+                raise ArgumentError("name", f"{word} has another meaning in the code of cwnd")
+
+
+def _read_template(file: str) -> str:
+    """Return the text of a template."""
+    return files(__name__).joinpath(file).read_text(encoding="utf-8")
+
+
+def _insert(path: Path, text: str, pattern: str, added: str) -> str:
+    """Insert behind the last match of a pattern."""
+    found = list(re.finditer(pattern, text, re.MULTILINE))
+    if not found:
+        line = added.strip().splitlines()[0]
+        raise ArgumentError("directory", f"{path} has no place for `{line}` that this cwnd knows")
+    end = found[-1].end()
+    return text[:end] + added + text[end:]
+
+
+def _format(root: Path, path: Path, text: str) -> str:
+    """Format the text of a file as the checkout's rustfmt.toml says."""
+    done = _rustfmt(text, "--config-path", str(root))
+    if done.returncode != 0:
+        problem = done.stderr.strip().splitlines()[0]
+        raise ArgumentError("directory", f"{path} is not Rust: {problem}")
+    return done.stdout
+
+
+def _rustfmt(text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run rustfmt on a text."""
+    try:
+        return subprocess.run(  # noqa: S603 — a fixed program, and the checkout's own directory
+            ["rustfmt", "--edition", "2024", *options],  # noqa: S607
+            input=text,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+    except FileNotFoundError:
+        add = "`rustup component add rustfmt` installs it"
+        raise ArgumentError("directory", f"rustfmt is not installed: {add}") from None
+
+
+def _write(texts: dict[Path, str]) -> None:
+    """Write files: all of them, or none where one cannot be written."""
+    parts = {path: path.with_name(f"{path.name}.new") for path in texts}
+    try:
+        for path, text in texts.items():
+            parts[path].write_text(text, encoding="utf-8")
+    except OSError:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+        raise
+    for path, part in parts.items():
+        part.replace(path)

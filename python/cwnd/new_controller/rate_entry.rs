@@ -1,0 +1,32 @@
+
+pub(super) const $CONST: Algorithm = Algorithm {
+    name: "$name",
+    title: "$Type",
+    summary: "Gains α packets/s each second and gives up the fraction β at a congestion event.",
+    source: "to fill in",
+    equations: &[
+        "each SYN with ACKs and no loss: x <- x + alpha SYN",
+        "at each congestion event: x <- x - beta x",
+    ],
+    deviations: &[],
+    parameters: &[
+        Parameter::number(
+            "alpha",
+            "α",
+            "packets/s^2",
+            1000.0,
+            Range::above(0.0, 1e6),
+            "rate gained each second",
+        ),
+        Parameter::number(
+            "beta",
+            "β",
+            "",
+            0.125,
+            Range::open(0.0, 1.0),
+            "fraction of the rate given up at a congestion event",
+        ),
+        SYN,
+    ],
+    build: Build::Rate(|v, _| $Type::new(v[0], v[1], Dur::from_secs(v[2])).into()),
+};

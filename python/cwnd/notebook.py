@@ -1,0 +1,295 @@
+"""Objects in notebooks: their HTML, their summaries as frames, and a bar of progress."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cwnd.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pandas as pd
+    from typing_extensions import ParamSpec
+
+    from cwnd.agreement import Agreement
+    from cwnd.comparison import Comparison
+    from cwnd.registry import Algorithm
+    from cwnd.result import Result
+    from cwnd.scenario import Scenario
+
+    P = ParamSpec("P")
+
+T = TypeVar("T")
+
+PATIENCE = 1.0
+"""Seconds after which a bar is shown."""
+
+MOST_ROWS = 12
+"""Rows of a table in a notebook."""
+
+INTERVAL = 0.1
+"""Seconds between two updates of a bar."""
+
+
+def with_notebook_bar(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function whose argument ``progress`` is called with the fraction that is done.
+
+    Called in a notebook without ``progress``, the function shows a bar, from `PATIENCE` on until
+    it returns. Elsewhere the function is called as it is.
+
+    Parameters
+    ----------
+    function
+        The function.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if kwargs.get("progress") is not None or not _in_notebook():
+            return function(*args, **kwargs)
+        with _bar(function.__name__) as progress:
+            kwargs["progress"] = progress
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _in_notebook() -> bool:
+    """Say whether a Jupyter kernel runs the code; a process without IPython is not asked."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None
+
+
+@contextmanager
+def _bar(task: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar in the output of a notebook's cell, and remove it at the end."""
+    from IPython import display
+
+    start = time.monotonic()
+    due = start + PATIENCE
+    handle: Any = None
+
+    def update(fraction: float) -> None:
+        nonlocal due, handle
+        now = time.monotonic()
+        if now < due:
+            return
+        due = now + INTERVAL
+        left = f", {(now - start) * (1 / fraction - 1):.0f} s left" if fraction > 0 else ""
+        text = f"{task}: {fraction:.0%}{left}"
+        bar = f"<progress max='1' value='{fraction:.4f}'></progress> {text}"
+        content = {"text/plain": text, "text/html": bar}
+        if handle is None:
+            handle = display.display(content, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            handle.update(content, raw=True)
+
+    try:
+        yield update
+    finally:
+        if handle is not None:
+            handle.update({"text/plain": "", "text/html": ""}, raw=True)
+
+
+def _html(**content: object) -> str | None:
+    """Fill the template; without Jinja2 notebooks show the object's text."""
+    from importlib.util import find_spec
+
+    if find_spec("jinja2") is None:
+        return None
+    from cwnd.report.page import render
+
+    empty: dict[str, object] = {
+        **dict.fromkeys(("lines", "items", "tables", "details"), ()),
+        "colors": {},
+        "most": MOST_ROWS,
+    }
+    return render("notebook.html", **{**empty, **content})
+
+
+def result_html(result: Result) -> str | None:
+    """Return a run as HTML: its metrics and its flows."""
+    from cwnd.figures import caveats, flow_sheet, metric_items, run_text
+
+    document = result.to_json()
+    facts = [f"{term} {value}" for term, value, _ in metric_items(document["metrics"])]
+    sheet = flow_sheet(document)
+    return _html(
+        title=result.title,
+        lines=[run_text(result), " · ".join(facts), *caveats([result])],
+        tables=[("Flows", sheet.heads, sheet.rows, {1, 9})],
+    )
+
+
+def comparison_html(comparison: Comparison) -> str | None:
+    """Return a comparison as HTML: its verdicts and its tables."""
+    from cwnd.colors import colors
+    from cwnd.figures import against_columns, alone_columns, caveats, network_text
+    from cwnd.report.compare import cells, heads
+
+    reference = comparison.reference
+    shades = colors([row.controller for row in comparison.rows_alone], reference)
+    alone, against = alone_columns(comparison), against_columns(comparison)
+    return _html(
+        title=f"Comparison with {reference}",
+        lines=[network_text(comparison.network), *caveats(comparison.results)],
+        items=[(v.controller, shades[v.controller], v.sentence) for v in comparison.verdicts],
+        tables=[
+            ("Each controller alone", heads(alone), cells(alone, comparison.rows_alone), ()),
+            (
+                f"Half and half against {reference}",
+                heads(against),
+                cells(against, comparison.rows_against),
+                (),
+            ),
+        ],
+        colors=shades,
+    )
+
+
+def agreement_html(agreement: Agreement) -> str | None:
+    """Return an agreement as HTML: the counts of its verdicts and its tables."""
+    from cwnd.agreement import NETWORK
+    from cwnd.figures import agreement_text, caveats, counts_text
+    from cwnd.report.agree import cells, heads
+
+    backends = list(agreement.results)
+    return _html(
+        title=f"{agreement.title}: {agreement_text(backends)}",
+        lines=[*counts_text(agreement.counts), *caveats(agreement.runs)],
+        tables=[
+            (
+                of,
+                heads(backends),
+                [cells(row, backends) for row in agreement.rows if row.of == of],
+                range(1 + len(backends), 2 * len(backends)),
+            )
+            for of in (NETWORK, *agreement.groups)
+        ],
+    )
+
+
+def scenario_html(scenario: Scenario) -> str | None:
+    """Return a scenario as HTML: its flows, and the whole as TOML."""
+    groups = scenario.to_dict().get("flow", [])
+    keys = list(dict.fromkeys(key for group in groups for key in group))
+    rows = [
+        [str(number), *(str(group.get(key, "")) for key in keys)]
+        for number, group in enumerate(groups)
+    ]
+    return _html(
+        title=scenario.title or "A scenario",
+        tables=[
+            ("Flows", [(key, "", "") for key in ["[[flow]]", *keys]], rows, range(1, len(keys) + 1))
+        ],
+        details=[("Scenario file", scenario.to_toml())],
+    )
+
+
+def algorithm_html(algorithm: Algorithm) -> str | None:
+    """Return an algorithm as HTML: its law and its parameters."""
+    parameters = [
+        [p.name, p.symbol, p.default, p.range, p.meaning + (f" ({p.unit})" if p.unit else "")]
+        for p in algorithm.parameters
+    ]
+    titles = ("parameter", "symbol", "default", "range", "meaning")
+    return _html(
+        title=f"{algorithm.name}: {algorithm.title}",
+        lines=[algorithm.summary, algorithm.source, *algorithm.equations],
+        tables=[("", [(title, "", "") for title in titles], parameters, range(1, 5))]
+        if parameters
+        else [],
+        details=[("Deviations", "\n".join(algorithm.deviations))] if algorithm.deviations else [],
+    )
+
+
+def algorithms_html(algorithms: list[Algorithm]) -> str | None:
+    """Return a list of algorithms as HTML."""
+    rows = [[a.name, a.kind, a.title, a.summary] for a in algorithms]
+    titles = ("name", "kind", "title", "summary")
+    return _html(
+        title=f"{len(rows)} controllers",
+        most=len(rows),
+        tables=[("", [(title, "", "") for title in titles], rows, range(1, 4))],
+    )
+
+
+def summarize_scenario(scenario: Scenario) -> pd.DataFrame:
+    """Return the groups of flows with the keys that are set, as in the scenario file."""
+    require("Scenario.summary", "pandas")
+    groups = scenario.to_dict().get("flow", [])
+    keys = list(dict.fromkeys(key for group in groups for key in group))
+    columns = {key: [group.get(key, "") for group in groups] for key in keys}
+    return _frame(columns, range(len(groups)), "flow")
+
+
+def summarize_result(result: Result) -> pd.DataFrame:
+    """Return ten figures of each flow, in units for people."""
+    from cwnd.figures import limits_text
+
+    flows = result.flows
+    columns = {
+        "controller": flows["controller"],
+        "goodput (Mbit/s)": flows["goodput_bps"] / 1e6,
+        "sent (packets)": flows["packets_sent"],
+        "retransmitted (packets)": flows["retransmissions"],
+        "lost (%)": 100 * flows["loss_rate"],
+        "cuts": flows["cuts"],
+        "timeouts": flows["timeouts"],
+        "RTT (ms)": 1e3 * flows["mean_rtt_s"],
+        "window (packets)": flows["mean_window"],
+        "limited by": [limits_text(flow["limited"]) for flow in result.record["flows"]],
+    }
+    return _frame(columns, list(flows.index), "flow")
+
+
+def summarize_comparison(comparison: Comparison) -> pd.DataFrame:
+    """Return the verdicts on each controller and the means of seven figures."""
+    require("Comparison.summary", "pandas")
+    rows = comparison.rows_alone
+    verdicts = {verdict.controller: verdict for verdict in comparison.verdicts}
+    against = {row.controller: row for row in comparison.rows_against}
+    words = ("fairness", "smoothness", "queue")
+    columns: dict[str, list[Any]] = {
+        word: [getattr(verdicts.get(row.controller), word, "reference") for row in rows]
+        for word in words
+    }
+    columns["share"] = [
+        against[row.controller].figures["share"].mean if row.controller in against else None
+        for row in rows
+    ]
+    for title, figure, factor in (
+        ("goodput (Mbit/s)", "goodput_bps", 1e-6),
+        ("used (%)", "utilization", 100),
+        ("lost (%)", "loss_rate", 100),
+        ("queueing delay (ms)", "queueing_delay_s", 1e3),
+        ("CoV", "cov_10rtt", 1),
+        ("Jain", "jain", 1),
+    ):
+        columns[title] = [row.figures[figure].mean * factor for row in rows]
+    return _frame(columns, [row.controller for row in rows], "controller")
+
+
+def summarize_agreement(agreement: Agreement) -> pd.DataFrame:
+    """Return the mean of each figure on each backend, and the verdicts."""
+    require("Agreement.summary", "pandas")
+    first, *others = agreement.results
+    rows = agreement.rows
+    columns: dict[str, list[Any]] = {"of": [row.of for row in rows]}
+    for on in agreement.results:
+        columns[on] = [row.estimates[on].mean * row.kind.factor for row in rows]
+    for i, on in enumerate(others):
+        columns[f"{on} and {first}"] = [row.verdicts[i].text for row in rows]
+    return _frame(columns, [row.title for row in rows], "figure")
+
+
+def _frame(columns: dict[str, Any], index: Sequence[str | int], name: str) -> pd.DataFrame:
+    """Make a frame with four decimals."""
+    import pandas as pd
+
+    return pd.DataFrame(columns, index=pd.Index(list(index), name=name)).round(4)

@@ -1,0 +1,313 @@
+"""The runs of a sweep as arrays, and their means over seeds and axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cwnd.figures import SWEEP_COLUMNS
+from cwnd.metrics import range_of
+from cwnd.stats import estimate
+from cwnd.units import parse_rate, parse_size, parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+    import pandas as pd
+
+    from cwnd.figures import Column
+    from cwnd.records import JsonObject
+    from cwnd.stats import Range
+
+MOST_NUMBERS = 500_000
+"""Means and bounds on a page, at most: about a megabyte, compressed."""
+
+MOST_POINTS = 2_000
+"""Points of a grid on a page that cannot hold them all."""
+
+_UNITS = ((parse_rate, "bit/s"), (parse_time, "s"), (parse_size, "B"))
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis of a sweep.
+
+    Attributes
+    ----------
+    name
+        Its path, as in the plan.
+    dimension
+        Its dimension in the arrays; the axes of a Latin hypercube share one.
+    labels
+        Its value at each place of the dimension, as written.
+    places
+        The same as numbers in ``unit``; None for a value that is not a quantity.
+    unit
+        ``bit/s``, ``s``, ``B`` or empty.
+    """
+
+    name: str
+    dimension: int
+    labels: list[str]
+    places: list[float] | None
+    unit: str
+
+    def to_json(self) -> JsonObject:
+        """Return the axis as plain data."""
+        return {
+            "name": self.name,
+            "dimension": self.dimension,
+            "labels": self.labels,
+            "places": self.places,
+            "unit": self.unit,
+        }
+
+
+class Cube:
+    """The metrics of a sweep's runs, by controller, dimensions and seed.
+
+    A dimension is an axis of listed values, or all axes of a Latin hypercube together.
+
+    Parameters
+    ----------
+    runs
+        The table ``runs``.
+    axes
+        Names of the axes.
+    sampled
+        Those that belong to a Latin hypercube.
+    controllers
+        The controllers, in the order of the page; one empty name for those of the base.
+
+    Attributes
+    ----------
+    axes
+        The axes, in the order given.
+    shape
+        Number of values along each dimension.
+    sampled
+        The dimension of the Latin hypercube; None without one.
+    controllers
+        As given.
+    columns
+        The metrics that have a value.
+    runs, failed
+        Number of runs and of failed runs, shape (controllers, *shape).
+    repeated
+        Whether there are two seeds or more.
+    """
+
+    def __init__(
+        self,
+        runs: pd.DataFrame,
+        axes: Sequence[str],
+        sampled: Sequence[str],
+        controllers: Sequence[str],
+    ) -> None:
+        runs = runs.sort_values("point", kind="stable")
+        listed = [name for name in axes if name not in sampled]
+        groups = [[name] for name in listed] + ([list(sampled)] if sampled else [])
+        places = []
+        self.axes: list[Axis] = []
+        for dimension, names in enumerate(groups):
+            codes, distinct = _distinct(runs[names])
+            places.append(codes)
+            self.axes += [_axis(name, dimension, distinct[name].tolist()) for name in names]
+        self.axes.sort(key=lambda axis: list(axes).index(axis.name))
+        self.shape = tuple(int(codes.max()) + 1 for codes in places)
+        self.sampled = len(listed) if sampled else None
+        self.controllers = list(controllers)
+        known = {name: at for at, name in enumerate(self.controllers)}
+        at = (runs["controller"].fillna("").map(known).to_numpy(int), *places)
+        seeds = np.unique(runs["seed"].to_numpy(), return_inverse=True)[1]
+        cells = (len(self.controllers), *self.shape)
+        self.runs = np.zeros(cells, int)
+        self.failed = np.zeros(cells, int)
+        np.add.at(self.runs, at, 1)
+        np.add.at(self.failed, at, runs["error"].notna().to_numpy(int))
+        self.columns: list[Column] = []
+        self._values: list[npt.NDArray[np.float64]] = []
+        self.repeated = bool(seeds.max())
+        for column in SWEEP_COLUMNS:
+            if column.figure in runs and runs[column.figure].notna().any():
+                values = np.full((*cells, int(seeds.max()) + 1), np.nan)
+                values[(*at, seeds)] = runs[column.figure].to_numpy(float)
+                self.columns.append(column)
+                self._values.append(values)
+
+    def levels(self) -> tuple[JsonObject, npt.NDArray[np.intp]]:
+        """Average over every choice of dimensions, as far as a page has room.
+
+        Returns
+        -------
+        levels : dict
+            By the dimensions that are left, such as ``"0,2"``: ``at`` are the places in each of
+            them, and ``mean``, ``low`` and ``high``, by metric and controller, the means over the
+            seeds and the other dimensions with their 95 % intervals; ``low`` and ``high`` are None
+            if there is one seed or no room.
+        points : ndarray
+            The points in the level that keeps all dimensions: all points, unless they are too many.
+        """
+        every = tuple(range(len(self.shape)))
+        total = math.prod(self.shape)
+        room = MOST_NUMBERS // (len(self.controllers) * max(len(self.columns), 1))
+        each = 3 if self.repeated else 1
+        kept = total
+        if total * each > room:
+            # The points of a grid that is not whole are for the table only.
+            kept = min(total, MOST_POINTS if self.sampled is None else room // each * 2 // 3)
+        points = np.arange(kept) * total // kept
+        levels = {_key(every): self._level(every, points, bounds=self.repeated)}
+        room -= kept * each
+        for dimensions in sorted(_subsets(every), key=self._cells):
+            cells = self._cells(dimensions)
+            if cells <= room:
+                bounds = self.repeated and 3 * cells <= room
+                levels[_key(dimensions)] = self._level(dimensions, np.arange(cells), bounds=bounds)
+                room -= 3 * cells if bounds else cells
+        return levels, points
+
+    def _cells(self, dimensions: Sequence[int]) -> int:
+        """Return the number of cells of a level."""
+        return math.prod(self.shape[dimension] for dimension in dimensions)
+
+    def _level(
+        self, dimensions: Sequence[int], cells: npt.NDArray[np.intp], *, bounds: bool
+    ) -> JsonObject:
+        """Average over the dimensions that are not left."""
+        left = [self.shape[dimension] for dimension in dimensions]
+        at = np.unravel_index(cells, left) if left else ()
+        level: JsonObject = {
+            "at": {str(d): places.tolist() for d, places in zip(dimensions, at, strict=True)},
+            "mean": {},
+            "low": {},
+            "high": {},
+        }
+        for column, values in zip(self.columns, self._values, strict=True):
+            front = np.moveaxis(values, [1 + d for d in dimensions], range(1, 1 + len(left)))
+            flat = front.reshape(len(self.controllers), math.prod(left), -1, values.shape[-1])
+            found = [
+                _estimates(part[cells], range_of(column.figure), column.factor) for part in flat
+            ]
+            for name, numbers in zip(
+                ("mean", "low", "high"), zip(*found, strict=True), strict=True
+            ):
+                level[name][column.figure] = list(numbers)
+        if not bounds:
+            level["low"] = level["high"] = None
+        return level
+
+
+def _estimates(
+    values: npt.NDArray[np.float64], within: Range, factor: float
+) -> tuple[list[float | None], list[float | None], list[float | None]]:
+    """Average values of shape (cells, points, seeds) to means and 95 % intervals of the cells.
+
+    The interval is that of the means over the points, one for each seed. Points without any value
+    are left out, and so are seeds that lack a value at another point. If no seed is left, the mean
+    is that of the points' means and has no interval.
+    """
+    known = np.isfinite(values)
+    found = known.sum(axis=2)
+    alive = found > 0
+    count = alive.sum(axis=1)
+    totals = np.where(known, values, 0.0)
+    missing = (alive[:, :, None] & ~known).sum(axis=1)
+    by_seed = np.where(missing == 0, totals.sum(axis=1) / np.maximum(count, 1)[:, None], np.nan)
+    by_seed[count == 0] = np.nan
+    by_point = totals.sum(axis=2) / np.maximum(found, 1)
+    overall = by_point.sum(axis=1) / np.where(count, count, np.nan)
+    means: list[float | None] = []
+    lows: list[float | None] = []
+    highs: list[float | None] = []
+    for mean, seeds in zip(overall, by_seed, strict=True):
+        by_seeds = estimate(seeds, within)
+        means.append(_short(by_seeds.mean if by_seeds.n else mean, factor))
+        lows.append(_short(by_seeds.low, factor))
+        highs.append(_short(by_seeds.high, factor))
+    return means, lows, highs
+
+
+def _short(value: float, factor: float) -> float | None:
+    """Round a number to what a page shows."""
+    return float(f"{value * factor:.4g}") if math.isfinite(value) else None
+
+
+def _distinct(columns: pd.DataFrame) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
+    """Return the places of some columns' rows among the different rows, and these.
+
+    Numbers ascend; other values are in the order of the runs.
+    """
+    distinct = columns.drop_duplicates(ignore_index=True)
+    name = columns.columns[0]
+    if len(columns.columns) == 1:
+        places = _places(distinct[name].tolist())[0]
+        if places is not None:
+            distinct = distinct.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
+    numbered = distinct.assign(**{"": np.arange(len(distinct))})
+    codes = columns.merge(numbered, how="left", on=list(columns.columns))[""]
+    return codes.to_numpy(np.intp), distinct
+
+
+def _axis(name: str, dimension: int, values: list[object]) -> Axis:
+    """Describe an axis."""
+    places, unit = _places(values)
+    return Axis(name, dimension, [label(value) for value in values], places, unit)
+
+
+def label(value: object) -> str:
+    """Write a value of an axis.
+
+    Parameters
+    ----------
+    value
+        A text, a number or a truth value.
+
+    Examples
+    --------
+    >>> label(True), label(2e6), label("20p")
+    ('true', '2000000', '20p')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return np.format_float_positional(value, precision=6, fractional=False, trim="-")
+    return str(value)
+
+
+def _places(values: Sequence[object]) -> tuple[list[float] | None, str]:
+    """Read values as numbers with a unit; None if they are not.
+
+    Examples
+    --------
+    >>> _places(["1mbit", "500kbit"])
+    ([1000000.0, 500000.0], 'bit/s')
+    >>> _places(["red", "droptail"])
+    (None, '')
+    """
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return [float(str(value)) for value in values], ""
+    texts = [value for value in values if isinstance(value, str)]
+    for read, unit in _UNITS:
+        try:
+            if len(texts) == len(values):
+                return [float(read(text)) for text in texts], unit
+        except ValueError:
+            continue
+    return None, ""
+
+
+def _subsets(dimensions: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Give the proper subsets of some dimensions."""
+    for size in range(len(dimensions)):
+        yield from combinations(dimensions, size)
+
+
+def _key(dimensions: Sequence[int]) -> str:
+    """Name a level."""
+    return ",".join(map(str, dimensions))

@@ -1,0 +1,162 @@
+"""The page of a sweep."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd.colors import colors
+from cwnd.errors import ArgumentError
+from cwnd.report.cube import Cube, label
+from cwnd.report.page import render
+from cwnd.sweeps.query import read
+from cwnd.units import format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from cwnd.records import JsonObject
+
+MOST_ROWS = 500
+"""Rows of the table of points."""
+
+MOST_FAILURES = 100
+"""Failed runs that are listed."""
+
+
+def sweep_page(out: str | Path) -> str:
+    """Make the page of a sweep.
+
+    Parameters
+    ----------
+    out
+        The directory of the sweep.
+
+    Returns
+    -------
+    str
+        HTML.
+
+    Raises
+    ------
+    ArgumentError
+        ``out`` has no data of a sweep, or not yet a run.
+    """
+    runs: pd.DataFrame = read(out, "select * from runs").to_pandas()
+    if runs.empty:
+        raise ArgumentError("out", f"{out} has no runs yet")
+    text, plan = _plan(Path(out))
+    axes = list(plan.get("axes", {}))
+    controllers = _controllers(runs, plan)
+    cube = Cube(runs, axes, _sampled(plan), controllers)
+    levels, points = cube.levels()
+    shades = colors(controllers, plan.get("reference"))
+    failed = runs[runs["error"].notna()]
+    total = math.prod(cube.shape)
+    told = ["point", *axes, *(["controller"] if controllers != [""] else []), "seed", "error"]
+    moved = _names_files(plan)
+    source = "PLAN.toml" if moved else str(Path(out) / "plan.toml")
+    return render(
+        "sweep.html",
+        title=_title(axes),
+        summary=_summary(runs, cube, total, len(failed)),
+        axes=cube.axes,
+        sampled=cube.sampled,
+        columns=cube.columns,
+        kept=len(points),
+        total=total,
+        most_rows=MOST_ROWS,
+        errors=_errors(failed),
+        failure_heads=[(name, "", "") for name in told],
+        failures=_failures(failed, told),
+        failure_text=set(range(1, len(told))),
+        left_out=max(len(failed) - MOST_FAILURES, 0),
+        plan=text,
+        moved=moved,
+        rerun=shlex.join(["cwnd", "sweep", source, "--out", str(out)]),
+        data={
+            "axes": [axis.to_json() for axis in cube.axes],
+            "shape": list(cube.shape),
+            "sampled": cube.sampled,
+            "controllers": [{"name": name, "color": shades[name]} for name in controllers],
+            "metrics": [
+                {"name": column.figure, "title": column.title, "unit": column.unit}
+                for column in cube.columns
+            ],
+            "levels": levels,
+            "runs": [part.ravel()[points].tolist() for part in cube.runs],
+            "failed": [part.ravel()[points].tolist() for part in cube.failed],
+            "whole": len(points) == total,
+            "rows": MOST_ROWS,
+        },
+    )
+
+
+def _plan(out: Path) -> tuple[str, JsonObject]:
+    """Read the plan, as text and as data."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        text = (out / "plan.toml").read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
+    except (OSError, ValueError) as problem:
+        raise ArgumentError("out", f"cannot read {out / 'plan.toml'}: {problem}") from None
+
+
+def _sampled(plan: JsonObject) -> list[str]:
+    """Return the axes of the Latin hypercube: ranges without a number of values."""
+    return [
+        name
+        for name, given in plan.get("axes", {}).items()
+        if isinstance(given, dict) and not given.keys() & {"count", "step"}
+    ]
+
+
+def _names_files(plan: JsonObject) -> bool:
+    """Say whether a plan names files, by paths relative to where it was read."""
+    specs = [*plan.get("controllers", []), plan.get("reference", "")]
+    return isinstance(plan.get("base"), str) or any(".py:" in spec for spec in specs)
+
+
+def _controllers(runs: pd.DataFrame, plan: JsonObject) -> list[str]:
+    """Return the controllers that were run, in the order of the plan."""
+    found = set(runs["controller"].fillna(""))
+    listed = [name for name in plan.get("controllers", []) if name in found]
+    return listed + sorted(found.difference(listed))
+
+
+def _title(axes: Sequence[str]) -> str:
+    """Name the page."""
+    if not axes:
+        return "Sweep of controllers"
+    return f"Sweep over {', '.join(axes) if len(axes) < 4 else f'{len(axes)} axes'}"
+
+
+def _summary(runs: pd.DataFrame, cube: Cube, total: int, failed: int) -> list[tuple[str, str, str]]:
+    """Describe the sweep."""
+    finished = f"{failed:,} failed" if failed else "all succeeded"
+    return [
+        ("Runs", f"{len(runs):,}", finished),
+        ("Points", f"{total:,}", " × ".join(map(str, cube.shape)) if len(cube.shape) > 1 else ""),
+        ("Controllers", str(len(cube.controllers)), ""),
+        ("Seeds", str(runs["seed"].nunique()), "of each point and controller"),
+        ("Computing time", format_time(runs["wall_s"].sum()), "of all runs together"),
+    ]
+
+
+def _errors(failed: pd.DataFrame) -> list[tuple[str, str]]:
+    """Count the errors, the most frequent first."""
+    return [(str(error), f"{count:,}") for error, count in failed["error"].value_counts().items()]
+
+
+def _failures(failed: pd.DataFrame, columns: Sequence[str]) -> list[list[str]]:
+    """List failed runs."""
+    first = failed.sort_values(["point", "seed"])[list(columns)].head(MOST_FAILURES)
+    return [[label(value) for value in row] for row in first.itertuples(index=False, name=None)]

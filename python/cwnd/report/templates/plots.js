@@ -1,0 +1,104 @@
+"use strict";
+
+// The page's data, unpacked before the first plot is drawn.
+let data;
+
+// Data and Plotly are embedded compressed.
+async function unpack(id) {
+  const packed = document.getElementById(id).textContent;
+  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+const narrow = () => window.matchMedia("(max-width: 560px)").matches;
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// A line's color: lighter on a dark ground, as the swatches of the style sheet are.
+function ink(color) {
+  if (!window.matchMedia("(prefers-color-scheme: dark)").matches) return color;
+  const channels = color.match(/[0-9a-f]{2}/gi).map((hex) => parseInt(hex, 16));
+  return `rgb(${channels.map((c) => Math.round(c + 0.3 * (255 - c))).join()})`;
+}
+
+// A layout in the page's colors; `extra` adds to it, and its axes extend the page's.
+function layout(extra) {
+  const axis = { gridcolor: css("--line"), linecolor: css("--line"), zeroline: false };
+  const base = {
+    font: { family: "system-ui, sans-serif", size: narrow() ? 11 : 12, color: css("--soft") },
+    paper_bgcolor: css("--card"),
+    plot_bgcolor: css("--card"),
+    showlegend: false,
+    hovermode: "closest",
+    hoverlabel: { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: css("--ink") }, namelength: -1 },
+    dragmode: narrow() ? false : "zoom",
+  };
+  for (const [name, value] of Object.entries(extra)) {
+    base[name] = /^[xy]axis\d*$/.test(name) ? { ...axis, ...value } : value;
+  }
+  return base;
+}
+
+// The title of a panel, above its left corner.
+function heading(text, yref, y) {
+  return {
+    text, x: 0, y, xref: "paper", yref, xanchor: "left", yanchor: "bottom", yshift: 6,
+    showarrow: false, font: { color: css("--ink"), size: narrow() ? 12 : 13 },
+  };
+}
+
+// Draws a plot. Below it are buttons that save it as PNG, and as CSV the rows that `table` returns.
+function show(target, { traces, extra, table }) {
+  Plotly.react(target, traces, layout(extra), { responsive: true, displaylogo: false, displayModeBar: false });
+  const name = `${document.title} ${target.id}`.replace(/[^a-z0-9]+/gi, "-").toLowerCase();
+  const tools = target.parentElement.querySelector(`[data-of="${target.id}"]`) ?? document.createElement("p");
+  tools.className = "tools";
+  tools.dataset.of = target.id;
+  tools.replaceChildren(
+    tool("PNG", "Save the plot as a picture", () => Plotly.downloadImage(target, {
+      format: "png", scale: 2, width: target.clientWidth, height: target.clientHeight, filename: name,
+    })),
+    tool("CSV", "Save the points of the plot", () => save(`${name}.csv`, csv(table()))),
+  );
+  target.after(tools);
+}
+
+function tool(text, title, act) {
+  const button = document.createElement("button");
+  Object.assign(button, { type: "button", textContent: text, title });
+  button.addEventListener("click", act);
+  return button;
+}
+
+function csv(rows) {
+  const cell = (value) => typeof value === "string" ? `"${value.replaceAll('"', '""')}"` : value ?? "";
+  return rows.map((row) => row.map(cell).join(",") + "\n").join("");
+}
+
+function save(name, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+// Draws the page's plots by calling `draw`, and again when colors or sizes change.
+async function start(draw) {
+  const plots = document.querySelectorAll(".plot");
+  try {
+    data = JSON.parse(await unpack("data"));
+    const script = document.createElement("script");
+    script.textContent = await unpack("plotly");
+    document.head.append(script);
+    for (const plot of plots) plot.classList.remove("loading");
+    draw();
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+    window.matchMedia("(max-width: 560px)").addEventListener("change", draw);
+    window.addEventListener("beforeprint", draw);
+  } catch (problem) {
+    for (const plot of plots) {
+      plot.classList.remove("loading");
+      plot.textContent = `The plots need a browser of 2023 or later (${problem.message}).`;
+    }
+  }
+}

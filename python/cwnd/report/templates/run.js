@@ -1,0 +1,164 @@
+// Means with their intervals: a panel for each figure, a row for each controller.
+function drawFigures(target) {
+  const { panels, rows } = data.figures;
+  const stacked = narrow();
+  const traces = [];
+  const extra = { margin: { l: 14, r: 20, t: 46, b: 40 }, annotations: [], shapes: [] };
+  const count = panels.length;
+  const high = 34 * rows.length + 10;
+  const gap = 64;
+  const inner = stacked ? count * high + (count - 1) * gap : high;
+  const table = [["figure", "name", "mean", "low", "high"]];
+  const names = rows.map((row) => stacked ? row.name.replace(/, /g, ",<br>") : row.name);
+  panels.forEach((panel, i) => {
+    const n = i === 0 ? "" : i + 1;
+    const top = 1 - i * (high + gap) / inner;
+    const shownNames = stacked || i === 0;
+    extra["xaxis" + n] = {
+      domain: stacked ? [0, 1] : [i / count + (i ? 0.03 : 0), (i + 1) / count - 0.01],
+      anchor: "y" + n, rangemode: "tozero", nticks: 6, fixedrange: true,
+      ...(panel.range ? { range: panel.range } : {}),
+    };
+    // Rows are numbers: an axis of categories leaves out those without a value.
+    extra["yaxis" + n] = {
+      domain: stacked ? [Math.max(top - high / inner, 0), top] : [0, 1],
+      anchor: "x" + n, range: [names.length - 0.4, -0.6], fixedrange: true, showgrid: false,
+      tickvals: names.map((_, row) => row), ticktext: names, tickfont: { color: css("--ink") },
+      showticklabels: shownNames, automargin: shownNames, ticklabelstandoff: 6,
+    };
+    extra.annotations.push({ ...heading(panel.title, `y${n} domain`, 1), xref: `x${n} domain` });
+    if (panel.even !== undefined) {
+      extra.shapes.push({
+        type: "line", x0: panel.even, x1: panel.even, y0: 0, y1: 1, xref: "x" + n,
+        yref: `y${n} domain`, line: { color: css("--soft"), width: 1, dash: "dot" },
+      });
+    }
+    rows.forEach((row, place) => {
+      const figure = row.figures[panel.figure];
+      if (!figure || figure.mean === null) return;
+      const mean = figure.mean * panel.factor;
+      const [low, upper] = (figure.interval ?? []).map((end) => end * panel.factor);
+      const reach = figure.interval ? ` (${low.toPrecision(3)} to ${upper.toPrecision(3)})` : "";
+      table.push([panel.title, row.name, mean, low, upper]);
+      traces.push({
+        x: [mean], y: [place], mode: "markers", name: row.name,
+        xaxis: "x" + n, yaxis: "y" + n, cliponaxis: false,
+        marker: { size: 10, color: ink(row.color) },
+        error_x: figure.interval ? {
+          type: "data", symmetric: false, array: [upper - mean], arrayminus: [mean - low],
+          color: ink(row.color), thickness: 2, width: 0,
+        } : undefined,
+        hovertemplate: `%{x:.3~f}${reach}<extra>%{fullData.name}</extra>`,
+      });
+    });
+  });
+  extra.height = inner + extra.margin.t + extra.margin.b;
+  show(target, { traces, extra, table: () => table });
+}
+
+// The largest value after `start`.
+function largest(lines, start) {
+  let most = 0;
+  for (const [x, y] of lines) {
+    y.forEach((value, i) => { if (x[i] >= start && value > most) most = value; });
+  }
+  return most || 1;
+}
+
+// Windows, throughput and queue over time, above each other on one axis. A click on a flow in the
+// legend hides its lines or shows them again; a double click shows this flow alone.
+function drawRun(target, run) {
+  const titles = [
+    "window, packets" + (run.note ? ` (${run.note})` : ""),
+    `throughput over ${run.scale}, bit/s`,
+    `queue of ${run.link}, packets`,
+  ];
+  const traces = [];
+  for (const flow of run.flows) {
+    const common = { mode: "lines", name: flow.name, legendgroup: flow.name, opacity: 0.9 };
+    const line = { color: ink(flow.color), dash: flow.dash };
+    traces.push({
+      ...common, x: flow.window[0], y: flow.window[1], yaxis: "y3", line: { ...line, width: 1.2 },
+      hovertemplate: "%{y:.1f} packets<extra>%{fullData.name}</extra>",
+    });
+    traces.push({
+      ...common, x: flow.throughput[0], y: flow.throughput[1], yaxis: "y2", showlegend: false,
+      line: { ...line, width: 1.4, shape: "hv" },
+      hovertemplate: "%{y:.3~s}bit/s<extra>%{fullData.name}</extra>",
+    });
+  }
+  traces.push({
+    x: run.queue[0], y: run.queue[1], yaxis: "y", mode: "lines", name: run.link, showlegend: false,
+    line: { color: css("--soft"), width: 0.8 }, fill: "tozeroy",
+    hovertemplate: "%{y:.0f} packets<extra>queue</extra>",
+  });
+  // The axes fit what counts: a start may reach far above it.
+  const axis = (low, high, lines) => ({
+    domain: [low, high], range: [0, 1.08 * largest(lines, run.warmup)], nticks: 5,
+    fixedrange: true, automargin: true,
+  });
+  const below = narrow();
+  const longest = Math.max(...run.flows.map((flow) => flow.name.length), 1);
+  const across = Math.max(Math.floor(330 / (40 + 7 * longest)), 1);
+  const legend = { font: { color: css("--ink") }, itemsizing: "constant" };
+  show(target, {
+    traces,
+    table: () => [
+      ["panel", "line", "time_s", "value"],
+      ...run.flows.flatMap((flow) => [[titles[0], flow.window], [titles[1], flow.throughput]]
+        .flatMap(([panel, [x, y]]) => x.map((time, i) => [panel, flow.name, time, y[i]]))),
+      ...run.queue[0].map((time, i) => [titles[2], run.link, time, run.queue[1][i]]),
+    ],
+    extra: {
+      height: below ? 640 + 20 * Math.ceil(run.flows.length / across) : 680,
+      margin: { l: 14, r: 16, t: 40, b: 46 },
+      showlegend: true,
+      legend: below ? { ...legend, orientation: "h", y: -0.09, yanchor: "top" } : legend,
+      uirevision: `${run.name} ${run.mode}`,
+      xaxis: {
+        title: { text: "time (s)", standoff: 6 }, anchor: "y", range: [0, run.duration],
+        showgrid: false, uirevision: run.duration,
+      },
+      yaxis: axis(0, 0.22, [run.queue]),
+      yaxis2: { ...axis(0.32, 0.61, run.flows.map((flow) => flow.throughput)), tickformat: "~s" },
+      yaxis3: axis(0.71, 1, run.flows.map((flow) => flow.window)),
+      shapes: run.warmup > 0 ? [{
+        type: "rect", x0: 0, x1: run.warmup, y0: 0, y1: 1, yref: "paper", layer: "below",
+        line: { width: 0 }, fillcolor: css("--line"), opacity: 0.45,
+      }] : [],
+      annotations: ["y3 domain", "y2 domain", "y domain"].map((yref, i) => heading(titles[i], yref, 1)),
+    },
+  });
+}
+
+const chosen = document.getElementById("name");
+const seeds = document.getElementById("seed");
+const modes = document.querySelectorAll(".switch button");
+
+// The runs of the chosen controller or backend, one for each seed.
+function chosenRuns() {
+  const mode = [...modes].find((button) => button.getAttribute("aria-pressed") === "true")?.value;
+  return data.runs.filter((run) =>
+    (!chosen || run.name === chosen.value) && (!mode || run.mode === mode));
+}
+
+function drawAll() {
+  const figures = document.getElementById("figures");
+  if (figures) drawFigures(figures);
+  const runs = chosenRuns();
+  if (seeds) {
+    const wanted = seeds.value;
+    seeds.replaceChildren(...runs.map((run) => new Option(run.seed)));
+    if (runs.some((run) => run.seed === wanted)) seeds.value = wanted;
+  }
+  drawRun(document.getElementById("run"), runs[Math.max(seeds?.selectedIndex ?? 0, 0)]);
+}
+
+for (const select of [chosen, seeds]) select?.addEventListener("change", drawAll);
+for (const button of modes) {
+  button.addEventListener("click", () => {
+    for (const other of modes) other.setAttribute("aria-pressed", String(other === button));
+    drawAll();
+  });
+}
+start(drawAll);

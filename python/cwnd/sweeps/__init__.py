@@ -1,0 +1,5 @@
+"""Sweeps: many runs over a grid or sample of parameters, kept as a Parquet data set."""
+
+from cwnd.extras import require
+
+require("a sweep", "pandas", "pyarrow")

@@ -1,0 +1,259 @@
+"""The axes of a sweep: lists of values, ranges, and ranges to sample."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cwnd.errors import PlanError
+from cwnd.units import parse_rate, parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+MOST_RUNS = 10_000_000
+"""Runs of one sweep, at most."""
+
+_RANGE = ("from", "to", "step", "count", "log")
+_QUANTITY = re.compile(r"\s*([+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ%]*)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values between two ends, both included.
+
+    Attributes
+    ----------
+    low, high
+        The ends, in ``unit``.
+    unit
+        The unit of every value; that of the lower end.
+    log
+        Whether the values are spaced evenly on a logarithmic scale.
+    whole
+        Whether the values are whole numbers.
+    """
+
+    low: float
+    high: float
+    unit: str
+    log: bool
+    whole: bool
+
+    def at(self, fraction: float) -> str | int | float:
+        """Return the value at a fraction of the range; of whole numbers, each has an equal part."""
+        if self.whole and not self.log:
+            drawn = math.floor(self.low + fraction * (self.high - self.low + 1))
+            return min(drawn, int(self.high))
+        return self.value(self._place(fraction), 6)
+
+    def spaced(self, count: int) -> list[str | int | float]:
+        """Return so many values at equal distances, both ends included."""
+        digits = 6 if self.log else 12
+        return [self.value(self._place(i / (count - 1)), digits) for i in range(count)]
+
+    def value(self, number: float, digits: int) -> str | int | float:
+        """Write a number as a value of the axis, to so many significant digits."""
+        if self.whole:
+            return round(number)
+        if not self.unit:
+            return float(f"{number:.{digits}g}")
+        text = np.format_float_positional(
+            number, precision=digits, unique=False, fractional=False, trim="-"
+        )
+        return f"{text}{self.unit}"
+
+    def _place(self, fraction: float) -> float:
+        """Return the number at a fraction of the range."""
+        if self.log:
+            return self.low * math.exp(fraction * math.log(self.high / self.low))
+        return self.low + fraction * (self.high - self.low)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A key of the base that varies.
+
+    Attributes
+    ----------
+    name
+        Its path, as in the plan.
+    values
+        The values, all different; empty for a range to sample.
+    sampled
+        The range from which a Latin hypercube draws the values; None for a list.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    sampled: Range | None = None
+
+    @cached_property
+    def kind(self) -> str:
+        """The type of the column: ``bool``, ``int64``, ``double`` or ``string``."""
+        values = self.values if self.sampled is None else (self.sampled.at(0.0),)
+        if all(isinstance(value, bool) for value in values):
+            return "bool"
+        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
+            return "string"
+        return "int64" if all(isinstance(value, int) for value in values) else "double"
+
+    def column(self, value: object) -> object:
+        """Return a value as it stands in the column; tables and lists are written as JSON."""
+        return value if self.kind != "string" or isinstance(value, str) else json.dumps(value)
+
+
+def read_axis(name: str, given: object) -> Axis:
+    """Read an axis.
+
+    Parameters
+    ----------
+    name
+        Its path.
+    given
+        A list of values, or a table with ``from`` and ``to``, and ``step`` or ``count``, and
+        ``log``.
+
+    Raises
+    ------
+    PlanError
+        It is neither; one line says what is wrong.
+
+    Examples
+    --------
+    >>> read_axis("dumbbell.rate", {"from": "1mbit", "to": "1gbit", "count": 4, "log": True}).values
+    ('1mbit', '10mbit', '100mbit', '1000mbit')
+    >>> read_axis("flow[0].count", {"from": 2, "to": 8, "step": 3}).values
+    (2, 5, 8)
+    """
+    if isinstance(given, list | tuple):
+        if not given:
+            raise PlanError("the list is empty")
+        for at, value in enumerate(given):
+            if value in given[:at]:
+                raise PlanError(f"{json.dumps(value, default=str)} is listed twice")
+        return Axis(name, tuple(given))
+    if not isinstance(given, dict):
+        raise PlanError(
+            "needs a list of values, or a range such as { from = 1, to = 9, count = 5 }"
+        )
+    if not given.keys() & {*_RANGE}:
+        inner = next(iter(given), "key")
+        raise PlanError(f'a path is one key in quotes: "{name}.{inner}" = …')
+    for key in given:
+        if key not in _RANGE:
+            raise PlanError(f"unknown key {key!r}; a range has {', '.join(_RANGE)}")
+    return _read_range(name, given)
+
+
+def _read_range(name: str, given: Mapping[str, Any]) -> Axis:
+    """Read a range."""
+    for key in ("from", "to"):
+        if key not in given:
+            raise PlanError(f"a range needs {key!r}")
+    log = given.get("log", False)
+    if not isinstance(log, bool):
+        raise PlanError("'log' is true or false")
+    if "step" in given and ("count" in given or log):
+        raise PlanError("'step' goes without 'count' and 'log'")
+    low, unit = _quantity("from", given["from"])
+    high = _in_unit("to", given["to"], unit)
+    if not low < high:
+        raise PlanError(f"'from' must be below 'to': {given['from']} is not below {given['to']}")
+    if log and low <= 0:
+        raise PlanError("a logarithmic range begins above 0")
+    ends = [given[key] for key in ("from", "to", "step") if key in given]
+    span = Range(low, high, unit, log, all(isinstance(end, int) for end in ends))
+    if "step" in given:
+        return Axis(name, _stepped(span, _in_unit("step", given["step"], unit)))
+    if "count" in given:
+        return Axis(name, _spaced(span, given["count"]))
+    return Axis(name, (), span)
+
+
+def _stepped(span: Range, step: float) -> tuple[str | int | float, ...]:
+    """Return the values of a range at equal distances."""
+    if step <= 0:
+        raise PlanError("'step' must be above 0")
+    count = _check_count(math.floor((span.high - span.low) / step + 1e-9) + 1)
+    return tuple(span.value(span.low + i * step, 12) for i in range(count))
+
+
+def _spaced(span: Range, count: object) -> tuple[str | int | float, ...]:
+    """Return so many values of a range."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 2:
+        raise PlanError("'count' is a whole number of at least 2")
+    values = span.spaced(_check_count(count))
+    if len(set(values)) < count:
+        raise PlanError(
+            f"{count} different whole numbers do not fit: "
+            f"write {span.low:.1f} and {span.high:.1f} for fractions"
+            if span.whole
+            else f"{count} values are too many to tell apart"
+        )
+    return tuple(values)
+
+
+def _check_count(count: int) -> int:
+    """Refuse more values than a sweep may have runs."""
+    if count > MOST_RUNS:
+        raise PlanError(f"{count:,} values are too many: a sweep has at most {MOST_RUNS:,} runs")
+    return count
+
+
+def _quantity(key: str, value: object) -> tuple[float, str]:
+    """Split a value into its number and its unit."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value), ""
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    if match is None or not match[2]:
+        raise PlanError(f'{key!r} is a number, or one with a unit such as "10mbit"')
+    return float(match[1]), match[2]
+
+
+def _in_unit(key: str, value: object, unit: str) -> float:
+    """Read a value in a unit; rates and times are converted."""
+    number, own = _quantity(key, value)
+    if own == unit:
+        return number
+    for parse in (parse_rate, parse_time):
+        try:
+            factor = parse(f"1{own}") / parse(f"1{unit}") if own and unit else math.nan
+        except ValueError:
+            continue
+        if math.isfinite(factor):
+            return float(f"{number * factor:.12g}")
+    raise PlanError(
+        f"'from' and {key!r} need units of one kind: {unit or 'none'} and {own or 'none'}"
+    )
+
+
+def latin_points(count: int, ranges: int, seed: int) -> npt.NDArray[np.float64]:
+    """Draw a Latin hypercube.
+
+    Parameters
+    ----------
+    count
+        Number of points.
+    ranges
+        Number of dimensions.
+    seed
+        Seed of the points.
+
+    Returns
+    -------
+    ndarray
+        One row a point: fractions of the ranges. Each of ``count`` equal parts of a range has one
+        point.
+    """
+    from scipy.stats import qmc
+
+    return np.asarray(qmc.LatinHypercube(ranges, seed=np.random.default_rng(seed)).random(count))

@@ -1,0 +1,298 @@
+"""The data set of a sweep: a directory with one folder of Parquet files for each table."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from cwnd.errors import ArgumentError
+from cwnd.result import SCALES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    import numpy.typing as npt
+    from typing_extensions import Self
+
+    from cwnd.sweeps.plan import Plan
+
+PLAN = "plan.toml"
+LOST = "lost: "
+"""How the error of a run begins that ended with its worker: it is made again."""
+
+PART_RUNS = 4096
+"""Runs in a part, at most a batch more."""
+
+PART_BYTES = 64_000_000
+"""Bytes of all tables of a part before compression, at most a batch more."""
+
+PART_SECONDS = 30.0
+"""Seconds after which a part is written in any case."""
+
+METRICS = (
+    *("jain", "goodput_bps", "efficiency_index", "fairness_index", "stability_index"),
+    *("alpha_fairness", "utilization", "loss_rate", "mark_rate", "retransmission_rate"),
+    *("queueing_delay_s", "queueing_delay_p50_s", "queueing_delay_p95_s", "queueing_delay_p99_s"),
+    *(f"cov_{scale}rtt" for scale in SCALES),
+    "convergence_time_s",
+)
+"""Columns of ``runs`` that hold metrics; all are doubles."""
+
+_KEY = pa.field("key", pa.string(), nullable=False)
+_BEFORE = (_KEY, pa.field("point", pa.int64(), nullable=False))
+_AFTER = (
+    pa.field("controller", pa.string()),
+    pa.field("reference", pa.string()),
+    pa.field("seed", pa.uint64(), nullable=False),
+    pa.field("error", pa.string()),
+    pa.field("wall_s", pa.float64()),
+    pa.field("code", pa.string(), nullable=False),
+    *(pa.field(name, pa.float64()) for name in METRICS),
+    pa.field("bottleneck", pa.string()),
+)
+_SHARE = pa.field("share", pa.float64())
+
+FIXED = frozenset(field.name for field in (*_BEFORE, *_AFTER, _SHARE))
+"""Columns of ``runs`` that every plan has, so that no axis can be called so."""
+
+
+_TYPES = {
+    pa.string(): "name controller kind flow",
+    pa.bool_(): "measured",
+    pa.int64(): "packets_sent packets_delivered packets_lost packets_marked retransmissions "
+    "timeouts cuts arrivals departures drops marks losses",
+}
+"""Types of columns; the others are doubles."""
+
+
+def _columns(names: str) -> pa.Schema:
+    """Make a schema: the key, and columns by their names."""
+    types = {name: kind for kind, of in _TYPES.items() for name in of.split()}
+    fields = [pa.field(name, types.get(name, pa.float64())) for name in names.split()]
+    return pa.schema([_KEY, *fields])
+
+
+FLOWS = _columns(
+    "name controller kind measured start_s stop_s completed_s throughput_bps goodput_bps "
+    "packets_sent packets_delivered packets_lost packets_marked retransmissions timeouts cuts "
+    "loss_rate mean_rtt_s min_rtt_s mean_window "
+    "limited_window_s limited_pacing_s limited_receiver_s limited_application_s"
+)
+"""Schema of ``flows``: the columns of `Result.flows`."""
+
+LINKS = _columns(
+    "name rate_bps delay_s utilization arrivals departures drops marks losses loss_rate mark_rate "
+    "mean_queue queue_limit "
+    "queueing_delay_mean_s queueing_delay_p50_s queueing_delay_p95_s queueing_delay_p99_s"
+)
+"""Schema of ``links``: the columns of `Result.links`."""
+
+SERIES = _columns("time_s flow controller window ssthresh rtt_s sent delivered")
+"""Schema of ``series``: the columns of `cwnd.tables.samples` that every flow has."""
+
+
+def schemas(plan: Plan) -> dict[str, pa.Schema]:
+    """Return the schema of each table of a plan.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    """
+    types = {"bool": pa.bool_(), "int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
+    axes = [pa.field(axis.name, types[axis.kind], nullable=False) for axis in plan.axes]
+    share = [] if plan.reference is None else [_SHARE]
+    runs = pa.schema([*_BEFORE, *axes, *_AFTER, *share])
+    kept = {"flows": FLOWS, "links": LINKS, "series": SERIES}
+    return {"runs": runs, **{table: kept[table] for table in plan.keep}}
+
+
+class DataSet:
+    """A data set that runs are written to, by one process at a time.
+
+    A part is one file in each table, under one name. The file in ``runs`` is written last: rows
+    of a part without it do not count, and are removed when the data set is opened again.
+
+    Parameters
+    ----------
+    path
+        The directory; it is made if need be.
+    plan
+        The plan of the runs.
+
+    Raises
+    ------
+    ArgumentError
+        The directory holds something else, or runs that do not fit the plan, or another process
+        writes to it.
+    """
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self._path, self._plan = path, plan
+        self._schemas = schemas(plan)
+        identity = {f"cwnd.{name}": value for name, value in plan.identity.items()}
+        self._schemas["runs"] = self._schemas["runs"].with_metadata(identity)
+        _check_directory(path)
+        path.mkdir(parents=True, exist_ok=True)
+        self._lock = (path / ".lock").open("wb")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise ArgumentError("out", f"another sweep is writing to {path}") from None
+        try:
+            self._present = self._open()
+        except BaseException:
+            self._lock.close()
+            raise
+        self._waiting: list[dict[str, pa.Table]] = []
+        self._runs = self._bytes = 0
+        self._since = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        """Write what waits, and let others write."""
+        try:
+            self.flush()
+        finally:
+            self._lock.close()
+
+    def __len__(self) -> int:
+        """Return the number of runs that were there when the data set was opened."""
+        return self._present.size
+
+    def has(self, key: str) -> bool:
+        """Say whether a run was there when the data set was opened."""
+        number = np.uint64(int(key[:16], 16))
+        at = int(np.searchsorted(self._present, number))
+        return at < self._present.size and bool(self._present[at] == number)
+
+    def add(self, tables: dict[str, pa.Table]) -> None:
+        """Add the tables of some runs; a part is written when it is full.
+
+        Parameters
+        ----------
+        tables
+            Rows of each table.
+        """
+        self._waiting.append(tables)
+        self._bytes += sum(table.nbytes for table in tables.values())
+        self._runs += tables["runs"].num_rows
+        if self._runs >= PART_RUNS or self._bytes >= PART_BYTES:
+            self.flush()
+
+    def flush_old(self) -> None:
+        """Write a part if the last one was written a while ago."""
+        if time.monotonic() - self._since >= PART_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits as a part."""
+        self._since = time.monotonic()
+        if not self._waiting:
+            return
+        # The table of runs is the last one: with it the part is complete.
+        for name in reversed(self._schemas):
+            table = pa.concat_tables([tables[name] for tables in self._waiting])
+            self._write(name, f"part-{self._next:06}.parquet", table)
+        self._waiting = []
+        self._runs = self._bytes = 0
+        self._next += 1
+
+    def _write(self, name: str, part: str, table: pa.Table) -> None:
+        """Write a file; it appears when it is complete."""
+        home = self._path / name
+        home.mkdir(exist_ok=True)
+        schema = self._schemas[name]
+        parquet.write_table(table.cast(schema), home / f".{part}.tmp", compression="zstd")
+        os.replace(home / f".{part}.tmp", home / part)  # noqa: PTH105
+
+    def _open(self) -> npt.NDArray[np.uint64]:
+        """Check and tidy what is there; return the beginnings of the keys, in order."""
+        found = sorted((self._path / "runs").glob("part-*.parquet"))
+        self._next = 1 + max((int(part.stem.removeprefix("part-")) for part in found), default=0)
+        if found:
+            self._compare(parquet.read_schema(found[0]))
+        complete = {part.name for part in found}
+        for name in self._schemas:
+            home = self._path / name
+            for file in [*home.glob("part-*.parquet"), *home.glob(".part-*.tmp")]:
+                if file.name not in complete:
+                    file.unlink()
+        keys = [self._keys(part) for part in found]
+        (self._path / PLAN).write_text(self._plan.text, encoding="utf-8")
+        return np.sort(np.concatenate(keys)) if keys else np.empty(0, dtype=np.uint64)
+
+    def _compare(self, found: pa.Schema) -> None:
+        """Refuse runs of a plan in which another key than the controllers or seeds differs."""
+        metadata = found.metadata or {}
+        for name, value in self._plan.identity.items():
+            if metadata.get(f"cwnd.{name}".encode()) != value.encode():
+                raise ArgumentError(
+                    "out",
+                    f"{self._path} holds runs of a plan with another `{name}`: "
+                    "choose another directory",
+                )
+
+    def _keys(self, part: Path) -> npt.NDArray[np.uint64]:
+        """Return the beginnings of the keys in a part; lost runs are removed from it."""
+        table = parquet.read_table(part, columns=["key", "controller", "code", "error"])
+        for row in table.group_by(["controller", "code"]).aggregate([]).to_pylist():
+            now = self._plan.codes.get(row["controller"], row["code"])
+            if row["code"] != now:
+                of = "" if row["controller"] is None else f" of {row['controller']}"
+                raise ArgumentError(
+                    "out",
+                    f"{self._path} holds runs{of} by other code ({row['code']}, now {now}): "
+                    "choose another directory",
+                )
+        lost = pc.fill_null(pc.starts_with(table["error"], LOST), fill_value=False)
+        if pc.any(lost).as_py():
+            whole = parquet.read_table(part)
+            self._write("runs", part.name, whole.filter(pc.invert(lost)))
+            table = table.filter(pc.invert(lost))
+        return np.array([int(key[:16], 16) for key in table["key"].to_pylist()], dtype=np.uint64)
+
+
+def _check_directory(path: Path) -> None:
+    """Refuse a path that is no directory, or one that holds something else."""
+    if path.is_dir():
+        if any(path.iterdir()) and not (path / PLAN).is_file():
+            raise ArgumentError("out", f"{path} is not empty and holds no sweep")
+    elif path.exists():
+        raise ArgumentError("out", f"{path} is not a directory")
+
+
+def parts(path: Path, name: str) -> list[Path]:
+    """Return the files of a table.
+
+    Parameters
+    ----------
+    path
+        The directory of the data set.
+    name
+        ``runs``, ``flows``, ``links`` or ``series``.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such table.
+    """
+    found = sorted((path / name).glob("part-*.parquet"))
+    if not found and name != "runs" and (path / "runs").is_dir():
+        raise ArgumentError("out", f"{path} has no table {name}: name it in `keep` of the plan")
+    if not found:
+        raise ArgumentError("out", f"{path} holds no runs of a sweep")
+    return found

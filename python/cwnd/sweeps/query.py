@@ -1,0 +1,218 @@
+"""SQL over the data set of a sweep, by DuckDB."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd.errors import ArgumentError
+from cwnd.extras import require
+from cwnd.units import parse_rate, parse_time
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import pyarrow as pa
+
+TABLES = ("runs", "flows", "links", "series")
+"""Tables of a data set; a plan need not keep all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a data set.
+
+    Attributes
+    ----------
+    name
+        Its name in SQL.
+    rows
+        Number of its rows.
+    columns
+        Name and SQL type of each column.
+    """
+
+    name: str
+    rows: int
+    columns: list[tuple[str, str]]
+
+
+def query(out: str | Path, sql: str) -> pd.DataFrame:
+    """Query the data set of a sweep.
+
+    The statement sees the table ``runs`` and those of ``flows``, ``links`` and ``series`` that the
+    plan keeps, and the functions ``bps`` and ``seconds``, which read a rate or a time with its
+    unit. It can neither read nor write other files, and it changes nothing in the data set.
+
+    Parameters
+    ----------
+    out
+        The directory of the sweep.
+    sql
+        A statement in DuckDB's SQL. A column whose name has a dot is written in double quotes:
+        ``"dumbbell.rate"``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each row of the result.
+
+    Raises
+    ------
+    ArgumentError
+        ``out`` has no data of a sweep, or DuckDB refuses the statement; the message is DuckDB's.
+
+    Examples
+    --------
+    >>> query("out", 'select controller, avg(jain) from runs group by 1')  # doctest: +SKIP
+      controller  avg(jain)
+    0       reno   0.961241
+    1       simd   0.908340
+    """
+    frame: pd.DataFrame = read(out, sql).to_pandas()
+    return frame
+
+
+def read(out: str | Path, sql: str) -> pa.Table:
+    """Query the data set of a sweep as `query` does.
+
+    Parameters
+    ----------
+    out, sql
+        As for `query`.
+
+    Returns
+    -------
+    pyarrow.Table
+        The result; decimal numbers are doubles, and sums of integers are integers if they fit.
+
+    Raises
+    ------
+    ArgumentError
+        As for `query`.
+    """
+    with connect(out) as connection:
+        import duckdb
+
+        try:
+            relation = connection.sql(sql)
+            if relation is None:
+                raise ArgumentError("sql", "the statement returns no rows; start with select")
+            return _without_decimals(relation.to_arrow_table())
+        except duckdb.Error as problem:
+            hint = _quote_hint(sql, connection.table("runs").columns)
+            raise ArgumentError("sql", f"{_message(problem)}{hint}") from None
+
+
+def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
+    """Open the data set of a sweep in DuckDB.
+
+    The connection is in memory and has no access to files: the tables are scans of Arrow data sets.
+    Its configuration is locked.
+
+    Parameters
+    ----------
+    out
+        The directory of the sweep.
+
+    Returns
+    -------
+    duckdb.DuckDBPyConnection
+        To be closed by the caller.
+
+    Raises
+    ------
+    ArgumentError
+        ``out`` has no data of a sweep.
+    """
+    require("cwnd query", "pandas", "pyarrow", "duckdb")
+    import duckdb
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    home = Path(out)
+    parts = sorted(path.name for path in (home / "runs").glob("*.parquet"))
+    if not parts:
+        raise ArgumentError("out", f"{home} has no data of a sweep (no file {home}/runs/*.parquet)")
+    connection = duckdb.connect(
+        ":memory:", config={"enable_external_access": "false", "lock_configuration": "true"}
+    )
+    connection.create_function("bps", _bps, ["VARCHAR"], "DOUBLE")
+    connection.create_function("seconds", _seconds, ["VARCHAR"], "DOUBLE")
+    for name in TABLES:
+        # A part whose runs are not written yet does not count.
+        files = [str(home / name / part) for part in parts if (home / name / part).is_file()]
+        if files:
+            try:
+                connection.register(name, dataset.dataset(files, format="parquet"))
+            except (OSError, pa.ArrowInvalid) as problem:
+                raise ArgumentError("out", f"cannot read the table {name}: {problem}") from None
+    return connection
+
+
+def tables(out: str | Path) -> list[Table]:
+    """List the tables of a data set.
+
+    Parameters
+    ----------
+    out
+        The directory of the sweep.
+
+    Returns
+    -------
+    list of Table
+        In the order of `TABLES`.
+
+    Raises
+    ------
+    ArgumentError
+        ``out`` has no data of a sweep.
+    """
+    found = []
+    with connect(out) as connection:
+        names = {name for (name,) in connection.sql("show tables").fetchall()}
+        for name in (name for name in TABLES if name in names):
+            columns = [row[:2] for row in connection.sql(f"describe {name}").fetchall()]
+            rows = connection.table(name).count("*").fetchall()[0][0]
+            found.append(Table(name, rows, columns))
+    return found
+
+
+def _bps(text: str) -> float:
+    """Read a rate; DuckDB takes the number of parameters from the signature."""
+    return parse_rate(text)
+
+
+def _seconds(text: str) -> float:
+    """Read a time."""
+    return parse_time(text)
+
+
+def _message(problem: Exception) -> str:
+    """Return DuckDB's message without the excerpt of the statement."""
+    text, _, _ = str(problem).partition("\n\n")
+    return " ".join(text.split())
+
+
+def _quote_hint(sql: str, columns: list[str]) -> str:
+    """Name a column that needs double quotes and stands in a statement without them."""
+    for name in columns:
+        if not name.isidentifier() and name in sql and f'"{name}"' not in sql:
+            return f'; write the column {name} in double quotes: "{name}"'
+    return ""
+
+
+def _without_decimals(table: pa.Table) -> pa.Table:
+    """Replace decimal numbers: DuckDB's sum of integers has 128 bits."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type):
+            column = table.column(at)
+            try:
+                column = column.cast(pa.int64() if field.type.scale == 0 else pa.float64())
+            except pa.ArrowInvalid:
+                column = column.cast(pa.float64())
+            table = table.set_column(at, field.name, column)
+    return table

@@ -1,0 +1,277 @@
+"""Make a sweep, and read it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from cwnd.sweeps.dataset import DataSet, parts
+from cwnd.sweeps.plan import PlanLike, read_plan
+from cwnd.sweeps.work import lost_batch, run_key
+from cwnd.sweeps.workers import Cluster, Cores, Lost, Pending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
+
+    import pandas as pd
+
+    from cwnd.records import JsonObject
+    from cwnd.sweeps.plan import Plan, Run
+    from cwnd.sweeps.workers import Workers
+
+BATCH_SECONDS = 1.0
+"""Wanted length of a batch."""
+
+LARGEST_BATCH = 256
+"""Runs in a batch, at most."""
+
+IN_FLIGHT = 3
+"""Batches in flight for each one that is made at a time."""
+
+MOST_ERRORS = 10
+"""Different errors in a summary, at most."""
+
+
+class Sweep:
+    """A data set of runs.
+
+    Parameters
+    ----------
+    out
+        Its directory.
+    made
+        How many of its runs were made just now.
+
+    Raises
+    ------
+    ArgumentError
+        The directory holds no runs.
+
+    Examples
+    --------
+    >>> import cwnd, tempfile
+    >>> plan = {"base": {"time": "4s", "flows": 2}, "axes": {"rate": ["2mbit", "4mbit"]},
+    ...         "controllers": ["reno"], "keep": ["flows"]}
+    >>> sweep = cwnd.sweep(plan, out=tempfile.mkdtemp())
+    >>> sorted(sweep.runs["rate"])
+    ['2mbit', '4mbit']
+    >>> len(sweep.flows)
+    4
+    """
+
+    def __init__(self, out: str | Path, *, made: int = 0) -> None:
+        self.out, self.made = Path(out), made
+        self._parts = parts(self.out, "runs")
+
+    def __repr__(self) -> str:
+        return f"<Sweep {str(self.out)!r}: {len(self):,} runs, {self.failed:,} failed>"
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return sum(parquet.read_metadata(part).num_rows for part in self._parts)
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row a run: axes, controller, seed, error and metrics; docs/sweep.md has all."""
+        return self._frame("runs")
+
+    @property
+    def flows(self) -> pd.DataFrame:
+        """One row for each flow of each run, if the plan keeps ``flows``."""
+        return self._frame("flows")
+
+    @property
+    def links(self) -> pd.DataFrame:
+        """One row for each link of each run, if the plan keeps ``links``."""
+        return self._frame("links")
+
+    @property
+    def series(self) -> pd.DataFrame:
+        """One row for each sample of each flow of each run, if the plan keeps ``series``."""
+        return self._frame("series")
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """The errors of the runs that failed, the most frequent first, and how many had each."""
+        column = parquet.read_table(self._parts, columns=["error"])["error"].drop_null()
+        counts = [(one["values"], one["counts"]) for one in pc.value_counts(column).to_pylist()]
+        return dict(sorted(counts, key=lambda one: (-one[1], one[0])))
+
+    @property
+    def failed(self) -> int:
+        """The number of runs that failed."""
+        return sum(self.errors.values())
+
+    def query(self, sql: str) -> pd.DataFrame:
+        """Ask the data set in SQL.
+
+        Parameters
+        ----------
+        sql
+            A query of the tables ``runs``, ``flows``, ``links`` and ``series``.
+        """
+        from cwnd.sweeps.query import query
+
+        return query(self.out, sql)
+
+    def report(self, path: str | Path) -> None:
+        """Write a self-contained HTML page: maps, slices, a table of the points, failed runs.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        """
+        from cwnd.report.sweep import sweep_page
+        from cwnd.result import write_text
+
+        write_text(path, sweep_page(self.out))
+
+    def to_json(self) -> JsonObject:
+        """Give the size of the data set and the errors as plain data."""
+        errors = self.errors
+        return {
+            "out": str(self.out),
+            "runs": len(self),
+            "made": self.made,
+            "failed": sum(errors.values()),
+            "errors": [
+                {"error": error, "runs": count}
+                for error, count in islice(errors.items(), MOST_ERRORS)
+            ],
+        }
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        """Read a table."""
+        frame: pd.DataFrame = parquet.read_table(parts(self.out, name)).to_pandas()
+        return frame
+
+
+def sweep(
+    plan: PlanLike,
+    *,
+    out: str | Path,
+    dask: str | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Sweep:
+    """Run every point of a plan, and keep the figures in a Parquet data set.
+
+    Runs that the data set has already are not made again: an interrupted sweep is resumed by the
+    same call. A run that fails is a row with its ``error``.
+
+    Parameters
+    ----------
+    plan
+        The path of a plan, or its keys as plain data; docs/sweep.md describes them. Controllers
+        may be Python classes, ``functools.partial`` and instances.
+    out
+        The directory of the data set.
+    dask
+        The address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, whose workers make the
+        runs; by default the cores of this machine do.
+    progress
+        Called now and then with the fraction that is done.
+
+    Returns
+    -------
+    Sweep
+        The data set.
+
+    Raises
+    ------
+    PlanError
+        The plan makes no sense; the message names the file and the key.
+    ArgumentError
+        ``out`` or ``dask`` makes no sense.
+    """
+    plan = read_plan(plan)
+    workers = Cores(plan) if dask is None else Cluster(plan, dask)
+    with workers, DataSet(Path(out), plan) as data:
+        made = _Making(plan, data, workers).make(progress)
+    return Sweep(out, made=made)
+
+
+class _Making:
+    """The runs that a data set does not have, made in batches."""
+
+    def __init__(self, plan: Plan, data: DataSet, workers: Workers) -> None:
+        self._plan, self._data, self._workers = plan, data, workers
+        self._pending = self._missing()
+        self._left = self._todo = max(len(plan) - len(data), 1)
+        self._batches: dict[Future[Any], list[Run]] = {}
+        self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._suspects: list[Run] = []
+        self._alone = False
+        self._made, self._seconds = 0, 0.0
+
+    def make(self, progress: Callable[[float], None] | None) -> int:
+        """Make the runs; return how many."""
+        while self._begin():
+            for future in self._first():
+                self._end(future, self._batches.pop(future))
+            self._data.flush_old()
+            if progress is not None:
+                progress(min(self._made / self._todo, 1.0))
+        return self._made
+
+    def _missing(self) -> Iterator[Run]:
+        """Give the runs that the data set does not have."""
+        for run in self._plan.runs():
+            if not (len(self._data) and self._data.has(run_key(self._plan, run))):
+                yield run
+
+    def _begin(self) -> bool:
+        """Keep enough batches in flight; return whether there are any."""
+        most = IN_FLIGHT * self._workers.slots()
+        # Large batches cost less; small ones at the end keep all workers busy.
+        size = max(min(self._size(), self._left // (2 * most)), 1)
+        while len(self._batches) < most and (batch := list(islice(self._pending, size))):
+            self._left -= len(batch)
+            self._watch(self._workers.submit(batch), batch)
+        if not self._batches and self._suspects:
+            self._alone, batch = True, [self._suspects.pop()]
+            self._watch(self._workers.submit(batch), batch)
+        return bool(self._batches)
+
+    def _size(self) -> int:
+        """Return how many runs take as long as a batch should."""
+        if not self._made:
+            return 1
+        return min(round(BATCH_SECONDS * self._made / self._seconds), LARGEST_BATCH)
+
+    def _watch(self, future: Future[Any], batch: list[Run]) -> None:
+        """Wait for a batch."""
+        self._batches[future] = batch
+        future.add_done_callback(self._ended.put)
+
+    def _first(self) -> list[Future[Any]]:
+        """Wait a second at most for a batch to end; return all that have ended."""
+        try:
+            first = [self._ended.get(timeout=1.0)]
+        except Empty:
+            return []
+        return first + [self._ended.get() for _ in range(self._ended.qsize())]
+
+    def _end(self, future: Future[Any], batch: list[Run]) -> None:
+        """Keep the rows of a batch."""
+        try:
+            tables = self._workers.result(future)
+        except Pending:
+            self._watch(future, batch)
+            return
+        except Lost:
+            if not self._alone:
+                # Another batch may have ended the workers: each run is made again, alone.
+                self._suspects += batch
+                return
+            tables = lost_batch(self._plan, batch, "its worker died again and again")
+        self._data.add(tables)
+        self._made += len(batch)
+        # A run that fails at once takes no time, but not none at all.
+        self._seconds += 1e-3 * len(batch) + (pc.sum(tables["runs"]["wall_s"]).as_py() or 0.0)

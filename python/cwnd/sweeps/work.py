@@ -1,0 +1,193 @@
+"""What a worker does: some runs, and of each what the plan keeps."""
+
+from __future__ import annotations
+
+import json
+import math
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cwnd import _native, metrics
+from cwnd.result import SCALES, Result
+from cwnd.sweeps.dataset import LOST, SERIES, schemas
+from cwnd.sweeps.plan import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cwnd.records import JsonObject
+    from cwnd.sweeps.plan import Plan, Run
+
+
+class Stopped(Exception):  # noqa: N818
+    """The sweep was stopped while a run went on."""
+
+
+def run_key(plan: Plan, run: Run) -> str:
+    """Return the key of a run: a hash of its scenario, seed and code.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    run
+        One of its runs.
+    """
+    try:
+        scenario = plan.scenario(run).to_json()
+    except (ValueError, TypeError):
+        # The run is a row with an error all the same.
+        scenario = json.dumps([run.values, run.controller], default=str)
+    return _key(plan, run, scenario)
+
+
+def _key(plan: Plan, run: Run, scenario: str) -> str:
+    """Hash what determines a run."""
+    return digest(f"{scenario}\n{run.seed}\n{plan.code(run)}")
+
+
+def run_batch(
+    plan: Plan, runs: Iterable[Run], progress: Callable[[float], None] | None = None
+) -> dict[str, pa.Table]:
+    """Make runs one after the other, on this thread.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    runs
+        Some of its runs.
+    progress
+        Called several times a second; a run is stopped by raising `Stopped`.
+
+    Returns
+    -------
+    dict
+        Rows of each table of the plan. A run that fails is a row of ``runs`` with its ``error``.
+    """
+    of_schema = schemas(plan)
+    rows: dict[str, list[JsonObject]] = {name: [] for name in of_schema if name != "series"}
+    series = []
+    for run in runs:
+        row = _row(plan, run)
+        rows["runs"].append(row)
+        try:
+            scenario = plan.scenario(run)
+            text = scenario.to_json()
+            row["key"] = _key(plan, run, text)
+            (record,) = _native.simulate(
+                [(text, run.seed)],
+                threads=1,
+                controllers=scenario.controllers or None,
+                progress=progress,
+            )
+            result = Result(record)
+            row |= _figures(plan, run, result)
+            if "flows" in rows:
+                rows["flows"] += [{"key": row["key"], **flow} for flow in result.flow_rows()]
+            if "links" in rows:
+                rows["links"] += [{"key": row["key"], **link} for link in result.link_rows()]
+            if "series" in of_schema:
+                series.append(_series(row["key"], result))
+        except Stopped:
+            raise
+        except Exception as problem:  # noqa: BLE001
+            row["error"] = _explain(problem)
+            row.setdefault("key", run_key(plan, run))
+    tables = {name: _table(of, of_schema[name]) for name, of in rows.items()}
+    if "series" in of_schema:
+        tables["series"] = pa.concat_tables(series) if series else SERIES.empty_table()
+    return tables
+
+
+def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Table]:
+    """Return the rows of runs that ended with their worker.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    runs
+        The runs.
+    problem
+        What is known of the end.
+    """
+    rows = [
+        {**_row(plan, run), "key": run_key(plan, run), "error": f"{LOST}{problem}"} for run in runs
+    ]
+    of_schema = schemas(plan)
+    return {name: _table(rows if name == "runs" else [], of) for name, of in of_schema.items()}
+
+
+def _row(plan: Plan, run: Run) -> JsonObject:
+    """Return what is known of a run before it begins."""
+    axes = zip(plan.axes, run.values, strict=True)
+    return {
+        "point": run.point,
+        **{axis.name: axis.column(value) for axis, value in axes},
+        "controller": run.controller,
+        "reference": plan.reference,
+        "seed": run.seed,
+        "code": plan.code(run),
+    }
+
+
+def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
+    """Return the metrics of a run as columns."""
+    figures = dict(result.metrics)
+    delay = figures.pop("queueing_delay_s")
+    smooth = figures.pop("smoothness")
+    figures["queueing_delay_s"] = delay["mean"]
+    figures |= {f"queueing_delay_{name}_s": delay[name] for name in ("p50", "p95", "p99")}
+    figures |= {f"cov_{scale}rtt": one["cov"] for scale, one in zip(SCALES, smooth, strict=True)}
+    figures["wall_s"] = result.record["engine"]["wall_s"]
+    if plan.reference is not None:
+        goodputs = [
+            result.goodput_bps(flow)
+            for flow in result.measured_flows
+            if flow["kind"] in ("tcp", "udt")
+        ]
+        # As `Scenario.with_controllers` deals them out.
+        own = (len(goodputs) + 1 - run.seed % 2) // 2
+        figures["share"] = metrics.friendliness(goodputs[:own], goodputs[own:])
+    return figures
+
+
+def _series(key: str, result: Result) -> pa.Table:
+    """Return the series of a run's flows."""
+    from cwnd.tables import samples
+
+    table = samples(result)
+    columns = [
+        pa.repeat(key, table.num_rows) if name == "key" else table[name] for name in SERIES.names
+    ]
+    return pa.table(columns, schema=SERIES)
+
+
+def _table(rows: list[JsonObject], schema: pa.Schema) -> pa.Table:
+    """Turn rows into a table; what is missing or not a number is null."""
+    columns = []
+    for field in schema:
+        values: list[Any] = [row.get(field.name) for row in rows]
+        if pa.types.is_floating(field.type):
+            numbers = np.array([math.nan if v is None else v for v in values], dtype=float)
+            columns.append(pa.array(numbers, mask=np.isnan(numbers)))
+        else:
+            columns.append(pa.array(values, field.type))
+    return pa.table(columns, schema=schema)
+
+
+def _explain(problem: Exception) -> str:
+    """Say in one line what ended a run, and where if that was in a controller's file."""
+    if isinstance(problem, _native.ScenarioError):
+        return str(problem)
+    text = f"{type(problem).__name__}: {problem}"
+    home = str(Path(__file__).parents[1])
+    for frame in reversed(traceback.extract_tb(problem.__traceback__)):
+        if not frame.filename.startswith(home):
+            return f"{Path(frame.filename).name}:{frame.lineno}: in {frame.name}: {text}"
+    return text

@@ -1,0 +1,231 @@
+"""Where the runs of a sweep are made: on the cores of this machine, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from functools import lru_cache
+from threading import Event
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cwnd.controller import written_class
+from cwnd.errors import ArgumentError
+from cwnd.extras import require
+from cwnd.sweeps.plan import own_code
+from cwnd.sweeps.work import Stopped, run_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Future
+    from types import TracebackType
+
+    import pyarrow as pa
+    from typing_extensions import Self
+
+    from cwnd.sweeps.plan import Plan, Run
+
+
+PATIENCE = 10.0
+"""Seconds to wait for a scheduler."""
+
+LONELY = 60.0
+"""Seconds to wait for workers after the last one has gone."""
+
+
+class Lost(Exception):  # noqa: N818
+    """The workers of a batch died, again and again."""
+
+
+class Pending(Exception):  # noqa: N818
+    """The result of a batch was lost with its worker: it is made again."""
+
+
+class Workers(Protocol):
+    """Makes batches of runs, several at a time."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None: ...
+
+    def slots(self) -> int:
+        """Return how many batches are made at a time."""
+
+    def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
+        """Begin a batch."""
+
+    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+        """Return the tables of a batch that has ended, or raise `Lost` or `Pending`."""
+
+
+class Cores:
+    """The cores of this machine: one thread each, as runs release the interpreter's lock.
+
+    Parameters
+    ----------
+    plan
+        The plan of the runs.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._cores = len(os.sched_getaffinity(0))
+        self._stop = Event()
+
+    def __enter__(self) -> Self:
+        self._pool = ThreadPoolExecutor(self._cores)
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        """Stop what goes on."""
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def slots(self) -> int:
+        """Return the number of cores."""
+        return self._cores
+
+    def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
+        """Begin a batch."""
+        return self._pool.submit(run_batch, self._plan, runs, self._progress)
+
+    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+        """Return the tables of a batch that has ended."""
+        return future.result()
+
+    def _progress(self, _: float) -> None:
+        if self._stop.is_set():
+            raise Stopped
+
+
+class Cluster:
+    """The workers of a Dask cluster, which need the same version of cwnd and no files.
+
+    Parameters
+    ----------
+    plan
+        The plan of the runs.
+    address
+        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
+
+    Raises
+    ------
+    ArgumentError
+        No scheduler is there, or it has no workers.
+    MissingExtraError
+        Dask is not installed.
+    """
+
+    def __init__(self, plan: Plan, address: str) -> None:
+        require("--dask", "distributed")
+        self._plan, self._address = plan, address
+
+    def __enter__(self) -> Self:
+        from distributed import Client
+
+        make: Any = Client
+        try:
+            self._client = make(self._address, set_as_default=False, timeout=PATIENCE)
+        except (OSError, ValueError) as problem:
+            raise ArgumentError(
+                "dask", f"no Dask scheduler answers at {self._address}: {problem}"
+            ) from None
+        if not self._client.nthreads():
+            self._client.close()
+            raise ArgumentError(
+                "dask",
+                f"the scheduler at {self._address} has no workers: "
+                f"start some with `dask worker {self._address}`",
+            )
+        self._seen = time.monotonic()
+        self._packed = _pack(self._plan)
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        """Cancel what waits."""
+        # Its futures go with the client, and with them what waits.
+        self._client.close()
+
+    def slots(self) -> int:
+        """Return the number of threads of all workers now."""
+        try:
+            threads: dict[str, int] = self._client.nthreads()
+        except OSError:
+            raise self._gone("the scheduler") from None
+        if threads:
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen > LONELY:
+            raise self._gone("every worker")
+        return max(sum(threads.values()), 1)
+
+    def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
+        """Begin a batch."""
+        # As `Client.get_executor` does not: its futures never end if a result is lost with its
+        # worker, and the batch then ends another one.
+        future: Future[dict[str, pa.Table]] = self._client.submit(
+            _run_packed, self._packed, runs, own_code(), pure=False
+        )
+        return future
+
+    def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+        """Return the tables of a batch that has ended, or raise `Lost` or `Pending`."""
+        from distributed import KilledWorker
+        from distributed import TimeoutError as ClusterTimeoutError
+
+        try:
+            return future.result(timeout=PATIENCE)
+        except KilledWorker:
+            raise Lost from None
+        except ClusterTimeoutError:
+            raise Pending from None
+        except CancelledError:
+            raise self._gone("the scheduler") from None
+        except Exception as problem:
+            raise ArgumentError(
+                "dask", f"a worker cannot make runs: {type(problem).__name__}: {problem}"
+            ) from problem
+
+    def _gone(self, who: str) -> ArgumentError:
+        return ArgumentError("dask", f"{who} at {self._address} has gone: the same sweep resumes")
+
+
+def _pack(plan: Plan) -> bytes:
+    """Write a plan with the classes of its controllers: workers do not have their files."""
+    import cloudpickle  # type: ignore[import-untyped]
+
+    modules = {
+        sys.modules[made.__module__]
+        for made in map(written_class, plan.factories.values())
+        if getattr(made, "__module__", None) in sys.modules
+    }
+    modules = {module for module in modules if module.__name__ != "__main__"}
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        packed: bytes = cloudpickle.dumps(plan)
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+    return packed
+
+
+@lru_cache(maxsize=4)
+def _unpack(packed: bytes) -> Any:  # noqa: ANN401
+    """Read a plan, once for all batches of a sweep."""
+    import cloudpickle
+
+    return cloudpickle.loads(packed)
+
+
+def _run_packed(packed: bytes, runs: Sequence[Run], code: str) -> dict[str, pa.Table]:
+    """Make runs on a worker."""
+    if own_code() != code:
+        raise RuntimeError("a worker has another version of cwnd: all need the same")
+    return run_batch(_unpack(packed), runs)

@@ -1,0 +1,225 @@
+"""Controllers written in Python: how they are named, and where they run."""
+
+import functools
+import json
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import cwnd
+from cwnd import SpecError, udt
+from cwnd.controller import command_specification, explain_failure, read_controller
+from cwnd.errors import ArgumentError
+from cwnd.model import law, stationary, synchronous
+from cwnd.registry import describe
+
+LAW = '''
+class Law:
+    """AIMD with any decrease.
+
+    It grows by one packet a round.
+    """
+
+    def __init__(self, beta=1 / 2):
+        self.beta = beta
+
+    def grow(self, w, acked, cx):
+        return w + acked / w
+
+    def cut(self, w, why, cx):
+        return w * (1 - self.beta)
+
+
+class Wrong(Law):
+    def grow(self, w, acked, cx):
+        return w / 0
+
+
+class Half:
+    def grow(self, w, acked, cx):
+        return w
+'''
+
+
+class Gentle:
+    """A law with a setting."""
+
+    def __init__(self, beta=1 / 8):
+        self.beta = beta
+
+    def grow(self, w, acked, cx):
+        return w + 0.2 * acked / w
+
+    def cut(self, w, why, cx):
+        return w * (1 - self.beta)
+
+
+class Failing(Gentle):
+    def grow(self, w, acked, cx):
+        raise RuntimeError("no growth")
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "laws" / "mine.py"
+    file.parent.mkdir()
+    file.write_text(LAW)
+    return "laws/mine.py"
+
+
+def dumbbell():
+    return cwnd.Scenario.dumbbell(rate="5mbit", rtt="40ms", time="6s")
+
+
+def test_a_file_is_a_controller(mine):
+    result = cwnd.run(dumbbell().add_flow(f"{mine}:Law(beta=1/8)").add_flow(f"{mine}:Law"))
+    assert list(result.flows["controller"]) == [f"{mine}:Law(beta=1/8)", f"{mine}:Law"]
+    assert [flow["name"] for flow in result.record["flows"]] == ["Law-1", "Law-2"]
+    native = cwnd.run(dumbbell().add_flow("aimd(1, 1/8)").add_flow("reno"))
+    for ours, theirs in zip(result.record["flows"], native.record["flows"], strict=True):
+        assert np.array_equal(ours["window"], theirs["window"], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("{}:Lw", "laws/mine.py has no class Lw; it has Law, Wrong, Half"),
+        ("{}:Law(gamma=1)", "unexpected keyword argument 'gamma'"),
+        ("{}:Law(beta=1/0)", "mine.py:Law(beta=1/8)"),
+        ("{}:Law(beta=open('x'))", "mine.py:Law(beta=1/8)"),
+        ("{}:", "mine.py:Law(beta=1/8)"),
+        ("{}:Half", "Half has no method cut"),
+        ("laws/none.py:Law", "laws/none.py: No such file or directory"),
+        ("laws/syntax.py:Law", "laws/syntax.py:2: "),
+        ("laws/raises.py:Law", "laws/raises.py:1: in <module>: ZeroDivisionError"),
+        ("python:Law", "write the file that defines it"),
+    ],
+)
+def test_a_wrong_file_or_class_is_one_line(mine, spec, message):
+    Path("laws/syntax.py").write_text("x = 1\nclass Law(:\n")
+    Path("laws/raises.py").write_text("1 / 0\n")
+    with pytest.raises(SpecError) as caught:
+        read_controller(spec.format(mine))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_scenario_names_a_file_relative_to_itself(mine):
+    Path("laws/net.toml").write_text(
+        'duration = "3s"\n[dumbbell]\nrate = "5mbit"\ndelay = "10ms"\n'
+        '[[flow]]\ncontroller = "mine.py:Law(beta=1/4)"\ncount = 2\n'
+    )
+    result = cwnd.run("laws/net.toml")
+    assert set(result.flows["controller"]) == {"laws/mine.py:Law(beta=1/4)"}
+
+
+def test_partials_and_instances_are_named_with_their_settings():
+    partial = functools.partial(Gentle, beta=0.25)
+    scenario = dumbbell().add_flow(partial).add_flow(Gentle(0.5), count=2)
+    names = list(cwnd.run(scenario).flows["controller"])
+    assert names == ["python:Gentle(beta=0.25)"] + 2 * ["python:Gentle(beta=0.5)"]
+    with pytest.raises(ArgumentError, match="two different classes"):
+        scenario.add_flow(Gentle(0.5))
+    with pytest.raises(TypeError, match="neither a specification nor a class"):
+        scenario.add_flow(3)
+
+
+def test_an_instance_is_copied_for_each_flow():
+    class Counting(Gentle):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def grow(self, w, acked, cx):
+            self.seen.append(1)
+            return super().grow(w, acked, cx)
+
+    instance = Counting()
+    cwnd.run(dumbbell().add_flow(instance, count=2))
+    assert instance.seen == []
+
+
+def test_the_command_line_names_the_file_of_a_class():
+    here = command_specification(*read_controller(functools.partial(Gentle, 0.25)))
+    assert here is not None
+    assert here.endswith("test_controller.py:Gentle(0.25)")
+
+    class Local(Gentle):
+        pass
+
+    assert command_specification(*read_controller(Local)) is None
+    assert command_specification("reno", None) == "reno"
+
+
+def test_an_exception_is_found_in_its_file(mine):
+    with pytest.raises(ZeroDivisionError) as caught:
+        cwnd.run(dumbbell().add_flow(f"{mine}:Wrong"))
+    line = LAW.splitlines().index("        return w / 0") + 1
+    assert explain_failure(caught.value) == (
+        f"laws/mine.py:{line}: in grow: ZeroDivisionError: float division by zero"
+    )
+    with pytest.raises(RuntimeError) as elsewhere:
+        cwnd.run(dumbbell().add_flow(Failing))
+    assert explain_failure(elsewhere.value) is None
+
+
+def test_a_model_steps_a_law_written_in_python(mine):
+    spec = f"{mine}:Law(beta=1/8)"
+    assert law.rounds(spec, 20, 30).tolist() == law.rounds("aimd(1, 1/8)", 20, 30).tolist()
+    assert law.sawtooth(Gentle, 40.0) == law.sawtooth("aimd(0.2, 1/8)", 40.0)
+    means = [stationary.stationary(s, 1e-2, rtt=0.1).mean for s in (spec, "aimd(1, 1/8)")]
+    assert means[0] == means[1]
+    ours = synchronous.trajectory([Gentle, "reno"], [10.0, 20.0], 60.0, 50)
+    theirs = synchronous.trajectory(["aimd(0.2, 1/8)", "reno"], [10.0, 20.0], 60.0, 50)
+    assert np.array_equal(ours.windows, theirs.windows)
+    with pytest.raises(RuntimeError, match="no growth"):
+        law.rounds(Failing, 10, 3)
+
+
+def test_udt_in_the_simulator_is_driven_by_a_law_written_in_python():
+    ours = cwnd.run(dumbbell().add_flow(Gentle, count=2, protocol="udt"))
+    theirs = cwnd.run(dumbbell().add_flow("aimd(0.2, 1/8)", count=2, protocol="udt"))
+    assert list(ours.flows["packets_sent"]) == list(theirs.flows["packets_sent"])
+    with pytest.raises(RuntimeError, match="no growth"):
+        cwnd.run(dumbbell().add_flow(Failing, protocol="udt"))
+
+
+def transfer(controller):
+    """Send 3 MB over loopback; return how many bytes arrived."""
+    got = []
+
+    def serve(listener):
+        with listener.accept(timeout=10) as connection:
+            while data := connection.recv():
+                got.append(len(data))
+
+    with udt.listen(0, "127.0.0.1") as listener:
+        thread = Thread(target=serve, args=[listener])
+        thread.start()
+        with udt.connect(*listener.address, controller=controller) as connection:
+            connection.send(bytes(3_000_000))
+        thread.join()
+    return sum(got)
+
+
+def test_udt_sockets_are_driven_by_a_law_written_in_python():
+    assert transfer(Gentle) == 3_000_000
+
+
+def test_an_exception_in_a_law_is_raised_by_its_connection():
+    class Raising(Gentle):
+        def observe(self, acked, cx):
+            raise RuntimeError("no law")
+
+    with pytest.raises(RuntimeError, match="no law"):
+        transfer(Raising)
+
+
+def test_a_controller_written_in_python_is_described(mine):
+    found = describe(f"{mine}:Law(beta=1/8)")
+    assert found.title == "AIMD with any decrease."
+    assert [(p.name, p.default) for p in found.parameters] == [("beta", "0.5")]
+    json.dumps(found.to_json())

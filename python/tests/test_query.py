@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from cwnd.errors import ArgumentError
+from cwnd.sweeps.query import query, read, tables
+from cwnd.sweeps.sweep import Sweep
+
+
+@pytest.fixture
+def out(tmp_path):
+    """A data set of two files: 60 runs of which 5 failed."""
+    home = tmp_path / "my sweep's"
+    rows = [
+        {
+            "key": f"{number:032x}",
+            "point": number // 4,
+            "dumbbell.rate": f"{number // 4 + 1}mbit",
+            "controller": "reno" if number % 2 else "aimd(0.31, 1/8)",
+            "seed": number % 4,
+            "error": "ValueError: [bold]no" if number >= 55 else None,
+            "jain": None if number >= 55 else 1 - number / 1000,
+        }
+        for number in range(60)
+    ]
+    schema = pa.schema(
+        {
+            "key": pa.string(),
+            "point": pa.int64(),
+            "dumbbell.rate": pa.string(),
+            "controller": pa.string(),
+            "seed": pa.uint64(),
+            "error": pa.string(),
+            "jain": pa.float64(),
+        }
+    )
+    (home / "runs").mkdir(parents=True)
+    (home / "flows").mkdir()
+    for number, part in enumerate((rows[:30], rows[30:])):
+        table = pa.Table.from_pylist(part, schema=schema)
+        parquet.write_table(table, home / "runs" / f"{number}.parquet")
+    # A part of a table whose runs are not there.
+    parquet.write_table(pa.table({"key": ["lost"], "packets": [1]}), home / "flows" / "2.parquet")
+    flows = pa.table({"key": [row["key"] for row in rows], "packets": list(range(60))})
+    parquet.write_table(flows, home / "flows" / "0.parquet")
+    return home
+
+
+def refuse(out, sql):
+    with pytest.raises(ArgumentError) as caught:
+        query(out, sql)
+    assert caught.value.argument == "sql"
+    assert "\n" not in caught.value.problem
+    return caught.value.problem
+
+
+def test_a_query_sees_all_files(out):
+    frame = query(out, "select controller, count(*) n, count(error) failed from runs group by 1")
+    assert frame.set_index("controller").to_dict() == {
+        "n": {"reno": 30, "aimd(0.31, 1/8)": 30},
+        "failed": {"reno": 3, "aimd(0.31, 1/8)": 2},
+    }
+
+
+def test_tables_are_joined_by_the_key(out):
+    joined = query(
+        out, "select sum(packets) s from runs join flows using (key) where error is null"
+    )
+    assert joined["s"].tolist() == [sum(range(55))]
+    assert joined["s"].dtype == "int64"
+
+
+def test_sums_beyond_64_bits_are_doubles(out):
+    assert query(out, "select sum(9e18::bigint) s from runs")["s"].tolist() == [60 * 9e18]
+
+
+def test_rates_and_times_are_read_with_their_units(out):
+    frame = query(
+        out,
+        "select bps(\"dumbbell.rate\") rate, seconds('80ms') s from runs "
+        "group by all order by rate desc limit 1",
+    )
+    assert frame.to_dict("records") == [{"rate": 15e6, "s": 0.08}]
+    assert "'x' is not a rate such as 15mbit" in refuse(out, "select bps('x')")
+
+
+def test_tables_are_listed(out):
+    found = {table.name: table for table in tables(out)}
+    assert list(found) == ["runs", "flows"]
+    assert found["runs"].rows == 60
+    assert ("seed", "UBIGINT") in found["runs"].columns
+    assert ("dumbbell.rate", "VARCHAR") in found["runs"].columns
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "copy runs to '{file}'",
+        "copy (select 1) to '{file}'",
+        "explain analyze copy runs to '{file}'",
+        "select * from read_text('{file}')",
+        "select * from '{out}/runs/0.parquet'",
+        "select * from glob('*')",
+        "attach '{file}'",
+        "export database '{file}'",
+        "install httpfs",
+        "load httpfs",
+        "set enable_external_access = true",
+        "select 1; copy runs to '{file}'",
+    ],
+)
+def test_a_statement_has_no_access_to_files(out, tmp_path, sql, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    refuse(out, sql.format(file=tmp_path / "x", out=out))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_variables_of_python_are_no_tables(out):
+    import pandas as pd
+
+    secret = pd.DataFrame({"x": [1]})
+    assert "secret does not exist" in refuse(out, "select * from secret")
+    assert len(secret) == 1
+
+
+def test_mistakes_are_told_in_a_line(out):
+    assert refuse(out, "selekt 1") == 'Parser Error: syntax error at or near "selekt"'
+    assert 'column "nope" not found' in refuse(out, "select nope from runs")
+    assert refuse(out, "select dumbbell.rate from runs").endswith('quotes: "dumbbell.rate"')
+    assert refuse(out, " ") == "the statement returns no rows; start with select"
+
+
+def test_a_directory_without_data_is_refused(tmp_path):
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(ArgumentError, match="has no data of a sweep") as caught:
+        query(tmp_path, "select 1")
+    assert caught.value.argument == "out"
+    with pytest.raises(ArgumentError, match="holds no runs of a sweep"):
+        Sweep(tmp_path)
+    (tmp_path / "runs" / "0.parquet").write_bytes(b"no Parquet")
+    with pytest.raises(ArgumentError, match="cannot read the table runs"):
+        query(tmp_path, "select 1")
+
+
+def test_pandas_and_polars_read_the_same(out):
+    import pandas as pd
+
+    polars = pytest.importorskip("polars")
+    ours = read(out, "select avg(jain) from runs").column(0)[0].as_py()
+    assert pd.read_parquet(out / "runs")["jain"].mean() == pytest.approx(ours)
+    lazy = polars.scan_parquet(out / "runs" / "*.parquet")
+    assert lazy.select("jain").mean().collect().item() == pytest.approx(ours)
+
+
+def test_the_command_prints_a_table(command, out):
+    done = command("query", out, "select key, jain, seed, error from runs order by key desc")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["key", "jain", "seed", "error"]
+    assert lines[1].split() == [f"{59:032x}", "–", "3", "ValueError:", "[bold]no"]
+    assert lines[40].split() == [f"{20:032x}", "0.980000", "0", "–"]
+    assert lines[41] == "… 20 more rows: --csv prints all"
+    numbers = [
+        line[: line.index(f"{number}.") + 1]
+        for line, number in zip(lines[6:41], [0] * 35, strict=True)
+    ]
+    assert len({len(number) for number in numbers}) == 1
+
+
+def test_the_command_lists_the_tables(command, out):
+    done = command("query", out)
+    assert done.returncode == 0, done.stderr
+    assert "runs: 60 rows, 5 failed" in done.stdout
+    assert ["dumbbell.rate", "VARCHAR"] in [line.split() for line in done.stdout.splitlines()]
+    document = json.loads(command("query", out, "--json").stdout)
+    assert document["failed"] == 5
+    assert [table["rows"] for table in document["tables"]] == [60, 60]
+
+
+def test_the_command_prints_csv_and_json(command, out):
+    sql = "select seed, jain, controller from runs order by key"
+    rows = list(csv.DictReader(command("query", out, sql, "--csv").stdout.splitlines()))
+    assert len(rows) == 60
+    assert rows[0] == {"seed": "0", "jain": "1.0", "controller": "aimd(0.31, 1/8)"}
+    assert rows[-1]["jain"] == ""
+    document = json.loads(command("query", out, sql, "--json").stdout)
+    assert document["rows"][1] == {"seed": 1, "jain": 0.999, "controller": "reno"}
+    odd = "select 'nan'::double n, date '2026-01-02' d, [1, null] l"
+    assert json.loads(command("query", out, odd, "--json").stdout)["rows"] == [
+        {"n": None, "d": "2026-01-02", "l": [1, None]}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("{out}", "selekt"), 'cwnd: Parser Error: syntax error at or near "selekt"'),
+        (("{out}/runs", "select 1"), "has no data of a sweep"),
+        (("{out}/nowhere",), "has no data of a sweep"),
+        (("{out}", "--csv"), "--csv needs a statement"),
+        (("{out}", "select 1", "--csv", "--json"), "exclude each other"),
+        (("{out}", "select 1, 1 a, 2 a", "--json"), "two columns are called a"),
+        (("{out}", "--report", "/nowhere/x.html"), "--report: cannot write"),
+    ],
+)
+def test_the_command_refuses_in_a_line(command, out, arguments, word):
+    done = command("query", *(argument.format(out=out) for argument in arguments))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert word in done.stderr

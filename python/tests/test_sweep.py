@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import cwnd
+from cwnd.errors import ArgumentError
+from cwnd.sweeps import dataset
+from cwnd.sweeps import sweep as sweeping
+from cwnd.sweeps.dataset import DataSet, schemas
+from cwnd.sweeps.plan import read_plan
+from cwnd.sweeps.work import lost_batch, run_batch
+
+PLAN = {
+    "base": {"time": "4s", "flows": 2},
+    "axes": {"rate": ["1mbit", "4mbit"], "tcp.window": [10, 1000]},
+    "controllers": ["reno", "simd"],
+    "reference": "cubic",
+    "seeds": 3,
+    "keep": ["flows", "links", "series"],
+}
+
+KEYS = {"runs": ["key"], "flows": ["key", "name"], "links": ["key", "name"]}
+KEYS["series"] = ["key", "flow", "time_s"]
+
+
+def tables(sweep: cwnd.Sweep) -> dict[str, pd.DataFrame]:
+    """All tables in one order, without what the clock says."""
+    made = {}
+    for name, keys in KEYS.items():
+        frame = getattr(sweep, name).sort_values(keys, ignore_index=True)
+        made[name] = frame.drop(columns="wall_s", errors="ignore")
+    return made
+
+
+def same(one: cwnd.Sweep, two: cwnd.Sweep) -> None:
+    ours, theirs = tables(one), tables(two)
+    for name, frame in ours.items():
+        pd.testing.assert_frame_equal(frame, theirs[name], check_exact=True)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory) -> cwnd.Sweep:
+    return cwnd.sweep(PLAN, out=tmp_path_factory.mktemp("sweep"))
+
+
+def test_the_tables_have_their_documented_columns(swept):
+    for name, schema in schemas(read_plan(PLAN)).items():
+        for part in (swept.out / name).iterdir():
+            assert parquet.read_schema(part).equals(schema)
+    assert swept.runs.shape[0] == len(swept) == 24
+    assert swept.made == 24
+    assert swept.errors == {}
+    assert not swept.runs["key"].duplicated().any()
+    assert repr(swept) == f"<Sweep '{swept.out}': 24 runs, 0 failed>"
+
+
+def test_a_row_is_a_run(swept):
+    row = swept.runs.query("point == 2 and controller == 'simd' and seed == 3").iloc[0]
+    assert (row["rate"], row["tcp.window"], row["reference"]) == ("4mbit", 10, "cubic")
+    (run,) = (
+        run
+        for run in read_plan(PLAN).runs()
+        if (run.point, run.controller, run.seed) == (2, "simd", 3)
+    )
+    scenario = read_plan(PLAN).scenario(run)
+    result = cwnd.run(scenario, 3)
+    for name in ("jain", "goodput_bps", "utilization", "loss_rate", "stability_index"):
+        assert row[name] == result.metrics[name]
+    assert row["queueing_delay_p95_s"] == result.metrics["queueing_delay_s"]["p95"]
+    assert row["cov_10rtt"] == result.metrics["smoothness"][1]["cov"]
+    ours, theirs = (result.goodput_bps(flow) for flow in result.measured_flows)
+    # The seed is odd: the first flow is the reference's.
+    assert [flow["controller"] for flow in result.measured_flows] == ["simd", "cubic"]
+    assert row["share"] == ours / (ours + theirs)
+    for name in ("flows", "links"):
+        frame = getattr(swept, name)
+        kept = frame[frame["key"] == row["key"]].drop(columns="key").set_index("name")
+        expected = getattr(result, name)
+        pd.testing.assert_frame_equal(
+            kept[expected.columns].convert_dtypes(), expected.convert_dtypes(), check_exact=True
+        )
+    series = swept.series[swept.series["key"] == row["key"]]
+    assert series["window"].tolist() == pytest.approx(result.samples["window"], nan_ok=True)
+
+
+def test_two_sweeps_are_equal(swept, tmp_path):
+    same(swept, cwnd.sweep(PLAN, out=tmp_path))
+
+
+def test_what_is_there_is_not_made_again(swept):
+    before = {path: path.stat().st_mtime_ns for path in swept.out.glob("*/*")}
+    again = cwnd.sweep(PLAN, out=swept.out)
+    assert again.made == 0
+    assert before == {path: path.stat().st_mtime_ns for path in swept.out.glob("*/*")}
+
+
+def test_more_seeds_and_controllers_are_added(swept, tmp_path):
+    small = {**PLAN, "seeds": 1, "controllers": ["reno"]}
+    assert cwnd.sweep(small, out=tmp_path).made == 4
+    assert cwnd.sweep({**PLAN, "controllers": ["reno"]}, out=tmp_path).made == 8
+    grown = cwnd.sweep(PLAN, out=tmp_path)
+    assert grown.made == 12
+    same(swept, grown)
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"base": {"time": "5s", "flows": 2}}, "base"),
+        ({"axes": {"rate": ["1mbit", "5mbit"], "tcp.window": [10, 1000]}}, "axes"),
+        ({"reference": None}, "reference"),
+        ({"keep": ["flows"]}, "keep"),
+    ],
+)
+def test_runs_of_another_plan_are_refused(change, key, swept):
+    before = (swept.out / "plan.toml").read_text()
+    with pytest.raises(ArgumentError, match=f"another `{key}`: choose another directory"):
+        cwnd.sweep({**PLAN, **change}, out=swept.out)
+    assert (swept.out / "plan.toml").read_text() == before
+
+
+def test_runs_by_other_code_are_refused(tmp_path):
+    law = tmp_path / "mine.py"
+    law.write_text(
+        "class Law:\n"
+        "    def grow(self, w, acked, cx):\n        return w + acked / w\n"
+        "    def cut(self, w, why, cx):\n        return w / 2\n"
+    )
+    path = tmp_path / "plan.toml"
+    path.write_text('controllers = ["mine.py:Law"]\n[base]\ntime = "4s"\nflows = 1\n')
+    assert cwnd.sweep(path, out=tmp_path / "out").made == 1
+    law.write_text(law.read_text() + "# Changed.\n")
+    with pytest.raises(ArgumentError, match=r"runs of mine\.py:Law by other code"):
+        cwnd.sweep(path, out=tmp_path / "out")
+
+
+def test_directories_that_hold_something_else_are_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(ArgumentError, match="is not empty and holds no sweep"):
+        cwnd.sweep(PLAN, out=tmp_path)
+    with pytest.raises(ArgumentError, match="is not a directory"):
+        cwnd.sweep(PLAN, out=tmp_path / "thesis.tex")
+    with pytest.raises(ArgumentError, match="holds no runs of a sweep"):
+        cwnd.Sweep(tmp_path)
+
+
+def test_tables_that_are_not_kept(tmp_path):
+    plan = {**PLAN, "keep": [], "seeds": 1}
+    sweep = cwnd.sweep(plan, out=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "plan.toml", "runs"]
+    with pytest.raises(ArgumentError, match="has no table flows: name it in `keep`"):
+        _ = sweep.flows
+
+
+def test_one_sweep_at_a_time(tmp_path):
+    cwnd.sweep({**PLAN, "seeds": 1}, out=tmp_path)
+    with (tmp_path / ".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ArgumentError, match="another sweep is writing to"):
+            cwnd.sweep(PLAN, out=tmp_path)
+    assert cwnd.sweep(PLAN, out=tmp_path).made == 16
+
+
+class Weary:
+    """Gives up when its window is large: at a point of the grid, and not at another."""
+
+    def grow(self, w, acked, cx):
+        if w > 20:
+            raise RuntimeError("no more than 20")
+        return w + acked / w
+
+    def cut(self, w, why, cx):
+        return w - 0.5 * w
+
+
+def test_a_run_that_fails_is_a_row(swept, tmp_path):
+    sweep = cwnd.sweep({**PLAN, "controllers": ["reno", Weary, "simd"]}, out=tmp_path)
+    runs = sweep.runs
+    assert len(runs) == 36
+    failed = runs[runs["error"].notna()]
+    assert set(failed["controller"]) == {"python:Weary"}
+    assert 0 < len(failed) < 12
+    (error,) = sweep.errors
+    assert error.startswith("test_sweep.py:")
+    assert error.endswith(": in grow: RuntimeError: no more than 20")
+    assert failed[["jain", "wall_s", "share", "bottleneck"]].isna().all(axis=None)
+    assert not set(failed["key"]) & set(sweep.flows["key"])
+    # The other runs of the same batches are what they are without it.
+    others = runs[runs["controller"] != "python:Weary"].sort_values("key", ignore_index=True)
+    expected = swept.runs.sort_values("key", ignore_index=True)
+    pd.testing.assert_frame_equal(others.drop(columns="wall_s"), expected.drop(columns="wall_s"))
+    # The error is the answer: it is not asked for again.
+    assert cwnd.sweep({**PLAN, "controllers": ["reno", Weary, "simd"]}, out=tmp_path).made == 0
+
+
+def test_a_point_that_only_the_run_refuses_is_a_row(tmp_path, monkeypatch):
+    plan = read_plan(PLAN)
+    monkeypatch.setattr(type(plan), "check", lambda _: None)
+    bad = read_plan({**PLAN, "axes": {"rate": ["1mbit", "0bit"], "flow[9].count": [1]}})
+    table = run_batch(bad, list(bad.runs()))["runs"]
+    assert table.num_rows == 12
+    errors = set(table["error"].to_pylist())
+    assert errors == {"ArgumentError: set: flow[9].count: flow has 1 items, numbered from 0"}
+    assert len(set(table["key"].to_pylist())) == 12
+    bad = read_plan({**PLAN, "axes": {"rate": ["1mbit", "0bit"]}})
+    errors = run_batch(bad, list(bad.runs()))["runs"]["error"].to_pylist()
+    assert errors.count(None) == 6
+    assert len(set(errors)) == 2
+
+
+def test_lost_runs_are_made_again(swept, tmp_path):
+    plan = read_plan(PLAN)
+    runs = list(plan.runs())
+    with DataSet(tmp_path, plan) as data:
+        data.add(run_batch(plan, runs[:10]))
+        data.add(lost_batch(plan, runs[10:14], "its worker died"))
+    assert cwnd.Sweep(tmp_path).errors == {"lost: its worker died": 4}
+    again = cwnd.sweep(PLAN, out=tmp_path)
+    assert again.made == 14
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+    same(swept, again)
+
+
+def test_a_part_that_is_not_complete_does_not_count(swept, tmp_path):
+    plan = read_plan(PLAN)
+    runs = list(plan.runs())
+    with DataSet(tmp_path, plan) as data:
+        data.add(run_batch(plan, runs[:5]))
+        data.flush()
+        data.add(run_batch(plan, runs[5:9]))
+    # As a crash leaves it that comes before the last file.
+    (tmp_path / "runs" / "part-000002.parquet").rename(tmp_path / "runs" / ".part-000002.tmp")
+    assert len(cwnd.Sweep(tmp_path)) == 5
+    assert cwnd.sweep(PLAN, out=tmp_path).made == 19
+    same(swept, cwnd.Sweep(tmp_path))
+    assert not list(tmp_path.glob("*/.part*"))
+
+
+def test_parts_are_written_now_and_then(swept, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset, "PART_RUNS", 5)
+    monkeypatch.setattr(sweeping, "LARGEST_BATCH", 2)
+    sweep = cwnd.sweep(PLAN, out=tmp_path)
+    sizes = [parquet.read_metadata(part).num_rows for part in (tmp_path / "runs").iterdir()]
+    assert sum(sizes) == 24
+    assert max(sizes) <= 6
+    same(swept, sweep)
+
+
+def test_progress_goes_up(tmp_path):
+    seen: list[float] = []
+    cwnd.sweep(PLAN, out=tmp_path, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+
+
+LONG = """
+controllers = ["reno"]
+seeds = 400
+[base]
+rate = "100mbit"
+time = "20s"
+flows = 2
+"""
+
+
+def test_an_interrupted_sweep_goes_on(tmp_path, command):
+    path, out = tmp_path / "plan.toml", tmp_path / "out"
+    path.write_text(LONG)
+    arguments = [sys.executable, "-m", "cwnd", "sweep", path, "--out", out]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+        assert "400 runs: 1 point × 1 controller × 400 seeds" in process.stderr.readline()
+        time.sleep(2.0)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130, said
+    done = len(cwnd.Sweep(out))
+    assert 0 < done < 400
+    assert said == (
+        f"cwnd: {done} of 400 runs are in {out}: the same command resumes the sweep\n"
+        "cwnd: interrupted\n"
+    )
+    path.write_text(LONG.replace("400", str(done + 3)))
+    finished = command("sweep", path, "--out", out, "--json")
+    assert finished.returncode == 0, finished.stderr
+    document = json.loads(finished.stdout)
+    made = document.pop("made")
+    assert document == {"out": str(out), "runs": len(cwnd.Sweep(out)), "failed": 0, "errors": []}
+    seeds = cwnd.Sweep(out).runs["seed"]
+    assert 0 < made <= 3 + 6
+    assert set(range(1, done + 4)) <= set(seeds)
+    assert not seeds.duplicated().any()
+
+
+def test_the_command(tmp_path, command):
+    path = tmp_path / "plan.toml"
+    path.write_text(LONG.replace("400", "3").replace("100mbit", "1mbit"))
+    done = command("sweep", path, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "cwnd: 3 runs: 1 point × 1 controller × 3 seeds\n"
+    assert done.stdout == f"3 runs in {tmp_path / 'out'}\n"
+    done = command("sweep", path, "--out", tmp_path / "out")
+    assert done.stdout == f"3 runs in {tmp_path / 'out'}, 3 of them before\n"
+    path.write_text("seed = 5\n")
+    done = command("sweep", path, "--out", tmp_path / "other")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"cwnd: {path}: seed: unknown key; a plan has base, axes, latin, controllers, reference, "
+        "seeds, keep\n"
+    )
+    assert not (tmp_path / "other").exists()
+    done = command("sweep", tmp_path / "none.toml", "--out", tmp_path / "other")
+    assert done.stderr == f"cwnd: {tmp_path / 'none.toml'}: No such file or directory\n"
+    (tmp_path / "file").write_text("")
+    path.write_text(LONG.replace("400", "3"))
+    done = command("sweep", path, "--out", tmp_path / "file")
+    assert done.stderr.endswith(f"cwnd: --out: {tmp_path / 'file'} is not a directory\n")
+
+
+def test_memory_does_not_grow_with_the_runs():
+    code = """
+import resource, sys, tempfile
+import cwnd
+from cwnd.sweeps import dataset
+dataset.PART_RUNS = 50
+plan = {"base": {"time": "1s", "flows": 1, "rate": "1mbit", "sample": "10ms"},
+        "controllers": ["reno"], "seeds": int(sys.argv[1]), "keep": ["series"]}
+cwnd.sweep(plan, out=tempfile.mkdtemp())
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    few, many = (
+        int(subprocess.check_output([sys.executable, "-c", code, str(count)]))
+        for count in (100, 800)
+    )
+    assert many - few < 12_000
+
+
+def test_fields_are_not_null_where_they_are_known(swept):
+    for name in KEYS:
+        schema = parquet.read_schema(next((swept.out / name).iterdir()))
+        assert not schema.field("key").nullable
+    assert schemas(read_plan(PLAN))["runs"].field("tcp.window").type == pa.int64()

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import dask
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+
+import cwnd
+from cwnd.errors import ArgumentError
+from cwnd.sweeps import sweep as sweeping
+
+PLAN = """
+controllers = ["reno", "mine.py:Law(beta=1/8)", "mine.py:Weary"]
+reference = "cubic"
+seeds = 6
+keep = ["flows", "links", "series"]
+
+[base]
+time = "4s"
+flows = 2
+
+[axes]
+rate = ["1mbit", "4mbit"]
+rtt = { from = "10ms", to = "100ms", log = true }
+
+[latin]
+points = 3
+"""
+
+LAWS = """
+import os
+import time
+from dataclasses import dataclass
+
+STEP = 1.0
+
+
+@dataclass
+class Law:
+    beta: float = 0.5
+
+    def grow(self, w, acked, cx):
+        return w + STEP * acked / w
+
+    def cut(self, w, why, cx):
+        return w - self.beta * w
+
+
+class Weary(Law):
+    def grow(self, w, acked, cx):
+        if w > 20:
+            raise RuntimeError("no more than 20")
+        return super().grow(w, acked, cx)
+
+
+class Deadly(Law):
+    def grow(self, w, acked, cx):
+        if w > 45:
+            # A nanny does not restart a worker that ends while it starts.
+            time.sleep(0.5)
+            os._exit(1)
+        return super().grow(w, acked, cx)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A scheduler with two worker processes, which do not have the files of the tests."""
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=50,
+        ) as made,
+    ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    home = tmp_path_factory.mktemp("plan")
+    (home / "mine.py").write_text(LAWS)
+    (home / "plan.toml").write_text(PLAN)
+    return home / "plan.toml"
+
+
+@pytest.fixture(scope="module")
+def local(plan, tmp_path_factory):
+    return cwnd.sweep(plan, out=tmp_path_factory.mktemp("local"))
+
+
+def same(one: cwnd.Sweep, two: cwnd.Sweep) -> None:
+    keys = {"runs": [], "flows": ["name"], "links": ["name"], "series": ["flow", "time_s"]}
+    for name, more in keys.items():
+        ours, theirs = (
+            getattr(sweep, name)
+            .sort_values(["key", *more], ignore_index=True)
+            .drop(columns="wall_s", errors="ignore")
+            for sweep in (one, two)
+        )
+        pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
+
+
+def test_a_cluster_gives_what_the_cores_give(cluster, plan, local, tmp_path):
+    sweep = cwnd.sweep(plan, out=tmp_path, dask=cluster.scheduler_address)
+    assert sweep.made == 108
+    assert local.failed > 0
+    same(local, sweep)
+
+
+def test_a_sweep_begun_here_goes_on_there(cluster, plan, local, tmp_path):
+    few = plan.with_name("few.toml")
+    few.write_text(PLAN.replace("seeds = 6", "seeds = 2"))
+    assert cwnd.sweep(few, out=tmp_path).made == 36
+    sweep = cwnd.sweep(plan, out=tmp_path, dask=cluster.scheduler_address)
+    assert sweep.made == 72
+    same(local, sweep)
+
+
+def test_a_killed_worker_loses_nothing(cluster, plan, local, tmp_path, monkeypatch):
+    # Small batches: the worker has some in hand whenever it is killed.
+    monkeypatch.setattr(sweeping, "LARGEST_BATCH", 2)
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        pids = list(client.run(os.getpid).values())
+    killed: list[int] = []
+
+    def kill(fraction: float) -> None:
+        if fraction > 0.2 and not killed:
+            killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+
+    sweep = cwnd.sweep(plan, out=tmp_path, dask=cluster.scheduler_address, progress=kill)
+    assert len(killed) == 1
+    assert sweep.made == 108
+    same(local, sweep)
+
+
+def test_runs_that_end_their_worker_are_rows(cluster, plan, tmp_path):
+    deadly = plan.with_name("deadly.toml")
+    deadly.write_text(
+        'controllers = ["reno", "mine.py:Deadly"]\n[base]\ntime = "4s"\nflows = 2\n'
+        '[axes]\nrate = ["1mbit", "10mbit"]\n'
+    )
+    sweep = cwnd.sweep(deadly, out=tmp_path, dask=cluster.scheduler_address)
+    runs = sweep.runs.set_index(["controller", "rate"]).sort_index()
+    assert len(runs) == 4
+    assert runs["error"].dropna().to_dict() == {
+        ("mine.py:Deadly", "10mbit"): "lost: its worker died again and again"
+    }
+
+
+def test_addresses_without_a_scheduler_are_refused(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr("cwnd.sweeps.workers.PATIENCE", 0.5)
+    with pytest.raises(ArgumentError, match="no Dask scheduler answers at tcp://127") as caught:
+        cwnd.sweep(plan, out=tmp_path, dask="tcp://127.0.0.1:9")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ArgumentError, match="no Dask scheduler answers at nonsense"):
+        cwnd.sweep(plan, out=tmp_path, dask="nonsense")
+
+
+def test_a_scheduler_without_workers_is_refused(plan, tmp_path):
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        pytest.raises(ArgumentError, match="has no workers: start some with `dask worker"),
+    ):
+        cwnd.sweep(plan, out=tmp_path, dask=empty.scheduler_address)
+
+
+def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr("cwnd.sweeps.workers.LONELY", 0.5)
+    monkeypatch.setattr("cwnd.sweeps.workers.PATIENCE", 2.0)
+    cluster = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
+    )
+    with cluster, pytest.raises(ArgumentError, match=r"every worker at .* has gone: the same"):
+        cwnd.sweep(
+            plan,
+            out=tmp_path,
+            dask=cluster.scheduler_address,
+            progress=lambda _: cluster.scale(0),
+        )
+    assert 0 < len(cwnd.Sweep(tmp_path)) < 108
+
+
+def test_a_scheduler_that_goes_is_said(plan, local, tmp_path, monkeypatch):
+    monkeypatch.setattr("cwnd.sweeps.workers.PATIENCE", 2.0)
+    cluster = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
+    )
+    gone = threading.Event()
+
+    def close(fraction: float) -> None:
+        if fraction > 0.1 and not gone.is_set():
+            gone.set()
+            cluster.close()
+
+    with pytest.raises(ArgumentError, match=r"the scheduler at .* has gone"):
+        cwnd.sweep(plan, out=tmp_path, dask=cluster.scheduler_address, progress=close)
+    assert 0 < len(cwnd.Sweep(tmp_path)) < 108
+    assert cwnd.sweep(plan, out=tmp_path).made < 108
+    same(local, cwnd.Sweep(tmp_path))

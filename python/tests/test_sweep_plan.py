@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cwnd
+from cwnd.errors import PlanError
+from cwnd.sweeps.axes import Range, latin_points, read_axis
+from cwnd.sweeps.plan import Run, read_plan
+from cwnd.units import parse_rate
+
+SMALL = {"base": {"time": "4s", "flows": 2}, "controllers": ["reno"]}
+
+LAW = """
+class Law:
+    def grow(self, w, acked, cx):
+        return w
+
+    def cut(self, w, why, cx):
+        return w / 2
+"""
+
+
+def values(**given: object) -> tuple[object, ...]:
+    return read_axis("x", {key.rstrip("_"): value for key, value in given.items()}).values
+
+
+def test_a_list_is_as_written():
+    axis = read_axis("dumbbell.rate", ["1mbit", "2500kbit"])
+    assert axis.values == ("1mbit", "2500kbit")
+    assert axis.kind == "string"
+    assert read_axis("x", [1, 2.5]).kind == "double"
+    assert read_axis("x", [True, False]).kind == "bool"
+    mixed = read_axis("queue", ["red", 5, {"kind": "red"}])
+    assert [mixed.column(value) for value in mixed.values] == ["red", "5", '{"kind": "red"}']
+
+
+def test_ranges_keep_the_unit_of_their_lower_end():
+    assert values(from_="10ms", to="0.05s", step="20ms") == ("10ms", "30ms", "50ms")
+    assert values(from_="1mbit", to="1gbit", count=4, log=True) == (
+        "1mbit",
+        "10mbit",
+        "100mbit",
+        "1000mbit",
+    )
+    assert values(from_="0.5bdp", to="2bdp", count=4) == ("0.5bdp", "1bdp", "1.5bdp", "2bdp")
+    assert values(from_=0.1, to=0.3, step=0.1) == (0.1, 0.2, 0.3)
+    assert values(from_=1, to=1000, count=4, log=True) == (1, 10, 100, 1000)
+    assert values(from_=0.0, to=1, count=3) == (0.0, 0.5, 1.0)
+
+
+@given(st.integers(-1000, 1000), st.integers(1, 500), st.integers(1, 40))
+def test_whole_steps(low, step, count):
+    found = values(from_=low, to=low + step * count, step=step)
+    assert found == tuple(range(low, low + step * count + 1, step))
+
+
+@given(
+    st.floats(0.001, 1000), st.floats(1.1, 1e6), st.integers(2, 40), st.booleans(), st.booleans()
+)
+def test_evenly_spaced(low, factor, count, log, unit):
+    low, high = float(f"{low:.6g}"), float(f"{low * factor:.6g}")
+    ends = [f"{low:f}mbit", f"{high:f}mbit"] if unit else [low, high]
+    if unit:
+        low, high = (parse_rate(end) / 1e6 for end in ends)
+    try:
+        found = values(from_=ends[0], to=ends[1], count=count, log=log)
+    except PlanError:
+        # Too many to differ in six digits.
+        assert factor < 1.2
+        return
+    numbers = [parse_rate(value) / 1e6 if unit else value for value in found]
+    assert len(numbers) == count
+    assert numbers == sorted(numbers)
+    assert numbers[0] == pytest.approx(low, rel=1e-5)
+    assert numbers[-1] == pytest.approx(high, rel=1e-5)
+    for one, two, three in zip(numbers, numbers[1:], numbers[2:], strict=False):
+        middle = math.sqrt(one * three) if log else (one + three) / 2
+        assert two == pytest.approx(middle, rel=1e-4)
+
+
+@given(st.integers(1, 64), st.integers(1, 5), st.integers(0, 2**64 - 1))
+def test_each_part_of_a_sampled_range_has_one_point(count, ranges, seed):
+    points = latin_points(count, ranges, seed)
+    assert points.shape == (count, ranges)
+    for column in points.T:
+        assert sorted(int(fraction * count) for fraction in column) == list(range(count))
+    assert (points == latin_points(count, ranges, seed)).all()
+
+
+@given(st.integers(-20, 20), st.integers(1, 30))
+def test_sampled_whole_numbers_are_equally_likely(low, more):
+    span = Range(low, low + more, "", log=False, whole=True)
+    fractions = [(i + 0.5) / (10 * (more + 1)) for i in range(10 * (more + 1))]
+    found = [span.at(fraction) for fraction in fractions]
+    assert [found.count(number) for number in range(low, low + more + 1)] == [10] * (more + 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], "the list is empty"),
+        (["1mbit", "2mbit", "1mbit"], '"1mbit" is listed twice'),
+        ("1mbit", "needs a list of values, or a range"),
+        ({"rate": ["1mbit"]}, '"x.rate" = …'),
+        ({"from": 1, "to": 2, "steps": 1}, "unknown key 'steps'; a range has from, to, step"),
+        ({"from": 1}, "a range needs 'to'"),
+        ({"from": 2, "to": 1, "step": 1}, "'from' must be below 'to': 2 is not below 1"),
+        ({"from": 0, "to": 1, "count": 3, "log": True}, "begins above 0"),
+        ({"from": 1, "to": 2, "count": 2, "log": 1}, "'log' is true or false"),
+        ({"from": 1, "to": 2, "count": 2, "step": 1}, "'step' goes without 'count' and 'log'"),
+        ({"from": 1, "to": 2, "step": -1}, "'step' must be above 0"),
+        ({"from": 1, "to": 2, "count": 1}, "'count' is a whole number of at least 2"),
+        ({"from": 0, "to": 1, "count": 5}, "write 0.0 and 1.0 for fractions"),
+        ({"from": 1, "to": 2e9, "step": 1}, "a sweep has at most 10,000,000 runs"),
+        ({"from": "1mbit", "to": "2ms", "count": 2}, "units of one kind: mbit and ms"),
+        ({"from": "1mbit", "to": 2, "count": 2}, "units of one kind: mbit and none"),
+        ({"from": "fast", "to": 2, "count": 2}, "'from' is a number, or one with a unit"),
+    ],
+)
+def test_mistakes_of_an_axis(given, words):
+    with pytest.raises(PlanError) as caught:
+        read_axis("x", given)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"axis": {}}, "plan: axis: unknown key; a plan has base, axes, latin"),
+        ({"base": {"speed": 1}}, "plan: base.speed: unknown key; it has rate, rtt, queue"),
+        ({"base": "nowhere.toml"}, "plan: base: cannot read nowhere.toml: No such file"),
+        ({"base": 5}, "plan: base: is the path of a scenario file, or a table"),
+        ({"base": {"rtt": "5 apples"}}, "plan: base: rtt: '5 apples' is not"),
+        ({"base": {"rate": "0bit"}}, "plan: base: dumbbell.rate: a rate cannot be zero"),
+        ({"axes": {"speed": [1]}}, "plan: axes.speed: not a key of [base] (rate, rtt"),
+        ({"axes": {"seed": [1]}}, "plan: axes.seed: a column of the data set has this name"),
+        ({"axes": {"rate": []}}, "plan: axes.rate: the list is empty"),
+        ({"axes": [1]}, "plan: axes: is a table: [axes]"),
+        ({"axes": {"rate": ["1mbit", "0bit"]}}, "point 1 (rate = 0bit): dumbbell.rate: a rate"),
+        ({"axes": {"tcp.size": [1]}}, "plan: point 0 (tcp.size = 1): tcp.size: unknown"),
+        ({"axes": {"tcp-x.y": [1]}}, "'tcp-x.y' is not a path such as"),
+        ({"axes": {"flow[7].count": [1]}}, "flow has 1 items, numbered from 0"),
+        ({"axes": {"rate": {"from": 1, "to": 2}}}, "axes.rate: a range needs 'step' or 'count'"),
+        ({"latin": {"points": 5}}, "plan: latin: no axis is a range without"),
+        ({"latin": {"points": 5, "sed": 1}}, "plan: latin.sed: unknown key; it has points, seed"),
+        ({"controllers": []}, "plan: controllers: is a list of at least one controller; a [base]"),
+        ({"controllers": ["reno", "reno"]}, "plan: controllers: reno is listed twice"),
+        ({"controllers": ["renno"]}, "plan: controllers: unknown controller"),
+        ({"controllers": ["none.py:Law"]}, "plan: controllers: none.py: No such file"),
+        ({"controllers": [7]}, "plan: controllers: 7 is neither a specification nor a class"),
+        ({"reference": "renno"}, "plan: reference: unknown controller"),
+        ({"reference": "reno", "base": {"flows": 1}}, "does not have two measured flows"),
+        ({"seeds": []}, "plan: seeds: the list is empty"),
+        ({"seeds": 0}, "plan: seeds: 0 is not a whole number from 1"),
+        ({"seeds": [1, -1]}, "plan: seeds: -1 is not a whole number from 0"),
+        ({"seeds": [1, 1]}, "plan: seeds: a seed is listed twice"),
+        ({"seeds": 10_000_000, "controllers": ["reno", "simd"]}, "at most 10,000,000 runs"),
+        ({"keep": ["cuts"]}, "plan: keep: is a list of flows, links, series"),
+    ],
+)
+def test_mistakes_of_a_plan(change, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PlanError) as caught:
+        read_plan({**SMALL, **change})
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_grid_times_a_sample():
+    plan = read_plan(
+        {
+            **SMALL,
+            "axes": {
+                "rate": ["1mbit", "2mbit"],
+                "rtt": {"from": "10ms", "to": "100ms", "log": True},
+                "tcp.window": [10, 20, 30],
+                "flows": {"from": 1, "to": 4},
+            },
+            "latin": {"points": 4, "seed": 7},
+            "controllers": ["reno", "simd"],
+            "seeds": [5, 9],
+        }
+    )
+    assert plan.points == 2 * 3 * 4
+    assert len(plan) == 24 * 2 * 2
+    assert str(plan) == "96 runs: 24 points × 2 controllers × 2 seeds"
+    runs = list(plan.runs())
+    assert len(set(runs)) == len(plan)
+    assert [run.seed for run in runs] == [5] * 48 + [9] * 48
+    for point in range(0, 24, 4):
+        sample = [plan.values(point + i) for i in range(4)]
+        assert len({(rate, window) for rate, _, window, _ in sample}) == 1
+        assert sorted(flows for *_, flows in sample) == [1, 2, 3, 4]
+        assert [(rtt, flows) for _, rtt, _, flows in sample] == [
+            (rtt, flows) for _, rtt, _, flows in (plan.values(i) for i in range(4))
+        ]
+    grid = [(plan.values(point)[0], plan.values(point)[2]) for point in range(0, 24, 4)]
+    assert grid == list(itertools.product(["1mbit", "2mbit"], [10, 20, 30]))
+
+
+def test_points_are_not_kept():
+    plan = read_plan(
+        {**SMALL, "axes": {"tcp.window": {"from": 1, "to": 1000, "step": 1}}, "seeds": 10_000}
+    )
+    assert len(plan) == 10_000_000
+    first = list(itertools.islice(plan.runs(), 3))
+    assert first == [Run(i, (i + 1,), "reno", 1) for i in range(3)]
+
+
+def test_the_base_is_the_dumbbell_of_compare():
+    plan = read_plan(
+        {"base": {"rtt": "40ms"}, "axes": {"rate": ["10mbit"]}, "controllers": ["simd"]}
+    )
+    (run,) = plan.runs()
+    document = plan.scenario(run).to_dict()
+    assert document["dumbbell"]["rate"] == "10mbit"
+    assert document["warmup"] == 30.0
+    assert document["sample"] == 0.05
+    assert document["access"] == {"delay": "0s..0.000500000s"}
+    assert document["flow"] == [{"controller": "simd", "count": 8, "start": "0s..6.000000000s"}]
+
+
+def test_derived_values_follow_the_axes():
+    plan = read_plan({**SMALL, "axes": {"time": ["4s", "40s"], "rtt": ["80ms"]}})
+    documents = [plan.scenario(run).to_dict() for run in plan.runs()]
+    assert [document["warmup"] for document in documents] == [1.0, 10.0]
+    assert documents[0]["access"]["delay"] == "0s..0.001000000s"
+
+
+def test_half_and_half():
+    plan = read_plan({**SMALL, "controllers": ["simd"], "reference": "reno", "seeds": 2})
+    one, two = (plan.scenario(run).to_dict()["flow"] for run in plan.runs())
+    assert [(flow["controller"], flow["count"]) for flow in one] == [("simd", 1), ("reno", 1)]
+    assert one == two
+
+
+def test_a_scenario_file_as_base(tmp_path, two):
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "two.toml").write_text(two)
+    path = tmp_path / "plan.toml"
+    path.write_text('base = "nets/two.toml"\n[axes]\n"dumbbell.rate" = ["5mbit"]\n')
+    plan = read_plan(path)
+    (run,) = plan.runs()
+    assert run.controller is None
+    scenario = plan.scenario(run)
+    assert scenario.to_dict() == cwnd.Scenario.from_toml(two).with_values(
+        {"dumbbell.rate": "5mbit"}
+    ).to_dict() | {"name": scenario.to_dict()["name"]}
+    assert plan.text == path.read_text()
+
+
+def test_mistakes_of_the_file_itself(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text("seeds = [\n")
+    with pytest.raises(PlanError, match=r"plan\.toml: "):
+        read_plan(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(PlanError, match="UTF-8"):
+        read_plan(path)
+    with pytest.raises(FileNotFoundError):
+        read_plan(tmp_path / "nowhere.toml")
+    (tmp_path / "bad.toml").write_text('duration = "1s"\nspeed = 5\n')
+    path.write_text('base = "bad.toml"\n')
+    with pytest.raises(cwnd.ScenarioError, match=r"bad\.toml:2"):
+        read_plan(path)
+
+
+class Law:
+    def __init__(self, beta: float = 0.5) -> None:
+        self.beta = beta
+
+    def grow(self, w, acked, cx):
+        return w + acked / w
+
+    def cut(self, w, why, cx):
+        return w - self.beta * w
+
+
+def test_python_objects_as_controllers():
+    plan = read_plan({**SMALL, "controllers": [Law, functools.partial(Law, beta=0.25), Law(0.75)]})
+    assert plan.controllers == ("python:Law", "python:Law(beta=0.25)", "python:Law(beta=0.75)")
+    assert '"python:Law(beta=0.25)"' in plan.text
+
+
+def test_a_plan_does_not_depend_on_the_work_directory(tmp_path, monkeypatch, two):
+    home = tmp_path / "a" / "b"
+    home.mkdir(parents=True)
+    (home / "mine.py").write_text(LAW)
+    (home.parent / "theirs.py").write_text(LAW)
+    (home.parent / "net.toml").write_text(two.replace('"simd"', '"theirs.py:Law"'))
+    (home / "plan.toml").write_text(
+        'base = "../net.toml"\ncontrollers = ["mine.py:Law"]\nreference = "reno"\n'
+    )
+    (home / "own.toml").write_text('base = "../net.toml"\n')
+    seen = []
+    for place in (home, tmp_path, home.parent):
+        monkeypatch.chdir(place)
+        for name in ("plan.toml", "own.toml"):
+            plan = read_plan(home / name)
+            (run,) = plan.runs()
+            seen.append((plan.scenario(run).to_json(), plan.codes, plan.identity))
+    assert seen[:2] == seen[2:4] == seen[4:]
+    assert "mine.py:Law" in seen[0][0]
+    assert '"../theirs.py:Law"' in seen[1][0]
+
+
+def test_the_code_of_a_controller_is_its_file(tmp_path):
+    for name, text in (("a", LAW), ("b", LAW), ("c", LAW + "# changed\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").write_text(text)
+        (tmp_path / name / "plan.toml").write_text(
+            'controllers = ["reno", "mine.py:Law"]\nbase = {time = "4s"}\n'
+        )
+    a, b, c = (read_plan(tmp_path / name / "plan.toml").codes for name in "abc")
+    assert a == b
+    assert a["reno"] == c["reno"]
+    assert a["mine.py:Law"] != c["mine.py:Law"]
