@@ -156,6 +156,12 @@ def test_runs_that_end_their_worker_are_rows(cluster, plan, tmp_path):
     }
 
 
+def test_workers_of_another_version_are_refused(cluster, plan, tmp_path, monkeypatch):
+    monkeypatch.setattr("cwnd.sweeps.workers.own_code", lambda: "another")
+    with pytest.raises(ArgumentError, match="a worker has another version of cwnd"):
+        cwnd.sweep(plan, out=tmp_path, dask=cluster.scheduler_address)
+
+
 def test_addresses_without_a_scheduler_are_refused(plan, tmp_path, monkeypatch):
     monkeypatch.setattr("cwnd.sweeps.workers.PATIENCE", 0.5)
     with pytest.raises(ArgumentError, match="no Dask scheduler answers at tcp://127") as caught:
