@@ -9,6 +9,7 @@ from pyarrow import parquet
 
 from cwnd.errors import ArgumentError
 from cwnd.sweeps.query import query, read, tables
+from cwnd.sweeps.sweep import Sweep
 
 
 @pytest.fixture
@@ -140,6 +141,8 @@ def test_a_directory_without_data_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match="has no data of a sweep") as caught:
         query(tmp_path, "select 1")
     assert caught.value.argument == "out"
+    with pytest.raises(ArgumentError, match="holds no runs of a sweep"):
+        Sweep(tmp_path)
     (tmp_path / "runs" / "0.parquet").write_bytes(b"no Parquet")
     with pytest.raises(ArgumentError, match="cannot read the table runs"):
         query(tmp_path, "select 1")

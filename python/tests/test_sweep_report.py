@@ -11,11 +11,14 @@ import pandas as pd
 import pytest
 import tomli_w
 
+import cwnd
 from cwnd.errors import ArgumentError
+from cwnd.figures import SWEEP_COLUMNS
 from cwnd.metrics import range_of
 from cwnd.report.cube import MOST_NUMBERS, Cube
 from cwnd.report.sweep import MOST_FAILURES, sweep_page
 from cwnd.stats import UNIT, estimate
+from cwnd.sweeps.dataset import METRICS
 
 RATES, DELAYS, CONTROLLERS = ["10mbit", "2mbit"], ["80ms", "5ms", "20ms"], ["simd", "reno"]
 
@@ -245,8 +248,33 @@ def test_a_directory_without_a_plan_is_refused(runs, tmp_path):
         sweep_page(home)
 
 
+def test_a_real_sweep_has_every_metric_but_those_of_other_laws(command, tmp_path):
+    plan = plan_of(
+        {"rate": ["2mbit", "4mbit"], "rtt": {"from": "10ms", "to": "90ms"}},
+        controllers=["reno", "simd"],
+        reference="reno",
+        latin={"points": 3},
+        seeds=2,
+    )
+    plan["base"] = {"time": "10s", "flows": 2, "queue": "red-ecn"}
+    (tmp_path / "plan.toml").write_text(tomli_w.dumps(plan))
+    out, report = tmp_path / "out", tmp_path / "page.html"
+    done = command("sweep", tmp_path / "plan.toml", "--out", out, "--report", report, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["failed"] == 0
+    data = unpack(report.read_text(encoding="utf-8"))
+    assert data["shape"] == [2, 3]
+    assert data["runs"] == [[2] * 6] * 2
+    figures = {column.figure for column in SWEEP_COLUMNS}
+    assert figures <= {*METRICS, "share"}
+    shown = {metric["name"] for metric in data["metrics"]}
+    assert figures - {"alpha_fairness", "convergence_time_s"} <= shown
+    frame = cwnd.Sweep(out).query("select avg(share) from runs where controller = 'simd'")
+    assert find(data["levels"][""], "share", 1) == pytest.approx(frame.iloc[0, 0], rel=1e-3)
+
+
 def test_the_command_writes_the_page(command, runs, tmp_path):
-    home = write(tmp_path / "out", runs, plan_of({"rate": RATES, "rtt": DELAYS}))
+    home = write(tmp_path / "a sweep", runs, plan_of({"rate": RATES, "rtt": DELAYS}))
     report = tmp_path / "page.html"
     done = command("query", home, "--report", report)
     assert done.returncode == 0, done.stderr

@@ -63,10 +63,9 @@ def save_sweep_report(out: str, path: str) -> None:
     path
         The file to write.
     """
-    from cwnd.report.sweep import sweep_page
-    from cwnd.result import write_text
+    from cwnd.sweeps.sweep import Sweep
 
-    write_text(path, sweep_page(out))
+    Sweep(out).report(path)
     click.echo(f"report: {path}", err=True)
 
 

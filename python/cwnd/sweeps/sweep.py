@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from cwnd.notebook import with_notebook_bar
 from cwnd.sweeps.dataset import DataSet, parts
 from cwnd.sweeps.plan import PlanLike, read_plan
 from cwnd.sweeps.work import lost_batch, run_key
@@ -120,6 +121,19 @@ class Sweep:
 
         return query(self.out, sql)
 
+    def report(self, path: str | Path) -> None:
+        """Write a self-contained HTML page: maps, slices, a table of the points, failed runs.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        """
+        from cwnd.report.sweep import sweep_page
+        from cwnd.result import write_text
+
+        write_text(path, sweep_page(self.out))
+
     def to_json(self) -> JsonObject:
         """Give the size of the data set and the errors as plain data."""
         errors = self.errors
@@ -140,6 +154,7 @@ class Sweep:
         return frame
 
 
+@with_notebook_bar
 def sweep(
     plan: PlanLike,
     *,
