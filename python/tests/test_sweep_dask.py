@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import dask
@@ -154,6 +156,34 @@ def test_runs_that_end_their_worker_are_rows(cluster, plan, tmp_path):
     assert runs["error"].dropna().to_dict() == {
         ("mine.py:Deadly", "10mbit"): "lost: its worker died again and again"
     }
+
+
+def test_workers_of_another_version_are_refused(cluster, plan, tmp_path, monkeypatch):
+    monkeypatch.setattr("cwnd.sweeps.workers.own_code", lambda: "another")
+    with pytest.raises(ArgumentError, match=r"the worker at tcp://.* has another version"):
+        cwnd.sweep(plan, out=tmp_path, dask=cluster.scheduler_address)
+
+
+def test_workers_without_cwnd_are_refused(plan, tmp_path):
+    # A worker that has Dask, but not cwnd.
+    code = (
+        "import sys, dask.__main__\n"
+        "sys.modules['cwnd'] = None\n"
+        "sys.argv = ['dask', 'worker', sys.argv[1], '--no-nanny', '--no-dashboard']\n"
+        "dask.__main__.main()\n"
+    )
+    with LocalCluster(
+        n_workers=0, processes=False, protocol="tcp://", dashboard_address=":0"
+    ) as empty:
+        arguments = [sys.executable, "-c", code, empty.scheduler_address]
+        with subprocess.Popen(arguments, stderr=subprocess.DEVNULL) as worker:
+            try:
+                with Client(empty.scheduler_address, set_as_default=False) as client:
+                    client.wait_for_workers(1, timeout=30)
+                with pytest.raises(ArgumentError, match="has no cwnd with sweeps"):
+                    cwnd.sweep(plan, out=tmp_path, dask=empty.scheduler_address)
+            finally:
+                worker.terminate()
 
 
 def test_addresses_without_a_scheduler_are_refused(plan, tmp_path, monkeypatch):

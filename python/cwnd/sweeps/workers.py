@@ -117,7 +117,7 @@ class Cluster:
     Raises
     ------
     ArgumentError
-        No scheduler is there, or it has no workers.
+        No scheduler is there, it has no workers, or one of them has other code.
     MissingExtraError
         Dask is not installed.
     """
@@ -140,13 +140,11 @@ class Cluster:
             raise ArgumentError(
                 "dask", f"no Dask scheduler answers at {self._address}: {problem}"
             ) from None
-        if not self._client.nthreads():
+        try:
+            self._check()
+        except BaseException:
             self._client.close()
-            raise ArgumentError(
-                "dask",
-                f"the scheduler at {self._address} has no workers: "
-                f"start some with `dask worker {self._address}`",
-            )
+            raise
         self._seen = time.monotonic()
         self._packed = _pack(self._plan)
         return self
@@ -196,6 +194,29 @@ class Cluster:
             raise ArgumentError(
                 "dask", f"a worker cannot make runs: {type(problem).__name__}: {problem}"
             ) from problem
+
+    def _check(self) -> None:
+        """Refuse a cluster without workers, or with workers that have other code."""
+
+        # A function in a function travels by value: a worker may not have this module.
+        def probe() -> str:
+            try:
+                from cwnd.sweeps.plan import own_code
+            except ImportError:
+                return ""
+            return own_code()
+
+        found: dict[str, str] = self._client.run(probe)
+        if not found:
+            raise ArgumentError(
+                "dask",
+                f"the scheduler at {self._address} has no workers: "
+                f"start some with `dask worker {self._address}`",
+            )
+        for worker, code in found.items():
+            if code != own_code():
+                problem = "another version of cwnd" if code else "no cwnd with sweeps"
+                raise ArgumentError("dask", f"the worker at {worker} has {problem}")
 
     def _gone(self, who: str) -> ArgumentError:
         return ArgumentError("dask", f"{who} at {self._address} has gone: the same sweep resumes")
