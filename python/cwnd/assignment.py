@@ -28,6 +28,8 @@ _KINDS: dict[str, Kind] = {
     "SpanRange": "time",
     "Timestamps": "time",
     "Bytes": "size",
+    "QueueSize": "limit",
+    "Threshold": "threshold",
 }
 """Definitions of the JSON Schema whose values have a unit."""
 
@@ -107,7 +109,7 @@ def write_values(values: Mapping[str, object]) -> list[str]:
     Examples
     --------
     >>> write_values({"dumbbell.rate": 2e7, "dumbbell.queue": {"kind": "red", "limit": 40}})
-    ['--set', 'dumbbell.rate=20mbit', '--set', 'dumbbell.queue={kind = "red", limit = 40}']
+    ['--set', 'dumbbell.rate=20mbit', '--set', 'dumbbell.queue={kind = "red", limit = "40p"}']
     """
     words = []
     for path, value in _convert_all(values, _with_unit).items():
@@ -126,7 +128,13 @@ def _read(assignment: str, text: str) -> object:
         raise ArgumentError("set", f"{assignment!r}: {problem}") from None
     if len(document) > 1:
         raise ArgumentError("set", f"{assignment!r} has more than one value")
-    return document["value"]
+    value = document["value"]
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        refused = f"{assignment!r}: a date, infinity or NaN is no value of a scenario"
+        raise ArgumentError("set", refused) from None
+    return value
 
 
 def _write(value: Any) -> str:  # noqa: ANN401
@@ -142,9 +150,9 @@ def _with_unit(kind: Kind, value: Any) -> object:  # noqa: ANN401
     """Write a number with its unit; text has one."""
     if isinstance(value, str) or not value:
         return value
-    if kind == "size":
-        return f"{value}b"
-    return tc_rate(value) if kind == "rate" else tc_time(value)
+    if kind in ("rate", "time"):
+        return tc_rate(value) if kind == "rate" else tc_time(value)
+    return f"{value}{'b' if kind == 'size' else 'p'}"
 
 
 def _convert_all(

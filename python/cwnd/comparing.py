@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from importlib import import_module
 from threading import Thread
@@ -63,7 +64,7 @@ def compare(  # noqa: PLR0913
     warmup: Quantity | None = None,
     loss: Quantity | None = None,
     repeat: Repeat = REPEATS,
-    seed: int = 1,
+    seed: int | None = None,
     on: str = "sim",
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
@@ -109,8 +110,8 @@ def compare(  # noqa: PLR0913
         most verdicts undecided. ``auto`` begins with 10 and doubles them until every verdict is
         decided, up to 80 (20 in real time).
     seed
-        The seed of the first run, 1 by default. The same arguments and seed always give the same
-        result on the simulator.
+        The seed of the first run; that of the ``network`` by default, or 1. The same arguments and
+        seed always give the same result on the simulator.
     on
         ``sim``, or in real time, one run after the other: ``udt`` or ``linux``, as for `cwnd.run`.
     progress
@@ -172,7 +173,7 @@ def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list
     """
     names = [read_controller(spec)[0] for spec in controllers]
     if not names:
-        raise ArgumentError("controllers", "at least one is needed")
+        raise ArgumentError("controllers", "name at least one controller")
     for name in names:
         if names.count(name) > 1:
             raise ArgumentError("controllers", f"{name} is listed twice")
@@ -208,17 +209,16 @@ class Plan:
         values: Mapping[str, object],
         options: Mapping[str, Any],
         repeat: Repeat,
-        seed: int,
+        seed: int | None,
         on: str,
     ) -> None:
         self.first, self.most = read_repeat(repeat, REPEATS, real=on != "sim")
-        self.seed, self.on = seed, on
-        check_seed(seed)
-        check_seed(seed + self.most - 1)
+        self.on = on
+        if isinstance(controllers, str):
+            raise ArgumentError("controllers", "a list is needed, not one text")
         given = {name: value for name, value in options.items() if value is not None}
         if network is None:
-            net = dumbbell({**DUMBBELL, **given}, values)
-            _check_halves(net.scenario)
+            net = dumbbell({**DUMBBELL, **given}, values, controllers=2)
         else:
             for name in given:
                 raise ArgumentError(
@@ -227,14 +227,19 @@ class Plan:
                     f"--set {_ASSIGNMENTS[name]}",
                 )
             net = any_network(network, values)
-            if not controllers:
-                controllers = _others(measured_controllers(net.scenario), reference)
+        self._flows, self.duration_s = net.check(net.scenario)
+        if network is None:
+            _check_halves(net.scenario)
+        elif not controllers:
+            controllers = _others(measured_controllers(net.scenario), reference)
+        self.seed = net.scenario.seed if seed is None else seed
+        check_seed(self.seed)
+        check_seed(self.seed + self.most - 1)
         self.specs = {read_controller(spec)[0]: spec for spec in [reference, *controllers]}
         self.alone, self.names = cases(controllers, reference)
         self.reference = read_controller(reference)[0]
         self.most_runs = self.most * (len(self.alone) + len(self.names))
         self._asked = net
-        self._flows, self.duration_s = net.check(net.scenario)
         self.network = net.sampled(self.most_runs, self._flows, self.duration_s)
         pairs: list[tuple[str, str | None]] = [(name, None) for name in self.alone]
         pairs += [(name, self.reference) for name in self.names]
@@ -417,9 +422,10 @@ def _network_figures(link: LinkRecord) -> dict[str, float]:
 def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
     """Give the figures of the flows of one controller."""
     sent = sum(flow["packets_sent"] for flow in flows)
-    seconds = sum(run.seconds(flow) for flow in flows)
+    seconds = sum(run.seconds(flow) for flow in flows) or math.nan
     smooth = [run.smoothness(flow) for flow in flows]
-    limits = [flow["limited"] for flow in flows]
+    # Flows that start after the end have no part in the time.
+    limits = [flow["limited"] for flow in flows if run.seconds(flow) > 0]
     cuts = sum(int(np.count_nonzero(f["cuts"]["time"] >= run.warmup_s)) for f in flows)
     return {
         **{
@@ -441,9 +447,9 @@ def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
 
 
 def _check_halves(scenario: Scenario) -> None:
-    """Check that the flows of a dumbbell can be divided in two equal halves."""
-    groups = [flow["count"] for flow in scenario.to_dict()["flow"]]
-    if any(count % 2 for count in groups):
-        flows, least = sum(groups), 2 * len(groups)
-        rest = f": two for each of {len(groups)} round-trip times" if len(groups) > 1 else ""
-        raise ArgumentError("flows", f"{flows} is not a multiple of {least}{rest}")
+    """Check that two controllers can share the flows of a dumbbell evenly."""
+    for group, flow in enumerate(scenario.to_dict()["flow"]):
+        count = flow.get("count", 1)
+        if count % 2:
+            problem = f"flow[{group}].count: {count} is odd, and two controllers share these flows"
+            raise ArgumentError("set", problem)

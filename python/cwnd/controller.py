@@ -11,6 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
@@ -19,6 +20,7 @@ from cwnd import _native
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from types import ModuleType
 
 Cause: TypeAlias = Literal["loss", "mark", "timeout"]
@@ -77,8 +79,8 @@ Spec: TypeAlias = str | Factory | Controller
 _PYTHON = "python:"
 """What precedes the name of a controller that a running program defines."""
 
-_FILE = re.compile(r"(?P<path>.*?\.py):(?P<law>.*)", re.DOTALL)
-"""A specification that names a Python file."""
+_FILE = re.compile(r"(?P<path>.*?\.py)(:(?P<law>.*))?", re.DOTALL)
+"""A specification that names a Python file, with or without the class."""
 
 
 def read_controller(controller: Spec) -> tuple[str, Factory | None]:
@@ -146,7 +148,7 @@ def move_specification(spec: str, home: Path) -> str:
     'runs/mine.py:Law(beta=1/8)'
     """
     match = _FILE.fullmatch(spec.strip())
-    return spec if match is None else f"{home / match['path']}:{match['law']}"
+    return spec if match is None else f"{home / match['path']}{match[2] or ''}"
 
 
 def command_specification(name: str, factory: Factory | None) -> str | None:
@@ -160,7 +162,8 @@ def command_specification(name: str, factory: Factory | None) -> str | None:
     Returns
     -------
     str or None
-        None if the controller is not defined at the top of a file.
+        None if the controller is not defined at the top of a file, or if the attributes of an
+        instance are not the arguments that make it.
     """
     if not name.startswith(_PYTHON):
         return name
@@ -175,8 +178,10 @@ def command_specification(name: str, factory: Factory | None) -> str | None:
     here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     spec = f"{here}:{name.removeprefix(_PYTHON)}"
     try:
-        _read_call(spec, name.removeprefix(_PYTHON))
-    except _native.SpecError:
+        _, args, kwargs = _read_call(spec, name.removeprefix(_PYTHON))
+        if isinstance(factory, _Copies) and vars(made(*args, **kwargs)) != vars(factory.instance):
+            return None
+    except Exception:  # noqa: BLE001
         return None
     return spec
 
@@ -236,6 +241,31 @@ def explain_failure(problem: BaseException) -> str | None:
     return None
 
 
+@contextmanager
+def explain_answers(names: Iterable[str]) -> Iterator[None]:
+    """Name the controllers where one of them cannot be called, or answers no finite number.
+
+    Parameters
+    ----------
+    names
+        The controllers written in Python that are called in the block.
+
+    Raises
+    ------
+    SpecError
+        In place of a TypeError or ValueError that the native module itself raised.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as problem:
+        called = " or ".join(names)
+        # Of this function and of the block: what other Python code raises has more frames.
+        frames = list(traceback.walk_tb(problem.__traceback__))
+        if not called or len(frames) > 2 or type(problem) not in {TypeError, ValueError}:
+            raise
+        raise _native.SpecError(f"{called}: {problem}") from problem
+
+
 _files: dict[str, str] = {}
 """The files that controllers were read from: as they are run, and as they were written."""
 
@@ -276,7 +306,8 @@ def _read_text(text: str) -> tuple[str, Factory | None]:
     match = _FILE.fullmatch(text)
     if match is None:
         return _native.canonical(text), None
-    return text, _read_file(text, str(Path(match["path"]).resolve()), match["path"], match["law"])
+    file = str(Path(match["path"]).resolve())
+    return text, _read_file(text, file, match["path"], match["law"] or "")
 
 
 @functools.cache
@@ -292,9 +323,9 @@ def _read_file(spec: str, file: str, path: str, law: str) -> Factory:
     factory = functools.partial(made, *args, **kwargs)
     try:
         controller = factory()
-    except Exception as problem:  # noqa: BLE001
+    except (Exception, SystemExit) as problem:  # noqa: BLE001
         raise _native.SpecError(f"{spec}: {explain_failure(problem) or problem}") from None
-    missing = [method for method in ("grow", "cut") if not hasattr(controller, method)]
+    missing = [name for name in ("grow", "cut") if not callable(getattr(controller, name, None))]
     if missing:
         raise _native.SpecError(f"{spec}: {name} has no method {' and no method '.join(missing)}")
     return factory
@@ -316,8 +347,8 @@ def _run_file(file: str, path: str) -> ModuleType:
     except OSError as problem:
         raise _native.SpecError(f"{path}: {problem.strerror or problem}") from None
     except SyntaxError as problem:
-        raise _native.SpecError(f"{path}:{problem.lineno}: {problem.msg}") from None
-    except Exception as problem:  # noqa: BLE001
+        raise _native.SpecError(f"{path}:{problem.lineno or 1}: {problem.msg}") from None
+    except (Exception, SystemExit) as problem:  # noqa: BLE001
         raise _native.SpecError(explain_failure(problem) or f"{path}: {problem}") from None
     return module
 

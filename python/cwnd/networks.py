@@ -67,6 +67,7 @@ ENDLESS = 2**32 - 1
 _ARGUMENTS = {
     "duration": "time",
     "warmup": "warmup",
+    "sample": "time",
     "dumbbell.rate": "rate",
     "dumbbell.delay": "rtt",
     "dumbbell.bdp_rtt": "rtt",
@@ -94,8 +95,6 @@ class Network:
         Keys of the scenario by the argument that they come from.
     rtt_s, link
         Round-trip time without queue, and the name of the bottleneck; None until a run tells them.
-    samples
-        Samples of one series, at most.
     """
 
     scenario: Scenario
@@ -105,7 +104,6 @@ class Network:
     arguments: Mapping[str, str] = field(default_factory=dict)
     rtt_s: float | None = None
     link: str | None = None
-    samples: float = math.inf
 
     @property
     def sample_s(self) -> float:
@@ -143,7 +141,7 @@ class Network:
                 f"{runs} runs of {flows} flows are too many: all together may have "
                 f"{MOST_FLOWS_ALTOGETHER} flows",
             )
-        most = min(MOST_SAMPLES / (flows * runs), self.samples)
+        most = MOST_SAMPLES / (flows * runs)
         needed = min(duration_s / most, duration_s / FEWEST_SAMPLES)
         if needed <= self.sample_s:
             return self
@@ -236,7 +234,9 @@ class Network:
         }
 
 
-def dumbbell(arguments: JsonObject, values: Mapping[str, object]) -> Network:
+def dumbbell(
+    arguments: JsonObject, values: Mapping[str, object], *, controllers: int = 1
+) -> Network:
     """Make a dumbbell.
 
     Parameters
@@ -245,6 +245,8 @@ def dumbbell(arguments: JsonObject, values: Mapping[str, object]) -> Network:
         All of `DUMBBELL`, as for `cwnd.compare`; ``queue`` may be a table of a scenario file.
     values
         Values to replace, by path.
+    controllers
+        Number of controllers that share the flows of each round-trip time evenly.
 
     Raises
     ------
@@ -260,9 +262,12 @@ def dumbbell(arguments: JsonObject, values: Mapping[str, object]) -> Network:
         rest = read_argument("warmup", lambda text: parse_time(text, zero=True), warmup)
     lost = read_argument("loss", _read_probability, loss)
     kinds = 1 if ranged else len(trips)
-    if not 1 <= flows <= MOST_FLOWS or flows % kinds:
-        of = f"a multiple of {kinds}, the number of round-trip times," if kinds > 1 else "a number"
-        raise ArgumentError("flows", f"{flows} is not {of} from 1 to {MOST_FLOWS}")
+    least = kinds * controllers
+    if not 1 <= flows <= MOST_FLOWS or flows % least:
+        of = f"a multiple of {least}" if least > 1 else "a number"
+        each = f": {controllers} for each of {kinds} round-trip times" if kinds > 1 else ""
+        problem = f"{flows} is not {of} from {least} to {MOST_FLOWS}{each}"
+        raise ArgumentError("flows", problem)
     trip = float(np.mean(trips))
     scenario = Scenario.dumbbell(
         rate=bps,
@@ -270,7 +275,7 @@ def dumbbell(arguments: JsonObject, values: Mapping[str, object]) -> Network:
         queue=queue,
         time=seconds,
         warmup=rest,
-        sample=min(trip, seconds / FEWEST_SAMPLES),
+        sample=max(min(trip, seconds / FEWEST_SAMPLES), seconds / MOST_SAMPLES_EACH),
         access=f"0s..{trip * ACCESS:.9f}s" if len(trips) == 1 else 0.0,
     )
     start = f"0s..{seconds * STARTS:.9f}s"
@@ -285,16 +290,16 @@ def dumbbell(arguments: JsonObject, values: Mapping[str, object]) -> Network:
     if lost:
         scenario = scenario.with_values({"dumbbell.loss": lost})
     written = (".." if ranged else ",").join(map(tc_time, trips))
-    words = ["--rate", tc_rate(bps), "--rtt", written, "--queue", str(queue)]
+    words = ["--rate", tc_rate(bps), "--rtt", written]
+    words += (
+        ["--queue", queue] if isinstance(queue, str) else write_values({"dumbbell.queue": queue})
+    )
     words += ["--flows", str(flows)]
     words += ["--time", tc_time(seconds)]
     words += [] if warmup is None else ["--warmup", tc_time(rest)]
     words += ["--loss", repr(lost)] if lost else []
     asked = {"file": None, "rtt": written, "queue": queue, "loss": lost}
-    samples = math.inf if "sample" in values else MOST_SAMPLES_EACH
-    net = Network(
-        scenario, {}, words, asked, _ARGUMENTS, rtt_s=trip, link="left-right", samples=samples
-    )
+    net = Network(scenario, {}, words, asked, _ARGUMENTS, rtt_s=trip, link="left-right")
     return _with_values(net, values)
 
 

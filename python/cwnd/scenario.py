@@ -52,15 +52,13 @@ class Scenario:
     ) -> None:
         self._document = copy.deepcopy(document)
         self._controllers: dict[str, Factory] = dict(controllers or {})
-        for flow in self._document.get("flow", []):
-            if isinstance(flow, dict) and ".py:" in str(flow.get("controller", "")):
+        for flow in self._flows:
+            if ".py:" in str(flow.get("controller", "")):
                 flow["controller"] = self._name(flow["controller"])
 
     def __repr__(self) -> str:
         flows = ", ".join(
-            f"{flow.get('count', 1)} {flow.get('controller', '?')}"
-            for flow in self._document.get("flow", [])
-            if isinstance(flow, dict)
+            f"{flow.get('count', 1)} {flow.get('controller', '?')}" for flow in self._flows
         )
         return f"<Scenario {self._document.get('name', 'without a name')!r}: {flows or 'no flows'}>"
 
@@ -140,6 +138,7 @@ class Scenario:
             The scenario's name.
         """
         read_argument("rate", partial(check_unit, "rate"), rate)
+        read_argument("queue", partial(check_unit, "limit"), queue)
         times = {"time": time, "warmup": warmup, "access": access, "sample": sample}
         for argument, value in times.items():
             read_argument(argument, partial(check_unit, "time"), value)
@@ -274,6 +273,14 @@ class Scenario:
         return name
 
     @property
+    def _flows(self) -> list[JsonObject]:
+        """The groups of flows; `validate` refuses what is none."""
+        groups = self._document.get("flow")
+        return (
+            [flow for flow in groups if isinstance(flow, dict)] if isinstance(groups, list) else []
+        )
+
+    @property
     def controllers(self) -> dict[str, Factory]:
         """The controllers written in Python, by the name the scenario calls them."""
         return dict(self._controllers)
@@ -286,7 +293,9 @@ class Scenario:
     @property
     def seed(self) -> int:
         """The seed of a run that is given none."""
-        return int(self._document.get("seed", 1))
+        seed = self._document.get("seed")
+        # `validate` refuses any other.
+        return seed if isinstance(seed, int) and 0 <= seed < 2**64 else 1
 
     def to_dict(self) -> JsonObject:
         """Give the scenario as plain data."""

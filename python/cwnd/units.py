@@ -9,9 +9,16 @@ from typing import Literal, TypeAlias
 Quantity: TypeAlias = str | float
 """A number in SI base units, or text with a unit such as ``15mbit`` or ``100ms``."""
 
-Kind: TypeAlias = Literal["rate", "time", "size"]
+Kind: TypeAlias = Literal["rate", "time", "size", "limit", "threshold"]
+"""What a quantity is; limits and thresholds are those of queues."""
 
-_EXAMPLES: dict[Kind, str] = {"rate": "15mbit", "time": "100ms", "size": "10GB"}
+_EXAMPLES: dict[Kind, str] = {
+    "rate": "15mbit",
+    "time": "100ms",
+    "size": "10GB",
+    "limit": "20p",
+    "threshold": "5p",
+}
 
 _RATES = {
     f"{prefix}bit": factor

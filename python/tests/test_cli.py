@@ -36,6 +36,8 @@ def test_compare(command):
 
 LAW = """
 class Law:
+    '''Any AIMD.'''
+
     def __init__(self, beta=0.5, widest=1e9):
         self.beta, self.widest = beta, widest
 
@@ -124,7 +126,7 @@ def test_compare_writes_tables(command, tmp_path):
 
 def test_an_exception_in_a_controller_is_one_line(command, here):
     law = "mine.py:Law(widest=20)"
-    told = ("mine.py:8: in grow: KeyError: 'too wide'",)
+    told = ("mine.py:10: in grow: KeyError: 'too wide'",)
     one_line(command("compare", law, *SMALL, cwd=here), *told)
     (here / "wide.toml").write_text((here / "two.toml").read_text().replace("simd", law))
     one_line(command("run", "wide.toml", cwd=here), *told)
@@ -198,7 +200,7 @@ def test_run_writes_packets(command, scenario_file, tmp_path):
     assert pcap.read_bytes()[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1", b"\x0a\x0d\x0d\x0a")
 
 
-def test_algorithms(command):
+def test_algorithms(command, tmp_path):
     listed = command("algorithms").stdout
     for name in ("reno", "simd", "aira", "aiad", "daimd", "udt", "cubic"):
         assert name in listed
@@ -208,6 +210,11 @@ def test_algorithms(command):
     (described,) = json.loads(command("algorithms", "simd", "--json").stdout)["algorithms"]
     assert described["name"] == "simd"
     assert described["equations"]
+    (tmp_path / "mine.py").write_text(LAW)
+    mine = command("algorithms", "mine.py:Law(beta=1/8)", cwd=tmp_path)
+    assert mine.returncode == 0, mine.stderr
+    for word in ("mine.py:Law", "Any AIMD.", "beta", "0.5", "widest"):
+        assert word in mine.stdout
 
 
 def test_schema(command):
@@ -274,6 +281,7 @@ def test_help_and_version(command):
         (["compare", "reno", "--rtt", "1ms,2ms,3ms"], ["--flows", "multiple of 6"]),
         (["compare", "reno", "--set", "dumbbell.rate"], ["--set", "PATH=VALUE"]),
         (["compare", "reno", "--set", "dumbbell.rat=5mbit"], ["dumbbell.rat", "allowed"]),
+        (["compare", "reno", "--set", "flow[0].count=3"], ["--set: flow[0].count: 3 is odd"]),
         (["compare", "reno", "--repeat", "often"], ["--repeat", "auto"]),
         (["compare", "reno", "--trace", "/proc/x"], ["--trace"]),
         (["compare", "renno"], ["renno", "reno"]),
@@ -295,6 +303,9 @@ def test_help_and_version(command):
         (["compare", "reno", "--time", "10h"], ["--time", "2h"]),
         (["compare", "reno", "--queue", "blue"], ["--queue", "blue"]),
         (["compare", "reno", "--queue", "-3p"], ["--queue"]),
+        (["compare", "reno", "--queue", "20"], ["--queue: a limit needs a unit, such as 20p"]),
+        (["compare", "reno", "--time", "1ns"], ["--time"]),
+        (["compare", "mine.py"], ["mine.py: after the file stands a class"]),
         (["compare", "reno", "--flows", "0"], ["--flows"]),
         (["compare", "reno", "--flows", "3"], ["--flows"]),
         (["compare", "reno", "--flows", "1000000000"], ["--flows"]),
@@ -337,6 +348,12 @@ def test_mistakes_are_one_line(command, arguments, words):
         (["--set", "flow[9].count=2"], ["--set", "flow[9].count"]),
         (["--set", "flow[0].count=many"], ["flow[0].count"]),
         (["--set", "tcp=[1"], ["--set", "tcp=[1"]),
+        (["--set", "flow=5"], ["flow", "expected a list"]),
+        (["--set", "seed=x"], ["seed", "whole number"]),
+        (["--set", "seed=-1"], ["seed", "whole number"]),
+        (["--set", "dumbbell={rate=1979-05-27}"], ["--set", "a date"]),
+        (["--set", "dumbbell.queue=20"], ["--set: dumbbell.queue: a limit needs a unit"]),
+        (["--set", "dumbbell.queue={min=5}"], ["dumbbell.queue: a threshold needs a unit"]),
     ],
     ids=" ".join,
 )

@@ -182,7 +182,7 @@ def test_mistakes_in_a_threshold_come_back(own):
     class Law(Reno):
         own_threshold = own
 
-    with pytest.raises(TypeError, match=r"bool"):
+    with pytest.raises(cwnd.SpecError, match=r"^python:Law: .*bool"):
         cwnd.compare([Law], **SMALL)
 
 
@@ -195,7 +195,7 @@ def test_a_class_that_answers_nonsense(answer):
         def cut(self, w, why, cx):
             return w / 2
 
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(cwnd.SpecError, match=r"^python:Wild: "):
         cwnd.compare([Wild], **SMALL)
 
 
@@ -225,7 +225,7 @@ def test_mistakes_are_named(change, named):
 
 @pytest.mark.parametrize("controllers", [[], ["reno", "reno"], ["aimd(1, 1/2)", "aimd"], ["x"]])
 def test_impossible_lists(controllers):
-    with pytest.raises(ValueError, match=r"needed|twice|unknown"):
+    with pytest.raises(ValueError, match=r"at least one|twice|unknown"):
         cwnd.compare(controllers, **SMALL)
 
 
@@ -396,12 +396,48 @@ def test_mistakes_with_a_scenario(mixed, arguments, said):
         cwnd.compare(["vegas"], network=mixed, **arguments)
 
 
+def test_a_text_is_no_list_of_controllers():
+    with pytest.raises(ValueError, match="controllers: a list is needed"):
+        cwnd.compare("simd", **SMALL)
+
+
+def test_the_seed_is_that_of_the_scenario(mixed):
+    scenario = cwnd.Scenario.from_toml(mixed).with_values({"seed": 7})
+    comparison = cwnd.compare(["vegas"], network=scenario, repeat=2)
+    assert comparison.network["seed"] == 7
+    assert [run.seed for run in comparison.rows_alone[0].results] == [7, 8]
+    assert cwnd.compare(["vegas"], network=scenario, repeat=2, seed=3).network["seed"] == 3
+
+
+def test_flows_that_never_start_have_no_figures(mixed):
+    comparison = cwnd.compare(["vegas"], network=mixed, values={"flow[0].start": "1h"}, repeat=2)
+    document = comparison.to_json()
+    assert document["alone"][0]["limited_window"]["mean"] is not None
+    never = {"flow[0].start": "1h", "flow[1].start": "1h"}
+    document = cwnd.compare(["vegas"], network=mixed, values=never, repeat=2).to_json()
+    assert document["alone"][0]["limited_application"]["mean"] is None
+
+
 def test_values_replace_those_of_the_dumbbell():
     values = {"dumbbell.rate": 5e6, "tcp.packet": 1000}
     comparison = cwnd.compare(["simd"], values=values, **SMALL)
     assert comparison.network["rate_bps"] == 5e6
     assert comparison.network["packet_bytes"] == 1000
     assert "--set dumbbell.rate=5mbit --set tcp.packet=1000b" in comparison.rerun
+
+
+@pytest.mark.parametrize("queue", [{"kind": "red", "limit": 40}, 20, "20p"])
+def test_the_command_has_the_queue(capsys, queue):
+    comparison = cwnd.compare(["simd"], **(SMALL | {"queue": queue, "repeat": 1}))
+    assert command_line([*shlex.split(comparison.rerun)[1:], "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["alone"] == comparison.to_json()["alone"]
+
+
+def test_a_short_round_trip_has_no_more_samples_than_are_kept():
+    comparison = cwnd.compare(["simd"], **(SMALL | {"rtt": "1us", "repeat": 1}))
+    (run,) = comparison.rows_alone[0].results
+    assert len(run.record["flows"][0]["window"]) <= 2401
 
 
 def test_loss_and_warm_up():
@@ -424,7 +460,7 @@ def test_round_trip_times_are_dealt_evenly():
         assert (len(near), len(far)) == (2, 2)
     assert comparison.network["rtt"] == "20ms,80ms"
     assert comparison.network["rtt_s"] == pytest.approx(0.05)
-    with pytest.raises(ValueError, match="flows: 4 is not a multiple of 3"):
+    with pytest.raises(ValueError, match="flows: 4 is not a multiple of 6"):
         cwnd.compare(["simd"], **(SMALL | {"rtt": "20ms,80ms,40ms"}))
 
 

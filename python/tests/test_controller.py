@@ -40,6 +40,26 @@ class Wrong(Law):
 class Half:
     def grow(self, w, acked, cx):
         return w
+
+
+class Leaving(Law):
+    def __init__(self):
+        raise SystemExit(3)
+
+
+class Nothing(Law):
+    def grow(self, w, acked, cx):
+        pass
+
+
+class Unbound(Law):
+    def grow(self, w, acked, cx):
+        return float("nan")
+
+
+class Two(Law):
+    def grow(self, w, acked):
+        return w
 '''
 
 
@@ -86,7 +106,9 @@ def test_a_file_is_a_controller(mine):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("{}:Lw", "laws/mine.py has no class Lw; it has Law, Wrong, Half"),
+        ("{}:Lw", "laws/mine.py has no class Lw; it has Law, Wrong, Half, "),
+        ("{}", "laws/mine.py: after the file stands a class"),
+        ("{}:Leaving", "in __init__: SystemExit: 3"),
         ("{}:Law(gamma=1)", "unexpected keyword argument 'gamma'"),
         ("{}:Law(beta=1/0)", "mine.py:Law(beta=1/8)"),
         ("{}:Law(beta=open('x'))", "mine.py:Law(beta=1/8)"),
@@ -95,12 +117,16 @@ def test_a_file_is_a_controller(mine):
         ("laws/none.py:Law", "laws/none.py: No such file or directory"),
         ("laws/syntax.py:Law", "laws/syntax.py:2: "),
         ("laws/raises.py:Law", "laws/raises.py:1: in <module>: ZeroDivisionError"),
+        ("laws/leaves.py:Law", "laws/leaves.py:1: in <module>: SystemExit: 3"),
+        ("laws/zero.py:Law", "laws/zero.py:1: "),
         ("python:Law", "write the file that defines it"),
     ],
 )
 def test_a_wrong_file_or_class_is_one_line(mine, spec, message):
     Path("laws/syntax.py").write_text("x = 1\nclass Law(:\n")
     Path("laws/raises.py").write_text("1 / 0\n")
+    Path("laws/leaves.py").write_text("raise SystemExit(3)\n")
+    Path("laws/zero.py").write_bytes(b"x = \0")
     with pytest.raises(SpecError) as caught:
         read_controller(spec.format(mine))
     assert message in str(caught.value)
@@ -151,6 +177,12 @@ def test_the_command_line_names_the_file_of_a_class():
         pass
 
     assert command_specification(*read_controller(Local)) is None
+    instance = Gentle(0.25)
+    made = command_specification(*read_controller(instance))
+    assert made is not None
+    assert made.endswith("test_controller.py:Gentle(beta=0.25)")
+    instance.cuts = 3
+    assert command_specification(*read_controller(instance)) is None
     assert command_specification("reno", None) == "reno"
 
 
@@ -164,6 +196,21 @@ def test_an_exception_is_found_in_its_file(mine):
     with pytest.raises(RuntimeError) as elsewhere:
         cwnd.run(dumbbell().add_flow(Failing))
     assert explain_failure(elsewhere.value) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Nothing", "must be real number, not NoneType"),
+        ("Unbound", "grow answered NaN: a window is a finite number"),
+        ("Two", "takes 3 positional arguments but 4 were given"),
+    ],
+)
+def test_an_answer_that_is_no_window_names_the_controller(mine, name, said):
+    with pytest.raises(SpecError, match=f"^{mine}:{name}: .*{said}"):
+        cwnd.run(dumbbell().add_flow(f"{mine}:{name}"))
+    with pytest.raises(SpecError, match=f"^{mine}:{name}: .*{said}"):
+        law.rounds(f"{mine}:{name}", 10, 3)
 
 
 def test_a_model_steps_a_law_written_in_python(mine):

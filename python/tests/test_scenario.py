@@ -119,7 +119,7 @@ def test_two_classes_of_one_name():
         ({"tcp.timestamps": True}, ["tcp.timestamps=true"]),
         (
             {"dumbbell.queue": 20, "dumbbell.loss": 0.01},
-            ["dumbbell.queue=20", "dumbbell.loss=0.01"],
+            ["dumbbell.queue=20p", "dumbbell.loss=0.01"],
         ),
         ({"name": "5"}, ['name="5"']),
         ({"flow[0].controller": "simd(beta=1/16)"}, ["flow[0].controller=simd(beta=1/16)"]),

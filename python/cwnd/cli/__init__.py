@@ -45,12 +45,12 @@ def run(arguments: Sequence[str]) -> int:
         return BROKEN_PIPE
     except (Interrupted, KeyboardInterrupt, click.Abort):
         return _fail("interrupted", INTERRUPTED)
-    except Exception as problem:  # noqa: BLE001 (bugs are raised again)
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 (bugs are raised again)
         return _fail(_explain(problem), MISTAKE)
     return status if isinstance(status, int) else 0
 
 
-def _explain(problem: Exception) -> str:
+def _explain(problem: BaseException) -> str:
     """Return the message for a user's mistake; anything else is a bug and raised again."""
     from cwnd import ScenarioError, SpecError
     from cwnd.controller import explain_failure

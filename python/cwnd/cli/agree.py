@@ -59,10 +59,13 @@ def agree(
     from cwnd.agreeing import REPEATS, check_backends
     from cwnd.agreeing import agree as agree_backends
     from cwnd.repeats import read_repeat, repeats_text
+    from cwnd.running import check_seed
 
     places = [place.strip() for place in on.split(",")]
     scenario = Scenario.from_toml(Path(file))
     check_backends(places, scenario)
+    if seed is not None:
+        check_seed(seed)
     seconds = scenario.validate()["duration_s"]
     real = [place for place in places if place != "sim"]
     _, most = read_repeat(repeat, REPEATS, real=True)

@@ -177,7 +177,7 @@ def cwnd(context: click.Context, config: str | None) -> None:
     metavar="N|auto",
     help="Runs of each case; auto makes 10, 20, 40 or 80, until every verdict is decided.",
 )
-@click.option("--seed", default=1, show_default=True, help="Seed of the first run.")
+@click.option("--seed", type=int, help="Seed of the first run; that of FILE by default, or 1.")
 @click.option("--on", default="sim", show_default=True, help=REALITY)
 @with_outputs
 @click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
@@ -190,7 +190,7 @@ def compare(  # noqa: PLR0913
     assignments: tuple[str, ...],
     reference: str,
     repeat: Repeat,
-    seed: int,
+    seed: int | None,
     on: str,
     as_json: bool,
     report: str | None,
@@ -269,12 +269,15 @@ def run(
     from cwnd import Scenario
     from cwnd.assignment import read_values
     from cwnd.real import check_reality
+    from cwnd.running import check_seed
     from cwnd.running import run as run_scenario
 
     values = read_values(assignments)
     scenario = Scenario.from_toml(Path(file)).with_values(values)
     compiled = scenario.validate()
     check_reality(on, [scenario])
+    if seed is not None:
+        check_seed(seed)
     links = compiled["links"]
     if (link is None) != (pcap is None):
         missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
@@ -362,13 +365,10 @@ cwnd.add_command(kernel)
 @click.argument("name", required=False, shell_complete=_complete_controller)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
-    """List the controllers, or describe the one called NAME."""
-    import cwnd as package
+    """List the controllers, or describe NAME: one of them, or mine.py:Law of a Python file."""
+    from cwnd import registry
 
-    known = package.algorithms()
-    if name is not None:
-        asked = package.canonical(name).split("(")[0]
-        known = [algorithm for algorithm in known if algorithm.name == asked]
+    known = registry.algorithms() if name is None else [registry.describe(name)]
     if as_json:
         print_json({"algorithms": [algorithm.to_json() for algorithm in known]})
     else:

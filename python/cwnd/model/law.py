@@ -10,21 +10,25 @@ Windows are in packets and never below 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from cwnd import _native
-from cwnd.controller import read_controller
+from cwnd.controller import explain_answers, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.model import checks
 from cwnd.registry import algorithms
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-    from cwnd.controller import Factory, Spec
+    from cwnd.controller import Spec
     from cwnd.model.checks import Array, Value
+
+T = TypeVar("T")
 
 Per: TypeAlias = Literal["ack", "round"]
 """How a window law is stepped: by each acknowledgement, as it is implemented, or by one that stands
@@ -86,21 +90,35 @@ def specification(spec: Spec) -> str:
     return read_controller(spec)[0]
 
 
-def stepped(spec: Spec) -> str | Factory:
-    """Return a controller as `cwnd._native` steps it: its specification, or what makes it.
+def step(
+    call: Callable[..., T],
+    spec: Spec | list[Spec] | tuple[Spec, ...],
+    *values: Any,  # noqa: ANN401
+    **settings: Any,  # noqa: ANN401
+) -> T:
+    """Call a function of `cwnd._native` that steps a controller, or several.
 
     Parameters
     ----------
+    call
+        The function.
     spec
-        As for `cwnd.compare`.
+        Its first argument: a controller as for `cwnd.compare`, or a list or tuple of them.
+    *values, **settings
+        Its other arguments.
 
     Raises
     ------
     SpecError
-        An unknown name or parameter, or a value out of range.
+        An unknown name or parameter, a value out of range, or a controller written in Python that
+        answers no finite number.
     """
-    name, factory = read_controller(spec)
-    return name if factory is None else factory
+    many: Any = type(spec) if isinstance(spec, list | tuple) else None
+    given: Any = spec if many else [spec]
+    read = [read_controller(each) for each in given]
+    stepped = [name if factory is None else factory for name, factory in read]
+    with explain_answers(name for name, factory in read if factory is not None):
+        return call(many(stepped) if many else stepped[0], *values, **settings)
 
 
 def is_rate_law(spec: Spec) -> bool:
@@ -165,8 +183,9 @@ def acks(
     >>> acks("aimd(0.31, 1/8)", 16, 1, at_loss=True).round(4).tolist()
     [14.0, 14.0221]
     """
-    return _native.law_acks(
-        stepped(spec),
+    return step(
+        _native.law_acks,
+        spec,
         _window("window", window),
         _count("count", count),
         rtt=_scalar("rtt", rtt),
@@ -229,8 +248,9 @@ def rounds(
     if capacity is None and is_rate_law(spec):
         name = specification(spec)
         raise ArgumentError("capacity", f"{name} needs what the link carries in a round-trip time")
-    return _native.law_rounds(
-        stepped(spec),
+    return step(
+        _native.law_rounds,
+        spec,
         _window("window", window),
         _count("count", count),
         rtt=_scalar("rtt", rtt),
@@ -277,8 +297,8 @@ def cut(
     (5.0, [15.0, 30.0])
     """
     array = checks.between("window", window, 1, 1e9)
-    after = _native.law_cut(
-        stepped(spec), np.ravel(array), rtt=_scalar("rtt", rtt), packet=_packet(packet)
+    after = step(
+        _native.law_cut, spec, np.ravel(array), rtt=_scalar("rtt", rtt), packet=_packet(packet)
     )
     return checks.plain(after.reshape(array.shape))
 
@@ -308,7 +328,7 @@ def forgets(spec: Spec, *, rtt: float = RTT_S, packet: int = PACKET_BYTES) -> bo
     >>> forgets("simd"), forgets("cubic"), forgets("cubic(fast=off)")
     (True, False, True)
     """
-    return _native.law_forgets(stepped(spec), rtt=_scalar("rtt", rtt), packet=_packet(packet))
+    return step(_native.law_forgets, spec, rtt=_scalar("rtt", rtt), packet=_packet(packet))
 
 
 def sawtooth(
@@ -345,8 +365,8 @@ def sawtooth(
     (20.0, 20.0, 600)
     """
     array = checks.between("at_loss", at_loss, 2, 1e6)
-    teeth = _native.law_sawtooth(
-        stepped(spec), np.ravel(array), rtt=_scalar("rtt", rtt), packet=_packet(packet)
+    teeth = step(
+        _native.law_sawtooth, spec, np.ravel(array), rtt=_scalar("rtt", rtt), packet=_packet(packet)
     )
     if np.isnan(teeth).any():
         name = specification(spec)

@@ -219,7 +219,7 @@ def stationary(
     >>> round(tcp.mean, 1), round(tcp.cv, 2), round(tcp.rate), round(tcp.loss_events, 6)
     (40.6, 0.42, 406, 0.000954)
     """
-    name, stepped = law.specification(spec), law.stepped(spec)
+    name = law.specification(spec)
     chance = float(checks.between("p", p, LEAST_P, 0.5))
     size = int(checks.between("points", checks.whole("points", points), 10, 5000))
     if not law.forgets(spec, rtt=rtt, packet=packet):
@@ -231,8 +231,9 @@ def stationary(
 
     def solve(low: float, top: float, size: int) -> tuple[Array, Array, Array, Array]:
         grid = np.geomspace(low, top, size)
-        moves, stays, sums = _native.loss_chain(
-            stepped,
+        moves, stays, sums = law.step(
+            _native.loss_chain,
+            spec,
             grid,
             chance,
             tail=TAIL,

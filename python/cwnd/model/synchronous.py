@@ -168,8 +168,9 @@ def trajectory(
     if len(given) != start.size:
         problem = f"{len(given)} specifications for {start.size} windows: one for each, or for all"
         raise ArgumentError("specs", problem)
-    before, after = _native.synchronous(
-        [law.stepped(spec) for spec in given],
+    before, after = law.step(
+        _native.synchronous,
+        given,
         start.tolist(),
         float(checks.positive("capacity", capacity)),
         int(checks.between("rounds", checks.whole("rounds", rounds), 0, 1e8)),
@@ -231,8 +232,9 @@ def convergence(
     first, second = np.broadcast_arrays(
         checks.between("w1", w1, 1, 1e9), checks.between("w2", w2, 1, 1e9)
     )
-    found = _native.converge(
-        (law.stepped(pair[0]), law.stepped(pair[1])),
+    found = law.step(
+        _native.converge,
+        pair,
         np.ravel(first),
         np.ravel(second),
         float(checks.positive("capacity", capacity)),
