@@ -1,4 +1,4 @@
-"""UDT sockets: reliable streams and messages over UDP, with any controller of the registry.
+"""UDT sockets: reliable streams and messages over UDP, with any controller.
 
 The protocol is UDT version 4, wire-compatible with the reference library 4.11 (draft-gg-udt-03). It
 has no encryption and does not know who its peer is: use it where the network is trusted, or with

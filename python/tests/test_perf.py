@@ -148,6 +148,16 @@ def test_a_sending_server_has_the_clients_controller(udt, hall):
     assert hall.asked == ["reno"]
 
 
+def test_a_client_names_no_file_that_the_server_runs(udt, hall, tmp_path):
+    law, trace = tmp_path / "mine.py", tmp_path / "ran"
+    law.write_text(f"open({str(trace)!r}, 'w')\n\nclass Law:\n    grow = cut = print\n")
+    with pytest.raises(PerfError, match="unknown controller"):
+        measure(dialer(udt, hall), Settings(0.2, reverse=True, controller=f"{law}:Law"))
+    assert hall.idle()
+    assert hall.asked == []
+    assert not trace.exists()
+
+
 def test_a_busy_server_says_so(udt, hall):
     first = threading.Thread(target=lambda: measure(dialer(udt, hall), Settings(1.5)))
     first.start()
