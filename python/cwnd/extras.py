@@ -56,7 +56,8 @@ def require(feature: str, *libraries: str) -> None:
     missing = [library for library in libraries if find_spec(library) is None]
     if missing:
         extra = [extra for extra, known in EXTRAS.items() if not set(known).isdisjoint(missing)][-1]
+        *first, last = missing
+        listed = f"{', '.join(first)} and {last}" if first else last
         raise MissingExtraError(
-            f"{feature} needs {' and '.join(missing)}: pip install 'cwnd[{extra}]'",
-            name=missing[0],
+            f"{feature} needs {listed}: pip install 'cwnd[{extra}]'", name=missing[0]
         )

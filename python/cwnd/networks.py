@@ -50,6 +50,17 @@ MOST_SAMPLES_EACH = 2400
 FEWEST_SAMPLES = 100
 """Samples of each series, at least."""
 
+DUMBBELL: JsonObject = {
+    "rate": "15mbit",
+    "rtt": "100ms",
+    "queue": "red",
+    "flows": 8,
+    "time": "120s",
+    "warmup": None,
+    "loss": 0,
+}
+"""The arguments of a dumbbell and their defaults."""
+
 ENDLESS = 2**32 - 1
 """Limit of a queue without one, in packets."""
 
@@ -225,29 +236,22 @@ class Network:
         }
 
 
-def dumbbell(
-    *,
-    rate: Quantity,
-    rtt: Quantity,
-    queue: str,
-    flows: int,
-    time: Quantity,
-    warmup: Quantity | None,
-    loss: Quantity,
-    values: Mapping[str, object],
-) -> Network:
+def dumbbell(arguments: JsonObject, values: Mapping[str, object]) -> Network:
     """Make a dumbbell.
 
     Parameters
     ----------
-    rate, rtt, queue, flows, time, warmup, loss, values
-        As for `cwnd.compare`.
+    arguments
+        All of `DUMBBELL`, as for `cwnd.compare`; ``queue`` may be a table of a scenario file.
+    values
+        Values to replace, by path.
 
     Raises
     ------
     ArgumentError
         One of them makes no sense.
     """
+    rate, rtt, queue, flows, time, warmup, loss = (arguments[name] for name in DUMBBELL)
     bps = read_argument("rate", parse_rate, rate)
     trips, ranged = read_argument("rtt", _read_rtt, rtt)
     seconds = read_argument("time", parse_time, time)
@@ -256,13 +260,9 @@ def dumbbell(
         rest = read_argument("warmup", lambda text: parse_time(text, zero=True), warmup)
     lost = read_argument("loss", _read_probability, loss)
     kinds = 1 if ranged else len(trips)
-    if not 2 <= flows <= MOST_FLOWS or flows % 2:
-        raise ArgumentError("flows", f"{flows} is not an even number from 2 to {MOST_FLOWS}")
-    if flows % (2 * kinds):
-        raise ArgumentError(
-            "flows",
-            f"{flows} is not a multiple of {2 * kinds}: two for each of {kinds} round-trip times",
-        )
+    if not 1 <= flows <= MOST_FLOWS or flows % kinds:
+        of = f"a multiple of {kinds}, the number of round-trip times," if kinds > 1 else "a number"
+        raise ArgumentError("flows", f"{flows} is not {of} from 1 to {MOST_FLOWS}")
     trip = float(np.mean(trips))
     scenario = Scenario.dumbbell(
         rate=bps,
@@ -285,7 +285,8 @@ def dumbbell(
     if lost:
         scenario = scenario.with_values({"dumbbell.loss": lost})
     written = (".." if ranged else ",").join(map(tc_time, trips))
-    words = ["--rate", tc_rate(bps), "--rtt", written, "--queue", queue, "--flows", str(flows)]
+    words = ["--rate", tc_rate(bps), "--rtt", written, "--queue", str(queue)]
+    words += ["--flows", str(flows)]
     words += ["--time", tc_time(seconds)]
     words += [] if warmup is None else ["--warmup", tc_time(rest)]
     words += ["--loss", repr(lost)] if lost else []

@@ -424,7 +424,7 @@ def test_round_trip_times_are_dealt_evenly():
         assert (len(near), len(far)) == (2, 2)
     assert comparison.network["rtt"] == "20ms,80ms"
     assert comparison.network["rtt_s"] == pytest.approx(0.05)
-    with pytest.raises(ValueError, match="flows: 4 is not a multiple of 6"):
+    with pytest.raises(ValueError, match="flows: 4 is not a multiple of 3"):
         cwnd.compare(["simd"], **(SMALL | {"rtt": "20ms,80ms,40ms"}))
 
 

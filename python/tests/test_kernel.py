@@ -183,7 +183,7 @@ def test_without_btf_it_says_so():
 
 @needs_kernel
 def test_status_and_trace_tell_of_a_connection(tmp_path):
-    traffic = TRAFFIC.format(seconds=3)
+    traffic = TRAFFIC.format(seconds=60)
     (tmp_path / "traffic.py").write_text(traffic)
     done = inside(
         f"""
@@ -193,6 +193,8 @@ def test_status_and_trace_tell_of_a_connection(tmp_path):
         cwnd kernel status --json > {tmp_path}/status.json
         cwnd kernel trace $COPROC_PID --time 0.5s --json > {tmp_path}/trace.json
         cwnd kernel trace simd --time 0.3s --record {tmp_path}/records
+        kill $COPROC_PID
+        wait
         cwnd kernel unload simd >&2
         """
     )

@@ -55,12 +55,15 @@ def test_extras_are_those_of_the_package():
         (["run", "FILE", "--trace", "x"], "--trace needs pandas and pyarrow"),
         (["agree", "FILE", "--report", "x.html"], "--report needs jinja2 and plotly"),
         (["reproduce", "simd"], "reproduce needs jinja2 and matplotlib"),
+        (["sweep", "FILE", "--out", "x"], "a sweep needs duckdb, pandas and pyarrow"),
+        (["query", "x"], "a sweep needs duckdb, pandas and pyarrow"),
     ],
 )
 def test_a_missing_library_is_one_line(arguments, said, scenario_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = base_command(*(scenario_file if part == "FILE" else part for part in arguments))
-    assert done.stderr == f"cwnd: {said}: pip install 'cwnd[plots]'\n"
+    extra = "sweep" if "duckdb" in said else "plots"
+    assert done.stderr == f"cwnd: {said}: pip install 'cwnd[{extra}]'\n"
     assert done.returncode == 2
     assert not list(tmp_path.glob("x*"))
 

@@ -210,7 +210,10 @@ def test_a_point_that_only_the_run_refuses_is_a_row(tmp_path, monkeypatch):
     table = run_batch(bad, list(bad.runs()))["runs"]
     assert table.num_rows == 12
     errors = set(table["error"].to_pylist())
-    assert errors == {"ArgumentError: set: flow[9].count: flow has 1 items, numbered from 0"}
+    assert errors == {
+        "ArgumentError: set: flow[9].count: flow has 1 items, numbered from 0",
+        "ArgumentError: rate: '0bit' is not a rate such as 15mbit: it must be above 0 and finite",
+    }
     assert len(set(table["key"].to_pylist())) == 12
     bad = read_plan({**PLAN, "axes": {"rate": ["1mbit", "0bit"]}})
     errors = run_batch(bad, list(bad.runs()))["runs"]["error"].to_pylist()
@@ -332,7 +335,7 @@ import resource, sys, tempfile
 import cwnd
 from cwnd.sweeps import dataset
 dataset.PART_RUNS = 50
-plan = {"base": {"time": "1s", "flows": 1, "rate": "1mbit", "sample": "10ms"},
+plan = {"base": {"time": "1s", "flows": 1, "rate": "1mbit"}, "axes": {"sample": ["10ms"]},
         "controllers": ["reno"], "seeds": int(sys.argv[1]), "keep": ["series"]}
 cwnd.sweep(plan, out=tempfile.mkdtemp())
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

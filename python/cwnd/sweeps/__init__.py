@@ -2,4 +2,4 @@
 
 from cwnd.extras import require
 
-require("a sweep", "pandas", "pyarrow")
+require("a sweep", "duckdb", "pandas", "pyarrow")

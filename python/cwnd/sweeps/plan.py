@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cwnd import _native
 from cwnd.controller import move_specification, read_controller, written_class
-from cwnd.errors import ArgumentError, PlanError, read_argument
-from cwnd.networks import ACCESS, FEWEST_SAMPLES, MOST_SAMPLES_EACH, STARTS, WARMUP
+from cwnd.errors import ArgumentError, PlanError
+from cwnd.networks import DUMBBELL, dumbbell
 from cwnd.running import LARGEST_SEED
 from cwnd.scenario import Scenario
 from cwnd.sweeps.axes import MOST_RUNS, Axis, latin_points, read_axis
-from cwnd.units import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,18 +39,6 @@ TABLES = ("flows", "links", "series")
 """Tables that a sweep writes on request, besides ``runs``."""
 
 _KEYS = ("base", "axes", "latin", "controllers", "reference", "seeds", "keep")
-_ARGUMENTS = {
-    "rate": "15mbit",
-    "rtt": "100ms",
-    "queue": "red",
-    "flows": 8,
-    "time": "120s",
-    "warmup": None,
-    "access": None,
-    "sample": None,
-    "name": "dumbbell",
-}
-"""Arguments of a ``[base]`` table; None is a default that follows from the others."""
 
 
 class Run(NamedTuple):
@@ -170,7 +157,7 @@ class Plan:
         if isinstance(self.base, Scenario):
             scenario = self.base
         else:
-            own = {name: values.pop(name) for name in _ARGUMENTS if name in values}
+            own = {name: values.pop(name) for name in DUMBBELL if name in values}
             scenario = Scenario(_dumbbell({**self.base, **own}).to_dict(), self.factories)
         if values:
             scenario = scenario.with_values(values)
@@ -202,7 +189,7 @@ class Plan:
             self.scenario(run).validate()
         except (ValueError, TypeError) as mistake:
             problem = mistake.problem if isinstance(mistake, ArgumentError) else str(mistake)
-            if isinstance(mistake, ArgumentError) and mistake.argument in _ARGUMENTS:
+            if isinstance(mistake, ArgumentError) and mistake.argument in DUMBBELL:
                 problem = f"{mistake.argument}: {problem}"
             place = ", ".join(
                 f"{axis.name} = {axis.column(value)}"
@@ -340,8 +327,8 @@ class _Reader:
         if not isinstance(base, dict):
             raise PlanError("base: is the path of a scenario file, or a table")
         for key in base:
-            if key not in _ARGUMENTS:
-                raise PlanError(f"base.{key}: unknown key; it has {', '.join(_ARGUMENTS)}")
+            if key not in DUMBBELL:
+                raise PlanError(f"base.{key}: unknown key; it has {', '.join(DUMBBELL)}")
         return base
 
     def _scenario(self, path: Path) -> Scenario:
@@ -365,12 +352,13 @@ class _Reader:
         from cwnd.sweeps.dataset import FIXED
 
         axes = []
+        keys = json.loads(_native.schema())["properties"]
         for name, given in self._table("axes").items():
             if name in FIXED:
                 raise PlanError(f"axes.{name}: a column of the data set has this name")
-            if not of_file and "." not in name and name not in _ARGUMENTS:
+            if not of_file and "." not in name and name not in {*DUMBBELL, *keys}:
                 raise PlanError(
-                    f"axes.{name}: not a key of [base] ({', '.join(_ARGUMENTS)}) "
+                    f"axes.{name}: not a key of [base] ({', '.join(DUMBBELL)}) "
                     'nor a path such as "tcp.ecn"'
                 )
             try:
@@ -490,17 +478,9 @@ def digest(text: str) -> str:
 
 def _dumbbell(arguments: JsonObject) -> Scenario:
     """Make the dumbbell of a ``[base]`` table: by default, the one of `cwnd.compare`."""
-    given = {**_ARGUMENTS, **arguments}
-    rtt, time = (read_argument(name, parse_time, given[name]) for name in ("rtt", "time"))
-    follows = {
-        "warmup": WARMUP * time,
-        "access": f"0s..{rtt * ACCESS:.9f}s",
-        "sample": min(max(rtt, time / MOST_SAMPLES_EACH), time / FEWEST_SAMPLES),
-    }
-    given |= {name: value for name, value in follows.items() if given[name] is None}
-    flows = given.pop("flows")
-    scenario = Scenario.dumbbell(**given)
-    return scenario.add_flow("reno", count=flows, start=f"0s..{time * STARTS:.9f}s")
+    network = dumbbell({**DUMBBELL, **arguments}, {})
+    flows, seconds = network.check(network.scenario)
+    return network.sampled(1, flows, seconds).scenario
 
 
 def _whole(key: str, value: object, least: int, most: int) -> int:

@@ -1,6 +1,6 @@
 //! How long an event of the simulator takes, and an acknowledgement in each law.
 //!
-//! `cargo bench -p cwnd-sim` for all, `cargo bench -p cwnd-sim -- laws/cubic` for one.
+//! `cargo bench -p cwnd-bench` for all, `cargo bench -p cwnd-bench -- laws/cubic` for one.
 
 #![allow(missing_docs, reason = "criterion's macros make a public function without any")]
 
