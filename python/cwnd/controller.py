@@ -356,7 +356,7 @@ def _run_file(file: str, path: str) -> ModuleType:
 def _read_call(spec: str, law: str) -> tuple[str, list[Any], dict[str, Any]]:
     """Read a name, or a call of it with literal arguments."""
     wrong = _native.SpecError(
-        f"{spec}: after the file stands a class, or one with arguments: mine.py:Law(beta=1/8)"
+        f"{spec}: name a class of the file, such as mine.py:Law or mine.py:Law(beta=1/8)"
     )
     try:
         node = ast.parse(law.strip(), mode="eval").body

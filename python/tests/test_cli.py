@@ -305,7 +305,7 @@ def test_help_and_version(command):
         (["compare", "reno", "--queue", "-3p"], ["--queue"]),
         (["compare", "reno", "--queue", "20"], ["--queue: a limit needs a unit, such as 20p"]),
         (["compare", "reno", "--time", "1ns"], ["--time"]),
-        (["compare", "mine.py"], ["mine.py: after the file stands a class"]),
+        (["compare", "mine.py"], ["mine.py: name a class of the file"]),
         (["compare", "reno", "--flows", "0"], ["--flows"]),
         (["compare", "reno", "--flows", "3"], ["--flows"]),
         (["compare", "reno", "--flows", "1000000000"], ["--flows"]),

@@ -107,7 +107,7 @@ def test_a_file_is_a_controller(mine):
     ("spec", "message"),
     [
         ("{}:Lw", "laws/mine.py has no class Lw; it has Law, Wrong, Half, "),
-        ("{}", "laws/mine.py: after the file stands a class"),
+        ("{}", "laws/mine.py: name a class of the file"),
         ("{}:Leaving", "in __init__: SystemExit: 3"),
         ("{}:Law(gamma=1)", "unexpected keyword argument 'gamma'"),
         ("{}:Law(beta=1/0)", "mine.py:Law(beta=1/8)"),
