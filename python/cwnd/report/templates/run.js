@@ -84,8 +84,10 @@ function drawRun(target, run) {
     `queue of ${run.link}, packets`,
   ];
   const traces = [];
-  for (const flow of run.flows) {
-    const common = { mode: "lines", name: flow.name, legendgroup: flow.name, opacity: 0.9 };
+  const below = narrow();
+  const names = run.flows.map((flow) => broken(flow.name, below ? 36 : 28));
+  for (const [i, flow] of run.flows.entries()) {
+    const common = { mode: "lines", name: names[i].join("<br>"), legendgroup: flow.name, opacity: 0.9 };
     const line = { color: ink(flow.color), dash: flow.dash };
     traces.push({
       ...common, x: flow.window[0], y: flow.window[1], yaxis: "y3", line: { ...line, width: 1.2 },
@@ -107,8 +109,8 @@ function drawRun(target, run) {
     domain: [low, high], range: [0, 1.08 * largest(lines, run.warmup)], nticks: 5,
     fixedrange: true, automargin: true,
   });
-  const below = narrow();
-  const longest = Math.max(...run.flows.map((flow) => flow.name.length), 1);
+  const longest = Math.max(...names.flat().map((line) => line.length), 1);
+  const most = Math.max(...names.map((lines) => lines.length), 1);
   const across = Math.max(Math.floor(330 / (40 + 7 * longest)), 1);
   const legend = { font: { color: css("--ink") }, itemsizing: "constant" };
   show(target, {
@@ -120,7 +122,7 @@ function drawRun(target, run) {
       ...run.queue[0].map((time, i) => [titles[2], run.link, time, run.queue[1][i]]),
     ],
     extra: {
-      height: below ? 640 + 20 * Math.ceil(run.flows.length / across) : 680,
+      height: below ? 640 + (5 + 15 * most) * Math.ceil(run.flows.length / across) : 680,
       margin: { l: 14, r: 16, t: 40, b: 46 },
       showlegend: true,
       legend: below ? { ...legend, orientation: "h", y: -0.09, yanchor: "top" } : legend,
