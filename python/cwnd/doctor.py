@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -84,7 +85,9 @@ def examine() -> list[Finding]:
 
 def _extras() -> Iterator[Finding]:
     """Look for the libraries of the package and of each of its extras."""
-    required = ("click", "numpy", "rich", "scipy")
+    required = ["click", "griffelib", "numpy", "rich", "scipy", "tomli-w"]
+    if sys.platform == "linux":
+        required.append("pyroute2")
     yield Finding("libraries", present=True, detail=_versions(required), purpose="all commands")
     for extra, libraries in EXTRAS.items():
         missing = find_missing(extra)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cwnd.assignment import write_values
 from cwnd.units import format_rate, format_time
 
 if TYPE_CHECKING:
@@ -206,31 +207,85 @@ def network_text(network: JsonObject) -> str:
     network
         ``Comparison.network``.
     """
-    queue, values = network["queue"] or "", network["values"]
-    limit = "infinite queue"
-    if math.isfinite(network["queue_limit"]):
-        limit = f"{queue} queue of {number(network['queue_limit'], 0)} packets".lstrip()
-    loss = f", {number(network['loss'], 3, 100)} % loss" if network["loss"] else ""
-    place = "" if network["queue"] else f" at {network['bottleneck']}"
-    changed = f", with {', '.join(values)} replaced" if values else ""
-    return (
-        f"{place_text(network)}, {limit}{place}{loss}{changed}; "
-        f"{network['repeat']} × {format_time(network['duration_s'])}, of which the first "
-        f"{format_time(network['warmup_s'])} do not count"
-    )
+    length = length_text(network["duration_s"], network["warmup_s"])
+    return f"{path_text(network)}; {network['repeat']} × {length}"
 
 
-def place_text(network: JsonObject) -> str:
-    """Name the network of a comparison: its flows, rate and round-trip time.
+def length_text(duration_s: float, warmup_s: float) -> str:
+    """Write the length of a run and of its warm-up.
+
+    Parameters
+    ----------
+    duration_s, warmup_s
+        Both in seconds; the warm-up may be 0.
+
+    Examples
+    --------
+    >>> length_text(20, 5), length_text(20, 0)
+    ('20 s, of which the first 5 s do not count', '20 s')
+    """
+    rest = f", of which the first {format_time(warmup_s)} do not count" if warmup_s else ""
+    return f"{format_time(duration_s)}{rest}"
+
+
+def warmup_text(warmup_s: float) -> str:
+    """Write the length of a warm-up.
+
+    Parameters
+    ----------
+    warmup_s
+        In seconds.
+
+    Examples
+    --------
+    >>> warmup_text(5), warmup_text(0)
+    ('5 s of warm-up', 'no warm-up')
+    """
+    return f"{format_time(warmup_s)} of warm-up" if warmup_s else "no warm-up"
+
+
+def path_text(network: JsonObject) -> str:
+    """Describe the flows of a comparison and their path, without the length of the runs.
 
     Parameters
     ----------
     network
         ``Comparison.network``.
     """
-    name = "" if network["queue"] else f" of {network['scenario']}"
+    queue = network["queue"]
+    name = "" if queue else f" of {network['scenario']}"
+    limit = "infinite queue"
+    if math.isfinite(network["queue_limit"]):
+        limit = f"{queue or ''} queue of {number(network['queue_limit'], 0)} packets".lstrip()
     rate = format_rate(network["rate_bps"])
-    return f"{network['flows']} flows{name} on {rate}, {rtt_text(network)}"
+    if not math.isfinite(network["rate_bps"]):
+        rate = "a link of infinite rate"
+    parts = [
+        f"{network['flows']} flows{name} on {rate}",
+        rtt_text(network),
+        limit if queue else f"{limit} at {network['bottleneck']}",
+    ]
+    if network["loss"]:
+        parts.append(f"{100 * network['loss']:g} % loss")
+    if network["values"]:
+        parts.append(f"with {changes_text(network)}")
+    return ", ".join(parts)
+
+
+def changes_text(network: JsonObject) -> str:
+    """Write the values that replace those of a comparison's network; empty without any.
+
+    Parameters
+    ----------
+    network
+        ``Comparison.network``.
+
+    Examples
+    --------
+    >>> changes_text({"values": {"duration": "20s", "dumbbell.loss": 0.01}})
+    'duration=20s, dumbbell.loss=0.01'
+    """
+    return ", ".join(write_values(network["values"])[1::2])
 
 
 def rtt_text(network: JsonObject) -> str:
@@ -262,10 +317,11 @@ def run_text(result: Result) -> str:
         A run.
     """
     engine = result.record["engine"]
+    wall = format_time(float(f"{engine['wall_s']:.2g}"))
     return (
         f"{result.scenario}, seed {result.seed}, {PLACES[result.on]}: "
-        f"{format_time(result.duration_s)}, of which the first {format_time(result.warmup_s)} do "
-        f"not count; {engine['packets']} packets in {engine['wall_s']:.2f} s"
+        f"{length_text(result.duration_s, result.warmup_s)}; "
+        f"{engine['packets']} packets in {wall}"
     )
 
 
@@ -466,8 +522,13 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
         ``Result.to_json()["metrics"]``.
     """
     delay = metrics["queueing_delay_s"]
+    goodput = number(metrics["goodput_bps"], 2, 1e-6)
     items = [
-        ("Goodput", f"{number(metrics['goodput_bps'], 2, 1e-6)} Mbit/s", "all measured flows"),
+        (
+            "Goodput",
+            goodput if metrics["goodput_bps"] is None else f"{goodput} Mbit/s",
+            "all measured flows",
+        ),
         ("Jain's index", number(metrics["jain"], 3), "1 is equal"),
         ("Used", f"{number(metrics['utilization'], 1, 100)} %", f"of {metrics['bottleneck']}"),
         ("Lost", f"{number(metrics['loss_rate'], 2, 100)} %", f"at {metrics['bottleneck']}"),

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cwnd.extras import require
+from cwnd.extras import MissingExtraError, require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -96,12 +96,21 @@ def _bar(task: str) -> Iterator[Callable[[float], None]]:
             handle.update({"text/plain": "", "text/html": ""}, raw=True)
 
 
-def _html(**content: object) -> str | None:
-    """Fill the template; without Jinja2 notebooks show the object's text."""
-    from importlib.util import find_spec
+def _or_text(function: Callable[P, str]) -> Callable[P, str | None]:
+    """Return None where a library of a report is missing: notebooks show the object's text."""
 
-    if find_spec("jinja2") is None:
-        return None
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> str | None:
+        try:
+            return function(*args, **kwargs)
+        except MissingExtraError:
+            return None
+
+    return call
+
+
+def _html(**content: object) -> str:
+    """Fill the template."""
     from cwnd.report.page import render
 
     empty: dict[str, object] = {
@@ -112,7 +121,8 @@ def _html(**content: object) -> str | None:
     return render("notebook.html", **{**empty, **content})
 
 
-def result_html(result: Result) -> str | None:
+@_or_text
+def result_html(result: Result) -> str:
     """Return a run as HTML: its metrics and its flows."""
     from cwnd.figures import caveats, flow_sheet, metric_items, run_text
 
@@ -126,7 +136,8 @@ def result_html(result: Result) -> str | None:
     )
 
 
-def comparison_html(comparison: Comparison) -> str | None:
+@_or_text
+def comparison_html(comparison: Comparison) -> str:
     """Return a comparison as HTML: its verdicts and its tables."""
     from cwnd.colors import colors
     from cwnd.figures import against_columns, alone_columns, caveats, network_text
@@ -152,7 +163,8 @@ def comparison_html(comparison: Comparison) -> str | None:
     )
 
 
-def agreement_html(agreement: Agreement) -> str | None:
+@_or_text
+def agreement_html(agreement: Agreement) -> str:
     """Return an agreement as HTML: the counts of its verdicts and its tables."""
     from cwnd.agreement import NETWORK
     from cwnd.figures import agreement_text, caveats, counts_text
@@ -174,7 +186,8 @@ def agreement_html(agreement: Agreement) -> str | None:
     )
 
 
-def scenario_html(scenario: Scenario) -> str | None:
+@_or_text
+def scenario_html(scenario: Scenario) -> str:
     """Return a scenario as HTML: its flows, and the whole as TOML."""
     groups = scenario.to_dict().get("flow", [])
     keys = list(dict.fromkeys(key for group in groups for key in group))
@@ -191,7 +204,8 @@ def scenario_html(scenario: Scenario) -> str | None:
     )
 
 
-def algorithm_html(algorithm: Algorithm) -> str | None:
+@_or_text
+def algorithm_html(algorithm: Algorithm) -> str:
     """Return an algorithm as HTML: its law and its parameters."""
     parameters = [
         [p.name, p.symbol, p.default, p.range, p.meaning + (f" ({p.unit})" if p.unit else "")]
@@ -208,7 +222,8 @@ def algorithm_html(algorithm: Algorithm) -> str | None:
     )
 
 
-def algorithms_html(algorithms: list[Algorithm]) -> str | None:
+@_or_text
+def algorithms_html(algorithms: list[Algorithm]) -> str:
     """Return a list of algorithms as HTML."""
     rows = [[a.name, a.kind, a.title, a.summary] for a in algorithms]
     titles = ("name", "kind", "title", "summary")

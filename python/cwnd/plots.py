@@ -11,7 +11,7 @@ import numpy as np
 from cwnd.colors import DASHES, PALETTE, REFERENCE, colors
 from cwnd.curves import lines, throughput
 from cwnd.extras import require
-from cwnd.figures import place_text
+from cwnd.figures import path_text
 from cwnd.units import format_time
 
 require("cwnd.plots", "matplotlib")
@@ -79,8 +79,7 @@ def plot_result(result: Result) -> Figure:
         _tidy(axes)
         axes.set_xlim(0, result.duration_s)
         axes.set_ylim(0, _largest([axes], result.warmup_s))
-        if result.warmup_s > 0:
-            axes.axvspan(0, result.warmup_s, color="0.5", alpha=0.12, linewidth=0)
+        _shade(axes, result.warmup_s)
     return figure
 
 
@@ -112,10 +111,11 @@ def plot_comparison(comparison: Comparison) -> Figure:
     share.axvline(0.5, color="0.5", linewidth=0.8, linestyle="--")
     share.set_xlim(0, 1)
     share.set_title(f"share against {comparison.reference}", fontsize=10)
-    rough.set_title("variation of a flow's rate", fontsize=10)
+    scale = format_time(alone[0].results[0].scales[1])
+    rough.set_title(f"variation (CoV) over {scale}", fontsize=10)
     queue.set_title("queueing delay (ms)", fontsize=10)
     network = comparison.network
-    figure.suptitle(place_text(network) + (f", {network['queue']}" if network["queue"] else ""))
+    figure.suptitle(textwrap.fill(path_text(network), 100), fontsize=11)
     panels = np.atleast_1d(lower.subplots(len(alone), 1, sharex=True, sharey=True))
     for axes, row in zip(panels, alone, strict=True):
         run = row.results[0]
@@ -123,9 +123,12 @@ def plot_comparison(comparison: Comparison) -> Figure:
         axes.plot(run.time, flow["window"], color=shades[row.controller], **_STYLE)
         axes.set_title(row.controller, loc="left", fontsize=9)
         _tidy(axes)
+        _shade(axes, run.warmup_s)
         axes.set_xlim(0, run.duration_s)
     panels[0].set_ylim(0, _largest(list(panels), network["warmup_s"]))
-    panels[-1].set_xlabel("time (s): one flow's window in packets, all flows alike")
+    panels[-1].set_xlabel(
+        "time (s); the window of the first flow in packets, each controller alone"
+    )
     return figure
 
 
@@ -159,8 +162,7 @@ def plot_agreement(agreement: Agreement) -> Figure:
         bottom.set_xlabel("time (s)")
         for axes in (top, bottom):
             _tidy(axes)
-            if run.warmup_s > 0:
-                axes.axvspan(0, run.warmup_s, color="0.5", alpha=0.12, linewidth=0)
+            _shade(axes, run.warmup_s)
     panels[0, 0].set_ylabel("window (packets)")
     panels[1, 0].set_ylabel(f"queue of {link}\n(packets)")
     panels[0, 0].set_xlim(0, first.duration_s)
@@ -248,7 +250,9 @@ def _dots(
             )
         axes.plot([figure.mean * factor], [place], "o", color=shade, markersize=7)
     # A limit given by hand takes the margin away: the largest dot would be cut in half.
-    axes.set_xlim(0, 1.05 * axes.dataLim.x1)
+    ends = [end for row in rows for end in (row.figures[name].mean, row.figures[name].high)]
+    most = max((end for end in ends if np.isfinite(end)), default=0.0)
+    axes.set_xlim(0, 1.05 * most * factor or 1.0)
     _tidy(axes)
     axes.grid(axis="x", alpha=0.25)
 
@@ -261,6 +265,12 @@ def _largest(panels: list[Axes], start: float) -> float:
         counted = y[(x >= start) & np.isfinite(y)]
         most = max(most, float(counted.max(initial=0.0)))
     return 1.05 * most or 1.0
+
+
+def _shade(axes: Axes, warmup_s: float) -> None:
+    """Mark the warm-up."""
+    if warmup_s > 0:
+        axes.axvspan(0, warmup_s, color="0.5", alpha=0.12, linewidth=0)
 
 
 def _tidy(axes: Axes) -> None:

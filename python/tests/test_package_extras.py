@@ -103,6 +103,17 @@ def test_a_missing_library_in_python(expression, said):
     assert done.stdout == f"{said}: pip install 'cwnd[plots]' True\n", done.stderr
 
 
+def test_notebooks_show_text_without_extras():
+    done = base(
+        "import cwnd\n"
+        "scenario = cwnd.Scenario.dumbbell(time='2s').add_flow('reno')\n"
+        "objects = [scenario, cwnd.run(scenario), cwnd.algorithms(), cwnd.algorithms()[0],\n"
+        "    cwnd.compare(['simd'], time='2s', repeat=2, flows=2)]\n"
+        "print([each._repr_html_() for each in objects], objects[-1])"
+    )
+    assert done.stdout.startswith(f"[{', '.join(['None'] * 5)}] <Comparison"), done.stderr
+
+
 def test_the_last_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     monkeypatch.setitem(sys.modules, "duckdb", None)
@@ -110,6 +121,13 @@ def test_the_last_extra_is_named(monkeypatch):
         require("query", "pandas", "duckdb")
     assert str(error.value) == "query needs pandas and duckdb: pip install 'cwnd[sweep]'"
     assert error.value.name == "pandas"
+
+
+def test_doctor_tells_the_libraries_of_the_base():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {r.split(">=")[0] for r in project["dependencies"] if "python_version" not in r}
+    (libraries,) = (finding.detail for finding in examine() if finding.name == "libraries")
+    assert {library.split()[0] for library in libraries.split(", ")} == needed
 
 
 def test_doctor_tells_extras(monkeypatch):

@@ -138,6 +138,24 @@ def test_the_comparisons_page_shows_everything(pages, comparison):
     assert all(len(run["flows"]) == 4 for run in data["runs"])
 
 
+def test_the_comparisons_page_and_plot_describe_the_network():
+    """The page of a scenario file did not name the scenario, the loss and the replaced values."""
+    pair = cwnd.compare(["simd"], time="2s", repeat=2, flows=2, loss="0.25%")
+    assert "<dd>0.25 %<small>at the bottleneck</small>" in compare_page(pair)
+    assert "0.25 % loss" in pair.plot().get_suptitle()
+    link = {"from": "a", "to": "b", "delay": "10ms", "loss": 0.01}
+    flow = {"from": "a", "to": "b", "controller": "simd", "count": 2}
+    scenario = {"name": "far", "duration": "9s", "link": [link], "flow": [flow]}
+    other = cwnd.compare(network=cwnd.Scenario(scenario), values={"duration": "3s"}, repeat=2)
+    page, title = compare_page(other), other.plot().get_suptitle()
+    assert "<h1>simd against reno on far</h1>" in page
+    assert "<dd>infinite<small>at a-b</small>" in page
+    assert "duration=3s" in page
+    assert "The shaded warm-up" not in page
+    assert "2 flows of far on a link of infinite rate" in title
+    assert "duration=3s" in title.replace("\n", " ")
+
+
 def test_the_runs_page_shows_its_flows(pages, result):
     data = unpack(pages["run"])
     assert len(data["runs"][0]["flows"]) == len(result.measured_flows)

@@ -162,6 +162,14 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     assert not parts.exists()
 
 
+def test_the_page_of_one_exhibit_repeats_the_options(tmp_path):
+    """Its command had no --repeat, and a heading stood above no main claims."""
+    reproduce(["simd"], exhibit="table-1", quick=True, repeat=2, out=tmp_path)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "cwnd reproduce simd --exhibit table-1 --quick --repeat 2</code>" in page
+    assert "<h2>Main claims</h2>" not in page
+
+
 def used(result):
     SEEN.append((result.bottleneck["rate_bps"], result.seed))
     return result.metrics["utilization"]

@@ -21,12 +21,12 @@ from cwnd.figures import (
     caveats,
     counts_text,
     flow_sheet,
+    length_text,
     link_sheet,
     metric_items,
     network_text,
     run_text,
 )
-from cwnd.units import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,8 +114,7 @@ def print_agreement(agreement: Agreement) -> None:
     console.print(
         Text(
             f"{agreement.title}: {agreement_text(backends)}; {repeat} × "
-            f"{format_time(first.duration_s)}, of which the first {format_time(first.warmup_s)} "
-            "do not count",
+            f"{length_text(first.duration_s, first.warmup_s)}",
             style="dim",
         )
     )

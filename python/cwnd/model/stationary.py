@@ -277,7 +277,7 @@ def stationary(
 def figures(
     spec: Spec, p: npt.ArrayLike, *, rtt: float = law.RTT_S, ideal: bool = False
 ) -> Figures:
-    """Give figures of the stationary distribution of `stationary`, at one or many loss rates.
+    """Give figures of the stationary distribution, at one or many loss rates.
 
     Ott, Kemperman and Mathis 1996, for any law that remembers no more than its window at a loss.
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
 
 
-def write_report(document: JsonObject, out: Path, *, quick: bool) -> None:
+def write_report(
+    document: JsonObject, out: Path, *, quick: bool, repeat: int | None = None
+) -> None:
     """Write ``index.html`` and ``summary.md``.
 
     Parameters
@@ -28,6 +30,8 @@ def write_report(document: JsonObject, out: Path, *, quick: bool) -> None:
         Directory, in which ``figures`` has been filled.
     quick
         Whether it was a quick run.
+    repeat
+        Seeds of each case, if they were asked for.
     """
     page = render(
         "reproduce.html",
@@ -41,7 +45,7 @@ def write_report(document: JsonObject, out: Path, *, quick: bool) -> None:
         verdicts=VERDICTS,
         rules=RULES,
         causes=CAUSES,
-        options=" --quick" if quick else "",
+        options=(" --quick" if quick else "") + (f" --repeat {repeat}" if repeat else ""),
         text=figure_text,
         because=_because,
     )

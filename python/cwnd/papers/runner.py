@@ -109,7 +109,7 @@ def reproduce(
                     progress(sum(e.cost for e in done) / total)
     document = _document([(e, done[e]) for e in chosen])
     write_text(out / "results.json", dumps(document) + "\n")
-    write_report(document, out, quick=quick)
+    write_report(document, out, quick=quick, repeat=repeat)
     shutil.rmtree(parts)
     return document
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.agreement import NETWORK, RULE
 from cwnd.colors import PALETTE, REFERENCE, colors
-from cwnd.figures import PLACES, agreement_text, caveats, counts_text
+from cwnd.figures import PLACES, agreement_text, caveats, counts_text, warmup_text
 from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_time
 
@@ -50,7 +50,7 @@ def agree_page(agreement: Agreement) -> str:
             (
                 "Runs",
                 f"{repeat} × {format_time(first.duration_s)}",
-                f"{format_time(first.warmup_s)} of warm-up each",
+                warmup_text(first.warmup_s),
             ),
         ],
         caveats=caveats(agreement.runs),

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
-from cwnd.figures import against_columns, alone_columns, caveats, number, rtt_text
+from cwnd.figures import (
+    against_columns,
+    alone_columns,
+    caveats,
+    changes_text,
+    number,
+    rtt_text,
+    warmup_text,
+)
 from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_rate, format_time
 from cwnd.verdict import RULE
@@ -34,14 +43,19 @@ def compare_page(comparison: Comparison) -> str:
     shades = colors(names, reference)
     others = [name for name in names if name != reference]
     alone, against = alone_columns(comparison), against_columns(comparison)
+    network, changes = comparison.network, changes_text(comparison.network)
+    place = "" if network["queue"] else f" on {network['scenario']}"
     return render(
         "compare.html",
-        title=f"{_listed(others or names)} against {reference}",
-        network=_network(comparison.network),
-        caveats=caveats(comparison.results),
+        title=f"{_listed(others or names)} against {reference}{place}",
+        network=_network(network),
+        caveats=[
+            *([f"Replaced values of the scenario: {changes}."] if changes else []),
+            *caveats(comparison.results),
+        ],
         verdicts=comparison.verdicts,
         shades=shades,
-        repeat=comparison.network["repeat"],
+        repeat=network["repeat"],
         tables=[
             ("Each controller alone", heads(alone), cells(alone, comparison.rows_alone)),
             (
@@ -106,16 +120,29 @@ def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
 
 def _network(network: JsonObject) -> list[tuple[str, str, str]]:
     """Describe the network: terms, values and remarks."""
-    limit, bdp = network["queue_limit"], network["bdp_packets"]
+    queue, bdp = network["queue"], network["bdp_packets"]
+    limit = "infinite"
+    if math.isfinite(network["queue_limit"]):
+        limit = f"{number(network['queue_limit'], 0)} packets"
     return [
-        ("Bottleneck", format_rate(network["rate_bps"]), f"{number(bdp, 0)} packets of BDP"),
+        *([] if queue else [("Scenario", network["scenario"], network["file"] or "")]),
+        (
+            "Bottleneck",
+            format_rate(network["rate_bps"]),
+            f"{number(bdp, 0)} packets of BDP" if math.isfinite(bdp) else "",
+        ),
         ("Round-trip time", rtt_text(network), "without queue"),
-        ("Queue", network["queue"] or network["bottleneck"], f"{number(limit, 0)} packets"),
+        ("Queue", queue, limit) if queue else ("Queue", limit, f"at {network['bottleneck']}"),
+        *(
+            [("Random loss", f"{100 * network['loss']:g} %", "at the bottleneck")]
+            if network["loss"]
+            else []
+        ),
         ("Flows", str(network["flows"]), f"of {network['packet_bytes']} bytes a packet"),
         (
             "Runs",
             f"{network['repeat']} × {format_time(network['duration_s'])}",
-            f"{format_time(network['warmup_s'])} of warm-up each",
+            warmup_text(network["warmup_s"]),
         ),
     ]
 

@@ -59,7 +59,7 @@ def render(template: str, **context: object) -> str:
     Examples
     --------
     >>> page = render("run.html", title="<A run>", summary=[], caveats=[], sheets=[],
-    ...     rerun="", seed=1, data={"runs": []})
+    ...     rerun="", seed=1, data={"runs": [{"warmup": 0}]})
     >>> "<h1>&lt;A run&gt;</h1>" in page
     True
     """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
 from cwnd.curves import lines
-from cwnd.figures import PLACES, caveats, flow_sheet, link_sheet, metric_items
+from cwnd.figures import PLACES, caveats, flow_sheet, link_sheet, metric_items, warmup_text
 from cwnd.report.page import render, run_data
 from cwnd.units import format_time
 
@@ -30,13 +30,12 @@ def run_page(result: Result) -> str:
     document = result.to_json()
     shades = colors(flow["controller"] for flow in result.measured_flows)
     drawn = {line.flow["name"]: line.color for line in lines(result.measured_flows, shades)}
-    warmup = f"{format_time(result.warmup_s)} of warm-up" if result.warmup_s else "no warm-up"
     return render(
         "run.html",
         title=result.title or "A run",
         summary=[
             ("Where", result.on, PLACES[result.on]),
-            ("Length", format_time(result.duration_s), warmup),
+            ("Length", format_time(result.duration_s), warmup_text(result.warmup_s)),
             *metric_items(document["metrics"]),
         ],
         caveats=caveats([result]),

@@ -1,3 +1,13 @@
+// The lines of a name that is broken after its separators, of `most` characters where it can be.
+function broken(name, most) {
+  const lines = [];
+  for (const part of name.split(/(?<=[/:(]|, )/)) {
+    if (lines.length && (lines.at(-1) + part).trimEnd().length <= most) lines.push(lines.pop() + part);
+    else lines.push(part);
+  }
+  return lines;
+}
+
 // Means with their intervals: a panel for each figure, a row for each controller.
 function drawFigures(target) {
   const { panels, rows } = data.figures;
@@ -5,11 +15,11 @@ function drawFigures(target) {
   const traces = [];
   const extra = { margin: { l: 14, r: 20, t: 46, b: 40 }, annotations: [], shapes: [] };
   const count = panels.length;
-  const high = 34 * rows.length + 10;
+  const names = rows.map((row) => broken(row.name, stacked ? 18 : 32));
+  const high = Math.max(34, 15 * Math.max(...names.map((lines) => lines.length)) + 8) * rows.length + 10;
   const gap = 64;
   const inner = stacked ? count * high + (count - 1) * gap : high;
   const table = [["figure", "name", "mean", "low", "high"]];
-  const names = rows.map((row) => stacked ? row.name.replace(/, /g, ",<br>") : row.name);
   panels.forEach((panel, i) => {
     const n = i === 0 ? "" : i + 1;
     const top = 1 - i * (high + gap) / inner;
@@ -23,7 +33,7 @@ function drawFigures(target) {
     extra["yaxis" + n] = {
       domain: stacked ? [Math.max(top - high / inner, 0), top] : [0, 1],
       anchor: "x" + n, range: [names.length - 0.4, -0.6], fixedrange: true, showgrid: false,
-      tickvals: names.map((_, row) => row), ticktext: names, tickfont: { color: css("--ink") },
+      tickvals: names.map((_, row) => row), ticktext: names.map((lines) => lines.join("<br>")), tickfont: { color: css("--ink") },
       showticklabels: shownNames, automargin: shownNames, ticklabelstandoff: 6,
     };
     extra.annotations.push({ ...heading(panel.title, `y${n} domain`, 1), xref: `x${n} domain` });
@@ -74,8 +84,10 @@ function drawRun(target, run) {
     `queue of ${run.link}, packets`,
   ];
   const traces = [];
-  for (const flow of run.flows) {
-    const common = { mode: "lines", name: flow.name, legendgroup: flow.name, opacity: 0.9 };
+  const below = narrow();
+  const names = run.flows.map((flow) => broken(flow.name, below ? 36 : 28));
+  for (const [i, flow] of run.flows.entries()) {
+    const common = { mode: "lines", name: names[i].join("<br>"), legendgroup: flow.name, opacity: 0.9 };
     const line = { color: ink(flow.color), dash: flow.dash };
     traces.push({
       ...common, x: flow.window[0], y: flow.window[1], yaxis: "y3", line: { ...line, width: 1.2 },
@@ -97,8 +109,8 @@ function drawRun(target, run) {
     domain: [low, high], range: [0, 1.08 * largest(lines, run.warmup)], nticks: 5,
     fixedrange: true, automargin: true,
   });
-  const below = narrow();
-  const longest = Math.max(...run.flows.map((flow) => flow.name.length), 1);
+  const longest = Math.max(...names.flat().map((line) => line.length), 1);
+  const most = Math.max(...names.map((lines) => lines.length), 1);
   const across = Math.max(Math.floor(330 / (40 + 7 * longest)), 1);
   const legend = { font: { color: css("--ink") }, itemsizing: "constant" };
   show(target, {
@@ -110,7 +122,7 @@ function drawRun(target, run) {
       ...run.queue[0].map((time, i) => [titles[2], run.link, time, run.queue[1][i]]),
     ],
     extra: {
-      height: below ? 640 + 20 * Math.ceil(run.flows.length / across) : 680,
+      height: below ? 640 + (5 + 15 * most) * Math.ceil(run.flows.length / across) : 680,
       margin: { l: 14, r: 16, t: 40, b: 46 },
       showlegend: true,
       legend: below ? { ...legend, orientation: "h", y: -0.09, yanchor: "top" } : legend,
