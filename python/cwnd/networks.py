@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -260,8 +261,13 @@ def dumbbell(arguments: JsonObject, values: Mapping[str, object]) -> Network:
         rest = read_argument("warmup", lambda text: parse_time(text, zero=True), warmup)
     lost = read_argument("loss", _read_probability, loss)
     kinds = 1 if ranged else len(trips)
-    if not 1 <= flows <= MOST_FLOWS or flows % kinds:
-        of = f"a multiple of {kinds}, the number of round-trip times," if kinds > 1 else "a number"
+    whole = isinstance(flows, Integral) and not isinstance(flows, bool)
+    if not whole or not 1 <= flows <= MOST_FLOWS or flows % kinds:
+        of = (
+            f"a multiple of {kinds}, the number of round-trip times,"
+            if kinds > 1
+            else "a whole number"
+        )
         raise ArgumentError("flows", f"{flows} is not {of} from 1 to {MOST_FLOWS}")
     trip = float(np.mean(trips))
     scenario = Scenario.dumbbell(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import time
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 PLAN = "plan.toml"
 LOST = "lost: "
-"""How the error of a run begins that ended with its worker: it is made again."""
+"""Prefix of the error of a run whose worker died; a resumed sweep makes it again."""
 
 PART_RUNS = 4096
 """Runs in a part, at most a batch more."""
@@ -170,7 +169,7 @@ class DataSet:
             self._lock.close()
 
     def __len__(self) -> int:
-        """Return the number of runs that were there when the data set was opened."""
+        """Return the number of runs, of the plan's controllers, found when opened."""
         return self._present.size
 
     def has(self, key: str) -> bool:
@@ -216,11 +215,12 @@ class DataSet:
         home = self._path / name
         home.mkdir(exist_ok=True)
         schema = self._schemas[name]
-        parquet.write_table(table.cast(schema), home / f".{part}.tmp", compression="zstd")
-        os.replace(home / f".{part}.tmp", home / part)  # noqa: PTH105
+        written = home / f".{part}.tmp"
+        parquet.write_table(table.cast(schema), written, compression="zstd")
+        written.replace(home / part)
 
     def _open(self) -> npt.NDArray[np.uint64]:
-        """Check and tidy what is there; return the beginnings of the keys, in order."""
+        """Check the parts and remove incomplete ones; return the sorted beginnings of the keys."""
         found = sorted((self._path / "runs").glob("part-*.parquet"))
         self._next = 1 + max((int(part.stem.removeprefix("part-")) for part in found), default=0)
         if found:
@@ -232,7 +232,9 @@ class DataSet:
                 if file.name not in complete:
                     file.unlink()
         keys = [self._keys(part) for part in found]
-        (self._path / PLAN).write_text(self._plan.text, encoding="utf-8")
+        written = self._path / f".{PLAN}.tmp"
+        written.write_text(self._plan.text, encoding="utf-8")
+        written.replace(self._path / PLAN)
         return np.sort(np.concatenate(keys)) if keys else np.empty(0, dtype=np.uint64)
 
     def _compare(self, found: pa.Schema) -> None:
@@ -247,8 +249,9 @@ class DataSet:
                 )
 
     def _keys(self, part: Path) -> npt.NDArray[np.uint64]:
-        """Return the beginnings of the keys in a part; lost runs are removed from it."""
-        table = parquet.read_table(part, columns=["key", "controller", "code", "error"])
+        """Remove lost runs from a part; return the first 64 bits of the other keys."""
+        columns = ["key", "controller", "reference", "code", "error"]
+        table = parquet.read_table(part, columns=columns)
         for row in table.group_by(["controller", "code"]).aggregate([]).to_pylist():
             now = self._plan.codes.get(row["controller"], row["code"])
             if row["code"] != now:
@@ -263,13 +266,18 @@ class DataSet:
             whole = parquet.read_table(part)
             self._write("runs", part.name, whole.filter(pc.invert(lost)))
             table = table.filter(pc.invert(lost))
+        plan = self._plan
+        for column, wanted in (("controller", plan.controllers), ("reference", [plan.reference])):
+            table = table.filter(pc.is_in(table[column], pa.array(wanted, pa.string())))
         return np.array([int(key[:16], 16) for key in table["key"].to_pylist()], dtype=np.uint64)
 
 
 def _check_directory(path: Path) -> None:
     """Refuse a path that is no directory, or one that holds something else."""
     if path.is_dir():
-        if any(path.iterdir()) and not (path / PLAN).is_file():
+        # A sweep that was killed at once leaves only hidden files: the lock without a plan.
+        shown = any(not file.name.startswith(".") for file in path.iterdir())
+        if shown and not (path / PLAN).is_file():
             raise ArgumentError("out", f"{path} is not empty and holds no sweep")
     elif path.exists():
         raise ArgumentError("out", f"{path} is not a directory")

@@ -13,6 +13,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from cwnd import _native
 from cwnd.controller import move_specification, read_controller, written_class
 from cwnd.errors import ArgumentError, PlanError
@@ -165,10 +167,6 @@ class Plan:
             return scenario
         return scenario.with_controllers(run.controller, self.reference, turn=run.seed % 2)
 
-    def code(self, run: Run) -> str:
-        """Return the hash of the code that a run depends on."""
-        return self.codes[run.controller]
-
     def check(self) -> None:
         """Build the scenarios of every controller and of every point, if they are not too many.
 
@@ -182,6 +180,8 @@ class Plan:
             self._check(Run(0, first, controller, seed))
         for point in range(0, self.points, -(-self.points // MOST_CHECKED)):
             self._check(Run(point, self.values(point), self.controllers[0], seed))
+        for number in range(len(self.axes)):
+            self._check_effect(number)
 
     def _check(self, run: Run) -> None:
         """Check the scenario of one run."""
@@ -197,6 +197,20 @@ class Plan:
             )
             where = f"point {run.point} ({place})" if place else "base"
             raise PlanError(f"{self.origin}: {where}: {problem}") from None
+
+    def _check_effect(self, number: int) -> None:
+        """Refuse an axis of which two values make the same scenario."""
+        axis, values = self.axes[number], self.values(0)
+        one, other = (
+            Run(0, (*values[:number], value, *values[number + 1 :]), self.controllers[0], 1)
+            for value in axis.examples
+        )
+        if one != other and self.scenario(one).to_dict() == self.scenario(other).to_dict():
+            ends = " and ".join(str(axis.column(value)) for value in axis.examples)
+            raise PlanError(
+                f"{self.origin}: axes.{axis.name}: {ends} make the same scenario: they are equal, "
+                "or `controllers` or another axis replaces the value"
+            )
 
     @property
     def identity(self) -> dict[str, str]:
@@ -252,7 +266,7 @@ def read_plan(source: PlanLike) -> Plan:
         return source
     if isinstance(source, Mapping):
         text, home, origin = None, Path(), "plan"
-        document = {key: value for key, value in source.items() if value is not None}
+        document = _plain(source)
     else:
         home, origin = Path(source).parent, str(source)
         text, document = _load(Path(source))
@@ -264,6 +278,17 @@ def read_plan(source: PlanLike) -> Plan:
         raise PlanError(f"{origin}: {mistake}") from None
     plan.check()
     return plan
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """Return nested Python data as TOML has it: without None, tuples, paths and NumPy's types."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple | range):
+        return [_plain(inner) for inner in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _load(path: Path) -> tuple[str, dict[str, Any]]:
@@ -355,7 +380,8 @@ class _Reader:
         keys = json.loads(_native.schema())["properties"]
         for name, given in self._table("axes").items():
             if name in FIXED:
-                raise PlanError(f"axes.{name}: a column of the data set has this name")
+                instead = ": use `seeds`" if name == "seed" else ""
+                raise PlanError(f"axes.{name}: a column of the data set has this name{instead}")
             if not of_file and "." not in name and name not in {*DUMBBELL, *keys}:
                 raise PlanError(
                     f"axes.{name}: not a key of [base] ({', '.join(DUMBBELL)}) "
@@ -393,7 +419,7 @@ class _Reader:
         given = self._document.get("controllers")
         if given is None and of_file:
             return (None,)
-        if not isinstance(given, list | tuple) or not given:
+        if not isinstance(given, list) or not given:
             needed = "" if of_file else "; a [base] table needs one"
             raise PlanError(f"controllers: is a list of at least one controller{needed}")
         names = [self._controller("controllers", spec) for spec in given]
@@ -430,7 +456,7 @@ class _Reader:
     def _seeds(self) -> Sequence[int]:
         """Read the seeds."""
         given = self._document.get("seeds", 1)
-        if isinstance(given, list | tuple):
+        if isinstance(given, list):
             if not given:
                 raise PlanError("seeds: the list is empty")
             seeds = [_whole("seeds", seed, 0, LARGEST_SEED) for seed in given]
@@ -442,7 +468,7 @@ class _Reader:
     def _keep(self) -> tuple[str, ...]:
         """Read the tables to write."""
         given = self._document.get("keep", [])
-        if not isinstance(given, list | tuple) or not all(table in TABLES for table in given):
+        if not isinstance(given, list) or not all(table in TABLES for table in given):
             raise PlanError(f"keep: is a list of {', '.join(TABLES)}")
         return tuple(table for table in TABLES if table in given)
 
@@ -511,12 +537,13 @@ def _code(factories: list[Factory]) -> str:
 
 @cache
 def own_code() -> str:
-    """Return a hash of the native module and of the modules that compute figures."""
-    from cwnd import metrics, result, scenario
-    from cwnd.sweeps import work
+    """Return a hash of the native module and of the modules that make scenarios and figures."""
+    from cwnd import metrics, networks, result, scenario, tables, units
+    from cwnd.sweeps import axes, work
 
     hashed = hashlib.sha256()
-    for module in (_native, metrics, result, scenario, work, sys.modules[__name__]):
+    figures = (metrics, result, tables, work)
+    for module in (_native, *figures, axes, networks, scenario, units, sys.modules[__name__]):
         hashed.update(Path(str(module.__file__)).read_bytes())
     return hashed.hexdigest()[:16]
 

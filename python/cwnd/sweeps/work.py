@@ -28,7 +28,10 @@ class Stopped(Exception):  # noqa: N818
 
 
 def run_key(plan: Plan, run: Run) -> str:
-    """Return the key of a run: a hash of its scenario, seed and code.
+    """Return the key of a run: a hash of its scenario, point, seed and code.
+
+    The point is part of it because two points may have equal scenarios: ``1mbit`` and
+    ``1000kbit``, or whole numbers that a Latin hypercube drew twice.
 
     Parameters
     ----------
@@ -47,7 +50,7 @@ def run_key(plan: Plan, run: Run) -> str:
 
 def _key(plan: Plan, run: Run, scenario: str) -> str:
     """Hash what determines a run."""
-    return digest(f"{scenario}\n{run.seed}\n{plan.code(run)}")
+    return digest(f"{scenario}\n{run.point}\n{run.seed}\n{plan.codes[run.controller]}")
 
 
 def run_batch(
@@ -132,7 +135,7 @@ def _row(plan: Plan, run: Run) -> JsonObject:
         "controller": run.controller,
         "reference": plan.reference,
         "seed": run.seed,
-        "code": plan.code(run),
+        "code": plan.codes[run.controller],
     }
 
 
@@ -185,7 +188,7 @@ def _explain(problem: Exception) -> str:
     """Say in one line what ended a run, and where if that was in a controller's file."""
     if isinstance(problem, _native.ScenarioError):
         return str(problem)
-    text = f"{type(problem).__name__}: {problem}"
+    text = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
     home = str(Path(__file__).parents[1])
     for frame in reversed(traceback.extract_tb(problem.__traceback__)):
         if not frame.filename.startswith(home):
