@@ -44,6 +44,7 @@ with tempfile.TemporaryDirectory() as out:
     begin, busy = time.perf_counter(), time.process_time()
     sweep = make(plan, out=out)
     wall, busy = time.perf_counter() - begin, time.process_time() - busy
+    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.perf_counter()
     make(plan, out=out)
     again = time.perf_counter() - begin
@@ -54,7 +55,7 @@ with tempfile.TemporaryDirectory() as out:
         "engine": float(sweep.runs["wall_s"].sum()),
         "again": again,
         "bytes": sum(part.stat().st_size for part in sweep.out.glob("*/*.parquet")),
-        "peak": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "peak": peak,
     }))
 """
 

@@ -318,7 +318,7 @@ def test_progress_goes_up(tmp_path):
 
 LONG = """
 controllers = ["reno"]
-seeds = 400
+seeds = 1000
 [base]
 rate = "100mbit"
 time = "20s"
@@ -331,19 +331,19 @@ def test_an_interrupted_sweep_goes_on(tmp_path, command):
     path.write_text(LONG)
     arguments = [sys.executable, "-m", "cwnd", "sweep", path, "--out", out]
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
-        assert "400 runs: 1 point × 1 controller × 400 seeds" in process.stderr.readline()
-        time.sleep(2.0)
+        assert "1,000 runs: 1 point × 1 controller × 1,000 seeds" in process.stderr.readline()
+        time.sleep(3.0)
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
     assert process.returncode == 130, said
     done = len(cwnd.Sweep(out))
-    assert 0 < done < 400
+    assert 0 < done < 1000
     assert said == (
-        f"cwnd: {done} of 400 runs are in {out}: the same command resumes the sweep\n"
+        f"cwnd: {done} of 1,000 runs are in {out}: the same command resumes the sweep\n"
         "cwnd: interrupted\n"
     )
     before, wanted = set(cwnd.Sweep(out).runs["seed"]), set(range(1, done + 4))
-    path.write_text(LONG.replace("400", str(done + 3)))
+    path.write_text(LONG.replace("1000", str(done + 3)))
     finished = command("sweep", path, "--out", out, "--json")
     assert finished.returncode == 0, finished.stderr
     document = json.loads(finished.stdout)
@@ -357,7 +357,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path, command):
 
 def test_the_command(tmp_path, command):
     path = tmp_path / "plan.toml"
-    path.write_text(LONG.replace("400", "3").replace("100mbit", "1mbit"))
+    path.write_text(LONG.replace("1000", "3").replace("100mbit", "1mbit"))
     done = command("sweep", path, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert done.stderr == "cwnd: 3 runs: 1 point × 1 controller × 3 seeds\n"
@@ -375,7 +375,7 @@ def test_the_command(tmp_path, command):
     done = command("sweep", tmp_path / "none.toml", "--out", tmp_path / "other")
     assert done.stderr == f"cwnd: {tmp_path / 'none.toml'}: No such file or directory\n"
     (tmp_path / "file").write_text("")
-    path.write_text(LONG.replace("400", "3"))
+    path.write_text(LONG.replace("1000", "3"))
     done = command("sweep", path, "--out", tmp_path / "file")
     assert done.stderr.endswith(f"cwnd: --out: {tmp_path / 'file'} is not a directory\n")
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::{ms, packets, pair, run, run_told, tcp};
 use cwnd::registry::{Kind, algorithms};
-use cwnd::{Controller, Event, Rate, Settings, Signal, Spec, Time};
+use cwnd::{Controller, Event, MakeLaw, Rate, Settings, Signal, Spec, Time};
 use cwnd_sim::network::{Network, Queue, Tcp, Traffic};
 use cwnd_sim::record::{FlowRecord, Records};
 
