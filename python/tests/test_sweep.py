@@ -17,7 +17,7 @@ from cwnd.errors import ArgumentError
 from cwnd.sweeps import dataset
 from cwnd.sweeps import sweep as sweeping
 from cwnd.sweeps.dataset import DataSet, schemas
-from cwnd.sweeps.plan import read_plan
+from cwnd.sweeps.reading import read_plan
 from cwnd.sweeps.work import lost_batch, run_batch
 
 PLAN = {

@@ -17,7 +17,8 @@ import cwnd
 from cwnd.errors import PlanError
 from cwnd.sweeps.axes import Range, latin_points, read_axis
 from cwnd.sweeps.dataset import schemas
-from cwnd.sweeps.plan import Run, read_plan
+from cwnd.sweeps.plan import Run
+from cwnd.sweeps.reading import read_plan
 from cwnd.units import parse_rate
 
 ROOT = Path(__file__).parents[2]

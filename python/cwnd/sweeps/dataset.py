@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from cwnd.sweeps.plan import Plan
 
 PLAN = "plan.toml"
+TABLES = ("flows", "links", "series")
+"""Tables that a sweep writes on request, besides ``runs``."""
+
 LOST = "lost: "
 """Prefix of the error of a run whose worker died; a resumed sweep makes it again."""
 
@@ -283,25 +286,24 @@ def _check_directory(path: Path) -> None:
         raise ArgumentError("out", f"{path} is not a directory")
 
 
-def parts(path: Path, name: str) -> list[Path]:
-    """Return the files of a table.
+def find_parts(path: Path) -> dict[str, list[Path]]:
+    """Return the files of each table of a data set, those of ``runs`` first.
 
     Parameters
     ----------
     path
         The directory of the data set.
-    name
-        ``runs``, ``flows``, ``links`` or ``series``.
 
     Raises
     ------
     ArgumentError
-        There is no such table.
+        It has no complete part.
     """
-    complete = sorted((path / "runs").glob("part-*.parquet"))
-    if not complete:
+    names = sorted(file.name for file in (path / "runs").glob("part-*.parquet"))
+    if not names:
         raise ArgumentError("out", f"{path} holds no runs of a sweep")
-    found = [path / name / part.name for part in complete]
-    if not found[0].is_file():
-        raise ArgumentError("out", f"{path} has no table {name}: name it in `keep` of the plan")
-    return found
+    return {
+        table: [path / table / name for name in names]
+        for table in ("runs", *TABLES)
+        if (path / table / names[0]).is_file()
+    }

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
-from cwnd.sweeps.dataset import DataSet, parts
-from cwnd.sweeps.plan import PlanLike, read_plan
+from cwnd.sweeps.dataset import DataSet, find_parts
+from cwnd.sweeps.reading import PlanLike, read_plan
 from cwnd.sweeps.work import lost_batch, run_key
 from cwnd.sweeps.workers import Cluster, Cores, Lost, Pending
 
@@ -68,7 +69,7 @@ class Sweep:
 
     def __init__(self, out: str | Path, *, made: int = 0) -> None:
         self.out, self.made = Path(out), made
-        self._parts = parts(self.out, "runs")
+        self._parts = find_parts(self.out)["runs"]
 
     def __repr__(self) -> str:
         return f"<Sweep {str(self.out)!r}: {len(self):,} runs, {self.failed:,} failed>"
@@ -150,7 +151,12 @@ class Sweep:
 
     def _frame(self, name: str) -> pd.DataFrame:
         """Read a table."""
-        frame: pd.DataFrame = parquet.read_table(parts(self.out, name)).to_pandas()
+        found = find_parts(self.out)
+        if name not in found:
+            raise ArgumentError(
+                "out", f"{self.out} has no table {name}: name it in `keep` of the plan"
+            )
+        frame: pd.DataFrame = parquet.read_table(found[name]).to_pandas()
         return frame
 
 

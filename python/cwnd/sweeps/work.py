@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from cwnd import _native, metrics
 from cwnd.result import SCALES, Result
+from cwnd.sweeps.code import digest
 from cwnd.sweeps.dataset import LOST, SERIES, schemas
-from cwnd.sweeps.plan import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cwnd.controller import written_class
 from cwnd.errors import ArgumentError
 from cwnd.extras import require
-from cwnd.sweeps.plan import own_code
+from cwnd.sweeps.code import own_code
 from cwnd.sweeps.work import Stopped, run_batch
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Cluster:
         # A function in a function travels by value: a worker may not have this module.
         def probe() -> str:
             try:
-                from cwnd.sweeps.plan import own_code
+                from cwnd.sweeps.code import own_code
             except ImportError:
                 return ""
             return own_code()
