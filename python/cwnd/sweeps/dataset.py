@@ -63,7 +63,7 @@ _AFTER = (
 _SHARE = pa.field("share", pa.float64())
 
 FIXED = frozenset(field.name for field in (*_BEFORE, *_AFTER, _SHARE))
-"""Columns of ``runs`` that every plan has, so that no axis can be called so."""
+"""Columns of ``runs`` that every plan has; no axis can have these names."""
 
 
 _TYPES = {
@@ -72,7 +72,7 @@ _TYPES = {
     pa.int64(): "packets_sent packets_delivered packets_lost packets_marked retransmissions "
     "timeouts cuts arrivals departures drops marks losses",
 }
-"""Types of columns; the others are doubles."""
+"""Types of columns that are not doubles."""
 
 
 def _columns(names: str) -> pa.Schema:
@@ -155,7 +155,7 @@ class DataSet:
         except BaseException:
             self._lock.close()
             raise
-        self._waiting: list[dict[str, pa.Table]] = []
+        self._buffer: list[dict[str, pa.Table]] = []
         self._runs = self._bytes = 0
         self._since = time.monotonic()
 
@@ -165,7 +165,7 @@ class DataSet:
     def __exit__(
         self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
-        """Write what waits, and let others write."""
+        """Write the buffered rows and release the lock."""
         try:
             self.flush()
         finally:
@@ -189,7 +189,7 @@ class DataSet:
         tables
             Rows of each table.
         """
-        self._waiting.append(tables)
+        self._buffer.append(tables)
         self._bytes += sum(table.nbytes for table in tables.values())
         self._runs += tables["runs"].num_rows
         if self._runs >= PART_RUNS or self._bytes >= PART_BYTES:
@@ -201,15 +201,15 @@ class DataSet:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits as a part."""
+        """Write the buffered rows as a part."""
         self._since = time.monotonic()
-        if not self._waiting:
+        if not self._buffer:
             return
-        # The table of runs is the last one: with it the part is complete.
+        # `runs` is written last: its file marks the part as complete.
         for name in reversed(self._schemas):
-            table = pa.concat_tables([tables[name] for tables in self._waiting])
+            table = pa.concat_tables([tables[name] for tables in self._buffer])
             self._write(name, f"part-{self._next:06}.parquet", table)
-        self._waiting = []
+        self._buffer = []
         self._runs = self._bytes = 0
         self._next += 1
 

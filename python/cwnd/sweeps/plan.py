@@ -49,18 +49,18 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep runs; `read_plan` makes it.
+    """The plan of a sweep; `cwnd.sweeps.reading.read_plan` makes it.
 
     Attributes
     ----------
     origin
-        What messages call the plan.
+        Name of the plan in messages.
     text
         The plan as a file.
     base
         The base scenario, or the arguments of the dumbbell.
     axes
-        What varies.
+        The keys of the base that vary.
     latin
         Number and seed of the points that the sampled axes have in common.
     controllers
@@ -72,7 +72,7 @@ class Plan:
     keep
         Tables to write besides ``runs``.
     factories
-        What makes the controllers written in Python, by their names.
+        Factories of the controllers written in Python, by name.
     codes
         Hash of the code that each controller's runs depend on.
     """
@@ -109,7 +109,7 @@ class Plan:
         return f"{_count(len(self), 'run')}: {' × '.join(parts)}"
 
     def runs(self) -> Iterator[Run]:
-        """Give the runs one by one: all points with the first seed come first."""
+        """Yield the runs by seed, point and controller; the controller varies fastest."""
         for seed in self.seeds:
             for point in range(self.points):
                 values = self.values(point)
@@ -151,7 +151,7 @@ class Plan:
         return scenario.with_controllers(run.controller, self.reference, turn=run.seed % 2)
 
     def check(self) -> None:
-        """Build the scenarios of every controller and of every point, if they are not too many.
+        """Check the scenarios of every controller and of up to `MOST_CHECKED` points.
 
         Raises
         ------

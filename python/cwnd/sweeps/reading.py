@@ -152,7 +152,7 @@ class _Reader:
         return base
 
     def _scenario(self, path: Path) -> Scenario:
-        """Read a scenario file; its Python controllers are called as seen from the plan."""
+        """Read a scenario file; its Python controllers get paths relative to the plan."""
         try:
             scenario = Scenario.from_toml(path)
         except OSError as problem:
@@ -231,7 +231,7 @@ class _Reader:
         return self._controller("reference", given)
 
     def _controller(self, key: str, spec: Spec) -> str:
-        """Read a controller; one of a file is called as in the plan."""
+        """Read a controller; one of a file keeps its name in the plan."""
         try:
             if not isinstance(spec, str):
                 name, factory = read_controller(spec)

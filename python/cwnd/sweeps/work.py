@@ -1,4 +1,4 @@
-"""What a worker does: some runs, and of each what the plan keeps."""
+"""A batch of runs, and its rows in each table of the plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Stopped(Exception):  # noqa: N818
-    """The sweep was stopped while a run went on."""
+    """The sweep was stopped during a run."""
 
 
 def run_key(plan: Plan, run: Run) -> str:
@@ -43,7 +43,7 @@ def run_key(plan: Plan, run: Run) -> str:
     try:
         scenario = plan.scenario(run).to_json()
     except (ValueError, TypeError):
-        # The run is a row with an error all the same.
+        # A run whose scenario cannot be built is a row too, and needs a key.
         scenario = json.dumps([run.values, run.controller], default=str)
     return _key(plan, run, scenario)
 
@@ -117,7 +117,7 @@ def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Ta
     runs
         The runs.
     problem
-        What is known of the end.
+        The reason, as known.
     """
     rows = [
         {**_row(plan, run), "key": run_key(plan, run), "error": f"{LOST}{problem}"} for run in runs
@@ -127,7 +127,7 @@ def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Ta
 
 
 def _row(plan: Plan, run: Run) -> JsonObject:
-    """Return what is known of a run before it begins."""
+    """Return the columns of a run that are known before it begins."""
     axes = zip(plan.axes, run.values, strict=True)
     return {
         "point": run.point,
@@ -154,7 +154,7 @@ def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
             for flow in result.measured_flows
             if flow["kind"] in ("tcp", "udt")
         ]
-        # As `Scenario.with_controllers` deals them out.
+        # `Scenario.with_controllers` puts the flows of the controller first.
         own = (len(goodputs) + 1 - run.seed % 2) // 2
         figures["share"] = metrics.friendliness(goodputs[:own], goodputs[own:])
     return figures
@@ -172,7 +172,7 @@ def _series(key: str, result: Result) -> pa.Table:
 
 
 def _table(rows: list[JsonObject], schema: pa.Schema) -> pa.Table:
-    """Turn rows into a table; what is missing or not a number is null."""
+    """Turn rows into a table; missing values and NaN are null."""
     columns = []
     for field in schema:
         values: list[Any] = [row.get(field.name) for row in rows]
@@ -185,7 +185,7 @@ def _table(rows: list[JsonObject], schema: pa.Schema) -> pa.Table:
 
 
 def _explain(problem: Exception) -> str:
-    """Say in one line what ended a run, and where if that was in a controller's file."""
+    """Return an error in one line, with the place if it was raised in a controller's file."""
     if isinstance(problem, _native.ScenarioError):
         return str(problem)
     text = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
