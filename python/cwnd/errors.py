@@ -62,3 +62,5 @@ def read_argument(name: str, parse: Callable[[V], T], value: V) -> T:
         return parse(value)
     except ValueError as mistake:
         raise ArgumentError(name, str(mistake)) from None
+    except TypeError:
+        raise ArgumentError(name, f"{value!r} is neither a text nor a number") from None

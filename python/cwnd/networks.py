@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -263,8 +264,9 @@ def dumbbell(
     lost = read_argument("loss", _read_probability, loss)
     kinds = 1 if ranged else len(trips)
     least = kinds * controllers
-    if not 1 <= flows <= MOST_FLOWS or flows % least:
-        of = f"a multiple of {least}" if least > 1 else "a number"
+    whole = isinstance(flows, Integral) and not isinstance(flows, bool)
+    if not whole or not 1 <= flows <= MOST_FLOWS or flows % least:
+        of = f"a multiple of {least}" if least > 1 else "a whole number"
         each = f": {controllers} for each of {kinds} round-trip times" if kinds > 1 else ""
         problem = f"{flows} is not {of} from {least} to {MOST_FLOWS}{each}"
         raise ArgumentError("flows", problem)

@@ -43,11 +43,16 @@ def out(tmp_path):
     (home / "flows").mkdir()
     for number, part in enumerate((rows[:30], rows[30:])):
         table = pa.Table.from_pylist(part, schema=schema)
-        parquet.write_table(table, home / "runs" / f"{number}.parquet")
-    # A part of a table whose runs are not there.
-    parquet.write_table(pa.table({"key": ["lost"], "packets": [1]}), home / "flows" / "2.parquet")
-    flows = pa.table({"key": [row["key"] for row in rows], "packets": list(range(60))})
-    parquet.write_table(flows, home / "flows" / "0.parquet")
+        parquet.write_table(table, home / "runs" / f"part-{number:06}.parquet")
+        # A part of a table whose runs are not there.
+        flows = {
+            "key": [row["key"] for row in part],
+            "packets": list(range(30 * number, 30 * number + 30)),
+        }
+        parquet.write_table(pa.table(flows), home / "flows" / f"part-{number:06}.parquet")
+    # A part that is not complete: it has no file in `runs`.
+    lost = pa.table({"key": ["lost"], "packets": [1]})
+    parquet.write_table(lost, home / "flows" / "part-000002.parquet")
     return home
 
 
@@ -104,7 +109,7 @@ def test_tables_are_listed(out):
         "copy (select 1) to '{file}'",
         "explain analyze copy runs to '{file}'",
         "select * from read_text('{file}')",
-        "select * from '{out}/runs/0.parquet'",
+        "select * from '{out}/runs/part-000000.parquet'",
         "select * from glob('*')",
         "attach '{file}'",
         "export database '{file}'",
@@ -125,7 +130,9 @@ def test_variables_of_python_are_no_tables(out):
     import pandas as pd
 
     secret = pd.DataFrame({"x": [1]})
-    assert "secret does not exist" in refuse(out, "select * from secret")
+    assert refuse(out, "select * from secret").endswith(
+        "Table with name secret does not exist; the tables are flows, runs"
+    )
     assert len(secret) == 1
 
 
@@ -138,12 +145,12 @@ def test_mistakes_are_told_in_a_line(out):
 
 def test_a_directory_without_data_is_refused(tmp_path):
     (tmp_path / "runs").mkdir()
-    with pytest.raises(ArgumentError, match="has no data of a sweep") as caught:
+    with pytest.raises(ArgumentError, match="holds no runs of a sweep") as caught:
         query(tmp_path, "select 1")
     assert caught.value.argument == "out"
     with pytest.raises(ArgumentError, match="holds no runs of a sweep"):
         Sweep(tmp_path)
-    (tmp_path / "runs" / "0.parquet").write_bytes(b"no Parquet")
+    (tmp_path / "runs" / "part-000001.parquet").write_bytes(b"no Parquet")
     with pytest.raises(ArgumentError, match="cannot read the table runs"):
         query(tmp_path, "select 1")
 
@@ -201,8 +208,8 @@ def test_the_command_prints_csv_and_json(command, out):
     ("arguments", "word"),
     [
         (("{out}", "selekt"), 'cwnd: Parser Error: syntax error at or near "selekt"'),
-        (("{out}/runs", "select 1"), "has no data of a sweep"),
-        (("{out}/nowhere",), "has no data of a sweep"),
+        (("{out}/runs", "select 1"), "holds no runs of a sweep"),
+        (("{out}/nowhere",), "holds no runs of a sweep"),
         (("{out}", "--csv"), "--csv needs a statement"),
         (("{out}", "select 1", "--csv", "--json"), "exclude each other"),
         (("{out}", "select 1, 1 a, 2 a", "--json"), "two columns are called a"),

@@ -17,7 +17,7 @@ from cwnd.errors import ArgumentError
 from cwnd.sweeps import dataset
 from cwnd.sweeps import sweep as sweeping
 from cwnd.sweeps.dataset import DataSet, schemas
-from cwnd.sweeps.plan import read_plan
+from cwnd.sweeps.reading import read_plan
 from cwnd.sweeps.work import lost_batch, run_batch
 
 PLAN = {
@@ -142,6 +142,56 @@ def test_runs_by_other_code_are_refused(tmp_path):
     law.write_text(law.read_text() + "# Changed.\n")
     with pytest.raises(ArgumentError, match=r"runs of mine\.py:Law by other code"):
         cwnd.sweep(path, out=tmp_path / "out")
+
+
+def test_points_with_equal_scenarios_are_different_runs(tmp_path):
+    plan = {
+        **PLAN,
+        "axes": {"rate": ["1mbit", "1000kbit", "2mbit"], "tcp.window": {"from": 8, "to": 9}},
+        "latin": {"points": 5},
+        "seeds": 1,
+    }
+    read = read_plan(plan)
+    with DataSet(tmp_path, read) as data:
+        data.add(run_batch(read, list(read.runs())[:2]))
+    sweep = cwnd.sweep(plan, out=tmp_path)
+    assert sweep.made == 28
+    assert not sweep.runs["key"].duplicated().any()
+    joined = sweep.query("select * from runs join flows using (key)")
+    assert len(joined) == len(sweep.flows) == 60
+
+
+def test_a_data_set_counts_the_runs_of_the_plan(swept):
+    for change, runs in (({"controllers": ["cubic"]}, 0), ({"controllers": ["simd"]}, 12)):
+        with DataSet(swept.out, read_plan({**PLAN, **change})) as data:
+            assert len(data) == runs
+    with DataSet(swept.out, read_plan({**PLAN, "reference": "aiad"})) as data:
+        assert len(data) == 0
+    with DataSet(swept.out, read_plan(PLAN)) as data:
+        assert len(data) == 24
+
+
+def test_a_sweep_that_was_killed_at_once_goes_on(tmp_path):
+    (tmp_path / ".lock").touch()
+    (tmp_path / ".plan.toml.tmp").write_text("controllers = [")
+    assert cwnd.sweep({**PLAN, "seeds": 1}, out=tmp_path).made == 8
+    assert not (tmp_path / ".plan.toml.tmp").exists()
+
+
+class Wordy:
+    """Fails with an error of several lines."""
+
+    def grow(self, w, acked, cx):
+        raise ValueError("one\n  two")
+
+    def cut(self, w, why, cx):
+        return w
+
+
+def test_an_error_is_one_line(tmp_path):
+    sweep = cwnd.sweep({"base": {"time": "4s"}, "controllers": [Wordy]}, out=tmp_path)
+    (error,) = sweep.errors
+    assert error.endswith(": in grow: ValueError: one two")
 
 
 def test_directories_that_hold_something_else_are_refused(tmp_path):
@@ -292,6 +342,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path, command):
         f"cwnd: {done} of 1,000 runs are in {out}: the same command resumes the sweep\n"
         "cwnd: interrupted\n"
     )
+    before, wanted = set(cwnd.Sweep(out).runs["seed"]), set(range(1, done + 4))
     path.write_text(LONG.replace("1000", str(done + 3)))
     finished = command("sweep", path, "--out", out, "--json")
     assert finished.returncode == 0, finished.stderr
@@ -299,8 +350,8 @@ def test_an_interrupted_sweep_goes_on(tmp_path, command):
     made = document.pop("made")
     assert document == {"out": str(out), "runs": len(cwnd.Sweep(out)), "failed": 0, "errors": []}
     seeds = cwnd.Sweep(out).runs["seed"]
-    assert 0 < made <= 3 + 6
-    assert set(range(1, done + 4)) <= set(seeds)
+    assert made == len(wanted - before) > 0
+    assert set(seeds) == wanted | before
     assert not seeds.duplicated().any()
 
 

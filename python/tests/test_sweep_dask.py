@@ -187,7 +187,7 @@ def test_workers_without_cwnd_are_refused(plan, tmp_path):
 
 
 def test_addresses_without_a_scheduler_are_refused(plan, tmp_path, monkeypatch):
-    monkeypatch.setattr("cwnd.sweeps.workers.PATIENCE", 0.5)
+    monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 0.5)
     with pytest.raises(ArgumentError, match="no Dask scheduler answers at tcp://127") as caught:
         cwnd.sweep(plan, out=tmp_path, dask="tcp://127.0.0.1:9")
     assert "\n" not in str(caught.value)
@@ -206,8 +206,8 @@ def test_a_scheduler_without_workers_is_refused(plan, tmp_path):
 
 
 def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
-    monkeypatch.setattr("cwnd.sweeps.workers.LONELY", 0.5)
-    monkeypatch.setattr("cwnd.sweeps.workers.PATIENCE", 2.0)
+    monkeypatch.setattr("cwnd.sweeps.workers.WORKERLESS_SECONDS", 0.5)
+    monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 2.0)
     cluster = LocalCluster(
         n_workers=1,
         threads_per_worker=1,
@@ -227,7 +227,7 @@ def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
 
 
 def test_a_scheduler_that_goes_is_said(plan, local, tmp_path, monkeypatch):
-    monkeypatch.setattr("cwnd.sweeps.workers.PATIENCE", 2.0)
+    monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 2.0)
     cluster = LocalCluster(
         n_workers=1,
         threads_per_worker=1,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import itertools
 import math
@@ -7,6 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,8 @@ import cwnd
 from cwnd.errors import PlanError
 from cwnd.sweeps.axes import Range, latin_points, read_axis
 from cwnd.sweeps.dataset import schemas
-from cwnd.sweeps.plan import Run, read_plan
+from cwnd.sweeps.plan import Run
+from cwnd.sweeps.reading import read_plan
 from cwnd.units import parse_rate
 
 ROOT = Path(__file__).parents[2]
@@ -112,6 +115,11 @@ def test_sampled_whole_numbers_are_equally_likely(low, more):
     ("given", "words"),
     [
         ([], "the list is empty"),
+        ([dt.date(2026, 1, 1)], "2026-01-01 is not a text, number, truth value, list or"),
+        ({"from": 1, "to": 2, "step": 1e-320}, "inf values are too many"),
+        ({"from": -1e308, "to": 1e308, "count": 3}, "-1e+308 and 1e+308 are too far apart"),
+        ({"from": 1e-300, "to": 1e300, "count": 3, "log": True}, "are too far apart"),
+        ({"from": "1bit", "to": "1e400bit", "count": 3}, "'to' is too large: 1e400bit"),
         (["1mbit", "2mbit", "1mbit"], '"1mbit" is listed twice'),
         ("1mbit", "needs a list of values, or a range"),
         ({"rate": ["1mbit"]}, '"x.rate" = …'),
@@ -124,7 +132,7 @@ def test_sampled_whole_numbers_are_equally_likely(low, more):
         ({"from": 1, "to": 2, "step": -1}, "'step' must be above 0"),
         ({"from": 1, "to": 2, "count": 1}, "'count' is a whole number of at least 2"),
         ({"from": 0, "to": 1, "count": 5}, "write 0.0 and 1.0 for fractions"),
-        ({"from": 1, "to": 2e9, "step": 1}, "a sweep has at most 10,000,000 runs"),
+        ({"from": 1, "to": 2e9, "step": 1}, "an axis has at most 100,000"),
         ({"from": "1mbit", "to": "2ms", "count": 2}, "units of one kind: mbit and ms"),
         ({"from": "1mbit", "to": 2, "count": 2}, "units of one kind: mbit and none"),
         ({"from": "fast", "to": 2, "count": 2}, "'from' is a number, or one with a unit"),
@@ -164,6 +172,20 @@ def test_mistakes_of_an_axis(given, words):
         ({"controllers": [7]}, "plan: controllers: 7 is neither a specification nor a class"),
         ({"reference": "renno"}, "plan: reference: unknown controller"),
         ({"reference": "reno", "base": {"flows": 1}}, "does not have two measured flows"),
+        ({"base": {"flows": "x"}}, "base: flows: x is not a whole number from 1 to 10000"),
+        ({"base": {"rtt": {}}}, "base: rtt: {} is neither a text nor a number"),
+        ({"axes": {"seed": [1]}}, "plan: axes.seed: a column of the data set has this name: use"),
+        (
+            {"axes": {"flow[0].controller": ["reno", "cubic"]}},
+            "plan: axes.flow[0].controller: reno and cubic make the same scenario",
+        ),
+        (
+            {
+                "axes": {"rate": {"from": "1mbit", "to": "2mbit"}, "dumbbell.rate": ["3mbit"]},
+                "latin": {"points": 2},
+            },
+            "plan: axes.rate: 1mbit and 1.5mbit make the same scenario",
+        ),
         ({"seeds": []}, "plan: seeds: the list is empty"),
         ({"seeds": 0}, "plan: seeds: 0 is not a whole number from 1"),
         ({"seeds": [1, -1]}, "plan: seeds: -1 is not a whole number from 0"),
@@ -350,3 +372,26 @@ def test_the_code_of_a_controller_is_its_file(tmp_path):
     assert a == b
     assert a["reno"] == c["reno"]
     assert a["mine.py:Law"] != c["mine.py:Law"]
+
+
+def test_plain_python_data():
+    """Data of a script: NumPy's numbers and arrays, tuples, paths, None."""
+    plan = read_plan(
+        {
+            "base": Path("scenarios") / "dumbbell.toml",
+            "axes": {
+                "tcp.window": np.arange(10, 40, 10),
+                "duration": (np.float64(40.5), 50),
+                "dumbbell.queue": [{"kind": "red", "min": None}, "droptail"],
+            },
+            "seeds": range(2, 5),
+            "reference": None,
+        }
+    )
+    axes = {axis.name: axis for axis in plan.axes}
+    assert axes["tcp.window"].values == (10, 20, 30)
+    assert axes["tcp.window"].kind == "int64"
+    assert axes["duration"].values == (40.5, 50)
+    assert axes["dumbbell.queue"].values == ({"kind": "red"}, "droptail")
+    assert list(plan.seeds) == [2, 3, 4]
+    assert 'base = "scenarios/dumbbell.toml"' in plan.text

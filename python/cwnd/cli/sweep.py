@@ -32,7 +32,7 @@ def sweep(
     workers of a Dask cluster. A run that fails is a row with its error. An interrupted sweep is
     resumed by the same command.
     """
-    from cwnd.sweeps.plan import read_plan
+    from cwnd.sweeps.reading import read_plan
     from cwnd.sweeps.sweep import Sweep
     from cwnd.sweeps.sweep import sweep as make_sweep
 

@@ -156,8 +156,9 @@ def print_sweep(sweep: Sweep) -> None:
     console = _console()
     document = sweep.to_json()
     before = document["runs"] - document["made"]
+    ending = "run" if document["runs"] == 1 else "runs"
     there = f", {before:,} of them before" if before else ""
-    console.print(Text(f"{document['runs']:,} runs in {document['out']}{there}"))
+    console.print(Text(f"{document['runs']:,} {ending} in {document['out']}{there}"))
     if document["failed"]:
         console.print(Text(f"{document['failed']:,} runs failed:", style="red"))
     for error in document["errors"]:

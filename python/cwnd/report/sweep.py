@@ -58,7 +58,13 @@ def sweep_page(out: str | Path) -> str:
     shades = colors(controllers, plan.get("reference"))
     failed = runs[runs["error"].notna()]
     total = math.prod(cube.shape)
-    told = ["point", *axes, *(["controller"] if controllers != [""] else []), "seed", "error"]
+    listed_columns = [
+        "point",
+        *axes,
+        *(["controller"] if controllers != [""] else []),
+        "seed",
+        "error",
+    ]
     moved = _names_files(plan)
     source = "PLAN.toml" if moved else str(Path(out) / "plan.toml")
     return render(
@@ -72,9 +78,9 @@ def sweep_page(out: str | Path) -> str:
         total=total,
         most_rows=MOST_ROWS,
         errors=_errors(failed),
-        failure_heads=[(name, "", "") for name in told],
-        failures=_failures(failed, told),
-        failure_text=set(range(1, len(told))),
+        failure_heads=[(name, "", "") for name in listed_columns],
+        failures=_failures(failed, listed_columns),
+        failure_text=set(range(1, len(listed_columns))),
         left_out=max(len(failed) - MOST_FAILURES, 0),
         plan=text,
         moved=moved,

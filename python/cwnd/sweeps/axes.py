@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MOST_RUNS = 10_000_000
 """Runs of one sweep, at most."""
 
+MOST_VALUES = 100_000
+"""Values of a range with ``step`` or ``count``, at most; a plan holds all of them in memory."""
+
 _RANGE = ("from", "to", "step", "count", "log")
 _QUANTITY = re.compile(r"\s*([+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ%]*)\s*", re.IGNORECASE)
 
@@ -56,12 +59,12 @@ class Range:
         return self.value(self._place(fraction), 6)
 
     def spaced(self, count: int) -> list[str | int | float]:
-        """Return so many values at equal distances, both ends included."""
+        """Return ``count`` values at equal distances or ratios, both ends included."""
         digits = 6 if self.log else 12
         return [self.value(self._place(i / (count - 1)), digits) for i in range(count)]
 
     def value(self, number: float, digits: int) -> str | int | float:
-        """Write a number as a value of the axis, to so many significant digits."""
+        """Write a number as a value of the axis, with ``digits`` significant digits."""
         if self.whole:
             return round(number)
         if not self.unit:
@@ -96,10 +99,17 @@ class Axis:
     values: tuple[Any, ...]
     sampled: Range | None = None
 
+    @property
+    def examples(self) -> tuple[Any, Any]:
+        """The first and the last value; of a range to sample, its beginning and its middle."""
+        if self.sampled is None:
+            return self.values[0], self.values[-1]
+        return self.sampled.at(0.0), self.sampled.at(0.5)
+
     @cached_property
     def kind(self) -> str:
         """The type of the column: ``bool``, ``int64``, ``double`` or ``string``."""
-        values = self.values if self.sampled is None else (self.sampled.at(0.0),)
+        values = self.values or self.examples
         if all(isinstance(value, bool) for value in values):
             return "bool"
         if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
@@ -134,12 +144,14 @@ def read_axis(name: str, given: object) -> Axis:
     >>> read_axis("flow[0].count", {"from": 2, "to": 8, "step": 3}).values
     (2, 5, 8)
     """
-    if isinstance(given, list | tuple):
+    if isinstance(given, list):
         if not given:
             raise PlanError("the list is empty")
         for at, value in enumerate(given):
+            if not isinstance(value, str | int | float | list | dict):
+                raise PlanError(f"{value} is not a text, number, truth value, list or table")
             if value in given[:at]:
-                raise PlanError(f"{json.dumps(value, default=str)} is listed twice")
+                raise PlanError(f"{json.dumps(value)} is listed twice")
         return Axis(name, tuple(given))
     if not isinstance(given, dict):
         raise PlanError(
@@ -170,6 +182,8 @@ def _read_range(name: str, given: Mapping[str, Any]) -> Axis:
         raise PlanError(f"'from' must be below 'to': {given['from']} is not below {given['to']}")
     if log and low <= 0:
         raise PlanError("a logarithmic range begins above 0")
+    if not math.isfinite(high / low if log else high - low):
+        raise PlanError(f"{given['from']} and {given['to']} are too far apart")
     ends = [given[key] for key in ("from", "to", "step") if key in given]
     span = Range(low, high, unit, log, all(isinstance(end, int) for end in ends))
     if "step" in given:
@@ -183,15 +197,17 @@ def _stepped(span: Range, step: float) -> tuple[str | int | float, ...]:
     """Return the values of a range at equal distances."""
     if step <= 0:
         raise PlanError("'step' must be above 0")
-    count = _check_count(math.floor((span.high - span.low) / step + 1e-9) + 1)
-    return tuple(span.value(span.low + i * step, 12) for i in range(count))
+    steps = (span.high - span.low) / step + 1e-9
+    _check_count(steps + 1)
+    return tuple(span.value(span.low + i * step, 12) for i in range(math.floor(steps) + 1))
 
 
 def _spaced(span: Range, count: object) -> tuple[str | int | float, ...]:
-    """Return so many values of a range."""
+    """Return ``count`` values of a range at equal distances or ratios."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 2:
         raise PlanError("'count' is a whole number of at least 2")
-    values = span.spaced(_check_count(count))
+    _check_count(count)
+    values = span.spaced(count)
     if len(set(values)) < count:
         raise PlanError(
             f"{count} different whole numbers do not fit: "
@@ -202,11 +218,10 @@ def _spaced(span: Range, count: object) -> tuple[str | int | float, ...]:
     return tuple(values)
 
 
-def _check_count(count: int) -> int:
-    """Refuse more values than a sweep may have runs."""
-    if count > MOST_RUNS:
-        raise PlanError(f"{count:,} values are too many: a sweep has at most {MOST_RUNS:,} runs")
-    return count
+def _check_count(count: float) -> None:
+    """Refuse an axis with too many values."""
+    if count > MOST_VALUES:
+        raise PlanError(f"{count:,.0f} values are too many: an axis has at most {MOST_VALUES:,}")
 
 
 def _quantity(key: str, value: object) -> tuple[float, str]:
@@ -216,7 +231,10 @@ def _quantity(key: str, value: object) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     if match is None or not match[2]:
         raise PlanError(f'{key!r} is a number, or one with a unit such as "10mbit"')
-    return float(match[1]), match[2]
+    number = float(match[1])
+    if not math.isfinite(number):
+        raise PlanError(f"{key!r} is too large: {value}")
+    return number, match[2]
 
 
 def _in_unit(key: str, value: object, unit: str) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import time
 from typing import TYPE_CHECKING
 
@@ -25,8 +24,11 @@ if TYPE_CHECKING:
     from cwnd.sweeps.plan import Plan
 
 PLAN = "plan.toml"
+TABLES = ("flows", "links", "series")
+"""Tables that a sweep writes on request, besides ``runs``."""
+
 LOST = "lost: "
-"""How the error of a run begins that ended with its worker: it is made again."""
+"""Prefix of the error of a run whose worker died; a resumed sweep makes it again."""
 
 PART_RUNS = 4096
 """Runs in a part, at most a batch more."""
@@ -61,7 +63,7 @@ _AFTER = (
 _SHARE = pa.field("share", pa.float64())
 
 FIXED = frozenset(field.name for field in (*_BEFORE, *_AFTER, _SHARE))
-"""Columns of ``runs`` that every plan has, so that no axis can be called so."""
+"""Columns of ``runs`` that every plan has; no axis can have these names."""
 
 
 _TYPES = {
@@ -70,7 +72,7 @@ _TYPES = {
     pa.int64(): "packets_sent packets_delivered packets_lost packets_marked retransmissions "
     "timeouts cuts arrivals departures drops marks losses",
 }
-"""Types of columns; the others are doubles."""
+"""Types of columns that are not doubles."""
 
 
 def _columns(names: str) -> pa.Schema:
@@ -153,7 +155,7 @@ class DataSet:
         except BaseException:
             self._lock.close()
             raise
-        self._waiting: list[dict[str, pa.Table]] = []
+        self._buffer: list[dict[str, pa.Table]] = []
         self._runs = self._bytes = 0
         self._since = time.monotonic()
 
@@ -163,14 +165,14 @@ class DataSet:
     def __exit__(
         self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
-        """Write what waits, and let others write."""
+        """Write the buffered rows and release the lock."""
         try:
             self.flush()
         finally:
             self._lock.close()
 
     def __len__(self) -> int:
-        """Return the number of runs that were there when the data set was opened."""
+        """Return the number of runs, of the plan's controllers, found when opened."""
         return self._present.size
 
     def has(self, key: str) -> bool:
@@ -187,7 +189,7 @@ class DataSet:
         tables
             Rows of each table.
         """
-        self._waiting.append(tables)
+        self._buffer.append(tables)
         self._bytes += sum(table.nbytes for table in tables.values())
         self._runs += tables["runs"].num_rows
         if self._runs >= PART_RUNS or self._bytes >= PART_BYTES:
@@ -199,15 +201,15 @@ class DataSet:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits as a part."""
+        """Write the buffered rows as a part."""
         self._since = time.monotonic()
-        if not self._waiting:
+        if not self._buffer:
             return
-        # The table of runs is the last one: with it the part is complete.
+        # `runs` is written last: its file marks the part as complete.
         for name in reversed(self._schemas):
-            table = pa.concat_tables([tables[name] for tables in self._waiting])
+            table = pa.concat_tables([tables[name] for tables in self._buffer])
             self._write(name, f"part-{self._next:06}.parquet", table)
-        self._waiting = []
+        self._buffer = []
         self._runs = self._bytes = 0
         self._next += 1
 
@@ -216,11 +218,12 @@ class DataSet:
         home = self._path / name
         home.mkdir(exist_ok=True)
         schema = self._schemas[name]
-        parquet.write_table(table.cast(schema), home / f".{part}.tmp", compression="zstd")
-        os.replace(home / f".{part}.tmp", home / part)  # noqa: PTH105
+        written = home / f".{part}.tmp"
+        parquet.write_table(table.cast(schema), written, compression="zstd")
+        written.replace(home / part)
 
     def _open(self) -> npt.NDArray[np.uint64]:
-        """Check and tidy what is there; return the beginnings of the keys, in order."""
+        """Check the parts and remove incomplete ones; return the sorted beginnings of the keys."""
         found = sorted((self._path / "runs").glob("part-*.parquet"))
         self._next = 1 + max((int(part.stem.removeprefix("part-")) for part in found), default=0)
         if found:
@@ -232,7 +235,9 @@ class DataSet:
                 if file.name not in complete:
                     file.unlink()
         keys = [self._keys(part) for part in found]
-        (self._path / PLAN).write_text(self._plan.text, encoding="utf-8")
+        written = self._path / f".{PLAN}.tmp"
+        written.write_text(self._plan.text, encoding="utf-8")
+        written.replace(self._path / PLAN)
         return np.sort(np.concatenate(keys)) if keys else np.empty(0, dtype=np.uint64)
 
     def _compare(self, found: pa.Schema) -> None:
@@ -247,8 +252,9 @@ class DataSet:
                 )
 
     def _keys(self, part: Path) -> npt.NDArray[np.uint64]:
-        """Return the beginnings of the keys in a part; lost runs are removed from it."""
-        table = parquet.read_table(part, columns=["key", "controller", "code", "error"])
+        """Remove lost runs from a part; return the first 64 bits of the other keys."""
+        columns = ["key", "controller", "reference", "code", "error"]
+        table = parquet.read_table(part, columns=columns)
         for row in table.group_by(["controller", "code"]).aggregate([]).to_pylist():
             now = self._plan.codes.get(row["controller"], row["code"])
             if row["code"] != now:
@@ -263,37 +269,41 @@ class DataSet:
             whole = parquet.read_table(part)
             self._write("runs", part.name, whole.filter(pc.invert(lost)))
             table = table.filter(pc.invert(lost))
+        plan = self._plan
+        for column, wanted in (("controller", plan.controllers), ("reference", [plan.reference])):
+            table = table.filter(pc.is_in(table[column], pa.array(wanted, pa.string())))
         return np.array([int(key[:16], 16) for key in table["key"].to_pylist()], dtype=np.uint64)
 
 
 def _check_directory(path: Path) -> None:
     """Refuse a path that is no directory, or one that holds something else."""
     if path.is_dir():
-        if any(path.iterdir()) and not (path / PLAN).is_file():
+        # A sweep that was killed at once leaves only hidden files: the lock without a plan.
+        shown = any(not file.name.startswith(".") for file in path.iterdir())
+        if shown and not (path / PLAN).is_file():
             raise ArgumentError("out", f"{path} is not empty and holds no sweep")
     elif path.exists():
         raise ArgumentError("out", f"{path} is not a directory")
 
 
-def parts(path: Path, name: str) -> list[Path]:
-    """Return the files of a table.
+def find_parts(path: Path) -> dict[str, list[Path]]:
+    """Return the files of each table of a data set, those of ``runs`` first.
 
     Parameters
     ----------
     path
         The directory of the data set.
-    name
-        ``runs``, ``flows``, ``links`` or ``series``.
 
     Raises
     ------
     ArgumentError
-        There is no such table.
+        It has no complete part.
     """
-    complete = sorted((path / "runs").glob("part-*.parquet"))
-    if not complete:
+    names = sorted(file.name for file in (path / "runs").glob("part-*.parquet"))
+    if not names:
         raise ArgumentError("out", f"{path} holds no runs of a sweep")
-    found = [path / name / part.name for part in complete]
-    if not found[0].is_file():
-        raise ArgumentError("out", f"{path} has no table {name}: name it in `keep` of the plan")
-    return found
+    return {
+        table: [path / table / name for name in names]
+        for table in ("runs", *TABLES)
+        if (path / table / names[0]).is_file()
+    }

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
+import pyarrow as pa
+from pyarrow import dataset
+
 from cwnd.errors import ArgumentError
-from cwnd.extras import require
+from cwnd.sweeps.dataset import find_parts
 from cwnd.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
-    import duckdb
     import pandas as pd
-    import pyarrow as pa
-
-TABLES = ("runs", "flows", "links", "series")
-"""Tables of a data set; a plan need not keep all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +93,13 @@ def read(out: str | Path, sql: str) -> pa.Table:
         As for `query`.
     """
     with connect(out) as connection:
-        import duckdb
-
         try:
             relation = connection.sql(sql)
             if relation is None:
                 raise ArgumentError("sql", "the statement returns no rows; start with select")
             return _without_decimals(relation.to_arrow_table())
         except duckdb.Error as problem:
-            hint = _quote_hint(sql, connection.table("runs").columns)
-            raise ArgumentError("sql", f"{_message(problem)}{hint}") from None
+            raise ArgumentError("sql", _message(problem, sql, connection)) from None
 
 
 def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
@@ -126,28 +123,17 @@ def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
     ArgumentError
         ``out`` has no data of a sweep.
     """
-    require("cwnd query", "pandas", "pyarrow", "duckdb")
-    import duckdb
-    import pyarrow as pa
-    from pyarrow import dataset
-
-    home = Path(out)
-    parts = sorted(path.name for path in (home / "runs").glob("*.parquet"))
-    if not parts:
-        raise ArgumentError("out", f"{home} has no data of a sweep (no file {home}/runs/*.parquet)")
+    found = find_parts(Path(out))
     connection = duckdb.connect(
         ":memory:", config={"enable_external_access": "false", "lock_configuration": "true"}
     )
     connection.create_function("bps", _bps, ["VARCHAR"], "DOUBLE")
     connection.create_function("seconds", _seconds, ["VARCHAR"], "DOUBLE")
-    for name in TABLES:
-        # A part whose runs are not written yet does not count.
-        files = [str(home / name / part) for part in parts if (home / name / part).is_file()]
-        if files:
-            try:
-                connection.register(name, dataset.dataset(files, format="parquet"))
-            except (OSError, pa.ArrowInvalid) as problem:
-                raise ArgumentError("out", f"cannot read the table {name}: {problem}") from None
+    for name, files in found.items():
+        try:
+            connection.register(name, dataset.dataset([*map(str, files)], format="parquet"))
+        except (OSError, pa.ArrowInvalid) as problem:
+            raise ArgumentError("out", f"cannot read the table {name}: {problem}") from None
     return connection
 
 
@@ -162,7 +148,7 @@ def tables(out: str | Path) -> list[Table]:
     Returns
     -------
     list of Table
-        In the order of `TABLES`.
+        ``runs`` is the first one.
 
     Raises
     ------
@@ -171,8 +157,7 @@ def tables(out: str | Path) -> list[Table]:
     """
     found = []
     with connect(out) as connection:
-        names = {name for (name,) in connection.sql("show tables").fetchall()}
-        for name in (name for name in TABLES if name in names):
+        for name in find_parts(Path(out)):
             columns = [row[:2] for row in connection.sql(f"describe {name}").fetchall()]
             rows = connection.table(name).count("*").fetchall()[0][0]
             found.append(Table(name, rows, columns))
@@ -189,24 +174,20 @@ def _seconds(text: str) -> float:
     return parse_time(text)
 
 
-def _message(problem: Exception) -> str:
-    """Return DuckDB's message without the excerpt of the statement."""
-    text, _, _ = str(problem).partition("\n\n")
-    return " ".join(text.split())
-
-
-def _quote_hint(sql: str, columns: list[str]) -> str:
-    """Name a column that needs double quotes and stands in a statement without them."""
-    for name in columns:
+def _message(problem: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnection) -> str:
+    """Return DuckDB's message in one line, with the tables, or the column that needs quotes."""
+    text = " ".join(str(problem).partition("\n\n")[0].split())
+    if match := re.match(r".*Table with name \S+ does not exist", text):
+        names = [name for (name,) in connection.sql("show tables").fetchall()]
+        return f"{match[0]}; the tables are {', '.join(names)}"
+    for name in connection.table("runs").columns:
         if not name.isidentifier() and name in sql and f'"{name}"' not in sql:
-            return f'; write the column {name} in double quotes: "{name}"'
-    return ""
+            return f'{text}; write the column {name} in double quotes: "{name}"'
+    return text
 
 
 def _without_decimals(table: pa.Table) -> pa.Table:
     """Replace decimal numbers: DuckDB's sum of integers has 128 bits."""
-    import pyarrow as pa
-
     for at, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type):
             column = table.column(at)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
-from cwnd.sweeps.dataset import DataSet, parts
-from cwnd.sweeps.plan import PlanLike, read_plan
+from cwnd.sweeps.dataset import DataSet, find_parts
+from cwnd.sweeps.reading import PlanLike, read_plan
 from cwnd.sweeps.work import lost_batch, run_key
 from cwnd.sweeps.workers import Cluster, Cores, Lost, Pending
 
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from cwnd.sweeps.workers import Workers
 
 BATCH_SECONDS = 1.0
-"""Wanted length of a batch."""
+"""Target duration of a batch."""
 
 LARGEST_BATCH = 256
 """Runs in a batch, at most."""
 
 IN_FLIGHT = 3
-"""Batches in flight for each one that is made at a time."""
+"""Batches in flight for each core or worker thread."""
 
 MOST_ERRORS = 10
 """Different errors in a summary, at most."""
@@ -68,7 +69,7 @@ class Sweep:
 
     def __init__(self, out: str | Path, *, made: int = 0) -> None:
         self.out, self.made = Path(out), made
-        self._parts = parts(self.out, "runs")
+        self._parts = find_parts(self.out)["runs"]
 
     def __repr__(self) -> str:
         return f"<Sweep {str(self.out)!r}: {len(self):,} runs, {self.failed:,} failed>"
@@ -110,7 +111,7 @@ class Sweep:
         return sum(self.errors.values())
 
     def query(self, sql: str) -> pd.DataFrame:
-        """Ask the data set in SQL.
+        """Query the data set in SQL.
 
         Parameters
         ----------
@@ -150,7 +151,12 @@ class Sweep:
 
     def _frame(self, name: str) -> pd.DataFrame:
         """Read a table."""
-        frame: pd.DataFrame = parquet.read_table(parts(self.out, name)).to_pandas()
+        found = find_parts(self.out)
+        if name not in found:
+            raise ArgumentError(
+                "out", f"{self.out} has no table {name}: name it in `keep` of the plan"
+            )
+        frame: pd.DataFrame = parquet.read_table(found[name]).to_pandas()
         return frame
 
 
@@ -195,16 +201,16 @@ def sweep(
     plan = read_plan(plan)
     workers = Cores(plan) if dask is None else Cluster(plan, dask)
     with workers, DataSet(Path(out), plan) as data:
-        made = _Making(plan, data, workers).make(progress)
+        made = _Missing(plan, data, workers).make(progress)
     return Sweep(out, made=made)
 
 
-class _Making:
-    """The runs that a data set does not have, made in batches."""
+class _Missing:
+    """Makes the runs that a data set lacks, in batches."""
 
     def __init__(self, plan: Plan, data: DataSet, workers: Workers) -> None:
         self._plan, self._data, self._workers = plan, data, workers
-        self._pending = self._missing()
+        self._pending = self._list()
         self._left = self._todo = max(len(plan) - len(data), 1)
         self._batches: dict[Future[Any], list[Run]] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
@@ -222,14 +228,14 @@ class _Making:
                 progress(min(self._made / self._todo, 1.0))
         return self._made
 
-    def _missing(self) -> Iterator[Run]:
-        """Give the runs that the data set does not have."""
+    def _list(self) -> Iterator[Run]:
+        """Yield the runs that the data set lacks."""
         for run in self._plan.runs():
             if not (len(self._data) and self._data.has(run_key(self._plan, run))):
                 yield run
 
     def _begin(self) -> bool:
-        """Keep enough batches in flight; return whether there are any."""
+        """Submit batches until enough are in flight; return whether any are."""
         most = IN_FLIGHT * self._workers.slots()
         # Large batches cost less; small ones at the end keep all workers busy.
         size = max(min(self._size(), self._left // (2 * most)), 1)
@@ -242,13 +248,13 @@ class _Making:
         return bool(self._batches)
 
     def _size(self) -> int:
-        """Return how many runs take as long as a batch should."""
+        """Return the number of runs that take `BATCH_SECONDS`."""
         if not self._made:
             return 1
         return min(round(BATCH_SECONDS * self._made / self._seconds), LARGEST_BATCH)
 
     def _watch(self, future: Future[Any], batch: list[Run]) -> None:
-        """Wait for a batch."""
+        """Queue a batch when it ends."""
         self._batches[future] = batch
         future.add_done_callback(self._ended.put)
 
@@ -269,11 +275,11 @@ class _Making:
             return
         except Lost:
             if not self._alone:
-                # Another batch may have ended the workers: each run is made again, alone.
+                # Another batch may have killed the workers: make each run again, alone.
                 self._suspects += batch
                 return
             tables = lost_batch(self._plan, batch, "its worker died again and again")
         self._data.add(tables)
         self._made += len(batch)
-        # A run that fails at once takes no time, but not none at all.
+        # A millisecond a run besides the engine; a failed run has no time of its own.
         self._seconds += 1e-3 * len(batch) + (pc.sum(tables["runs"]["wall_s"]).as_py() or 0.0)

@@ -1,4 +1,4 @@
-"""What a worker does: some runs, and of each what the plan keeps."""
+"""A batch of runs, and its rows in each table of the plan."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from cwnd import _native, metrics
 from cwnd.result import SCALES, Result
+from cwnd.sweeps.code import digest
 from cwnd.sweeps.dataset import LOST, SERIES, schemas
-from cwnd.sweeps.plan import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 
 class Stopped(Exception):  # noqa: N818
-    """The sweep was stopped while a run went on."""
+    """The sweep was stopped during a run."""
 
 
 def run_key(plan: Plan, run: Run) -> str:
-    """Return the key of a run: a hash of its scenario, seed and code.
+    """Return the key of a run: a hash of its scenario, point, seed and code.
+
+    The point is part of it because two points may have equal scenarios: ``1mbit`` and
+    ``1000kbit``, or whole numbers that a Latin hypercube drew twice.
 
     Parameters
     ----------
@@ -40,14 +43,14 @@ def run_key(plan: Plan, run: Run) -> str:
     try:
         scenario = plan.scenario(run).to_json()
     except (ValueError, TypeError):
-        # The run is a row with an error all the same.
+        # A run whose scenario cannot be built is a row too, and needs a key.
         scenario = json.dumps([run.values, run.controller], default=str)
     return _key(plan, run, scenario)
 
 
 def _key(plan: Plan, run: Run, scenario: str) -> str:
     """Hash what determines a run."""
-    return digest(f"{scenario}\n{run.seed}\n{plan.code(run)}")
+    return digest(f"{scenario}\n{run.point}\n{run.seed}\n{plan.codes[run.controller]}")
 
 
 def run_batch(
@@ -114,7 +117,7 @@ def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Ta
     runs
         The runs.
     problem
-        What is known of the end.
+        The reason, as known.
     """
     rows = [
         {**_row(plan, run), "key": run_key(plan, run), "error": f"{LOST}{problem}"} for run in runs
@@ -124,7 +127,7 @@ def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Ta
 
 
 def _row(plan: Plan, run: Run) -> JsonObject:
-    """Return what is known of a run before it begins."""
+    """Return the columns of a run that are known before it begins."""
     axes = zip(plan.axes, run.values, strict=True)
     return {
         "point": run.point,
@@ -132,7 +135,7 @@ def _row(plan: Plan, run: Run) -> JsonObject:
         "controller": run.controller,
         "reference": plan.reference,
         "seed": run.seed,
-        "code": plan.code(run),
+        "code": plan.codes[run.controller],
     }
 
 
@@ -151,7 +154,7 @@ def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
             for flow in result.measured_flows
             if flow["kind"] in ("tcp", "udt")
         ]
-        # As `Scenario.with_controllers` deals them out.
+        # `Scenario.with_controllers` puts the flows of the controller first.
         own = (len(goodputs) + 1 - run.seed % 2) // 2
         figures["share"] = metrics.friendliness(goodputs[:own], goodputs[own:])
     return figures
@@ -169,7 +172,7 @@ def _series(key: str, result: Result) -> pa.Table:
 
 
 def _table(rows: list[JsonObject], schema: pa.Schema) -> pa.Table:
-    """Turn rows into a table; what is missing or not a number is null."""
+    """Turn rows into a table; missing values and NaN are null."""
     columns = []
     for field in schema:
         values: list[Any] = [row.get(field.name) for row in rows]
@@ -182,10 +185,10 @@ def _table(rows: list[JsonObject], schema: pa.Schema) -> pa.Table:
 
 
 def _explain(problem: Exception) -> str:
-    """Say in one line what ended a run, and where if that was in a controller's file."""
+    """Return an error in one line, with the place if it was raised in a controller's file."""
     if isinstance(problem, _native.ScenarioError):
         return str(problem)
-    text = f"{type(problem).__name__}: {problem}"
+    text = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
     home = str(Path(__file__).parents[1])
     for frame in reversed(traceback.extract_tb(problem.__traceback__)):
         if not frame.filename.startswith(home):

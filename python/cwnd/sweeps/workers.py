@@ -1,4 +1,4 @@
-"""Where the runs of a sweep are made: on the cores of this machine, or on a Dask cluster."""
+"""Run the batches of a sweep on the cores of this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cwnd.controller import written_class
 from cwnd.errors import ArgumentError
 from cwnd.extras import require
-from cwnd.sweeps.plan import own_code
+from cwnd.sweeps.code import own_code
 from cwnd.sweeps.work import Stopped, run_batch
 
 if TYPE_CHECKING:
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from cwnd.sweeps.plan import Plan, Run
 
 
-PATIENCE = 10.0
-"""Seconds to wait for a scheduler."""
+CONNECT_SECONDS = 10.0
+"""Time limit for an answer of the scheduler."""
 
-LONELY = 60.0
-"""Seconds to wait for workers after the last one has gone."""
+WORKERLESS_SECONDS = 60.0
+"""Time after which a sweep without workers ends."""
 
 
 class Lost(Exception):  # noqa: N818
-    """The workers of a batch died, again and again."""
+    """The workers of a batch died more often than Dask allows."""
 
 
 class Pending(Exception):  # noqa: N818
-    """The result of a batch was lost with its worker: it is made again."""
+    """The result of a batch was lost with its worker; Dask runs the batch again."""
 
 
 class Workers(Protocol):
@@ -83,7 +83,7 @@ class Cores:
     def __exit__(
         self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
-        """Stop what goes on."""
+        """Cancel the queued batches and stop the running ones."""
         self._stop.set()
         self._pool.shutdown(cancel_futures=True)
 
@@ -134,8 +134,8 @@ class Cluster:
         place: Any = get_address_host_port
         try:
             # A client that fails to connect leaves a thread behind, which hinders the next one.
-            socket.create_connection(place(self._address), PATIENCE).close()
-            self._client = make(self._address, set_as_default=False, timeout=PATIENCE)
+            socket.create_connection(place(self._address), CONNECT_SECONDS).close()
+            self._client = make(self._address, set_as_default=False, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as problem:
             raise ArgumentError(
                 "dask", f"no Dask scheduler answers at {self._address}: {problem}"
@@ -152,8 +152,7 @@ class Cluster:
     def __exit__(
         self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
-        """Cancel what waits."""
-        # Its futures go with the client, and with them what waits.
+        """Close the client; the scheduler then cancels its batches."""
         self._client.close()
 
     def slots(self) -> int:
@@ -164,14 +163,13 @@ class Cluster:
             raise self._gone("the scheduler") from None
         if threads:
             self._seen = time.monotonic()
-        elif time.monotonic() - self._seen > LONELY:
+        elif time.monotonic() - self._seen > WORKERLESS_SECONDS:
             raise self._gone("every worker")
         return max(sum(threads.values()), 1)
 
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
         """Begin a batch."""
-        # As `Client.get_executor` does not: its futures never end if a result is lost with its
-        # worker, and the batch then ends another one.
+        # Futures of `Client.get_executor` never finish if a result is lost with its worker.
         future: Future[dict[str, pa.Table]] = self._client.submit(
             _run_packed, self._packed, runs, own_code(), pure=False
         )
@@ -183,7 +181,7 @@ class Cluster:
         from distributed import TimeoutError as ClusterTimeoutError
 
         try:
-            return future.result(timeout=PATIENCE)
+            return future.result(timeout=CONNECT_SECONDS)
         except KilledWorker:
             raise Lost from None
         except ClusterTimeoutError:
@@ -198,10 +196,10 @@ class Cluster:
     def _check(self) -> None:
         """Refuse a cluster without workers, or with workers that have other code."""
 
-        # A function in a function travels by value: a worker may not have this module.
+        # A nested function is pickled by value: a worker may lack this module.
         def probe() -> str:
             try:
-                from cwnd.sweeps.plan import own_code
+                from cwnd.sweeps.code import own_code
             except ImportError:
                 return ""
             return own_code()
@@ -223,7 +221,7 @@ class Cluster:
 
 
 def _pack(plan: Plan) -> bytes:
-    """Write a plan with the classes of its controllers: workers do not have their files."""
+    """Pickle a plan with the classes of its controllers: workers do not have their files."""
     import cloudpickle  # type: ignore[import-untyped]
 
     modules = {
@@ -244,14 +242,14 @@ def _pack(plan: Plan) -> bytes:
 
 @lru_cache(maxsize=4)
 def _unpack(packed: bytes) -> Any:  # noqa: ANN401
-    """Read a plan, once for all batches of a sweep."""
+    """Unpickle a plan, once for all batches of a sweep."""
     import cloudpickle
 
     return cloudpickle.loads(packed)
 
 
 def _run_packed(packed: bytes, runs: Sequence[Run], code: str) -> dict[str, pa.Table]:
-    """Make runs on a worker."""
+    """Make runs on a worker, unless it joined with other code."""
     if own_code() != code:
         raise RuntimeError("a worker has another version of cwnd: all need the same")
     return run_batch(_unpack(packed), runs)

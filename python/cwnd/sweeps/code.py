@@ -1,0 +1,72 @@
+"""Hashes of the code that a run depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cwnd import _native
+from cwnd.controller import written_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cwnd.controller import Factory
+
+
+def digest(text: str) -> str:
+    """Return a hash of a text, in 32 hexadecimal digits.
+
+    Parameters
+    ----------
+    text
+        Any text.
+
+    Examples
+    --------
+    >>> digest("cwnd")[:8]
+    '57db16f9'
+    """
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def code_hash(factories: Iterable[Factory]) -> str:
+    """Return the version of cwnd and a hash of its code and of the files of some controllers.
+
+    Parameters
+    ----------
+    factories
+        The controllers written in Python.
+    """
+    hashed = hashlib.sha256(own_code().encode())
+    for text in sorted(_source(factory) for factory in factories):
+        hashed.update(text.encode())
+    return f"{_native.version()}+{hashed.hexdigest()[:16]}"
+
+
+@cache
+def own_code() -> str:
+    """Return a hash of the native module and of the modules that make scenarios and figures."""
+    from cwnd import metrics, networks, result, scenario, tables, units
+    from cwnd.sweeps import axes, plan, work
+
+    hashed = hashlib.sha256()
+    scenarios, figures = (axes, networks, plan, scenario, units), (metrics, result, tables, work)
+    for module in (_native, *scenarios, *figures):
+        hashed.update(Path(str(module.__file__)).read_bytes())
+    return hashed.hexdigest()[:16]
+
+
+def _source(factory: Factory) -> str:
+    """Return the text of the file that defines a controller, or what is known of it."""
+    made = written_class(factory)
+    try:
+        file = inspect.getsourcefile(made)
+        if file is not None and Path(file).is_file():
+            return Path(file).read_text(encoding="utf-8")
+        return inspect.getsource(made)
+    except (OSError, TypeError):
+        return repr(made)

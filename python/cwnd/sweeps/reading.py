@@ -1,0 +1,291 @@
+"""Read the plan of a sweep."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from cwnd import _native
+from cwnd.controller import move_specification, read_controller
+from cwnd.errors import PlanError
+from cwnd.networks import DUMBBELL
+from cwnd.running import LARGEST_SEED
+from cwnd.scenario import Scenario
+from cwnd.sweeps.axes import MOST_RUNS, Axis, read_axis
+from cwnd.sweeps.code import code_hash
+from cwnd.sweeps.dataset import FIXED, TABLES
+from cwnd.sweeps.plan import Plan
+
+if TYPE_CHECKING:
+    from cwnd.controller import Factory, Spec
+    from cwnd.records import JsonObject
+
+PlanLike: TypeAlias = "str | Path | Mapping[str, Any] | Plan"
+"""The path of a plan, or its keys as plain data."""
+
+_KEYS = ("base", "axes", "latin", "controllers", "reference", "seeds", "keep")
+
+
+def read_plan(source: PlanLike) -> Plan:
+    """Read and check the plan of a sweep.
+
+    Parameters
+    ----------
+    source
+        The path of a TOML file, or its keys as plain data, in which controllers may be Python
+        objects. docs/sweep.md describes the keys.
+
+    Raises
+    ------
+    PlanError
+        The plan makes no sense; the message names the file and the key.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> plan = read_plan({
+    ...     "base": {"time": "10s"}, "axes": {"rate": ["1mbit", "10mbit"]},
+    ...     "controllers": ["reno", "simd"], "seeds": 5,
+    ... })
+    >>> print(plan)
+    20 runs: 2 points × 2 controllers × 5 seeds
+    """
+    if isinstance(source, Plan):
+        return source
+    if isinstance(source, Mapping):
+        text, home, origin = None, Path(), "plan"
+        document = _plain(source)
+    else:
+        home, origin = Path(source).parent, str(source)
+        text, document = _load(Path(source))
+    try:
+        plan = _Reader(document, home).read(origin, text)
+    except ValueError as mistake:
+        if isinstance(mistake, _native.ScenarioError):
+            raise
+        raise PlanError(f"{origin}: {mistake}") from None
+    plan.check()
+    return plan
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """Return nested Python data as TOML has it: without None, tuples, paths and NumPy's types."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple | range):
+        return [_plain(inner) for inner in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _load(path: Path) -> tuple[str, dict[str, Any]]:
+    """Read a TOML file: its text, and what it says."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        text = path.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise PlanError(f"{path}: not a text file in UTF-8") from None
+    except tomllib.TOMLDecodeError as mistake:
+        raise PlanError(f"{path}: {mistake}") from None
+
+
+class _Reader:
+    """The keys of a plan; mistakes are PlanErrors that begin with the key."""
+
+    def __init__(self, document: dict[str, Any], home: Path) -> None:
+        self._document, self._home = document, home
+        self._factories: dict[str, Factory] = {}
+
+    def read(self, origin: str, text: str | None) -> Plan:
+        """Read all keys."""
+        for key in self._document:
+            if key not in _KEYS:
+                raise PlanError(f"{key}: unknown key; a plan has {', '.join(_KEYS)}")
+        base = self._base()
+        of_base = [*self._factories]
+        axes = self._axes(isinstance(base, Scenario))
+        controllers = self._controllers(isinstance(base, Scenario))
+        reference = self._reference(controllers)
+        always = {*of_base, reference or ""}
+        plan = Plan(
+            origin=origin,
+            text=self._text(controllers, reference) if text is None else text,
+            base=Scenario(base.to_dict(), self._factories) if isinstance(base, Scenario) else base,
+            axes=axes,
+            latin=self._latin(axes),
+            controllers=controllers,
+            reference=reference,
+            seeds=self._seeds(),
+            keep=self._keep(),
+            factories=self._factories,
+            codes={
+                name: code_hash([self._factories[one] for one in shared if one in self._factories])
+                for name, shared in ((name, {*always, name or ""}) for name in controllers)
+            },
+        )
+        if len(plan) > MOST_RUNS:
+            raise PlanError(f"{plan}: a sweep has at most {MOST_RUNS:,} runs")
+        return plan
+
+    def _base(self) -> Scenario | JsonObject:
+        """Read the base."""
+        base = self._document.get("base", {})
+        if isinstance(base, str):
+            return self._scenario(self._home / base)
+        if not isinstance(base, dict):
+            raise PlanError("base: is the path of a scenario file, or a table")
+        for key in base:
+            if key not in DUMBBELL:
+                raise PlanError(f"base.{key}: unknown key; it has {', '.join(DUMBBELL)}")
+        return base
+
+    def _scenario(self, path: Path) -> Scenario:
+        """Read a scenario file; its Python controllers get paths relative to the plan."""
+        try:
+            scenario = Scenario.from_toml(path)
+        except OSError as problem:
+            raise PlanError(f"base: cannot read {path}: {problem.strerror}") from None
+        document = scenario.to_dict()
+        for name, factory in scenario.controllers.items():
+            file, _, law = name.partition(".py:")
+            seen = f"{os.path.relpath(file + '.py', self._home)}:{law}"
+            self._factories[seen] = factory
+            for flow in document["flow"]:
+                if flow["controller"] == name:
+                    flow["controller"] = seen
+        return Scenario(document, self._factories)
+
+    def _axes(self, of_file: bool) -> tuple[Axis, ...]:  # noqa: FBT001
+        """Read the axes."""
+        axes = []
+        keys = json.loads(_native.schema())["properties"]
+        for name, given in self._table("axes").items():
+            if name in FIXED:
+                instead = ": use `seeds`" if name == "seed" else ""
+                raise PlanError(f"axes.{name}: a column of the data set has this name{instead}")
+            if not of_file and "." not in name and name not in {*DUMBBELL, *keys}:
+                raise PlanError(
+                    f"axes.{name}: not a key of [base] ({', '.join(DUMBBELL)}) "
+                    'nor a path such as "tcp.ecn"'
+                )
+            try:
+                axis = read_axis(name, given)
+            except ValueError as mistake:
+                raise PlanError(f"axes.{name}: {mistake}") from None
+            if any(isinstance(value, str) and ".py:" in value for value in axis.values):
+                raise PlanError(f"axes.{name}: Python files belong into `controllers`")
+            axes.append(axis)
+        return tuple(axes)
+
+    def _latin(self, axes: tuple[Axis, ...]) -> tuple[int, int]:
+        """Read the number and the seed of the sampled points."""
+        sampled = [axis.name for axis in axes if axis.sampled is not None]
+        table = self._table("latin")
+        for key in table:
+            if key not in ("points", "seed"):
+                raise PlanError(f"latin.{key}: unknown key; it has points, seed")
+        if sampled and not table:
+            raise PlanError(
+                f"axes.{sampled[0]}: a range needs 'step' or 'count', or [latin] to be sampled"
+            )
+        if not table:
+            return 1, 1
+        if not sampled:
+            raise PlanError("latin: no axis is a range without 'step' and 'count'")
+        points = _whole("latin.points", table.get("points"), 1, MOST_RUNS)
+        return points, _whole("latin.seed", table.get("seed", 1), 0, LARGEST_SEED)
+
+    def _controllers(self, of_file: bool) -> tuple[str | None, ...]:  # noqa: FBT001
+        """Read the controllers."""
+        given = self._document.get("controllers")
+        if given is None and of_file:
+            return (None,)
+        if not isinstance(given, list) or not given:
+            needed = "" if of_file else "; a [base] table needs one"
+            raise PlanError(f"controllers: is a list of at least one controller{needed}")
+        names = [self._controller("controllers", spec) for spec in given]
+        for name in names:
+            if names.count(name) > 1:
+                raise PlanError(f"controllers: {name} is listed twice")
+        return tuple(names)
+
+    def _reference(self, controllers: tuple[str | None, ...]) -> str | None:
+        """Read the reference."""
+        given = self._document.get("reference")
+        if given is None:
+            return None
+        if controllers == (None,):
+            raise PlanError("reference: needs `controllers`")
+        return self._controller("reference", given)
+
+    def _controller(self, key: str, spec: Spec) -> str:
+        """Read a controller; one of a file keeps its name in the plan."""
+        try:
+            if not isinstance(spec, str):
+                name, factory = read_controller(spec)
+            elif ".py:" in spec:
+                name = spec.strip()
+                factory = read_controller(move_specification(spec, self._home))[1]
+            else:
+                name, factory = read_controller(spec)
+        except (ValueError, TypeError) as mistake:
+            raise PlanError(f"{key}: {mistake}") from None
+        if factory is not None and self._factories.setdefault(name, factory) != factory:
+            raise PlanError(f"{key}: two different classes are called {name}")
+        return name
+
+    def _seeds(self) -> Sequence[int]:
+        """Read the seeds."""
+        given = self._document.get("seeds", 1)
+        if isinstance(given, list):
+            if not given:
+                raise PlanError("seeds: the list is empty")
+            seeds = [_whole("seeds", seed, 0, LARGEST_SEED) for seed in given]
+            if len(set(seeds)) < len(seeds):
+                raise PlanError("seeds: a seed is listed twice")
+            return seeds
+        return range(1, _whole("seeds", given, 1, MOST_RUNS) + 1)
+
+    def _keep(self) -> tuple[str, ...]:
+        """Read the tables to write."""
+        given = self._document.get("keep", [])
+        if not isinstance(given, list) or not all(table in TABLES for table in given):
+            raise PlanError(f"keep: is a list of {', '.join(TABLES)}")
+        return tuple(table for table in TABLES if table in given)
+
+    def _table(self, key: str) -> dict[str, Any]:
+        """Return a table of the plan, which may be missing."""
+        table = self._document.get(key, {})
+        if not isinstance(table, dict):
+            raise PlanError(f"{key}: is a table: [{key}]")
+        return table
+
+    def _text(self, controllers: tuple[str | None, ...], reference: str | None) -> str:
+        """Write the plan as TOML."""
+        import tomli_w
+
+        document = dict(self._document)
+        if controllers != (None,):
+            document["controllers"] = list(controllers)
+        if reference is not None:
+            document["reference"] = reference
+        return tomli_w.dumps(document)
+
+
+def _whole(key: str, value: object, least: int, most: int) -> int:
+    """Read a whole number."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise PlanError(f"{key}: {value!r} is not a whole number from {least} to {most}")
+    return value
