@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-MOST_RUNS = 10_000_000
-"""Runs of one sweep, at most."""
-
 MOST_VALUES = 100_000
 """Values of a range with ``step`` or ``count``, at most; a plan holds all of them in memory."""
 

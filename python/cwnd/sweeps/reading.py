@@ -17,7 +17,7 @@ from cwnd.errors import PlanError
 from cwnd.networks import DUMBBELL
 from cwnd.running import LARGEST_SEED
 from cwnd.scenario import Scenario
-from cwnd.sweeps.axes import MOST_RUNS, Axis, read_axis
+from cwnd.sweeps.axes import Axis, read_axis
 from cwnd.sweeps.code import code_hash
 from cwnd.sweeps.dataset import FIXED, TABLES
 from cwnd.sweeps.plan import Plan
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 PlanLike: TypeAlias = "str | Path | Mapping[str, Any] | Plan"
 """The path of a plan, or its keys as plain data."""
+
+MOST_RUNS = 10_000_000
+"""Runs of one sweep, at most."""
 
 _KEYS = ("base", "axes", "latin", "controllers", "reference", "seeds", "keep")
 
