@@ -273,6 +273,13 @@ def test_a_real_sweep_has_every_metric_but_those_of_other_laws(command, tmp_path
     assert find(data["levels"][""], "share", 1) == pytest.approx(frame.iloc[0, 0], rel=1e-3)
 
 
+def test_controllers_stand_in_the_order_of_the_plan(runs, tmp_path):
+    specs = ["simd(beta=1/16)", "reno", "mine.py:Law"]
+    plan = plan_of({"rate": RATES, "rtt": DELAYS}, controllers=specs)
+    page = sweep_page(write(tmp_path / "a sweep", runs, plan))
+    assert [it["name"] for it in unpack(page)["controllers"]] == ["simd", "reno"]
+
+
 def test_the_command_writes_the_page(command, runs, tmp_path):
     home = write(tmp_path / "a sweep", runs, plan_of({"rate": RATES, "rtt": DELAYS}))
     report = tmp_path / "page.html"

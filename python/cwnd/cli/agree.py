@@ -74,6 +74,7 @@ def agree(
         agreement = agree_backends(
             Path(file), on=places, repeat=repeat, seed=seed, progress=progress
         )
+    save(agreement, report, plot)
     if as_json:
         print_json(agreement.to_json())
     else:
@@ -83,4 +84,3 @@ def agree(
     if repeat == "auto":
         made = repeats_text(len(agreement.results[places[0]]), agreement.undecided)
         click.echo(made, err=True)
-    save(agreement, report, plot)

@@ -222,6 +222,10 @@ def compare(  # noqa: PLR0913
         if on != "sim":
             announce(on, plan.most_runs, plan.duration_s, at_most=repeat == "auto")
         comparison = plan.run(progress)
+    save(comparison, report, plot)
+    if trace is not None:
+        comparison.trace(trace)
+        click.echo(f"tables: {trace}", err=True)
     if as_json:
         print_json(comparison.to_json())
     else:
@@ -233,10 +237,6 @@ def compare(  # noqa: PLR0913
 
         made = repeats_text(comparison.network["repeat"], comparison.undecided)
         click.echo(made, err=True)
-    save(comparison, report, plot)
-    if trace is not None:
-        comparison.trace(trace)
-        click.echo(f"tables: {trace}", err=True)
 
 
 def _is_given(context: click.Context, name: str) -> bool:
@@ -293,12 +293,6 @@ def run(
         result = run_scenario(
             Path(file), seed, on=on, values=values, pcap=capture, progress=progress
         )
-    if as_json:
-        print_json(result.to_json())
-    else:
-        from cwnd.cli.tables import print_result
-
-        print_result(result)
     save(result, report, plot)
     if trace is not None:
         from cwnd.tables import write_trace
@@ -307,6 +301,12 @@ def run(
         click.echo(f"tables: {trace}", err=True)
     if pcap is not None:
         click.echo(f"packets: {pcap}", err=True)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        from cwnd.cli.tables import print_result
+
+        print_result(result)
 
 
 def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:

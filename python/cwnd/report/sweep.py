@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cwnd._native import canonical
 from cwnd.colors import colors
 from cwnd.errors import ArgumentError
 from cwnd.report.cube import Cube, label
@@ -55,7 +56,7 @@ def sweep_page(out: str | Path) -> str:
     controllers = _controllers(runs, plan)
     cube = Cube(runs, axes, _sampled(plan), controllers)
     levels, points = cube.levels()
-    shades = colors(controllers, plan.get("reference"))
+    shades = colors(controllers, runs["reference"].iloc[0])
     failed = runs[runs["error"].notna()]
     total = math.prod(cube.shape)
     listed_columns = [
@@ -134,8 +135,14 @@ def _names_files(plan: JsonObject) -> bool:
 def _controllers(runs: pd.DataFrame, plan: JsonObject) -> list[str]:
     """Return the controllers that were run, in the order of the plan."""
     found = set(runs["controller"].fillna(""))
-    listed = [name for name in plan.get("controllers", []) if name in found]
+    specs = [_canonical(spec) for spec in plan.get("controllers", [])]
+    listed = [name for name in specs if name in found]
     return listed + sorted(found.difference(listed))
+
+
+def _canonical(spec: str) -> str:
+    """Return a controller's name in the data set; one written in Python keeps its own."""
+    return spec if ".py:" in spec or spec.startswith("python:") else canonical(spec)
 
 
 def _title(axes: Sequence[str]) -> str:
