@@ -56,7 +56,9 @@ def sweep_page(out: str | Path) -> str:
     controllers = _controllers(runs, plan)
     cube = Cube(runs, axes, _sampled(plan), controllers)
     levels, points = cube.levels()
-    shades = colors(controllers, runs["reference"].iloc[0])
+    shades = colors(
+        controllers, *map(_canonical, [plan["reference"]] if "reference" in plan else [])
+    )
     failed = runs[runs["error"].notna()]
     total = math.prod(cube.shape)
     listed_columns = [
