@@ -2,6 +2,9 @@
 
 import functools
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from threading import Thread
 
@@ -263,6 +266,29 @@ def test_an_exception_in_a_law_is_raised_by_its_connection():
 
     with pytest.raises(RuntimeError, match="no law"):
         transfer(Raising)
+
+
+def test_an_interrupted_run_does_not_wait_for_a_slow_law(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import sys, time\n"
+        "class Slow:\n"
+        "    def grow(self, w, acked, cx):\n"
+        "        print('growing', file=sys.stderr, flush=True)\n"
+        "        time.sleep(0.5)\n"
+        "        return w\n"
+        "    def cut(self, w, why, cx):\n"
+        "        return w / 2\n"
+    )
+    (tmp_path / "net.toml").write_text(dumbbell().add_flow("reno", count=2).to_toml())
+    words = ["-m", "cwnd", "compare", "slow.py:Slow", "net.toml", "--repeat", "2"]
+    with subprocess.Popen(
+        [sys.executable, *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as done:
+        assert done.stderr is not None
+        # The law has been asked: its run is under way.
+        assert "growing\n" in iter(done.stderr.readline, "")
+        done.send_signal(signal.SIGINT)
+        assert done.wait(timeout=60) == 130
 
 
 def test_a_controller_written_in_python_is_described(mine):

@@ -23,6 +23,11 @@ impl Failure {
         self.happened.load(Ordering::Relaxed)
     }
 
+    /// Makes no further call into Python: a run that is stopped does not wait for a slow law.
+    pub fn stop(&self) {
+        self.happened.store(true, Ordering::Relaxed);
+    }
+
     fn keep(&self, error: PyErr) {
         let mut kept = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get_or_insert(error);

@@ -155,6 +155,7 @@ fn run_all<'py>(
     let receiver = Mutex::new(receiver);
     let outcome = collect(py, shared, &receiver, listeners);
     shared.stop.store(true, Ordering::Relaxed);
+    shared.failure.stop();
     // Nobody waits any more to be heard.
     drop(receiver);
     let panicked =

@@ -46,8 +46,7 @@ impl Endpoint {
                 return Ok(Endpoint::Source(Box::new(source.expect("an open-loop source"))));
             }
         };
-        let make = find(flow, &tcp.controller, options)?;
-        let controller = make.controller(settings(tcp, seed, place.flow as usize));
+        let controller = controller(flow, tcp, settings(tcp, seed, place.flow as usize), options)?;
         let clock = place.clock;
         let driver = Driver::new(clock, controller, options.tell);
         Ok(match driver.controller {
@@ -227,8 +226,7 @@ impl<'a> Prospects<'a> {
         let (_, window) = match self.last {
             Some(known) if known.0 == tcp.controller => known,
             _ => {
-                let make = find(flow, &tcp.controller, options)?;
-                let made = make.controller(settings(tcp, seed, 0));
+                let made = controller(flow, tcp, settings(tcp, seed, 0), options)?;
                 (tcp.controller.as_str(), matches!(made, AnyController::Window(_)))
             }
         };
@@ -244,7 +242,22 @@ fn refuse(flow: &Flow, message: impl ToString) -> SimulationError {
     SimulationError::Controller { flow: flow.name.clone(), message: message.to_string() }
 }
 
-/// What makes the controller of a flow.
+/// The controller of a TCP or paced flow.
+fn controller(
+    flow: &Flow,
+    tcp: &Tcp,
+    settings: Settings,
+    options: &Options,
+) -> Result<AnyController, SimulationError> {
+    if custom_name(&tcp.controller).is_some() {
+        return Ok(find(flow, &tcp.controller, options)?.controller(settings));
+    }
+    // Not by `find`, which allocates: flows may be short and many.
+    let spec = Spec::parse(&tcp.controller).map_err(|error| refuse(flow, error))?;
+    Ok(spec.controller(settings))
+}
+
+/// What makes the laws of a flow.
 fn find(flow: &Flow, spec: &str, options: &Options) -> Result<Arc<dyn MakeLaw>, SimulationError> {
     if custom_name(spec).is_some() {
         let found = options.custom.and_then(|custom| custom(spec));
