@@ -12,6 +12,7 @@ from cwnd.networks import DUMBBELL, dumbbell
 from cwnd.scenario import Scenario
 from cwnd.sweeps.axes import latin_points
 from cwnd.sweeps.code import digest
+from cwnd.units import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -222,9 +223,8 @@ class Plan:
 
 def _dumbbell(arguments: JsonObject) -> Scenario:
     """Make the dumbbell of a ``[base]`` table: by default, the one of `cwnd.compare`."""
-    network = dumbbell({**DUMBBELL, **arguments}, {})
-    flows, seconds = network.check(network.scenario)
-    return network.sampled(1, flows, seconds).scenario
+    given = {**DUMBBELL, **arguments}
+    return dumbbell(given, {}).sampled(1, given["flows"], parse_time(given["time"])).scenario
 
 
 def _count(number: int, name: str) -> str:
