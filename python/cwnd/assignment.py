@@ -180,7 +180,7 @@ def _convert(node: JsonObject, value: Any, convert: Callable[[Kind, object], obj
 
 def _find(path: str) -> JsonObject:
     """Return the place of a path in the schema; empty if there is none."""
-    node = _schema()
+    node = schema()
     for key, number in re.findall(r"([^.\[\]]+)|\[([0-9]+)\]", path):
         node = _below(node, key or int(number))
     return node
@@ -201,7 +201,7 @@ def _definitions(node: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     yield "", node
     if "$ref" in node:
         name = node["$ref"].rpartition("/")[2]
-        definition = _schema()["$defs"][name]
+        definition = schema()["$defs"][name]
         yield name, definition
         yield from _definitions(definition)
     for alternative in node.get("anyOf", ()):
@@ -209,7 +209,7 @@ def _definitions(node: JsonObject) -> Iterator[tuple[str, JsonObject]]:
 
 
 @cache
-def _schema() -> JsonObject:
+def schema() -> JsonObject:
     """Return the JSON Schema of scenario files."""
-    schema: JsonObject = json.loads(_native.schema())
-    return schema
+    document: JsonObject = json.loads(_native.schema())
+    return document

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cwnd import _native
-from cwnd.controller import read_controller
+from cwnd.controller import read_controller, written_class
 
 if TYPE_CHECKING:
     from cwnd.controller import Spec
@@ -135,7 +135,7 @@ def describe(spec: Spec) -> Algorithm:
     if factory is None:
         base = name.partition("(")[0]
         return next(algorithm for algorithm in algorithms() if algorithm.name == base)
-    made = getattr(factory, "func", factory)
+    made = written_class(factory)
     title, _, text = (inspect.getdoc(made) or "").partition("\n")
     return Algorithm(
         name=name.partition("(")[0],

@@ -274,7 +274,7 @@ class Scenario:
 
     @property
     def _flows(self) -> list[JsonObject]:
-        """The groups of flows; `validate` refuses what is none."""
+        """The groups of flows that are tables; `validate` refuses others."""
         groups = self._document.get("flow")
         return (
             [flow for flow in groups if isinstance(flow, dict)] if isinstance(groups, list) else []
@@ -370,7 +370,7 @@ def _path(keys: Sequence[str | int]) -> str:
 
 
 def _share(flow: JsonObject, parts: int, turn: int) -> list[JsonObject]:
-    """Deal the flows of a group out to so many controllers, in turns that begin at ``turn``."""
+    """Divide the flows of a group among ``parts`` controllers, which alternate from ``turn`` on."""
     count, shared = flow.get("count", 1), []
     for part in range(parts):
         first = (part - turn) % parts

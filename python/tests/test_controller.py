@@ -296,3 +296,6 @@ def test_a_controller_written_in_python_is_described(mine):
     assert found.title == "AIMD with any decrease."
     assert [(p.name, p.default) for p in found.parameters] == [("beta", "0.5")]
     json.dumps(found.to_json())
+    instance = describe(Gentle(0.5))
+    assert instance.title == "A law with a setting."
+    assert [(p.name, p.default) for p in instance.parameters] == [("beta", "0.125")]

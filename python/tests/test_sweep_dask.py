@@ -205,10 +205,9 @@ def test_a_scheduler_without_workers_is_refused(plan, tmp_path):
         cwnd.sweep(plan, out=tmp_path, dask=empty.scheduler_address)
 
 
-def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
-    monkeypatch.setattr("cwnd.sweeps.workers.WORKERLESS_SECONDS", 0.5)
-    monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 2.0)
-    cluster = LocalCluster(
+def cluster_of_one():
+    """Start a scheduler with one worker, in this process."""
+    return LocalCluster(
         n_workers=1,
         threads_per_worker=1,
         processes=False,
@@ -216,6 +215,12 @@ def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
         dashboard_address=":0",
         silence_logs=50,
     )
+
+
+def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr("cwnd.sweeps.workers.WORKERLESS_SECONDS", 0.5)
+    monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 2.0)
+    cluster = cluster_of_one()
     with cluster, pytest.raises(ArgumentError, match=r"every worker at .* has gone: the same"):
         cwnd.sweep(
             plan,
@@ -228,14 +233,7 @@ def test_workers_that_go_are_said(plan, tmp_path, monkeypatch):
 
 def test_a_scheduler_that_goes_is_said(plan, local, tmp_path, monkeypatch):
     monkeypatch.setattr("cwnd.sweeps.workers.CONNECT_SECONDS", 2.0)
-    cluster = LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp://",
-        dashboard_address=":0",
-        silence_logs=50,
-    )
+    cluster = cluster_of_one()
     gone = threading.Event()
 
     def close(fraction: float) -> None:

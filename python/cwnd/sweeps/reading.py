@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cwnd import _native
+from cwnd.assignment import schema
 from cwnd.controller import move_specification, read_controller
 from cwnd.errors import PlanError
 from cwnd.networks import DUMBBELL
@@ -173,7 +173,7 @@ class _Reader:
     def _axes(self, of_file: bool) -> tuple[Axis, ...]:  # noqa: FBT001
         """Read the axes."""
         axes = []
-        keys = json.loads(_native.schema())["properties"]
+        keys = schema()["properties"]
         for name, given in self._table("axes").items():
             if name in FIXED:
                 instead = ": use `seeds`" if name == "seed" else ""
