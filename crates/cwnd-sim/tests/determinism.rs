@@ -6,7 +6,7 @@ mod common;
 
 use common::run;
 use cwnd_sim::network::Network;
-use cwnd_sim::record::Records;
+use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 use std::collections::BTreeMap;
@@ -126,6 +126,88 @@ fn digests_of_the_scenarios() {
             // The words beside the digest say what changed at a glance.
             let line = format!("{:016x}", digest(&records));
             (name, format!("{line} {delivered} delivered"))
+        })
+        .collect();
+    insta::assert_json_snapshot!(digests);
+}
+
+/// Two flows of `controller` and one of Reno through a bottleneck that marks, drops and loses packets, and
+/// returns acknowledgements beside a flow in the other direction. The link fails for seconds: timers expire.
+fn contention(controller: &str, stack: &str, rate: &str, loss: f64) -> Network {
+    let (protocol, tcp) = match stack {
+        "udt" => ("protocol = \"udt\"", String::new()),
+        conventions => {
+            ("", format!("[tcp]\nconventions = \"{conventions}\"\necn = true\nwindow = 3000\n"))
+        }
+    };
+    let ecn = rate == "8mbit";
+    let scenario = format!(
+        r#"
+        duration = "20s"
+        warmup = "2s"
+        [dumbbell]
+        rate = "{rate}"
+        delay = "15ms"
+        queue = {{ kind = "red", limit = "60p", min = "10p", max = "40p", max_p = 0.1, weight = 0.002, ecn = {ecn} }}
+        loss = {loss}
+        loss_of_acks = true
+        [access]
+        delay = "1ms..5ms"
+        {tcp}
+        [[flow]]
+        name = "main"
+        controller = "{controller}"
+        count = 2
+        start = "0s..1s"
+        {protocol}
+        [[flow]]
+        name = "transfer"
+        controller = "{controller}"
+        bytes = "300kb"
+        start = "6s"
+        {protocol}
+        [[flow]]
+        name = "reno"
+        controller = "reno"
+        start = "3s"
+        [[flow]]
+        name = "back"
+        controller = "reno"
+        start = "4s"
+        reverse = true
+        [[cbr]]
+        name = "outage"
+        rate = "400mbit"
+        start = "12s"
+        stop = "14s"
+        "#
+    );
+    let scenario = Scenario::from_toml(&scenario, controller).unwrap();
+    scenario.network(scenario.seed).unwrap()
+}
+
+/// Every controller of the registry over TCP by the RFCs, over TCP as in ns-2, and over UDT.
+#[test]
+fn digests_of_the_controllers() {
+    // At 300 Mb/s and without marks the windows reach hundreds of packets: laws for fast paths differ from Reno.
+    let slow = ["rfc", "ns2", "ns2-2001", "udt"].map(|stack| (stack, "8mbit", 2e-3));
+    let cases = slow.into_iter().chain([("rfc", "300mbit", 1e-5)]);
+    let names = cwnd::registry::algorithms().iter().map(|algorithm| algorithm.name);
+    let digests: BTreeMap<_, _> = names
+        .flat_map(|name| cases.clone().map(move |case| (name, case)))
+        .map(|(name, (stack, rate, loss))| {
+            let records = run(&contention(name, stack, rate, loss), 1);
+            let ours = &records.flows[..3];
+            let total = |count: fn(&FlowRecord) -> u64| ours.iter().map(count).sum::<u64>();
+            let delivered = total(|flow| flow.packets_delivered);
+            let cuts = total(|flow| flow.cuts.len() as u64);
+            let marks = total(|flow| flow.ecn_cuts);
+            let timeouts = total(|flow| flow.timeouts);
+            let digest = digest(&records);
+            let line = format!(
+                "{digest:016x} {delivered} delivered, {cuts} cuts, {marks} by marks, {timeouts} timeouts"
+            );
+            (format!("{name} {stack} {rate}"), line)
         })
         .collect();
     insta::assert_json_snapshot!(digests);
