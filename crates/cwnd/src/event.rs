@@ -1,120 +1,208 @@
-//! The one language between a driver (simulator, socket, kernel trace) and a controller: plain
-//! data, so that a run can be recorded and replayed to the same answers.
+//! What a driver (a transport, a simulator, a kernel trace) reports to a controller, and the controller's answer.
+//!
+//! Events are plain data: a run can be recorded and replayed bit for bit (`cwnd::record`).
 
+use crate::delivery::RateSample;
 use crate::units::{Dur, Packets, Rate, Time};
 
-/// What kept the sender from sending more.
+/// What keeps a sender from sending more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// The congestion window.
     Window,
-    /// The pacing rate.
+    /// The controller's pacing rate.
     Pacing,
     /// The receiver's window.
     Receiver,
-    /// The application had nothing to send.
+    /// The application has no data to send, or limits the rate itself.
     Application,
 }
 
-/// One acknowledgement.
+/// An acknowledgement.
+///
+/// ```
+/// use cwnd::{Acked, Dur, Time};
+///
+/// let mut acked = Acked::new(2, Time::ZERO);
+/// acked.in_flight = 8;
+/// acked.sent = 10;
+/// acked.rtt = Some(Dur::from_millis(50));
+/// assert_eq!(acked.credit, 2);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Acked {
-    /// Packets that this acknowledgement newly reports as arrived, in order or selectively.
+    /// Packets newly acknowledged, cumulatively or selectively.
     pub packets: u32,
-    /// Packets that the window may grow for: `packets` where packets are counted (RFC 3465), 1 for
-    /// each acknowledgement where those are (RFC 5681 section 3.1, ns-2).
+    /// Packets that the window may grow by in slow start: `packets` with byte counting (RFC 3465), 1 for each
+    /// acknowledgement without (RFC 5681 section 3.1, ns-2).
     pub credit: u32,
-    /// Packets still in flight after it.
+    /// Packets in flight after this acknowledgement (RFC 6675's pipe, RFC 9002's bytes_in_flight).
     pub in_flight: u32,
-    /// Packets sent since the connection began, retransmissions included.
+    /// Packets sent since the connection began, with retransmissions.
     pub sent: u64,
-    /// When the newest packet that it reports was sent.
+    /// When the most recently sent of the newly acknowledged packets was sent.
     pub sent_at: Time,
-    /// The round-trip time it measures, unless Karn's rule forbids it (RFC 6298 section 3).
+    /// The round-trip time sample; `None` where Karn's algorithm forbids one (RFC 6298 section 3).
     pub rtt: Option<Dur>,
-    /// The receiver's clock when the newest packet arrived (RFC 7323 timestamps).
+    /// The arrival time of the newest packet by the receiver's clock (RFC 7323 timestamps).
     pub received_at: Option<Time>,
-    /// Whether it echoes a congestion mark (RFC 3168 section 6.1.2): the window does not grow on it.
+    /// Whether the acknowledgement carries ECN-Echo (RFC 3168 section 6.1.2). The window does not grow on it.
     pub echo: bool,
-    /// What limited the sender since the last acknowledgement.
+    /// Packets newly reported as CE-marked, where the transport counts them (AccECN, RFC 9768; QUIC, RFC 9000
+    /// section 19.3.2). A driver reports them as [`Event::Marked`] too.
+    pub marked: u32,
+    /// What limited the sender since the previous acknowledgement.
     pub limit: Limit,
+    /// The delivery-rate sample, for controllers that [need](crate::Needs) one.
+    pub delivery: Option<RateSample>,
 }
 
-/// Packets found lost, one event for each detection.
+impl Acked {
+    /// An acknowledgement of `packets` packets, the most recently sent of them sent at `sent_at`, for a sender
+    /// that its window limits. Each packet counts for growth; nothing is in flight; there is no sample.
+    #[inline(always)]
+    pub const fn new(packets: u32, sent_at: Time) -> Self {
+        Acked {
+            packets,
+            credit: packets,
+            in_flight: 0,
+            sent: 0,
+            sent_at,
+            rtt: None,
+            received_at: None,
+            echo: false,
+            marked: 0,
+            limit: Limit::Window,
+            delivery: None,
+        }
+    }
+}
+
+/// Packets declared lost, one event for each detection.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Lost {
-    /// Packets newly found lost.
+    /// Packets newly declared lost.
     pub packets: u32,
-    /// When the newest of them was sent: tells a new loss event from an old one.
+    /// When the most recently sent of them was sent: distinguishes a new congestion event from an old one.
     pub sent_at: Time,
-    /// Packets sent since the connection began, retransmissions included.
+    /// Packets sent since the connection began, with retransmissions.
     pub sent: u64,
 }
 
-/// Packets that arrived carrying a congestion mark.
+impl Lost {
+    /// `packets` packets declared lost, the most recently sent of them sent at `sent_at`, out of `sent` packets
+    /// sent since the connection began.
+    #[inline(always)]
+    pub const fn new(packets: u32, sent_at: Time, sent: u64) -> Self {
+        Lost { packets, sent_at, sent }
+    }
+}
+
+/// Packets reported as CE-marked.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Marked {
-    /// Packets newly reported as marked.
+    /// Packets newly reported as CE-marked: the increase of the receiver's counter (AccECN, RFC 9768; QUIC,
+    /// RFC 9000), or 1 for an ECN-Echo, which does not count (RFC 3168).
     pub packets: u32,
-    /// When the newest of them was sent.
+    /// When the most recently sent of them was sent.
     pub sent_at: Time,
-    /// Packets sent since the connection began, retransmissions included.
+    /// Packets sent since the connection began, with retransmissions.
     pub sent: u64,
 }
 
-/// The receiver's periodic report, UDT's full acknowledgement.
+impl Marked {
+    /// `packets` packets reported as CE-marked, the most recently sent of them sent at `sent_at`, out of `sent`
+    /// packets sent since the connection began.
+    #[inline(always)]
+    pub const fn new(packets: u32, sent_at: Time, sent: u64) -> Self {
+        Marked { packets, sent_at, sent }
+    }
+}
+
+/// The receiver's periodic report, such as UDT's full acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Report {
-    /// Packets newly acknowledged by it.
+    /// Packets newly acknowledged.
     pub packets: u32,
-    /// Packets sent since the connection began, retransmissions included.
+    /// Packets sent since the connection began, with retransmissions.
     pub sent: u64,
-    /// The receiver's packet arrival rate, once it knows one.
+    /// The packet arrival rate that the receiver measures; `None` before its first estimate.
     pub arrival: Option<Rate>,
-    /// The link capacity that the receiver estimates from packet pairs, once it knows one.
+    /// The link capacity that the receiver estimates from packet pairs; `None` before its first estimate.
     pub capacity: Option<Rate>,
     /// The round-trip time.
     pub rtt: Dur,
 }
 
-/// What happened.
+impl Report {
+    /// A report without estimates that newly acknowledges `packets` packets, out of `sent` packets sent since the
+    /// connection began.
+    #[inline(always)]
+    pub const fn new(packets: u32, sent: u64, rtt: Dur) -> Self {
+        Report { packets, sent, arrival: None, capacity: None, rtt }
+    }
+}
+
+/// What happened on a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
     /// An acknowledgement arrived.
     Acked(Acked),
-    /// Packets were found lost.
+    /// Packets were declared lost.
     Lost(Lost),
-    /// Packets were reported as marked.
+    /// Packets were reported as CE-marked.
     Marked(Marked),
-    /// The receiver reported its rates.
+    /// The receiver reported its rates. Only for controllers that [need](crate::Needs) reports.
     Report(Report),
-    /// The window in which packets were lost has been repaired: recovery is over.
+    /// Loss recovery is over (RFC 6675, RFC 6582). A driver that never reports it sets
+    /// [`Conventions::infers_recovery`](crate::Conventions::infers_recovery).
     Recovered,
-    /// The retransmission timer expired; `sent` counts packets sent so far.
+    /// The retransmission timer expired (RFC 6298).
     Timeout {
-        /// Packets sent since the connection began, retransmissions included.
+        /// Packets sent since the connection began, with retransmissions.
         sent: u64,
     },
-    /// NewReno's partial window deflation (RFC 6582 section 3.2 step 5), for a driver that does not
-    /// restore the window at the end of recovery (ns-2).
-    Deflated {
-        /// Packets to take off the window.
-        packets: Packets,
-    },
-    /// The last cut answered a loss that was none (RFC 4015, RFC 5682): take it back.
+    /// All packets sent over a period longer than the persistent congestion duration were lost (RFC 9002
+    /// section 7.6). The losses themselves are reported first.
+    PersistentCongestion,
+    /// The last reduction answered a loss that was spurious (RFC 4015, RFC 5682): the controller reverts it.
     Undo,
-    /// The time asked for in [`Output::wake`] has come.
+    /// The driver reduced the window by a rule of its own, such as the restart after an idle period (RFC 5681
+    /// section 4.1).
+    Reduced {
+        /// The new window in packets. A larger one than the controller's changes nothing.
+        window: Packets,
+    },
+    /// The maximum packet size changed, for instance by path MTU discovery (RFC 8899).
+    Mtu {
+        /// The new size in bytes.
+        packet: u32,
+    },
+    /// The time of [`Output::wake`] has come.
     Tick,
 }
 
 /// A controller's answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Output {
-    /// Packets that may be in flight.
+    /// The largest number of packets in flight.
     pub window: Packets,
-    /// The rate to send at; without one the acknowledgements clock the sender.
+    /// The pacing rate; `None` for a sender clocked by acknowledgements alone.
     pub pace: Option<Rate>,
-    /// When to send a [`Event::Tick`].
+    /// When the controller wants an [`Event::Tick`].
     pub wake: Option<Time>,
+}
+
+impl Output {
+    /// A congestion window, without pacing and without a timer.
+    #[inline(always)]
+    pub const fn window(window: Packets) -> Self {
+        Output { window, pace: None, wake: None }
+    }
 }

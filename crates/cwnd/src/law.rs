@@ -1,62 +1,83 @@
-//! What a paper prints and nothing else: how the window or the rate grows, and how it is cut. The
-//! machines in [`crate::machine`] own everything around it.
+//! The rules that a paper prints: how the window or the rate grows, and how it is reduced. The machines in
+//! [`crate::machine`] contain everything around them.
 
 use crate::event::{Acked, Lost, Report};
-use crate::units::{Dur, Packets, Rate, Time};
+use crate::rtt::Rtt;
+use crate::units::{Dur, Rate, Time};
+use alloc::boxed::Box;
+use core::fmt;
+use dyn_clone::DynClone;
 
-/// Why a window or a rate is cut.
+/// A congestion signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Signal {
-    /// Packets were lost and the acknowledgements told of it.
+    /// Packets were declared lost by acknowledgements.
     Loss,
     /// Packets were marked (RFC 3168).
     Mark,
     /// The retransmission timer expired.
     Timeout,
+    /// Persistent congestion was established (RFC 9002 section 7.6).
+    PersistentCongestion,
 }
 
-/// The round-trip time as the controller knows it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rtt {
-    /// The newest sample.
-    pub latest: Dur,
-    /// The smoothed value (RFC 6298, gain 1/8).
-    pub smoothed: Dur,
-    /// The smallest sample of the connection.
-    pub min: Dur,
+impl Signal {
+    /// Its name in records: `loss`, `mark`, `timeout` or `persistent-congestion`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Signal::Loss => "loss",
+            Signal::Mark => "mark",
+            Signal::Timeout => "timeout",
+            Signal::PersistentCongestion => "persistent-congestion",
+        }
+    }
+
+    /// Whether the sender starts again from its smallest window: after a timeout or persistent congestion.
+    pub const fn restarts(self) -> bool {
+        matches!(self, Signal::Timeout | Signal::PersistentCongestion)
+    }
 }
 
-/// What happened between two cuts: AIRA's Round. A timeout that ends no round is none of the two: see
-/// [`WindowLaw::timeout_ends_round`].
+/// The packets and the time between two reductions, as AIRA defines a round. A timeout that ends no round is not
+/// one of the two: see [`WindowLaw::timeout_ends_round`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Round {
-    /// Packets sent between the two cuts, retransmissions included.
+    /// Packets sent between the two reductions, with retransmissions.
     pub sent: u64,
-    /// Packets of the round found lost, by the end of its recovery.
+    /// Packets of the round declared lost by the end of its recovery.
     pub lost: u64,
     /// Packets of the round reported as marked.
     pub marked: u64,
-    /// The time between the two cuts.
+    /// The time between the two reductions.
     pub took: Dur,
 }
 
-/// What a law may look at besides the window or the rate.
+/// The state of a connection that a law may use besides the window or the rate.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Context {
     /// The time of the event.
     pub now: Time,
     /// The round-trip time; `None` before the first sample.
     pub rtt: Option<Rtt>,
-    /// When the last cut was, or the connection began.
+    /// The time of the last reduction, or of the start of the connection.
     pub last_cut: Time,
-    /// Bytes in a packet.
+    /// The maximum packet size in bytes.
     pub packet: u32,
-    /// Whether the machine is in slow start.
+    /// Whether the sender is in slow start.
     pub slow_start: bool,
 }
 
 impl Context {
-    /// Round-trip times since the last cut; zero before the first sample.
+    /// Congestion avoidance at `now` on a path with 1500-byte packets and the round-trip time `rtt`, for tests of
+    /// a law.
+    pub const fn new(now: Time, rtt: Option<Rtt>) -> Self {
+        Context { now, rtt, last_cut: Time::ZERO, packet: 1500, slow_start: false }
+    }
+
+    /// Round-trip times since the last reduction; zero before the first sample.
     pub fn rtts_since_cut(&self) -> f64 {
         match self.rtt {
             Some(rtt) if !rtt.smoothed.is_zero() => {
@@ -69,64 +90,129 @@ impl Context {
 
 /// A law for the congestion window, clocked by acknowledgements.
 ///
-/// Windows are in packets and real-valued. A law never sees slow start, recovery, clamps or clocks:
-/// the [`crate::machine::Windowed`] machine calls it only where the paper's rule applies.
-pub trait WindowLaw: Clone {
+/// Windows are in packets and real-valued, as in the papers. A law contains no slow start, recovery, clamps or
+/// clocks: the [`Windowed`](crate::Windowed) machine calls it only where the paper's rule applies.
+///
+/// ```
+/// use cwnd::{Context, Settings, Signal, WindowLaw, Windowed};
+///
+/// /// AIMD(1, 1/4).
+/// #[derive(Clone, Debug)]
+/// struct Gentle;
+///
+/// impl WindowLaw for Gentle {
+///     fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
+///         w + acked / w
+///     }
+///     fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
+///         0.75 * w
+///     }
+/// }
+///
+/// let controller = Windowed::new(Gentle, &Settings::default());
+/// assert_eq!(controller.window().get(), 10.0);
+/// ```
+pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
     /// The window after `acked` packets were acknowledged in congestion avoidance at window `w`.
-    fn grow(&mut self, w: Packets, acked: Packets, cx: &Context) -> Packets;
+    fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64;
 
-    /// The window after a congestion signal at window `w`, at most once a window of data. For
-    /// [`Signal::Timeout`] it is the slow-start threshold.
-    fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets;
+    /// The window after a congestion signal at window `w`: at most one signal for each window of data. After
+    /// [`Signal::Timeout`] the machine starts from one packet, and the answer counts for the slow-start threshold
+    /// alone; after [`Signal::PersistentCongestion`] it is not used.
+    fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64;
 
-    /// Whether [`WindowLaw::cut`] is the slow-start threshold after every signal, as the law's source
-    /// says, also where it exceeds the window. Otherwise the threshold is at most half of the window
-    /// in slow start and after a timeout (RFC 5681 equation 4).
-    fn own_threshold(&self) -> bool {
-        false
+    /// The slow-start threshold after a signal whose [`cut`](Self::cut) was `cut` packets, where the law's source
+    /// defines it; it may exceed the window. `None` leaves it to the [conventions](crate::Conventions) of the
+    /// stack: by RFC 5681 equation 4 at most half of the window in slow start and after a timeout.
+    fn threshold(&self, _cut: f64, _why: Signal) -> Option<f64> {
+        None
     }
 
-    /// Congestion avoidance starts, or starts again, at window `w`: after slow start and after each
-    /// cut.
-    fn enter(&mut self, _w: Packets, _cx: &Context) {}
+    /// Congestion avoidance begins at window `w`: after slow start and after each reduction.
+    fn enter(&mut self, _w: f64, _cx: &Context) {}
 
     /// A round is over and its losses are known: called after its recovery, before growth resumes.
     fn round(&mut self, _round: &Round, _cx: &Context) {}
 
-    /// Whether a timeout ends the round, as a loss does, or the round continues. A timeout in recovery, or
-    /// at a window of one packet, ends none.
+    /// Whether a timeout ends the round, as a loss does, or the round continues. A timeout in recovery, or at a
+    /// window of one packet, never ends a round.
     fn timeout_ends_round(&self) -> bool {
         true
     }
 
-    /// Every acknowledgement, in every phase: for estimators.
+    /// Each acknowledgement, in every phase: for estimators.
     fn observe(&mut self, _acked: &Acked, _cx: &Context) {}
 
-    /// Whether slow start should end at window `w` before a loss ends it (Vegas).
-    fn leave_slow_start(&mut self, _w: Packets, _cx: &Context) -> bool {
+    /// Whether slow start ends at window `w` before a loss ends it (Vegas).
+    fn leave_slow_start(&mut self, _w: f64, _cx: &Context) -> bool {
         false
     }
 
-    /// The law's own variables by name, the same each time, for plots: AIRA's `a`, the rate of
-    /// Westwood.
+    /// The packet size changed: state in packets is multiplied by `factor`, as the window is.
+    fn rescale(&mut self, _factor: f64) {}
+
+    /// Whether the law uses [`Acked::delivery`].
+    fn uses_delivery_rate(&self) -> bool {
+        false
+    }
+
+    /// Emits the law's variables by name, the same names each time, for plots: AIRA's `a`, Westwood's rate.
     fn gauges(&self, _emit: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// What a rate law's control interval runs on.
+dyn_clone::clone_trait_object!(WindowLaw);
+
+impl WindowLaw for Box<dyn WindowLaw> {
+    fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
+        (**self).grow(w, acked, cx)
+    }
+    fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64 {
+        (**self).cut(w, why, cx)
+    }
+    fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
+        (**self).threshold(cut, why)
+    }
+    fn enter(&mut self, w: f64, cx: &Context) {
+        (**self).enter(w, cx);
+    }
+    fn round(&mut self, round: &Round, cx: &Context) {
+        (**self).round(round, cx);
+    }
+    fn timeout_ends_round(&self) -> bool {
+        (**self).timeout_ends_round()
+    }
+    fn observe(&mut self, acked: &Acked, cx: &Context) {
+        (**self).observe(acked, cx);
+    }
+    fn leave_slow_start(&mut self, w: f64, cx: &Context) -> bool {
+        (**self).leave_slow_start(w, cx)
+    }
+    fn rescale(&mut self, factor: f64) {
+        (**self).rescale(factor);
+    }
+    fn uses_delivery_rate(&self) -> bool {
+        (**self).uses_delivery_rate()
+    }
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        (**self).gauges(emit);
+    }
+}
+
+/// The clock of a rate law's control interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// A timer of its own.
+    /// A timer.
     Timer,
     /// The receiver's reports: the first one after an interval has passed.
     Reports,
 }
 
-/// A law for the sending rate, run every control interval.
+/// A law for the sending rate, run once in each control interval.
 ///
-/// Rates are in packets per second. The [`crate::machine::Paced`] machine owns the interval, slow
-/// start and the clamps.
-pub trait RateLaw: Clone {
-    /// What the control interval runs on.
+/// Rates are in packets per second. The [`Paced`](crate::Paced) machine contains the interval, slow start and the
+/// clamps.
+pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
+    /// The clock of the control interval.
     fn clock(&self) -> Clock;
 
     /// The control interval (UDT: SYN, 10 ms).
@@ -135,36 +221,79 @@ pub trait RateLaw: Clone {
     /// The rate after an interval with acknowledgements and without a loss.
     fn tick(&mut self, rate: Rate, cx: &Context) -> Rate;
 
-    /// The rate after a loss report. `fresh` when the newest lost packet was sent after the last
-    /// decrease: a new congestion period.
+    /// The rate after a loss report. `fresh` says whether the most recently sent lost packet was sent after the
+    /// last decrease: a new congestion period.
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate;
+
+    /// The rate at the end of slow start, whose window was `w` packets.
+    fn start(&mut self, w: f64, cx: &Context) -> Rate;
 
     /// The receiver's report: for estimators.
     fn observe(&mut self, _report: &Report, _cx: &Context) {}
 
-    /// Whether the law uses the receiver's estimate of the link capacity: the sender then sends the
-    /// packet pairs that it is made from.
-    fn uses_capacity(&self) -> bool {
-        false
-    }
-
-    /// Packets were lost or marked at `rate`: told before any cut.
+    /// Packets were lost or marked at `rate`: called before any reduction.
     fn losses(&mut self, _lost: &Lost, _rate: Rate, _cx: &Context) {}
 
-    /// The flow window in packets; without one only the receiver limits what is in flight.
-    fn window(&self, _cx: &Context) -> Option<Packets> {
+    /// The flow window in packets; `None` leaves the limit to the receiver.
+    fn window(&self, _cx: &Context) -> Option<f64> {
         None
     }
 
-    /// Whether the law has a slow start of its own. It then begins at the rate of `start`, and `tick`
-    /// runs after every interval, whatever came in it.
+    /// Whether the law has a slow start of its own: it begins at the rate of [`start`](Self::start), and
+    /// [`tick`](Self::tick) runs after every interval, with or without acknowledgements.
     fn starts_itself(&self) -> bool {
         false
     }
 
-    /// The rate at which to leave slow start, where the window was `w`.
-    fn start(&mut self, w: Packets, cx: &Context) -> Rate;
+    /// Whether the law uses the receiver's estimate of the link capacity ([`Report::capacity`]).
+    fn uses_capacity(&self) -> bool {
+        false
+    }
 
-    /// The law's own variables by name, the same each time, for plots.
+    /// The packet size changed: state in packets or packets per second is multiplied by `factor`, as the rate is.
+    fn rescale(&mut self, _factor: f64) {}
+
+    /// Emits the law's variables by name, the same names each time, for plots.
     fn gauges(&self, _emit: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+dyn_clone::clone_trait_object!(RateLaw);
+
+impl RateLaw for Box<dyn RateLaw> {
+    fn clock(&self) -> Clock {
+        (**self).clock()
+    }
+    fn interval(&self) -> Dur {
+        (**self).interval()
+    }
+    fn tick(&mut self, rate: Rate, cx: &Context) -> Rate {
+        (**self).tick(rate, cx)
+    }
+    fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate {
+        (**self).cut(rate, fresh, why, cx)
+    }
+    fn start(&mut self, w: f64, cx: &Context) -> Rate {
+        (**self).start(w, cx)
+    }
+    fn observe(&mut self, report: &Report, cx: &Context) {
+        (**self).observe(report, cx);
+    }
+    fn losses(&mut self, lost: &Lost, rate: Rate, cx: &Context) {
+        (**self).losses(lost, rate, cx);
+    }
+    fn window(&self, cx: &Context) -> Option<f64> {
+        (**self).window(cx)
+    }
+    fn starts_itself(&self) -> bool {
+        (**self).starts_itself()
+    }
+    fn uses_capacity(&self) -> bool {
+        (**self).uses_capacity()
+    }
+    fn rescale(&mut self, factor: f64) {
+        (**self).rescale(factor);
+    }
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        (**self).gauges(emit);
+    }
 }

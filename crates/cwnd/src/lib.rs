@@ -1,42 +1,71 @@
-//! Congestion controllers written once, as the equations of their papers.
+//! Congestion controllers written once, as the equations of their papers and specifications.
 //!
-//! A **law** ([`laws`]) is what a paper prints: how the window grows and how it is cut. A
-//! **machine** ([`machine`]) is everything around it, written once: slow start, recovery, timeouts,
-//! clamps. A **driver** (a simulator, a socket, a kernel trace) tells a [`Controller`] what happened
-//! as plain [`Event`]s and reads its [`Output`]. Nothing here knows a clock, a socket or a thread.
+//! * A **law** ([`WindowLaw`], [`RateLaw`]; [`laws`]) is what a paper prints: how the window or the rate grows and how
+//!   it is reduced.
+//! * A **machine** ([`Windowed`], [`Paced`]) contains everything around a law, written once: slow start, recovery,
+//!   timeouts, undo, clamps, pacing.
+//! * A **whole controller** implements [`Controller`] itself and shares [`parts`] and the [`delivery`]-rate estimator.
+//! * A **driver** (a QUIC or UDP transport, a simulator, a kernel trace) reports plain [`Event`]s to a [`Controller`]
+//!   and reads its [`Output`].
+//!
+//! The crate has no I/O, clocks or threads. Results are bit-equal on every machine: powers, roots and logarithms come
+//! from the crate `libm`.
 //!
 //! ```
-//! use cwnd::{Acked, Controller, Event, Limit, Settings, Time, Dur, Windowed, laws::Aimd};
+//! use cwnd::laws::Aimd;
+//! use cwnd::{Acked, Controller, Dur, Event, Packets, Settings, Time, Windowed};
 //!
-//! let mut reno = Windowed::new(Aimd::reno(), Settings::default());
-//! let acked = Acked {
-//!     packets: 2, credit: 2, in_flight: 8, sent: 10, sent_at: Time::ZERO, rtt: Some(Dur::from_millis(50)),
-//!     received_at: None, echo: false, limit: Limit::Window,
-//! };
-//! reno.on(Time::from_nanos(50_000_000), &Event::Acked(acked));
-//! assert_eq!(reno.output().window, 12.0);
+//! let mut reno = Windowed::new(Aimd::reno(), &Settings::default());
+//! let mut acked = Acked::new(2, Time::ZERO);
+//! acked.rtt = Some(Dur::from_millis(50));
+//! reno.on(Time::ZERO + Dur::from_millis(50), &Event::Acked(acked));
+//! assert_eq!(reno.output().window, Packets::new(12.0));
 //! ```
+//!
+//! # Features
+//!
+//! | feature | contents |
+//! |---|---|
+//! | `std` | conversion of `std::time::Instant`; without it the crate is `no_std` and needs `alloc` |
+//! | `registry` | controllers by name: [`Spec`], [`registry`] |
+//! | `models` | laws in closed-form models: [`model`] |
+//! | `records` | recording and replay of events: [`record`] |
+//!
+//! All are on by default.
 
-#![cfg_attr(feature = "libm", no_std)]
+#![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "libm")]
 extern crate alloc;
-#[cfg(not(feature = "libm"))]
-extern crate std as alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
+mod any;
+mod controller;
+mod conventions;
+pub mod delivery;
 mod event;
 mod law;
 pub mod laws;
 pub mod machine;
-mod math;
+#[cfg(feature = "models")]
 pub mod model;
+pub mod parts;
+#[cfg(feature = "records")]
 pub mod record;
+#[cfg(feature = "registry")]
 pub mod registry;
+mod rtt;
 mod units;
 
+pub use any::{AnyController, Law, MakeController};
+pub use controller::{Controller, Cut, Needs, Reduction, Settings};
+pub use conventions::{Conventions, Decided, Decision};
 pub use event::{Acked, Event, Limit, Lost, Marked, Output, Report};
-pub use law::{Clock, Context, RateLaw, Round, Rtt, Signal, WindowLaw};
-pub use machine::{Controller, Cut, Paced, Settings, SlowStart, Windowed};
-pub use registry::{AnyController, MakeLaw, Spec, SpecError};
+pub use law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
+pub use machine::{Growth, Paced, SlowStart, SlowStartLaw, Windowed};
+#[cfg(feature = "registry")]
+pub use registry::{Spec, SpecError};
+pub use rtt::Rtt;
 pub use units::{Dur, Packets, Rate, Time};

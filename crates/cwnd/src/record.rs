@@ -1,12 +1,13 @@
-//! Records of what a controller was told and answered: a run anywhere (a simulator, a socket, the
-//! kernel) can be replayed through a law and held against it bit by bit.
+//! Records of the events and answers of a controller: a run of any driver (a simulator, a socket, the kernel) can be
+//! replayed through a controller and compared bit by bit.
 //!
-//! A record is text, one line for each event: the time in nanoseconds, a word for the event, its
-//! fields in their declared order, and after a bar the window, the pacing rate in packets per second
-//! and the time of the next wake. `-` is none. Numbers are the shortest that read back bit-equal.
+//! A record is text, one line for each event: the time in nanoseconds, the name of the event, its fields in declared
+//! order, and after a bar the window, the pacing rate in packets per second and the time of the next wake-up. `-` is
+//! none. A delivery-rate sample follows its acknowledgement after the word `delivery`. Numbers are the shortest that
+//! read back bit-equal.
 //!
 //! ```text
-//! 50000000 acked 2 2 8 10 0 50000000 - 0 window | 12 - -
+//! 50000000 acked 2 2 8 10 0 50000000 - 0 0 window | 12 - -
 //! 61000000 lost 1 50000000 14 | 6 - -
 //! ```
 
@@ -14,31 +15,31 @@ mod line;
 
 pub use line::ParseError;
 
+use crate::controller::{Controller, Cut, Needs};
 use crate::event::{Event, Output};
-use crate::machine::{Controller, Cut};
 use crate::units::{Rate, Time};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-/// One event and the answer to it.
+/// An event and the answer to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {
-    /// When it happened.
+    /// The time of the event.
     pub at: Time,
-    /// What happened.
+    /// The event.
     pub event: Event,
     /// The controller's answer after it.
     pub output: Output,
 }
 
-/// What a controller was told and answered, in order.
+/// The events and answers of a controller, in order.
 ///
 /// Its [`Display`](fmt::Display) is the text described [above](self), which parses back to it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
-    /// The events, in the order in which the controller was told of them.
+    /// The entries in order of time.
     pub entries: Vec<Entry>,
 }
 
@@ -60,7 +61,7 @@ impl FromStr for Record {
     }
 }
 
-/// A controller that remembers what it was told and answered.
+/// A controller that records its events and answers.
 #[derive(Clone, Debug)]
 pub struct Recorder<C> {
     controller: C,
@@ -89,7 +90,7 @@ impl<C: Controller> Recorder<C> {
     }
 }
 
-impl<C: Controller> Controller for Recorder<C> {
+impl<C: Controller + Clone> Controller for Recorder<C> {
     fn on(&mut self, now: Time, event: &Event) {
         self.controller.on(now, event);
         let output = self.controller.output();
@@ -98,6 +99,10 @@ impl<C: Controller> Controller for Recorder<C> {
 
     fn output(&self) -> Output {
         self.controller.output()
+    }
+
+    fn needs(&self) -> Needs {
+        self.controller.needs()
     }
 
     fn take_cut(&mut self) -> Option<Cut> {
@@ -109,7 +114,7 @@ impl<C: Controller> Controller for Recorder<C> {
     }
 }
 
-/// Where a replay answered otherwise than its record.
+/// The first answer of a replay that differs from its record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
     /// The position of the entry.
@@ -130,7 +135,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Tells `controller` the events of `record` and compares its answers, bit by bit.
+/// Replays the events of `record` to `controller` and compares the answers, bit by bit.
 ///
 /// # Errors
 /// The first answer that differs.
@@ -148,7 +153,7 @@ pub fn replay(mut controller: impl Controller, record: &Record) -> Result<(), Mi
 /// An answer as bits, for which 0 and -0 differ and a NaN equals itself.
 fn bits(output: &Output) -> (u64, Option<u64>, Option<Time>) {
     let Output { window, pace, wake } = *output;
-    (window.to_bits(), pace.map(|rate: Rate| rate.as_per_sec().to_bits()), wake)
+    (window.get().to_bits(), pace.map(|rate: Rate| rate.as_per_sec().to_bits()), wake)
 }
 
 impl fmt::Display for Entry {

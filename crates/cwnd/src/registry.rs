@@ -1,7 +1,5 @@
-//! One name for a controller everywhere: [`Spec`] reads `simd(beta=1/16)`, and [`algorithms`] says
-//! what names and parameters there are.
+//! Controllers by name: [`Spec`] parses `simd(beta=1/16)`, [`algorithms`] lists the names and their parameters.
 
-mod controller;
 mod error;
 mod parameter;
 mod parse;
@@ -9,56 +7,64 @@ mod rate;
 mod spec;
 mod window;
 
-pub use controller::{AnyController, Law, MakeLaw};
 pub use error::SpecError;
 pub use parameter::{Domain, Parameter, Range};
 pub use spec::Spec;
 
+use crate::controller::{Controller, Settings};
 use crate::laws::{AnyLaw, AnyRateLaw};
+use alloc::boxed::Box;
 
-/// Which machine runs a law.
+/// The kind of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A window clocked by acknowledgements: [`crate::Windowed`].
+    /// A law for the window, clocked by acknowledgements, in [`Windowed`](crate::Windowed).
     Window,
-    /// A paced rate with a control interval: [`crate::Paced`].
+    /// A law for the sending rate with a control interval, in [`Paced`](crate::Paced).
     Rate,
+    /// A whole controller, which implements [`Controller`] itself.
+    Whole,
 }
 
 /// A controller that a [`Spec`] can name.
 #[derive(Debug)]
 pub struct Algorithm {
-    /// Its name in a spec.
+    /// The name in a spec.
     pub name: &'static str,
-    /// Its full name.
+    /// The full name.
     pub title: &'static str,
-    /// What it does, in one sentence.
+    /// A summary in one sentence.
     pub summary: &'static str,
     /// The paper or specification that defines it.
     pub source: &'static str,
-    /// Its rules, one plain-text line each.
+    /// The rules, one plain-text line each.
     pub equations: &'static [&'static str],
-    /// Where it differs from its source, and what the source leaves open.
+    /// The deviations from the source, and the choices that it leaves open.
     pub deviations: &'static [&'static str],
-    /// Its parameters, in the order of positional arguments.
+    /// The parameters, in the order of positional arguments.
     pub parameters: &'static [Parameter],
-    build: Build,
+    /// Makes it.
+    pub build: Build,
 }
 
-/// Makes the law from the values of its parameters, in their declared order.
+/// Makes a controller from the values of its parameters, in declared order and held as [`Domain`] says.
 #[derive(Clone, Copy, Debug)]
-enum Build {
+pub enum Build {
+    /// A window law.
     Window(fn(&[f64]) -> AnyLaw),
-    /// With the seed of the law's own randomness.
+    /// A rate law, from the values and the seed of its own randomness.
     Rate(fn(&[f64], u64) -> AnyRateLaw),
+    /// A whole controller.
+    Whole(fn(&[f64], &Settings) -> Box<dyn Controller>),
 }
 
 impl Algorithm {
-    /// Which machine runs it.
+    /// The kind of controller.
     pub const fn kind(&self) -> Kind {
         match self.build {
             Build::Window(_) => Kind::Window,
             Build::Rate(_) => Kind::Rate,
+            Build::Whole(_) => Kind::Whole,
         }
     }
 
@@ -78,8 +84,8 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
     ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
 }
 
-/// The one list of all names. A new controller is a law in `laws/`, its entry in `window.rs` or
-/// `rate.rs`, and its name here: `cwnd new-controller` writes them.
+/// All controllers. A new one is a file in `laws/`, an entry in `window.rs` or `rate.rs`, and a name here:
+/// `cwnd new-controller` writes them.
 static ALGORITHMS: &[Algorithm] = &[
     window::AIMD,
     window::RENO,

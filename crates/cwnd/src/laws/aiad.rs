@@ -39,7 +39,7 @@
 
 use crate::event::Acked;
 use crate::law::{Context, Signal, WindowLaw};
-use crate::units::{Dur, Packets, Time};
+use crate::units::{Dur, Time};
 
 /// What clock an AIAD law reads its rate from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ pub struct Aiad {
     rate: f64,
     sample: f64,
     last: Option<Time>,
-    /// Packets acknowledged since `last`.
+    /// f64 acknowledged since `last`.
     pending: u64,
 }
 
@@ -94,7 +94,7 @@ impl Aiad {
     #[cold]
     fn idle(&mut self, gap: f64) -> f64 {
         let step = self.tau / M;
-        let mut zeros = crate::math::floor(gap / step);
+        let mut zeros = libm::floor(gap / step);
         let mut rest = gap - zeros * step;
         if rest < SHORTEST * self.tau {
             zeros -= 1.0;
@@ -111,19 +111,19 @@ impl Aiad {
 
 impl WindowLaw for Aiad {
     #[inline]
-    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
         w + acked / w
     }
 
-    fn cut(&mut self, w: Packets, _why: Signal, cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, _why: Signal, cx: &Context) -> f64 {
         match cx.rtt {
             Some(rtt) if self.rate > 0.0 => (self.rate * rtt.min.as_secs()).max(2.0),
             _ => w / 2.0,
         }
     }
 
-    fn own_threshold(&self) -> bool {
-        true
+    fn threshold(&self, cut: f64, _why: Signal) -> Option<f64> {
+        Some(cut)
     }
 
     #[inline]

@@ -25,7 +25,6 @@
 //! Lam count ACKs, so that delayed ones halve `alpha`.
 
 use crate::law::{Context, Signal, WindowLaw};
-use crate::units::Packets;
 
 /// AIMD(α, β): see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,11 +68,11 @@ impl Aimd {
 
 impl WindowLaw for Aimd {
     #[inline]
-    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
         w + self.alpha * acked / w
     }
 
-    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
         w - self.beta * w
     }
 }

@@ -40,7 +40,6 @@
 //! `timeout=ends` ends the round at a timeout, unless a window is being repaired already.
 
 use crate::law::{Context, Round, Signal, WindowLaw};
-use crate::units::Packets;
 
 /// AIRA's parameters and the switches of its rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,7 +89,7 @@ pub struct Aira {
     p: f64,
     rounds: u32,
     /// The window at which `a` is reset.
-    reset_at: Packets,
+    reset_at: f64,
 }
 
 impl Aira {
@@ -117,15 +116,15 @@ impl Aira {
 
 impl WindowLaw for Aira {
     #[inline]
-    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
         if w >= self.reset_at {
             self.a = Self::A;
         }
         w + self.a * acked / w
     }
 
-    fn cut(&mut self, w: Packets, why: Signal, _cx: &Context) -> Packets {
-        if self.parameters.reset && why != Signal::Timeout {
+    fn cut(&mut self, w: f64, why: Signal, _cx: &Context) -> f64 {
+        if self.parameters.reset && !why.restarts() {
             self.reset_at = self.parameters.ratio * w;
         }
         w - self.parameters.beta * w

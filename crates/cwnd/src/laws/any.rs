@@ -1,38 +1,40 @@
-//! Every law in one type without heap, and a door for laws written elsewhere.
+//! All laws of a kind in one type without a heap allocation, and laws written elsewhere as objects.
 
 use super::{
     Aiad, Aimd, Aira, Bic, Binomial, Cubic, Daimd, HighSpeed, Scalable, Simd, Tfrc, Udt, Vegas,
 };
 use crate::event::{Acked, Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
-use crate::units::{Dur, Packets, Rate};
+use crate::units::{Dur, Rate};
 use alloc::boxed::Box;
-use core::fmt;
 
 /// Calls the same method of whichever law it is.
 macro_rules! forward {
     ($any:ident, [$($law:ident),+], $self:ident.$method:ident $arguments:tt) => {
-        match $self { $($any::$law(law) => law.$method $arguments,)+ }
+        match $self {
+            $($any::$law(law) => law.$method $arguments,)+
+            $any::Custom(law) => law.$method $arguments,
+        }
     };
 }
 
 /// The enum of all laws of one kind, its conversions, and one `match` for each method of the trait.
 macro_rules! any_law {
     (window $(#[$doc:meta])* $any:ident { $($law:ident),+ $(,)? }) => {
-        any_law!(@enum $(#[$doc])* $any { $($law),+ });
+        any_law!(@enum $(#[$doc])* $any(WindowLaw) { $($law),+ });
         impl WindowLaw for $any {
-            // Copies: what a function that is not inlined sees by its address lives in memory.
+            // Copies: passing a reference to a non-inlined function forces the value out of registers.
             #[inline(always)]
-            fn grow(&mut self, w: Packets, acked: Packets, cx: &Context) -> Packets {
+            fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
                 forward!($any, [$($law),+], self.grow(w, acked, &{ *cx }))
             }
-            fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets {
+            fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64 {
                 forward!($any, [$($law),+], self.cut(w, why, cx))
             }
-            fn own_threshold(&self) -> bool {
-                forward!($any, [$($law),+], self.own_threshold())
+            fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
+                forward!($any, [$($law),+], self.threshold(cut, why))
             }
-            fn enter(&mut self, w: Packets, cx: &Context) {
+            fn enter(&mut self, w: f64, cx: &Context) {
                 forward!($any, [$($law),+], self.enter(w, cx))
             }
             fn round(&mut self, round: &Round, cx: &Context) {
@@ -46,8 +48,14 @@ macro_rules! any_law {
                 forward!($any, [$($law),+], self.observe(&{ *acked }, &{ *cx }))
             }
             #[inline]
-            fn leave_slow_start(&mut self, w: Packets, cx: &Context) -> bool {
+            fn leave_slow_start(&mut self, w: f64, cx: &Context) -> bool {
                 forward!($any, [$($law),+], self.leave_slow_start(w, cx))
+            }
+            fn rescale(&mut self, factor: f64) {
+                forward!($any, [$($law),+], self.rescale(factor))
+            }
+            fn uses_delivery_rate(&self) -> bool {
+                forward!($any, [$($law),+], self.uses_delivery_rate())
             }
             fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
                 forward!($any, [$($law),+], self.gauges(emit))
@@ -55,7 +63,7 @@ macro_rules! any_law {
         }
     };
     (rate $(#[$doc:meta])* $any:ident { $($law:ident),+ $(,)? }) => {
-        any_law!(@enum $(#[$doc])* $any { $($law),+ });
+        any_law!(@enum $(#[$doc])* $any(RateLaw) { $($law),+ });
         impl RateLaw for $any {
             fn clock(&self) -> Clock {
                 forward!($any, [$($law),+], self.clock())
@@ -78,13 +86,16 @@ macro_rules! any_law {
             fn uses_capacity(&self) -> bool {
                 forward!($any, [$($law),+], self.uses_capacity())
             }
-            fn window(&self, cx: &Context) -> Option<Packets> {
+            fn rescale(&mut self, factor: f64) {
+                forward!($any, [$($law),+], self.rescale(factor))
+            }
+            fn window(&self, cx: &Context) -> Option<f64> {
                 forward!($any, [$($law),+], self.window(cx))
             }
             fn starts_itself(&self) -> bool {
                 forward!($any, [$($law),+], self.starts_itself())
             }
-            fn start(&mut self, w: Packets, cx: &Context) -> Rate {
+            fn start(&mut self, w: f64, cx: &Context) -> Rate {
                 forward!($any, [$($law),+], self.start(w, cx))
             }
             fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
@@ -92,11 +103,19 @@ macro_rules! any_law {
             }
         }
     };
-    (@enum $(#[$doc:meta])* $any:ident { $($law:ident),+ }) => {
+    (@enum $(#[$doc:meta])* $any:ident($object:ident) { $($law:ident),+ }) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
+        #[non_exhaustive]
         pub enum $any {
             $(#[doc = concat!("[`", stringify!($law), "`].")] $law($law),)+
+            /// A law written outside of this crate.
+            Custom(Box<dyn $object>),
+        }
+        impl From<Box<dyn $object>> for $any {
+            fn from(law: Box<dyn $object>) -> Self {
+                $any::Custom(law)
+            }
         }
         $(impl From<$law> for $any {
             fn from(law: $law) -> Self {
@@ -120,105 +139,16 @@ any_law! {
         Bic,
         Cubic,
         Vegas,
-        Custom,
     }
 }
 
 any_law! {
     rate
     /// Any rate law.
-    #[allow(clippy::large_enum_variant, reason = "laws live in their machine, never in a list")]
+    #[expect(clippy::large_enum_variant, reason = "laws live in their machine, never in a list")]
     AnyRateLaw {
         Daimd,
         Udt,
         Tfrc,
-    }
-}
-
-/// A window law written outside of this crate: [`WindowLaw`] as an object.
-pub trait CustomLaw: Send {
-    /// Its name, for messages.
-    fn name(&self) -> &str {
-        "custom"
-    }
-
-    /// A copy: the machine keeps one to undo a spurious cut.
-    fn boxed_clone(&self) -> Box<dyn CustomLaw>;
-
-    /// See [`WindowLaw::grow`].
-    fn grow(&mut self, w: Packets, acked: Packets, cx: &Context) -> Packets;
-
-    /// See [`WindowLaw::cut`].
-    fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets;
-
-    /// See [`WindowLaw::own_threshold`].
-    fn own_threshold(&self) -> bool {
-        false
-    }
-
-    /// See [`WindowLaw::enter`].
-    fn enter(&mut self, _w: Packets, _cx: &Context) {}
-
-    /// See [`WindowLaw::round`].
-    fn round(&mut self, _round: &Round, _cx: &Context) {}
-
-    /// See [`WindowLaw::observe`].
-    fn observe(&mut self, _acked: &Acked, _cx: &Context) {}
-
-    /// See [`WindowLaw::leave_slow_start`].
-    fn leave_slow_start(&mut self, _w: Packets, _cx: &Context) -> bool {
-        false
-    }
-
-    /// See [`WindowLaw::gauges`].
-    fn gauges(&self, _emit: &mut dyn FnMut(&'static str, f64)) {}
-}
-
-/// A [`CustomLaw`] as a [`WindowLaw`].
-pub struct Custom(Box<dyn CustomLaw>);
-
-impl Custom {
-    /// Wraps `law`.
-    pub fn new(law: Box<dyn CustomLaw>) -> Self {
-        Custom(law)
-    }
-}
-
-impl Clone for Custom {
-    fn clone(&self) -> Self {
-        Custom(self.0.boxed_clone())
-    }
-}
-
-impl fmt::Debug for Custom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Custom").field(&self.0.name()).finish()
-    }
-}
-
-impl WindowLaw for Custom {
-    fn grow(&mut self, w: Packets, acked: Packets, cx: &Context) -> Packets {
-        self.0.grow(w, acked, cx)
-    }
-    fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets {
-        self.0.cut(w, why, cx)
-    }
-    fn own_threshold(&self) -> bool {
-        self.0.own_threshold()
-    }
-    fn enter(&mut self, w: Packets, cx: &Context) {
-        self.0.enter(w, cx);
-    }
-    fn round(&mut self, round: &Round, cx: &Context) {
-        self.0.round(round, cx);
-    }
-    fn observe(&mut self, acked: &Acked, cx: &Context) {
-        self.0.observe(acked, cx);
-    }
-    fn leave_slow_start(&mut self, w: Packets, cx: &Context) -> bool {
-        self.0.leave_slow_start(w, cx)
-    }
-    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        self.0.gauges(emit);
     }
 }

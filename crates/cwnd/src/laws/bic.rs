@@ -28,7 +28,6 @@
 //! the probe beyond it.
 
 use crate::law::{Context, Signal, WindowLaw};
-use crate::units::Packets;
 
 /// BIC's parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +39,7 @@ pub struct BicParameters {
     /// The fraction of the window given up at a loss.
     pub beta: f64,
     /// The window below which it is Reno.
-    pub low: Packets,
+    pub low: f64,
 }
 
 impl Default for BicParameters {
@@ -54,9 +53,9 @@ impl Default for BicParameters {
 pub struct Bic {
     parameters: BicParameters,
     /// The window at the last loss, which the binary search nears.
-    max: Packets,
+    max: f64,
     /// Past `max`: the step of the probe, and the window at which it doubles.
-    probe: Option<(f64, Packets)>,
+    probe: Option<(f64, f64)>,
 }
 
 impl Bic {
@@ -66,7 +65,7 @@ impl Bic {
     }
 
     /// The packets to gain each round-trip time beyond the old maximum.
-    fn probe(&mut self, w: Packets) -> f64 {
+    fn probe(&mut self, w: f64) -> f64 {
         let (mut step, mut doubles_at) = self.probe.unwrap_or((1.0, w + 1.0));
         if w >= doubles_at && step < self.parameters.smax {
             step = (2.0 * step).min(self.parameters.smax);
@@ -79,7 +78,7 @@ impl Bic {
 
 impl WindowLaw for Bic {
     #[inline]
-    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
         let BicParameters { smax, smin, low, .. } = self.parameters;
         let step = if w < low {
             1.0
@@ -91,7 +90,7 @@ impl WindowLaw for Bic {
         w + step * acked / w
     }
 
-    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
         let BicParameters { beta, low, .. } = self.parameters;
         self.probe = None;
         if w < low {

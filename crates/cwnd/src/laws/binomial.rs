@@ -26,8 +26,7 @@
 //! assume no delayed ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};
-use crate::math::{powf, sqrt};
-use crate::units::Packets;
+use libm::{pow, sqrt};
 
 /// A binomial law: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,17 +69,17 @@ fn power(w: f64, p: f64) -> f64 {
     } else if p == 0.5 {
         sqrt(w)
     } else {
-        powf(w, p)
+        pow(w, p)
     }
 }
 
 impl WindowLaw for Binomial {
     #[inline]
-    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
         w + self.alpha * acked / (w * power(w, self.k))
     }
 
-    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
         w - self.beta * power(w, self.l)
     }
 }

@@ -31,8 +31,8 @@
 
 use crate::event::{Acked, Limit};
 use crate::law::{Context, Signal, WindowLaw};
-use crate::math::cbrt;
-use crate::units::{Packets, Time};
+use crate::units::Time;
+use libm::cbrt;
 
 /// CUBIC: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,12 +42,12 @@ pub struct Cubic {
     fast: bool,
     /// The additive increase that makes `kept` TCP-friendly.
     alpha: f64,
-    w_max: Packets,
+    w_max: f64,
     /// In seconds.
     k: f64,
     epoch: Time,
-    w_est: Packets,
-    w_prior: Packets,
+    w_est: f64,
+    w_prior: f64,
     /// Whether the last cut was a loss or a mark: `k` follows from it.
     after_loss: bool,
     observed: Time,
@@ -74,7 +74,7 @@ impl Cubic {
 
     /// W(t), t in seconds.
     #[inline]
-    fn window(&self, t: f64) -> Packets {
+    fn window(&self, t: f64) -> f64 {
         let x = t - self.k;
         self.c * x * x * x + self.w_max
     }
@@ -89,7 +89,7 @@ impl Default for Cubic {
 
 impl WindowLaw for Cubic {
     #[inline]
-    fn grow(&mut self, w: Packets, acked: Packets, cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
         let t = cx.now.since(self.epoch).as_secs();
         let rtt = cx.rtt.map_or(0.0, |rtt| rtt.smoothed.as_secs());
         let alpha = if self.w_est < self.w_prior { self.alpha } else { 1.0 };
@@ -101,18 +101,18 @@ impl WindowLaw for Cubic {
         w + (target - w) * (acked / w).min(1.0)
     }
 
-    fn cut(&mut self, w: Packets, why: Signal, _cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, why: Signal, _cx: &Context) -> f64 {
         self.w_prior = w;
         self.w_max = if self.fast && w < self.w_max { (1.0 + self.kept) * w / 2.0 } else { w };
-        self.after_loss = why != Signal::Timeout;
+        self.after_loss = !why.restarts();
         self.kept * w
     }
 
-    fn own_threshold(&self) -> bool {
-        true
+    fn threshold(&self, cut: f64, _why: Signal) -> Option<f64> {
+        Some(cut)
     }
 
-    fn enter(&mut self, w: Packets, cx: &Context) {
+    fn enter(&mut self, w: f64, cx: &Context) {
         self.epoch = cx.now;
         self.w_est = w;
         if !self.after_loss {

@@ -52,8 +52,8 @@
 
 use crate::event::{Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Signal};
-use crate::math::{ceil, log10, powf};
-use crate::units::{Dur, Packets, Rate, Time};
+use crate::units::{Dur, Rate, Time};
+use libm::{ceil, log10, pow};
 
 /// The packet size for which `tau` is chosen, in bytes.
 const STANDARD_PACKET: f64 = 1500.0;
@@ -109,8 +109,8 @@ pub struct Daimd {
     /// The receiver's estimates.
     estimated: Option<Rate>,
     arrival: Option<Rate>,
-    window: Option<Packets>,
-    /// Packets in the newest loss report.
+    window: Option<f64>,
+    /// f64 in the newest loss report.
     lost: u32,
     last_cut: Option<Time>,
 }
@@ -133,7 +133,7 @@ impl Daimd {
         if spare <= 0.0 || bytes == 0 {
             return Rate::ZERO;
         }
-        let packets_per_syn = powf(10.0, ceil(log10(spare)) - self.parameters.tau)
+        let packets_per_syn = pow(10.0, ceil(log10(spare)) - self.parameters.tau)
             * (STANDARD_PACKET / f64::from(bytes));
         Rate::over(packets_per_syn, self.parameters.syn)
     }
@@ -169,7 +169,7 @@ impl RateLaw for Daimd {
         let kept = match feedbacks {
             0 => 1.0,
             1 => 1.0 - beta,
-            n => powf(1.0 - beta, f64::from(n)),
+            n => pow(1.0 - beta, f64::from(n)),
         };
         Rate::per_sec(kept * rate.as_per_sec())
     }
@@ -195,11 +195,11 @@ impl RateLaw for Daimd {
         }
     }
 
-    fn window(&self, _cx: &Context) -> Option<Packets> {
+    fn window(&self, _cx: &Context) -> Option<f64> {
         if self.parameters.lambda < 1.0 { self.window } else { None }
     }
 
-    fn start(&mut self, w: Packets, cx: &Context) -> Rate {
+    fn start(&mut self, w: f64, cx: &Context) -> Rate {
         let rtt = cx.rtt.map_or(Dur::ZERO, |rtt| rtt.smoothed);
         self.arrival.unwrap_or_else(|| Rate::over(w, rtt + self.parameters.syn))
     }

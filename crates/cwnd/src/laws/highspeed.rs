@@ -28,13 +28,12 @@
 //! Beyond `W1`, where the RFC says nothing, `b` stays `B1` and `a` follows its formula.
 
 use crate::law::{Context, Signal, WindowLaw};
-use crate::math::{exp, ln};
-use crate::units::Packets;
+use libm::{exp, log};
 
 /// HighSpeed TCP: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HighSpeed {
-    low: Packets,
+    low: f64,
     high_decrease: f64,
     ln_low: f64,
     /// ln W1 - ln W.
@@ -43,36 +42,36 @@ pub struct HighSpeed {
     /// 1/S.
     slope: f64,
     /// The window at which `a` was computed, and it.
-    at: Packets,
+    at: f64,
     a: f64,
 }
 
 impl HighSpeed {
     /// HighSpeed TCP: Reno up to a window of `low.0` packets, which it has at a loss rate of `low.1`;
     /// at a loss rate of `high.1` it has `high.0` packets, of which it gives up `high_decrease`.
-    pub fn new(low: (Packets, f64), high: (Packets, f64), high_decrease: f64) -> Self {
-        let (ln_low, ln_p_low) = (ln(low.0), ln(low.1));
-        let span = ln(high.0) - ln_low;
-        let slope = (ln(high.1) - ln_p_low) / span;
+    pub fn new(low: (f64, f64), high: (f64, f64), high_decrease: f64) -> Self {
+        let (ln_low, ln_p_low) = (log(low.0), log(low.1));
+        let span = log(high.0) - ln_low;
+        let slope = (log(high.1) - ln_p_low) / span;
         let low = low.0;
         HighSpeed { low, high_decrease, ln_low, span, ln_p_low, slope, at: 0.0, a: 1.0 }
     }
 
     /// The fraction given up at a loss at window `w`.
-    pub fn decrease(&self, w: Packets) -> f64 {
+    pub fn decrease(&self, w: f64) -> f64 {
         if w <= self.low {
             return 0.5;
         }
-        let part = (ln(w) - self.ln_low) / self.span;
+        let part = (log(w) - self.ln_low) / self.span;
         (0.5 - (0.5 - self.high_decrease) * part).max(self.high_decrease)
     }
 
     /// The packets gained each round-trip time at window `w`.
-    pub fn increase(&self, w: Packets) -> f64 {
+    pub fn increase(&self, w: f64) -> f64 {
         if w <= self.low {
             return 1.0;
         }
-        let p = exp(self.ln_p_low + self.slope * (ln(w) - self.ln_low));
+        let p = exp(self.ln_p_low + self.slope * (log(w) - self.ln_low));
         let b = self.decrease(w);
         2.0 * w * w * b * p / (2.0 - b)
     }
@@ -87,7 +86,7 @@ impl Default for HighSpeed {
 
 impl WindowLaw for HighSpeed {
     #[inline]
-    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
         if (w - self.at).abs() >= 1.0 {
             self.at = w;
             self.a = self.increase(w);
@@ -95,7 +94,7 @@ impl WindowLaw for HighSpeed {
         w + self.a * acked / w
     }
 
-    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
         w - self.decrease(w) * w
     }
 }

@@ -21,7 +21,7 @@ pub mod vegas;
 pub use aiad::{Aiad, RateClock};
 pub use aimd::Aimd;
 pub use aira::{Aira, AiraParameters};
-pub use any::{AnyLaw, AnyRateLaw, Custom, CustomLaw};
+pub use any::{AnyLaw, AnyRateLaw};
 pub use bic::{Bic, BicParameters};
 pub use binomial::Binomial;
 pub use cubic::Cubic;
@@ -37,7 +37,8 @@ pub use vegas::Vegas;
 pub(crate) mod testing {
     //! What the laws' own tests share.
 
-    use crate::law::{Context, Rtt};
+    use crate::law::Context;
+    use crate::rtt::Rtt;
     use crate::units::{Dur, Time};
 
     /// Congestion avoidance at time 0 with a round-trip time of 100 ms and 1500-byte packets.
@@ -47,13 +48,6 @@ pub(crate) mod testing {
 
     /// The same at `now`.
     pub(crate) fn at(now: Time) -> Context {
-        let rtt = Dur::from_millis(100);
-        Context {
-            now,
-            rtt: Some(Rtt { latest: rtt, smoothed: rtt, min: rtt }),
-            last_cut: Time::ZERO,
-            packet: 1500,
-            slow_start: false,
-        }
+        Context::new(now, Some(Rtt::first(Dur::from_millis(100))))
     }
 }

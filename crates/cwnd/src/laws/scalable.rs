@@ -24,31 +24,30 @@
 //! Known deviations: none. (Table 6 of the DAIMD paper prints `0.1 w` for what is `0.01 w` here.)
 
 use crate::law::{Context, Signal, WindowLaw};
-use crate::units::Packets;
 
 /// Scalable TCP: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scalable {
     a: f64,
     b: f64,
-    low: Packets,
+    low: f64,
 }
 
 impl Scalable {
     /// Scalable TCP that gains `a` at each ACK, gives up `b`, and is Reno up to `low` packets.
-    pub const fn new(a: f64, b: f64, low: Packets) -> Self {
+    pub const fn new(a: f64, b: f64, low: f64) -> Self {
         Scalable { a, b, low }
     }
 }
 
 impl WindowLaw for Scalable {
     #[inline]
-    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
         let each = if w > self.low { self.a } else { 1.0 / w };
         w + each * acked
     }
 
-    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
         if w > self.low { w - self.b * w } else { w / 2.0 }
     }
 }

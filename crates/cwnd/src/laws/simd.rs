@@ -33,17 +33,16 @@
 //! no delayed ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};
-use crate::math::sqrt;
-use crate::units::Packets;
+use libm::sqrt;
 
 /// SIMD(β): see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Simd {
     beta: f64,
     alpha: f64,
-    w0: Packets,
+    w0: f64,
     /// Set by a cut until congestion avoidance begins again.
-    w_max: Option<Packets>,
+    w_max: Option<f64>,
 }
 
 impl Simd {
@@ -53,14 +52,14 @@ impl Simd {
     }
 
     /// The α of Eq. 3 for a window of `w_max` before the last decrease.
-    pub fn alpha(beta: f64, w_max: Packets) -> f64 {
+    pub fn alpha(beta: f64, w_max: f64) -> f64 {
         3.0 * sqrt(beta) / ((1.0 - 2.0 * beta / 3.0) * sqrt(2.0 * w_max))
     }
 }
 
 impl WindowLaw for Simd {
     #[inline]
-    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
         let each = if w > self.w0 {
             self.alpha * sqrt(w - self.w0)
         } else {
@@ -69,12 +68,12 @@ impl WindowLaw for Simd {
         w + each * acked / w
     }
 
-    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
         self.w_max = Some(w);
         w - self.beta * w
     }
 
-    fn enter(&mut self, w: Packets, _cx: &Context) {
+    fn enter(&mut self, w: f64, _cx: &Context) {
         self.w0 = w;
         let w_max = self.w_max.take().unwrap_or(w / (1.0 - self.beta));
         self.alpha = Simd::alpha(self.beta, w_max);

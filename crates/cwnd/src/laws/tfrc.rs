@@ -45,8 +45,8 @@ mod history;
 use self::history::History;
 use crate::event::{Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Signal};
-use crate::math::sqrt;
-use crate::units::{Dur, Packets, Rate, Time};
+use crate::units::{Dur, Rate, Time};
+use libm::sqrt;
 
 /// What the filter of the round-trip time keeps, the RFC's q.
 const KEPT: f64 = 0.9;
@@ -55,8 +55,8 @@ const FIRST_RATE: Rate = Rate::per_sec(1.0);
 const FIRST_TIMEOUT: Dur = Dur::from_millis(2000);
 /// Bytes in the largest initial window of more than two packets.
 const INITIAL_WINDOW: f64 = 4380.0;
-/// Packets in a round-trip time where the first packet is lost (section 6.3.1).
-const FIRST_LOST: Packets = 0.5;
+/// f64 in a round-trip time where the first packet is lost (section 6.3.1).
+const FIRST_LOST: f64 = 0.5;
 /// The smallest loss event rate that the equation is solved for.
 const LEAST_LOSS: f64 = 1e-8;
 
@@ -88,12 +88,12 @@ impl Tfrc {
     }
 
     /// The throughput equation (3.1): packets in a round-trip time at a loss event rate of `p`.
-    pub fn window(p: f64) -> Packets {
+    pub fn window(p: f64) -> f64 {
         1.0 / (sqrt(2.0 * p / 3.0) + 12.0 * sqrt(3.0 * p / 8.0) * p * (1.0 + 32.0 * p * p))
     }
 
     /// The loss event rate at which the equation gives `window` packets in a round-trip time.
-    pub fn loss_rate(window: Packets) -> f64 {
+    pub fn loss_rate(window: f64) -> f64 {
         let (mut low, mut high) = (LEAST_LOSS, 1.0);
         // The ratio of the bounds, 10^8, is below 1 + 10^-15 after 55 halvings of its logarithm.
         for _ in 0..55 {
@@ -186,7 +186,7 @@ impl RateLaw for Tfrc {
     }
 
     fn cut(&mut self, rate: Rate, _fresh: bool, why: Signal, cx: &Context) -> Rate {
-        if why == Signal::Timeout {
+        if why.restarts() {
             return self.starved(rate, cx.now);
         }
         self.equation().map_or(rate, |equation| Rate::per_sec(equation.min(self.limit())))
@@ -211,7 +211,7 @@ impl RateLaw for Tfrc {
         });
     }
 
-    fn start(&mut self, _w: Packets, _cx: &Context) -> Rate {
+    fn start(&mut self, _w: f64, _cx: &Context) -> Rate {
         FIRST_RATE
     }
 

@@ -34,15 +34,15 @@
 
 use crate::event::Report;
 use crate::law::{Clock, Context, RateLaw, Signal};
-use crate::math::{ceil, log10, powf};
-use crate::units::{Dur, Packets, Rate, Time};
+use crate::units::{Dur, Rate, Time};
+use libm::{ceil, log10, pow};
 
 /// The draft's Beta.
 const INCREASE: f64 = 1.5e-6;
 /// What a decrease multiplies the period with.
 const DECREASE: f64 = 1.125;
 /// The draft's constant in the flow window.
-const EXTRA_WINDOW: Packets = 16.0;
+const EXTRA_WINDOW: f64 = 16.0;
 /// The loss reports of a congestion period that count.
 const MOST_REPORTS: u32 = 5;
 /// The gain of the running averages.
@@ -95,7 +95,7 @@ impl Udt {
             return self.least;
         }
         let bits = Rate::per_sec(spare).as_bits(bytes);
-        (powf(10.0, ceil(log10(bits))) * INCREASE / f64::from(bytes)).max(self.least)
+        (pow(10.0, ceil(log10(bits))) * INCREASE / f64::from(bytes)).max(self.least)
     }
 
     fn smoothed_rtt(cx: &Context) -> Dur {
@@ -130,7 +130,7 @@ impl RateLaw for Udt {
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate {
         // A timeout and the loss report that ended slow start at the arrival rate change nothing.
         let ended_slow_start = self.began == Some(cx.now) && self.arrival.is_some();
-        if why == Signal::Timeout || ended_slow_start {
+        if why.restarts() || ended_slow_start {
             return rate;
         }
         if fresh {
@@ -159,12 +159,12 @@ impl RateLaw for Udt {
         self.capacity = averaged(self.capacity, report.capacity);
     }
 
-    fn window(&self, cx: &Context) -> Option<Packets> {
+    fn window(&self, cx: &Context) -> Option<f64> {
         let arrival = self.arrival.unwrap_or(Rate::ZERO);
         Some(arrival.packets(Udt::smoothed_rtt(cx) + self.syn) + EXTRA_WINDOW)
     }
 
-    fn start(&mut self, w: Packets, cx: &Context) -> Rate {
+    fn start(&mut self, w: f64, cx: &Context) -> Rate {
         self.began = Some(cx.now);
         self.arrival.unwrap_or_else(|| Rate::over(w, Udt::smoothed_rtt(cx) + self.syn))
     }

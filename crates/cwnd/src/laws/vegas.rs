@@ -28,7 +28,7 @@
 
 use crate::event::Acked;
 use crate::law::{Context, Signal, WindowLaw};
-use crate::units::{Dur, Packets, Time};
+use crate::units::{Dur, Time};
 
 /// Vegas: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +53,7 @@ impl Vegas {
 
 impl WindowLaw for Vegas {
     #[inline]
-    fn grow(&mut self, w: Packets, _acked: Packets, _cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, _acked: f64, _cx: &Context) -> f64 {
         let Some(queued) = self.queued.take() else { return w };
         let diff = w * queued;
         if diff < self.alpha {
@@ -65,11 +65,11 @@ impl WindowLaw for Vegas {
         }
     }
 
-    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
         w / 2.0
     }
 
-    fn enter(&mut self, _w: Packets, cx: &Context) {
+    fn enter(&mut self, _w: f64, cx: &Context) {
         self.round_began = cx.now;
         self.least = Dur::MAX;
         self.queued = None;
@@ -89,7 +89,7 @@ impl WindowLaw for Vegas {
         }
     }
 
-    fn leave_slow_start(&mut self, w: Packets, _cx: &Context) -> bool {
+    fn leave_slow_start(&mut self, w: f64, _cx: &Context) -> bool {
         self.queued.take().is_some_and(|queued| w * queued > self.gamma)
     }
 

@@ -1,42 +1,45 @@
-//! The paced machine: the control interval, slow start, the flow window and the clamps around a
-//! [`RateLaw`].
+//! The paced machine: the control interval, slow start, the flow window and the clamps around a [`RateLaw`].
 
-use super::{Controller, Cut, Settings, rtt};
-use crate::event::{Event, Lost, Marked, Output, Report};
-use crate::law::{Clock, Context, RateLaw, Rtt, Signal};
+use crate::controller::{Controller, Cut, Needs, Settings};
+use crate::event::{Event, Lost, Output, Report};
+use crate::law::{Clock, Context, RateLaw, Signal};
+use crate::rtt::Rtt;
 use crate::units::{Packets, Rate, Time};
 
-/// The slowest rate: one packet a second.
+/// The smallest rate: one packet per second.
 const MIN_RATE: Rate = Rate::per_sec(1.0);
-/// The smallest flow window: UDT's, so that a packet pair always fits.
-const MIN_WINDOW: Packets = 16.0;
+/// The smallest flow window in packets: UDT's, which always has room for a packet pair.
+const MIN_WINDOW: f64 = 16.0;
 
 /// A rate law in its machine.
 #[derive(Clone, Debug)]
 pub struct Paced<L> {
     law: L,
-    settings: Settings,
+    packet: u32,
+    max_window: f64,
     rate: Option<Rate>,
-    window: Packets,
+    window: f64,
     rtt: Option<Rtt>,
-    /// The start of the running control interval.
+    /// The start of the current control interval.
     interval: Time,
-    /// Whether acknowledgements came, and whether losses did, in the running interval.
+    /// Whether packets were acknowledged, and whether packets were lost, in the current interval.
     acked: bool,
     lost: bool,
     last_cut: Option<Time>,
     cut: Option<Cut>,
 }
 
-impl<L: RateLaw> Paced<L> {
-    /// A controller that runs `law` from the start of a connection. Slow start opens the window by
-    /// one packet for each one acknowledged, unpaced, until a loss or the largest window (UDT); a law
-    /// that starts itself is paced from the first packet.
-    pub fn new(law: L, settings: Settings) -> Self {
+impl<L: RateLaw + Clone> Paced<L> {
+    /// A controller that runs `law` from the start of a connection. Slow start opens the window by one packet for
+    /// each packet acknowledged, unpaced, until a loss or the largest window (UDT). A law that starts itself is
+    /// paced from the first packet.
+    pub fn new(law: L, settings: &Settings) -> Self {
+        let max_window = settings.max_window.get();
         let mut machine = Paced {
             law,
-            window: settings.initial_window.max(MIN_WINDOW).min(settings.max_window),
-            settings,
+            packet: settings.packet,
+            max_window,
+            window: settings.initial_window.get().max(MIN_WINDOW).min(max_window),
             rate: None,
             rtt: None,
             interval: Time::ZERO,
@@ -51,9 +54,14 @@ impl<L: RateLaw> Paced<L> {
         machine
     }
 
-    /// The law itself.
+    /// The law.
     pub fn law(&self) -> &L {
         &self.law
+    }
+
+    /// The law, without its machine.
+    pub fn into_law(self) -> L {
+        self.law
     }
 
     /// The sending rate; `None` in slow start.
@@ -66,7 +74,7 @@ impl<L: RateLaw> Paced<L> {
             now,
             rtt: self.rtt,
             last_cut: self.last_cut.unwrap_or(Time::ZERO),
-            packet: self.settings.packet,
+            packet: self.packet,
             slow_start: self.rate.is_none(),
         }
     }
@@ -84,14 +92,14 @@ impl<L: RateLaw> Paced<L> {
     }
 
     fn report(&mut self, now: Time, report: &Report) {
-        self.rtt = Some(rtt::after(self.rtt, report.rtt));
+        self.rtt = Some(Rtt::update(self.rtt, report.rtt));
         let cx = self.context(now);
         self.law.observe(report, &cx);
         self.acked |= report.packets > 0;
         if self.rate.is_none() {
             self.window += f64::from(report.packets);
-            if self.window >= self.settings.max_window {
-                self.window = self.settings.max_window;
+            if self.window >= self.max_window {
+                self.window = self.max_window;
                 self.leave_slow_start(now);
             }
         } else {
@@ -103,11 +111,11 @@ impl<L: RateLaw> Paced<L> {
     }
 
     fn set_flow_window(&mut self, now: Time) {
-        let wanted = self.law.window(&self.context(now)).unwrap_or(self.settings.max_window);
-        self.window = wanted.max(MIN_WINDOW).min(self.settings.max_window);
+        let wanted = self.law.window(&self.context(now)).unwrap_or(self.max_window);
+        self.window = wanted.max(MIN_WINDOW).min(self.max_window);
     }
 
-    /// Runs the law if the control interval is over.
+    /// Runs the law at the end of the control interval.
     fn step(&mut self, now: Time) {
         let Some(rate) = self.rate else { return };
         if now.since(self.interval) < self.law.interval() {
@@ -127,12 +135,12 @@ impl<L: RateLaw> Paced<L> {
         if self.rate.is_none() {
             self.leave_slow_start(now);
         }
-        self.tell_losses(now, lost);
+        self.report_losses(now, lost);
         let fresh = self.last_cut.is_none_or(|cut| lost.sent_at >= cut);
         self.shrink(now, fresh, Signal::Loss);
     }
 
-    fn tell_losses(&mut self, now: Time, lost: &Lost) {
+    fn report_losses(&mut self, now: Time, lost: &Lost) {
         let (rate, cx) = (self.rate.unwrap_or(MIN_RATE), self.context(now));
         self.law.losses(lost, rate, &cx);
     }
@@ -143,54 +151,72 @@ impl<L: RateLaw> Paced<L> {
         self.set_rate(if after < before { after } else { before });
         if after < before {
             self.last_cut = Some(now);
-            self.cut = Some(Cut {
-                why,
-                before: before.as_per_sec(),
-                after: self.rate.unwrap_or(MIN_RATE).as_per_sec(),
-            });
+            self.cut = Some(Cut::rate(why, before, self.rate.unwrap_or(MIN_RATE)));
         }
+    }
+
+    /// A signal after which the sender starts again: a timeout, or persistent congestion.
+    fn restart(&mut self, now: Time, why: Signal) {
+        if self.rate.is_none() {
+            self.leave_slow_start(now);
+        }
+        self.shrink(now, true, why);
+    }
+
+    /// The packet size changed: rate and window stay the same numbers of bytes.
+    fn rescale(&mut self, packet: u32) {
+        let packet = packet.max(1);
+        let factor = f64::from(self.packet) / f64::from(packet);
+        self.packet = packet;
+        self.max_window *= factor;
+        self.window = (self.window * factor).max(MIN_WINDOW).min(self.max_window);
+        if let Some(rate) = self.rate {
+            self.set_rate(Rate::per_sec(rate.as_per_sec() * factor));
+        }
+        self.law.rescale(factor);
     }
 }
 
-impl<L: RateLaw> Controller for Paced<L> {
+impl<L: RateLaw + Clone> Controller for Paced<L> {
     fn on(&mut self, now: Time, event: &Event) {
         match event {
             Event::Report(report) => self.report(now, report),
             Event::Lost(lost) => self.lost(now, lost),
-            &Event::Marked(Marked { packets, sent_at, sent }) => {
-                self.tell_losses(now, &Lost { packets, sent_at, sent });
-                let fresh = self.last_cut.is_none_or(|cut| sent_at >= cut);
+            Event::Marked(marked) => {
+                let lost = Lost::new(marked.packets, marked.sent_at, marked.sent);
+                self.report_losses(now, &lost);
+                let fresh = self.last_cut.is_none_or(|cut| marked.sent_at >= cut);
                 if fresh && self.rate.is_some() {
                     self.lost = true;
                     self.shrink(now, true, Signal::Mark);
                 }
             }
-            Event::Timeout { .. } => {
-                if self.rate.is_none() {
-                    self.leave_slow_start(now);
-                }
-                self.shrink(now, true, Signal::Timeout);
+            Event::Timeout { .. } => self.restart(now, Signal::Timeout),
+            Event::PersistentCongestion => self.restart(now, Signal::PersistentCongestion),
+            Event::Reduced { window } => {
+                self.window = self.window.min(window.get()).max(MIN_WINDOW).min(self.max_window);
             }
+            Event::Mtu { packet } => self.rescale(*packet),
             Event::Tick => {
                 if self.law.clock() == Clock::Timer {
                     self.step(now);
                 }
             }
-            Event::Acked(_) | Event::Recovered | Event::Undo | Event::Deflated { .. } => {}
+            Event::Acked(_) | Event::Recovered | Event::Undo => {}
         }
     }
 
     fn output(&self) -> Output {
         let timed = self.rate.is_some() && self.law.clock() == Clock::Timer;
         Output {
-            window: self.window,
+            window: Packets::new(self.window),
             pace: self.rate,
             wake: timed.then(|| self.interval + self.law.interval()),
         }
     }
 
-    fn uses_capacity(&self) -> bool {
-        self.law.uses_capacity()
+    fn needs(&self) -> Needs {
+        Needs { reports: true, capacity: self.law.uses_capacity(), ..Needs::default() }
     }
 
     fn take_cut(&mut self) -> Option<Cut> {

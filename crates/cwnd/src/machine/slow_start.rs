@@ -1,22 +1,48 @@
-//! How a window grows before the first congestion signal, whatever the law.
+//! Growth of the window before the first congestion signal, whatever the law.
 
 use crate::event::Acked;
-use crate::law::Rtt;
-use crate::units::{Dur, Packets, Time};
+use crate::law::Context;
+use crate::rtt::Rtt;
+use crate::units::{Dur, Time};
 use alloc::boxed::Box;
+use core::fmt;
+use dyn_clone::DynClone;
 
-/// Which slow start a windowed controller uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A slow start: grows the window until the first congestion signal, and may end before one.
+///
+/// Later slow starts, after a timeout, are the standard one (RFC 9406 section 4.3).
+pub trait SlowStartLaw: DynClone + fmt::Debug + Send + Sync {
+    /// The window after an acknowledgement in slow start at window `w`. `credit` is the growth of the standard slow
+    /// start in packets: those acknowledged, at most [`Settings::slow_start_limit`](crate::Settings).
+    fn grow(&mut self, w: f64, credit: f64, acked: &Acked, cx: &Context) -> Growth;
+}
+
+dyn_clone::clone_trait_object!(SlowStartLaw);
+
+/// The answer of a [`SlowStartLaw`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Growth {
+    /// The window in packets.
+    pub window: f64,
+    /// Whether slow start is over: congestion avoidance begins at `window`.
+    pub done: bool,
+}
+
+/// The slow start of a window law.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub enum SlowStart {
-    /// One packet for each packet acknowledged (RFC 5681 section 3.1, RFC 3465 with L = 2).
+    /// One packet for each packet acknowledged (RFC 5681 section 3.1, RFC 3465).
     #[default]
-    Classic,
+    Standard,
     /// HyStart++ (RFC 9406): leaves slow start when the round-trip time of a round has risen. In addition,
     /// conservative slow start begins when an unbroken train of acknowledgements has lasted for half of the
     /// shortest round-trip time, as in HyStart (Ha and Rhee, Hybrid Slow Start for High-Bandwidth and
     /// Long-Distance Networks, 2008): round-trip times tell of a queue one round trip late, when the window
     /// is already twice as large.
     HyStart,
+    /// A slow start of your own, made for each connection.
+    Custom(fn() -> Box<dyn SlowStartLaw>),
 }
 
 const RTT_THRESH_MIN: Dur = Dur::from_millis(4);
@@ -27,9 +53,6 @@ const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
 /// The longest gap between two acknowledgements of a train (HyStart).
 const TRAIN_GAP: Dur = Dur::from_millis(2);
-/// RFC 3465: one acknowledgement opens the window by no more than two packets.
-const L: f64 = 2.0;
-
 /// HyStart++'s state (RFC 9406 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HyStart {
@@ -107,22 +130,35 @@ impl HyStart {
     }
 }
 
-/// The window after `acked` in slow start at `w`, and whether slow start is over.
-#[inline]
-pub(super) fn grow(
-    hystart: &mut Option<Box<HyStart>>,
-    w: Packets,
-    now: Time,
-    acked: &Acked,
-    rtt: Option<Rtt>,
-) -> (Packets, bool) {
-    let step = f64::from(acked.credit).min(L);
-    match hystart {
-        None => (w + step, false),
-        Some(state) => {
-            let done = state.done(now, acked, rtt);
-            let divisor = if state.css.is_some() { CSS_GROWTH_DIVISOR } else { 1.0 };
-            (w + step / divisor, done)
+impl SlowStartLaw for HyStart {
+    fn grow(&mut self, w: f64, credit: f64, acked: &Acked, cx: &Context) -> Growth {
+        let done = self.done(cx.now, acked, cx.rtt);
+        let divisor = if self.css.is_some() { CSS_GROWTH_DIVISOR } else { 1.0 };
+        Growth { window: w + credit / divisor, done }
+    }
+}
+
+/// A slow start other than the standard one.
+#[derive(Clone, Debug)]
+pub(super) enum AnySlowStart {
+    HyStart(HyStart),
+    Custom(Box<dyn SlowStartLaw>),
+}
+
+impl AnySlowStart {
+    /// The state at the start of a connection; `None` for the standard slow start, which has none.
+    pub(super) fn new(kind: SlowStart) -> Option<Box<Self>> {
+        match kind {
+            SlowStart::Standard => None,
+            SlowStart::HyStart => Some(Box::new(AnySlowStart::HyStart(HyStart::new()))),
+            SlowStart::Custom(make) => Some(Box::new(AnySlowStart::Custom(make()))),
+        }
+    }
+
+    pub(super) fn grow(&mut self, w: f64, credit: f64, acked: &Acked, cx: &Context) -> Growth {
+        match self {
+            AnySlowStart::HyStart(law) => law.grow(w, credit, acked, cx),
+            AnySlowStart::Custom(law) => law.grow(w, credit, acked, cx),
         }
     }
 }
@@ -130,7 +166,6 @@ pub(super) fn grow(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Limit;
 
     /// A round of 80 ms of acknowledgements `apart`, 100 ms after the packets left: whether conservative slow
     /// start has begun, and when.
@@ -140,18 +175,9 @@ mod tests {
         let mut now = began;
         while now.since(began) < Dur::from_millis(80) {
             let sent_at = if now == began { now } else { Time::ZERO };
-            let acked = Acked {
-                packets: 1,
-                credit: 1,
-                in_flight: 100,
-                sent: 200,
-                sent_at,
-                rtt: Some(rtt),
-                received_at: None,
-                echo: false,
-                limit: Limit::Window,
-            };
-            let known = Rtt { latest: rtt, smoothed: rtt, min: rtt };
+            let mut acked = Acked::new(1, sent_at);
+            acked.rtt = Some(rtt);
+            let known = Rtt::first(rtt);
             assert!(!hystart.done(now, &acked, Some(known)));
             if hystart.css.is_some() {
                 return Some(now.since(began));

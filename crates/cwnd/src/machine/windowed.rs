@@ -9,44 +9,49 @@
 //!      \----- timeout, from anywhere: w = 1
 //! ```
 
-use super::slow_start::{self, HyStart, SlowStart};
-use super::{Controller, Cut, Settings, rtt};
+use super::slow_start::{AnySlowStart, Growth};
+use crate::controller::{Controller, Cut, Needs, Settings};
+use crate::conventions::{Conventions, Decided, Decision};
 use crate::event::{Acked, Event, Limit, Lost, Marked, Output};
-use crate::law::{Context, Round, Rtt, Signal, WindowLaw};
-use crate::units::{Packets, Time};
+use crate::law::{Context, Round, Signal, WindowLaw};
+use crate::rtt::Rtt;
+use crate::units::{Packets, Rate, Time};
 use alloc::boxed::Box;
 
-/// The smallest slow-start threshold (RFC 5681 equation 4).
-const MIN_SSTHRESH: Packets = 2.0;
-/// The smallest window.
-const MIN_WINDOW: Packets = 1.0;
-/// The largest window: drivers count packets in 32 bits.
-const MAX_WINDOW: Packets = u32::MAX as f64;
+/// The smallest window in packets, and the loss window after a timeout (RFC 5681 section 3.1).
+const MIN_WINDOW: f64 = 1.0;
+/// The window after persistent congestion in packets (RFC 9002 section 7.2).
+const PERSISTENT_WINDOW: f64 = 2.0;
+/// The largest window in packets: drivers count packets in 32 bits.
+const MAX_WINDOW: f64 = u32::MAX as f64;
 
-/// A window law in its machine. Kept small and on few cache lines: there is one for each flow.
+/// A window law in its machine. Small and on few cache lines: a simulation holds one for each flow.
 #[derive(Clone, Debug)]
 pub struct Windowed<L> {
     law: L,
-    window: Packets,
-    ssthresh: Packets,
-    max_window: Packets,
+    window: f64,
+    ssthresh: f64,
+    max_window: f64,
     rtt: Option<Rtt>,
-    /// The start of the connection before the first cut.
+    /// The start of the connection before the first reduction.
     last_cut: Time,
-    hystart: Option<Box<HyStart>>,
+    conventions: &'static Conventions,
+    /// Until the first reduction: a slow start other than the standard one.
+    slow_start: Option<Box<AnySlowStart>>,
     congestion: Option<Box<Congestion<L>>>,
     packet: u32,
-    ns2: bool,
+    slow_start_limit: f32,
+    pacing: Option<f32>,
     in_recovery: bool,
-    /// Whether the law has been told at which window congestion avoidance began.
+    /// Whether the law knows the window at which congestion avoidance began.
     entered: bool,
-    /// Whether there was a cut.
+    /// Whether there was a reduction.
     cut_before: bool,
-    /// The last congestion was a mark.
+    /// Whether the last congestion signal was a mark.
     marked: bool,
 }
 
-/// What is kept from the first congestion signal on.
+/// State from the first congestion signal on.
 #[derive(Clone, Debug)]
 struct Congestion<L> {
     round: Round,
@@ -62,32 +67,37 @@ impl<L> Default for Congestion<L> {
     }
 }
 
-/// What a spurious cut takes back.
+/// The state before a reduction, for the case that it was spurious.
 #[derive(Clone, Debug)]
 struct Saved<L> {
     law: L,
-    window: Packets,
-    ssthresh: Packets,
+    window: f64,
+    ssthresh: f64,
     entered: bool,
 }
 
-impl<L: WindowLaw> Windowed<L> {
+impl<L: WindowLaw + Clone> Windowed<L> {
     /// A controller that runs `law` from the start of a connection.
-    pub fn new(law: L, settings: Settings) -> Self {
-        let max_window = settings.max_window.min(MAX_WINDOW);
-        let hystart = settings.slow_start == SlowStart::HyStart;
+    pub fn new(law: L, settings: &Settings) -> Self {
+        let max_window = settings.max_window.get().min(MAX_WINDOW);
+        let conventions = settings.conventions;
         Windowed {
             law,
-            window: settings.initial_window.clamp(MIN_WINDOW, MAX_WINDOW),
-            // ns-2 starts from the receiver's window.
-            ssthresh: if settings.ns2 { max_window } else { f64::INFINITY },
+            window: settings.initial_window.get().clamp(MIN_WINDOW, MAX_WINDOW),
+            ssthresh: if conventions.threshold_from_max_window {
+                max_window
+            } else {
+                f64::INFINITY
+            },
             max_window,
             rtt: None,
             last_cut: Time::ZERO,
-            hystart: hystart.then(|| Box::new(HyStart::new())),
+            conventions,
+            slow_start: AnySlowStart::new(settings.slow_start),
             congestion: None,
             packet: settings.packet,
-            ns2: settings.ns2,
+            slow_start_limit: settings.slow_start_limit,
+            pacing: settings.pacing,
             in_recovery: false,
             entered: false,
             cut_before: false,
@@ -95,35 +105,40 @@ impl<L: WindowLaw> Windowed<L> {
         }
     }
 
-    /// The law itself.
+    /// The law.
     pub fn law(&self) -> &L {
         &self.law
     }
 
-    /// The congestion window in packets.
+    /// The law, without its machine.
+    pub fn into_law(self) -> L {
+        self.law
+    }
+
+    /// The congestion window.
     #[inline]
     pub fn window(&self) -> Packets {
-        at_most(self.window, self.max_window)
+        Packets::new(at_most(self.window, self.max_window))
     }
 
-    /// The congestion window before the clamp.
+    /// The congestion window before the largest window limits it.
     #[inline]
     pub fn unclamped(&self) -> Packets {
-        self.window
+        Packets::new(self.window)
     }
 
-    /// The slow-start threshold in packets; infinite before the first cut.
+    /// The slow-start threshold; infinite before the first reduction.
     pub fn ssthresh(&self) -> Packets {
-        self.ssthresh
+        Packets::new(self.ssthresh)
     }
 
-    /// Whether the machine is in slow start.
+    /// Whether the sender is in slow start.
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.window < self.ssthresh
     }
 
-    /// Whether a window with losses is being repaired.
+    /// Whether the sender is in loss recovery.
     pub fn in_recovery(&self) -> bool {
         self.in_recovery
     }
@@ -141,46 +156,64 @@ impl<L: WindowLaw> Windowed<L> {
 
     /// An acknowledgement arrived.
     #[inline(always)]
-    pub fn acked(&mut self, now: Time, acked: &Acked) {
+    fn acked(&mut self, now: Time, acked: &Acked) {
         let known = self.rtt;
-        let rtt = acked.rtt.map_or(known, |sample| Some(rtt::after(known, sample)));
+        let rtt = acked.rtt.map_or(known, |sample| Some(Rtt::update(known, sample)));
         self.rtt = rtt;
         let cx = Context { rtt, ..self.context(now) };
         self.law.observe(acked, &cx);
+        if self.in_recovery {
+            self.infer_recovered(now, acked.sent_at);
+        }
         if self.in_recovery || acked.echo || acked.credit == 0 {
             return;
         }
-        // RFC 7661: a window that is not used says nothing about the path. ns-2 grows it anyway.
-        // At the largest window the law still runs: it may want less (Vegas).
+        // RFC 7661: a window that is not used is not validated by acknowledgements. At the largest window the law
+        // still runs: it may decrease the window (Vegas).
+        let used = matches!(acked.limit, Limit::Window | Limit::Pacing);
         let full = acked.limit == Limit::Receiver && self.window >= self.max_window;
-        if acked.limit != Limit::Window && !full && !self.ns2 {
+        if !used && !full && !self.conventions.grows_unused {
             return;
         }
         if self.in_slow_start() {
-            // A copy: what a function that is not inlined sees by its address lives in memory.
-            self.slow_start(now, &{ *acked }, cx);
+            // A copy: passing a reference to a non-inlined function forces the value out of registers.
+            self.slow_start(&{ *acked }, cx);
         } else {
             if !self.entered {
                 self.enter(cx);
             }
             self.window = self.law.grow(self.window, f64::from(acked.credit), &cx).max(MIN_WINDOW);
-            // A law may shrink its window (Vegas): that is no return to slow start.
+            // A law may decrease its window (Vegas): that does not return to slow start.
             self.ssthresh = self.ssthresh.min(self.window);
         }
         self.window = at_most(self.window, self.largest());
     }
 
-    /// The largest window; ns-2 lets it grow past the receiver's.
-    #[inline]
-    fn largest(&self) -> Packets {
-        if self.ns2 { MAX_WINDOW } else { self.max_window }
+    /// Ends recovery if a packet sent after its beginning is acknowledged (RFC 9002 section 7.3.2), for drivers that
+    /// do not report the end.
+    #[cold]
+    fn infer_recovered(&mut self, now: Time, sent_at: Time) {
+        if self.conventions.infers_recovery && sent_at > self.last_cut {
+            self.recovered(now);
+        }
     }
 
-    fn slow_start(&mut self, now: Time, acked: &Acked, cx: Context) {
-        let (grown, done) = slow_start::grow(&mut self.hystart, self.window, now, acked, self.rtt);
+    /// The largest window that growth reaches, in packets.
+    #[inline]
+    fn largest(&self) -> f64 {
+        if self.conventions.grows_past_max_window { MAX_WINDOW } else { self.max_window }
+    }
+
+    fn slow_start(&mut self, acked: &Acked, cx: Context) {
+        let credit = f64::from(acked.credit).min(f64::from(self.slow_start_limit));
+        let Growth { window, done } = match &mut self.slow_start {
+            None => Growth { window: self.window + credit, done: false },
+            Some(law) => law.grow(self.window, credit, acked, &cx),
+        };
         // A threshold above the largest window would never be reached.
-        let grown = grown.min(self.largest());
-        self.window = if self.ns2 { grown } else { grown.min(self.ssthresh) };
+        let grown = window.min(self.largest());
+        let overshoots = self.conventions.overshoots_threshold;
+        self.window = if overshoots { grown } else { grown.min(self.ssthresh) };
         if done || self.law.leave_slow_start(self.window, &cx) {
             self.ssthresh = self.window;
         }
@@ -194,14 +227,13 @@ impl<L: WindowLaw> Windowed<L> {
         self.law.enter(self.window, &cx);
     }
 
-    /// Cuts for `why`, unless the newest packet concerned was sent before the last cut: one cut for
-    /// each window of data (RFC 5681 section 3.2, RFC 3168 section 6.1.2). Until a window is repaired
-    /// no other is begun (RFC 6675 section 5): a loss of what was sent in recovery is answered when
-    /// the driver starts to repair that.
+    /// Reduces the window for `why`, unless the newest packet concerned was sent before the last reduction: one
+    /// reduction for each window of data (RFC 5681 section 3.2, RFC 3168 section 6.1.2). During recovery there is no
+    /// other (RFC 6675 section 5): the loss of a packet sent in recovery is answered when the driver starts to
+    /// repair it.
     fn congested(&mut self, now: Time, why: Signal, sent_at: Time, sent: u64) {
-        // ns-2 answers the mark on the acknowledgement that would end a recovery.
-        let repairing = self.in_recovery && !(self.ns2 && why == Signal::Mark);
-        if repairing || sent_at < self.last_cut {
+        let mark = self.conventions.marks_reduce_in_recovery && why == Signal::Mark;
+        if (self.in_recovery && !mark) || sent_at < self.last_cut {
             return;
         }
         self.end_round(now, sent);
@@ -225,8 +257,8 @@ impl<L: WindowLaw> Windowed<L> {
     }
 
     fn shrink(&mut self, now: Time, why: Signal) {
-        let before = self.window();
-        let in_slow_start = self.in_slow_start();
+        let before = self.window().get();
+        let slow_start = self.in_slow_start();
         self.congestion().undo = Some(Saved {
             law: self.law.clone(),
             window: self.window,
@@ -235,34 +267,32 @@ impl<L: WindowLaw> Windowed<L> {
         });
         let cx = self.context(now);
         let cut = self.law.cut(before, why, &cx);
-        let own = self.law.own_threshold() && !cut.is_nan();
-        // f64::min keeps the window where a law's answer is not a number.
-        let cut = if own { cut } else { cut.min(before) };
-        // Slow start overshoots by up to a factor of two, and after a timeout nothing is known of the
-        // path: there RFC 5681 equation 4 allows half of the window at most. ns-2 takes exactly half,
-        // also at the first cut of all (tcp.cc, slowdown()).
-        let half = before / 2.0;
-        let first = self.ns2 && !self.cut_before;
-        let target = match in_slow_start || why == Signal::Timeout || first {
-            true if own => cut,
-            true if self.ns2 => half,
-            true => cut.min(half),
-            false => cut,
+        let law_threshold = self.law.threshold(cut, why).filter(|threshold| !threshold.is_nan());
+        let decision = Decision {
+            why,
+            window: before,
+            threshold: self.ssthresh,
+            // f64::min keeps the window where a law's answer is not a number.
+            cut: cut.min(before),
+            law_threshold,
+            slow_start,
+            first: !self.cut_before,
+            after_mark: self.marked,
         };
-        self.ssthresh =
-            if self.ns2 { crate::math::floor(target) } else { target }.max(MIN_SSTHRESH);
-        self.window = match why {
-            Signal::Timeout => MIN_WINDOW,
-            // ns-2 keeps the fraction that its threshold loses.
-            _ if self.ns2 => target.min(before).max(MIN_WINDOW),
-            _ => self.ssthresh.min(before),
+        let Decided { threshold, window } = (self.conventions.reduce)(&decision);
+        // After persistent congestion the threshold stays that of the loss (RFC 9002 section 7.6.2).
+        (self.ssthresh, self.window) = match why {
+            Signal::Timeout => (threshold, MIN_WINDOW),
+            Signal::PersistentCongestion => (self.ssthresh, PERSISTENT_WINDOW.min(before)),
+            Signal::Loss | Signal::Mark => (threshold, window),
         };
-        self.hystart = None;
+        self.slow_start = None;
         self.last_cut = now;
         self.cut_before = true;
         self.marked = why == Signal::Mark;
         self.entered = false;
-        self.congestion().cut = Some(Cut { why, before, after: self.window });
+        let [before, after] = [before, self.window].map(Packets::new);
+        self.congestion().cut = Some(Cut::window(why, before, after));
     }
 
     fn close_round(&mut self, now: Time) {
@@ -271,21 +301,21 @@ impl<L: WindowLaw> Windowed<L> {
         self.law.round(&round, &cx);
     }
 
-    /// Packets were found lost.
-    pub fn lost(&mut self, now: Time, lost: &Lost) {
+    /// Packets were declared lost.
+    fn lost(&mut self, now: Time, lost: &Lost) {
         self.congestion().round.lost += u64::from(lost.packets);
         self.marked = false;
         self.congested(now, Signal::Loss, lost.sent_at, lost.sent);
     }
 
     /// Packets were reported as marked.
-    pub fn marked(&mut self, now: Time, marked: &Marked) {
+    fn marked(&mut self, now: Time, marked: &Marked) {
         self.congestion().round.marked += u64::from(marked.packets);
         self.congested(now, Signal::Mark, marked.sent_at, marked.sent);
     }
 
-    /// The window with losses is repaired.
-    pub fn recovered(&mut self, now: Time) {
+    /// Recovery is over.
+    fn recovered(&mut self, now: Time) {
         if self.in_recovery {
             self.in_recovery = false;
             self.close_round(now);
@@ -293,9 +323,9 @@ impl<L: WindowLaw> Windowed<L> {
     }
 
     /// The retransmission timer expired.
-    pub fn timeout(&mut self, now: Time, sent: u64) {
-        // A failed repair or probe ends no round of its own: packets sent since the cut count in the
-        // round that follows it.
+    fn timeout(&mut self, now: Time, sent: u64) {
+        // A failed repair or probe ends no round of its own: packets sent since the reduction count in the round that
+        // follows it.
         let fresh = !self.in_recovery && self.window > MIN_WINDOW;
         let ends = fresh && self.law.timeout_ends_round();
         self.recovered(now);
@@ -307,18 +337,22 @@ impl<L: WindowLaw> Windowed<L> {
             let round = &mut self.congestion().round;
             round.lost = if ends { round.lost.max(1) } else { round.lost + 1 };
         }
-        // ns-2 lowers the threshold for a mark and the timeout after it once.
-        let kept = (self.ns2 && self.marked).then_some(self.ssthresh);
         self.shrink(now, Signal::Timeout);
-        self.ssthresh = kept.unwrap_or(self.ssthresh);
         if ends {
             self.close_round(now);
         }
     }
 
-    /// The last cut was spurious: the window and the law return to where they were, unless they have
+    /// Persistent congestion was established. Its losses have been reported: they began the recovery that ends here
+    /// (RFC 9002 section 7.6.2).
+    fn persistent_congestion(&mut self, now: Time) {
+        self.recovered(now);
+        self.shrink(now, Signal::PersistentCongestion);
+    }
+
+    /// The last reduction was spurious: the window and the law return to their state before it, unless the window has
     /// grown past it since.
-    pub fn undo(&mut self) {
+    fn undo(&mut self) {
         if let Some(saved) = self.congestion.as_mut().and_then(|it| it.undo.take()) {
             self.in_recovery = false;
             self.ssthresh = saved.ssthresh;
@@ -329,16 +363,37 @@ impl<L: WindowLaw> Windowed<L> {
             }
         }
     }
+
+    /// The packet size changed: the window stays the same number of bytes.
+    fn rescale(&mut self, packet: u32) {
+        let packet = packet.max(1);
+        let factor = f64::from(self.packet) / f64::from(packet);
+        self.packet = packet;
+        self.window = (self.window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
+        self.ssthresh *= factor;
+        self.max_window = (self.max_window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
+        self.law.rescale(factor);
+        if let Some(congestion) = &mut self.congestion {
+            congestion.undo = None;
+        }
+    }
+
+    /// The pacing rate: a multiple of one window in each smoothed round-trip time.
+    fn pace(&self) -> Option<Rate> {
+        let (factor, rtt) = (self.pacing?, self.rtt?);
+        let rate = Rate::over(f64::from(factor) * self.window().get(), rtt.smoothed);
+        rate.as_per_sec().is_finite().then_some(rate)
+    }
 }
 
-/// A window no larger than `bound`, and `bound` where a law's answer is not a number. `f64::min` asks
-/// whether that is one too, which takes five more instructions.
+/// A window no larger than `bound`, and `bound` where a law's answer is not a number. `f64::min` tests whether `bound`
+/// is one too, which takes five more instructions.
 #[inline(always)]
-fn at_most(window: Packets, bound: Packets) -> Packets {
+fn at_most(window: f64, bound: f64) -> f64 {
     if window < bound { window } else { bound }
 }
 
-impl<L: WindowLaw> Controller for Windowed<L> {
+impl<L: WindowLaw + Clone> Controller for Windowed<L> {
     #[inline(always)]
     fn on(&mut self, now: Time, event: &Event) {
         match event {
@@ -347,17 +402,27 @@ impl<L: WindowLaw> Controller for Windowed<L> {
             Event::Marked(marked) => self.marked(now, marked),
             Event::Recovered => self.recovered(now),
             Event::Timeout { sent } => self.timeout(now, *sent),
+            Event::PersistentCongestion => self.persistent_congestion(now),
             Event::Undo => self.undo(),
-            Event::Deflated { packets } => {
-                self.window = (self.window - packets).max(MIN_WINDOW);
+            Event::Reduced { window } => {
+                self.window = self.window.min(window.get()).max(MIN_WINDOW);
             }
+            Event::Mtu { packet } => self.rescale(*packet),
             Event::Report(_) | Event::Tick => {}
         }
     }
 
     #[inline]
     fn output(&self) -> Output {
-        Output { window: self.window(), pace: None, wake: None }
+        let mut output = Output::window(self.window());
+        if self.pacing.is_some() {
+            output.pace = self.pace();
+        }
+        output
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { delivery_rate: self.law.uses_delivery_rate(), ..Needs::default() }
     }
 
     fn take_cut(&mut self) -> Option<Cut> {

@@ -1,14 +1,14 @@
 //! One law on a path that never changes.
 
-use crate::event::{Acked, Limit, Report};
-use crate::law::{Context, RateLaw, Round, Rtt, Signal, WindowLaw};
-use crate::machine::Settings;
-use crate::math::floor;
-use crate::registry::{Law, MakeLaw};
-use crate::units::{Dur, Packets, Rate, Time};
+use crate::any::Law;
+use crate::event::{Acked, Report};
+use crate::law::{Context, RateLaw, Round, Signal, WindowLaw};
+use crate::rtt::Rtt;
+use crate::units::{Dur, Rate, Time};
+use libm::floor;
 
 /// The smallest window, as in [`crate::Windowed`].
-const MIN_WINDOW: Packets = 1.0;
+const MIN_WINDOW: f64 = 1.0;
 
 /// What a law can learn of its path.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,10 +37,11 @@ pub enum Pattern {
 ///
 /// ```
 /// use cwnd::model::{Alone, Path, Pattern};
-/// use cwnd::{Dur, Rate, Spec};
+/// use cwnd::{Dur, MakeController, Rate, Settings, Spec};
 ///
 /// let path = Path { rtt: Dur::from_millis(100), capacity: Rate::per_sec(1000.0), packet: 1500 };
-/// let mut reno = Alone::new(&Spec::parse("reno")?, 10.0, path, 0);
+/// let law = Spec::parse("reno")?.law(&Settings::default()).unwrap();
+/// let mut reno = Alone::new(law, 10.0, path);
 /// reno.round(Pattern::Whole);
 /// assert_eq!(reno.window(), 11.0);
 /// reno.cut();
@@ -51,7 +52,7 @@ pub enum Pattern {
 pub struct Alone {
     law: Law,
     path: Path,
-    window: Packets,
+    window: f64,
     /// In nanoseconds since the start: acknowledgements of large windows come less than one apart.
     now: f64,
     last_cut: Time,
@@ -59,11 +60,11 @@ pub struct Alone {
     entered: bool,
     /// Of the round that [`Alone::acknowledge`] is in: acknowledgements to come, and the time between
     /// two of them in round-trip times.
-    left: Packets,
+    left: f64,
     spacing: f64,
-    /// Packets acknowledged since the last cut, and the part of them not yet observed by the law.
-    acked: Packets,
-    unseen: Packets,
+    /// f64 acknowledged since the last cut, and the part of them not yet observed by the law.
+    acked: f64,
+    unseen: f64,
     sent: u64,
     /// Rate laws: the start of the running control interval, and whether a loss fell into it.
     interval: f64,
@@ -71,11 +72,10 @@ pub struct Alone {
 }
 
 impl Alone {
-    /// The law of `make` at the beginning of congestion avoidance, with `window` packets. `seed` is
-    /// that of the law's own randomness.
-    pub fn new(make: &dyn MakeLaw, window: Packets, path: Path, seed: u64) -> Self {
+    /// `law` at the beginning of congestion avoidance, with a window of `window` packets.
+    pub fn new(law: Law, window: f64, path: Path) -> Self {
         Alone {
-            law: make.law(&Settings { packet: path.packet, seed, ..Settings::default() }),
+            law,
             path,
             window,
             now: 0.0,
@@ -92,12 +92,12 @@ impl Alone {
     }
 
     /// The window in packets.
-    pub fn window(&self) -> Packets {
+    pub fn window(&self) -> f64 {
         self.window
     }
 
     /// Puts the window where something else than the law has brought it.
-    pub(super) fn set_window(&mut self, window: Packets) {
+    pub(super) fn set_window(&mut self, window: f64) {
         self.window = window;
     }
 
@@ -110,7 +110,7 @@ impl Alone {
         let rtt = self.path.rtt;
         Context {
             now: Time::from_nanos(self.now as u64),
-            rtt: Some(Rtt { latest: rtt, smoothed: rtt, min: rtt }),
+            rtt: Some(Rtt::first(rtt)),
             last_cut: self.last_cut,
             packet: self.path.packet,
             slow_start: false,
@@ -120,7 +120,7 @@ impl Alone {
     /// `count` acknowledgements of `credit` packets each, `gap` nanoseconds apart. A rate law has
     /// none.
     #[inline]
-    fn ack(&mut self, count: u64, credit: Packets, gap: f64) {
+    fn ack(&mut self, count: u64, credit: f64, gap: f64) {
         let mut cx = self.context();
         let Law::Window(law) = &mut self.law else { return };
         let rtt = self.path.rtt;
@@ -135,20 +135,12 @@ impl Alone {
                 let packets = unseen as u32;
                 unseen -= f64::from(packets);
                 sent += u64::from(packets);
-                law.observe(
-                    &Acked {
-                        packets,
-                        credit: packets,
-                        in_flight: window as u32,
-                        sent: sent + window as u64,
-                        sent_at: cx.now - rtt,
-                        rtt: Some(rtt),
-                        received_at: Some(cx.now - way_back),
-                        echo: false,
-                        limit: Limit::Window,
-                    },
-                    &cx,
-                );
+                let mut acked = Acked::new(packets, cx.now - rtt);
+                acked.in_flight = window as u32;
+                acked.sent = sent + window as u64;
+                acked.rtt = Some(rtt);
+                acked.received_at = Some(cx.now - way_back);
+                law.observe(&acked, &cx);
             }
             if !self.entered {
                 self.entered = true;
@@ -177,7 +169,7 @@ impl Alone {
     }
 
     /// `packets` of a window law are acknowledged together, after their share of a round-trip time.
-    pub(super) fn acknowledge_many(&mut self, packets: Packets) {
+    pub(super) fn acknowledge_many(&mut self, packets: f64) {
         self.ack(1, packets, self.rtt() * packets / self.window);
     }
 

@@ -1,9 +1,8 @@
 //! From one loss to the next: what a law does in a congestion epoch.
 
 use super::{Alone, Path};
-use crate::math::floor;
-use crate::registry::{Law, MakeLaw};
-use crate::units::Packets;
+use crate::any::Law;
+use libm::floor;
 
 /// An epoch of a window law: the cut at a loss, a round of recovery, and growth from one
 /// acknowledgement to the next.
@@ -20,11 +19,11 @@ const STEPS: f64 = 64.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sawtooth {
     /// The window after the loss, in packets.
-    pub after: Packets,
+    pub after: f64,
     /// Round-trip times until the window is back, at the window of each instant in each.
     pub rounds: f64,
-    /// Packets acknowledged until then.
-    pub packets: Packets,
+    /// f64 acknowledged until then.
+    pub packets: f64,
 }
 
 /// Expectations over an epoch in which each packet is lost with the same probability.
@@ -37,17 +36,17 @@ pub struct Sums {
     /// See `window`.
     pub square: f64,
     /// The window at the loss that ends the epoch.
-    pub at_loss: Packets,
-    /// Packets sent: up to the lost one and, but in the ideal, the window behind it.
-    pub packets: Packets,
+    pub at_loss: f64,
+    /// f64 sent: up to the lost one and, but in the ideal, the window behind it.
+    pub packets: f64,
 }
 
 impl Epoch {
     /// Begins with a loss at `window` packets, the first that the law sees. A round-trip time passes
     /// before the window grows, what is in flight behind a lost packet can be lost without another
     /// cut, and whole packets are sent. In the `ideal` nothing of that is so.
-    pub fn new(make: &dyn MakeLaw, window: Packets, path: Path, ideal: bool) -> Self {
-        let mut flow = Alone::new(make, window, path, 0);
+    pub fn new(law: Law, window: f64, path: Path, ideal: bool) -> Self {
+        let mut flow = Alone::new(law, window, path);
         flow.cut();
         Epoch { flow, ideal }
     }
@@ -59,11 +58,11 @@ impl Epoch {
         mut self,
         p: f64,
         tail: f64,
-        top: Packets,
-        mut visit: impl FnMut(Packets, f64, f64),
+        top: f64,
+        mut visit: impl FnMut(f64, f64, f64),
     ) -> Sums {
         let mut sums = Sums::default();
-        let mut stay = |sums: &mut Sums, w: Packets, ends: f64, rounds: f64| {
+        let mut stay = |sums: &mut Sums, w: f64, ends: f64, rounds: f64| {
             sums.rounds += rounds;
             sums.window += rounds * w;
             sums.square += rounds * w * w;
@@ -94,13 +93,13 @@ impl Epoch {
 
 /// Whether the window at a loss is all that a window law remembers after it: from the same window
 /// it does the same, whatever came before. Found by trying histories, not by knowing the law.
-pub fn forgets(make: &dyn MakeLaw, path: Path) -> bool {
+pub fn forgets(law: &Law, path: Path) -> bool {
     const HISTORIES: [&[f64]; 4] = [&[], &[2.0], &[0.4], &[3.0, 1.5]];
     const ACKS: usize = 400;
     [6.0, 40.0, 300.0].into_iter().all(|window| {
         let mut first: Option<[f64; 2]> = None;
         HISTORIES.into_iter().all(|history| {
-            let mut flow = Alone::new(make, window, path, 0);
+            let mut flow = Alone::new(law.clone(), window, path);
             for times in history {
                 flow.set_window(times * window);
                 flow.cut();
@@ -123,11 +122,11 @@ pub fn forgets(make: &dyn MakeLaw, path: Path) -> bool {
 
 /// The sawtooth of a window law between losses at `window`, once it repeats; `None` if it does not,
 /// if the law does not cut, or if it is not back after `limit` steps.
-pub fn sawtooth(make: &dyn MakeLaw, window: Packets, path: Path, limit: u64) -> Option<Sawtooth> {
-    if matches!(make.law(&crate::machine::Settings::default()), Law::Rate(_)) {
+pub fn sawtooth(law: Law, window: f64, path: Path, limit: u64) -> Option<Sawtooth> {
+    if matches!(law, Law::Rate(_)) {
         return None;
     }
-    let mut flow = Alone::new(make, window, path, 0);
+    let mut flow = Alone::new(law, window, path);
     let mut last: Option<Sawtooth> = None;
     for _ in 0..3 {
         flow.set_window(window);

@@ -1,36 +1,32 @@
 //! Chiu and Jain's synchronous model: rounds of one length, and losses that all flows are told of.
 
 use super::{Alone, Path, Pattern};
-use crate::registry::MakeLaw;
-use crate::units::Packets;
+use crate::any::Law;
 use alloc::vec::Vec;
 
 /// Flows that share a capacity; a point of the Chiu–Jain plane where there are two.
 #[derive(Clone, Debug)]
 pub struct Plane {
     flows: Vec<Alone>,
-    capacity: Packets,
+    capacity: f64,
     pattern: Pattern,
 }
 
 impl Plane {
-    /// Flows at the beginning of congestion avoidance, each a law with its window. They share
-    /// `capacity` packets; the link's rate, for laws that measure it, is `capacity` in each
-    /// round-trip time.
+    /// Flows at the beginning of congestion avoidance, each a law with its window in packets. They share `capacity`
+    /// packets; the link's rate, for laws that measure it, is `capacity` in each round-trip time.
     pub fn new(
-        flows: &[(&dyn MakeLaw, Packets)],
-        capacity: Packets,
+        flows: impl IntoIterator<Item = (Law, f64)>,
+        capacity: f64,
         path: Path,
         pattern: Pattern,
     ) -> Self {
-        let alone = |(at, (make, window)): (usize, &(&dyn MakeLaw, _))| {
-            Alone::new(*make, *window, path, at as u64)
-        };
-        Plane { flows: flows.iter().enumerate().map(alone).collect(), capacity, pattern }
+        let alone = |(law, window)| Alone::new(law, window, path);
+        Plane { flows: flows.into_iter().map(alone).collect(), capacity, pattern }
     }
 
     /// The windows in packets.
-    pub fn windows(&self) -> impl Iterator<Item = Packets> {
+    pub fn windows(&self) -> impl Iterator<Item = f64> {
         self.flows.iter().map(Alone::window)
     }
 
@@ -53,7 +49,7 @@ impl Plane {
         }
     }
 
-    fn difference(&self) -> Packets {
+    fn difference(&self) -> f64 {
         let (first, second) = (self.flows.first(), self.flows.get(1));
         first.zip(second).map_or(0.0, |(a, b)| (a.window() - b.window()).abs())
     }
@@ -65,7 +61,7 @@ pub struct Convergence {
     /// Rounds until the efficiency line; infinite if it was not reached.
     pub to_efficiency: f64,
     /// The difference of the windows there, in packets; not a number if it was not reached.
-    pub difference: Packets,
+    pub difference: f64,
     /// Rounds from there until the windows differ by less than epsilon; infinite if they never did.
     pub to_fairness: f64,
     /// Losses in those rounds.
@@ -74,7 +70,7 @@ pub struct Convergence {
 
 /// Runs the first two flows of `plane` until their windows differ by less than `epsilon` packets, at
 /// or after the first time that the link is full, but for no more than `limit` rounds.
-pub fn converge(mut plane: Plane, epsilon: Packets, limit: u64) -> Convergence {
+pub fn converge(mut plane: Plane, epsilon: f64, limit: u64) -> Convergence {
     let mut found = Convergence {
         to_efficiency: f64::INFINITY,
         difference: f64::NAN,
@@ -114,15 +110,14 @@ pub fn converge(mut plane: Plane, epsilon: Packets, limit: u64) -> Convergence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Spec;
     use crate::units::{Dur, Rate};
+    use crate::{MakeController, Settings, Spec};
 
     fn plane(spec: &str, windows: [f64; 2], pattern: Pattern) -> Plane {
         let path =
             Path { rtt: Dur::from_millis(100), capacity: Rate::per_sec(1000.0), packet: 1500 };
-        let spec = Spec::parse(spec).unwrap();
-        let flows = windows.map(|w| -> (&dyn MakeLaw, _) { (&spec, w) });
-        Plane::new(&flows, 100.0, path, pattern)
+        let law = Spec::parse(spec).unwrap().law(&Settings::default()).unwrap();
+        Plane::new(windows.map(|w| (law.clone(), w)), 100.0, path, pattern)
     }
 
     /// From (10, 30) in steps of (1, 1): full at (40, 60) after 30 rounds. Cuts halve the difference

@@ -1,8 +1,9 @@
 //! One line of a record, written and read.
 
 use super::Entry;
+use crate::delivery::RateSample;
 use crate::event::{Acked, Event, Limit, Lost, Marked, Output, Report};
-use crate::units::{Dur, Rate, Time};
+use crate::units::{Dur, Packets, Rate, Time};
 use alloc::string::String;
 use core::fmt::{self, Write};
 
@@ -55,7 +56,7 @@ impl fmt::Display for Answer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Output { window, pace, wake } = *self.0;
         let (pace, wake) = (pace.map(Rate::as_per_sec), wake.map(Time::as_nanos));
-        write!(f, "{window} {} {}", Maybe(pace), Maybe(wake))
+        write!(f, "{} {} {}", window.get(), Maybe(pace), Maybe(wake))
     }
 }
 
@@ -77,7 +78,9 @@ pub(super) fn write(text: &mut String, entry: &Entry) -> fmt::Result {
         }
         Event::Recovered => text.write_str("recovered")?,
         Event::Timeout { sent } => write!(text, "timeout {sent}")?,
-        Event::Deflated { packets } => write!(text, "deflated {packets}")?,
+        Event::PersistentCongestion => text.write_str("persistent-congestion")?,
+        Event::Reduced { window } => write!(text, "reduced {}", window.get())?,
+        Event::Mtu { packet } => write!(text, "mtu {packet}")?,
         Event::Undo => text.write_str("undo")?,
         Event::Tick => text.write_str("tick")?,
     }
@@ -85,20 +88,30 @@ pub(super) fn write(text: &mut String, entry: &Entry) -> fmt::Result {
 }
 
 fn write_acked(text: &mut String, acked: &Acked) -> fmt::Result {
-    let Acked { packets, credit, in_flight, sent, sent_at, rtt, received_at, echo, limit } = *acked;
+    let Acked { packets, credit, in_flight, sent, sent_at, rtt, received_at, .. } = *acked;
+    let Acked { echo, marked, limit, delivery, .. } = *acked;
     write!(text, "acked {packets} {credit} {in_flight} {sent} {} ", sent_at.as_nanos())?;
     let (rtt, received_at) = (rtt.map(Dur::as_nanos), received_at.map(Time::as_nanos));
-    write!(text, "{} {} {} ", Maybe(rtt), Maybe(received_at), u8::from(echo))?;
+    write!(text, "{} {} {} {marked} ", Maybe(rtt), Maybe(received_at), u8::from(echo))?;
     text.write_str(match limit {
         Limit::Window => "window",
         Limit::Pacing => "pacing",
         Limit::Receiver => "receiver",
         Limit::Application => "application",
-    })
+    })?;
+    let Some(sample) = delivery else { return Ok(()) };
+    let RateSample { delivered, prior_delivered, send_elapsed, ack_elapsed, .. } = sample;
+    let RateSample { lost, in_flight, application_limited, reliable, .. } = sample;
+    let (send, ack) = (send_elapsed.as_nanos(), ack_elapsed.as_nanos());
+    let (limited, reliable) = (u8::from(application_limited), u8::from(reliable));
+    write!(
+        text,
+        " delivery {delivered} {prior_delivered} {send} {ack} {lost} {in_flight} {limited} {reliable}"
+    )
 }
 
 /// The fields of a line, one after the other.
-struct Fields<'a>(core::str::SplitAsciiWhitespace<'a>);
+struct Fields<'a>(core::iter::Peekable<core::str::SplitAsciiWhitespace<'a>>);
 
 impl Fields<'_> {
     fn take<T: core::str::FromStr>(&mut self, what: &'static str) -> Result<T, ParseError> {
@@ -116,6 +129,14 @@ impl Fields<'_> {
         }
     }
 
+    fn flag(&mut self, what: &'static str) -> Result<bool, ParseError> {
+        match self.0.next() {
+            Some("0") => Ok(false),
+            Some("1") => Ok(true),
+            _ => Err(expected(what)),
+        }
+    }
+
     fn time(&mut self, what: &'static str) -> Result<Time, ParseError> {
         self.take(what).map(Time::from_nanos)
     }
@@ -126,13 +147,13 @@ impl Fields<'_> {
 }
 
 pub(super) fn parse(line: &str) -> Result<Entry, ParseError> {
-    let mut fields = Fields(line.split_ascii_whitespace());
+    let mut fields = Fields(line.split_ascii_whitespace().peekable());
     let at = fields.time("the time in nanoseconds")?;
     let event = event(&mut fields)?;
     if fields.0.next() != Some("|") {
         return Err(expected("| between the event and the answer"));
     }
-    let window = fields.take("the window in packets")?;
+    let window = Packets::new(fields.take("the window in packets")?);
     let pace = fields.rate("the pacing rate in packets per second, or -")?;
     let wake = fields.maybe("the time of the next wake in nanoseconds, or -")?;
     let output = Output { window, pace, wake: wake.map(Time::from_nanos) };
@@ -142,52 +163,72 @@ pub(super) fn parse(line: &str) -> Result<Entry, ParseError> {
     }
 }
 
+const PACKETS: &str = "a number of packets";
+const SENT_AT: &str = "the time of sending in nanoseconds";
+const SENT: &str = "the number of packets sent";
+
+fn acked(fields: &mut Fields<'_>) -> Result<Acked, ParseError> {
+    let mut acked = Acked::new(fields.take(PACKETS)?, Time::ZERO);
+    acked.credit = fields.take("the packets to grow for")?;
+    acked.in_flight = fields.take("the packets in flight")?;
+    acked.sent = fields.take(SENT)?;
+    acked.sent_at = fields.time(SENT_AT)?;
+    acked.rtt = fields.maybe("the round-trip time in nanoseconds, or -")?.map(Dur::from_nanos);
+    acked.received_at = fields.maybe("the receiver's time, or -")?.map(Time::from_nanos);
+    acked.echo = fields.flag("0 or 1 for the echo of a mark")?;
+    acked.marked = fields.take("the number of marked packets")?;
+    acked.limit = match fields.0.next() {
+        Some("window") => Limit::Window,
+        Some("pacing") => Limit::Pacing,
+        Some("receiver") => Limit::Receiver,
+        Some("application") => Limit::Application,
+        _ => return Err(expected("window, pacing, receiver or application")),
+    };
+    if fields.0.next_if_eq(&"delivery").is_some() {
+        acked.delivery = Some(sample(fields)?);
+    }
+    Ok(acked)
+}
+
+fn sample(fields: &mut Fields<'_>) -> Result<RateSample, ParseError> {
+    let mut sample = RateSample::new();
+    sample.delivered = fields.take("the packets delivered")?;
+    sample.prior_delivered = fields.take("the packets delivered before")?;
+    sample.send_elapsed = Dur::from_nanos(fields.take("the sending time in nanoseconds")?);
+    sample.ack_elapsed = Dur::from_nanos(fields.take("the acknowledgement time in nanoseconds")?);
+    sample.lost = fields.take("the packets lost")?;
+    sample.in_flight = fields.take("the packets in flight")?;
+    sample.application_limited = fields.flag("0 or 1 for an application-limited sample")?;
+    sample.reliable = fields.flag("0 or 1 for a reliable sample")?;
+    Ok(sample)
+}
+
 fn event(fields: &mut Fields<'_>) -> Result<Event, ParseError> {
-    const PACKETS: &str = "a number of packets";
-    const SENT_AT: &str = "the time of sending in nanoseconds";
-    const SENT: &str = "the number of packets sent";
     Ok(match fields.0.next() {
-        Some("acked") => Event::Acked(Acked {
-            packets: fields.take(PACKETS)?,
-            credit: fields.take("the packets to grow for")?,
-            in_flight: fields.take("the packets in flight")?,
-            sent: fields.take(SENT)?,
-            sent_at: fields.time(SENT_AT)?,
-            rtt: fields.maybe("the round-trip time in nanoseconds, or -")?.map(Dur::from_nanos),
-            received_at: fields.maybe("the receiver's time, or -")?.map(Time::from_nanos),
-            echo: match fields.0.next() {
-                Some("0") => false,
-                Some("1") => true,
-                _ => return Err(expected("0 or 1 for the echo of a mark")),
-            },
-            limit: match fields.0.next() {
-                Some("window") => Limit::Window,
-                Some("pacing") => Limit::Pacing,
-                Some("receiver") => Limit::Receiver,
-                Some("application") => Limit::Application,
-                _ => return Err(expected("window, pacing, receiver or application")),
-            },
-        }),
-        Some("lost") => Event::Lost(Lost {
-            packets: fields.take(PACKETS)?,
-            sent_at: fields.time(SENT_AT)?,
-            sent: fields.take(SENT)?,
-        }),
-        Some("marked") => Event::Marked(Marked {
-            packets: fields.take(PACKETS)?,
-            sent_at: fields.time(SENT_AT)?,
-            sent: fields.take(SENT)?,
-        }),
-        Some("report") => Event::Report(Report {
-            packets: fields.take(PACKETS)?,
-            sent: fields.take(SENT)?,
-            arrival: fields.rate("the arrival rate in packets per second, or -")?,
-            capacity: fields.rate("the capacity in packets per second, or -")?,
-            rtt: Dur::from_nanos(fields.take("the round-trip time in nanoseconds")?),
-        }),
+        Some("acked") => Event::Acked(acked(fields)?),
+        Some("lost") => {
+            let (packets, sent_at) = (fields.take(PACKETS)?, fields.time(SENT_AT)?);
+            Event::Lost(Lost::new(packets, sent_at, fields.take(SENT)?))
+        }
+        Some("marked") => {
+            let (packets, sent_at) = (fields.take(PACKETS)?, fields.time(SENT_AT)?);
+            Event::Marked(Marked::new(packets, sent_at, fields.take(SENT)?))
+        }
+        Some("report") => {
+            let (packets, sent) = (fields.take(PACKETS)?, fields.take(SENT)?);
+            let mut report = Report::new(packets, sent, Dur::ZERO);
+            report.arrival = fields.rate("the arrival rate in packets per second, or -")?;
+            report.capacity = fields.rate("the capacity in packets per second, or -")?;
+            report.rtt = Dur::from_nanos(fields.take("the round-trip time in nanoseconds")?);
+            Event::Report(report)
+        }
         Some("recovered") => Event::Recovered,
         Some("timeout") => Event::Timeout { sent: fields.take(SENT)? },
-        Some("deflated") => Event::Deflated { packets: fields.take(PACKETS)? },
+        Some("persistent-congestion") => Event::PersistentCongestion,
+        Some("reduced") => {
+            Event::Reduced { window: Packets::new(fields.take("the window in packets")?) }
+        }
+        Some("mtu") => Event::Mtu { packet: fields.take("the packet size in bytes")? },
         Some("undo") => Event::Undo,
         Some("tick") => Event::Tick,
         _ => return Err(expected("the name of an event")),

@@ -1,17 +1,17 @@
-//! What a parameter of a controller may be.
+//! The parameters of controllers and their domains.
 
 /// A parameter of a controller.
 #[derive(Debug)]
 pub struct Parameter {
-    /// Its name in a spec.
+    /// The name in a spec.
     pub name: &'static str,
-    /// Its symbol in the paper.
+    /// The symbol in the paper.
     pub symbol: &'static str,
-    /// What it means.
+    /// The meaning.
     pub meaning: &'static str,
-    /// Its unit; empty for a pure number.
+    /// The unit; empty for a pure number.
     pub unit: &'static str,
-    /// What values it takes, and which one without being given.
+    /// The values allowed and the default.
     pub domain: Domain,
 }
 
@@ -20,22 +20,21 @@ pub struct Parameter {
 pub enum Domain {
     /// A number in a range.
     Number {
-        /// The value without being given.
+        /// The default.
         default: f64,
         /// The values allowed.
         range: Range,
     },
-    /// On or off; held as 1 or 0.
+    /// On or off, held as 1 or 0.
     Switch {
-        /// The value without being given.
+        /// The default.
         default: bool,
     },
-    /// One of several words; held as the word's position, or -1 where none is given and none is the
-    /// default.
+    /// One of several words, held as the word's position.
     Choice {
         /// The words.
         choices: &'static [&'static str],
-        /// The position of the default; `None` leaves the choice to the machine's settings.
+        /// The position of the default; `None` leaves the choice to the driver's settings.
         default: Option<usize>,
     },
 }
@@ -78,12 +77,12 @@ impl Range {
 }
 
 impl Parameter {
-    /// The value without being given, as [`Domain`] holds it.
-    pub fn default(&self) -> f64 {
+    /// The default, held as [`Domain`] says; `None` leaves the choice to the driver's settings.
+    pub fn default(&self) -> Option<f64> {
         match self.domain {
-            Domain::Number { default, .. } => default,
-            Domain::Switch { default } => f64::from(u8::from(default)),
-            Domain::Choice { default, .. } => default.map_or(-1.0, |at| at as f64),
+            Domain::Number { default, .. } => Some(default),
+            Domain::Switch { default } => Some(f64::from(u8::from(default))),
+            Domain::Choice { default, .. } => default.map(|at| at as f64),
         }
     }
 
@@ -92,15 +91,14 @@ impl Parameter {
         match self.domain {
             Domain::Number { range, .. } => range.contains(value),
             Domain::Switch { .. } => value == 0.0 || value == 1.0,
-            Domain::Choice { choices, default } => {
-                let position = value >= 0.0 && value < choices.len() as f64;
-                (position && value == crate::math::floor(value))
-                    || (default.is_none() && value == -1.0)
+            Domain::Choice { choices, .. } => {
+                value >= 0.0 && value < choices.len() as f64 && value == libm::floor(value)
             }
         }
     }
 
-    pub(super) const fn number(
+    /// A number.
+    pub const fn number(
         name: &'static str,
         symbol: &'static str,
         unit: &'static str,
@@ -111,11 +109,13 @@ impl Parameter {
         Parameter { name, symbol, meaning, unit, domain: Domain::Number { default, range } }
     }
 
-    pub(super) const fn switch(name: &'static str, default: bool, meaning: &'static str) -> Self {
+    /// A switch.
+    pub const fn switch(name: &'static str, default: bool, meaning: &'static str) -> Self {
         Parameter { name, symbol: name, meaning, unit: "", domain: Domain::Switch { default } }
     }
 
-    pub(super) const fn choice(
+    /// A choice of words.
+    pub const fn choice(
         name: &'static str,
         choices: &'static [&'static str],
         default: Option<usize>,

@@ -1,12 +1,14 @@
 //! A controller by name with its parameters: `simd(beta=1/16)`.
 
-use super::{Algorithm, Build, Domain, Law, MakeLaw, Parameter, SpecError, parse};
-use crate::machine::{Settings, SlowStart};
+use super::{Algorithm, Build, Domain, Parameter, SpecError, parse};
+use crate::any::{AnyController, MakeController};
+use crate::controller::Settings;
+use crate::machine::SlowStart;
 use core::fmt;
 use core::str::FromStr;
 
 /// More than any controller has.
-pub(super) const MAX_PARAMETERS: usize = 10;
+pub(super) const MAX_PARAMETERS: usize = 12;
 
 /// A controller by name with the values of its parameters.
 ///
@@ -24,14 +26,14 @@ pub(super) const MAX_PARAMETERS: usize = 10;
 #[derive(Clone, Copy)]
 pub struct Spec {
     algorithm: &'static Algorithm,
-    /// Held as [`Domain`] says; those past the algorithm's parameters are 0.
-    values: [f64; MAX_PARAMETERS],
+    /// Held as [`Domain`] says; `None` where the driver's settings decide, and past the algorithm's parameters.
+    values: [Option<f64>; MAX_PARAMETERS],
 }
 
 impl Spec {
     /// The controller with the defaults of all parameters.
     pub fn new(algorithm: &'static Algorithm) -> Self {
-        let mut values = [0.0; MAX_PARAMETERS];
+        let mut values = [None; MAX_PARAMETERS];
         for (value, parameter) in values.iter_mut().zip(algorithm.parameters) {
             *value = parameter.default();
         }
@@ -58,10 +60,11 @@ impl Spec {
         self.algorithm.name
     }
 
-    /// The value of `parameter`: a number in the parameter's unit, 0 or 1 for a switch, the position
-    /// of a choice (-1 where it is left to the machine's settings).
+    /// The value of `parameter`: a number in the parameter's unit, 0 or 1 for a switch, the position of a choice.
+    /// `None` for a choice that is left to the driver's settings, and for a parameter that the controller does not
+    /// have.
     pub fn get(&self, parameter: &str) -> Option<f64> {
-        self.algorithm.parameter(parameter).map(|(at, _)| self.values[at])
+        self.algorithm.parameter(parameter).and_then(|(at, _)| self.values[at])
     }
 
     /// The same spec with another value, held as [`get`](Self::get) returns it.
@@ -76,32 +79,37 @@ impl Spec {
         if !declared.allows(value) {
             return Err(SpecError::outside(algorithm, declared, value));
         }
-        self.values[at] = value;
+        self.set(at, value);
         Ok(self)
     }
 
     pub(super) fn set(&mut self, at: usize, value: f64) {
-        self.values[at] = value;
-    }
-}
-
-impl MakeLaw for Spec {
-    /// The law alone. Only the seed of `settings` matters to it.
-    fn law(&self, settings: &Settings) -> Law {
-        match self.algorithm.build {
-            Build::Window(build) => Law::Window(build(&self.values)),
-            Build::Rate(build) => Law::Rate(build(&self.values, settings.seed)),
-        }
+        self.values[at] = Some(value);
     }
 
-    /// What the spec says of the machine (`start`), over `settings`.
-    fn settings(&self, mut settings: Settings) -> Settings {
+    /// The settings of the machine that the spec gives (`start`, `pacing`), over those of the driver.
+    fn settings(&self, settings: &Settings) -> Settings {
+        let mut settings = *settings;
         match self.get("start") {
-            Some(0.0) => settings.slow_start = SlowStart::Classic,
+            Some(0.0) => settings.slow_start = SlowStart::Standard,
             Some(1.0) => settings.slow_start = SlowStart::HyStart,
             _ => {}
         }
+        if let Some(factor) = self.get("pacing").filter(|&factor| factor > 0.0) {
+            settings.pacing = Some(factor as f32);
+        }
         settings
+    }
+}
+
+impl MakeController for Spec {
+    fn controller(&self, settings: &Settings) -> AnyController {
+        let values = self.values.map(Option::unwrap_or_default);
+        match self.algorithm.build {
+            Build::Window(build) => AnyController::window(build(&values), &self.settings(settings)),
+            Build::Rate(build) => AnyController::rate(build(&values, settings.seed), settings),
+            Build::Whole(build) => AnyController::Whole(build(&values, settings)),
+        }
     }
 }
 
@@ -123,7 +131,9 @@ impl fmt::Display for Spec {
         f.write_str(self.name())?;
         let mut separator = "(";
         for (parameter, &value) in self.algorithm.parameters.iter().zip(&self.values) {
-            if value != parameter.default() {
+            if let Some(value) = value
+                && Some(value) != parameter.default()
+            {
                 write!(f, "{separator}{}={}", parameter.name, Shown { parameter, value })?;
                 separator = ", ";
             }
@@ -178,14 +188,14 @@ struct Number(f64);
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.0;
-        if value == crate::math::floor(value) && value.abs() < 1e15 {
+        if value == libm::floor(value) && value.abs() < 1e15 {
             return write!(f, "{value}");
         }
         // Decimals of up to three digits are as short as a fraction.
-        let thousandth = value * 1000.0 == crate::math::floor(value * 1000.0);
-        let short = value * 100.0 == crate::math::floor(value * 100.0);
+        let thousandth = value * 1000.0 == libm::floor(value * 1000.0);
+        let short = value * 100.0 == libm::floor(value * 100.0);
         for d in [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 11.0, 12.0, 16.0, 32.0, 64.0, 128.0, 256.0] {
-            let n = crate::math::floor(value * d + 0.5);
+            let n = libm::floor(value * d + 0.5);
             if !short && (d <= 16.0 || !thousandth) && n > 0.0 && n <= 1000.0 && n / d == value {
                 return write!(f, "{n}/{d}");
             }

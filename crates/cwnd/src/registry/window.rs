@@ -7,12 +7,20 @@ use crate::laws::{
 };
 use crate::units::Dur;
 
-/// The machine's parameter, which every window law takes.
+/// The parameters of the machine, which every window law takes.
 const START: Parameter = Parameter::choice(
     "start",
-    &["classic", "hystart"],
+    &["standard", "hystart"],
     None,
-    "how slow start grows the window: RFC 5681, or HyStart++ (RFC 9406)",
+    "slow start: RFC 5681, or HyStart++ (RFC 9406)",
+);
+const PACING: Parameter = Parameter::number(
+    "pacing",
+    "pacing",
+    "",
+    0.0,
+    Range::closed(0.0, 100.0),
+    "pacing rate over window / smoothed round-trip time; 0 is off",
 );
 
 /// A fraction of the window given up at a loss.
@@ -48,7 +56,7 @@ pub(super) const AIMD: Algorithm = Algorithm {
     source: "Chiu and Jain, Computer Networks and ISDN Systems 17, 1989",
     equations: AIMD_EQUATIONS,
     deviations: &[],
-    parameters: &[alpha(1.0, EACH_ROUND), beta(0.5), START],
+    parameters: &[alpha(1.0, EACH_ROUND), beta(0.5), START, PACING],
     build: Build::Window(|v| Aimd::new(v[0], v[1]).into()),
 };
 
@@ -59,7 +67,7 @@ pub(super) const RENO: Algorithm = Algorithm {
     source: "RFC 5681",
     equations: AIMD_EQUATIONS,
     deviations: &[],
-    parameters: &[START],
+    parameters: &[START, PACING],
     build: Build::Window(|_| Aimd::reno().into()),
 };
 
@@ -81,6 +89,7 @@ pub(super) const GAIMD: Algorithm = Algorithm {
             "fraction of the window kept at a loss",
         ),
         START,
+        PACING,
     ],
     build: Build::Window(|v| Aimd::gaimd(v[0], v[1]).into()),
 };
@@ -101,6 +110,7 @@ pub(super) const FRIENDLY: Algorithm = Algorithm {
         beta(0.125),
         Parameter::switch("timeouts", false, "whether α allows for TCP's timeouts"),
         START,
+        PACING,
     ],
     build: Build::Window(|v| {
         let timeouts = v[1] != 0.0;
@@ -134,6 +144,7 @@ pub(super) const BINOMIAL: Algorithm = Algorithm {
             "packets given up at a window of 1",
         ),
         START,
+        PACING,
     ],
     build: Build::Window(|v| Binomial::new(v[0], v[1], v[2], v[3]).into()),
 };
@@ -145,7 +156,7 @@ pub(super) const IIAD: Algorithm = Algorithm {
     source: BANSAL,
     equations: BINOMIAL_EQUATIONS,
     deviations: &[],
-    parameters: &[START],
+    parameters: &[START, PACING],
     build: Build::Window(|_| Binomial::iiad().into()),
 };
 
@@ -156,7 +167,7 @@ pub(super) const SQRT: Algorithm = Algorithm {
     source: BANSAL,
     equations: BINOMIAL_EQUATIONS,
     deviations: &["α and β by the TCP-friendly relation α = 3β/2 that IIAD has as well"],
-    parameters: &[START],
+    parameters: &[START, PACING],
     build: Build::Window(|_| Binomial::sqrt().into()),
 };
 
@@ -172,7 +183,7 @@ pub(super) const SIMD: Algorithm = Algorithm {
         "at a loss: w_max <- w, w <- w - beta w, w0 <- w",
     ],
     deviations: &["where slow start ends without a loss, w0 = w and w_max = w0 / (1 - β)"],
-    parameters: &[beta(0.0625), START],
+    parameters: &[beta(0.0625), START, PACING],
     build: Build::Window(|v| Simd::new(v[0]).into()),
 };
 
@@ -225,6 +236,7 @@ pub(super) const AIRA: Algorithm = Algorithm {
             "whether the round continues after a timeout or ends with it",
         ),
         START,
+        PACING,
     ],
     build: Build::Window(|v| {
         Aira::new(AiraParameters {
@@ -283,6 +295,7 @@ pub(super) const AIAD: Algorithm = Algorithm {
         ),
         TAU,
         START,
+        PACING,
     ],
     build: Build::Window(|v| {
         let clock = if v[0] == 0.0 { RateClock::Ack } else { RateClock::Receiver };
@@ -297,7 +310,7 @@ pub(super) const WESTWOOD: Algorithm = Algorithm {
     source: "Casetti, Gerla, Mascolo, Sanadidi and Wang, MobiCom 2001",
     equations: AIAD_EQUATIONS,
     deviations: AIAD_DEVIATIONS,
-    parameters: &[TAU, START],
+    parameters: &[TAU, START, PACING],
     build: Build::Window(|v| Aiad::new(RateClock::Ack, Dur::from_secs(v[0])).into()),
 };
 
@@ -324,6 +337,7 @@ pub(super) const SCALABLE: Algorithm = Algorithm {
         ),
         packets("low", "lwnd", 16.0, Range::closed(1.0, 1e6), "window up to which it is Reno"),
         START,
+        PACING,
     ],
     build: Build::Window(|v| Scalable::new(v[0], v[1], v[2]).into()),
 };
@@ -373,6 +387,7 @@ pub(super) const HIGHSPEED: Algorithm = Algorithm {
             "fraction of the window given up at W1",
         ),
         START,
+        PACING,
     ],
     build: Build::Window(|v| HighSpeed::new((v[0], v[2]), (v[1], v[3]), v[4]).into()),
 };
@@ -398,6 +413,7 @@ pub(super) const BIC: Algorithm = Algorithm {
         beta(0.125),
         packets("low", "low", 14.0, Range::closed(1.0, 1000.0), "window below which it is Reno"),
         START,
+        PACING,
     ],
     build: Build::Window(|v| {
         Bic::new(BicParameters { smax: v[0], smin: v[1], beta: v[2], low: v[3] }).into()
@@ -433,6 +449,7 @@ pub(super) const CUBIC: Algorithm = Algorithm {
         ),
         Parameter::switch("fast", true, "fast convergence"),
         START,
+        PACING,
     ],
     build: Build::Window(|v| Cubic::new(v[0], v[1], v[2] != 0.0).into()),
 };
@@ -458,6 +475,7 @@ pub(super) const VEGAS: Algorithm = Algorithm {
         packets("beta", "β", 4.0, Range::above(0.0, 1000.0), "most packets to keep queued"),
         packets("gamma", "γ", 1.0, Range::above(0.0, 1000.0), "packets queued that end slow start"),
         START,
+        PACING,
     ],
     build: Build::Window(|v| Vegas::new(v[0], v[1], v[2]).into()),
 };

@@ -1,7 +1,7 @@
 //! The receiver's half of TFRC: loss events, the intervals between them and their average (RFC 5348
 //! sections 5.2 to 5.5).
 
-use crate::units::{Dur, Packets, Time};
+use crate::units::{Dur, Time};
 
 /// Loss intervals that count, besides the open one: the RFC's n.
 const INTERVALS: usize = 8;
@@ -14,7 +14,7 @@ const THRESHOLD: f64 = 0.25;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct History {
     /// `I_0` to `I_n` in packets; `I_0` is open.
-    lengths: [Packets; INTERVALS + 1],
+    lengths: [f64; INTERVALS + 1],
     /// `DF_i`, the discounts of intervals that are over.
     discounts: [f64; INTERVALS + 1],
     /// `DF`, the discount of all of them while `I_0` is long.
@@ -39,7 +39,7 @@ impl History {
 
     /// A packet sent at `sent_at` was lost; `sent` were until now. What is lost within `rtt` after the
     /// first loss of an event belongs to it. `first` makes up the interval before the first event.
-    pub fn lost(&mut self, sent_at: Time, sent: u64, rtt: Dur, first: impl FnOnce() -> Packets) {
+    pub fn lost(&mut self, sent_at: Time, sent: u64, rtt: Dur, first: impl FnOnce() -> f64) {
         if self.known == 0 {
             self.lengths[1] = first();
         } else if sent_at.since(self.event.0) > rtt {
@@ -67,12 +67,12 @@ impl History {
     }
 
     /// The average without the open interval.
-    fn closed(&self) -> Packets {
+    fn closed(&self) -> f64 {
         average((1..=self.known).map(|i| (self.lengths[i], WEIGHTS[i - 1] * self.discounts[i])))
     }
 
     /// The average with the open interval.
-    fn open(&self) -> Packets {
+    fn open(&self) -> f64 {
         average((0..self.known).map(|i| {
             let discount = if i == 0 { 1.0 } else { self.discounts[i] * self.discount };
             (self.lengths[i], WEIGHTS[i] * discount)

@@ -1,0 +1,101 @@
+//! The rules around a window law in which stacks differ, as one policy that the driver passes in.
+
+use crate::law::Signal;
+
+/// The smallest slow-start threshold in packets (RFC 5681 equation 4).
+const MIN_THRESHOLD: f64 = 2.0;
+
+/// A reduction to decide on. Windows are in packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Decision {
+    /// The signal.
+    pub why: Signal,
+    /// The window before it.
+    pub window: f64,
+    /// The slow-start threshold before it.
+    pub threshold: f64,
+    /// The window after it by the law, at most `window`.
+    pub cut: f64,
+    /// The slow-start threshold after it by the law, if the law has a rule for it.
+    pub law_threshold: Option<f64>,
+    /// Whether the sender was in slow start.
+    pub slow_start: bool,
+    /// Whether this is the first reduction of the connection.
+    pub first: bool,
+    /// Whether the previous reduction answered a mark.
+    pub after_mark: bool,
+}
+
+/// The slow-start threshold and the window after a signal, in packets. After a [`Signal::Timeout`] the window is the
+/// loss window of one packet, whatever is decided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decided {
+    /// The slow-start threshold.
+    pub threshold: f64,
+    /// The window.
+    pub window: f64,
+}
+
+/// The rules of a stack: where stacks differ and the law says nothing.
+///
+/// [`Conventions::RFC`] follows the RFCs. A driver that differs starts from it:
+///
+/// ```
+/// use cwnd::Conventions;
+///
+/// static QUIC: Conventions = {
+///     let mut conventions = Conventions::RFC;
+///     conventions.infers_recovery = true;
+///     conventions
+/// };
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Conventions {
+    /// Decides on a reduction.
+    pub reduce: fn(&Decision) -> Decided,
+    /// Whether the driver never reports [`Event::Recovered`](crate::Event::Recovered): recovery ends when a packet
+    /// sent after its beginning is acknowledged (RFC 9002 section 7.3.2).
+    pub infers_recovery: bool,
+    /// Whether a mark during recovery reduces the window again.
+    pub marks_reduce_in_recovery: bool,
+    /// Whether the slow-start threshold begins at the largest window, not arbitrarily high (RFC 5681 section 3.1).
+    pub threshold_from_max_window: bool,
+    /// Whether slow start may end above the threshold.
+    pub overshoots_threshold: bool,
+    /// Whether the window grows although it does not limit the sender (RFC 7661: it does not).
+    pub grows_unused: bool,
+    /// Whether the window grows past the largest window, which then limits only what is in flight.
+    pub grows_past_max_window: bool,
+}
+
+impl Conventions {
+    /// The rules of the RFCs, for a driver that reports the end of recovery.
+    pub const RFC: Conventions = Conventions {
+        reduce: rfc,
+        infers_recovery: false,
+        marks_reduce_in_recovery: false,
+        threshold_from_max_window: false,
+        overshoots_threshold: false,
+        grows_unused: false,
+        grows_past_max_window: false,
+    };
+
+    /// The rules of the RFCs, for a driver that does not report the end of recovery, such as a QUIC stack
+    /// (RFC 9002).
+    pub const QUIC: Conventions = Conventions { infers_recovery: true, ..Conventions::RFC };
+}
+
+/// The law's threshold, or its window: in slow start, which overshoots by up to a factor of two, and after a
+/// timeout, when nothing is known of the path, at most half of the window (RFC 5681 equation 4).
+fn rfc(decision: &Decision) -> Decided {
+    let halves = decision.slow_start || decision.why == Signal::Timeout;
+    let threshold = match decision.law_threshold {
+        Some(threshold) => threshold,
+        None if halves => decision.cut.min(decision.window / 2.0),
+        None => decision.cut,
+    };
+    let threshold = threshold.max(MIN_THRESHOLD);
+    Decided { threshold, window: threshold.min(decision.window) }
+}

@@ -1,0 +1,76 @@
+//! Pacing: when the next packet may leave.
+
+use crate::units::{Dur, Rate, Time};
+
+/// The earliest departure time of the next packet at a pacing rate (draft-ietf-ccwg-bbr, C.next_send_time; RFC 9002
+/// section 7.7).
+///
+/// A sender that was late, for instance because its timer is coarse, makes up for at most `catch_up`.
+///
+/// ```
+/// use cwnd::parts::Pacer;
+/// use cwnd::{Dur, Rate, Time};
+///
+/// let at = |millis| Time::ZERO + Dur::from_millis(millis);
+/// let mut pacer = Pacer::new(Dur::ZERO);
+/// assert_eq!(pacer.departure(at(5)), at(5));
+/// pacer.sent(at(5), 1, Some(Rate::per_sec(100.0)));
+/// assert_eq!(pacer.departure(at(6)), at(15));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pacer {
+    next: Time,
+    catch_up: Dur,
+}
+
+impl Pacer {
+    /// A pacer whose first packet may leave at once, and that makes up for delays of up to `catch_up`.
+    pub const fn new(catch_up: Dur) -> Self {
+        Pacer { next: Time::ZERO, catch_up }
+    }
+
+    /// The earliest departure time of the next packet, at `now` or later.
+    #[inline]
+    pub fn departure(&self, now: Time) -> Time {
+        self.next.max(now)
+    }
+
+    /// `packets` packets leave at `now`; the next one follows at `pace`, or at once without one.
+    #[inline]
+    pub fn sent(&mut self, now: Time, packets: u32, pace: Option<Rate>) {
+        let gap = pace.map_or(Dur::ZERO, |pace| pace.time_for(f64::from(packets)));
+        self.next = self.next.max(now - self.catch_up) + gap;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Dur::from_millis(millis)
+    }
+
+    #[test]
+    fn a_late_sender_catches_up_by_no_more_than_its_bound() {
+        let pace = Some(Rate::per_sec(1000.0));
+        let mut pacer = Pacer::new(Dur::from_millis(3));
+        pacer.sent(at(100), 1, pace);
+        assert_eq!(pacer.departure(at(100)), at(100));
+        for _ in 0..3 {
+            pacer.sent(at(100), 1, pace);
+        }
+        assert_eq!(pacer.departure(at(100)), at(101));
+    }
+
+    #[test]
+    fn a_burst_takes_its_time() {
+        let mut pacer = Pacer::new(Dur::ZERO);
+        pacer.sent(at(10), 4, Some(Rate::per_sec(1000.0)));
+        assert_eq!(pacer.departure(at(10)), at(14));
+        pacer.sent(at(14), 1, None);
+        assert_eq!(pacer.departure(at(14)), at(14));
+        pacer.sent(at(14), 1, Some(Rate::ZERO));
+        assert_eq!(pacer.departure(at(20)), Time::NEVER);
+    }
+}
