@@ -7,7 +7,7 @@
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use cwnd::record::Record;
 use cwnd::registry::{Kind, algorithms};
-use cwnd::{AnyController, Controller, MakeLaw, Settings, Spec};
+use cwnd::{AnyController, Controller, MakeController, Settings, Spec};
 use cwnd_sim::network::Network;
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};

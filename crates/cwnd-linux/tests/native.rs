@@ -3,8 +3,8 @@
 
 use cwnd::registry::Law;
 use cwnd::{
-    Acked, Context, Dur, Limit, MakeLaw, Rate, RateLaw, Report, Round, Rtt, Settings, Signal, Spec,
-    Time, WindowLaw,
+    Acked, Context, Dur, Limit, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings,
+    Signal, Spec, Time, WindowLaw,
 };
 use cwnd_linux::bpf::Form;
 use std::io::{BufReader, BufWriter, Read, Write};

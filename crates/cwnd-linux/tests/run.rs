@@ -112,7 +112,7 @@ fn a_law_in_the_kernel_fills_the_link() {
     let flow = assert_full(&real, 0.8);
     assert!(!flow.cuts.is_empty() && flow.packets_lost > 0, "{:?}", flow.cuts);
     for cut in &flow.cuts {
-        assert!((cut.cut.after - cut.cut.before / 2.0).abs() < 1.0, "{cut:?}");
+        assert!((cut.cut.after() - cut.cut.before() / 2.0).abs() < 1.0, "{cut:?}");
     }
     assert_eq!(real.notes, [""; 0]);
     assert_nothing_left();
@@ -138,7 +138,7 @@ fn daimd_survives_its_slow_start() {
     let network = Scenario::from_toml(text, "test.toml").unwrap().network(1).unwrap();
     let real = finished(&network, On::Linux);
     let cuts: Vec<_> = real.records.flows[0].cuts.iter().map(|cut| cut.cut).collect();
-    let lowest = cuts.iter().map(|cut| cut.after).fold(f64::INFINITY, f64::min);
+    let lowest = cuts.iter().map(|cut| cut.after()).fold(f64::INFINITY, f64::min);
     assert!(!cuts.is_empty() && cuts.len() < 50, "{} cuts", cuts.len());
     assert!(lowest > 0.005 * 8333.0, "{lowest}");
     assert_nothing_left();

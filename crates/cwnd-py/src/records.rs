@@ -84,8 +84,8 @@ fn flow<'py>(
     };
     cuts.set_item("time", column(|cut| cut.at.as_secs()))?;
     cuts.set_item("cause", record.cuts.iter().map(|cut| cause(cut.cut.why)).collect::<Vec<_>>())?;
-    cuts.set_item("before", column(|cut| cut.cut.before))?;
-    cuts.set_item("after", column(|cut| cut.cut.after))?;
+    cuts.set_item("before", column(|cut| cut.cut.before()))?;
+    cuts.set_item("after", column(|cut| cut.cut.after()))?;
     flow.set_item("cuts", cuts)?;
     let gauges = PyDict::new(py);
     for (name, values) in series.gauges {

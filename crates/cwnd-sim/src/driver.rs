@@ -1,5 +1,4 @@
-//! A sender's side of its controller, whichever way it sends: what the controller is told, and what
-//! the records say of the sender.
+//! The part of a sender that drives its controller, for every kind of sender: events, records and counters.
 
 use crate::engine::clock::Clock;
 use crate::engine::schedule::NONE;
@@ -69,7 +68,7 @@ impl Driver {
     /// The congestion window, or the flow window, in packets.
     #[inline(always)]
     pub fn window(&self) -> f64 {
-        self.controller.output().window
+        self.controller.output().window.get()
     }
 
     /// The transfer begins.

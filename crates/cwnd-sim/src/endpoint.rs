@@ -9,11 +9,11 @@ use crate::record::FlowRecord;
 use crate::scenario::custom_name;
 use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
-use crate::tcp::{Receiver, Sender};
+use crate::tcp::{self, Receiver, Sender};
 use crate::traffic::Source;
 use crate::udt::UdtFlow;
 use cwnd::registry::Spec;
-use cwnd::{AnyController, Controller, MakeLaw, Settings, SlowStart};
+use cwnd::{AnyController, Controller, MakeController, Packets, Settings};
 use std::sync::Arc;
 
 pub(crate) enum Endpoint {
@@ -49,17 +49,14 @@ impl Endpoint {
         let controller = controller(flow, tcp, settings(tcp, seed, place.flow as usize), options)?;
         let clock = place.clock;
         let driver = Driver::new(clock, controller, options.tell);
-        Ok(match driver.controller {
-            AnyController::Window(_) => {
-                let sender = Sender::new(tcp, driver, place, seed);
-                let receiver = Receiver::new(tcp, clock, back, place.timer + SINK);
-                Endpoint::Tcp(Box::new((sender, receiver)))
-            }
-            AnyController::Rate(_) => {
-                let sender = PacedSender::new(tcp, driver, place);
-                let receiver = PacedReceiver::new(tcp, clock, back, place.timer + SINK);
-                Endpoint::Paced(Box::new((sender, receiver)))
-            }
+        Ok(if driver.controller.needs().reports {
+            let sender = PacedSender::new(tcp, driver, place);
+            let receiver = PacedReceiver::new(tcp, clock, back, place.timer + SINK);
+            Endpoint::Paced(Box::new((sender, receiver)))
+        } else {
+            let sender = Sender::new(tcp, driver, place, seed);
+            let receiver = Receiver::new(tcp, clock, back, place.timer + SINK);
+            Endpoint::Tcp(Box::new((sender, receiver)))
         })
     }
 
@@ -126,7 +123,7 @@ impl Endpoint {
             Endpoint::Udt(udt) => udt.controller(),
             _ => &driver.controller,
         };
-        emit("window", controller.output().window);
+        emit("window", controller.output().window.get());
         emit("rtt", if rtt == 0 { f64::NAN } else { clock.seconds(rtt) });
         controller.gauges(emit);
     }
@@ -160,16 +157,17 @@ impl Endpoint {
     }
 }
 
-/// What surrounds the law of flow number `index`, which draws from its own stream.
+/// The settings of the controller of flow number `index`, whose random numbers are its own.
 pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
-    Settings {
-        packet: tcp.packet,
-        initial_window: f64::from(tcp.initial_window),
-        max_window: f64::from(tcp.window),
-        slow_start: SlowStart::Classic,
-        ns2: tcp.conventions != Conventions::Rfc,
-        seed: crate::rng::Rng::new(seed, "law", index as u64).bits(),
+    let mut settings = Settings::default();
+    settings.packet = tcp.packet;
+    settings.initial_window = Packets::new(f64::from(tcp.initial_window));
+    settings.max_window = Packets::new(f64::from(tcp.window));
+    settings.seed = crate::rng::Rng::new(seed, "law", index as u64).bits();
+    if tcp.conventions != Conventions::Rfc {
+        settings.conventions = &tcp::ns2::CONVENTIONS;
     }
+    settings
 }
 
 /// A flow before it begins.
@@ -182,11 +180,27 @@ pub(crate) struct Prospect {
     pub paced: Option<u64>,
 }
 
-/// Flows before they begin: there is nothing of them but the certainty that they can.
+/// The kind of sender that a controller needs.
+#[derive(Clone, Copy)]
+struct SenderKind {
+    /// A paced sender that the receiver sends reports to.
+    paced: bool,
+    /// A TCP sender that only answers packets and its retransmission timer.
+    prompt: bool,
+}
+
+impl SenderKind {
+    fn of(controller: &AnyController) -> Self {
+        let paced = controller.needs().reports;
+        SenderKind { paced, prompt: !paced && !tcp::demands::demanding(controller) }
+    }
+}
+
+/// Flows before they begin: it is checked that they can.
 #[derive(Default)]
 pub(crate) struct Prospects<'a> {
-    /// The last controller, and whether it is one of a window: the flows of a group share it.
-    last: Option<(&'a str, bool)>,
+    /// The last controller and its kind of sender: the flows of a group share it.
+    last: Option<(&'a str, SenderKind)>,
 }
 
 impl<'a> Prospects<'a> {
@@ -220,24 +234,24 @@ impl<'a> Prospects<'a> {
         if custom_name(&tcp.controller).is_some() {
             // Made while it can be asked for.
             let endpoint = Endpoint::new(flow, place, back, seed, options)?;
-            let prompt = matches!(&endpoint, Endpoint::Tcp(tcp) if !tcp.0.puts_off());
+            let prompt = matches!(&endpoint, Endpoint::Tcp(tcp) if tcp.0.is_prompt());
             return Ok(Prospect { endpoint, prompt, paced: None });
         }
-        let (_, window) = match self.last {
+        let (_, kind) = match self.last {
             Some(known) if known.0 == tcp.controller => known,
             _ => {
                 let made = controller(flow, tcp, settings(tcp, seed, 0), options)?;
-                (tcp.controller.as_str(), matches!(made, AnyController::Window(_)))
+                (tcp.controller.as_str(), SenderKind::of(&made))
             }
         };
-        self.last = Some((&tcp.controller, window));
-        let prompt = window && tcp.overhead.is_zero();
-        let paced = (!window).then_some(u64::from(tcp.packet + tcp.header));
+        self.last = Some((&tcp.controller, kind));
+        let prompt = kind.prompt && tcp.overhead.is_zero();
+        let paced = kind.paced.then_some(u64::from(tcp.packet + tcp.header));
         Ok(Prospect { endpoint: Endpoint::Waiting, prompt, paced })
     }
 }
 
-/// What is wrong with the controller of a flow.
+/// An error of a flow's controller.
 fn refuse(flow: &Flow, message: impl ToString) -> SimulationError {
     SimulationError::Controller { flow: flow.name.clone(), message: message.to_string() }
 }
@@ -250,15 +264,19 @@ fn controller(
     options: &Options,
 ) -> Result<AnyController, SimulationError> {
     if custom_name(&tcp.controller).is_some() {
-        return Ok(find(flow, &tcp.controller, options)?.controller(settings));
+        return Ok(find(flow, &tcp.controller, options)?.controller(&settings));
     }
     // Not by `find`, which allocates: flows may be short and many.
     let spec = Spec::parse(&tcp.controller).map_err(|error| refuse(flow, error))?;
-    Ok(spec.controller(settings))
+    Ok(spec.controller(&settings))
 }
 
-/// What makes the laws of a flow.
-fn find(flow: &Flow, spec: &str, options: &Options) -> Result<Arc<dyn MakeLaw>, SimulationError> {
+/// The factory of a flow's controllers.
+fn find(
+    flow: &Flow,
+    spec: &str,
+    options: &Options,
+) -> Result<Arc<dyn MakeController>, SimulationError> {
     if custom_name(spec).is_some() {
         let found = options.custom.and_then(|custom| custom(spec));
         return found.ok_or_else(|| refuse(flow, format!("there is no controller {spec}")));

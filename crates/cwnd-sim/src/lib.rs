@@ -25,4 +25,4 @@ mod udt;
 
 pub use engine::tap::Seen;
 pub use pcap::PcapWriter;
-pub use simulation::{FindLaw, Options, Simulation, SimulationError};
+pub use simulation::{FindController, Options, Simulation, SimulationError};

@@ -69,7 +69,7 @@ impl Plan {
         Plan {
             period: output.pace.map_or(0, |pace| ticks(pace.period().as_nanos())),
             // Part of a packet is none.
-            window: output.window as u32,
+            window: output.window.get() as u32,
             tick: output.wake.map_or(NONE, |at| ticks(at.as_nanos())),
         }
     }
@@ -84,7 +84,7 @@ impl PacedSender {
             timer,
             size: (tcp.packet + tcp.header) as u16,
             receiver_window: tcp.window,
-            pairs: driver.controller.uses_capacity(),
+            pairs: driver.controller.needs().capacity,
             board: Scoreboard::new(),
             total: packets.map_or(u32::MAX, |packets| packets.min(u64::from(u32::MAX)) as u32),
             next_send: 0,
@@ -171,7 +171,7 @@ impl PacedSender {
             let sent_at = self.driver.clock.time(newest);
             self.driver.tell_congestion(
                 now,
-                Event::Lost(Lost { packets, sent_at, sent: self.driver.packets_sent }),
+                Event::Lost(Lost::new(packets, sent_at, self.driver.packets_sent)),
             );
         }
     }
@@ -187,16 +187,10 @@ impl PacedSender {
         let measured = self.driver.measured(rtt);
         let [arrival, capacity] = extra.rates();
         let known = |rate: f64| (!rate.is_nan()).then_some(Rate::per_sec(rate));
-        self.driver.tell(
-            now,
-            Event::Report(Report {
-                packets: newly,
-                sent: self.driver.packets_sent,
-                arrival: known(arrival),
-                capacity: known(capacity),
-                rtt: measured,
-            }),
-        );
+        let mut report = Report::new(newly, self.driver.packets_sent, measured);
+        report.arrival = known(arrival);
+        report.capacity = known(capacity);
+        self.driver.tell(now, Event::Report(report));
         if self.board.una() >= self.total && self.driver.completed == NONE {
             self.driver.settle(now);
             self.driver.completed = now;

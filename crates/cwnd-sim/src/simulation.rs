@@ -7,7 +7,7 @@ use crate::engine::tap::{Seen, Tap};
 use crate::half::Half;
 use crate::network::{Network, Traffic};
 use crate::record::Records;
-use cwnd::{MakeLaw, Settings};
+use cwnd::{MakeController, Settings};
 use std::sync::Arc;
 
 /// Why a network cannot be simulated.
@@ -32,13 +32,13 @@ pub enum SimulationError {
 }
 
 /// Finds what makes the laws of a specification.
-pub type FindLaw<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeLaw>> + 'a;
+pub type FindController<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeController>> + 'a;
 
 /// What a run may be told besides its network and seed.
 #[derive(Default)]
 pub struct Options<'a> {
     /// Finds the laws that are not in the registry ([`crate::scenario::custom_name`]).
-    pub custom: Option<&'a FindLaw<'a>>,
+    pub custom: Option<&'a FindController<'a>>,
     /// Records every event told to every controller.
     pub tell: bool,
     /// Runs on two threads where the network can be cut in two halves that are worth it. The results

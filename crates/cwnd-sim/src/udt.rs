@@ -10,7 +10,7 @@ use crate::network::Udt;
 use crate::record::CutRecord;
 use crate::rng::Rng;
 use crate::tcp::sender::Place;
-use cwnd::{AnyController, MakeLaw, Settings, Spec, Time};
+use cwnd::{AnyController, MakeController, Settings, Spec, Time};
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 use cwnd_udt::{Answer, Config, Connection, Counters, Listener, Seq, SocketType};
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ const CONTROL: u8 = 0x80;
 const PORTS: [u16; 2] = [9, 49_152];
 
 /// What a flow's connection is made with.
-fn config(udt: &Udt, make: Arc<dyn MakeLaw>, seed: u64, index: usize) -> Config {
+fn config(udt: &Udt, make: Arc<dyn MakeController>, seed: u64, index: usize) -> Config {
     Config {
         packet_size: udt.packet + HEADERS,
         flow_window: udt.window,
@@ -85,7 +85,7 @@ impl UdtFlow {
     /// A flow that starts at `start` and is answered along the route that begins at `back`.
     pub fn new(
         udt: &Udt,
-        make: Arc<dyn MakeLaw>,
+        make: Arc<dyn MakeController>,
         place: Place,
         back: u32,
         (seed, start): (u64, Time),
@@ -98,7 +98,7 @@ impl UdtFlow {
         let mut key = [0; 16];
         key.chunks_exact_mut(8).for_each(|half| half.copy_from_slice(&rng.bits().to_le_bytes()));
         let controller =
-            config.controller.controller(config.settings(config.packet_size, udt.window));
+            config.controller.controller(&config.settings(config.packet_size, udt.window));
         UdtFlow {
             clock,
             hops: [hop, back],

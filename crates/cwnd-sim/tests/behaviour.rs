@@ -80,15 +80,15 @@ fn congestion_avoidance_adds_a_packet_a_round_trip() {
     for pair in cuts[1..].windows(2) {
         let (first, second) = (pair[0].cut, pair[1].cut);
         assert_eq!(first.why, Signal::Loss);
-        assert_eq!(first.after, first.before / 2.0);
+        assert_eq!(first.after(), first.before() / 2.0);
         // 101 in the pipe and 30 waiting; one more is lost, and the loss is seen a round trip later.
-        assert_near(first.before, 132.0, 2.0);
+        assert_near(first.before(), 132.0, 2.0);
         // The link is busy or has 101 packets on the way: while the window is below, 101 ms, above as
         // many ms as packets.
-        let below = RTT - first.after;
-        let above = second.before - RTT;
+        let below = RTT - first.after();
+        let above = second.before() - RTT;
         // Nothing grows during the recovery, one round trip of a full queue.
-        let recovery = first.before;
+        let recovery = first.before();
         let expected = recovery + below * RTT + above * (RTT + above / 2.0);
         let took = (pair[1].at.as_nanos() - pair[0].at.as_nanos()) as f64 / 1e6;
         assert_near(took, expected, 2.0 * RTT);
@@ -233,14 +233,14 @@ fn one_cut_for_a_window_of_losses() {
             .filter(|cut| (lost..=recovered).contains(&(cut.at.as_nanos() as f64 / 1e6)));
         let cuts: Vec<_> = during.collect();
         assert_eq!(cuts.len(), 1);
-        assert_eq!(cuts[0].cut.after, cuts[0].cut.before / 2.0);
+        assert_eq!(cuts[0].cut.after(), cuts[0].cut.before() / 2.0);
         // The window does not grow before recovery is over (RFC 6675 section 5).
         let entries = &flow.told.as_ref().unwrap().entries;
         let windows = entries
             .iter()
             .filter(|entry| (lost..recovered).contains(&(entry.at.as_nanos() as f64 / 1e6)));
         let after: Vec<_> = windows.map(|entry| entry.output.window).skip(1).collect();
-        assert!(after.iter().all(|&window| window == cuts[0].cut.after), "{after:?}");
+        assert!(after.iter().all(|&window| window == cuts[0].cut.after()), "{after:?}");
     }
 }
 
@@ -324,7 +324,7 @@ fn what_was_sent_twice_is_not_timed() {
     assert_eq!(records.flows[0].timeouts, 3);
     // A timeout leaves a window of one packet and half of what was in flight, at least two.
     let cut = records.flows[0].cuts[0].cut;
-    assert_eq!((cut.why, cut.after), (Signal::Timeout, 1.0));
+    assert_eq!((cut.why, cut.after()), (Signal::Timeout, 1.0));
 
     // The flood comes again just after that answer: the next timeout is still 8 times the first.
     let mut network = stop_and_wait(ms(1), 1500);

@@ -60,7 +60,7 @@ fn digest(records: &Records) -> u64 {
         for cut in &flow.cuts {
             all.word(cut.at.as_nanos());
             all.word(cut.cut.why as u64);
-            all.numbers(&[cut.cut.before, cut.cut.after]);
+            all.numbers(&[cut.cut.before(), cut.cut.after()]);
         }
         let series = &flow.series;
         for values in [&series.window, &series.rtt, &series.sent, &series.delivered] {

@@ -5,7 +5,7 @@ mod common;
 
 use common::{ms, packets, pair, run, run_told, tcp};
 use cwnd::registry::{Kind, algorithms};
-use cwnd::{Controller, Event, MakeLaw, Rate, Settings, Signal, Spec, Time};
+use cwnd::{Controller, Event, MakeController, Rate, Settings, Signal, Spec, Time};
 use cwnd_sim::network::{Network, Queue, Tcp, Traffic};
 use cwnd_sim::record::{FlowRecord, Records};
 
@@ -55,7 +55,7 @@ fn kind(kind: Kind) -> impl Iterator<Item = &'static str> {
 }
 
 fn uses_capacity(law: &str) -> bool {
-    law.parse::<Spec>().unwrap().controller(Settings::default()).uses_capacity()
+    law.parse::<Spec>().unwrap().controller(&Settings::default()).needs().capacity
 }
 
 /// Half a window still fills the pipe where the buffer is a bandwidth-delay product. All others cut
@@ -111,7 +111,7 @@ fn cuts_are_as_deep_as_the_laws_say() {
         let start = if law == "cubic" { 3 } else { 1 };
         for cut in &cuts[start..] {
             assert_eq!(cut.cut.why, Signal::Loss, "{law}");
-            let ratio = cut.cut.after / cut.cut.before;
+            let ratio = cut.cut.after() / cut.cut.before();
             assert!((ratio - kept).abs() < 1e-9, "{law} keeps {ratio}");
         }
     }
@@ -148,7 +148,7 @@ fn aiad_rates_are_the_links() {
         assert!((rate / 1250.0 - 1.0).abs() < 0.03, "{law}: {rate} packets/s");
         // It cuts to what fits into the pipe: rate times the smallest round trip, 51 packets.
         for cut in &records.flows[0].cuts[1..] {
-            assert!((cut.cut.after / 51.0 - 1.0).abs() < 0.05, "{law}: {:?}", cut.cut);
+            assert!((cut.cut.after() / 51.0 - 1.0).abs() < 0.05, "{law}: {:?}", cut.cut);
         }
     }
 }
@@ -275,8 +275,8 @@ fn daimd_cuts_at_the_feedback_that_it_names() {
                     assert_eq!(entry.output.pace, Some(Rate::per_sec(1.0)), "{feedback}: no cut");
                     continue;
                 };
-                let kept = (8.0_f64 / 9.0).powi(expected as i32) * cut.cut.before;
-                assert!((cut.cut.after - kept.max(1.0)).abs() < 1e-6, "{feedback}: {cut:?}");
+                let kept = (8.0_f64 / 9.0).powi(expected as i32) * cut.cut.before();
+                assert!((cut.cut.after() - kept.max(1.0)).abs() < 1e-6, "{feedback}: {cut:?}");
                 cuts += 1;
                 last = Some(entry.at);
             }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{at_ms, ms, packets, pair, run, run_told, tcp};
 use cwnd::record::replay;
-use cwnd::{Event, MakeLaw, Spec};
+use cwnd::{Event, MakeController, Spec};
 use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
 use cwnd_sim::record::Records;
 use cwnd_sim::{Options, Simulation};
@@ -132,7 +132,7 @@ fn what_the_controller_was_told_can_be_replayed() {
         assert_eq!(delivered(&records), delivered(&unseen), "{law}");
         let flow = &records.flows[0];
         let told = flow.told.as_ref().unwrap();
-        let controller = Spec::parse(law).unwrap().controller(settings);
+        let controller = Spec::parse(law).unwrap().controller(&settings);
         assert_eq!(replay(controller, told), Ok(()), "{law}");
         let lost = told.entries.iter().filter(|entry| matches!(entry.event, Event::Lost(_)));
         assert!(lost.count() > 10 && flow.cuts.len() > 5, "{law}: {:?}", flow.cuts);

@@ -1,13 +1,13 @@
 //! What a connection is made with, why it ends, and what it counts.
 
 use crate::handshake::{MAX_FLOW_WINDOW, MAX_PACKET_SIZE, MIN_PACKET_SIZE, SocketType};
-use cwnd::{Dur, MakeLaw, Settings, SlowStart};
+use cwnd::{Dur, MakeController, Packets, Settings, SlowStart};
 use ipnet::IpNet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The window before anything is known of the path, in packets (UDT4's).
-const INITIAL_WINDOW: f64 = 16.0;
+const INITIAL_WINDOW: Packets = Packets::new(16.0);
 
 /// Bytes of a packet with its headers, and packets that a receive buffer holds, unless said otherwise.
 pub(crate) const PACKET_SIZE: u32 = 1500;
@@ -34,7 +34,7 @@ pub struct Config {
     /// so does this end at most; seconds are enough for a peer that is there, because it sends keep-alives.
     pub patience: Dur,
     /// The controller of what this end sends.
-    pub controller: Arc<dyn MakeLaw>,
+    pub controller: Arc<dyn MakeController>,
     /// Bits a second, headers included, that this end sends at most.
     pub rate_limit: Option<f64>,
     /// Whether to keep all that the controller is told and answers. The record grows with the
@@ -55,7 +55,7 @@ pub struct Config {
 
 impl Config {
     /// UDT4's settings with `controller`.
-    pub fn new(controller: impl MakeLaw + 'static) -> Self {
+    pub fn new(controller: impl MakeController + 'static) -> Self {
         Config {
             socket_type: SocketType::Stream,
             packet_size: PACKET_SIZE,
@@ -79,16 +79,15 @@ impl Config {
     /// The controller's settings for packets of `packet_size` bytes and at most `window` of them in flight.
     /// [`Config::controller`] and these settings make another controller, which answers the connection's
     /// record bit by bit. A window law leaves slow start by HyStart++ (RFC 9406), unless its spec says
-    /// `start=classic`.
+    /// `start=standard`.
     pub fn settings(&self, packet_size: u32, window: u32) -> Settings {
-        Settings {
-            packet: packet_size,
-            initial_window: INITIAL_WINDOW,
-            max_window: f64::from(window),
-            slow_start: SlowStart::HyStart,
-            seed: self.seed,
-            ..Settings::default()
-        }
+        let mut settings = Settings::default();
+        settings.packet = packet_size;
+        settings.initial_window = INITIAL_WINDOW;
+        settings.max_window = Packets::new(f64::from(window));
+        settings.slow_start = SlowStart::HyStart;
+        settings.seed = self.seed;
+        settings
     }
 
     /// The same with every size brought into the range that the protocol can work with.

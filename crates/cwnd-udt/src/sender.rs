@@ -1,8 +1,10 @@
 //! The sending half of a connection: scheduling of packets, processing of acknowledgements, and the events of
 //! the controller.
 
+mod flight;
 mod recovery;
 
+use self::flight::Flight;
 use self::recovery::TimedOut;
 use crate::buffer::SendBuffer;
 use crate::config::{Config, Counters};
@@ -40,8 +42,11 @@ pub(crate) struct Sender {
     told: Option<Record>,
     /// The last round-trip time passed to the controller.
     sample: Option<Dur>,
-    /// Whether the law controls a window over the packets in flight, rather than a rate.
+    /// Whether the controller gets acknowledgements, and its window covers the packets in flight. Otherwise it gets
+    /// the receiver's reports, and its window covers all unacknowledged packets, as in UDT.
     windowed: bool,
+    /// The packets in flight for the delivery-rate estimator, if the controller needs one.
+    flight: Option<Box<Flight>>,
     rate_limit: Option<Rate>,
     destination: u32,
     /// One past the last packet that the receiver has room for, and the acknowledged packet of that report.
@@ -92,7 +97,8 @@ impl Sender {
     ) -> Self {
         let payload = crate::handshake::payload_of(packet_size);
         let messages = config.socket_type == crate::handshake::SocketType::Message;
-        let controller = config.controller.controller(config.settings(packet_size, window));
+        let controller = config.controller.controller(&config.settings(packet_size, window));
+        let needs = controller.needs();
         Sender {
             buffer: SendBuffer::new(
                 config.send_buffer,
@@ -101,7 +107,8 @@ impl Sender {
                 messages,
             ),
             output: controller.output(),
-            windowed: matches!(controller, AnyController::Window(_)),
+            windowed: !needs.reports,
+            flight: needs.delivery_rate.then(Box::default),
             controller,
             told: config.record.then(Record::default),
             sample: None,
@@ -185,7 +192,7 @@ impl Sender {
         }
     }
 
-    /// Packets in flight. A rate law's window covers all unacknowledged packets, as in UDT.
+    /// Packets in flight; all unacknowledged packets for a controller that gets reports.
     fn in_flight(&self) -> u64 {
         let outstanding = self.buffer.outstanding() - self.buffer.dropped_count();
         if !self.windowed {
@@ -200,7 +207,7 @@ impl Sender {
 
     /// Whether the window allows `more` packets in flight.
     fn window_allows(&self, more: u64) -> bool {
-        (self.in_flight() + more) as f64 <= self.output.window
+        (self.in_flight() + more) as f64 <= self.output.window.get()
     }
 
     /// Whether the packet `lost` is retransmitted at once, whatever the window. A rate law paces retransmissions.
@@ -251,6 +258,7 @@ impl Sender {
                 Err(limit) => {
                     self.limit = limit;
                     self.pair = false;
+                    self.note_application_limit();
                     // The pacer makes up for its own delays only.
                     self.next_send = self.next_send.max(now);
                     break;
@@ -337,6 +345,9 @@ impl Sender {
         }
         self.buffer.send(now, at, again, timestamp, self.destination);
         self.packets_sent += 1;
+        if self.flight.is_some() {
+            self.note_sent(now, at);
+        }
         if let Some(timed_out) = &mut self.timed_out {
             timed_out.in_flight += 1;
         }
@@ -406,13 +417,10 @@ impl Sender {
         if !self.windowed && at > self.reported {
             let packets = (at - self.reported) as u32;
             self.reported = at;
-            let report = Report {
-                packets,
-                sent: self.packets_sent,
-                arrival,
-                capacity,
-                rtt: if assumed { newest.unwrap_or(rtt.smoothed) } else { reported },
-            };
+            let rtt = if assumed { newest.unwrap_or(rtt.smoothed) } else { reported };
+            let mut report = Report::new(packets, self.packets_sent, rtt);
+            report.arrival = arrival;
+            report.capacity = capacity;
             self.tell(now, Event::Report(report));
         }
         true
@@ -471,6 +479,7 @@ impl Sender {
         if let Some(rtt) = rtt {
             self.nudge.sample(rtt);
         }
+        let delivery = self.delivery_sample(now, (at, arrived, highest), rtt);
         if at > una {
             self.nudge.answered();
             self.leave_timeout(at);
@@ -491,23 +500,27 @@ impl Sender {
             self.expiries = 0;
         }
         if self.windowed && packets > 0 {
-            let acked = Acked {
-                packets: packets as u32,
-                credit: packets as u32,
-                in_flight: self.in_flight() as u32,
-                sent: self.packets_sent,
-                sent_at,
-                rtt: rtt.map(|rtt| rtt.max(Dur::from_nanos(1))),
-                received_at: None,
-                echo: false,
-                limit: self.limit,
-            };
+            let mut acked = Acked::new(packets as u32, sent_at);
+            acked.in_flight = self.in_flight() as u32;
+            acked.sent = self.packets_sent;
+            acked.rtt = rtt.map(|rtt| rtt.max(Dur::from_nanos(1)));
+            acked.limit = self.reported_limit();
+            acked.delivery = delivery;
             self.tell(now, Event::Acked(acked));
         }
         if self.recovery.is_some_and(|point| at >= point) {
             self.recovery = None;
             self.tell(now, Event::Recovered);
         }
+    }
+
+    /// The limit as the controller sees it: the user's rate limit is one of the application.
+    fn reported_limit(&self) -> Limit {
+        let own = match (self.output.pace, self.rate_limit) {
+            (Some(pace), Some(limit)) => pace <= limit,
+            (pace, _) => pace.is_some(),
+        };
+        if self.limit == Limit::Pacing && !own { Limit::Application } else { self.limit }
     }
 
     /// One SYN after everything written was acknowledged; `None` before.

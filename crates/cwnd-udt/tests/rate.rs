@@ -46,7 +46,7 @@ fn goodput_of(config: &Config, path: Path, secs: u64) -> f64 {
     let stats = pair.ends[0].stats(pair.now, false);
     let record = pair.ends[0].record().unwrap();
     let settings = config.settings(1500, config.flow_window.min(config.receive_buffer));
-    let controller = config.controller.controller(settings);
+    let controller = config.controller.controller(&settings);
     assert_eq!(replay(controller, record), Ok(()), "{law}");
     let mbps = arrived as f64 * 8e-6 / (secs as f64 / 2.0) * 1472.0 / 1456.0;
     println!(

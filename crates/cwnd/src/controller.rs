@@ -137,11 +137,19 @@ impl Cut {
         Cut { why, reduction: Reduction::Rate { before, after } }
     }
 
-    /// The values before and after, in packets or packets per second.
-    pub const fn values(&self) -> (f64, f64) {
+    /// The value before, in packets or packets per second.
+    pub const fn before(&self) -> f64 {
         match self.reduction {
-            Reduction::Window { before, after } => (before.get(), after.get()),
-            Reduction::Rate { before, after } => (before.as_per_sec(), after.as_per_sec()),
+            Reduction::Window { before, .. } => before.get(),
+            Reduction::Rate { before, .. } => before.as_per_sec(),
+        }
+    }
+
+    /// The value after, in packets or packets per second.
+    pub const fn after(&self) -> f64 {
+        match self.reduction {
+            Reduction::Window { after, .. } => after.get(),
+            Reduction::Rate { after, .. } => after.as_per_sec(),
         }
     }
 }

@@ -143,8 +143,7 @@ impl DeliveryEstimator {
 
     /// The acknowledgement that arrived at `now` newly acknowledges `packet`.
     pub fn acked(&mut self, now: Time, packet: &Sent) {
-        self.delivered += 1;
-        self.delivered_time = now;
+        self.counted(now, 1);
         // Of packets sent at the same time the one delivered last counts: its packet number is the highest.
         let newer = packet.sent_time >= self.first_sent_time;
         if self.newest.is_none() || newer {
@@ -152,6 +151,13 @@ impl DeliveryEstimator {
             self.newest = Some(Newest { packet: *packet, ack_elapsed });
             self.first_sent_time = packet.sent_time;
         }
+    }
+
+    /// The acknowledgement that arrived at `now` counts `packets` more packets as delivered without identifying
+    /// them.
+    pub fn counted(&mut self, now: Time, packets: u32) {
+        self.delivered += u64::from(packets);
+        self.delivered_time = now;
     }
 
     /// `packets` packets are declared lost.

@@ -3,7 +3,7 @@
 use super::Error;
 use cwnd::laws::{AnyLaw, AnyRateLaw, Feedback};
 use cwnd::registry::Law;
-use cwnd::{MakeLaw, Settings, Spec};
+use cwnd::{MakeController, Settings, Spec};
 
 /// A law of `kernel/` with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]

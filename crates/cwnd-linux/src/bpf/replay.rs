@@ -7,8 +7,8 @@ use super::event::{Event, Kind, packets, per_second};
 use cwnd::laws::{AnyLaw, AnyRateLaw};
 use cwnd::registry::Law;
 use cwnd::{
-    Acked, Context, Dur, Limit, MakeLaw, Rate, RateLaw, Report, Round, Rtt, Settings, Signal, Spec,
-    Time, WindowLaw,
+    Acked, Context, Dur, Limit, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings,
+    Signal, Spec, Time, WindowLaw,
 };
 
 /// How far a window or rate of the kernel's may be from the law's, as a part of it.

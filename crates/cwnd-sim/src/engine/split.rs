@@ -2,8 +2,7 @@
 //! half does reaches the other only later.
 
 use crate::network::{Network, Traffic};
-use cwnd::registry::Law;
-use cwnd::{Dur, MakeLaw, Settings, Spec};
+use cwnd::{Controller, Dur, MakeController, Settings, Spec};
 use std::collections::HashMap;
 
 /// A half must do at least this part of the work.
@@ -172,7 +171,7 @@ fn is_paced<'a>(traffic: &'a Traffic, known: &mut HashMap<&'a str, bool>) -> boo
     };
     *known.entry(&tcp.controller).or_insert_with(|| {
         let spec = Spec::parse(&tcp.controller);
-        spec.is_ok_and(|spec| matches!(spec.law(&Settings::default()), Law::Rate(_)))
+        spec.is_ok_and(|spec| spec.controller(&Settings::default()).needs().reports)
     })
 }
 

@@ -3,7 +3,8 @@
 //! The sender is one state ([`sender`]) with two sets of habits for repairing losses: the RFCs'
 //! ([`rfc`]) and ns-2's ([`ns2`]).
 
-mod ns2;
+pub(crate) mod demands;
+pub(crate) mod ns2;
 mod receiver;
 mod rfc;
 mod rto;

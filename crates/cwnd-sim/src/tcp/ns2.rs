@@ -13,13 +13,37 @@ use super::sender::{Action, Covered, Sender};
 use crate::engine::net::Net;
 use crate::engine::packet::Extra;
 use crate::network::Recovery;
-use cwnd::{Event, Limit, Lost, Marked};
+use cwnd::{Conventions, Decided, Decision, Event, Limit, Marked, Packets, Signal};
 
 const DUPLICATES: u32 = DUP_THRESH as u32;
 /// The time of a loss that is part of one already answered: before every cut.
 const KNOWN: u64 = 0;
 /// Packets that NewReno sends at most on one acknowledgement in recovery.
 const RECOVERY_BURST: u32 = 2;
+
+/// The rules of tcp.cc's `slowdown()` and `opencwnd()` around a law.
+pub(crate) static CONVENTIONS: Conventions = {
+    let mut conventions = Conventions::RFC;
+    conventions.reduce = reduce;
+    conventions.marks_reduce_in_recovery = true;
+    conventions.threshold_from_max_window = true;
+    conventions.overshoots_threshold = true;
+    conventions.grows_unused = true;
+    conventions.grows_past_max_window = true;
+    conventions
+};
+
+/// Half of the window in slow start, at the first reduction and, for the threshold, after a timeout, unless the law has a
+/// threshold of its own. The threshold is a whole number, the window keeps its fraction. A mark and the timeout
+/// after it lower the threshold once.
+fn reduce(decision: &Decision) -> Decided {
+    let halves = decision.slow_start || decision.why == Signal::Timeout || decision.first;
+    let inherited = if halves { decision.window / 2.0 } else { decision.cut };
+    let target = decision.law_threshold.unwrap_or(inherited);
+    let kept = decision.why == Signal::Timeout && decision.after_mark;
+    let threshold = if kept { decision.threshold } else { target.floor().max(2.0) };
+    Decided { threshold, window: target.min(decision.window).max(1.0) }
+}
 
 /// An acknowledgement of everything below `ack` arrived. Tells how many packets may be sent on it,
 /// none if there is nothing to ask.
@@ -57,7 +81,7 @@ fn marked(s: &mut Sender, now: u64, ack: u32) {
         s.closed_by_mark = s.unclamped_window() < 2.0;
         s.driver.counters.mark_cuts += 1;
         let sent = s.driver.packets_sent;
-        let marked = Marked { packets: 1, sent_at: s.driver.clock.time(now), sent };
+        let marked = Marked::new(1, s.driver.clock.time(now), sent);
         s.tell_congestion(now, Event::Marked(marked));
     }
 }
@@ -123,7 +147,7 @@ fn repairing(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extr
         tell_acked(s, now, newly, echo, extra, false);
         let (found, _) = s.board.find_lost();
         if found > 0 {
-            lost(s, now, found, KNOWN);
+            s.tell_lost(now, found, KNOWN);
         }
     }
 }
@@ -193,8 +217,8 @@ fn partial_acknowledgement(
     if s.inflation > covered {
         s.inflation -= covered - 1;
     } else {
-        let packets = (covered - s.inflation) as f64;
-        s.driver.tell(now, Event::Deflated { packets });
+        let deflated = s.unclamped_window() - (covered - s.inflation) as f64;
+        s.driver.tell(now, Event::Reduced { window: Packets::new(deflated) });
         // Above zero it says that recovery goes on.
         s.inflation = 1;
     }
@@ -205,7 +229,7 @@ fn partial_acknowledgement(
         s.rto.restart();
     }
     tell_acked(s, now, newly, echo, extra, false);
-    lost(s, now, 1, KNOWN);
+    s.tell_lost(now, 1, KNOWN);
     s.repair(net, now, ack);
 }
 
@@ -233,6 +257,7 @@ fn advance(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool) -> New
 fn tell_acked(s: &mut Sender, now: u64, newly: Newly, echo: bool, extra: &Extra, grows: bool) {
     let covered = Covered {
         packets: newly.packets,
+        newest: newly.newest,
         sent_at: newly.sent_at,
         rtt_from: newly.once.then_some(newly.sent_at),
         stamp: extra.stamp,
@@ -291,13 +316,8 @@ fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
     let (first, _) = s.board.mark_lost_below(una + 1);
     let (more, _) = s.board.find_lost();
     // The window is cut for a fresh loss only: a loss among marked packets was answered already.
-    lost(s, now, (first + more).max(1), if fresh { now } else { KNOWN });
+    s.tell_lost(now, (first + more).max(1), if fresh { now } else { KNOWN });
     s.repair(net, now, una);
-}
-
-fn lost(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
-    let lost = Lost { packets, sent_at: s.driver.clock.time(sent_at), sent: s.driver.packets_sent };
-    s.tell_congestion(now, Event::Lost(lost));
 }
 
 /// The retransmission timer expired.
@@ -349,6 +369,9 @@ pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64, burst: u32) -> Limit
             None if outstanding >= i64::from(s.receiver_window) => return Limit::Receiver,
             None => s.next,
         };
+        if s.delayed(now) {
+            return Limit::Pacing;
+        }
         s.next = s.next.max(seq + 1);
         s.pipe += 1;
         sent += 1;

@@ -7,7 +7,7 @@ use crate::engine::net::Net;
 use crate::engine::packet::Extra;
 use crate::engine::schedule::NONE;
 use crate::network::Recovery;
-use cwnd::{Event, Limit, Lost, Marked};
+use cwnd::{Event, Limit, Marked};
 
 /// An acknowledgement of everything below `ack` arrived. Tells how many packets may be sent on it,
 /// none if there is nothing to ask.
@@ -42,6 +42,7 @@ pub(super) fn acknowledgement(
         now,
         Covered {
             packets: newly.packets,
+            newest: newly.newest,
             sent_at: newly.sent_at,
             rtt_from,
             stamp: extra.stamp,
@@ -51,11 +52,8 @@ pub(super) fn acknowledgement(
     );
     s.connected |= advanced;
     if echo {
-        let marked = Marked {
-            packets: 1,
-            sent_at: s.driver.clock.time(newly.sent_at),
-            sent: s.driver.packets_sent,
-        };
+        let sent_at = s.driver.clock.time(newly.sent_at);
+        let marked = Marked::new(1, sent_at, s.driver.packets_sent);
         let cut = s.tell_congestion(now, Event::Marked(marked));
         s.driver.counters.mark_cuts += u32::from(cut);
     }
@@ -99,7 +97,7 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: New
             s.in_recovery = false;
             s.driver.tell(now, Event::Recovered);
         } else if found > 0 {
-            lost(s, now, found, newest);
+            s.tell_lost(now, found, newest);
         }
     } else if (found > 0 || s.duplicates >= DUP_THRESH as u32) && i64::from(una) > s.recover {
         let (first, _) = s.board.mark_lost_below(una + 1);
@@ -137,7 +135,7 @@ fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: 
         // network and put one packet back.
         s.inflation -= i64::from(covered) - 1;
         let sent_at = s.board.sent_at(una);
-        lost(s, now, 1, sent_at);
+        s.tell_lost(now, 1, sent_at);
         s.repair(net, now, una);
         if std::mem::take(&mut s.first_partial) {
             s.restart_timer(net, now);
@@ -156,13 +154,8 @@ fn enter(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
     s.in_recovery = true;
     s.rescued = false;
     s.recover = i64::from(s.board.high()) - 1;
-    lost(s, now, packets, sent_at);
+    s.tell_lost(now, packets, sent_at);
     s.note_doubt(now);
-}
-
-fn lost(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
-    let lost = Lost { packets, sent_at: s.driver.clock.time(sent_at), sent: s.driver.packets_sent };
-    s.tell_congestion(now, Event::Lost(lost));
 }
 
 /// The retransmission timer expired (RFC 6298 section 5).
@@ -180,7 +173,9 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
     s.tell_congestion(now, Event::Timeout { sent });
     s.note_doubt(now);
     if s.recovery == Recovery::Sack {
+        let before = s.board.lost();
         s.board.lose_all();
+        s.note_lost(s.board.lost() - before);
     } else {
         s.next = s.board.una();
     }
@@ -215,17 +210,23 @@ fn send_selective(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
             return s.closed();
         }
         if let Some(seq) = s.board.next_lost() {
+            if s.delayed(now) {
+                return Limit::Pacing;
+            }
             s.repair(net, now, seq);
             continue;
         }
         let high = s.board.high();
         let room = high - s.board.una() < s.receiver_window;
         if high < s.total && room {
+            if s.delayed(now) {
+                return Limit::Pacing;
+            }
             s.transmit(net, now, high);
             s.next = high + 1;
             continue;
         }
-        if s.in_recovery && repair_more(s, net, now) {
+        if s.in_recovery && !s.delayed(now) && repair_more(s, net, now) {
             continue;
         }
         return if high < s.total { Limit::Receiver } else { Limit::Application };
@@ -267,6 +268,9 @@ fn send_cumulative(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
         }
         if outstanding >= s.receiver_window {
             return Limit::Receiver;
+        }
+        if s.delayed(now) {
+            return Limit::Pacing;
         }
         let seq = s.next;
         s.next += 1;

@@ -35,7 +35,8 @@ impl Segment {
 pub(crate) struct Newly {
     /// Packets that were not known to have arrived.
     pub packets: u32,
-    /// When the newest of the covered packets was sent, and whether it was sent only once.
+    /// The most recently sent of the covered packets, when it was sent, and whether it was sent only once.
+    pub newest: u32,
     pub sent_at: u64,
     pub once: bool,
     /// Whether the scoreboard learned anything.
@@ -159,6 +160,7 @@ impl Scoreboard {
             // The packet that filled a hole was sent after those that waited behind it.
             let sent_at = segment.sent_at();
             if sent_at >= newly.sent_at {
+                newly.newest = self.una - 1;
                 newly.sent_at = sent_at;
                 newly.once = !segment.has(AGAIN | DELIVERED);
             }
@@ -200,6 +202,7 @@ impl Scoreboard {
             newly.changed = true;
             newly.packets += u32::from(!was.has(DELIVERED));
             if was.sent_at() >= newly.sent_at {
+                newly.newest = seq;
                 newly.sent_at = was.sent_at();
                 newly.once = !was.has(AGAIN);
             }

@@ -1,6 +1,7 @@
 //! The sender's state and all that the RFCs and ns-2 agree on: what is sent when, timers, counters,
 //! and what the controller is told.
 
+use super::demands::Demands;
 use super::rto::Rto;
 use super::scoreboard::Scoreboard;
 use super::{ns2, rfc};
@@ -12,7 +13,7 @@ use crate::engine::schedule::NONE;
 use crate::network::{Conventions, Recovery, Tcp};
 use crate::rng::Rng;
 use cwnd::AnyController;
-use cwnd::{Acked, Dur, Event, Limit};
+use cwnd::{Acked, Dur, Event, Limit, Lost};
 use std::num::NonZeroU64;
 
 /// Where a sender is in the network.
@@ -53,10 +54,12 @@ pub(crate) struct Sender {
     /// The clock's granularity, when timestamps are sent.
     stamps: Option<NonZeroU64>,
     put_off: Option<Box<PutOff>>,
+    /// For a controller that is more than a window.
+    pub(super) demands: Option<Box<Demands>>,
     /// The stamp of the last retransmission, while it is open whether it was needed (RFC 3522).
     pub(super) doubt: Option<u32>,
     hop: u32,
-    timer: u32,
+    pub(super) timer: u32,
     /// The next packet to send: below the highest sent while going back after a timeout.
     pub(super) next: u32,
     /// One past the last packet of the transfer.
@@ -118,6 +121,7 @@ impl Sender {
                 let spread = clock.ticks(tcp.overhead.as_nanos()) as f64;
                 Box::new(PutOff { spread, rng, until: NONE })
             }),
+            demands: Demands::of(&driver.controller),
             receiver_window: tcp.window,
             board: Scoreboard::new(),
             next: 0,
@@ -160,8 +164,8 @@ impl Sender {
     /// The congestion window in packets before the receiver's window limits it.
     pub(super) fn unclamped_window(&self) -> f64 {
         match &self.driver.controller {
-            AnyController::Window(windowed) => windowed.unclamped(),
-            AnyController::Rate(_) => self.window(),
+            AnyController::Window(windowed) => windowed.unclamped().get(),
+            _ => self.window(),
         }
     }
 
@@ -170,9 +174,9 @@ impl Sender {
         self.doubt = self.stamps.map(|granularity| (now / granularity) as u32);
     }
 
-    /// Whether bursts are put off by a random time: a second thing that its timer is for.
-    pub fn puts_off(&self) -> bool {
-        self.put_off.is_some()
+    /// Whether the sender only answers packets and its retransmission timer, each at its time.
+    pub fn is_prompt(&self) -> bool {
+        self.put_off.is_none() && self.demands.is_none()
     }
 
     /// The transfer begins.
@@ -198,8 +202,10 @@ impl Sender {
             self.deadline = NONE;
             if self.ns2 { ns2::timeout(self, net, now) } else { rfc::timeout(self, net, now) }
         }
+        self.wake_demands(net, now);
         let burst = self.put_off.as_ref().map_or(NONE, |put_off| put_off.until);
-        let at = self.deadline.min(burst);
+        let demands = self.demands.as_ref().map_or(NONE, |it| it.due(self.driver.limit));
+        let at = self.deadline.min(burst).min(demands);
         if at != NONE {
             net.arm(self.timer as usize, at);
         }
@@ -262,6 +268,23 @@ impl Sender {
             rfc::send(self, net, now)
         };
         self.driver.limited_by(now, limit);
+        if self.demands.is_some() {
+            self.finish_sending(net, limit);
+        }
+    }
+
+    /// Whether the pacing rate delays the next packet.
+    #[inline(always)]
+    pub(super) fn delayed(&self, now: u64) -> bool {
+        self.demands.as_ref().is_some_and(|demands| demands.delays(now))
+    }
+
+    #[cold]
+    fn finish_sending(&mut self, net: &mut Net, limit: Limit) {
+        if limit == Limit::Application {
+            self.note_application_limit();
+        }
+        self.arm_demands(net);
     }
 
     #[cold]
@@ -305,6 +328,9 @@ impl Sender {
             self.reduced = false;
         }
         self.driver.packets_sent += 1;
+        if self.demands.is_some() {
+            self.note_sent(now, seq);
+        }
         let last = seq + 1 == self.total;
         let size = if syn {
             40
@@ -346,18 +372,32 @@ impl Sender {
             None => None,
         };
         let credit = if self.byte_counting { acked.packets } else { acked.packets.min(1) };
-        let event = Event::Acked(Acked {
-            packets: acked.packets,
-            credit: if acked.grows { credit } else { 0 },
-            in_flight: self.board.in_flight(),
-            sent: self.driver.packets_sent,
-            sent_at: self.driver.clock.time(acked.sent_at),
-            rtt,
-            received_at,
-            echo: acked.echo,
-            limit: self.driver.limit,
-        });
-        self.driver.tell(now, event);
+        let mut event = Acked::new(acked.packets, self.driver.clock.time(acked.sent_at));
+        event.credit = if acked.grows { credit } else { 0 };
+        event.in_flight = self.board.in_flight();
+        event.sent = self.driver.packets_sent;
+        event.rtt = rtt;
+        event.received_at = received_at;
+        event.echo = acked.echo;
+        event.limit = self.driver.limit;
+        if self.demands.is_some() {
+            return self.tell_acked_with_delivery(now, event, acked.newest);
+        }
+        self.driver.tell(now, Event::Acked(event));
+    }
+
+    #[cold]
+    fn tell_acked_with_delivery(&mut self, now: u64, mut event: Acked, newest: u32) {
+        event.delivery = self.delivery_sample(now, event.packets, newest);
+        self.driver.tell(now, Event::Acked(event));
+    }
+
+    /// Reports `packets` packets as lost, the most recently sent of them sent at `sent_at`.
+    pub(super) fn tell_lost(&mut self, now: u64, packets: u32, sent_at: u64) {
+        self.note_lost(packets);
+        let sent_at = self.driver.clock.time(sent_at);
+        let lost = Lost::new(packets, sent_at, self.driver.packets_sent);
+        self.tell_congestion(now, Event::Lost(lost));
     }
 }
 
@@ -365,7 +405,8 @@ impl Sender {
 #[derive(Clone, Copy)]
 pub(super) struct Covered {
     pub packets: u32,
-    /// When the newest covered packet was sent.
+    /// The most recently sent packet covered, and when it was sent.
+    pub newest: u32,
     pub sent_at: u64,
     /// The same, if a round-trip time may be taken from it.
     pub rtt_from: Option<u64>,

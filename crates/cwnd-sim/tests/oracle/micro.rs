@@ -164,7 +164,7 @@ fn steady(run: &Run) -> (f64, f64) {
     let cuts = run.records.flows[0].cuts.iter();
     let late: Vec<_> = cuts
         .filter(|cut| cut.cut.why == Signal::Loss && cut.at.as_secs() > STEADY)
-        .map(|cut| (cut.at.as_secs(), cut.cut.before))
+        .map(|cut| (cut.at.as_secs(), cut.cut.before()))
         .collect();
     let n = late.len() as f64;
     let window = late.iter().map(|cut| cut.1).sum::<f64>() / n;
@@ -183,7 +183,7 @@ fn check_each_cut(case: &Case, run: &Run) {
     }
     for (&(before, after), cut) in recorded.iter().zip(cuts) {
         let near = |ours: f64, theirs: f64| (ours - theirs).abs() <= 0.01 * theirs;
-        let both = near(cut.cut.before, before) && near(cut.cut.after, after);
+        let both = near(cut.cut.before(), before) && near(cut.cut.after(), after);
         assert!(both, "{}: {cut:?} is {before} -> {after} in ns-2", case.name);
     }
 }

@@ -249,7 +249,7 @@ impl Connection {
             mbps_recv_rate: interval.pkt_recv as f64 * bits / micros,
             us_pkt_snd_period: sender.map_or(0.0, |s| s.period().as_nanos() as f64 / 1000.0),
             pkt_flow_window: sender.map_or(0, |sender| sender.flow_window()),
-            pkt_congestion_window: sender.map_or(0.0, |sender| sender.output().window),
+            pkt_congestion_window: sender.map_or(0.0, |sender| sender.output().window.get()),
             pkt_flight_size: sender.map_or(0, |sender| sender.buffer.outstanding()),
             ms_rtt: self.rtt.smoothed.as_nanos() as f64 / 1e6,
             mbps_bandwidth: capacity.map_or(0.0, |rate| rate.as_per_sec() * bits / 1e6),

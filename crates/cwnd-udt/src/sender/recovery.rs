@@ -81,7 +81,10 @@ impl Sender {
         }
         count.pkt_snd_loss += u64::from(packets);
         self.recovery.get_or_insert(self.buffer.next());
-        self.tell(now, Event::Lost(Lost { packets, sent_at, sent: self.packets_sent }));
+        if let Some(flight) = &mut self.flight {
+            flight.lost(packets);
+        }
+        self.tell(now, Event::Lost(Lost::new(packets, sent_at, self.packets_sent)));
     }
 
     /// When the retransmission timer expires; `None` with nothing outstanding.

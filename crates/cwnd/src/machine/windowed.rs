@@ -138,6 +138,11 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         self.window < self.ssthresh
     }
 
+    /// Whether the machine gives a pacing rate.
+    pub fn is_paced(&self) -> bool {
+        self.pacing.is_some()
+    }
+
     /// Whether the sender is in loss recovery.
     pub fn in_recovery(&self) -> bool {
         self.in_recovery

@@ -1,0 +1,163 @@
+//! Pacing, timers and delivery-rate samples, for the controllers that use them.
+
+use super::sender::Sender;
+use crate::engine::net::Net;
+use crate::engine::schedule::NONE;
+use cwnd::delivery::{DeliveryEstimator, RateSample, Sent};
+use cwnd::{AnyController, Controller, Dur, Event, Limit, Time};
+use std::collections::VecDeque;
+
+/// The state of a sender whose controller is more than a window clocked by acknowledgements.
+pub(super) struct Demands {
+    /// The departure time of the next packet.
+    next_send: u64,
+    /// The time of the controller's wake-up.
+    wake: u64,
+    /// The packets in flight, where the controller needs delivery-rate samples.
+    flight: Option<Flight>,
+}
+
+/// The delivery-rate estimator and the state of the packets from the first unacknowledged one on.
+#[derive(Default)]
+struct Flight {
+    estimator: DeliveryEstimator,
+    una: u32,
+    sent: VecDeque<Sent>,
+}
+
+/// Whether a controller is more than a window clocked by acknowledgements.
+pub(crate) fn demanding(controller: &AnyController) -> bool {
+    let plain = matches!(controller, AnyController::Window(machine) if !machine.is_paced());
+    !plain || controller.needs().delivery_rate
+}
+
+impl Demands {
+    /// `None` for a controller that is only a window.
+    pub(super) fn of(controller: &AnyController) -> Option<Box<Self>> {
+        let flight = || controller.needs().delivery_rate.then(Flight::default);
+        demanding(controller)
+            .then(|| Box::new(Demands { next_send: 0, wake: NONE, flight: flight() }))
+    }
+
+    /// When the sender's timer is needed, if `limit` keeps it from sending now.
+    pub(super) fn due(&self, limit: Limit) -> u64 {
+        let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
+        paced.min(self.wake)
+    }
+
+    /// Whether the pacing rate delays the next packet.
+    pub(super) fn delays(&self, now: u64) -> bool {
+        self.next_send > now
+    }
+}
+
+impl Sender {
+    /// Handles the timer: the controller's wake-up and the departure of a paced packet.
+    pub(super) fn wake_demands(&mut self, net: &mut Net, now: u64) {
+        let Some(demands) = &mut self.demands else { return };
+        let ticks = demands.wake <= now;
+        if ticks {
+            demands.wake = NONE;
+            self.driver.tell_congestion(now, Event::Tick);
+        }
+        if ticks || self.driver.limit == Limit::Pacing {
+            self.resume(net, now);
+        }
+    }
+
+    /// Arms the timer for the controller's wake-up and the next paced packet.
+    pub(super) fn arm_demands(&mut self, net: &mut Net) {
+        let clock = self.driver.clock;
+        let wake = self.driver.controller.output().wake;
+        let Some(demands) = &mut self.demands else { return };
+        demands.wake = wake.map_or(NONE, |wake| clock.ticks(wake.as_nanos()));
+        let due = demands.due(self.driver.limit);
+        if due != NONE {
+            net.arm(self.timer as usize, due);
+        }
+    }
+
+    /// Packet `seq` is sent at `now`, for the first time or again.
+    pub(super) fn note_sent(&mut self, now: u64, seq: u32) {
+        let clock = self.driver.clock;
+        let pace = self.driver.controller.output().pace;
+        let in_flight = self.board.in_flight();
+        let una = self.board.una();
+        let Some(demands) = &mut self.demands else { return };
+        if let Some(pace) = pace {
+            demands.next_send = demands.next_send.max(now) + clock.ticks(pace.period().as_nanos());
+        }
+        if let Some(flight) = &mut demands.flight {
+            flight.sent(clock.time(now), seq, una, in_flight);
+        }
+    }
+
+    /// Notes the start of an application-limited phase: the window has room, and there is nothing to send.
+    pub(super) fn note_application_limit(&mut self) {
+        let in_flight = self.board.in_flight();
+        let room = f64::from(in_flight) < self.window();
+        if let Some(flight) = self.demands.as_mut().and_then(|demands| demands.flight.as_mut())
+            && room
+        {
+            flight.estimator.application_limited(in_flight);
+        }
+    }
+
+    /// `packets` packets are declared lost.
+    pub(super) fn note_lost(&mut self, packets: u32) {
+        if let Some(flight) = self.demands.as_mut().and_then(|demands| demands.flight.as_mut()) {
+            flight.estimator.lost(packets);
+        }
+    }
+
+    /// The sample of an acknowledgement that newly covers `packets` packets, `newest` the most recently sent of them.
+    pub(super) fn delivery_sample(
+        &mut self,
+        now: u64,
+        packets: u32,
+        newest: u32,
+    ) -> Option<RateSample> {
+        let now = self.driver.clock.time(now);
+        let una = self.board.una();
+        let min_rtt = match self.driver.min_rtt {
+            u64::MAX => Dur::ZERO,
+            ticks => self.driver.clock.dur(ticks),
+        };
+        let flight = self.demands.as_mut()?.flight.as_mut()?;
+        let mut sample = None;
+        if packets > 0
+            && let Some(newest) = flight.packet(newest)
+        {
+            flight.estimator.counted(now, packets - 1);
+            flight.estimator.acked(now, &newest);
+            sample = flight.estimator.sample(min_rtt);
+        }
+        flight.advance(una);
+        sample
+    }
+}
+
+impl Flight {
+    fn sent(&mut self, now: Time, seq: u32, una: u32, in_flight: u32) {
+        if self.sent.is_empty() {
+            self.una = una;
+        }
+        let sent = self.estimator.sent(now, in_flight);
+        let place = (seq - self.una) as usize;
+        match self.sent.get_mut(place) {
+            Some(again) => *again = sent,
+            None => self.sent.push_back(sent),
+        }
+    }
+
+    fn packet(&self, seq: u32) -> Option<Sent> {
+        self.sent.get(seq.checked_sub(self.una)? as usize).copied()
+    }
+
+    /// Everything below `una` has arrived.
+    fn advance(&mut self, una: u32) {
+        let gone = (una.saturating_sub(self.una) as usize).min(self.sent.len());
+        self.sent.drain(..gone);
+        self.una = self.una.max(una);
+    }
+}

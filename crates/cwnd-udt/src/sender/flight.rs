@@ -1,0 +1,96 @@
+//! The delivery rate of a connection, for controllers that need it.
+
+use super::Sender;
+use cwnd::delivery::{DeliveryEstimator, RateSample, Sent};
+use cwnd::{Dur, Limit, Time};
+use std::collections::VecDeque;
+
+/// The estimator, and the state of each packet since the first unacknowledged one.
+#[derive(Clone, Debug)]
+pub(super) struct Flight {
+    estimator: DeliveryEstimator,
+    /// The first packet of `sent`.
+    una: u64,
+    sent: VecDeque<Sent>,
+    min_rtt: Dur,
+}
+
+impl Default for Flight {
+    fn default() -> Self {
+        let estimator = DeliveryEstimator::default();
+        Flight { estimator, una: 0, sent: VecDeque::new(), min_rtt: Dur::MAX }
+    }
+}
+
+impl Flight {
+    fn packet(&self, at: u64) -> Option<&Sent> {
+        self.sent.get(usize::try_from(at.checked_sub(self.una)?).ok()?)
+    }
+
+    /// Packets are declared lost.
+    pub(super) fn lost(&mut self, packets: u32) {
+        self.estimator.lost(packets);
+    }
+}
+
+impl Sender {
+    /// Packet `at` was sent, for the first time or again.
+    pub(super) fn note_sent(&mut self, now: Time, at: u64) {
+        let in_flight = u32::try_from(self.in_flight()).unwrap_or(u32::MAX);
+        let una = self.buffer.una();
+        let Some(flight) = &mut self.flight else { return };
+        if flight.sent.is_empty() {
+            flight.una = una;
+        }
+        let sent = flight.estimator.sent(now, in_flight);
+        let place = usize::try_from(at.saturating_sub(flight.una)).unwrap_or(usize::MAX);
+        match flight.sent.get_mut(place) {
+            Some(again) => *again = sent,
+            // Packets of dropped messages were never sent: they take the state of the next one.
+            None => flight.sent.resize(place.saturating_add(1), sent),
+        }
+    }
+
+    /// Notes the start of an application-limited phase: the window has room, and there is nothing to send.
+    pub(super) fn note_application_limit(&mut self) {
+        if self.flight.is_none() || self.limit != Limit::Application || !self.window_allows(1) {
+            return;
+        }
+        let in_flight = u32::try_from(self.in_flight()).unwrap_or(u32::MAX);
+        if let Some(flight) = &mut self.flight {
+            flight.estimator.application_limited(in_flight);
+        }
+    }
+
+    /// The sample of a report that all packets before `at` arrived, `arrived` in total and none from `highest` on. The
+    /// report does not identify the packets after `at`: the most recently sent of the two that it names gives the
+    /// sample.
+    pub(super) fn delivery_sample(
+        &mut self,
+        now: Time,
+        (at, arrived, highest): (u64, u64, u64),
+        rtt: Option<Dur>,
+    ) -> Option<RateSample> {
+        let more = arrived.max(at).saturating_sub(self.delivered);
+        let una = self.buffer.una();
+        let candidates = [at, highest].map(|end| end.checked_sub(1).filter(|&last| last >= una));
+        let newest = candidates.into_iter().flatten().max_by_key(|&at| self.buffer.sent_at(at));
+        let flight = self.flight.as_mut()?;
+        if let Some(rtt) = rtt {
+            flight.min_rtt = flight.min_rtt.min(rtt);
+        }
+        let mut sample = None;
+        if let Some(newest) = newest.and_then(|at| flight.packet(at).copied())
+            && more > 0
+        {
+            flight.estimator.counted(now, u32::try_from(more - 1).unwrap_or(u32::MAX));
+            flight.estimator.acked(now, &newest);
+            let min_rtt = if flight.min_rtt == Dur::MAX { Dur::ZERO } else { flight.min_rtt };
+            sample = flight.estimator.sample(min_rtt);
+        }
+        let gone = usize::try_from(at.saturating_sub(flight.una)).unwrap_or(usize::MAX);
+        flight.sent.drain(..gone.min(flight.sent.len()));
+        flight.una = flight.una.max(at);
+        sample
+    }
+}
