@@ -85,7 +85,7 @@ fn tell(mut controller: AnyController, record: &Record) -> f64 {
     let mut sum = 0.0;
     for entry in &record.entries {
         controller.on(entry.at, &entry.event);
-        sum += controller.output().window;
+        sum += controller.output().window.get();
     }
     sum
 }
@@ -100,7 +100,7 @@ fn laws(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(record.entries.len() as u64));
         let kind = if law.kind() == Kind::Window { "windowed" } else { "paced" };
         group.bench_with_input(BenchmarkId::new(law.name, kind), &record, |bencher, record| {
-            let make = || spec.controller(settings);
+            let make = || spec.controller(&settings);
             bencher.iter_batched(make, |fresh| tell(fresh, record), BatchSize::SmallInput);
         });
     }

@@ -246,7 +246,8 @@ fn one(spec: &Spec, pausing: Option<&Namespace>) {
     assert_eq!(bpf::default_controller().unwrap(), "reno");
 
     assert_eq!(events.first().map(|event| event.kind), Some(Kind::Begin), "{spec}");
-    let (mut replay, mut recording) = (Replay::new(spec), Recording::new(spec.name() == "daimd"));
+    let (mut replay, mut recording) =
+        (Replay::new(spec).unwrap(), Recording::new(spec.name() == "daimd"));
     let mut record = Record::default();
     // Packets sent by the last two cuts: a round is what was sent between them (AIRA). A timeout's cut is
     // none of them if rounds continue after timeouts.

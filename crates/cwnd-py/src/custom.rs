@@ -1,9 +1,8 @@
 //! A congestion controller written as a Python class.
 
 use crate::SpecError;
-use cwnd::laws::{Aimd, Custom, CustomLaw};
-use cwnd::registry::Law;
-use cwnd::{Acked, MakeLaw, Packets, Round, Settings, Signal, Spec};
+use cwnd::laws::{Aimd, AnyLaw};
+use cwnd::{Acked, AnyController, MakeController, Round, Settings, Signal, Spec, WindowLaw};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -106,7 +105,7 @@ impl Given {
     ///
     /// # Errors
     /// `SpecError` for a specification that is wrong.
-    pub fn read(&self, failure: &Arc<Failure>) -> PyResult<Arc<dyn MakeLaw>> {
+    pub fn read(&self, failure: &Arc<Failure>) -> PyResult<Arc<dyn MakeController>> {
         match self {
             Given::Spec(text) => match Spec::parse(text) {
                 Ok(spec) => Ok(Arc::new(spec)),
@@ -138,9 +137,9 @@ impl fmt::Display for Factory {
     }
 }
 
-impl MakeLaw for Factory {
+impl MakeController for Factory {
     /// A law that is Reno after a failure: the caller looks at that before it uses any result.
-    fn law(&self, _: &Settings) -> Law {
+    fn controller(&self, settings: &Settings) -> AnyController {
         let made = Python::attach(|py| {
             let object = self.factory.call0(py)?;
             for method in ["grow", "cut"] {
@@ -155,13 +154,13 @@ impl MakeLaw for Factory {
             let failure = self.failure.clone();
             Ok(PyLaw { object, failure, own_threshold, enters, rounds, observes })
         });
-        Law::Window(match made {
-            Ok(law) => Custom::new(Box::new(law)).into(),
+        match made {
+            Ok(law) => AnyController::window(AnyLaw::Custom(Box::new(law)), settings),
             Err(error) => {
                 self.failure.keep(error);
-                Aimd::reno().into()
+                AnyController::window(Aimd::reno(), settings)
             }
-        })
+        }
     }
 }
 
@@ -178,12 +177,15 @@ impl PyLaw {
     }
 }
 
-impl CustomLaw for PyLaw {
-    fn name(&self) -> &str {
-        "python"
+impl fmt::Debug for PyLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PyLaw").field(&self.object.as_ptr()).finish()
     }
+}
 
-    fn boxed_clone(&self) -> Box<dyn CustomLaw> {
+impl Clone for PyLaw {
+    /// The machine keeps a copy to revert a spurious reduction.
+    fn clone(&self) -> Self {
         let copied = Python::attach(|py| {
             let copy = py.import(intern!(py, "copy"))?;
             Ok(copy.call_method1(intern!(py, "copy"), (&self.object,))?.unbind())
@@ -192,17 +194,19 @@ impl CustomLaw for PyLaw {
             self.failure.keep(error);
             Python::attach(|py| self.object.clone_ref(py))
         });
-        Box::new(PyLaw {
+        PyLaw {
             object,
             failure: self.failure.clone(),
             own_threshold: self.own_threshold,
             enters: self.enters,
             rounds: self.rounds,
             observes: self.observes,
-        })
+        }
     }
+}
 
-    fn grow(&mut self, w: Packets, acked: Packets, cx: &cwnd::Context) -> Packets {
+impl WindowLaw for PyLaw {
+    fn grow(&mut self, w: f64, acked: f64, cx: &cwnd::Context) -> f64 {
         self.call(w, |py| {
             let grown =
                 self.object.call_method1(py, intern!(py, "grow"), (w, acked, Context::from(cx)))?;
@@ -210,20 +214,20 @@ impl CustomLaw for PyLaw {
         })
     }
 
-    fn cut(&mut self, w: Packets, why: Signal, cx: &cwnd::Context) -> Packets {
+    fn cut(&mut self, w: f64, why: Signal, cx: &cwnd::Context) -> f64 {
         self.call(w, |py| {
-            let why = cause(why);
+            let why = why.name();
             let cut =
                 self.object.call_method1(py, intern!(py, "cut"), (w, why, Context::from(cx)))?;
             window(py, &cut, "cut")
         })
     }
 
-    fn own_threshold(&self) -> bool {
-        self.own_threshold
+    fn threshold(&self, cut: f64, _why: Signal) -> Option<f64> {
+        self.own_threshold.then_some(cut)
     }
 
-    fn enter(&mut self, w: Packets, cx: &cwnd::Context) {
+    fn enter(&mut self, w: f64, cx: &cwnd::Context) {
         if self.enters {
             self.call((), |py| {
                 self.object.call_method1(py, intern!(py, "enter"), (w, Context::from(cx)))?;
@@ -261,19 +265,10 @@ impl CustomLaw for PyLaw {
 }
 
 /// The window that a method answered.
-fn window(py: Python<'_>, answer: &Py<PyAny>, method: &str) -> PyResult<Packets> {
+fn window(py: Python<'_>, answer: &Py<PyAny>, method: &str) -> PyResult<f64> {
     let window: f64 = answer.extract(py)?;
     if window.is_finite() {
         return Ok(window);
     }
     Err(PyValueError::new_err(format!("{method} answered {window}: a window is a finite number")))
-}
-
-/// A signal's name in Python.
-pub fn cause(why: Signal) -> &'static str {
-    match why {
-        Signal::Loss => "loss",
-        Signal::Mark => "mark",
-        Signal::Timeout => "timeout",
-    }
 }

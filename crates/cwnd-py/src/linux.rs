@@ -177,8 +177,8 @@ fn record<'py>(py: Python<'py>, flow: &Flow, from: &Instance) -> PyResult<Bound<
     cuts.set_item("time", series(|cut| cut.time).into_pyarray(py))?;
     let causes = flow.cuts.iter().map(|cut| if cut.timeout { "timeout" } else { "loss" });
     cuts.set_item("cause", causes.collect::<Vec<_>>())?;
-    cuts.set_item("before", series(|cut| cut.before()).into_pyarray(py))?;
-    cuts.set_item("after", series(|cut| cut.after()).into_pyarray(py))?;
+    cuts.set_item("before", series(|cut| cut.before).into_pyarray(py))?;
+    cuts.set_item("after", series(|cut| cut.after).into_pyarray(py))?;
     result.set_item("cuts", cuts)?;
     for (name, series) in [
         ("time", &flow.time),

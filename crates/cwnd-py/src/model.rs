@@ -3,8 +3,7 @@
 use crate::custom::{Failure, Given};
 use crate::{SpecError, parallel};
 use cwnd::model::{self, Alone, Epoch, Path, Pattern, Plane};
-use cwnd::registry::Law;
-use cwnd::{Dur, MakeLaw, Rate, RateLaw, Settings};
+use cwnd::{Dur, Law, MakeController, Rate, RateLaw, Settings};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -29,37 +28,51 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// A law that can begin at a given window, and what goes wrong in it if it is written in Python.
+/// A law that can begin at a given window, and the error of one that is written in Python.
 struct Model {
-    law: Arc<dyn MakeLaw>,
+    make: Arc<dyn MakeController>,
+    law: Law,
     failure: Arc<Failure>,
 }
 
 impl Model {
     fn read(given: &Given) -> PyResult<Self> {
         let failure = Arc::default();
-        let model = Model { law: given.read(&failure)?, failure };
-        let law = model.law.law(&Settings::default());
-        model.failure.check()?;
-        match law {
-            Law::Rate(law) if law.starts_itself() => Err(SpecError::new_err(format!(
-                "{} has a slow start of its own: it cannot begin at a given window",
-                model.law
-            ))),
-            _ => Ok(model),
+        let make = given.read(&failure)?;
+        let law = make.law(&Settings::default());
+        failure.check()?;
+        let law = law.ok_or_else(|| {
+            SpecError::new_err(format!("{make} is not a law: the models need a law"))
+        })?;
+        if let Law::Rate(rate) = &law
+            && rate.starts_itself()
+        {
+            return Err(SpecError::new_err(format!(
+                "{make} has a slow start of its own: it cannot begin at a given window"
+            )));
         }
+        Ok(Model { make, law, failure })
     }
 
-    /// The same for a law that acknowledgements clock.
+    /// The same for a window law.
     fn windowed(given: &Given) -> PyResult<Self> {
         let model = Model::read(given)?;
-        match model.law.law(&Settings::default()) {
+        match model.law {
             Law::Window(_) => Ok(model),
             Law::Rate(_) => Err(SpecError::new_err(format!(
                 "{} sets a rate by a clock of its own: here a law for the window is needed",
-                model.law
+                model.make
             ))),
         }
+    }
+
+    /// The law of flow number `index`, whose random numbers are its own.
+    fn law(&self, index: u64) -> PyResult<Law> {
+        let mut settings = Settings::default();
+        settings.seed = index;
+        let law = self.make.law(&settings);
+        self.failure.check()?;
+        Ok(law.unwrap_or_else(|| self.law.clone()))
     }
 }
 
@@ -80,7 +93,7 @@ fn table<'py>(py: Python<'py>, columns: usize, rows: Vec<f64>) -> PyResult<Table
 
 /// A law at the beginning of congestion avoidance with `window`, or with what a loss leaves of it.
 fn start(model: &Model, window: f64, path: Path, at_loss: bool) -> Alone {
-    let mut flow = Alone::new(&model.law, window, path, 0);
+    let mut flow = Alone::new(model.law.clone(), window, path);
     if at_loss {
         flow.cut();
     }
@@ -181,7 +194,7 @@ fn law_sawtooth<'py>(
     let (model, path) = (Model::windowed(&spec)?, path(rtt, packet, 0.0));
     let windows = windows.as_slice()?;
     let teeth = parallel::map(py, windows.len(), |at| {
-        model::sawtooth(&model.law, windows[at], path, SAWTOOTH_LIMIT)
+        model::sawtooth(model.law.clone(), windows[at], path, SAWTOOTH_LIMIT)
             .map_or([f64::NAN; 3], |tooth| [tooth.after, tooth.rounds, tooth.packets])
     })?;
     model.failure.check()?;
@@ -204,10 +217,10 @@ fn synchronous<'py>(
     whole: bool,
 ) -> PyResult<(Table<'py>, Table<'py>)> {
     let models = specs.iter().map(Model::read).collect::<PyResult<Vec<_>>>()?;
-    let flows: Vec<_> =
-        models.iter().map(|model| -> &dyn MakeLaw { &model.law }).zip(windows).collect();
+    let laws = models.iter().zip(0..).map(|(model, at)| model.law(at));
+    let laws = laws.collect::<PyResult<Vec<_>>>()?;
     let path = path(rtt, packet, capacity);
-    let mut plane = Plane::new(&flows, capacity, path, pattern(whole));
+    let mut plane = Plane::new(laws.into_iter().zip(windows), capacity, path, pattern(whole));
     let (mut before, mut after) = (Vec::new(), Vec::new());
     py.detach(|| {
         for round in 0..=rounds {
@@ -245,9 +258,11 @@ fn converge<'py>(
     let (a, b) = (Model::read(&specs.0)?, Model::read(&specs.1)?);
     let (first, second) = (first.as_slice()?, second.as_slice()?);
     let path = path(rtt, packet, capacity);
+    let laws = [a.law(0)?, b.law(1)?];
     let found = parallel::map(py, first.len().min(second.len()), |at| {
-        let flows: [(&dyn MakeLaw, f64); 2] = [(&a.law, first[at]), (&b.law, second[at])];
-        let plane = Plane::new(&flows, capacity, path, pattern(whole));
+        let [first_law, second_law] = laws.clone();
+        let flows = [(first_law, first[at]), (second_law, second[at])];
+        let plane = Plane::new(flows, capacity, path, pattern(whole));
         let found = model::converge(plane, epsilon, limit);
         [found.to_efficiency, found.difference, found.to_fairness, found.epochs]
     })?;
@@ -279,7 +294,7 @@ fn loss_chain<'py>(
         let (mut ends, mut stays) = (vec![0.0; grid.len()], vec![0.0; grid.len()]);
         // The point below the last window: windows change little from one to the next.
         let mut below = 0;
-        let epoch = Epoch::new(&model.law, grid[at], path, ideal);
+        let epoch = Epoch::new(model.law.clone(), grid[at], path, ideal);
         let sums = epoch.run(p, tail, top, |window, end, stay| {
             while below > 0 && grid[below] > window {
                 below -= 1;

@@ -1,6 +1,5 @@
 //! Records as Python dictionaries with NumPy arrays.
 
-use crate::custom::cause;
 use crate::simulate::Finished;
 use cwnd_sim::network::{Flow, Link, Queue, QueueLimit, Traffic};
 use cwnd_sim::record::{FlowRecord, LinkRecord};
@@ -83,7 +82,7 @@ fn flow<'py>(
         record.cuts.iter().map(get).collect::<Vec<_>>().into_pyarray(py)
     };
     cuts.set_item("time", column(|cut| cut.at.as_secs()))?;
-    cuts.set_item("cause", record.cuts.iter().map(|cut| cause(cut.cut.why)).collect::<Vec<_>>())?;
+    cuts.set_item("cause", record.cuts.iter().map(|cut| cut.cut.why.name()).collect::<Vec<_>>())?;
     cuts.set_item("before", column(|cut| cut.cut.before()))?;
     cuts.set_item("after", column(|cut| cut.cut.after()))?;
     flow.set_item("cuts", cuts)?;

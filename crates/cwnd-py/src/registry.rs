@@ -17,6 +17,7 @@ pub fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         let kind = match algorithm.kind() {
             Kind::Window => "window",
             Kind::Rate => "rate",
+            Kind::Whole => "whole",
         };
         entry.set_item("kind", kind)?;
         entry.set_item("summary", algorithm.summary)?;

@@ -2,7 +2,7 @@
 
 use crate::custom::{Factory, Failure};
 use crate::{ScenarioError, records, scenario_error};
-use cwnd::MakeLaw;
+use cwnd::MakeController;
 use cwnd_sim::network::Network;
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
@@ -48,7 +48,7 @@ struct Shared {
     stop: AtomicBool,
     failure: Arc<Failure>,
     /// What makes the controllers written in Python, by their specifications.
-    laws: HashMap<String, Arc<dyn MakeLaw>>,
+    laws: HashMap<String, Arc<dyn MakeController>>,
     tap: Option<Tap>,
     /// Whether there are two threads for each job.
     two_threads: bool,
@@ -90,7 +90,7 @@ pub fn simulate<'py>(
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if threads == 0 { available } else { threads };
     let failure = Arc::<Failure>::default();
-    let law = |(spec, factory)| -> (String, Arc<dyn MakeLaw>) {
+    let law = |(spec, factory)| -> (String, Arc<dyn MakeController>) {
         (spec, Arc::new(Factory { factory, failure: failure.clone() }))
     };
     let shared = Arc::new(Shared {
@@ -226,7 +226,8 @@ fn work(shared: &Shared, sender: &mpsc::SyncSender<Message>) {
 /// Runs one job; `None` if it was stopped.
 fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     let begin = Instant::now();
-    let custom = |spec: &str| -> Option<Arc<dyn MakeLaw>> { Some(shared.laws.get(spec)?.clone()) };
+    let custom =
+        |spec: &str| -> Option<Arc<dyn MakeController>> { Some(shared.laws.get(spec)?.clone()) };
     // A controller from Python is made once, and for one thread.
     let python = !shared.laws.is_empty();
     let options = Options {

@@ -71,7 +71,7 @@ impl Flow {
             rtts: (0.0, 0),
             limited: (0.0, 0.0),
             recording: Recording::new(paced),
-            replay: whole.then(|| Replay::new(spec)),
+            replay: whole.then(|| Replay::new(spec)).flatten(),
         }
     }
 

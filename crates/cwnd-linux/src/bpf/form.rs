@@ -2,8 +2,7 @@
 
 use super::Error;
 use cwnd::laws::{AnyLaw, AnyRateLaw, Feedback};
-use cwnd::registry::Law;
-use cwnd::{MakeController, Settings, Spec};
+use cwnd::{Law, MakeController, Settings, Spec};
 
 /// A law of `kernel/` with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,10 +43,13 @@ impl Form {
         if value("start") == 1.0 {
             return refuse("slow start stays the kernel's, which has no hystart".into());
         }
+        if value("pacing") != 0.0 {
+            return refuse("in the kernel the system paces, not the law: leave out pacing".into());
+        }
         let form = |law, params: &[u64]| Ok(Form { law, params: params.to_vec() });
         let law = match spec.law(&Settings::default()) {
-            Law::Window(law) => law,
-            Law::Rate(AnyRateLaw::Daimd(law)) => {
+            Some(Law::Window(law)) => law,
+            Some(Law::Rate(AnyRateLaw::Daimd(law))) => {
                 let (tau, syn) = (value("tau"), value("syn"));
                 let each_report = match law.feedback() {
                     Feedback::Event => 0,
@@ -64,7 +66,7 @@ impl Form {
                 params.extend((0..STAGES).map(|stage| fixed(gain(stage, tau, syn), 24)));
                 return form("daimd", &params);
             }
-            Law::Rate(_) => return refuse(allowed()),
+            _ => return refuse(allowed()),
         };
         match law {
             AnyLaw::Aimd(law) => {
@@ -160,5 +162,6 @@ mod tests {
         }
         assert_ne!(form("daimd"), form("daimd(feedback=report)"));
         assert!(form("simd(start=hystart)").unwrap_err().contains("slow start stays the kernel's"));
+        assert!(form("simd(pacing=1.25)").unwrap_err().contains("leave out pacing"));
     }
 }

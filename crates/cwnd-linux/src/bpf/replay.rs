@@ -5,10 +5,9 @@
 
 use super::event::{Event, Kind, packets, per_second};
 use cwnd::laws::{AnyLaw, AnyRateLaw};
-use cwnd::registry::Law;
 use cwnd::{
-    Acked, Context, Dur, Limit, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings,
-    Signal, Spec, Time, WindowLaw,
+    Acked, Context, Dur, Law, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings, Signal,
+    Spec, Time, WindowLaw,
 };
 
 /// How far a window or rate of the kernel's may be from the law's, as a part of it.
@@ -48,13 +47,13 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// The replay of a connection from its [`Kind::Begin`] on.
-    pub fn new(spec: &Spec) -> Replay {
-        let beside = match spec.law(&Settings::default()) {
+    /// The replay of a connection from its [`Kind::Begin`] on; `None` for a controller that is not a law.
+    pub fn new(spec: &Spec) -> Option<Replay> {
+        let beside = match spec.law(&Settings::default())? {
             Law::Window(law) => Beside::Window { saved: law.clone(), law },
             Law::Rate(law) => Beside::Rate(law),
         };
-        Replay { beside, stamp: None, received: 0, found: Agreement::default() }
+        Some(Replay { beside, stamp: None, received: 0, found: Agreement::default() })
     }
 
     /// What was found so far.
@@ -97,17 +96,14 @@ impl Replay {
 fn context(event: &Event) -> Context {
     let micros = |time: u32| Dur::from_nanos(u64::from(time) * 1000);
     let rtt = event.rtt.max(event.min_rtt);
-    Context {
-        now: Time::from_nanos(event.at),
-        rtt: (rtt > 0).then(|| Rtt {
-            latest: micros(rtt),
-            smoothed: micros(rtt),
-            min: micros(event.min_rtt),
-        }),
-        last_cut: Time::ZERO,
-        packet: event.bytes,
-        slow_start: false,
-    }
+    let known = (rtt > 0).then(|| {
+        let mut known = Rtt::first(micros(rtt));
+        known.min = micros(event.min_rtt);
+        known
+    });
+    let mut cx = Context::new(Time::from_nanos(event.at), known);
+    cx.packet = event.bytes;
+    cx
 }
 
 fn window_step(
@@ -119,17 +115,11 @@ fn window_step(
     let (cx, before) = (context(event), packets(event.before));
     match event.kind {
         Kind::Acked => {
-            let acked = Acked {
-                packets: event.packets,
-                credit: 0,
-                in_flight: event.in_flight,
-                sent: u64::from(event.sent),
-                sent_at: Time::ZERO,
-                rtt: None,
-                received_at,
-                echo: false,
-                limit: Limit::Window,
-            };
+            let mut acked = Acked::new(event.packets, Time::ZERO);
+            acked.credit = 0;
+            acked.in_flight = event.in_flight;
+            acked.sent = u64::from(event.sent);
+            acked.received_at = received_at;
             law.observe(&acked, &cx);
             None
         }
@@ -139,8 +129,9 @@ fn window_step(
         }
         Kind::Grow => Some(law.grow(before, f64::from(event.packets), &cx)),
         Kind::Round => {
-            let (sent, lost) = (u64::from(event.sent), u64::from(event.lost));
-            law.round(&Round { sent, lost, ..Round::default() }, &cx);
+            let mut round = Round::default();
+            (round.sent, round.lost) = (u64::from(event.sent), u64::from(event.lost));
+            law.round(&round, &cx);
             None
         }
         Kind::Cut | Kind::Timeout => {
@@ -153,9 +144,9 @@ fn window_step(
             let cut = law.cut(before, why, &cx);
             let slow_start = event.ssthresh != 0;
             // As `cut` of kernel/window.h.
-            let most = match law.own_threshold() {
-                true if timeout => MAX_WINDOW,
-                false if timeout || slow_start => before / 2.0,
+            let most = match law.threshold(cut, why) {
+                Some(_) if timeout => MAX_WINDOW,
+                None if timeout || slow_start => before / 2.0,
                 _ => before,
             };
             Some(cut.min(most).max(2.0))
@@ -175,14 +166,16 @@ fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<f64> {
     /// The paced machine's slowest rate.
     const SLOWEST: f64 = 1.0;
     let rtt = Dur::from_nanos(u64::from(event.rtt) * 1000);
-    let cx = Context { rtt: Some(Rtt { latest: rtt, smoothed: rtt, min: rtt }), ..context(event) };
+    let mut cx = context(event);
+    cx.rtt = Some(Rtt::first(rtt));
     let before = Rate::per_sec(per_second(event.before));
     match event.kind {
         Kind::Report => {
             let rate = |q24| Some(Rate::per_sec(per_second(q24)));
             let (arrival, capacity) = (rate(event.arrival), rate(event.capacity));
-            let (packets, sent) = (event.packets, u64::from(event.sent));
-            law.observe(&Report { packets, sent, arrival, capacity, rtt }, &cx);
+            let mut report = Report::new(event.packets, u64::from(event.sent), rtt);
+            (report.arrival, report.capacity) = (arrival, capacity);
+            law.observe(&report, &cx);
             law.window(&cx)
         }
         Kind::Tick => Some(law.tick(before, &cx).as_per_sec()),

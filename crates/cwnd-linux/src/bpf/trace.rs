@@ -5,7 +5,7 @@ use super::event::{Event, Kind, packets, per_second};
 use super::instance::{Control, Instance, pinned};
 use super::loader::listen;
 use cwnd::record::Entry;
-use cwnd::{Acked, Dur, Event as Told, Limit, Lost, Output, Rate, Report, Time};
+use cwnd::{Acked, Dur, Event as Told, Limit, Lost, Output, Packets, Rate, Report, Time};
 use libbpf_rs::{ErrorKind, MapHandle, RingBuffer, RingBufferBuilder};
 use nix::time::{ClockId, clock_gettime};
 use std::io;
@@ -162,7 +162,7 @@ impl Recording {
                 self.pace = Some(Rate::per_sec(per_second(event.after)));
                 self.window = f64::from(event.cwnd);
                 match event.kind {
-                    Kind::Cut => Told::Lost(Lost { packets: 1, sent_at: at, sent }),
+                    Kind::Cut => Told::Lost(Lost::new(1, at, sent)),
                     Kind::Timeout => Told::Timeout { sent },
                     _ => Told::Tick,
                 }
@@ -173,7 +173,7 @@ impl Recording {
                 self.window = packets(event.after);
                 self.repairing = event.kind == Kind::Cut;
                 match event.kind {
-                    Kind::Cut => Told::Lost(Lost { packets: lost, sent_at: at, sent }),
+                    Kind::Cut => Told::Lost(Lost::new(lost, at, sent)),
                     _ => Told::Timeout { sent },
                 }
             }
@@ -186,7 +186,9 @@ impl Recording {
                 let rate = |q24| Some(Rate::per_sec(per_second(q24)));
                 let rtt = Dur::from_nanos(u64::from(event.rtt) * 1000);
                 let (arrival, capacity) = (rate(event.arrival), rate(event.capacity));
-                Told::Report(Report { packets: event.packets, sent, arrival, capacity, rtt })
+                let mut report = Report::new(event.packets, sent, rtt);
+                (report.arrival, report.capacity) = (arrival, capacity);
+                Told::Report(report)
             }
             Kind::Tick | Kind::Start => Told::Tick,
         };
@@ -201,7 +203,9 @@ impl Recording {
     }
 
     fn output(&self) -> Output {
-        Output { window: self.window, pace: self.pace, wake: None }
+        let mut output = Output::window(Packets::new(self.window));
+        output.pace = self.pace;
+        output
     }
 }
 
@@ -216,16 +220,14 @@ fn window(event: &Event) -> f64 {
 
 fn acked(event: &Event, at: Time) -> Told {
     let rtt = (event.rtt > 0).then(|| Dur::from_nanos(u64::from(event.rtt) * 1000));
-    Told::Acked(Acked {
-        packets: event.packets,
-        credit: 0,
-        in_flight: event.in_flight,
-        sent: u64::from(event.sent),
-        sent_at: Time::from_nanos(at.as_nanos().saturating_sub(u64::from(event.rtt) * 1000)),
-        rtt,
-        received_at: (event.stamp != 0)
-            .then(|| Time::from_nanos(u64::from(event.stamp) * 1_000_000)),
-        echo: false,
-        limit: if event.limited { Limit::Window } else { Limit::Application },
-    })
+    let sent_at = at.as_nanos().saturating_sub(u64::from(event.rtt) * 1000);
+    let mut acked = Acked::new(event.packets, Time::from_nanos(sent_at));
+    acked.credit = 0;
+    acked.in_flight = event.in_flight;
+    acked.sent = u64::from(event.sent);
+    acked.rtt = rtt;
+    acked.received_at =
+        (event.stamp != 0).then(|| Time::from_nanos(u64::from(event.stamp) * 1_000_000));
+    acked.limit = if event.limited { Limit::Window } else { Limit::Application };
+    Told::Acked(acked)
 }

@@ -165,7 +165,7 @@ fn plan(
             let wire = size(packet + header, MIN_PACKET_SIZE)?;
             let config = udt(controller, wire, *window)?;
             udt_differences(network, flow, wire - UDT_HEADERS, *packet, notes);
-            let initial = config.settings(wire, *window).initial_window;
+            let initial = config.settings(wire, *window).initial_window.get();
             Ok((wire, packets(*bytes, *packet), initial, Protocol::Udt(Box::new(config))))
         }
         Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-use cwnd::{Cut, Signal, Time};
+use cwnd::{Cut, Packets, Rate, Signal, Time};
 
 use super::meter::Told;
 use super::plan::{Kernel, Plan, Protocol};
@@ -82,10 +82,18 @@ fn of(event: &Event, at: Time, paced: bool, mut tell: impl FnMut(Told)) {
             if timeout && !paced {
                 tell(Told::Again);
             }
-            let unit = if paced { per_second } else { packets };
             let why = if timeout { Signal::Timeout } else { Signal::Loss };
-            let (before, after) = (unit(event.before), unit(event.after));
-            tell(Told::Cut(at, Cut { why, before, after }));
+            let values = [event.before, event.after];
+            tell(Told::Cut(
+                at,
+                if paced {
+                    let [before, after] = values.map(|q24| Rate::per_sec(per_second(q24)));
+                    Cut::rate(why, before, after)
+                } else {
+                    let [before, after] = values.map(|q40| Packets::new(packets(q40)));
+                    Cut::window(why, before, after)
+                },
+            ));
         }
         _ => {}
     }

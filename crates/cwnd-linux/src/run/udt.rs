@@ -107,7 +107,7 @@ impl Ends {
                 delivered,
                 retransmitted: counters.pkt_retrans,
                 timeouts: counters.timeouts,
-                window: controller.map(|controller| controller.output().window),
+                window: controller.map(|controller| controller.output().window.get()),
                 rtt: None,
                 min_rtt: None,
                 limited,
