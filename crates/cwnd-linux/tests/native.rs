@@ -1,10 +1,9 @@
 //! The fixed-point laws of `kernel/`, compiled for this machine, beside the laws of crate `cwnd`: from
 //! 2.1 million random states a step agrees within the bound that the law's header states.
 
-use cwnd::registry::Law;
 use cwnd::{
-    Acked, Context, Dur, Limit, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings,
-    Signal, Spec, Time, WindowLaw,
+    Acked, Context, Dur, Law, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings, Signal,
+    Spec, Time, WindowLaw,
 };
 use cwnd_linux::bpf::Form;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -123,8 +122,8 @@ fn ask(law: u64, spec: &str, arguments: &[u64]) -> (Row, Spec) {
 
 fn window_law(spec: &Spec) -> impl WindowLaw {
     match spec.law(&Settings::default()) {
-        Law::Window(law) => law,
-        Law::Rate(_) => panic!("{spec} is no window law"),
+        Some(Law::Window(law)) => law,
+        _ => panic!("{spec} is no window law"),
     }
 }
 
@@ -175,16 +174,12 @@ fn two(power: i32) -> f64 {
 }
 
 fn context() -> Context {
-    Context { now: Time::ZERO, rtt: None, last_cut: Time::ZERO, packet: 1500, slow_start: false }
+    Context::new(Time::ZERO, None)
 }
 
 fn at(now: u64, min_rtt: u64) -> Context {
     let rtt = Dur::from_nanos(min_rtt * 1000);
-    Context {
-        now: Time::from_nanos(now),
-        rtt: Some(Rtt { latest: rtt, smoothed: rtt, min: rtt }),
-        ..context()
-    }
+    Context::new(Time::from_nanos(now), Some(Rtt::first(rtt)))
 }
 
 #[test]
@@ -329,7 +324,8 @@ fn aira() {
         let cut = law.cut(cut_at, Signal::Loss, &context());
         worst.see("cut", packets(out[0]), cut, two(-32) * cut_at + two(-39), &(spec, a));
         for (k, answer) in [(2, out[1]), (4, out[2])] {
-            let round = Round { sent: a[k + 1], lost: a[k], marked: 0, took: Dur::ZERO };
+            let mut round = Round::default();
+            (round.sent, round.lost) = (a[k + 1], a[k]);
             law.round(&round, &context());
             let real = gauge(&law, "a");
             // The second round starts from the error of the first, and multiplies it by at most 2.
@@ -347,17 +343,7 @@ fn aira() {
 }
 
 fn acked(packets: u64) -> Acked {
-    Acked {
-        packets: packets as u32,
-        credit: 1,
-        in_flight: 1,
-        sent: 1,
-        sent_at: Time::ZERO,
-        rtt: None,
-        received_at: None,
-        echo: false,
-        limit: Limit::Window,
-    }
+    Acked::new(packets as u32, Time::ZERO)
 }
 
 #[test]
@@ -438,10 +424,11 @@ fn daimd() {
         ask_with(6, spec, arguments)
     };
     run("daimd", draw, |(spec, a), out| {
-        let Law::Rate(mut law) = spec.law(&Settings::default()) else { panic!("{spec}") };
+        let Some(Law::Rate(mut law)) = spec.law(&Settings::default()) else { panic!("{spec}") };
         let (rate, syn) = (a[0] as f64 / two(24), spec.get("syn").unwrap());
         let rtt = Dur::from_nanos(a[3] * 1000);
-        let cx = Context { packet: a[4] as u32, ..at(0, a[3]) };
+        let mut cx = at(0, a[3]);
+        cx.packet = a[4] as u32;
         let (x, per_sec) = (Rate::per_sec(rate), |answer: u64| answer as f64 / two(24));
 
         let start = law.start(packets(a[5]), &cx).as_per_sec();
@@ -460,7 +447,9 @@ fn daimd() {
         for arrival in [a[1], a[2]] {
             let rate = Rate::per_sec(arrival as f64 / two(24));
             let arrival = Some(rate);
-            law.observe(&Report { packets: 1, sent: 1, arrival, capacity: None, rtt }, &cx);
+            let mut report = Report::new(1, 1, rtt);
+            report.arrival = arrival;
+            law.observe(&report, &cx);
             arrived = rate.as_per_sec() * (syn + rtt.as_secs());
             most = most.max(arrived);
         }
