@@ -68,7 +68,10 @@ impl Driver {
     /// The congestion window, or the flow window, in packets.
     #[inline(always)]
     pub fn window(&self) -> f64 {
-        self.controller.output().window.get()
+        match &self.controller {
+            AnyController::Window(machine) => machine.window().get(),
+            controller => controller.output().window.get(),
+        }
     }
 
     /// The transfer begins.

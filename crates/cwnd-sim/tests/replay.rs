@@ -53,6 +53,8 @@ fn specs() -> Vec<String> {
         "aiad(rate=receiver)",
         "simd(beta=1/4)",
         "cubic(start=hystart)",
+        "reno(pacing=1.25)",
+        "cubic(pacing=2)",
         "daimd(lambda=1)",
         "daimd(capacity=4mbit)",
         "udt(syn=50ms)",

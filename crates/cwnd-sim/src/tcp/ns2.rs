@@ -378,3 +378,97 @@ pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64, burst: u32) -> Limit
         s.transmit(net, now, seq);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cwnd::laws::AnyLaw;
+    use cwnd::{Acked, Controller, Dur, Law, MakeController, Settings, Spec, Time, Windowed};
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Dur::from_millis(millis)
+    }
+
+    /// A machine with a window of 40 packets and ns-2's conventions.
+    fn machine(spec: &str) -> Windowed<AnyLaw> {
+        let mut settings = Settings::default();
+        settings.initial_window = Packets::new(40.0);
+        settings.conventions = &CONVENTIONS;
+        match Spec::parse(spec).unwrap().law(&settings) {
+            Some(Law::Window(law)) => Windowed::new(law, &settings),
+            _ => panic!("{spec} is not a window law"),
+        }
+    }
+
+    /// The threshold and the window after `event`, in slow start or, after a mark, in congestion avoidance at a window
+    /// of 40 packets or just more.
+    fn after(spec: &str, avoidance: bool, event: impl Fn(u64) -> Event) -> (f64, f64) {
+        let mut machine = machine(spec);
+        let mut sent = 40;
+        if avoidance {
+            machine.on(at(1), &Event::Marked(Marked::new(1, at(1), sent)));
+            while machine.unclamped().get() < 40.0 {
+                sent += 1;
+                machine.on(at(2), &Event::Acked(Acked::new(1, at(1))));
+            }
+        }
+        machine.on(at(4), &event(sent));
+        (machine.ssthresh().get(), machine.unclamped().get())
+    }
+
+    fn loss(sent: u64) -> Event {
+        Event::Lost(cwnd::Lost::new(1, at(3), sent))
+    }
+
+    fn expiry(sent: u64) -> Event {
+        Event::Timeout { sent }
+    }
+
+    /// tcp.cc, slowdown(): half in slow start, at the first reduction and, for the threshold, after a timeout, whatever
+    /// the law keeps. The threshold is a whole number.
+    #[test]
+    fn reductions_halve_in_slow_start_and_after_timeouts() {
+        for spec in ["gaimd(1, 1/4)", "gaimd(1, 7/8)", "iiad"] {
+            assert_eq!(after(spec, false, loss), (20.0, 20.0), "{spec}");
+            assert_eq!(after(spec, false, expiry), (20.0, 1.0), "{spec}");
+            assert_eq!(after(spec, true, expiry), (20.0, 1.0), "{spec}");
+        }
+        let (threshold, window) = after("gaimd(1, 1/4)", true, loss);
+        assert!(threshold == 10.0 && (10.0..10.1).contains(&window), "{threshold} {window}");
+    }
+
+    /// RFC 9438 sections 4.6 and 4.8: CUBIC's own threshold is 0.7 of the window.
+    #[test]
+    fn a_law_with_a_threshold_keeps_it() {
+        assert_eq!(after("cubic", false, loss), (28.0, 28.0));
+        assert_eq!(after("cubic", false, expiry), (28.0, 1.0));
+        let (threshold, window) = after("cubic", true, expiry);
+        assert!((28.0..28.1).contains(&threshold) && window == 1.0, "{threshold}");
+    }
+
+    #[test]
+    fn a_mark_and_the_timeout_after_it_lower_the_threshold_once() {
+        let mut machine = machine("reno");
+        machine.on(at(1), &Event::Marked(Marked::new(1, at(1), 40)));
+        machine.on(at(400), &expiry(41));
+        assert_eq!((machine.ssthresh().get(), machine.unclamped().get()), (20.0, 1.0));
+        machine.on(at(900), &expiry(42));
+        assert_eq!(machine.ssthresh().get(), 2.0);
+    }
+
+    /// Slow start begins with the receiver's window as its threshold, may end above it, and grows a window that the
+    /// application does not use.
+    #[test]
+    fn slow_start_has_the_rules_of_ns2() {
+        let mut settings = Settings::default();
+        settings.initial_window = Packets::new(40.0);
+        settings.max_window = Packets::new(41.0);
+        settings.conventions = &CONVENTIONS;
+        let mut machine = Windowed::new(cwnd::laws::Aimd::reno(), &settings);
+        assert_eq!(machine.ssthresh().get(), 41.0);
+        let mut acked = Acked::new(2, at(1));
+        acked.limit = Limit::Application;
+        machine.on(at(2), &Event::Acked(acked));
+        assert_eq!((machine.unclamped().get(), machine.window().get()), (42.0, 41.0));
+    }
+}

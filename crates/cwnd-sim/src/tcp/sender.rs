@@ -363,7 +363,26 @@ impl Sender {
 
     /// Tells the controller of an acknowledgement that covered `packets`.
     #[inline(always)]
-    pub(super) fn tell_acked(&mut self, now: u64, acked: Covered) {
+    pub(super) fn tell_acked(&mut self, now: u64, covered: Covered) {
+        if self.demands.is_some() {
+            return self.tell_acked_with_delivery(now, covered);
+        }
+        let event = Event::Acked(self.acked(now, covered));
+        self.driver.tell(now, event);
+    }
+
+    /// The same for a controller that may need a delivery-rate sample. Not in one function with the other, in which
+    /// the sample would force the acknowledgement out of registers.
+    #[cold]
+    fn tell_acked_with_delivery(&mut self, now: u64, covered: Covered) {
+        let mut acked = self.acked(now, covered);
+        acked.delivery = self.delivery_sample(now, covered.packets, covered.newest);
+        self.driver.tell(now, Event::Acked(acked));
+    }
+
+    /// The acknowledgement that covered `acked`, without a delivery-rate sample.
+    #[inline(always)]
+    fn acked(&mut self, now: u64, acked: Covered) -> Acked {
         let rtt = acked.rtt_from.map(|sent_at| self.driver.measured(now - sent_at));
         let received_at = match self.stamps {
             Some(granularity) => {
@@ -380,16 +399,7 @@ impl Sender {
         event.received_at = received_at;
         event.echo = acked.echo;
         event.limit = self.driver.limit;
-        if self.demands.is_some() {
-            return self.tell_acked_with_delivery(now, event, acked.newest);
-        }
-        self.driver.tell(now, Event::Acked(event));
-    }
-
-    #[cold]
-    fn tell_acked_with_delivery(&mut self, now: u64, mut event: Acked, newest: u32) {
-        event.delivery = self.delivery_sample(now, event.packets, newest);
-        self.driver.tell(now, Event::Acked(event));
+        event
     }
 
     /// Reports `packets` packets as lost, the most recently sent of them sent at `sent_at`.

@@ -8,7 +8,7 @@ use core::fmt;
 use core::str::FromStr;
 
 /// More than any controller has.
-pub(super) const MAX_PARAMETERS: usize = 12;
+pub(super) const MAX_PARAMETERS: usize = 11;
 
 /// A controller by name with the values of its parameters.
 ///
@@ -26,16 +26,17 @@ pub(super) const MAX_PARAMETERS: usize = 12;
 #[derive(Clone, Copy)]
 pub struct Spec {
     algorithm: &'static Algorithm,
-    /// Held as [`Domain`] says; `None` where the driver's settings decide, and past the algorithm's parameters.
-    values: [Option<f64>; MAX_PARAMETERS],
+    /// Held as [`Domain`] says; NaN, which no parameter allows, where the driver's settings decide and past the
+    /// algorithm's parameters.
+    values: [f64; MAX_PARAMETERS],
 }
 
 impl Spec {
     /// The controller with the defaults of all parameters.
     pub fn new(algorithm: &'static Algorithm) -> Self {
-        let mut values = [None; MAX_PARAMETERS];
+        let mut values = [f64::NAN; MAX_PARAMETERS];
         for (value, parameter) in values.iter_mut().zip(algorithm.parameters) {
-            *value = parameter.default();
+            *value = parameter.default().unwrap_or(f64::NAN);
         }
         Spec { algorithm, values }
     }
@@ -64,7 +65,7 @@ impl Spec {
     /// `None` for a choice that is left to the driver's settings, and for a parameter that the controller does not
     /// have.
     pub fn get(&self, parameter: &str) -> Option<f64> {
-        self.algorithm.parameter(parameter).and_then(|(at, _)| self.values[at])
+        self.algorithm.parameter(parameter).and_then(|(at, _)| self.value(at))
     }
 
     /// The same spec with another value, held as [`get`](Self::get) returns it.
@@ -84,7 +85,11 @@ impl Spec {
     }
 
     pub(super) fn set(&mut self, at: usize, value: f64) {
-        self.values[at] = Some(value);
+        self.values[at] = value;
+    }
+
+    fn value(&self, at: usize) -> Option<f64> {
+        Some(self.values[at]).filter(|value| !value.is_nan())
     }
 
     /// The settings of the machine that the spec gives (`start`, `pacing`), over those of the driver.
@@ -104,18 +109,19 @@ impl Spec {
 
 impl MakeController for Spec {
     fn controller(&self, settings: &Settings) -> AnyController {
-        let values = self.values.map(Option::unwrap_or_default);
+        let values = &self.values;
         match self.algorithm.build {
-            Build::Window(build) => AnyController::window(build(&values), &self.settings(settings)),
-            Build::Rate(build) => AnyController::rate(build(&values, settings.seed), settings),
-            Build::Whole(build) => AnyController::Whole(build(&values, settings)),
+            Build::Window(build) => AnyController::window(build(values), &self.settings(settings)),
+            Build::Rate(build) => AnyController::rate(build(values, settings.seed), settings),
+            Build::Whole(build) => AnyController::Whole(build(values, settings)),
         }
     }
 }
 
 impl PartialEq for Spec {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name() && self.values == other.values
+        let equal = |at| self.value(at) == other.value(at);
+        self.name() == other.name() && (0..MAX_PARAMETERS).all(equal)
     }
 }
 
@@ -130,8 +136,8 @@ impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         let mut separator = "(";
-        for (parameter, &value) in self.algorithm.parameters.iter().zip(&self.values) {
-            if let Some(value) = value
+        for (at, parameter) in self.algorithm.parameters.iter().enumerate() {
+            if let Some(value) = self.value(at)
                 && Some(value) != parameter.default()
             {
                 write!(f, "{separator}{}={}", parameter.name, Shown { parameter, value })?;

@@ -1,0 +1,277 @@
+//! Controllers that are more than a window clocked by acknowledgements: paced window laws, delivery-rate samples,
+//! timers, and whole controllers, over TCP and over UDT.
+
+mod common;
+
+use common::{ms, packets, pair, run, tcp};
+use cwnd::delivery::RateSample;
+use cwnd::laws::Aimd;
+use cwnd::parts::{RoundCounter, WindowedMax};
+use cwnd::{
+    AnyController, Controller, Dur, Event, MakeController, Needs, Output, Packets, Rate, Settings,
+    Time, WindowLaw,
+};
+use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
+use cwnd_sim::record::Records;
+use cwnd_sim::{Options, Simulation};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// The bottleneck in packets per second: 8 Mb/s of packets of 1000 bytes.
+const BOTTLENECK: f64 = 1000.0;
+const RTT: f64 = 0.041;
+
+fn over_tcp(controller: &str) -> Traffic {
+    Traffic::Tcp(tcp(controller))
+}
+
+fn over_udt(controller: &str) -> Traffic {
+    let udt =
+        Udt { controller: controller.into(), bytes: None, packet: 956, header: 44, window: 10_000 };
+    Traffic::Udt(udt)
+}
+
+fn link(traffic: Traffic, queue: u32, seconds: u64) -> Network {
+    let mut network = pair(8e6, ms(20), packets(queue), vec![traffic], ms(1000 * seconds));
+    network.warmup = ms(500 * seconds);
+    network
+}
+
+/// What a [`Probe`] observed.
+#[derive(Debug, Default)]
+struct Seen {
+    samples: Vec<(Time, RateSample)>,
+    ticks: Vec<Time>,
+    rounds: u64,
+}
+
+/// Paces at 1.1 times the largest delivery rate of ten rounds; its window is 2 rate × min RTT. A timer of 100 ms.
+#[derive(Clone, Debug)]
+struct Probe {
+    seen: Arc<Mutex<Seen>>,
+    rate: WindowedMax<f64>,
+    rounds: RoundCounter,
+    min_rtt: Dur,
+    wake: Time,
+}
+
+impl Controller for Probe {
+    fn on(&mut self, now: Time, event: &Event) {
+        let mut seen = self.seen.lock().unwrap();
+        match event {
+            Event::Acked(acked) => {
+                self.min_rtt = acked.rtt.map_or(self.min_rtt, |rtt| rtt.min(self.min_rtt));
+                if let Some(sample) = acked.delivery {
+                    self.rounds.acked(&sample);
+                    seen.rounds = self.rounds.count();
+                    seen.samples.push((now, sample));
+                    if let Some(rate) = sample.rate() {
+                        self.rate.add(self.rounds.count(), rate.as_per_sec());
+                    }
+                }
+            }
+            Event::Tick => {
+                assert!(now >= self.wake, "woken at {now:?} before {:?}", self.wake);
+                seen.ticks.push(now);
+                self.wake = now + ms(100);
+            }
+            _ => {}
+        }
+    }
+
+    fn output(&self) -> Output {
+        let rate = self.rate.get();
+        let window = rate.map_or(10.0, |rate| (2.0 * rate * self.min_rtt.as_secs()).max(4.0));
+        let mut output = Output::window(Packets::new(window));
+        output.pace = rate.map(|rate| Rate::per_sec(1.1 * rate));
+        output.wake = Some(self.wake);
+        output
+    }
+
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        needs.delivery_rate = true;
+        needs
+    }
+}
+
+/// A window law that asks for delivery-rate samples.
+#[derive(Clone, Debug)]
+struct Sampled {
+    reno: Aimd,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl WindowLaw for Sampled {
+    fn grow(&mut self, w: f64, acked: f64, cx: &cwnd::Context) -> f64 {
+        self.reno.grow(w, acked, cx)
+    }
+    fn cut(&mut self, w: f64, why: cwnd::Signal, cx: &cwnd::Context) -> f64 {
+        self.reno.cut(w, why, cx)
+    }
+    fn observe(&mut self, acked: &cwnd::Acked, cx: &cwnd::Context) {
+        let samples = &mut self.seen.lock().unwrap().samples;
+        samples.extend(acked.delivery.map(|sample| (cx.now, sample)));
+    }
+    fn uses_delivery_rate(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Make {
+    seen: Arc<Mutex<Seen>>,
+    law: bool,
+}
+
+impl fmt::Display for Make {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("probe")
+    }
+}
+
+impl MakeController for Make {
+    fn controller(&self, settings: &Settings) -> AnyController {
+        let seen = self.seen.clone();
+        if self.law {
+            let law: Box<dyn WindowLaw> = Box::new(Sampled { reno: Aimd::reno(), seen });
+            return AnyController::window(law, settings);
+        }
+        AnyController::whole(Probe {
+            seen,
+            rate: WindowedMax::new(10),
+            rounds: RoundCounter::default(),
+            min_rtt: Dur::from_millis(1000),
+            wake: Time::ZERO + ms(100),
+        })
+    }
+}
+
+fn observe(traffic: fn(&str) -> Traffic, law: bool, queue: u32) -> (Records, Seen) {
+    observe_in(&link(traffic("python:Probe"), queue, 10), law)
+}
+
+fn observe_in(network: &Network, law: bool) -> (Records, Seen) {
+    let make = Make { seen: Arc::default(), law };
+    let find = |_: &str| -> Option<Arc<dyn MakeController>> { Some(Arc::new(make.clone())) };
+    let options = Options { custom: Some(&find), ..Options::default() };
+    let mut simulation = Simulation::new(network, 1, &options).unwrap();
+    simulation.run();
+    let records = simulation.finish();
+    let seen = std::mem::take(&mut *make.seen.lock().unwrap());
+    (records, seen)
+}
+
+fn steady(seen: &Seen) -> impl Iterator<Item = &RateSample> {
+    seen.samples.iter().filter(|(at, _)| at.as_secs() > 5.0).map(|(_, sample)| sample)
+}
+
+/// The samples are the rate of the bottleneck, and a controller that paces by them fills it without a loss.
+#[test]
+fn a_whole_controller_measures_the_bottleneck_and_paces_by_it() {
+    for traffic in [over_tcp, over_udt] {
+        let (records, seen) = observe(traffic, false, 60);
+        let used = records.links[0].utilization;
+        assert!(used > 0.97, "{used}");
+        assert_eq!(records.links[0].drops, 0);
+        let rates: Vec<f64> =
+            steady(&seen).filter_map(RateSample::rate).map(Rate::as_per_sec).collect();
+        assert!(rates.len() > 200, "{}", rates.len());
+        let largest = rates.iter().copied().fold(0.0, f64::max);
+        assert!((largest / BOTTLENECK - 1.0).abs() < 0.02, "{largest}");
+        assert!(steady(&seen).all(|sample| !sample.application_limited && sample.lost == 0));
+        // Ten seconds have at most one round in each smallest round-trip time.
+        let most = (10.0 / RTT) as u64;
+        assert!((most / 3..=most + 1).contains(&seen.rounds), "{} rounds", seen.rounds);
+    }
+}
+
+/// A controller's timer runs over TCP and UDT.
+#[test]
+fn a_whole_controller_is_woken_when_it_asks() {
+    for traffic in [over_tcp, over_udt] {
+        let (_, seen) = observe(traffic, false, 60);
+        let ticks = &seen.ticks;
+        assert!((90..=100).contains(&ticks.len()), "{} ticks", ticks.len());
+        let gaps = ticks.windows(2).map(|pair| pair[1].since(pair[0]));
+        assert!(gaps.clone().all(|gap| gap >= ms(100) && gap < ms(115)), "{:?}", gaps.max());
+    }
+}
+
+/// A law's samples count what is delivered and lost, also through recovery.
+#[test]
+fn samples_of_a_law_agree_with_the_records() {
+    for traffic in [over_tcp, over_udt] {
+        let (records, seen) = observe(traffic, true, 20);
+        assert!(records.links[0].drops > 0);
+        let (_, last) = seen.samples.last().unwrap();
+        let delivered = last.prior_delivered + last.delivered;
+        let arrived = records.links[0].departures + 200;
+        assert!(delivered > 8_000 && delivered <= arrived + 6_000, "{delivered} of {arrived}");
+        assert!(seen.samples.iter().any(|(_, sample)| sample.lost > 0));
+        let rates = seen.samples.iter().filter_map(|(_, sample)| sample.rate());
+        let largest = rates.map(Rate::as_per_sec).fold(0.0, f64::max);
+        // A window that leaves in a burst is delivered at the rate of the bottleneck.
+        assert!(largest < 1.1 * BOTTLENECK, "{largest}");
+    }
+}
+
+/// Samples of a transfer that has no more data are marked as application-limited.
+#[test]
+fn the_end_of_the_data_is_application_limited() {
+    let traffic = Traffic::Tcp(Tcp { bytes: Some(5 * 960), ..tcp("python:Probe") });
+    let (_, seen) = observe_in(&link(traffic, 60, 2), false);
+    let limited: Vec<_> = seen.samples.iter().map(|(_, it)| it.application_limited).collect();
+    assert_eq!(limited.len(), 5);
+    // The packets of the first burst were sent before the data ended.
+    assert!(!limited[0]);
+    let traffic = Traffic::Tcp(Tcp { initial_window: 2, ..tcp("python:Probe") });
+    let (_, seen) = observe_in(&link(traffic, 60, 2), false);
+    assert!(seen.samples.iter().all(|(_, it)| !it.application_limited));
+}
+
+/// Gaps between the data packets of a flow at the bottleneck's entrance, in milliseconds.
+fn departures(network: &Network) -> Vec<u64> {
+    let mut simulation = Simulation::new(network, 1, &Options::default()).unwrap();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    simulation.tap(0, move |seen| sender.send(seen.at).unwrap());
+    simulation.run();
+    drop(simulation);
+    receiver.iter().collect()
+}
+
+/// RFC 9002 section 7.7: a paced window leaves in 1/1.25 of a round trip, not in a burst.
+#[test]
+fn a_paced_window_does_not_leave_in_bursts() {
+    for (spec, traffic) in
+        [("reno(pacing=1.25)", over_tcp as fn(&str) -> Traffic), ("reno(pacing=1.25)", over_udt)]
+    {
+        let records = run(&link(traffic(spec), 41, 20), 1);
+        let flow = &records.flows[0];
+        assert!(records.links[0].utilization > 0.9, "{}", records.links[0].utilization);
+        assert!(flow.cuts.len() > 3, "{} reductions", flow.cuts.len());
+        // Pacing limits the sender for a part of the time, and the window grows in it.
+        let [window, pacing, receiver, application] = flow.limited;
+        assert!(pacing > 1.0 && window > 1.0, "{:?}", flow.limited);
+        assert_eq!((receiver, application), (0.0, 0.0));
+    }
+    let mean_queue = |spec: &str| run(&link(over_tcp(spec), 41, 20), 1).links[0].mean_queue;
+    let (paced, bursts) = (mean_queue("reno(pacing=1.25)"), mean_queue("reno"));
+    assert!(paced <= bursts, "{paced} {bursts}");
+}
+
+/// On an idle path packets leave at the pacing rate.
+#[test]
+fn departures_follow_the_pacing_rate() {
+    // A fast link: gaps at its end are those of the sender.
+    let traffic = Traffic::Tcp(Tcp { window: 40, ..tcp("reno(pacing=2)") });
+    let mut network = pair(8e9, ms(50), packets(10_000), vec![traffic], ms(3000));
+    network.warmup = ms(1000);
+    let at = departures(&network);
+    let late: Vec<u64> = at.into_iter().filter(|at| *at > 2_000_000_000).collect();
+    // 40 packets in each 100 ms, sent at twice that rate: 1.25 ms apart.
+    let gaps: Vec<u64> = late.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.len() > 300, "{}", gaps.len());
+    let least = gaps.iter().min().unwrap();
+    assert!((1_200_000..=1_260_000).contains(least), "{least} ns");
+}
