@@ -49,7 +49,7 @@ pub(crate) struct Half {
 
 impl Half {
     /// A run of `network`, or one half of it with what joins it to the other.
-    pub fn new(
+    pub(crate) fn new(
         network: &Arc<Network>,
         seed: u64,
         options: &Options,
@@ -122,12 +122,12 @@ impl Half {
         })
     }
 
-    pub fn set_tap(&mut self, tap: Tap) {
+    pub(crate) fn set_tap(&mut self, tap: Tap) {
         self.net.set_tap(tap);
     }
 
     /// Runs for this many events, and to `until` at most; true when that or the end is reached.
-    pub fn run_for(&mut self, events: u64, until: u64) -> bool {
+    pub(crate) fn run_for(&mut self, events: u64, until: u64) -> bool {
         let mut left = events;
         while left > 0 {
             if self.now >= self.next_sample && self.now < self.end {
@@ -148,7 +148,7 @@ impl Half {
     }
 
     /// Runs for so many windows beside the other half; true when the end is reached.
-    pub fn run_beside(&mut self, windows: u64) -> bool {
+    pub(crate) fn run_beside(&mut self, windows: u64) -> bool {
         for _ in 0..windows {
             let Some(other) = &mut self.other else { return true };
             if self.now >= self.end {
@@ -200,12 +200,12 @@ impl Half {
     }
 
     /// The fraction of simulated time that has passed.
-    pub fn progress(&self) -> f64 {
+    pub(crate) fn progress(&self) -> f64 {
         self.now as f64 / self.end as f64
     }
 
     /// Events dealt with in a window beside the other half, on average so far; at least one.
-    pub fn events_in_window(&self) -> u64 {
+    pub(crate) fn events_in_window(&self) -> u64 {
         let windows = self.other.as_ref().map_or(0, Other::windows);
         (self.events / windows.max(1)).max(1)
     }
@@ -462,7 +462,7 @@ impl Half {
     }
 
     /// The records of a run that has reached its end: of what is in this half, and zeros for the rest.
-    pub fn finish(mut self) -> Records {
+    pub(crate) fn finish(mut self) -> Records {
         let end = self.end;
         self.look_into_inboxes(end);
         let clock = self.net.clock;

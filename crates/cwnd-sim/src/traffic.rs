@@ -149,7 +149,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub fn new(traffic: &Traffic, place: Place, seed: u64) -> Option<Self> {
+    pub(crate) fn new(traffic: &Traffic, place: Place, seed: u64) -> Option<Self> {
         let Place { clock, flow, hop, timer } = place;
         let packet = match traffic {
             Traffic::Tcp(_) | Traffic::Udt(_) => return None,
@@ -168,22 +168,22 @@ impl Source {
         })
     }
 
-    pub fn start(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.table.start(now);
         self.wake(net, now);
     }
 
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stopped = true;
     }
 
     /// Nobody else sends on its first link: that may take packets ahead of the clock.
-    pub fn send_ahead(&mut self, net: &Net) {
+    pub(crate) fn send_ahead(&mut self, net: &Net) {
         self.ahead = net.may_send_ahead(self.hop, u64::from(self.size));
     }
 
     /// The timer fired: a packet is due. Those that follow before anybody looks go with it.
-    pub fn wake(&mut self, net: &mut Net, mut now: u64) {
+    pub(crate) fn wake(&mut self, net: &mut Net, mut now: u64) {
         if self.stopped {
             return;
         }

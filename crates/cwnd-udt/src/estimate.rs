@@ -87,7 +87,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Arrivals {
             before: None,
             newest: None,
@@ -103,7 +103,7 @@ impl Arrivals {
     /// A data packet arrived. Packets that arrive together (a batch of the system's) count as evenly
     /// spread over the time since those before them.
     #[inline]
-    pub fn packet(&mut self, now: Time, seq: Seq) {
+    pub(crate) fn packet(&mut self, now: Time, seq: Seq) {
         if self.newest == Some(now) {
             self.batch += 1;
         } else {
@@ -145,12 +145,12 @@ impl Arrivals {
     }
 
     /// The arrival speed in packets a second.
-    pub fn speed(&self) -> Option<f64> {
+    pub(crate) fn speed(&self) -> Option<f64> {
         self.intervals.rate(ENOUGH)
     }
 
     /// The capacity of the path in packets a second: no less than what arrived.
-    pub fn capacity(&self) -> Option<f64> {
+    pub(crate) fn capacity(&self) -> Option<f64> {
         let pairs = self.pairs.rate(0)?;
         Some(self.speed().map_or(pairs, |speed| speed.max(pairs)))
     }
@@ -171,7 +171,7 @@ impl PairTrust {
 
     /// Whether to believe it when `sent` packets have been sent and `broken` were lost or were repairs: no
     /// more than a quarter of the latest.
-    pub fn believes(&mut self, sent: u64, broken: u64) -> bool {
+    pub(crate) fn believes(&mut self, sent: u64, broken: u64) -> bool {
         if sent - self.looks[1].0 >= PairTrust::LOOK {
             self.looks = [self.looks[1], (sent, broken)];
         }
@@ -190,11 +190,11 @@ pub(crate) struct Rtt {
 
 impl Rtt {
     /// What UDT4 assumes before it has measured.
-    pub const INITIAL: Rtt =
+    pub(crate) const INITIAL: Rtt =
         Rtt { smoothed: Dur::from_millis(100), deviation: Dur::from_millis(50), measured: false };
 
     /// Takes in a sample. The first one replaces the assumption, as in RFC 6298 section 2.2.
-    pub fn sample(&mut self, sample: Dur) {
+    pub(crate) fn sample(&mut self, sample: Dur) {
         let (old, new) = (self.smoothed.as_nanos(), sample.as_nanos());
         if self.measured {
             let deviation = self.deviation.as_nanos();
@@ -206,7 +206,7 @@ impl Rtt {
     }
 
     /// How long an answer may take.
-    pub fn patience(&self) -> Dur {
+    pub(crate) fn patience(&self) -> Dur {
         Dur::from_nanos(self.smoothed.as_nanos() + 4 * self.deviation.as_nanos())
     }
 }

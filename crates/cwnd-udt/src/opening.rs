@@ -33,7 +33,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    pub fn new(
+    pub(crate) fn new(
         config: &Config,
         now: Time,
         (id, initial): (u32, Seq),
@@ -59,21 +59,21 @@ impl Opening {
         }
     }
 
-    pub fn request(&self) -> &Handshake {
+    pub(crate) fn request(&self) -> &Handshake {
         &self.request
     }
 
-    pub fn is_rendezvous(&self) -> bool {
+    pub(crate) fn is_rendezvous(&self) -> bool {
         self.rendezvous
     }
 
     /// A rendezvous peer that has agreed and may be open already.
-    pub fn peer(&self) -> Option<Handshake> {
+    pub(crate) fn peer(&self) -> Option<Handshake> {
         self.peer.filter(|_| self.request.request == Request::Agree)
     }
 
     /// What to send now, and to which socket.
-    pub fn poll(&mut self, now: Time) -> Option<(Handshake, u32)> {
+    pub(crate) fn poll(&mut self, now: Time) -> Option<(Handshake, u32)> {
         if self.next_send > now {
             return None;
         }
@@ -81,16 +81,16 @@ impl Opening {
         Some((self.request, self.peer.map_or(0, |peer| peer.socket)))
     }
 
-    pub fn is_over(&self, now: Time) -> bool {
+    pub(crate) fn is_over(&self, now: Time) -> bool {
         self.deadline <= now
     }
 
-    pub fn next_wakeup(&self) -> Time {
+    pub(crate) fn next_wakeup(&self) -> Time {
         self.next_send.min(self.deadline)
     }
 
     /// A handshake arrived.
-    pub fn handle(&mut self, now: Time, answer: &Handshake) -> Step {
+    pub(crate) fn handle(&mut self, now: Time, answer: &Handshake) -> Step {
         if self.rendezvous { self.meet(now, answer) } else { self.answered(now, answer) }
     }
 

@@ -59,7 +59,7 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// A receiver of packets of `payload` bytes from `initial` on.
-    pub fn new(config: &Config, now: Time, initial: Seq, payload: usize) -> Self {
+    pub(crate) fn new(config: &Config, now: Time, initial: Seq, payload: usize) -> Self {
         let packets = config.receive_buffer;
         let messages = config.socket_type == SocketType::Message;
         Receiver {
@@ -84,7 +84,7 @@ impl Receiver {
     }
 
     /// Whether the user can read something.
-    pub fn is_readable(&mut self) -> bool {
+    pub(crate) fn is_readable(&mut self) -> bool {
         match &self.messages {
             Some(messages) => messages.any(),
             None => self.buffer.is_readable(),
@@ -93,7 +93,7 @@ impl Receiver {
 
     /// Processes a data packet.
     #[inline]
-    pub fn data(&mut self, now: Time, data: &Data, regular: usize, count: &mut Counters) {
+    pub(crate) fn data(&mut self, now: Time, data: &Data, regular: usize, count: &mut Counters) {
         count.pkt_recv += 1;
         self.arrivals.packet(now, data.seq);
         match self.buffer.insert(data.seq, data.message, data.payload) {
@@ -138,7 +138,7 @@ impl Receiver {
     }
 
     /// Processes a drop request.
-    pub fn dropped(&mut self, now: Time, request: &DropRequest, count: &mut Counters) {
+    pub(crate) fn dropped(&mut self, now: Time, request: &DropRequest, count: &mut Counters) {
         // A stream cannot drop messages: bytes would be missing.
         let Some(messages) = &mut self.messages else { return };
         let (from, to) =
@@ -160,7 +160,7 @@ impl Receiver {
     }
 
     /// Processes the acknowledgement of an acknowledgement and returns the round-trip time that it measures.
-    pub fn confirmed(&mut self, now: Time, number: AckNo) -> Option<Dur> {
+    pub(crate) fn confirmed(&mut self, now: Time, number: AckNo) -> Option<Dur> {
         let sent = &mut self.sent[number.value() as usize % ACKS];
         if sent.number.take()? != number {
             return None;
@@ -171,7 +171,7 @@ impl Receiver {
 
     /// Schedules an early acknowledgement if the sender knows of little room and there is more: otherwise it could
     /// send no more than a whole buffer each SYN.
-    pub fn announce_room(&mut self, now: Time) {
+    pub(crate) fn announce_room(&mut self, now: Time) {
         let (limit, known) = (self.buffer.limit(), self.acknowledged + self.available);
         let left = known.saturating_sub(self.buffer.highest());
         let more = self.buffer.end().saturating_sub(known);
@@ -182,13 +182,13 @@ impl Receiver {
     }
 
     /// Gives the sender room for `packets` only. Call it before anything has arrived.
-    pub fn hold_room(&mut self, packets: u32) {
+    pub(crate) fn hold_room(&mut self, packets: u32) {
         self.buffer.set_limit(Some(packets));
         self.available = self.buffer.available();
     }
 
     /// Makes room for the whole buffer, and advertises it at once if less was advertised.
-    pub fn release_room(&mut self, now: Time) {
+    pub(crate) fn release_room(&mut self, now: Time) {
         self.buffer.set_limit(None);
         if self.last_full.is_some() {
             self.announce_room(now);
@@ -196,7 +196,7 @@ impl Receiver {
     }
 
     /// Schedules a last acknowledgement before the connection ends. Returns false if nothing is unacknowledged.
-    pub fn flush(&mut self, now: Time) -> bool {
+    pub(crate) fn flush(&mut self, now: Time) -> bool {
         let due = self.acknowledged < self.buffer.next();
         if due {
             self.full_due = Some(now);
@@ -205,7 +205,7 @@ impl Receiver {
     }
 
     /// Writes the next control packet that is due to `out` and returns its length; 0 if none is due.
-    pub fn poll(
+    pub(crate) fn poll(
         &mut self,
         now: Time,
         rtt: &Rtt,
@@ -360,7 +360,7 @@ impl Receiver {
     }
 
     /// The earliest timer; `Time::NEVER` if none is armed.
-    pub fn next_wakeup(&self) -> Time {
+    pub(crate) fn next_wakeup(&self) -> Time {
         let due = |at: Option<Time>| at.unwrap_or(Time::NEVER);
         let answers = due(self.full_due).min(due(self.light_due()));
         match self.buffer.missing() {
@@ -371,7 +371,7 @@ impl Receiver {
     }
 
     /// Room in the buffer in bytes of user data.
-    pub fn room(&self) -> u64 {
+    pub(crate) fn room(&self) -> u64 {
         self.buffer.available() * self.buffer.payload() as u64
     }
 }

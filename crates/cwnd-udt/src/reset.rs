@@ -76,14 +76,14 @@ impl Recent {
     const KEPT: usize = 8;
 
     #[inline]
-    pub fn add(&mut self, datagram: &[u8]) {
+    pub(crate) fn add(&mut self, datagram: &[u8]) {
         if let Some(header) = datagram.first_chunk() {
             self.headers[self.next] = *header;
             self.next = (self.next + 1) % Self::KEPT;
         }
     }
 
-    pub fn contains(&self, header: &[u8; HEADER]) -> bool {
+    pub(crate) fn contains(&self, header: &[u8; HEADER]) -> bool {
         self.headers.contains(header)
     }
 }

@@ -38,7 +38,7 @@ pub(crate) enum Verdict {
 }
 
 impl Red {
-    pub fn new(red: &network::Red, drain: f64, rng: Rng) -> Self {
+    pub(super) fn new(red: &network::Red, drain: f64, rng: Rng) -> Self {
         Red {
             limit: red.limit,
             min: red.min,
@@ -61,7 +61,7 @@ impl Red {
     /// Judges a packet that finds `waiting` packets in the queue, after the transmitter has been
     /// `idle` for so many ticks.
     #[inline]
-    pub fn judge(&mut self, waiting: u32, idle: Option<u64>, capable: bool) -> Verdict {
+    pub(super) fn judge(&mut self, waiting: u32, idle: Option<u64>, capable: bool) -> Verdict {
         if let Some(idle) = idle {
             // Processors convert signed numbers faster.
             let missed = (self.drain * idle as i64 as f64) as i64 as u64;

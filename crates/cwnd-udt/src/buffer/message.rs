@@ -21,7 +21,7 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    pub fn new(packets: u32) -> Self {
+    pub(crate) fn new(packets: u32) -> Self {
         let slots = super::slots_for(packets);
         Messages {
             ready: VecDeque::new(),
@@ -33,18 +33,18 @@ impl Messages {
     }
 
     /// Whether a message can be read.
-    pub fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         !self.ready.is_empty()
     }
 
     /// Bytes of the next message.
-    pub fn peek(&self, buffer: &ReceiveBuffer) -> Option<usize> {
+    pub(crate) fn peek(&self, buffer: &ReceiveBuffer) -> Option<usize> {
         let &(first, end) = self.ready.front()?;
         Some((first..end).map(|at| buffer.bytes(at).len()).sum())
     }
 
     /// Takes the next message; `out` has to be large enough.
-    pub fn take(&mut self, buffer: &mut ReceiveBuffer, out: &mut [u8]) -> Option<usize> {
+    pub(crate) fn take(&mut self, buffer: &mut ReceiveBuffer, out: &mut [u8]) -> Option<usize> {
         let (first, end) = self.ready.pop_front()?;
         let mut length = 0;
         for at in first..end {
@@ -68,7 +68,7 @@ impl Messages {
     }
 
     /// Packet `at` arrived. `filled` tells that later ones were here already.
-    pub fn arrived(&mut self, buffer: &mut ReceiveBuffer, at: u64, filled: bool) {
+    pub(crate) fn arrived(&mut self, buffer: &mut ReceiveBuffer, at: u64, filled: bool) {
         let message = buffer.message(at);
         if at >= buffer.next() && !message.in_order() && (message.is_last() || filled) {
             self.deliver_ahead(buffer, at);
@@ -100,7 +100,7 @@ impl Messages {
     }
 
     /// Looks at the packets that are now in order.
-    pub fn scan(&mut self, buffer: &mut ReceiveBuffer) {
+    pub(crate) fn scan(&mut self, buffer: &mut ReceiveBuffer) {
         let mut useless = None;
         while self.scanned < buffer.next() {
             let at = self.scanned;
@@ -157,7 +157,13 @@ impl Messages {
 
     /// The sender will not repeat what is missing of message `number` in `from..to`: what has arrived
     /// of it is of no interest.
-    pub fn give_up(&mut self, buffer: &mut ReceiveBuffer, from: u64, to: u64, number: MessageNo) {
+    pub(crate) fn give_up(
+        &mut self,
+        buffer: &mut ReceiveBuffer,
+        from: u64,
+        to: u64,
+        number: MessageNo,
+    ) {
         let from = from.max(self.scanned);
         for at in from..to.min(buffer.highest()) {
             let of_it = buffer.is_here(at) && buffer.message(at).number() == number;

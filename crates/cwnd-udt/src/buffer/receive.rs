@@ -52,7 +52,7 @@ pub(crate) struct ReceiveBuffer {
 
 impl ReceiveBuffer {
     /// A ring for `packets` of `payload` bytes, which are the `same` in all of them or not.
-    pub fn new(packets: u32, (payload, same): (usize, bool), initial: Seq) -> Self {
+    pub(crate) fn new(packets: u32, (payload, same): (usize, bool), initial: Seq) -> Self {
         let most = slots_for(packets);
         let slots = most.min(FIRST_SLOTS);
         let count = slots as usize;
@@ -102,71 +102,71 @@ impl ReceiveBuffer {
     }
 
     /// The first packet not given to the user.
-    pub fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.read
     }
 
     /// The first packet that is not here.
     #[inline]
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
     /// One past the last packet that is here.
     #[inline]
-    pub fn highest(&self) -> u64 {
+    pub(crate) fn highest(&self) -> u64 {
         self.highest
     }
 
     /// Packets before the last one that are not here.
     #[inline]
-    pub fn missing(&self) -> u64 {
+    pub(crate) fn missing(&self) -> u64 {
         self.missing
     }
 
     /// One past the last packet that there is room for.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.read + self.limit
     }
 
     /// Packets that there is room for after those in order.
-    pub fn available(&self) -> u64 {
+    pub(crate) fn available(&self) -> u64 {
         self.end() - self.next
     }
 
-    pub fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
     /// Sets the packets that there is room for, or as many as the ring was made for.
-    pub fn set_limit(&mut self, packets: Option<u32>) {
+    pub(crate) fn set_limit(&mut self, packets: Option<u32>) {
         self.limit = packets.map_or(self.capacity, |packets| self.capacity.min(packets.into()));
     }
 
     /// Whether there is no room, and never will be until something is read.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.limit == self.capacity && self.available() == 0
     }
 
     /// Bytes of user data in a full packet.
-    pub fn payload(&self) -> usize {
+    pub(crate) fn payload(&self) -> usize {
         self.payload
     }
 
     /// The number on the wire of packet `at`.
-    pub fn seq(&self, at: u64) -> Seq {
+    pub(crate) fn seq(&self, at: u64) -> Seq {
         self.initial.plus(at)
     }
 
     /// The packet of a number on the wire; `None` for one before the first.
     #[inline]
-    pub fn packet_of(&self, seq: Seq) -> Option<u64> {
+    pub(crate) fn packet_of(&self, seq: Seq) -> Option<u64> {
         self.next.checked_add_signed(i64::from(self.seq(self.next).to(seq)))
     }
 
     /// A packet arrived.
     #[inline]
-    pub fn insert(&mut self, seq: Seq, message: Message, payload: &[u8]) -> Arrival {
+    pub(crate) fn insert(&mut self, seq: Seq, message: Message, payload: &[u8]) -> Arrival {
         let Some(at) = self.packet_of(seq) else { return Arrival::Duplicate };
         if at < self.next {
             return Arrival::Duplicate;
@@ -219,7 +219,7 @@ impl ReceiveBuffer {
 
     /// The packets `from..to` will not come where they are not here: the packets newly missing before
     /// them. Those given up are empty, and no first or last of a message.
-    pub fn give_up(&mut self, from: u64, to: u64) -> u64 {
+    pub(crate) fn give_up(&mut self, from: u64, to: u64) -> u64 {
         let (from, to) = (from.max(self.next), to.min(self.end()));
         if from >= to {
             return 0;
@@ -241,40 +241,40 @@ impl ReceiveBuffer {
     }
 
     /// The first range of missing packets in `from..highest`.
-    pub fn hole(&self, from: u64) -> Option<(u64, u64)> {
+    pub(crate) fn hole(&self, from: u64) -> Option<(u64, u64)> {
         let first = self.here.next_clear(from.max(self.next), self.highest)?;
         Some((first, self.here.next_set(first, self.highest).unwrap_or(self.highest)))
     }
 
     /// When the missing packet `at` was last reported, in milliseconds; 0 is never.
-    pub fn reported(&self, at: u64) -> u32 {
+    pub(crate) fn reported(&self, at: u64) -> u32 {
         self.words[self.place(at)]
     }
 
-    pub fn set_reported(&mut self, at: u64, millis: u32) {
+    pub(crate) fn set_reported(&mut self, at: u64, millis: u32) {
         let place = self.place(at);
         self.words[place] = millis;
     }
 
     /// Whether packet `at` is here, or was given up.
-    pub fn is_here(&self, at: u64) -> bool {
+    pub(crate) fn is_here(&self, at: u64) -> bool {
         self.here.get(at)
     }
 
     /// The message field of a packet that is here.
-    pub fn message(&self, at: u64) -> Message {
+    pub(crate) fn message(&self, at: u64) -> Message {
         Message(self.words[self.place(at)])
     }
 
     /// The payload of a packet that is here.
-    pub fn bytes(&self, at: u64) -> &[u8] {
+    pub(crate) fn bytes(&self, at: u64) -> &[u8] {
         let place = self.place(at);
         let from = place * self.stride;
         &self.bytes[from..from + usize::from(self.lengths[place])]
     }
 
     /// The stream's next bytes in one piece; empty when there are none.
-    pub fn peek(&mut self) -> &[u8] {
+    pub(crate) fn peek(&mut self) -> &[u8] {
         self.skip_empty();
         if self.read < self.next { &self.bytes(self.read)[self.taken..] } else { &[] }
     }
@@ -286,13 +286,13 @@ impl ReceiveBuffer {
     }
 
     /// Whether the stream has bytes to read.
-    pub fn is_readable(&mut self) -> bool {
+    pub(crate) fn is_readable(&mut self) -> bool {
         self.skip_empty();
         self.read < self.next
     }
 
     /// The user took `count` bytes of the stream.
-    pub fn consume(&mut self, mut count: usize) {
+    pub(crate) fn consume(&mut self, mut count: usize) {
         while self.read < self.next {
             let left = usize::from(self.lengths[self.place(self.read)]) - self.taken;
             if count < left {
@@ -306,7 +306,7 @@ impl ReceiveBuffer {
     }
 
     /// Copies the stream's next bytes and returns how many.
-    pub fn copy_to(&mut self, out: &mut [u8]) -> usize {
+    pub(crate) fn copy_to(&mut self, out: &mut [u8]) -> usize {
         let mut copied = 0;
         while copied < out.len() && self.read < self.next {
             let part = &self.bytes(self.read)[self.taken..];
@@ -324,7 +324,7 @@ impl ReceiveBuffer {
     }
 
     /// The packets before `at`, all here, are done with.
-    pub fn free_to(&mut self, at: u64) {
+    pub(crate) fn free_to(&mut self, at: u64) {
         self.here.clear_range(self.read, at);
         let held = self.highest.max(at) - self.read;
         let spare = self.usage.release(held, (self.read, at), self.mask);

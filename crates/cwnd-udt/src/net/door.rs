@@ -30,7 +30,7 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Takes `price` answers from the budget. Returns false if it is exhausted.
-    pub fn spend(&mut self, now: Time, price: u64) -> bool {
+    pub(super) fn spend(&mut self, now: Time, price: u64) -> bool {
         let time = |answers| Dur::from_nanos(answers * ANSWER_EVERY.as_nanos());
         let may = self.due <= now + time(ANSWERS);
         if may {
@@ -86,7 +86,7 @@ struct Guest {
 
 impl Door {
     /// The door of a listener at `local`.
-    pub fn new(config: &Config, local: SocketAddr) -> io::Result<Self> {
+    pub(super) fn new(config: &Config, local: SocketAddr) -> io::Result<Self> {
         let listener = Listener::new(random()?, config.socket_type);
         Ok(match &config.credentials {
             None => Door::Plain(listener),
@@ -98,12 +98,12 @@ impl Door {
         })
     }
 
-    pub fn is_locked(&self) -> bool {
+    pub(super) fn is_locked(&self) -> bool {
         matches!(self, Door::Locked(_))
     }
 
     /// Lets nobody in any more with the listener's one-time code.
-    pub fn spend_code(&self) {
+    pub(super) fn spend_code(&self) {
         if let Door::Locked(hall) = self {
             let mut hall = hall.lock().unwrap_or_else(PoisonError::into_inner);
             hall.spend_code();
@@ -112,7 +112,7 @@ impl Door {
 
     /// A datagram came in; `id` makes ids for sessions, and `room` says whether one more can be accepted.
     /// A client that gets no answer, or finds no room, asks again.
-    pub fn hear(
+    pub(super) fn hear(
         &self,
         (now, from): (Time, SocketAddr),
         datagram: &mut [u8],

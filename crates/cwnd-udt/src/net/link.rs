@@ -101,12 +101,12 @@ pub(super) struct Link {
 
 impl State {
     /// Requests a visit. Returns false if one was requested before.
-    pub fn touch(&mut self) -> bool {
+    pub(super) fn touch(&mut self) -> bool {
         !std::mem::replace(&mut self.touched, true)
     }
 
     /// Converts an error of the connection into the caller's `io::Error`.
-    pub fn explain(&self, error: Error) -> io::Error {
+    pub(super) fn explain(&self, error: Error) -> io::Error {
         use io::ErrorKind::*;
         if let Some((kind, text)) = &self.failure {
             return io::Error::new(*kind, text.clone());
@@ -132,7 +132,7 @@ impl State {
     }
 
     /// Ends the connection because of the system.
-    pub fn fail(&mut self, now: Time, kind: io::ErrorKind, text: String) {
+    pub(super) fn fail(&mut self, now: Time, kind: io::ErrorKind, text: String) {
         self.failure.get_or_insert((kind, text));
         self.connection.abort(now);
     }
@@ -183,7 +183,7 @@ fn grain(connection: &Connection, most: usize) -> Dur {
 }
 
 impl Link {
-    pub fn new(
+    pub(super) fn new(
         port: &Arc<Port>,
         (key, id): (usize, u32),
         (peer, source): (SocketAddr, Option<IpAddr>),
@@ -210,12 +210,12 @@ impl Link {
         })
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The public key that the peer has proved.
-    pub fn identity(&self) -> Option<PublicKey> {
+    pub(super) fn identity(&self) -> Option<PublicKey> {
         self.cover().identity()
     }
 
@@ -224,7 +224,7 @@ impl Link {
     }
 
     /// Processes a batch of datagrams. Returns true if a visit is to be scheduled.
-    pub fn receive(&self, now: Time, datagrams: &mut [u8], segment: usize) -> bool {
+    pub(super) fn receive(&self, now: Time, datagrams: &mut [u8], segment: usize) -> bool {
         // Decrypt without holding the application's lock.
         let opened = self.cover().open(now, datagrams, segment);
         let mut state = self.lock();
@@ -234,7 +234,7 @@ impl Link {
 
     /// A reset from the peer's address: whether the connection ended, and the driver was not going to look at it
     /// anyway.
-    pub fn reset(&self, now: Time, datagram: &[u8]) -> bool {
+    pub(super) fn reset(&self, now: Time, datagram: &[u8]) -> bool {
         let reset = self.cover().read_reset(datagram);
         let mut state = self.lock();
         let ended = match reset {
@@ -246,7 +246,7 @@ impl Link {
     }
 
     /// Ends the connection at once: what is not delivered is lost.
-    pub fn abort(self: &Arc<Self>) {
+    pub(super) fn abort(self: &Arc<Self>) {
         let now = self.port.socket.now();
         let _ = self.block(Side::Write, None, |state| {
             state.connection.abort(now);
@@ -255,7 +255,7 @@ impl Link {
     }
 
     /// Processes timers and sends what is due. `wire` is scratch memory for encryption.
-    pub fn visit(&self, now: Time, wire: &mut Vec<u8>) -> Visit {
+    pub(super) fn visit(&self, now: Time, wire: &mut Vec<u8>) -> Visit {
         let mut cover = self.cover();
         let mut state = self.lock();
         if state.scheduled <= now {
@@ -359,7 +359,7 @@ impl Link {
         (state, false, true)
     }
 
-    pub fn wake(&self, wake: Wake) {
+    pub(super) fn wake(&self, wake: Wake) {
         for (signal, wanted) in self.signals.iter().zip(wake.sides) {
             if wanted {
                 signal.notify_all();
@@ -369,7 +369,7 @@ impl Link {
     }
 
     /// Ends the connection because of the system, and wakes all who wait for it.
-    pub fn fail(&self, now: Time, kind: io::ErrorKind, text: &str) {
+    pub(super) fn fail(&self, now: Time, kind: io::ErrorKind, text: &str) {
         let mut state = self.lock();
         state.fail(now, kind, text.into());
         let wake = state.woken();
@@ -389,7 +389,7 @@ impl Link {
     }
 
     /// Sleeps until something happens on one side.
-    pub fn wait<'a>(
+    pub(super) fn wait<'a>(
         &self,
         mut state: MutexGuard<'a, State>,
         side: Side,
@@ -411,7 +411,7 @@ impl Link {
     }
 
     /// Runs `attempt` until it returns a result, and sleeps in between.
-    pub fn block<T>(
+    pub(super) fn block<T>(
         self: &Arc<Self>,
         side: Side,
         deadline: Option<Instant>,
@@ -428,7 +428,7 @@ impl Link {
     }
 
     /// Runs `attempt` once and registers the task if there is no result.
-    pub fn poll<T>(
+    pub(super) fn poll<T>(
         self: &Arc<Self>,
         side: Side,
         cx: &Context<'_>,

@@ -41,22 +41,22 @@ impl Queue {
     }
 
     /// Whether only those who have the key are heard.
-    pub fn is_locked(&self) -> bool {
+    pub(super) fn is_locked(&self) -> bool {
         self.door.is_locked()
     }
 
     /// Whether a client at `ip` is answered; `open` counts the open connections of an address.
-    pub fn admits(&self, ip: IpAddr, open: impl FnOnce() -> usize) -> bool {
+    pub(super) fn admits(&self, ip: IpAddr, open: impl FnOnce() -> usize) -> bool {
         let admission = &self.config.admission;
         admission.allows(ip) && admission.per_address.is_none_or(|most| open() < most)
     }
 
-    pub fn spend_code(&self) {
+    pub(super) fn spend_code(&self) {
         self.door.spend_code();
     }
 
     /// A datagram for the listener came in: see [`Door::hear`].
-    pub fn hear(
+    pub(super) fn hear(
         &self,
         at: (Time, SocketAddr),
         datagram: &mut [u8],
@@ -68,7 +68,7 @@ impl Queue {
     }
 
     /// Takes in a new connection. With a one-time code it takes the place of the one before.
-    pub fn push(&self, link: Arc<Link>) {
+    pub(super) fn push(&self, link: Arc<Link>) {
         if let Some(Credentials::Code(_)) = self.config.credentials {
             let newest = Arc::downgrade(&link);
             let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ impl Queue {
         self.tell(waiting);
     }
 
-    pub fn fail(&self, kind: io::ErrorKind, text: &str) {
+    pub(super) fn fail(&self, kind: io::ErrorKind, text: &str) {
         let mut waiting = self.lock();
         waiting.failure = Some((kind, text.into()));
         self.tell(waiting);

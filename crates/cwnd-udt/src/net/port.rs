@@ -42,16 +42,16 @@ pub(super) enum Begin<'a> {
 }
 
 impl Table {
-    pub fn get(&self, key: usize) -> Option<&Arc<Link>> {
+    pub(super) fn get(&self, key: usize) -> Option<&Arc<Link>> {
         self.links.get(key)?.as_ref()
     }
 
-    pub fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
+    pub(super) fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
         self.links.iter().flatten()
     }
 
     /// Where a datagram from `from` goes.
-    pub fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<usize> {
+    pub(super) fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<usize> {
         if !is_sealing(datagram) {
             return self.routes.route(from, datagram);
         }
@@ -72,12 +72,12 @@ impl Table {
     }
 
     /// The connections that this port began with `peer`.
-    pub fn begun_with(&self, peer: SocketAddr) -> Vec<Arc<Link>> {
+    pub(super) fn begun_with(&self, peer: SocketAddr) -> Vec<Arc<Link>> {
         self.routes.begun_with(peer).filter_map(|key| self.get(key)).cloned().collect()
     }
 
     /// An id that no connection has: an odd one for a client that [resets](crate::reset) are for.
-    pub fn fresh_id(&self, knows_resets: bool) -> io::Result<u32> {
+    pub(super) fn fresh_id(&self, knows_resets: bool) -> io::Result<u32> {
         loop {
             let id = u32::from_ne_bytes(random()?) >> 2 << 1 | u32::from(knows_resets);
             if id > 0 && !self.routes.contains(id) {
@@ -87,12 +87,12 @@ impl Table {
     }
 
     /// The connections that were accepted from an address.
-    pub fn accepted_from(&self, ip: IpAddr) -> Vec<Arc<Link>> {
+    pub(super) fn accepted_from(&self, ip: IpAddr) -> Vec<Arc<Link>> {
         let keys = self.accepted.get(&ip.to_canonical());
         keys.into_iter().flatten().filter_map(|key| self.get(*key)).cloned().collect()
     }
 
-    pub fn remove(&mut self, link: &Link) {
+    pub(super) fn remove(&mut self, link: &Link) {
         if self.routes.remove(link.id).is_some() {
             if let Entry::Occupied(mut entry) = self.accepted.entry(link.peer.ip().to_canonical()) {
                 entry.get_mut().retain(|key| *key != link.key);
@@ -132,7 +132,7 @@ pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
 
 impl Port {
     /// Opens the port and starts its driver.
-    pub fn open(addr: SocketAddr) -> io::Result<Arc<Self>> {
+    pub(super) fn open(addr: SocketAddr) -> io::Result<Arc<Self>> {
         let socket = Socket::bind(addr)?;
         let (woken, wake) = io::pipe()?;
         let port = Arc::new(Port {
@@ -149,12 +149,12 @@ impl Port {
         Ok(port)
     }
 
-    pub fn table(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes a connection and hands it to the driver. A `session` is what an accepted client came in.
-    pub fn begin(
+    pub(super) fn begin(
         self: &Arc<Self>,
         peer: SocketAddr,
         config: &Config,
@@ -213,7 +213,7 @@ impl Port {
     }
 
     /// Asks the driver to look at a connection.
-    pub fn ask(&self, link: Arc<Link>) {
+    pub(super) fn ask(&self, link: Arc<Link>) {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(link);
         self.rouse();
     }
@@ -226,34 +226,34 @@ impl Port {
     }
 
     /// The driver takes what it was asked to look at.
-    pub fn take_asked(&self, into: &mut Vec<Arc<Link>>) {
+    pub(super) fn take_asked(&self, into: &mut Vec<Arc<Link>>) {
         into.append(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The driver is about to sleep: false if it was asked for something since it looked, when
     /// [`released`](Self::released) was `released`.
-    pub fn fall_asleep(&self, released: bool) -> bool {
+    pub(super) fn fall_asleep(&self, released: bool) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.is_empty() && self.released() == released
     }
 
-    pub fn awake(&self) {
+    pub(super) fn awake(&self) {
         self.asleep.store(false, Ordering::SeqCst);
     }
 
     /// Nobody will begin another connection.
-    pub fn release(&self) {
+    pub(super) fn release(&self) {
         self.released.store(true, Ordering::SeqCst);
         self.rouse();
     }
 
-    pub fn released(&self) -> bool {
+    pub(super) fn released(&self) -> bool {
         self.released.load(Ordering::SeqCst)
     }
 
     /// The driver is gone: whoever waits is told.
-    pub fn fail(&self, kind: io::ErrorKind, text: &str) {
+    pub(super) fn fail(&self, kind: io::ErrorKind, text: &str) {
         let mut table = self.table();
         self.failed.store(true, Ordering::SeqCst);
         let links: Vec<_> = table.links().cloned().collect();

@@ -34,23 +34,23 @@ pub(super) struct Exchanges {
 }
 
 impl Exchanges {
-    pub fn new(code: &Code) -> Self {
+    pub(super) fn new(code: &Code) -> Self {
         Exchanges { code: code.clone(), open: HashMap::new(), wrong: 0, spent: false }
     }
 
     /// Lets nobody in any more.
-    pub fn spend(&mut self) {
+    pub(super) fn spend(&mut self) {
         self.spent = true;
         self.open.clear();
     }
 
     /// Whether too many guesses were wrong.
-    pub fn is_void(&self) -> bool {
+    pub(super) fn is_void(&self) -> bool {
         self.wrong >= GUESSES
     }
 
     /// A client at `from`, which has shown that it is there, asks with its message of the exchange.
-    pub fn ask(
+    pub(super) fn ask(
         &mut self,
         now: Time,
         (from, client): (SocketAddr, u32),
@@ -83,13 +83,13 @@ impl Exchanges {
     }
 
     /// The secret of a client's exchange, which ends here: there is one hello for each.
-    pub fn take(&mut self, now: Time, from: SocketAddr, client: u32) -> Option<Secret> {
+    pub(super) fn take(&mut self, now: Time, from: SocketAddr, client: u32) -> Option<Secret> {
         let open = self.open.remove(&(from, client)).filter(|open| open.until > now)?;
         (!self.spent && !self.is_void()).then_some(open.secret)
     }
 
     /// A hello did not fit its exchange: its client has another code.
-    pub fn guessed_wrong(&mut self) {
+    pub(super) fn guessed_wrong(&mut self) {
         self.wrong += 1;
         if self.is_void() {
             self.open.clear();

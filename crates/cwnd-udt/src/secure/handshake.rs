@@ -25,7 +25,7 @@ impl std::fmt::Debug for Secret {
 
 impl Secret {
     /// What a handshake is made with that has this secret.
-    pub fn proof(&self) -> Proof<'_> {
+    pub(super) fn proof(&self) -> Proof<'_> {
         Proof::Shared(&self.0)
     }
 }
@@ -109,7 +109,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub fn new(code: &Code, client: bool) -> Self {
+    pub(super) fn new(code: &Code, client: bool) -> Self {
         let password = Password::new(code.as_bytes());
         let names = (Identity::new(b"cwnd client"), Identity::new(b"cwnd listener"));
         let (spake, message) = if client {
@@ -124,13 +124,13 @@ impl Exchange {
     }
 
     /// Whether bytes are a point that an exchange can be finished with.
-    pub fn is_point(bytes: &[u8]) -> bool {
+    pub(super) fn is_point(bytes: &[u8]) -> bool {
         bytes.len() == POINT && Ed25519Group::bytes_to_element(bytes).is_some()
     }
 
     /// The secret for Noise that comes out of the exchange of the client `id` with the peer's message. Both
     /// ends get the same if they have the same code; nothing else tells whether they do.
-    pub fn finish(self, id: u32, theirs: &[u8]) -> Option<Secret> {
+    pub(super) fn finish(self, id: u32, theirs: &[u8]) -> Option<Secret> {
         let own = self.point;
         let side = if self.client { b'B' } else { b'A' };
         let key = self.spake.finish(&[&[side], theirs].concat()).ok()?;

@@ -25,7 +25,7 @@ pub(super) struct Resets(hmac::Key);
 
 impl Resets {
     /// Those of a listener at `place`. With a code there are none: its secret ends with the process.
-    pub fn new(credentials: &Credentials, place: &[u8]) -> Option<Self> {
+    pub(super) fn new(credentials: &Credentials, place: &[u8]) -> Option<Self> {
         let secret = match credentials {
             Credentials::Key(key) => key.resets,
             Credentials::Pair { own, .. } => own.resets(),
@@ -37,14 +37,14 @@ impl Resets {
     }
 
     /// The token of the session `id`.
-    pub fn token(&self, id: u32) -> Token {
+    pub(super) fn token(&self, id: u32) -> Token {
         let mut token = [0; TOKEN];
         token.copy_from_slice(&hmac::sign(&self.0, &id.to_be_bytes()).as_ref()[..TOKEN]);
         token
     }
 
     /// The answer to a sealed datagram of an unknown session, which is longer than the answer.
-    pub fn answer(&self, datagram: &[u8]) -> Option<[u8; RESET_LEN]> {
+    pub(super) fn answer(&self, datagram: &[u8]) -> Option<[u8; RESET_LEN]> {
         let header = datagram.first_chunk::<HEADER>()?;
         if header[0] != DATA || datagram.len() <= OVERHEAD {
             return None;

@@ -14,17 +14,17 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Window { top: 0, words: Box::new([0; WORDS]) }
     }
 
     /// One past the highest counter that has arrived.
-    pub fn top(&self) -> u64 {
+    pub(super) fn top(&self) -> u64 {
         self.top
     }
 
     /// Whether `counter` is known not to have arrived.
-    pub fn is_new(&self, counter: u64) -> bool {
+    pub(super) fn is_new(&self, counter: u64) -> bool {
         if counter >= self.top {
             return true;
         }
@@ -32,7 +32,7 @@ impl Window {
     }
 
     /// `counter`, which [is new](Self::is_new), has arrived.
-    pub fn mark(&mut self, counter: u64) {
+    pub(super) fn mark(&mut self, counter: u64) {
         if counter >= self.top {
             let filling = self.top.div_ceil(64);
             let last = counter / 64;

@@ -154,7 +154,7 @@ pub(super) struct Keys {
 
 impl Keys {
     /// The keys of a handshake that is done.
-    pub fn of(noise: &mut HandshakeState) -> Self {
+    pub(super) fn of(noise: &mut HandshakeState) -> Self {
         let (initiators, responders) = noise.dangerously_get_raw_split();
         if noise.is_initiator() {
             Keys { out: initiators, inward: responders }
