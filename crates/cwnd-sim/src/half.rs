@@ -1,6 +1,7 @@
 //! The event loop: endpoints on a network, or on that half of it which one thread runs.
 
 use crate::beside::{Batch, Other};
+use crate::cast::{saturate32, to_index};
 use crate::endpoint::{Endpoint, Prospects};
 use crate::engine::net::{LIFE, Net, Next, SINK, SOURCE, TIMERS, own_links};
 use crate::engine::packet::{Packet, flags};
@@ -76,7 +77,8 @@ impl Half {
         let mut here = Vec::with_capacity(network.flows.len());
         let mut prospects = Prospects::default();
         for (index, (flow, hops)) in network.flows.iter().zip(&hops).enumerate() {
-            let place = Place { clock, flow: index as u32, hop: hops[0], timer: TIMERS * index };
+            let place =
+                Place { clock, flow: saturate32(index), hop: hops[0], timer: TIMERS * index };
             let prospect = prospects.add(flow, place, hops[1], seed, options)?;
             if prospect.prompt {
                 net.let_run_ahead(network, index, *hops, &own);
@@ -294,7 +296,7 @@ impl Half {
         if let Endpoint::Waiting = self.endpoints[index] {
             let clock = self.net.clock;
             let [hop, back] = self.hops[index];
-            let place = Place { clock, flow: index as u32, hop, timer: TIMERS * index };
+            let place = Place { clock, flow: saturate32(index), hop, timer: TIMERS * index };
             let options = Options { tell: self.tell, ..Options::default() };
             let flow = &self.network.flows[index];
             let mut endpoint = Endpoint::new(flow, place, back, self.seed, &options)
@@ -310,7 +312,7 @@ impl Half {
         }
         self.due[index] = [self.next_sample; 2];
         let (before, clock) = (self.records.time.len(), self.net.clock);
-        let left = self.end.saturating_sub(self.next_sample).div_ceil(self.sample) as usize;
+        let left = to_index(self.end.saturating_sub(self.next_sample).div_ceil(self.sample));
         let to_come = self.here[index].map(|here| if here { left } else { 0 });
         self.samples[index].begin(before, to_come, &self.endpoints[index], clock);
     }

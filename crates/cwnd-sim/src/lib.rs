@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod beside;
+mod cast;
 mod driver;
 mod endpoint;
 mod engine;

@@ -1,6 +1,7 @@
 //! The samples of flows and links during a run, made into the columns of the records at the end. A flow
 //! that has not begun costs nothing, and a link little while it idles: nothing about them changes.
 
+use crate::cast::saturate32;
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{SINK, SOURCE};
@@ -29,7 +30,7 @@ impl Samples {
         endpoint: &Endpoint,
         clock: Clock,
     ) {
-        self.before = before as u32;
+        self.before = saturate32(before);
         let mut width = 0;
         endpoint.look(clock, &mut |_, _| width += 1);
         self.source.reserve_exact(width * (to_come[SOURCE] + usize::from(before > 0)));

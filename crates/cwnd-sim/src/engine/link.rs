@@ -12,6 +12,7 @@ use super::packet::{Packet, flags};
 use super::red::{Red, Verdict};
 use super::ring::Ring;
 use super::schedule::NONE;
+use crate::cast::{low32, saturate32, whole};
 use crate::network::{self, Queue, QueueLimit};
 use crate::record::LinkRecord;
 use crate::rng::Rng;
@@ -122,7 +123,7 @@ impl Link {
             }
         };
         let byte = clock.ticks_in(8.0) * f64::from(1u32 << FRACTION);
-        let per_byte = link.rate.map_or(0, |rate| (byte / rate).round() as u64);
+        let per_byte = link.rate.map_or(0, |rate| whole((byte / rate).round()));
         let steady = !link.delay.is_zero() && per_byte >> FRACTION > 0;
         let room = match discipline {
             Discipline::DropTail { packets, bytes } => packets > 0 && bytes >= u64::from(u16::MAX),
@@ -188,7 +189,7 @@ impl Link {
     /// Packets waiting at `now`, without the one being sent.
     pub(crate) fn waiting(&mut self, now: u64) -> u32 {
         self.advance(now);
-        self.waiting.len() as u32
+        saturate32(self.waiting.len())
     }
 
     /// Whether a packet that arrives at `at` will neither wait nor be lost, whatever else happens
@@ -331,7 +332,9 @@ impl Link {
             }
             Discipline::Red(red) => {
                 let idle = if sending { None } else { Some(now - self.busy) };
-                red.judge(self.waiting.len() as u32, idle, flags & flags::ECT != 0)
+                // RED's limit, which is a u32, bounds the queue.
+                let waiting = low32(self.waiting.len() as u64);
+                red.judge(waiting, idle, flags & flags::ECT != 0)
             }
         }
     }

@@ -19,6 +19,7 @@ use super::link::Link;
 use super::packet::{Extras, Packet, flags};
 use super::schedule::{NONE, Schedule};
 use super::tap::Tap;
+use crate::cast::{low32, saturate32, to_index};
 use crate::network::Network;
 use std::collections::VecDeque;
 
@@ -125,13 +126,17 @@ impl Net {
     /// way back. `far` tells of a link whether its queue is in the other half, for packets that come to it
     /// in this one, and whether it leads there.
     ///
-    /// `None` if the event keys cannot hold that many sources for that long.
+    /// `None` if the event keys cannot hold that many sources for that long, or routes that many links or flows.
     pub(crate) fn new(
         network: &Network,
         seed: u64,
         timers: usize,
         far: impl Fn(usize) -> [bool; 2],
     ) -> Option<(Self, Vec<[u32; 2]>)> {
+        // The entry of a route has 26 bits for a link or a flow.
+        if network.links.len().max(network.flows.len()) >= QUEUE as usize {
+            return None;
+        }
         let sources = (network.links.len() + timers) as u64;
         let shift = 64 - sources.leading_zeros();
         let clock = Clock::new(network.duration, 64 - shift)?;
@@ -145,21 +150,22 @@ impl Net {
         }
         let mut routes = Vec::new();
         let mut add = |flow: usize, path: &[usize]| {
-            let first = routes.len() as u32;
+            let first = saturate32(routes.len());
             let mut across = 0;
             for &link in path {
                 let [queue, end] = far(link);
                 let alone = feeders[link].is_some() && links[link].is_plain() && !queue;
                 let alone = if alone { ALONE } else { 0 };
-                routes.push(link as u32 | alone | across | if queue { QUEUE } else { 0 });
+                routes.push(saturate32(link) | alone | across | if queue { QUEUE } else { 0 });
                 across = if end { FAR } else { 0 };
             }
-            routes.push(flow as u32 | LAST | across);
+            routes.push(saturate32(flow) | LAST | across);
             first
         };
         let flows = network.flows.iter().enumerate();
         let hops =
             flows.map(|(index, flow)| [add(index, &flow.path), add(index, &flow.back)]).collect();
+        u32::try_from(routes.len()).ok()?;
         let net = Net {
             clock,
             schedule: Schedule::new(),
@@ -391,9 +397,10 @@ impl Net {
 
     /// Shows every packet that crosses link number `link` to `tap`.
     pub(crate) fn set_tap(&mut self, tap: Tap) {
+        let link = saturate32(tap.link);
         // A tap sees packets in events: every one of its link's must have one.
         for next in 1..self.routes.len() {
-            if self.routes[next - 1] & LINK == tap.link as u32 {
+            if self.routes[next - 1] & LINK == link {
                 let last = self.routes[next];
                 if last & INBOX != 0 {
                     self.inboxes[(last & FLOW) as usize] = None;
@@ -473,7 +480,7 @@ impl Net {
             }
             *left -= 1;
             now = key >> self.shift;
-            let source = (key ^ now << self.shift) as usize;
+            let source = to_index(key ^ now << self.shift);
             let Some(link) = self.links.get_mut(source) else {
                 self.schedule.take_first();
                 let timer = source - self.links.len();
@@ -489,11 +496,12 @@ impl Net {
                 continue;
             };
             let (packet, following) = link.take();
+            let link = low32(source as u64);
             let packet = packet.onward();
             let next = self.routes[packet.hop() as usize];
             if next & EARLY != 0 && packet.flags() & flags::LOST == 0 {
                 self.schedule.take_first();
-                return (now, Next::Arrival(next & FLOW, packet, Some(source as u32)));
+                return (now, Next::Arrival(next & FLOW, packet, Some(link)));
             }
             match following {
                 Some(at) => self.schedule.replace_first(at << self.shift | source as u64),
@@ -513,7 +521,7 @@ impl Net {
                 if next & QUEUE != 0 {
                     // An event of the other half.
                     *left += 1;
-                    self.far_queueing.push(Crossing { link: source as u32, at: now, packet });
+                    self.far_queueing.push(Crossing { link, at: now, packet });
                     continue;
                 }
                 self.links[(next & LINK) as usize].coming -= 1;

@@ -1,6 +1,7 @@
 //! What crosses a link: 16 bytes, and a side table for what only some
 //! acknowledgements carry. Whose packet it is follows from its route.
 
+use crate::cast::low32;
 use std::collections::VecDeque;
 
 /// A packet on its way: two words, so that it lives in two registers. As a structure of smaller fields
@@ -25,7 +26,7 @@ impl Packet {
     /// Data: its number. Acknowledgement: the next number expected.
     #[inline(always)]
     pub(crate) fn seq(self) -> u32 {
-        self.place as u32
+        low32(self.place)
     }
 
     /// Where it is on its route: an index into the table of routes.
@@ -37,13 +38,13 @@ impl Packet {
     /// Data: the sender's timestamp. Acknowledgement: its number in [`Extras`], 0 for none.
     #[inline(always)]
     pub(crate) fn aux(self) -> u32 {
-        self.load as u32
+        low32(self.load)
     }
 
     /// Bytes on the wire.
     #[inline(always)]
     pub(crate) fn size(self) -> u16 {
-        (self.load >> 32) as u16
+        (self.load >> 32 & 0xffff) as u16
     }
 
     /// What it is: see [`flags`].
@@ -117,7 +118,7 @@ impl Extra {
     /// packets.
     pub(crate) fn with_rates(mut self, rates: [f64; 2]) -> Self {
         for (block, rate) in self.blocks.iter_mut().zip(rates) {
-            *block = ((rate.to_bits() >> 32) as u32, rate.to_bits() as u32);
+            *block = ((rate.to_bits() >> 32) as u32, low32(rate.to_bits()));
         }
         self
     }
@@ -150,7 +151,7 @@ impl Extras {
     }
 
     fn number_of(&self, place: usize) -> u32 {
-        self.first.wrapping_add(place as u32)
+        self.first.wrapping_add(low32(place as u64))
     }
 
     fn place_of(&self, number: u32) -> usize {
