@@ -6,6 +6,8 @@ mod message;
 mod receive;
 mod send;
 
+use crate::cast::to_index;
+
 pub(crate) use message::Messages;
 pub(crate) use receive::{Arrival, ReceiveBuffer};
 pub(crate) use send::SendBuffer;
@@ -27,9 +29,9 @@ fn moved<T: Copy + Default>(
     if before == 0 {
         return Vec::new();
     }
-    let mut new = vec![T::default(); slots as usize * stride];
+    let mut new = vec![T::default(); to_index(slots).saturating_mul(stride)];
     for at in from..to {
-        let (here, there) = ((at & (before - 1)) as usize, (at & (slots - 1)) as usize);
+        let (here, there) = (to_index(at & (before - 1)), to_index(at & (slots - 1)));
         new[there * stride..][..stride].copy_from_slice(&old[here * stride..][..stride]);
     }
     new

@@ -28,7 +28,6 @@ const DRAIN: Dur = Dur::from_millis(3_000);
 
 /// Where a connection stands.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant, reason = "one for each connection")]
 enum State {
     Opening(Opening),
     Open,

@@ -263,14 +263,14 @@ mod tests {
     fn pairs_are_not_believed_in_a_storm() {
         let mut pairs = PairTrust::default();
         let (mut sent, mut broken) = (0, 0);
-        let mut believed = |packets: u64, share: f64| {
-            (sent, broken) = (sent + packets, broken + (share * packets as f64) as u64);
+        let mut believed = |packets: u64, percent: u64| {
+            (sent, broken) = (sent + packets, broken + percent * packets / 100);
             pairs.believes(sent, broken)
         };
-        assert!((0..200).all(|_| believed(20, 0.2)));
-        let stormy: Vec<_> = (0..50).map(|_| believed(20, 1.0)).collect();
+        assert!((0..200).all(|_| believed(20, 20)));
+        let stormy: Vec<_> = (0..50).map(|_| believed(20, 100)).collect();
         assert!(stormy[0] && stormy[4..].iter().all(|yes| !yes));
-        let calm: Vec<_> = (0..100).map(|_| believed(20, 0.0)).collect();
+        let calm: Vec<_> = (0..100).map(|_| believed(20, 0)).collect();
         assert!(calm[..15].iter().all(|yes| !yes) && calm[60..].iter().all(|yes| *yes));
     }
 

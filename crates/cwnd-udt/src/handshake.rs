@@ -145,7 +145,7 @@ impl SocketType {
 
 impl Request {
     fn from_wire(value: u32) -> Self {
-        match value as i32 {
+        match value.cast_signed() {
             1 => Request::Connect,
             -1 => Request::Agree,
             -2 => Request::Confirm,
@@ -158,8 +158,8 @@ impl Request {
     fn to_wire(self) -> u32 {
         match self {
             Request::Connect => 1,
-            Request::Agree => -1i32 as u32,
-            Request::Confirm => -2i32 as u32,
+            Request::Agree => (-1i32).cast_unsigned(),
+            Request::Confirm => (-2i32).cast_unsigned(),
             Request::Rendezvous => 0,
             Request::Refused => 1002,
             Request::Unknown(value) => value,

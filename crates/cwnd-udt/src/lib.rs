@@ -109,6 +109,7 @@
 
 mod bits;
 mod buffer;
+mod cast;
 mod config;
 mod connection;
 mod estimate;

@@ -1,6 +1,7 @@
 //! The accepting side before there is a connection. It keeps nothing about those who ask: a cookie
 //! that only the asked address can repeat stands for the memory (RFC 4987 section 3.6).
 
+use crate::cast::low32;
 use crate::handshake::{Handshake, Request, SocketType, VERSION};
 use crate::packet::{Body, Control, HEADER, Packet};
 use cwnd::Time;
@@ -96,7 +97,7 @@ impl Listener {
         }
         hasher.write_u16(from.port());
         hasher.write_u64(slot);
-        hasher.finish() as u32
+        low32(hasher.finish())
     }
 }
 

@@ -210,7 +210,7 @@ impl<'a> Packet<'a> {
         } else {
             Body::Control(Control::parse(
                 (first >> 16) as u16 & 0x7fff,
-                first as u16,
+                (first & 0xffff) as u16,
                 header,
                 info,
             )?)

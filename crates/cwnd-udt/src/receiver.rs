@@ -1,6 +1,7 @@
 //! The receiving half of a connection: reassembly, acknowledgements and loss reports.
 
 use crate::buffer::{Arrival, Messages, ReceiveBuffer};
+use crate::cast::{low32, saturate32};
 use crate::config::{Config, Counters};
 use crate::estimate::{Arrivals, Rtt};
 use crate::handshake::SocketType;
@@ -229,7 +230,7 @@ impl Receiver {
 
     fn millis(&self, now: Time) -> u32 {
         // Zero stands for a packet that was not reported.
-        (now.since(self.start).as_nanos() / MILLI) as u32 | 1
+        low32(now.since(self.start).as_nanos() / MILLI) | 1
     }
 
     fn poll_nak(
@@ -247,7 +248,7 @@ impl Receiver {
         }
         let interval = self.repeat_interval(rtt);
         let millis = self.millis(now);
-        let least = (interval.as_nanos() / MILLI) as u32;
+        let least = saturate32(interval.as_nanos() / MILLI);
         let mut info = [0; 1456];
         // UDT4 reads no more of a loss report than one packet's payload.
         let room = self.buffer.payload().min(info.len());
@@ -309,6 +310,11 @@ impl Receiver {
             }
         }
         let with_rates = self.last_rates.is_none_or(|last| now.since(last) >= SYN);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a float-to-integer cast saturates"
+        )]
         let whole = |rate: Option<f64>| rate.map_or(0, |rate| rate.min(f64::from(i32::MAX)) as u32);
         let rates =
             with_rates.then(|| (whole(self.arrivals.speed()), whole(self.arrivals.capacity())));
@@ -325,13 +331,13 @@ impl Receiver {
         self.fresh = 0;
         // Repeat until confirmed.
         self.full_due = Some(now + repeat);
-        let micros = |span: Dur| (span.as_nanos() / 1000).min(i32::MAX as u64) as u32;
+        let micros = |span: Dur| saturate32(span.as_nanos() / 1000).min(i32::MAX as u32);
         Some(Control::Ack(Ack {
             number: self.number,
             next: self.buffer.seq(next),
             rtt_us: micros(rtt.smoothed),
             rtt_var_us: micros(rtt.deviation),
-            available: self.available.max(LEAST_WINDOW) as u32,
+            available: saturate32(self.available.max(LEAST_WINDOW)),
             rates,
         }))
     }
@@ -354,7 +360,7 @@ impl Receiver {
             missing => Control::Progress(Progress {
                 next,
                 highest: self.buffer.seq(self.buffer.highest()),
-                missing: missing as u32,
+                missing: saturate32(missing),
             }),
         })
     }

@@ -1,6 +1,6 @@
 //! What no crate wraps: network devices, the real-time scheduler and the first process of a PID
 //! namespace. All `unsafe` of the emulator is here.
-#![allow(unsafe_code)]
+#![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};

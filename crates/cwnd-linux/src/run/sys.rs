@@ -1,5 +1,5 @@
 //! What no crate wraps: options and statistics of TCP sockets, and routes with metrics.
-#![allow(unsafe_code)]
+#![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
 
 use std::ffi::{CString, c_int};
 use std::io;

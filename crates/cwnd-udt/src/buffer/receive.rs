@@ -2,6 +2,7 @@
 
 use super::{FIRST_SLOTS, Usage, moved, slots_for};
 use crate::bits::Bits;
+use crate::cast::{saturate16, to_index};
 use crate::packet::Message;
 use crate::seq::Seq;
 
@@ -98,7 +99,7 @@ impl ReceiveBuffer {
 
     #[inline]
     fn place(&self, at: u64) -> usize {
-        (at & self.mask) as usize
+        to_index(at & self.mask)
     }
 
     /// The first packet not given to the user.
@@ -183,7 +184,7 @@ impl ReceiveBuffer {
         let place = self.place(at);
         let from = place * self.stride;
         self.bytes[from..from + payload.len()].copy_from_slice(payload);
-        self.lengths[place] = payload.len() as u16;
+        self.lengths[place] = saturate16(payload.len());
         self.words[place] = message.0;
         let gap = self.reach(at, at + 1);
         if gap == 0 && at + 1 < self.highest {
@@ -342,8 +343,13 @@ mod tests {
 
     const NONE: Message = Message(0);
 
+    /// The byte that fills packet `at`.
+    fn byte_of(at: u64) -> u8 {
+        (at & 0xff) as u8
+    }
+
     fn put(buffer: &mut ReceiveBuffer, at: u64) -> Arrival {
-        buffer.insert(Seq::MAX.plus(at), NONE, &[at as u8; 3])
+        buffer.insert(Seq::MAX.plus(at), NONE, &[byte_of(at); 3])
     }
 
     #[test]
@@ -419,7 +425,10 @@ mod tests {
             arrive(&mut buffer, 50);
             assert_eq!(buffer.copy_to(&mut out), 150);
             let first = 3000 + 50 * round;
-            assert!((0..150).all(|byte| out[byte] == (first + byte / 3) as u8), "{round}");
+            assert!(
+                (0..150).all(|byte| out[byte] == byte_of((first + byte / 3) as u64)),
+                "{round}"
+            );
         }
         assert_eq!(buffer.mask + 1, FIRST_SLOTS);
     }
@@ -446,7 +455,7 @@ mod tests {
             let mut rest = [0; 1800];
             let count = buffer.copy_to(&mut rest);
             out.extend_from_slice(&rest[..count]);
-            let all: Vec<u8> = (0..600u64).flat_map(|at| [at as u8; 3]).collect();
+            let all: Vec<u8> = (0..600u64).flat_map(|at| [byte_of(at); 3]).collect();
             prop_assert_eq!(out, all);
         }
     }

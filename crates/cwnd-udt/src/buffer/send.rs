@@ -3,6 +3,7 @@
 
 use super::{FIRST_SLOTS, Usage, moved, slots_for};
 use crate::bits::Bits;
+use crate::cast::{saturate16, to_index};
 use crate::packet::{HEADER, Message, write_data_header};
 use crate::seq::{MessageNo, Seq};
 use cwnd::Time;
@@ -124,7 +125,7 @@ impl SendBuffer {
 
     #[inline]
     fn place(&self, at: u64) -> usize {
-        (at & self.mask) as usize
+        to_index(at & self.mask)
     }
 
     fn payload(&self) -> usize {
@@ -169,17 +170,17 @@ impl SendBuffer {
 
     /// Bytes that can be written.
     pub(crate) fn room(&self) -> usize {
-        self.wanted().saturating_sub(self.end - self.una) as usize * self.payload()
+        to_index(self.wanted().saturating_sub(self.end - self.una)).saturating_mul(self.payload())
     }
 
     /// The least room in bytes for which a writer is woken.
     pub(crate) fn worthwhile(&self) -> usize {
-        (self.wanted() / 4).max(1) as usize * self.payload()
+        to_index((self.wanted() / 4).max(1)).saturating_mul(self.payload())
     }
 
     /// Capacity in bytes.
     pub(crate) fn capacity(&self) -> usize {
-        self.limit as usize * self.payload()
+        to_index(self.limit).saturating_mul(self.payload())
     }
 
     /// The number on the wire of packet `at`.
@@ -215,7 +216,7 @@ impl SendBuffer {
             let count = data.len().min(self.payload() - length);
             let from = place * self.stride + HEADER + length;
             self.bytes[from..from + count].copy_from_slice(&data[..count]);
-            self.lengths[place] += count as u16;
+            self.lengths[place] = saturate16(length + count);
             data = &data[count..];
         }
         let wanted = self.wanted();
@@ -249,7 +250,7 @@ impl SendBuffer {
         let place = self.place(self.end);
         let from = place * self.stride + HEADER;
         self.bytes[from..from + part.len()].copy_from_slice(part);
-        self.lengths[place] = part.len() as u16;
+        self.lengths[place] = saturate16(part.len());
         self.messages[place] = message.0;
         self.sends[place] = 0;
         if let Some(slot) = self.expiries.get_mut(place) {
@@ -407,7 +408,7 @@ impl SendBuffer {
     /// The datagrams of `count` packets from `at`, which must be [adjacent](Self::follows) and full but the last.
     pub(crate) fn datagrams(&self, at: u64, count: u64) -> &[u8] {
         let from = self.place(at) * self.stride;
-        let before = (count - 1) as usize * self.stride;
+        let before = to_index(count - 1) * self.stride;
         &self.bytes[from..from + before + self.size(at + count - 1)]
     }
 }
@@ -528,7 +529,7 @@ mod tests {
         let (mut sent, mut seen) = (0, 0);
         let mut burst = |buffer: &mut SendBuffer, packets: u64| {
             for at in sent..sent + packets {
-                assert_eq!(buffer.write(&[at as u8; 10]), 10);
+                assert_eq!(buffer.write(&[(at & 0xff) as u8; 10]), 10);
                 buffer.send(Time::ZERO, at, false, 0, 0);
             }
             sent += packets;
@@ -547,7 +548,7 @@ mod tests {
             burst(&mut buffer, 50);
             let una = buffer.una();
             for at in una..una + 50 {
-                assert_eq!(buffer.datagrams(at, 1)[HEADER..], [at as u8; 10]);
+                assert_eq!(buffer.datagrams(at, 1)[HEADER..], [(at & 0xff) as u8; 10]);
                 seen += 1;
             }
             buffer.acknowledge(una + 50);
@@ -560,7 +561,7 @@ mod tests {
     #[test]
     fn a_ring_grows_with_its_use() {
         let mut buffer = SendBuffer::new(4096, (10, false), Seq::MAX, false);
-        let data: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
+        let data: Vec<u8> = (0..100_000u32).map(|n| (n & 0xff) as u8).collect();
         let (mut written, mut sent, mut seen) = (0, 0, Vec::new());
         while seen.len() < data.len() {
             written += buffer.write(&data[written..]);

@@ -1,6 +1,7 @@
 //! What a connection sends.
 
 use super::{Connection, Halves, State};
+use crate::cast::low32;
 use crate::config::CloseReason;
 use crate::packet::Control;
 use crate::sender::Next;
@@ -89,7 +90,7 @@ impl Connection {
 
     #[inline]
     fn plan(&mut self, now: Time, most: usize) -> Option<Planned> {
-        let timestamp = (now.since(self.start).as_nanos() / 1000) as u32;
+        let timestamp = low32(now.since(self.start).as_nanos() / 1000);
         if let State::Opening(opening) = &mut self.state {
             let (handshake, to) = opening.poll(now)?;
             // A listener tells this crate from UDT4 by a time stamp that is not 0.

@@ -241,7 +241,8 @@ mod tests {
     #[test]
     fn guests_are_so_many_and_no_more() {
         let key =
-            Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8)).unwrap();
+            Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at.to_le_bytes()[0]))
+                .unwrap();
         let (key, local) = (Credentials::Key(key), "192.0.2.2:9".parse().unwrap());
         let mut hall = Hall::new(Listener::new([1; 16], SocketType::Stream), &key, local).unwrap();
         let (from, mut last) = ("192.0.2.1:9".parse().unwrap(), 0);

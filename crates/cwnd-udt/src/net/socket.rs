@@ -110,7 +110,7 @@ impl Socket {
     }
 
     pub(super) fn now(&self) -> Time {
-        Time::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+        Time::ZERO + super::dur(self.epoch.elapsed())
     }
 
     /// The arrival time of a batch: the system's time stamp if there is one.
@@ -119,7 +119,7 @@ impl Socket {
             clock.duration_since(SystemTime::UNIX_EPOCH).ok()?.checked_sub(stamp)
         });
         let waited = waited.filter(|waited| *waited < PATIENCE).unwrap_or_default();
-        now - Dur::from_nanos(waited.as_nanos() as u64)
+        now - super::dur(waited)
     }
 
     /// The number of packets of `size` bytes in the largest batch.
@@ -181,10 +181,9 @@ impl Socket {
         limit: Option<Dur>,
         blocked: bool,
     ) -> io::Result<Ready> {
-        let limit = limit.map(|limit| Timespec {
-            tv_sec: (limit.as_nanos() / 1_000_000_000) as i64,
-            tv_nsec: (limit.as_nanos() % 1_000_000_000) as _,
-        });
+        // A limit beyond the range of `Timespec` is none.
+        let limit =
+            limit.and_then(|limit| Timespec::try_from(Duration::from_nanos(limit.as_nanos())).ok());
         let wanted = if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let (socket, woken) = {
             let mut files = [PollFd::new(&self.io, wanted), PollFd::new(wake, PollFlags::IN)];

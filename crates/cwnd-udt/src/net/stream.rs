@@ -4,7 +4,6 @@ use super::endpoint::{Endpoint, first};
 use super::link::{Link, Side, State};
 use crate::secure::PublicKey;
 use crate::{CloseReason, Config, Connection, Error, SocketType, Stats};
-use cwnd::Dur;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -154,7 +153,7 @@ impl UdtStream {
     }
 
     fn set_timeout(&self, side: Side, limit: Option<Duration>) {
-        let nanos = limit.map_or(0, |limit| limit.as_nanos().clamp(1, u64::MAX.into()) as u64);
+        let nanos = limit.map_or(0, |limit| super::dur(limit).as_nanos().max(1));
         self.0.timeouts[side as usize].store(nanos, Ordering::Relaxed);
     }
 
@@ -257,7 +256,7 @@ impl UdtStream {
         (ttl, in_order): (Option<Duration>, bool),
     ) -> Option<io::Result<()>> {
         let now = self.link().port.socket.now();
-        let ttl = ttl.map(|ttl| Dur::from_nanos(ttl.as_nanos().min(u64::MAX.into()) as u64));
+        let ttl = ttl.map(super::dur);
         match state.connection.send_message(now, data, ttl, in_order) {
             Ok(true) => Some(Ok(())),
             Ok(false) | Err(Error::NotConnected) => None,

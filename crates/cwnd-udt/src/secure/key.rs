@@ -74,7 +74,7 @@ impl Key {
                 if !digits.len().is_multiple_of(2) {
                     return Err(KeyError::OddDigits(digits.len()));
                 }
-                digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+                digits.chunks(2).map(|pair| ((pair[0] << 4 | pair[1]) & 0xff) as u8).collect()
             }
             _ if is_text && contents.len() >= LEAST => return Err(KeyError::Text),
             _ => contents.to_vec(),

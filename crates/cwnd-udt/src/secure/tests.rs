@@ -22,8 +22,13 @@ const RESET: &str = "f8000000000000000a0b0c0d4519accdee7e1e6c49b7c7c0f4915f3d";
 const PLACE: &[u8] = b"here";
 const TIMEOUT: Dur = Dur::from_millis(3_000);
 
+/// The lowest byte of a number.
+fn byte(number: usize) -> u8 {
+    number.to_le_bytes()[0]
+}
+
 fn key_from(first: u8) -> Key {
-    Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8 + first)).unwrap()
+    Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| byte(at) + first)).unwrap()
 }
 
 fn key() -> Credentials {
@@ -205,7 +210,7 @@ fn keys_change_on_the_way_whatever_the_order() {
         far.opener.skip_to(edge - 3);
         let datagrams: Vec<_> = (0..6u8).map(|n| one(&mut near, &[n])).collect();
         for n in [4, 1, 5, 0, 3, 2] {
-            assert_eq!(open(&mut far, &datagrams[n]).unwrap(), [n as u8], "{edge} {n}");
+            assert_eq!(open(&mut far, &datagrams[n]).unwrap(), [byte(n)], "{edge} {n}");
             assert_eq!(open(&mut far, &datagrams[n]), Err(Refused::Replayed));
         }
     }
@@ -352,7 +357,7 @@ proptest! {
             let expected = match (seen[n], bad) {
                 (true, _) => Err(Refused::Replayed),
                 (_, true) => Err(Refused::Forged),
-                _ => Ok(vec![n as u8; 30]),
+                _ => Ok(vec![byte(n); 30]),
             };
             seen[n] |= expected.is_ok();
             prop_assert_eq!(open(&mut far, &datagram), expected);
@@ -361,7 +366,7 @@ proptest! {
 
     #[test]
     fn a_sealed_packet_fits_and_is_of_whole_blocks(on_the_wire in 72u32..65_536) {
-        let full = packet_size(on_the_wire) + OVERHEAD as u32;
+        let full = packet_size(on_the_wire) + u32::try_from(OVERHEAD).unwrap();
         prop_assert!(full <= on_the_wire && on_the_wire - full < 16);
         prop_assert_eq!((packet_size(on_the_wire) - 28) % 16, 0);
     }
@@ -373,7 +378,7 @@ proptest! {
         bad in prop::collection::vec(prop::option::weighted(0.2, 0usize..228), 20),
     ) {
         let (segment, count, last) = lengths;
-        let text: Vec<u8> = (0..(count - 1) * segment + last.min(segment)).map(|n| n as u8).collect();
+        let text: Vec<u8> = (0..(count - 1) * segment + last.min(segment)).map(byte).collect();
         let [mut near, mut far] = sessions();
         let mut wire = Vec::new();
         let sealed = near.sealer.seal(&text, segment, &mut wire).unwrap();

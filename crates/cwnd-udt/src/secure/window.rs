@@ -37,7 +37,7 @@ impl Window {
             let filling = self.top.div_ceil(64);
             let last = counter / 64;
             for block in filling..=last.min(filling + WORDS as u64) {
-                self.words[block as usize % WORDS] = 0;
+                self.words[word(64 * block)] = 0;
             }
             self.top = counter + 1;
         }

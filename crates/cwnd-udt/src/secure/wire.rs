@@ -60,6 +60,7 @@ pub const OVERHEAD: usize = HEADER + TAG;
 /// The packet size to configure for a sealed connection, so that sealed datagrams with their IP and UDP
 /// headers have at most `on_the_wire` bytes. What is sealed of a full packet is a whole number of AES's blocks:
 /// a part of a block costs ring as much as a quarter of a kilobyte.
+#[expect(clippy::cast_possible_truncation, reason = "the sizes of headers are small constants")]
 pub const fn packet_size(on_the_wire: u32) -> u32 {
     let lower = IP_UDP_HEADERS as u32;
     let datagram = on_the_wire.saturating_sub(lower + OVERHEAD as u32);
