@@ -1,4 +1,4 @@
-//! One bit for each packet of a window, in a ring.
+//! A bitmap of a window of packets, as a ring buffer.
 
 /// A ring of bits indexed by packet number. Numbers in use span no more than its capacity.
 #[derive(Clone, Debug)]
@@ -8,7 +8,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// All clear. `capacity` is a power of two, at least 64.
+    /// Creates a ring of clear bits. `capacity` is a power of two, at least 64.
     pub(crate) fn new(capacity: u64) -> Self {
         Bits { words: vec![0; (capacity / 64) as usize], mask: capacity - 1 }
     }
@@ -25,7 +25,7 @@ impl Bits {
         self.words[word] & bit != 0
     }
 
-    /// Sets a bit; whether it was clear.
+    /// Sets a bit. Returns whether it was clear.
     #[inline]
     pub(crate) fn set(&mut self, at: u64) -> bool {
         let (word, bit) = self.place(at);
@@ -34,7 +34,7 @@ impl Bits {
         clear
     }
 
-    /// Clears a bit; whether it was set.
+    /// Clears a bit. Returns whether it was set.
     #[inline]
     pub(crate) fn clear(&mut self, at: u64) -> bool {
         let (word, bit) = self.place(at);

@@ -1,4 +1,4 @@
-//! UDT sockets: what [`crate::Connection`] describes, over UDP ports of this machine (Unix).
+//! UDT sockets: [`crate::Connection`]s over the UDP ports of this machine (Unix).
 //!
 //! ```
 //! use cwnd::Spec;
