@@ -1,4 +1,4 @@
-//! What a connection's datagrams travel in: nothing, or the seals of a session.
+//! The layer between a connection and its socket: none, or the encryption of a session.
 
 use crate::packet::HEADER;
 use crate::secure::{Exhausted, Initiator, PublicKey, Refused, Session, packet_size};
@@ -12,23 +12,23 @@ use std::io;
 pub(super) enum Cover {
     /// UDT in clear.
     Plain,
-    /// A client has asked for a session, and may have heard why there will be none.
+    /// A client that has requested a session, and the reason for a refusal if there was one.
     Asking(Box<Initiator>, Option<Refused>),
     Sealed(Box<Session>),
 }
 
-/// What a reset is for a connection.
+/// How a reset concerns a connection.
 pub(super) enum Reset {
-    /// It counts if the connection has sent this header.
+    /// It is valid if the connection has sent this header.
     Echo([u8; HEADER]),
-    /// The listener has made it.
+    /// It is authenticated.
     Genuine,
     Forged,
 }
 
-/// A connection's datagrams on their way.
+/// Outgoing datagrams of a connection.
 pub(super) enum Wrapped<'a> {
-    /// They leave from where they lie, in the connection.
+    /// Not copied: they are in the connection's buffer.
     AsTheyAre(Transmit<'a>),
     /// Copied with room for the seals, this many bytes each: they can be sealed and sent without the connection.
     LaidOut(usize),
@@ -88,7 +88,7 @@ impl Cover {
         }
     }
 
-    /// What to send while the connection waits.
+    /// The datagram to send while the connection waits for a session.
     pub(super) fn hello(&mut self, now: Time) -> Option<&[u8]> {
         match self {
             Cover::Asking(initiator, _) => initiator.poll(now),
@@ -144,7 +144,7 @@ impl Cover {
         }
     }
 
-    /// The public key that the peer has proved.
+    /// The authenticated public key of the peer.
     pub(super) fn identity(&self) -> Option<PublicKey> {
         match self {
             Cover::Sealed(session) => session.identity(),
@@ -152,7 +152,7 @@ impl Cover {
         }
     }
 
-    /// Why a client has no session, as far as it can know.
+    /// The reason why a client has no session, as far as it is known.
     pub(super) fn silence(&self) -> Option<String> {
         match self {
             Cover::Asking(initiator, None) => Some(initiator.silence().into()),
