@@ -15,10 +15,10 @@ use std::time::Instant;
 
 /// Batches that a connection may send in one visit.
 const TURN: usize = 8;
-/// The shortest time between two timed visits: paced packets leave so late at most, in one burst.
+/// The shortest time between two timed visits. It bounds the delay of paced packets, which are sent in one burst.
 const GRAIN: Dur = Dur::from_nanos(100_000);
-/// The same for a paced sender that fills a whole batch of the system's in this time: at 2.6 Gb/s and above with
-/// packets of 1500 bytes. Fewer and larger batches cost less.
+/// The shortest time between two timed visits of a paced sender that fills a system batch in this time: at 2.6 Gb/s and
+/// above with packets of 1500 bytes. Fewer and larger batches cost less.
 const LONG_GRAIN: Dur = Dur::from_nanos(200_000);
 
 /// Threads and tasks that wait for one thing.
@@ -39,9 +39,9 @@ impl Waiting {
 /// The side of a connection that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Something to read, or the end.
+    /// Data to read, or the end of the connection.
     Read,
-    /// Room to write, the handshake's end, or the end.
+    /// Room to write, the end of the handshake, or the end of the connection.
     Write,
 }
 
@@ -89,9 +89,9 @@ pub(super) struct Link {
     pub key: usize,
     pub id: u32,
     pub peer: SocketAddr,
-    /// Bytes of a datagram on the wire, at most.
+    /// The largest size of a datagram on the wire in bytes.
     size: usize,
-    /// The address of this machine that the peer knows, on a port that has many.
+    /// The local address that the peer knows, on a port bound to several.
     source: Option<IpAddr>,
     /// The encryption of the datagrams. Only the driver uses it, and locks it before the state.
     cover: Mutex<Cover>,
@@ -131,7 +131,7 @@ impl State {
         io::Error::new(kind, error)
     }
 
-    /// Ends the connection because of the system.
+    /// Ends the connection after an error of the system.
     pub(super) fn fail(&mut self, now: Time, kind: io::ErrorKind, text: String) {
         self.failure.get_or_insert((kind, text));
         self.connection.abort(now);
@@ -143,7 +143,7 @@ impl State {
                 "the packets are larger than the network takes: choose a smaller packet size";
             self.fail(now, io::ErrorKind::InvalidInput, text.into());
         } else if !self.connection.is_open() && self.connection.close_reason().is_none() {
-            // It may be told to somebody who waits in vain for the connection.
+            // It may be returned to a caller that waits for the connection.
             self.failure = Some((error.kind(), error.to_string()));
         }
     }
@@ -214,7 +214,7 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The public key that the peer has proved.
+    /// The authenticated public key of the peer.
     pub(super) fn identity(&self) -> Option<PublicKey> {
         self.cover().identity()
     }
@@ -232,8 +232,7 @@ impl Link {
         state.touch()
     }
 
-    /// A reset from the peer's address: whether the connection ended, and the driver was not going to look at it
-    /// anyway.
+    /// Processes a reset from the peer's address. Returns true if the connection ended and a visit is to be scheduled.
     pub(super) fn reset(&self, now: Time, datagram: &[u8]) -> bool {
         let reset = self.cover().read_reset(datagram);
         let mut state = self.lock();
@@ -245,7 +244,7 @@ impl Link {
         ended && state.touch()
     }
 
-    /// Ends the connection at once: what is not delivered is lost.
+    /// Closes the connection at once; undelivered data is lost.
     pub(super) fn abort(self: &Arc<Self>) {
         let now = self.port.socket.now();
         let _ = self.block(Side::Write, None, |state| {
@@ -254,7 +253,7 @@ impl Link {
         });
     }
 
-    /// Processes timers and sends what is due. `wire` is scratch memory for encryption.
+    /// Processes timers and sends the datagrams that are due. `wire` is scratch memory for encryption.
     pub(super) fn visit(&self, now: Time, wire: &mut Vec<u8>) -> Visit {
         let mut cover = self.cover();
         let mut state = self.lock();
@@ -305,7 +304,7 @@ impl Link {
         }
     }
 
-    /// Sends what is due. Returns whether that was everything, and whether the system had room.
+    /// Sends the datagrams that are due. Returns whether these were all, and whether the system had room.
     fn transmit<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -368,7 +367,7 @@ impl Link {
         wake.tasks.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends the connection because of the system, and wakes all who wait for it.
+    /// Ends the connection after an error of the system, and wakes all waiters.
     pub(super) fn fail(&self, now: Time, kind: io::ErrorKind, text: &str) {
         let mut state = self.lock();
         state.fail(now, kind, text.into());
@@ -388,7 +387,7 @@ impl Link {
         }
     }
 
-    /// Sleeps until something happens on one side.
+    /// Sleeps until an event of one side.
     pub(super) fn wait<'a>(
         &self,
         mut state: MutexGuard<'a, State>,

@@ -14,14 +14,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The UDP header and that of IPv4, which UDT counts to the packet.
+/// The UDP and IPv4 headers, which UDT includes in the packet size.
 const LOWER_HEADERS: u32 = 28;
 
-/// Packets that are buffered for a connection until the application accepts it: four times the initial
-/// window.
+/// The receive window of a connection until the application accepts it: four times the initial congestion window.
 const UNACCEPTED: u32 = 64;
 
-/// The connections of a port, and who accepts more.
+/// The connections of a port, and its listener.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub routes: Routes<usize>,
@@ -37,7 +36,7 @@ pub(super) struct Table {
 pub(super) enum Begin<'a> {
     Connect,
     Meet,
-    /// What is asked for, and the address of this machine that was asked.
+    /// The request, and the local address to which it was sent.
     Accept(&'a Invitation, Option<IpAddr>),
 }
 
@@ -50,7 +49,7 @@ impl Table {
         self.links.iter().flatten()
     }
 
-    /// Where a datagram from `from` goes.
+    /// Returns the destination of a datagram from `from`.
     pub(super) fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<usize> {
         if !is_sealing(datagram) {
             return self.routes.route(from, datagram);
@@ -60,7 +59,7 @@ impl Table {
         }
         let found = destination(datagram).map(|id| self.routes.route_to(from, id));
         match found {
-            // A client's first words, or of one that has no connection yet.
+            // The first datagram of a client, or one of a client without a connection.
             None | Some(Route::Unknown) if self.is_locked() => Route::Listener,
             None | Some(Route::Unknown) => Route::Nowhere,
             Some(found) => found,
@@ -76,7 +75,7 @@ impl Table {
         self.routes.begun_with(peer).filter_map(|key| self.get(key)).cloned().collect()
     }
 
-    /// An id that no connection has: an odd one for a client that [resets](crate::reset) are for.
+    /// Returns an unused id: an odd one for a client that knows [resets](crate::reset).
     pub(super) fn fresh_id(&self, knows_resets: bool) -> io::Result<u32> {
         loop {
             let id = u32::from_ne_bytes(random()?) >> 2 << 1 | u32::from(knows_resets);
@@ -112,18 +111,18 @@ pub(super) struct Port {
     pub socket: Socket,
     pub local: SocketAddr,
     table: Mutex<Table>,
-    /// Connections that the driver shall look at.
+    /// Connections that the driver is to visit.
     asked: Mutex<Vec<Arc<Link>>>,
-    /// The driver sleeps, and has to be woken.
+    /// The driver sleeps and must be woken.
     asleep: AtomicBool,
     wake: PipeWriter,
-    /// Nothing new will come: the driver ends with the last connection.
+    /// No new connections begin: the driver ends with the last connection.
     released: AtomicBool,
-    /// The driver has ended before its time.
+    /// The driver has failed.
     failed: AtomicBool,
 }
 
-/// Random bytes of the system.
+/// Returns random bytes of the system.
 pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -153,7 +152,7 @@ impl Port {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a connection and hands it to the driver. A `session` is what an accepted client came in.
+    /// Creates a connection and passes it to the driver. `session` is that of an accepted client.
     pub(super) fn begin(
         self: &Arc<Self>,
         peer: SocketAddr,
@@ -171,7 +170,7 @@ impl Port {
             None => table.fresh_id(knows_resets)?,
             Some(session) => session.id(),
         };
-        // A session's id was chosen a while ago.
+        // A session's id was chosen earlier: check it again.
         if id == 0 || table.routes.contains(id) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
@@ -196,7 +195,7 @@ impl Port {
         let link = Link::new(self, (key, id), (peer, source), (connection, cover, size));
         match begin {
             Begin::Meet => table.routes.meet(id, peer, key),
-            // A client with a session names it whenever it asks.
+            // A client with a session names the session in each request.
             Begin::Accept(asked, _) if !sealed => {
                 table.routes.accept(id, peer, &asked.handshake, key);
             }
@@ -212,7 +211,7 @@ impl Port {
         Ok(link)
     }
 
-    /// Asks the driver to look at a connection.
+    /// Asks the driver to visit a connection.
     pub(super) fn ask(&self, link: Arc<Link>) {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(link);
         self.rouse();
@@ -220,18 +219,18 @@ impl Port {
 
     fn rouse(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
-            // The pipe takes it: there is one byte for each time that the driver went to sleep.
+            // The pipe has room: one byte is written each time that the driver goes to sleep.
             let _ = (&self.wake).write(&[1]);
         }
     }
 
-    /// The driver takes what it was asked to look at.
+    /// Takes the connections that the driver is to visit.
     pub(super) fn take_asked(&self, into: &mut Vec<Arc<Link>>) {
         into.append(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The driver is about to sleep: false if it was asked for something since it looked, when
-    /// [`released`](Self::released) was `released`.
+    /// Prepares the driver's sleep. Returns false if a visit was requested since its last check, or if
+    /// [`released`](Self::released) has changed from `released`.
     pub(super) fn fall_asleep(&self, released: bool) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -242,7 +241,7 @@ impl Port {
         self.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Nobody will begin another connection.
+    /// Records that no further connections begin.
     pub(super) fn release(&self) {
         self.released.store(true, Ordering::SeqCst);
         self.rouse();
@@ -252,7 +251,7 @@ impl Port {
         self.released.load(Ordering::SeqCst)
     }
 
-    /// The driver is gone: whoever waits is told.
+    /// Wakes all waiters after the driver has failed.
     pub(super) fn fail(&self, kind: io::ErrorKind, text: &str) {
         let mut table = self.table();
         self.failed.store(true, Ordering::SeqCst);

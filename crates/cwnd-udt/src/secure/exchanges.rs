@@ -8,14 +8,14 @@ use cwnd::{Dur, Time};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// Exchanges whose client has not said hello, at most, of all and of one address, and for how long.
+/// The largest number of exchanges whose client has sent no hello, in total and of one address, and their lifetime.
 const MOST: usize = 64;
 const MOST_OF_ADDRESS: usize = 8;
 const PATIENCE: Dur = Dur::from_millis(10_000);
-/// Wrong guesses that make a code void.
+/// The number of wrong guesses that make a code void.
 pub(super) const GUESSES: u32 = 5;
 
-/// One client's exchange: it is good for one hello.
+/// One client's exchange, which is valid for one hello.
 #[derive(Debug)]
 struct Open {
     question: [u8; POINT],
@@ -24,7 +24,7 @@ struct Open {
     until: Time,
 }
 
-/// A code, and what is going on with it.
+/// A code and its pending exchanges.
 #[derive(Debug)]
 pub(super) struct Exchanges {
     code: Code,
@@ -38,7 +38,7 @@ impl Exchanges {
         Exchanges { code: code.clone(), open: HashMap::new(), wrong: 0, spent: false }
     }
 
-    /// Lets nobody in any more.
+    /// Admits no further clients.
     pub(super) fn spend(&mut self) {
         self.spent = true;
         self.open.clear();
@@ -49,7 +49,7 @@ impl Exchanges {
         self.wrong >= GUESSES
     }
 
-    /// A client at `from`, which has shown that it is there, asks with its message of the exchange.
+    /// Begins the exchange of a client at the verified address `from` with its message.
     pub(super) fn ask(
         &mut self,
         now: Time,
@@ -82,13 +82,13 @@ impl Exchanges {
         Ok(answer.to_vec())
     }
 
-    /// The secret of a client's exchange, which ends here: there is one hello for each.
+    /// Ends a client's exchange and returns its secret: each exchange is valid for one hello.
     pub(super) fn take(&mut self, now: Time, from: SocketAddr, client: u32) -> Option<Secret> {
         let open = self.open.remove(&(from, client)).filter(|open| open.until > now)?;
         (!self.spent && !self.is_void()).then_some(open.secret)
     }
 
-    /// A hello did not fit its exchange: its client has another code.
+    /// Counts a wrong guess: a hello was made with another code.
     pub(super) fn guessed_wrong(&mut self) {
         self.wrong += 1;
         if self.is_void() {

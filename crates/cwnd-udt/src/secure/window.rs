@@ -1,8 +1,8 @@
-//! Which counters have arrived (RFC 6479): a ring of bits that moves by whole words.
+//! The replay window (RFC 6479): a ring of bits that advances by whole words.
 
 /// Words of the ring, a power of two. One of them is being filled.
 const WORDS: usize = 256;
-/// A counter so far behind the highest is refused, seen or not: 19 ms at a million packets a second.
+/// The size of the window in counters, 16 ms at a million packets per second. Older counters are refused.
 pub(super) const SIZE: u64 = (WORDS as u64 - 1) * 64;
 
 /// The counters that have arrived.
@@ -69,7 +69,7 @@ mod tests {
     }
 
     proptest! {
-        /// Like a set of everything that has arrived, as far back as the window reaches.
+        /// The window agrees with a set of all counters that have arrived.
         #[test]
         fn the_window_agrees_with_a_set(
             steps in prop::collection::vec((prop::bool::ANY, 0u64..3 * SIZE / 2, 0u64..200), 1..400),
