@@ -1,4 +1,4 @@
-//! The sealing's laws. What a session does with a connection in it is in `tests/secure.rs`.
+//! Tests of the encryption. `tests/secure.rs` tests connections in sessions.
 
 mod credentials;
 
@@ -60,7 +60,7 @@ fn answer(responder: &mut Responder, hello: &[u8], id: u32) -> Vec<u8> {
     }
 }
 
-/// Both ends of a session: 17 began it with 18.
+/// Both ends of a session: client 17 and listener 18.
 fn sessions() -> [Session; 2] {
     let mut responder = Responder::new(&key(), [1; 32], PLACE);
     let (mut initiator, hello) = initiator(&key(), 17);
@@ -86,7 +86,7 @@ fn open(session: &mut Session, datagram: &[u8]) -> Result<Vec<u8>, Refused> {
     session.opener.open(&mut datagram.to_vec()).map(|text| text.to_vec())
 }
 
-/// Why a datagram is ignored, unless it is not.
+/// The reason why a datagram is ignored, if it is.
 fn ignored(
     responder: &mut Responder,
     now: Time,
@@ -179,7 +179,7 @@ fn a_flipped_bit_or_a_cut_in_the_handshake_is_refused() {
     for length in 0..answer.len() {
         assert!(initiator.handle(Time::ZERO, &answer[..length]).is_err(), "{length} bytes");
     }
-    // All that has not spoiled the right one.
+    // None of these has invalidated the valid one.
     assert!(initiator.handle(Time::ZERO, &answer).unwrap().is_some());
 }
 
@@ -189,7 +189,7 @@ fn every_connection_and_direction_has_its_own_keys() {
     let [mut near_too, mut far_too] = sessions();
     let there = one(&mut near, b"words");
     assert_ne!(there, one(&mut near_too, b"words"));
-    // The same ids, so that only the keys tell.
+    // The ids are the same: only the keys differ.
     assert_eq!(open(&mut far_too, &there), Err(Refused::Forged));
     let mut reflected = there.clone();
     reflected[8..12].copy_from_slice(&17u32.to_be_bytes());
@@ -214,7 +214,7 @@ fn keys_change_on_the_way_whatever_the_order() {
             assert_eq!(open(&mut far, &datagrams[n]), Err(Refused::Replayed));
         }
     }
-    // More than one key ahead is no good peer.
+    // A datagram more than one key ahead is not from a valid peer.
     near.sealer.skip_to((8 << 28) + 5);
     let next = one(&mut near, b"next");
     near.sealer.skip_to(9 << 28);
@@ -371,7 +371,7 @@ proptest! {
         prop_assert_eq!((packet_size(on_the_wire) - 28) % 16, 0);
     }
 
-    /// A batch in which anything may be bad comes out as the good datagrams, one behind the other.
+    /// A batch with any invalid datagrams is opened to the valid ones, concatenated.
     #[test]
     fn a_batch_comes_out_whole(
         lengths in (1usize..200, 1usize..20, 1usize..200),
@@ -396,7 +396,7 @@ proptest! {
         prop_assert_eq!(&wire[..filled.length], &expected[..]);
     }
 
-    /// Nothing that comes from the network panics, is taken, or gets an answer longer than itself.
+    /// No datagram causes a panic, is accepted, or gets an answer longer than itself.
     #[test]
     fn arbitrary_datagrams_do_nothing(
         mut bytes in prop::collection::vec(any::<u8>(), 0..200),
