@@ -102,6 +102,7 @@
 //! The wire format, and the differences between the draft, UDT 4.11 and this crate, are in `docs/udt.md`.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod bits;
 mod buffer;
