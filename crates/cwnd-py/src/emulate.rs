@@ -19,7 +19,7 @@ use std::time::Duration;
 const SLICE: Duration = Duration::from_millis(5);
 
 /// With its number, by which Python chooses the kind of the error.
-pub fn os_error(error: io::Error) -> PyErr {
+pub(crate) fn os_error(error: io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(number) => PyOSError::new_err((number, error.to_string())),
         None => PyOSError::new_err(error.to_string()),
@@ -151,6 +151,6 @@ fn measured<'py>(py: Python<'py>, specs: &[Link], report: Report) -> PyResult<Bo
 }
 
 /// Adds emulated links to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Bridge>()
 }

@@ -209,7 +209,7 @@ fn mean(time: &[f64], values: &[f64]) -> f64 {
 }
 
 /// Adds what is here to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("KernelError", module.py().get_type::<KernelError>())?;
     module.add("KERNEL_FORMS", bpf::NAMES)?;
     module.add("KERNEL_BOUND", bpf::BOUND)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The results of `work` for 0 to `count`, in order.
-pub fn map<T: Send>(
+pub(crate) fn map<T: Send>(
     py: Python<'_>,
     count: usize,
     work: impl Fn(usize) -> T + Sync,

@@ -74,7 +74,7 @@ fn run_real<'py>(
 }
 
 /// Adds runs in real time to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_real, module)?)?;
     module.add_function(wrap_pyfunction!(run_real, module)?)
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 /// One finished run.
-pub fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn run<'py>(py: Python<'py>, finished: Finished) -> PyResult<Bound<'py, PyDict>> {
     let Finished { name, seed, network, records, wall } = finished;
     let result = PyDict::new(py);
     result.set_item("scenario", name)?;
@@ -117,7 +117,11 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// What a link did.
-pub fn link<'py>(py: Python<'py>, spec: &Link, record: LinkRecord) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn link<'py>(
+    py: Python<'py>,
+    spec: &Link,
+    record: LinkRecord,
+) -> PyResult<Bound<'py, PyDict>> {
     let link = PyDict::new(py);
     link.set_item("name", &spec.name)?;
     link.set_item("rate_bps", spec.rate.unwrap_or(f64::INFINITY))?;

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 const PARTS: f64 = 1e6;
 
 /// A run with what it was made from.
-pub struct Finished {
+pub(crate) struct Finished {
     pub name: String,
     pub seed: u64,
     pub network: Arc<Network>,
@@ -72,8 +72,7 @@ struct Listeners<'py> {
 /// `keep` made of them while other jobs went on.
 #[pyfunction]
 #[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, keep = None, pcap = None))]
-#[allow(clippy::too_many_arguments, reason = "they are named in Python")]
-pub fn simulate<'py>(
+pub(crate) fn simulate<'py>(
     py: Python<'py>,
     jobs: Vec<(String, u64)>,
     threads: usize,

@@ -246,7 +246,7 @@ fn transfer_advice(shares: HashMap<String, f64>) -> Option<String> {
 }
 
 /// Adds the transfers to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Transfer>()?;
     module.add_function(wrap_pyfunction!(transfer_advice, module)?)?;
     module.add_function(wrap_pyfunction!(transfer_send, module)?)?;

@@ -443,7 +443,7 @@ fn udt_listen(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyRe
 }
 
 /// Adds the sockets to the module.
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Stream>()?;
     module.add_class::<Listener>()?;
     module.add_function(wrap_pyfunction!(udt_check_code, module)?)?;

@@ -40,7 +40,7 @@ pub(crate) struct Other {
 
 impl Other {
     /// Both halves' views of each other; `lookahead` is that of what each sends.
-    pub fn pair(lookahead: [Dur; 2]) -> [Self; 2] {
+    pub(crate) fn pair(lookahead: [Dur; 2]) -> [Self; 2] {
         let window = Dur::from_nanos(lookahead[0].max(lookahead[1]).as_nanos() / WINDOWS);
         let [from_first, from_second] =
             lookahead.map(|ahead| ahead.as_nanos() / window.as_nanos().max(1));
@@ -58,19 +58,19 @@ impl Other {
     }
 
     /// Begins a window and tells when it ends.
-    pub fn next_window(&mut self, clock: Clock) -> u64 {
+    pub(crate) fn next_window(&mut self, clock: Clock) -> u64 {
         self.begun += 1;
         self.begun * clock.ticks(self.window.as_nanos())
     }
 
     /// Windows begun.
-    pub fn windows(&self) -> u64 {
+    pub(crate) fn windows(&self) -> u64 {
         self.begun
     }
 
     /// What the neighbour did that may matter from the window on that was just begun. Waits for it.
     /// None before it did anything, or when its thread is gone.
-    pub fn receive(&mut self) -> Option<Batch> {
+    pub(crate) fn receive(&mut self) -> Option<Batch> {
         if self.begun <= self.lag {
             return None;
         }
@@ -88,16 +88,16 @@ impl Other {
     }
 
     /// An empty batch.
-    pub fn batch(&mut self) -> Batch {
+    pub(crate) fn batch(&mut self) -> Batch {
         self.spare.pop().unwrap_or_default()
     }
 
     /// Keeps an emptied batch for later.
-    pub fn reuse(&mut self, batch: Batch) {
+    pub(crate) fn reuse(&mut self, batch: Batch) {
         self.spare.push(batch);
     }
 
-    pub fn send(&mut self, batch: Batch) {
+    pub(crate) fn send(&mut self, batch: Batch) {
         // A neighbour that is gone has reached the end, or its panic is on its way.
         let _ = self.sender.send(batch);
     }

@@ -1,6 +1,7 @@
 //! The event loop: endpoints on a network, or on that half of it which one thread runs.
 
 use crate::beside::{Batch, Other};
+use crate::cast::{saturate32, to_index};
 use crate::endpoint::{Endpoint, Prospects};
 use crate::engine::net::{LIFE, Net, Next, SINK, SOURCE, TIMERS, own_links};
 use crate::engine::packet::{Packet, flags};
@@ -49,7 +50,7 @@ pub(crate) struct Half {
 
 impl Half {
     /// A run of `network`, or one half of it with what joins it to the other.
-    pub fn new(
+    pub(crate) fn new(
         network: &Arc<Network>,
         seed: u64,
         options: &Options,
@@ -76,7 +77,8 @@ impl Half {
         let mut here = Vec::with_capacity(network.flows.len());
         let mut prospects = Prospects::default();
         for (index, (flow, hops)) in network.flows.iter().zip(&hops).enumerate() {
-            let place = Place { clock, flow: index as u32, hop: hops[0], timer: TIMERS * index };
+            let place =
+                Place { clock, flow: saturate32(index), hop: hops[0], timer: TIMERS * index };
             let prospect = prospects.add(flow, place, hops[1], seed, options)?;
             if prospect.prompt {
                 net.let_run_ahead(network, index, *hops, &own);
@@ -122,12 +124,12 @@ impl Half {
         })
     }
 
-    pub fn set_tap(&mut self, tap: Tap) {
+    pub(crate) fn set_tap(&mut self, tap: Tap) {
         self.net.set_tap(tap);
     }
 
     /// Runs for this many events, and to `until` at most; true when that or the end is reached.
-    pub fn run_for(&mut self, events: u64, until: u64) -> bool {
+    pub(crate) fn run_for(&mut self, events: u64, until: u64) -> bool {
         let mut left = events;
         while left > 0 {
             if self.now >= self.next_sample && self.now < self.end {
@@ -148,7 +150,7 @@ impl Half {
     }
 
     /// Runs for so many windows beside the other half; true when the end is reached.
-    pub fn run_beside(&mut self, windows: u64) -> bool {
+    pub(crate) fn run_beside(&mut self, windows: u64) -> bool {
         for _ in 0..windows {
             let Some(other) = &mut self.other else { return true };
             if self.now >= self.end {
@@ -200,12 +202,12 @@ impl Half {
     }
 
     /// The fraction of simulated time that has passed.
-    pub fn progress(&self) -> f64 {
+    pub(crate) fn progress(&self) -> f64 {
         self.now as f64 / self.end as f64
     }
 
     /// Events dealt with in a window beside the other half, on average so far; at least one.
-    pub fn events_in_window(&self) -> u64 {
+    pub(crate) fn events_in_window(&self) -> u64 {
         let windows = self.other.as_ref().map_or(0, Other::windows);
         (self.events / windows.max(1)).max(1)
     }
@@ -294,7 +296,7 @@ impl Half {
         if let Endpoint::Waiting = self.endpoints[index] {
             let clock = self.net.clock;
             let [hop, back] = self.hops[index];
-            let place = Place { clock, flow: index as u32, hop, timer: TIMERS * index };
+            let place = Place { clock, flow: saturate32(index), hop, timer: TIMERS * index };
             let options = Options { tell: self.tell, ..Options::default() };
             let flow = &self.network.flows[index];
             let mut endpoint = Endpoint::new(flow, place, back, self.seed, &options)
@@ -310,7 +312,7 @@ impl Half {
         }
         self.due[index] = [self.next_sample; 2];
         let (before, clock) = (self.records.time.len(), self.net.clock);
-        let left = self.end.saturating_sub(self.next_sample).div_ceil(self.sample) as usize;
+        let left = to_index(self.end.saturating_sub(self.next_sample).div_ceil(self.sample));
         let to_come = self.here[index].map(|here| if here { left } else { 0 });
         self.samples[index].begin(before, to_come, &self.endpoints[index], clock);
     }
@@ -462,7 +464,7 @@ impl Half {
     }
 
     /// The records of a run that has reached its end: of what is in this half, and zeros for the rest.
-    pub fn finish(mut self) -> Records {
+    pub(crate) fn finish(mut self) -> Records {
         let end = self.end;
         self.look_into_inboxes(end);
         let clock = self.net.clock;

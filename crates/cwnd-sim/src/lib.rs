@@ -4,8 +4,10 @@
 //! and leaves [`record::Records`]: the same network and seed give the same bits anywhere.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod beside;
+mod cast;
 mod driver;
 mod endpoint;
 mod engine;

@@ -9,6 +9,7 @@
 //! payload is then right, so that sequence numbers meet, and the packet is longer than the simulated
 //! one.
 
+use crate::cast::{low32, saturate32, to_index};
 use crate::engine::packet::flags;
 use crate::engine::tap::Seen;
 use crate::network::{Flow, Network, Recovery, Tcp, Traffic};
@@ -94,7 +95,7 @@ impl<W: Write> PcapWriter<W> {
     /// When `out` cannot be written to.
     pub fn new(out: W, network: &Network) -> io::Result<Self> {
         let header = PcapHeader {
-            snaplen: LARGEST as u32,
+            snaplen: u32::from(u16::MAX),
             datalink: DataLink::RAW,
             ts_resolution: TsResolution::NanoSecond,
             // Not the machine's own: the same run gives the same file anywhere.
@@ -127,7 +128,7 @@ impl<W: Write> PcapWriter<W> {
             Some(stream) => stream.write(&mut self.bytes, &mut ip, ports, seen)?,
             None => datagram(&mut self.bytes, &mut ip, ports, seen)?,
         };
-        let length = length.max(usize::from(seen.packet.size())) as u32;
+        let length = saturate32(length.max(usize::from(seen.packet.size())));
         let at = std::time::Duration::from_nanos(seen.at);
         self.pcap.write_packet(&PcapPacket::new(at, length, &self.bytes)).map_err(failure)?;
         Ok(())
@@ -151,8 +152,9 @@ fn failure(error: PcapError) -> io::Error {
 
 impl Wire {
     fn new(index: usize, flow: &Flow) -> Self {
-        let [_, y, z, w] = (index as u32 + 1).to_be_bytes();
-        let port = SOURCE_PORT | index as u16;
+        let number = low32(index as u64);
+        let [_, y, z, w] = number.wrapping_add(1).to_be_bytes();
+        let port = SOURCE_PORT | (number & 0x3fff) as u16;
         Wire {
             source: ([10, y & 127, z, w], port),
             sink: ([10, y | 128, z, w], SINK_PORT),
@@ -212,12 +214,12 @@ impl Stream {
             tcp.syn = self.syn && number == 1 && !std::mem::replace(&mut self.greeted, true);
             tcp.sequence_number = u32::from(!tcp.syn);
             tcp.ack = true;
-            tcp.acknowledgment_number = self.begins(number) as u32;
+            tcp.acknowledgment_number = low32(self.begins(number));
             tcp.ece = has(flags::ECE) || tcp.syn && self.ecn;
             self.answers(&mut options, seen, tcp.syn);
         } else {
             tcp.syn = has(flags::SYN);
-            tcp.sequence_number = self.begins(number) as u32;
+            tcp.sequence_number = low32(self.begins(number));
             tcp.ack = !tcp.syn;
             tcp.acknowledgment_number = u32::from(!tcp.syn);
             tcp.cwr = has(flags::CWR) || tcp.syn && self.ecn;
@@ -225,12 +227,12 @@ impl Stream {
             self.opens(&mut options, tcp.syn);
             self.stamp(&mut options, seen.packet.aux(), 0);
             if !tcp.syn {
-                payload = (self.begins(number + 1) - self.begins(number)) as usize;
+                payload = to_index(self.begins(number + 1) - self.begins(number));
             }
         }
         // In the opening packets the window is not scaled.
         let scale = if tcp.syn { 0 } else { self.scale };
-        tcp.window_size = (self.window >> scale).min(u64::from(u16::MAX)) as u16;
+        tcp.window_size = u16::try_from(self.window >> scale).unwrap_or(u16::MAX);
         tcp.set_options(&options).map_err(io::Error::other)?;
 
         ip.protocol = IpNumber::TCP;
@@ -253,7 +255,7 @@ impl Stream {
         if !opening {
             return;
         }
-        options.push(MaximumSegmentSize(self.payload.min(u64::from(u16::MAX)) as u16));
+        options.push(MaximumSegmentSize(u16::try_from(self.payload).unwrap_or(u16::MAX)));
         options.extend([Noop, WindowScale(self.scale)]);
         if self.sack {
             options.extend([Noop, Noop, SelectiveAcknowledgementPermitted]);
@@ -265,8 +267,8 @@ impl Stream {
         self.opens(options, opening);
         self.stamp(options, seen.extra.stamp, seen.extra.echo);
         let blocks = &seen.extra.blocks[..seen.extra.count as usize];
-        let mut ends =
-            blocks.iter().map(|block| (self.begins(block.0) as u32, self.begins(block.1) as u32));
+        let edge = |number| low32(self.begins(number));
+        let mut ends = blocks.iter().map(|block| (edge(block.0), edge(block.1)));
         if let Some(first) = ends.next() {
             let more = [ends.next(), ends.next(), None];
             options.extend([Noop, Noop, SelectiveAcknowledgement(first, more)]);
@@ -299,7 +301,7 @@ fn datagram(
 }
 
 fn append(bytes: &mut Vec<u8>, ip: &mut Ipv4Header, length: usize) -> io::Result<()> {
-    ip.total_len = length as u16;
+    ip.total_len = u16::try_from(length).map_err(io::Error::other)?;
     ip.header_checksum = ip.calc_header_checksum();
     ip.write_raw(bytes)
 }

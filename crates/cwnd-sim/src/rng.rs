@@ -75,7 +75,9 @@ impl Rng {
         let reject = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
         loop {
             let wide = u128::from(self.bits()) * u128::from(bound);
-            if wide as u64 >= reject {
+            #[expect(clippy::cast_possible_truncation, reason = "the lower half of the product")]
+            let low = wide as u64;
+            if low >= reject {
                 return (wide >> 64) as u64;
             }
         }

@@ -1,6 +1,7 @@
 //! The samples of flows and links during a run, made into the columns of the records at the end. A flow
 //! that has not begun costs nothing, and a link little while it idles: nothing about them changes.
 
+use crate::cast::saturate32;
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{SINK, SOURCE};
@@ -22,8 +23,14 @@ pub(crate) struct Samples {
 
 impl Samples {
     /// The flow begins after so many samples; so many are to come of its ends.
-    pub fn begin(&mut self, before: usize, to_come: [usize; 2], endpoint: &Endpoint, clock: Clock) {
-        self.before = before as u32;
+    pub(crate) fn begin(
+        &mut self,
+        before: usize,
+        to_come: [usize; 2],
+        endpoint: &Endpoint,
+        clock: Clock,
+    ) {
+        self.before = saturate32(before);
         let mut width = 0;
         endpoint.look(clock, &mut |_, _| width += 1);
         self.source.reserve_exact(width * (to_come[SOURCE] + usize::from(before > 0)));
@@ -34,18 +41,18 @@ impl Samples {
     }
 
     /// A sample of the source.
-    pub fn look(&mut self, endpoint: &Endpoint, clock: Clock) {
+    pub(crate) fn look(&mut self, endpoint: &Endpoint, clock: Clock) {
         self.rows += 1;
         endpoint.look(clock, &mut |_, value| self.source.push(value));
     }
 
     /// A sample of the sink.
-    pub fn count(&mut self, delivered: u64) {
+    pub(crate) fn count(&mut self, delivered: u64) {
         self.sink.push(delivered as f64);
     }
 
     /// What the sink saw, as a column of the records.
-    pub fn delivered(&self) -> Vec<f64> {
+    pub(crate) fn delivered(&self) -> Vec<f64> {
         let mut column = Vec::with_capacity(self.before as usize + self.sink.len());
         column.resize(self.before as usize, 0.0);
         column.extend(&self.sink);
@@ -53,7 +60,7 @@ impl Samples {
     }
 
     /// What the source looked like, as columns of the records.
-    pub fn columns(&self, endpoint: &Endpoint, clock: Clock) -> FlowSeries {
+    pub(crate) fn columns(&self, endpoint: &Endpoint, clock: Clock) -> FlowSeries {
         let width = self.source.len() / self.rows.max(1) as usize;
         let repeated = self.before.saturating_sub(1) as usize;
         let column = |at: usize| {
@@ -97,7 +104,7 @@ pub(crate) struct LinkSamples {
 impl LinkSamples {
     /// A sample: packets that wait, and packets dropped or lost so far.
     #[inline]
-    pub fn take(&mut self, waiting: u32, lost: u64) {
+    pub(crate) fn take(&mut self, waiting: u32, lost: u64) {
         if self.last != (waiting, lost) {
             self.last = (waiting, lost);
             self.changes.push(Change { at: self.taken, waiting, lost });
@@ -106,7 +113,7 @@ impl LinkSamples {
     }
 
     /// Both as columns of the records.
-    pub fn columns(&self) -> [Vec<f64>; 2] {
+    pub(crate) fn columns(&self) -> [Vec<f64>; 2] {
         let mut columns = [(); 2].map(|()| vec![0.0; self.taken as usize]);
         let ends = self.changes.iter().skip(1).map(|next| next.at).chain([self.taken]);
         for (change, end) in self.changes.iter().zip(ends) {

@@ -1,5 +1,6 @@
 //! Sources that nobody answers: constant bit rate on a schedule, and Pareto on and off.
 
+use crate::cast::{low32, whole};
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Packet, flags};
@@ -59,7 +60,7 @@ impl Timetable {
         self.burst_end = match self.pattern {
             Pattern::Always => u64::MAX,
             Pattern::Schedule { on, .. } => now + on,
-            Pattern::Pareto { on, shape, .. } => now + self.rng.pareto(on, shape) as u64,
+            Pattern::Pareto { on, shape, .. } => now + whole(self.rng.pareto(on, shape)),
         };
     }
 
@@ -79,7 +80,7 @@ impl Timetable {
             Pattern::Always => (0, u64::MAX),
             Pattern::Schedule { on, off } => (off, on),
             Pattern::Pareto { on, off, shape } => {
-                (self.rng.pareto(off, shape) as u64, self.rng.pareto(on, shape) as u64)
+                (whole(self.rng.pareto(off, shape)), whole(self.rng.pareto(on, shape)))
             }
         };
         let begin = self.burst_end.saturating_add(off);
@@ -126,7 +127,7 @@ impl Iterator for Departures {
     fn next(&mut self) -> Option<Time> {
         let table = self.table.as_mut()?;
         loop {
-            let now = table.due as u64;
+            let now = whole(table.due);
             if table.step(now) {
                 return Some(CLOCK.time(now));
             }
@@ -149,7 +150,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub fn new(traffic: &Traffic, place: Place, seed: u64) -> Option<Self> {
+    pub(crate) fn new(traffic: &Traffic, place: Place, seed: u64) -> Option<Self> {
         let Place { clock, flow, hop, timer } = place;
         let packet = match traffic {
             Traffic::Tcp(_) | Traffic::Udt(_) => return None,
@@ -158,7 +159,7 @@ impl Source {
         Some(Source {
             hop,
             timer,
-            size: packet as u16,
+            size: u16::try_from(packet).unwrap_or(u16::MAX),
             table: Timetable::new(traffic, clock, seed, flow)?,
             stopped: false,
             ahead: false,
@@ -168,33 +169,33 @@ impl Source {
         })
     }
 
-    pub fn start(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.table.start(now);
         self.wake(net, now);
     }
 
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stopped = true;
     }
 
     /// Nobody else sends on its first link: that may take packets ahead of the clock.
-    pub fn send_ahead(&mut self, net: &Net) {
+    pub(crate) fn send_ahead(&mut self, net: &Net) {
         self.ahead = net.may_send_ahead(self.hop, u64::from(self.size));
     }
 
     /// The timer fired: a packet is due. Those that follow before anybody looks go with it.
-    pub fn wake(&mut self, net: &mut Net, mut now: u64) {
+    pub(crate) fn wake(&mut self, net: &mut Net, mut now: u64) {
         if self.stopped {
             return;
         }
         let until = if self.ahead { net.unwatched_until(self.timer / TIMERS) } else { now };
         loop {
             if self.table.step(now) {
-                let seq = self.sent as u32;
+                let seq = low32(self.sent);
                 self.sent += 1;
                 net.send(now, Packet::new(seq, self.hop, 0, self.size, flags::DATAGRAM));
             }
-            let due = (self.table.due as u64).max(now + 1);
+            let due = whole(self.table.due).max(now + 1);
             if due >= until {
                 net.arm(self.timer, due);
                 return;

@@ -85,29 +85,29 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn new(stream: Arc<dyn Stream>) -> Self {
+    pub(crate) fn new(stream: Arc<dyn Stream>) -> Self {
         Writer { stream, out: Vec::new() }
     }
 
     /// Gathers a frame.
-    pub fn put(&mut self, frame: &Frame<'_>) {
+    pub(crate) fn put(&mut self, frame: &Frame<'_>) {
         frame.encode(&mut self.out);
     }
 
     /// Whether enough was gathered to be written.
-    pub fn is_batch(&self) -> bool {
+    pub(crate) fn is_batch(&self) -> bool {
         self.out.len() >= BATCH
     }
 
     /// Writes everything.
-    pub fn flush(&mut self) -> Result<(), Failure> {
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.write(0..self.out.len())?;
         self.out.clear();
         Ok(())
     }
 
     /// Writes some of what was gathered; a peer that takes nothing for [`SILENCE`] has failed.
-    pub fn write(&self, range: Range<usize>) -> Result<(), Failure> {
+    pub(crate) fn write(&self, range: Range<usize>) -> Result<(), Failure> {
         let mut rest = &self.out[range];
         while !rest.is_empty() {
             let written = self.stream.write(rest, Instant::now() + SILENCE);
@@ -120,7 +120,7 @@ impl Writer {
         Ok(())
     }
 
-    pub fn greet(&mut self) -> Result<(), Failure> {
+    pub(crate) fn greet(&mut self) -> Result<(), Failure> {
         self.out.extend(MAGIC);
         self.out.push(VERSION);
         self.flush()
@@ -136,16 +136,16 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Pulse { start: Instant::now(), last: AtomicU64::new(0) })
     }
 
-    pub fn beat(&self) {
+    pub(crate) fn beat(&self) {
         self.last.store(self.start.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
     /// The time since.
-    pub fn silence(&self) -> Duration {
+    pub(crate) fn silence(&self) -> Duration {
         self.start
             .elapsed()
             .saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
@@ -162,12 +162,12 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub fn new(stream: Arc<dyn Stream>, pulse: Arc<Pulse>) -> Self {
+    pub(crate) fn new(stream: Arc<dyn Stream>, pulse: Arc<Pulse>) -> Self {
         Reader { stream, buffer: Vec::new(), start: 0, end: 0, pulse }
     }
 
     /// Whether a whole frame is in the buffer.
-    pub fn has_frame(&self) -> bool {
+    pub(crate) fn has_frame(&self) -> bool {
         let have = &self.buffer[self.start..self.end];
         let header = have.first_chunk::<HEADER>().map(Frame::header);
         header.is_some_and(|header| header.is_ok_and(|(_, length)| have.len() >= HEADER + length))
@@ -198,7 +198,7 @@ impl Reader {
     ///
     /// # Errors
     /// When it is another one, of another version, or does not come in [`GREETING`].
-    pub fn expect_greeting(&mut self) -> Result<(), Failure> {
+    pub(crate) fn expect_greeting(&mut self) -> Result<(), Failure> {
         let stranger = |reason: &str| Err(Failure::Stranger(reason.into()));
         if !self.fill(MAGIC.len() + 1, Instant::now() + GREETING)? {
             return stranger("the other side says nothing");
@@ -220,7 +220,7 @@ impl Reader {
     }
 
     /// Reads the next frame; `None` when `deadline` is over before it is complete.
-    pub fn next(&mut self, deadline: Instant) -> Result<Option<Frame<'_>>, Failure> {
+    pub(crate) fn next(&mut self, deadline: Instant) -> Result<Option<Frame<'_>>, Failure> {
         if !self.fill(HEADER, deadline)? {
             return Ok(None);
         }

@@ -83,12 +83,12 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Holder { pulse: Pulse::new(), superseded: AtomicBool::new(false) })
     }
 
     /// Whether another sender has taken over one of its files.
-    pub fn is_superseded(&self) -> bool {
+    pub(crate) fn is_superseded(&self) -> bool {
         self.superseded.load(Ordering::Acquire)
     }
 }
@@ -108,7 +108,7 @@ enum State {
 }
 
 impl Slot {
-    pub fn new(holder: Arc<Holder>, content: Content) -> Arc<Self> {
+    pub(crate) fn new(holder: Arc<Holder>, content: Content) -> Arc<Self> {
         Arc::new(Slot { holder, content, state: Mutex::new(State::Held(None)) })
     }
 
@@ -117,7 +117,7 @@ impl Slot {
     }
 
     /// Works on the part; `None` if another sender has taken over.
-    pub fn with<T>(&self, work: impl FnOnce(&mut Option<Part>) -> T) -> Option<T> {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Option<Part>) -> T) -> Option<T> {
         match &mut *self.state() {
             State::Held(part) => Some(work(part)),
             State::Taken => None,
@@ -148,7 +148,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub fn new(folder: Folder, options: ReceiveOptions) -> Arc<Self> {
+    pub(crate) fn new(folder: Folder, options: ReceiveOptions) -> Arc<Self> {
         Arc::new(Shared {
             folder: Arc::new(folder),
             options,
@@ -165,7 +165,7 @@ impl Shared {
 
     /// Takes a file for a connection, if no other sender is sending it. One that sends the same content takes over
     /// from a sender that has fallen silent; the part of other content is its sender's until its connection ends.
-    pub fn claim(&self, path: &[u8], content: Content, holder: &Arc<Holder>) -> Claim {
+    pub(crate) fn claim(&self, path: &[u8], content: Content, holder: &Arc<Holder>) -> Claim {
         let mut slots = self.slots();
         if let Some(slot) = slots.get(path) {
             let same = slot.content == content && !Arc::ptr_eq(&slot.holder, holder);
@@ -182,7 +182,7 @@ impl Shared {
     }
 
     /// Gives a file back.
-    pub fn release(&self, path: &[u8], slot: &Arc<Slot>) {
+    pub(crate) fn release(&self, path: &[u8], slot: &Arc<Slot>) {
         let mut slots = self.slots();
         if slots.get(path).is_some_and(|held| Arc::ptr_eq(held, slot)) {
             slots.remove(path);
@@ -190,12 +190,12 @@ impl Shared {
     }
 
     /// Notes that a sender was turned away that could have had the place of one from this address.
-    pub fn want_place(&self, of: Option<IpAddr>) {
+    pub(crate) fn want_place(&self, of: Option<IpAddr>) {
         *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), of));
     }
 
     /// Whether somebody else wants the place of a sender from this address; one place for each who does.
-    pub fn is_place_wanted(&self, address: Option<IpAddr>) -> bool {
+    pub(crate) fn is_place_wanted(&self, address: Option<IpAddr>) -> bool {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |(at, of): &mut (Instant, Option<IpAddr>)| {
             at.elapsed() < WANTED && (of.is_none() || *of == address)
@@ -204,7 +204,7 @@ impl Shared {
     }
 
     /// Counts an entry that is taken.
-    pub fn take_entry(&self) -> Result<(), Refusal> {
+    pub(crate) fn take_entry(&self) -> Result<(), Refusal> {
         let before = self.entries.fetch_add(1, Ordering::Relaxed);
         match self.options.max_files {
             Some(most) if before >= most => {
@@ -216,12 +216,12 @@ impl Shared {
     }
 
     /// Uncounts an entry of which nothing stays.
-    pub fn give_entry_back(&self) {
+    pub(crate) fn give_entry_back(&self) {
         self.entries.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Counts bytes that are taken; `coming` are expected besides.
-    pub fn take_bytes(&self, count: u64, coming: u64) -> Result<(), Refusal> {
+    pub(crate) fn take_bytes(&self, count: u64, coming: u64) -> Result<(), Refusal> {
         let most = self.options.max_bytes.unwrap_or(u64::MAX);
         let add = |sum: u64| {
             let sum = sum.saturating_add(count);
@@ -234,7 +234,7 @@ impl Shared {
     }
 
     /// Returns how many bytes may still be written, and how many stay reserved.
-    pub fn room(&self) -> (u64, u64) {
+    pub(crate) fn room(&self) -> (u64, u64) {
         let Ok((free, all)) = self.folder.space() else { return (u64::MAX, 0) };
         let reserve = match self.options.reserve {
             Reserve::Share(share) => (all as f64 * share.clamp(0.0, 1.0)) as u64,

@@ -63,7 +63,7 @@ impl Part {
     ///
     /// # Errors
     /// When another receiver holds it, or something else has its name.
-    pub fn open(
+    pub(crate) fn open(
         parent: Arc<OwnedFd>,
         name: &[u8],
         content: Content,
@@ -140,7 +140,7 @@ impl Part {
     ///
     /// # Errors
     /// A sentence why nothing of it can be used.
-    pub fn resume(&mut self) -> Result<u64, String> {
+    pub(crate) fn resume(&mut self) -> Result<u64, String> {
         let Some(size) = self.content.size else {
             return Err("a stream is sent from its start".into());
         };
@@ -190,7 +190,7 @@ impl Part {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn keep(&mut self, verified: u64) -> Result<(), Refusal> {
+    pub(crate) fn keep(&mut self, verified: u64) -> Result<(), Refusal> {
         let size = self.content.size.unwrap_or(u64::MAX);
         rustix::fs::ftruncate(&self.fd, (verified * BLOCK).min(size))?;
         self.kept = verified > 0;
@@ -201,7 +201,7 @@ impl Part {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn start_sidecar(&mut self, verified: u64) -> Result<(), Refusal> {
+    pub(crate) fn start_sidecar(&mut self, verified: u64) -> Result<(), Refusal> {
         let name = sidecar_name(&self.name);
         if verified == 0 {
             remove(&self.parent, &name);
@@ -233,17 +233,17 @@ impl Part {
     }
 
     /// Whether this receiver has made it.
-    pub fn is_new(&self) -> bool {
+    pub(crate) fn is_new(&self) -> bool {
         !self.existed
     }
 
     /// Whether it stays when this receiver lets go of it.
-    pub fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.kept
     }
 
     /// The file to read what is there.
-    pub fn file(&self) -> &OwnedFd {
+    pub(crate) fn file(&self) -> &OwnedFd {
         &self.fd
     }
 
@@ -251,7 +251,7 @@ impl Part {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn write(&mut self, data: &[u8], offset: u64) -> Result<(), Refusal> {
+    pub(crate) fn write(&mut self, data: &[u8], offset: u64) -> Result<(), Refusal> {
         // Nothing of a stream or of a single block can be resumed.
         self.kept |= self.content.size.is_some_and(|size| size > BLOCK);
         Ok(write_at(&self.fd, data, offset)?)
@@ -261,7 +261,7 @@ impl Part {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn verified(&mut self, index: u64, value: &Value) -> Result<(), Refusal> {
+    pub(crate) fn verified(&mut self, index: u64, value: &Value) -> Result<(), Refusal> {
         match &self.sidecar {
             Some(fd) => Ok(write_at(fd, value, HEAD + 32 * index)?),
             None => Ok(()),
@@ -269,7 +269,7 @@ impl Part {
     }
 
     /// Combines the values of all blocks; `None` if some are unknown.
-    pub fn root(&self) -> Option<Value> {
+    pub(crate) fn root(&self) -> Option<Value> {
         let count = blocks(self.content.size?);
         let sidecar = self.sidecar.as_ref()?;
         let mut tree = Tree::default();
@@ -296,7 +296,7 @@ impl Part {
     ///
     /// # Errors
     /// When a file of that name is there and not to be replaced, or the system refuses.
-    pub fn complete(
+    pub(crate) fn complete(
         &mut self,
         folder: &Folder,
         size: u64,
@@ -321,7 +321,7 @@ impl Part {
     }
 
     /// Removes the part and its sidecar.
-    pub fn discard(&self) {
+    pub(crate) fn discard(&self) {
         if self.is_named().unwrap_or(false) {
             remove(&self.parent, &part_name(&self.name));
             remove(&self.parent, &sidecar_name(&self.name));

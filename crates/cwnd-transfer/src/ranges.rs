@@ -9,33 +9,33 @@ pub(crate) struct Ranges(Vec<Range<u64>>);
 
 impl Ranges {
     /// The numbers of `range`.
-    pub fn of(range: Range<u64>) -> Self {
+    pub(crate) fn of(range: Range<u64>) -> Self {
         Ranges(if range.is_empty() { Vec::new() } else { vec![range] })
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub fn contains(&self, number: u64) -> bool {
+    pub(crate) fn contains(&self, number: u64) -> bool {
         let at = self.0.partition_point(|range| range.end <= number);
         self.0.get(at).is_some_and(|range| range.contains(&number))
     }
 
     /// Whether all numbers of `range` are in the set.
-    pub fn covers(&self, range: Range<u64>) -> bool {
+    pub(crate) fn covers(&self, range: Range<u64>) -> bool {
         let at = self.0.partition_point(|held| held.end <= range.start);
         self.0.get(at).is_some_and(|held| held.start <= range.start && range.end <= held.end)
     }
 
     /// How many ranges there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
     /// Adds a number that is larger than all others. With [`RANGES`] ranges, those between the last one and
     /// the number are added too.
-    pub fn push(&mut self, number: u64) {
+    pub(crate) fn push(&mut self, number: u64) {
         let full = self.0.len() >= RANGES;
         match self.0.last_mut() {
             Some(range) if range.end == number || full => range.end = number + 1,
@@ -44,7 +44,7 @@ impl Ranges {
     }
 
     /// Removes numbers.
-    pub fn remove(&mut self, gone: Range<u64>) {
+    pub(crate) fn remove(&mut self, gone: Range<u64>) {
         let first = self.0.partition_point(|range| range.end <= gone.start);
         let behind = self.0.partition_point(|range| range.start < gone.end);
         if first >= behind {
@@ -55,7 +55,7 @@ impl Ranges {
         self.0.splice(first..behind, kept.into_iter().filter(|range| !range.is_empty()));
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Range<u64>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Range<u64>> {
         self.0.iter()
     }
 }

@@ -135,7 +135,11 @@ pub(crate) struct Receiver<'m, 'o> {
 }
 
 impl<'m, 'o> Receiver<'m, 'o> {
-    pub fn new(shared: Arc<Shared>, stream: Arc<dyn Stream>, meter: &'m mut Meter<'o>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        stream: Arc<dyn Stream>,
+        meter: &'m mut Meter<'o>,
+    ) -> Self {
         Receiver {
             place: Place::new(Arc::clone(&shared.folder)),
             shared,
@@ -157,7 +161,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
     }
 
     /// Receives what the sender sends. Returns whether that was a transfer, and not only a trial.
-    pub fn run(&mut self) -> Result<bool, Failure> {
+    pub(crate) fn run(&mut self) -> Result<bool, Failure> {
         let mut reader = Reader::new(Arc::clone(&self.stream), Arc::clone(&self.holder.pulse));
         let greeted = self.writer.greet();
         reader.expect_greeting()?;

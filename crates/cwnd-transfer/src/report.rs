@@ -88,7 +88,7 @@ pub(crate) struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    pub fn new(transfer: u64, sending: bool, observe: Observe<'a>) -> Self {
+    pub(crate) fn new(transfer: u64, sending: bool, observe: Observe<'a>) -> Self {
         let now = Instant::now();
         Meter {
             observe,
@@ -108,16 +108,16 @@ impl<'a> Meter<'a> {
         }
     }
 
-    pub fn emit(&self, event: Event) {
+    pub(crate) fn emit(&self, event: Event) {
         (self.observe)(event);
     }
 
-    pub fn transfer(&self) -> u64 {
+    pub(crate) fn transfer(&self) -> u64 {
         self.progress.transfer
     }
 
     /// Notes what is done from now on; returns what was done before.
-    pub fn enter(&mut self, activity: Activity) -> Activity {
+    pub(crate) fn enter(&mut self, activity: Activity) -> Activity {
         let now = Instant::now();
         self.spent[self.now as usize] += now - self.since;
         self.since = now;
@@ -125,7 +125,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Does something that counts as `activity`.
-    pub fn during<T>(&mut self, activity: Activity, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn during<T>(&mut self, activity: Activity, work: impl FnOnce() -> T) -> T {
         let before = self.enter(activity);
         let result = work();
         self.enter(before);
@@ -133,7 +133,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Keeps the counters of a connection that has ended.
-    pub fn keep(&mut self, path: &PathStats) {
+    pub(crate) fn keep(&mut self, path: &PathStats) {
         let (limited, retransmissions) = self.combined(path);
         self.earlier = (limited, retransmissions);
     }
@@ -176,12 +176,12 @@ impl<'a> Meter<'a> {
     }
 
     /// Whether the progress is to be reported next time.
-    pub fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         Instant::now() >= self.due
     }
 
     /// Reports the progress, a few times a second.
-    pub fn show(&mut self, stream: &dyn Stream) {
+    pub(crate) fn show(&mut self, stream: &dyn Stream) {
         let now = Instant::now();
         if now < self.due {
             return;
@@ -218,7 +218,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Reports a complete file.
-    pub fn file(&mut self, path: &[u8], outcome: FileOutcome, bytes: u64, moved_bytes: u64) {
+    pub(crate) fn file(&mut self, path: &[u8], outcome: FileOutcome, bytes: u64, moved_bytes: u64) {
         self.progress.files += 1;
         self.bytes += bytes;
         self.present += match outcome {
@@ -233,7 +233,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Reports that something is not sent.
-    pub fn error(&mut self, path: Option<&[u8]>, reason: &str) {
+    pub(crate) fn error(&mut self, path: Option<&[u8]>, reason: &str) {
         self.not_sent += 1;
         if self.line() {
             let path = path.map(printable);
@@ -242,7 +242,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Reports something noteworthy about a file.
-    pub fn note(&mut self, path: &[u8], reason: &str) {
+    pub(crate) fn note(&mut self, path: &[u8], reason: &str) {
         if self.line() {
             let path = Some(printable(path));
             self.emit(Event::Note { transfer: self.transfer(), path, reason: reason.into() });
@@ -250,7 +250,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Reports the end, and returns it.
-    pub fn end(&mut self, peer: String, path: &PathStats, reason: Option<String>) -> End {
+    pub(crate) fn end(&mut self, peer: String, path: &PathStats, reason: Option<String>) -> End {
         self.enter(self.now);
         let seconds = self.started.elapsed().as_secs_f64();
         let outcome = match (&reason, self.not_sent) {

@@ -104,7 +104,11 @@ pub(crate) struct Sender<'t, 'm, 'o> {
 }
 
 impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
-    pub fn new(stream: Arc<dyn Stream>, meter: &'m mut Meter<'o>, task: &'t mut Task) -> Self {
+    pub(crate) fn new(
+        stream: Arc<dyn Stream>,
+        meter: &'m mut Meter<'o>,
+        task: &'t mut Task,
+    ) -> Self {
         Sender {
             writer: Writer::new(Arc::clone(&stream)),
             stream,
@@ -125,7 +129,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     }
 
     /// Sends everything that has not arrived.
-    pub fn run(&mut self, attempt: u32) -> Result<(), Failure> {
+    pub(crate) fn run(&mut self, attempt: u32) -> Result<(), Failure> {
         let mut reader = Reader::new(Arc::clone(&self.stream), Pulse::new());
         // A receiver that has ended the connection may have said why.
         let greeted = self.writer.greet();

@@ -337,7 +337,7 @@ impl Opener {
     ///
     /// # Errors
     /// A sentence.
-    pub fn open(&mut self, source: &Source, index: usize) -> Result<OwnedFd, String> {
+    pub(crate) fn open(&mut self, source: &Source, index: usize) -> Result<OwnedFd, String> {
         let entry = &source.entries[index];
         if entry.what == What::Stream {
             return rustix::io::dup(rustix::stdio::stdin()).map_err(describe);

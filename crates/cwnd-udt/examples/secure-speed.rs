@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let batch = arguments.next().unwrap_or(Ok(44))?.max(1);
     let bytes = arguments.next().unwrap_or(Ok(1440))?.max(1);
 
-    let secret: [u8; 32] = std::array::from_fn(|at| at as u8);
+    let secret: [u8; 32] = std::array::from_fn(|at| at.to_le_bytes()[0]);
     let key = Credentials::Key(Key::from_file_contents(&secret)?);
     let mut responder = Responder::new(&key, secret, b"here");
     let address = "127.0.0.1:9000".parse()?;
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         took.sort_unstable();
         took[TURNS / 10] as f64 / (DATAGRAMS / batch * batch) as f64
     });
-    #[allow(clippy::print_stdout, reason = "its result")]
+    #[expect(clippy::print_stdout, reason = "the result of the example")]
     {
         println!(
             "batches of {batch}, {bytes} bytes: seal {seal:.0} ns, open {open:.0} ns a datagram"

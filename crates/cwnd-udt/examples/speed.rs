@@ -36,7 +36,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let began = Instant::now();
         sender.handle_timeout(now);
         if sender.is_open() && written < total {
-            written += sender.write(&data[..data.len().min((total - written) as usize)])? as u64;
+            let left = usize::try_from(total - written)?;
+            written += sender.write(&data[..data.len().min(left)])? as u64;
         }
         let filled = sender.poll_transmit_into(now, batch, &mut wire);
         let sent = Instant::now();
@@ -55,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let packets = receiver.stats(now, false).total.pkt_recv;
     let each = |time: Duration| time.as_nanos() as f64 / packets as f64;
     let took = sending.max(receiving).as_secs_f64();
-    #[allow(clippy::print_stdout, reason = "its result")]
+    #[expect(clippy::print_stdout, reason = "the result of the example")]
     {
         println!("{law}, batches of {batch}: {packets} packets");
         println!("send {:.0} ns, receive {:.0} ns a packet", each(sending), each(receiving));

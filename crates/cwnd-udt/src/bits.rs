@@ -1,4 +1,4 @@
-//! One bit for each packet of a window, in a ring.
+//! A bitmap of a window of packets, as a ring buffer.
 
 /// A ring of bits indexed by packet number. Numbers in use span no more than its capacity.
 #[derive(Clone, Debug)]
@@ -8,8 +8,8 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// All clear. `capacity` is a power of two, at least 64.
-    pub fn new(capacity: u64) -> Self {
+    /// Creates a ring of clear bits. `capacity` is a power of two, at least 64.
+    pub(crate) fn new(capacity: u64) -> Self {
         Bits { words: vec![0; (capacity / 64) as usize], mask: capacity - 1 }
     }
 
@@ -20,23 +20,23 @@ impl Bits {
     }
 
     #[inline]
-    pub fn get(&self, at: u64) -> bool {
+    pub(crate) fn get(&self, at: u64) -> bool {
         let (word, bit) = self.place(at);
         self.words[word] & bit != 0
     }
 
-    /// Sets a bit; whether it was clear.
+    /// Sets a bit. Returns whether it was clear.
     #[inline]
-    pub fn set(&mut self, at: u64) -> bool {
+    pub(crate) fn set(&mut self, at: u64) -> bool {
         let (word, bit) = self.place(at);
         let clear = self.words[word] & bit == 0;
         self.words[word] |= bit;
         clear
     }
 
-    /// Clears a bit; whether it was set.
+    /// Clears a bit. Returns whether it was set.
     #[inline]
-    pub fn clear(&mut self, at: u64) -> bool {
+    pub(crate) fn clear(&mut self, at: u64) -> bool {
         let (word, bit) = self.place(at);
         let set = self.words[word] & bit != 0;
         self.words[word] &= !bit;
@@ -45,7 +45,7 @@ impl Bits {
 
     /// Clears the bits of `from..to` and counts those that were set.
     #[inline]
-    pub fn clear_range(&mut self, from: u64, to: u64) -> u64 {
+    pub(crate) fn clear_range(&mut self, from: u64, to: u64) -> u64 {
         let mut cleared = 0;
         self.each_word(from, to, |word, bits| {
             cleared += u64::from((*word & bits).count_ones());
@@ -55,7 +55,7 @@ impl Bits {
     }
 
     /// Sets the bits of `from..to` and counts those that were clear.
-    pub fn set_range(&mut self, from: u64, to: u64) -> u64 {
+    pub(crate) fn set_range(&mut self, from: u64, to: u64) -> u64 {
         let mut set = 0;
         self.each_word(from, to, |word, bits| {
             set += u64::from((!*word & bits).count_ones());
@@ -77,13 +77,13 @@ impl Bits {
 
     /// The first set bit of `from..to`.
     #[inline]
-    pub fn next_set(&self, from: u64, to: u64) -> Option<u64> {
+    pub(crate) fn next_set(&self, from: u64, to: u64) -> Option<u64> {
         self.find(from, to, 0)
     }
 
     /// The first clear bit of `from..to`.
     #[inline]
-    pub fn next_clear(&self, from: u64, to: u64) -> Option<u64> {
+    pub(crate) fn next_clear(&self, from: u64, to: u64) -> Option<u64> {
         self.find(from, to, u64::MAX)
     }
 

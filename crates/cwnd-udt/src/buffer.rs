@@ -1,22 +1,23 @@
-//! What is on its way: rings of fixed slots, one for each packet, indexed by packet number.
+//! Send and receive buffers: ring buffers with one slot for each packet.
 //!
-//! Inside a connection packets are numbered from 0 without wrapping; only the wire wraps.
+//! Inside a connection packets are numbered from 0 and do not wrap; only sequence numbers on the wire do.
 
 mod message;
 mod receive;
 mod send;
 
+use crate::cast::to_index;
+
 pub(crate) use message::Messages;
 pub(crate) use receive::{Arrival, ReceiveBuffer};
 pub(crate) use send::SendBuffer;
 
-/// Slots that a ring begins with. It grows to what is used of it, up to its limit, and shrinks again: a window
-/// that stays small stays in the processor's cache, and an idle connection costs little. Without shrinking, one
-/// long delay of a thread would spread all later packets over the whole buffer.
+/// Initial slots of a ring. A ring grows with the packets held, up to its limit, and shrinks again: a small window
+/// stays in the processor's cache, and an idle connection uses little memory. Without shrinking, one long delay of a
+/// thread would spread all later packets over the whole buffer.
 const FIRST_SLOTS: u64 = 256;
 
-/// Copies a ring's content to a ring of `slots` slots of `stride` values, for packets `from..to`. A ring that is
-/// not used stays empty.
+/// Copies packets `from..to` of a ring to a new ring of `slots` slots of `stride` values. An empty ring stays empty.
 fn moved<T: Copy + Default>(
     old: &[T],
     stride: usize,
@@ -27,9 +28,9 @@ fn moved<T: Copy + Default>(
     if before == 0 {
         return Vec::new();
     }
-    let mut new = vec![T::default(); slots as usize * stride];
+    let mut new = vec![T::default(); to_index(slots).saturating_mul(stride)];
     for at in from..to {
-        let (here, there) = ((at & (before - 1)) as usize, (at & (slots - 1)) as usize);
+        let (here, there) = (to_index(at & (before - 1)), to_index(at & (slots - 1)));
         new[there * stride..][..stride].copy_from_slice(&old[here * stride..][..stride]);
     }
     new
@@ -43,8 +44,8 @@ struct Usage {
 }
 
 impl Usage {
-    /// Records that `held` packets are held just before those from `first` to `next` are given up, in a ring of
-    /// `mask + 1` slots. Returns whether the ring can do with half of its slots.
+    /// Records that `held` packets are held before packets `first..next` are released from a ring of `mask + 1` slots.
+    /// Returns whether half of the slots suffice.
     #[inline]
     fn release(&mut self, held: u64, (first, next): (u64, u64), mask: u64) -> bool {
         self.most = self.most.max(held);
@@ -56,7 +57,7 @@ impl Usage {
     }
 }
 
-/// Slots for a window of `packets`: a power of two, so that a number becomes a place by masking.
+/// Ring-buffer capacity for `packets`: a power of two, so that a packet number is masked into an index.
 fn slots_for(packets: u32) -> u64 {
     u64::from(packets).next_power_of_two().max(64)
 }

@@ -1,4 +1,4 @@
-//! A connection: see [`Connection`].
+//! The state machine of a connection: see [`Connection`].
 
 mod transmit;
 mod user;
@@ -20,21 +20,20 @@ use std::net::IpAddr;
 
 pub use transmit::{Filled, Transmit};
 
-/// A peer that has been silent for so many expiries, the last longer than [`SILENCE`], is lost (UDT4).
+/// A silent peer counts as lost after this number of expiries, if the last one took longer than [`SILENCE`] (UDT4).
 const EXPIRIES: u64 = 16;
 const SILENCE: Dur = Dur::from_millis(5_000);
-/// A closed connection is kept for so long, to tell a peer that missed it.
+/// The time for which a closed connection is kept, to repeat the shutdown for a peer that missed it.
 const DRAIN: Dur = Dur::from_millis(3_000);
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant, reason = "one for each connection")]
 enum State {
     Opening(Opening),
     Open,
-    /// Closed by the user: what was written is still delivered until then.
+    /// Closed by the application. Written data is delivered until the given time.
     Lingering(Time),
-    /// Until then, a peer that still sends is told.
+    /// Ended. Until the given time a peer that still sends is answered with a shutdown.
     Closed(CloseReason, Option<Time>),
 }
 
@@ -49,7 +48,7 @@ struct Halves {
     payload: usize,
 }
 
-/// Control packets that wait to be sent.
+/// Pending control packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Owed {
     handshake: Option<Handshake>,
@@ -57,16 +56,16 @@ struct Owed {
     shutdown: bool,
 }
 
-/// The room that a writer waits for.
+/// The free space in the send buffer that a blocked writer waits for.
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
-    /// A message's length.
+    /// The length of a message.
     Bytes(usize),
-    /// A part of what the stream's buffer holds just then: not every packet that leaves.
+    /// A share of the stream's current buffer: a writer is not woken for every packet that is acknowledged.
     Worthwhile,
 }
 
-/// Events that wait to be told.
+/// Pending events.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
     connected: bool,
@@ -86,15 +85,16 @@ pub struct Connection {
     state: State,
     halves: Option<Box<Halves>>,
     rtt: Rtt,
-    /// Since when the peer is silent, expiries since then, plus one, and when the last was.
+    /// The time of the last packet from the peer, the number of expiries since then plus one, and the time of the last
+    /// packet or expiry.
     silent: Time,
     expiries: u64,
     heard: Time,
-    /// What an accepted client, or a rendezvous peer that asks again, is answered.
+    /// The answer to the repeated handshakes of an accepted client or a rendezvous peer.
     answer: Option<Handshake>,
     owed: Owed,
     waiting: Waiting,
-    /// What a writer waits for.
+    /// The free space that a blocked writer waits for.
     wanted: Option<Wanted>,
     last_shutdown: Time,
     counters: Counters,
@@ -127,23 +127,23 @@ impl Connection {
         }
     }
 
-    /// A client that connects to the listener at `to`.
+    /// Creates a client that connects to the listener at `to`.
     ///
-    /// `id` is the id of this end's socket, 1 to `2^31 - 1` and unique on its port; `initial` is the
-    /// first sequence number. Both should be random: who can guess them can interfere.
+    /// `id` is the id of this end's socket, 1 to `2^31 - 1` and unique on its port; `initial` is the first sequence
+    /// number. Both should be random: an attacker that guesses them can inject packets.
     pub fn connect(config: &Config, now: Time, id: u32, initial: Seq, to: IpAddr) -> Self {
         let opening = Opening::new(&config.sound(), now, (id, initial), to, false);
         Connection::new(config, now, id, State::Opening(opening))
     }
 
-    /// One end of a rendezvous: both connect to each other, and none listens. UDT4 gives it 30 s, ten
-    /// times what it gives a client.
+    /// Creates one end of a rendezvous: both ends connect to each other, and neither listens. As in UDT4 the timeout is
+    /// 30 s, ten times that of a client.
     pub fn rendezvous(config: &Config, now: Time, id: u32, initial: Seq, to: IpAddr) -> Self {
         let opening = Opening::new(&config.sound(), now, (id, initial), to, true);
         Connection::new(config, now, id, State::Opening(opening))
     }
 
-    /// The accepting end of a connection that a [`crate::Listener`] let in. It is open at once.
+    /// Creates the accepting end of a connection that a [`crate::Listener`] admitted. The connection is open at once.
     pub fn accept(config: &Config, now: Time, id: u32, invitation: &Invitation) -> Self {
         let mut connection = Connection::new(config, now, id, State::Open);
         let asked = invitation.handshake;
@@ -165,11 +165,11 @@ impl Connection {
         connection
     }
 
-    /// Opens the connection with `peer`; this end's sequence begins at `initial`.
+    /// Opens the connection with `peer`; this end's sequence numbers begin at `initial`.
     fn open(&mut self, now: Time, peer: &Handshake, initial: Seq, packet_size: u32) {
         let payload = payload_of(packet_size);
         let window = peer.flow_window.min(MAX_FLOW_WINDOW);
-        // UDT4 takes over the packet size of a rendezvous peer: it may send what this end offered.
+        // UDT4 adopts the packet size of a rendezvous peer: its packets may be as large as this end offered.
         let largest = match &self.state {
             State::Opening(opening) => payload_of(opening.request().packet_size).max(payload),
             _ => payload,
@@ -187,8 +187,8 @@ impl Connection {
         self.waiting.writable = true;
     }
 
-    /// Takes in a datagram that arrived at `now` from the peer's address; checking that address, and
-    /// that the datagram is for this socket, is the caller's part ([`crate::Routes`] does both).
+    /// Processes a datagram that arrived at `now` from the peer's address. The caller checks that address, and that the
+    /// datagram is for this socket ([`crate::Routes`] does both).
     pub fn handle_datagram(&mut self, now: Time, datagram: &[u8]) {
         let Ok(packet) = Packet::parse(datagram) else {
             self.counters.pkt_ignored += 1;
@@ -217,17 +217,17 @@ impl Connection {
         }
     }
 
-    /// Takes in datagrams that arrived together, one behind the other in `datagrams`: all of `segment`
-    /// bytes but the last, as the system's receive offload delivers them.
+    /// Processes datagrams that arrived together, concatenated in `datagrams`: all but the last have `segment` bytes,
+    /// as the system's receive offload delivers them.
     pub fn handle_batch(&mut self, now: Time, datagrams: &[u8], segment: usize) {
         for datagram in datagrams.chunks(segment.max(1)) {
             self.handle_datagram(now, datagram);
         }
     }
 
-    /// Takes in a [reset](crate::reset) from the peer's address that repeats `header`. It ends the connection
-    /// if a packet with exactly this header was sent: one of the data packets that are outstanding, or one of
-    /// the last control packets. Returns whether it did.
+    /// Processes a [reset](crate::reset) from the peer's address that repeats `header`. It ends the connection if a
+    /// packet with exactly this header was sent: an outstanding data packet, or one of the last control packets.
+    /// Returns whether the connection ended.
     pub fn handle_reset(&mut self, now: Time, header: &[u8; HEADER]) -> bool {
         let Some(halves) = &self.halves else { return false };
         let sent = halves.sender.buffer.is_outstanding(header) || self.recent.contains(header);
@@ -237,8 +237,8 @@ impl Connection {
         self.end_unknown(now)
     }
 
-    /// The peer does not know this connection any more, which its driver has made sure of. Returns whether the
-    /// connection ended, and had not before.
+    /// Ends the connection: its driver has verified that the peer no longer knows it. Returns false if it had ended
+    /// before.
     pub(crate) fn end_unknown(&mut self, now: Time) -> bool {
         let reason = match self.state {
             State::Open => CloseReason::Reset,
@@ -247,7 +247,7 @@ impl Connection {
             _ => return false,
         };
         self.close(now, reason);
-        // Nobody is there to be told.
+        // No shutdown is sent: the peer has no such connection.
         self.state = State::Closed(reason, None);
         true
     }
@@ -257,7 +257,7 @@ impl Connection {
         let (mine, rendezvous) = (*opening.request(), opening.is_rendezvous());
         let step = match packet.body {
             Body::Control(Control::Handshake(answer)) => opening.handle(now, &answer),
-            // A rendezvous peer that sends data or is alive is open already.
+            // A rendezvous peer that sends data or a keep-alive has opened the connection.
             Body::Data(_) | Body::Control(Control::KeepAlive) => {
                 opening.peer().map_or(Step::Wait, Step::Open)
             }
@@ -270,7 +270,7 @@ impl Connection {
                 let packet_size = peer.packet_size.min(mine.packet_size);
                 self.open(now, &peer, mine.initial, packet_size);
                 if rendezvous {
-                    // The peer may still be asking: it need not wait until it asks again.
+                    // The peer may still wait for an answer: send it before the peer repeats its handshake.
                     self.answer = Some(Handshake { request: Request::Confirm, ..mine });
                     self.owed.handshake = self.answer;
                 }
@@ -317,7 +317,7 @@ impl Connection {
                     return;
                 }
                 Control::Handshake(asked) => {
-                    // The peer asks again: it has not heard the answer.
+                    // The peer repeats its handshake: it has not received the answer.
                     if asked.request != Request::Confirm && asked.socket == *peer {
                         self.owed.handshake = self.answer;
                     }
@@ -346,24 +346,24 @@ impl Connection {
         }
     }
 
-    /// The connection ends. What has arrived can still be read.
+    /// Ends the connection. Received data can still be read.
     fn close(&mut self, now: Time, reason: CloseReason) {
         self.account(now);
-        // A peer that closed needs no telling, and one that never answered cannot be told.
+        // No shutdown is repeated for a peer that closed the connection or never answered.
         let drains = reason != CloseReason::Peer && self.halves.is_some();
         self.state = State::Closed(reason, drains.then(|| now + DRAIN));
         self.waiting.closed = true;
         self.waiting.writable = false;
     }
 
-    /// Brings the account of what limits the sender up to date; it ends with the connection.
+    /// Updates the counters of what limits the sender, while the connection is open.
     fn account(&mut self, now: Time) {
         if let (true, Some(halves)) = (self.is_open(), &mut self.halves) {
             halves.sender.account(now, &mut self.counters);
         }
     }
 
-    /// Does what is due by `now`. Call it at [`next_wakeup`](Self::next_wakeup), then
+    /// Processes the timers that have expired by `now`. Call it at [`next_wakeup`](Self::next_wakeup), then
     /// [`poll_transmit`](Self::poll_transmit).
     pub fn handle_timeout(&mut self, now: Time) {
         match &self.state {
@@ -400,7 +400,7 @@ impl Connection {
             self.halves.as_ref().is_some_and(|halves| halves.sender.buffer.outstanding() == 0);
     }
 
-    /// The time without hearing from the peer that counts (UDT4's EXP).
+    /// The interval of the expiry timer (UDT4's EXP).
     fn expiry_interval(&self) -> Dur {
         let answer = self.expiries * self.rtt.patience().as_nanos() + SYN.as_nanos();
         Dur::from_nanos(answer.max(self.expiries * MIN_EXPIRY))
@@ -410,15 +410,16 @@ impl Connection {
         self.heard + self.expiry_interval()
     }
 
-    /// Tells the peer that this end is gone.
+    /// Ends the connection and sends a shutdown.
     fn finish(&mut self, now: Time, reason: CloseReason) {
         self.owed.shutdown = true;
         self.close(now, reason);
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) are due
-    /// next, if nothing else happens before. Ask after `poll_transmit` has returned nothing. `None`
-    /// once the connection has ended for good and can be forgotten; a time in the past means now.
+    /// The time of the next call of [`handle_timeout`](Self::handle_timeout) and
+    /// [`poll_transmit`](Self::poll_transmit), unless a datagram or the application comes first. Valid after
+    /// `poll_transmit` has returned `None`. `None` once the connection has ended and can be dropped; a time in the past
+    /// means now.
     pub fn next_wakeup(&self) -> Option<Time> {
         let halves = match (&self.state, &self.halves) {
             (State::Opening(opening), _) => return Some(opening.next_wakeup()),
@@ -439,7 +440,7 @@ impl Connection {
         Some(linger.min(due).min(self.expiry()))
     }
 
-    /// Whether a closed connection can be forgotten: its peer has had time to hear of it.
+    /// Whether a closed connection can be dropped: its peer has had time to receive the shutdown.
     pub fn is_drained(&self, now: Time) -> bool {
         matches!(self.state, State::Closed(_, until)
             if !self.owed.shutdown && until.is_none_or(|until| until <= now))

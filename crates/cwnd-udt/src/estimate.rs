@@ -1,26 +1,25 @@
-//! What the receiver measures: arrival speed, link capacity and the round-trip time
-//! (draft-gg-udt-03 section 6.2).
+//! Estimators of arrival speed, link capacity and round-trip time (draft-gg-udt-03 section 6.2).
 
 use crate::seq::Seq;
 use cwnd::{Dur, Time};
 
-/// Intervals that the arrival speed is the median of, and how many have to be near it.
+/// Arrival intervals in the median filter, and the number that must be exceeded by those near the median.
 const ARRIVALS: usize = 16;
 const ENOUGH: usize = ARRIVALS / 2;
-/// Packet pairs that the capacity is the median of.
+/// Packet pairs in the median filter of the capacity.
 const PAIRS: usize = 64;
-/// A packet pair begins at each multiple of this.
+/// A packet pair begins at each sequence number that is a multiple of this.
 pub(crate) const PAIR_EVERY: u32 = 16;
-/// The filters leave out what is this many times above or below the median.
+/// The filters discard values that differ from the median by more than this factor.
 const OUTLIER: u64 = 8;
-/// The tick of UDT4's clock, in nanoseconds: a pair that arrives in one batch is this far apart, or less
-/// where batches arrive faster than one packet a tick.
+/// The resolution of UDT4's clock in nanoseconds. A pair that arrives in one batch counts as this far apart, or less if
+/// large batches arrive faster than one packet per tick.
 const TICK: u64 = 1000;
-/// Batches whose time is looked at for that, and the packets that they have at least.
+/// The number of large batches remembered for that, and the least number of packets in one.
 const BATCHES: usize = 4;
 const LARGE: u64 = 16;
 
-/// The last intervals. `time` is that of `packets` packets.
+/// The time in nanoseconds in which `packets` packets arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Interval {
     time: u64,
@@ -46,11 +45,11 @@ impl<const N: usize> Median<N> {
 
     fn add(&mut self, time: u64, packets: u64) {
         self.values[self.count % N] = Interval { time, packets };
-        // Past the first round only the place in the ring matters.
+        // Once the ring is full, only the position in it matters.
         self.count = if self.count + 1 == 2 * N { N } else { self.count + 1 };
     }
 
-    /// Packets a second, if more than `least` intervals are near the median.
+    /// The rate in packets per second, if more than `least` intervals are near the median.
     fn rate(&self, least: usize) -> Option<f64> {
         let known = self.count.min(N);
         if known == 0 {
@@ -70,24 +69,24 @@ impl<const N: usize> Median<N> {
     }
 }
 
-/// The receiver's view of the path.
+/// Estimates the arrival speed and the capacity of the path from arrival times.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrivals {
-    /// The time of the batch before the newest, that of the newest, and the packets in it.
+    /// The arrival times of the last two batches, and the number of packets in the newest.
     before: Option<Time>,
     newest: Option<Time>,
     batch: u64,
     intervals: Median<ARRIVALS>,
-    /// The time for each packet of the last large batches.
+    /// The time per packet in the last large batches.
     large: [u64; BATCHES],
     larges: usize,
-    /// The first packet of a pair, and when it came.
+    /// The first packet of a pair and its arrival time.
     first: Option<(Seq, Time)>,
     pairs: Median<PAIRS>,
 }
 
 impl Arrivals {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Arrivals {
             before: None,
             newest: None,
@@ -100,10 +99,10 @@ impl Arrivals {
         }
     }
 
-    /// A data packet arrived. Packets that arrive together (a batch of the system's) count as evenly
-    /// spread over the time since those before them.
+    /// Records the arrival of a data packet. Packets of one batch, which have the same arrival time, count as evenly
+    /// spread over the time since the previous batch.
     #[inline]
-    pub fn packet(&mut self, now: Time, seq: Seq) {
+    pub(crate) fn packet(&mut self, now: Time, seq: Seq) {
         if self.newest == Some(now) {
             self.batch += 1;
         } else {
@@ -138,40 +137,40 @@ impl Arrivals {
         }
     }
 
-    /// What two packets of one batch are apart, at most: a batch says that the path is no slower than
-    /// a tick, and the quickest of the large ones how much faster it was.
+    /// An upper bound of the spacing of two packets in one batch: a tick, or the shortest time per packet among the
+    /// last large batches.
     fn quickest(&self) -> u64 {
         self.large.iter().fold(TICK, |least, each| least.min(*each)).max(1)
     }
 
-    /// The arrival speed in packets a second.
-    pub fn speed(&self) -> Option<f64> {
+    /// The arrival speed in packets per second.
+    pub(crate) fn speed(&self) -> Option<f64> {
         self.intervals.rate(ENOUGH)
     }
 
-    /// The capacity of the path in packets a second: no less than what arrived.
-    pub fn capacity(&self) -> Option<f64> {
+    /// The capacity of the path in packets per second: at least the arrival speed.
+    pub(crate) fn capacity(&self) -> Option<f64> {
         let pairs = self.pairs.rate(0)?;
         Some(self.speed().map_or(pairs, |speed| speed.max(pairs)))
     }
 }
 
-/// Whether the receiver's estimate of the capacity is one of pairs. UDT4 measures from any packet 16 n to the
-/// next 16 m + 1: where the first of a pair is missing, or the second is a repair, that is some pause of
-/// the sender. The filter bears up to half of such values.
+/// Decides whether the receiver's capacity estimate results from packet pairs. UDT4 measures the time from any packet
+/// 16 n to the next packet 16 m + 1. If the first packet of a pair is lost or the second is a retransmission, that time
+/// includes pauses of the sender. The median filter tolerates up to half of such values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PairTrust {
-    /// Packets sent, and those that were lost or were repairs, at the last two looks.
+    /// Packets sent, and packets lost or retransmitted, at the last two checks.
     looks: [(u64, u64); 2],
 }
 
 impl PairTrust {
-    /// Packets between two looks: half of those that the receiver's filter covers.
+    /// Packets between two checks: half of those that the receiver's filter covers.
     const LOOK: u64 = PAIRS as u64 * PAIR_EVERY as u64 / 2;
 
-    /// Whether to believe it when `sent` packets have been sent and `broken` were lost or were repairs: no
-    /// more than a quarter of the latest.
-    pub fn believes(&mut self, sent: u64, broken: u64) -> bool {
+    /// Whether the estimate is reliable after `sent` packets, of which `broken` were lost or retransmitted: at most a
+    /// quarter of the recent ones.
+    pub(crate) fn believes(&mut self, sent: u64, broken: u64) -> bool {
         if sent - self.looks[1].0 >= PairTrust::LOOK {
             self.looks = [self.looks[1], (sent, broken)];
         }
@@ -180,7 +179,7 @@ impl PairTrust {
     }
 }
 
-/// The round-trip time as UDT averages it.
+/// The smoothed round-trip time and its deviation, as UDT computes them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
     pub smoothed: Dur,
@@ -189,12 +188,12 @@ pub(crate) struct Rtt {
 }
 
 impl Rtt {
-    /// What UDT4 assumes before it has measured.
-    pub const INITIAL: Rtt =
+    /// UDT4's values before the first sample.
+    pub(crate) const INITIAL: Rtt =
         Rtt { smoothed: Dur::from_millis(100), deviation: Dur::from_millis(50), measured: false };
 
-    /// Takes in a sample. The first one replaces the assumption, as in RFC 6298 section 2.2.
-    pub fn sample(&mut self, sample: Dur) {
+    /// Adds a sample. The first one replaces the initial values, as in RFC 6298 section 2.2.
+    pub(crate) fn sample(&mut self, sample: Dur) {
         let (old, new) = (self.smoothed.as_nanos(), sample.as_nanos());
         if self.measured {
             let deviation = self.deviation.as_nanos();
@@ -205,8 +204,8 @@ impl Rtt {
         }
     }
 
-    /// How long an answer may take.
-    pub fn patience(&self) -> Dur {
+    /// The time after which an answer is overdue: the smoothed round-trip time plus four deviations.
+    pub(crate) fn patience(&self) -> Dur {
         Dur::from_nanos(self.smoothed.as_nanos() + 4 * self.deviation.as_nanos())
     }
 }
@@ -219,7 +218,7 @@ mod tests {
         Time::from_nanos(micros * 1000)
     }
 
-    /// Packets every 100 us, pairs 10 us apart.
+    /// One packet each 100 µs; the packets of a pair are 10 µs apart.
     #[test]
     fn speed_and_capacity_are_medians() {
         let mut arrivals = Arrivals::new();
@@ -246,7 +245,7 @@ mod tests {
         assert_eq!(arrivals.capacity(), Some(1e6));
     }
 
-    /// Two batches of 44 packets in 10 us of each 100 us.
+    /// Two batches of 44 packets, 10 µs apart, each 100 µs.
     #[test]
     fn a_fast_path_shows_between_batches() {
         let mut arrivals = Arrivals::new();
@@ -258,19 +257,19 @@ mod tests {
         assert!((4.3e6..4.5e6).contains(&capacity), "{capacity}");
     }
 
-    /// A tenth is lost and repaired, then half for 1000 packets, then nothing.
+    /// A tenth of the packets is lost and retransmitted, then half of 1000 packets, then none.
     #[test]
     fn pairs_are_not_believed_in_a_storm() {
         let mut pairs = PairTrust::default();
         let (mut sent, mut broken) = (0, 0);
-        let mut believed = |packets: u64, share: f64| {
-            (sent, broken) = (sent + packets, broken + (share * packets as f64) as u64);
+        let mut believed = |packets: u64, percent: u64| {
+            (sent, broken) = (sent + packets, broken + percent * packets / 100);
             pairs.believes(sent, broken)
         };
-        assert!((0..200).all(|_| believed(20, 0.2)));
-        let stormy: Vec<_> = (0..50).map(|_| believed(20, 1.0)).collect();
+        assert!((0..200).all(|_| believed(20, 20)));
+        let stormy: Vec<_> = (0..50).map(|_| believed(20, 100)).collect();
         assert!(stormy[0] && stormy[4..].iter().all(|yes| !yes));
-        let calm: Vec<_> = (0..100).map(|_| believed(20, 0.0)).collect();
+        let calm: Vec<_> = (0..100).map(|_| believed(20, 0)).collect();
         assert!(calm[..15].iter().all(|yes| !yes) && calm[60..].iter().all(|yes| *yes));
     }
 

@@ -1,5 +1,4 @@
-//! What two ends say to each other before the first byte: draft-gg-udt-03 section 5, with the values
-//! that UDT 4.11 sends.
+//! The connection handshake: draft-gg-udt-03 section 5, with the values that UDT 4.11 sends.
 
 use crate::packet::{HEADER, IP_UDP_HEADERS};
 use crate::seq::Seq;
@@ -27,16 +26,16 @@ pub enum SocketType {
     Stream,
     /// Messages (UDT4: `SOCK_DGRAM`).
     Message,
-    /// No type of UDT's.
+    /// Not a type of UDT.
     Unknown(u32),
 }
 
-/// What a handshake is.
+/// The type of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
-    /// 1: a client asks, or a listener answers with a cookie.
+    /// 1: a client's request, or a listener's answer with a cookie.
     Connect,
-    /// -1: a client shows the cookie, or its answer: connected. In a rendezvous: the second step.
+    /// -1: a client's request with the cookie, or the answer that accepts it. In a rendezvous: the second step.
     Agree,
     /// -2: the answer to a repeated rendezvous request.
     Confirm,
@@ -55,19 +54,19 @@ pub struct Handshake {
     pub version: u32,
     /// How data is delivered. On the wire 1 is a stream and 2 are messages, unlike in the draft.
     pub socket_type: SocketType,
-    /// The first sequence number of the sender of this handshake. A listener takes over the client's.
+    /// The first sequence number of the sender of this handshake. A listener adopts the client's.
     pub initial: Seq,
     /// The largest packet in bytes, IP and UDP headers included.
     pub packet_size: u32,
-    /// Packets that the sender of this handshake has room for.
+    /// The receive window of the sender of this handshake in packets.
     pub flow_window: u32,
-    /// What it is.
+    /// The type.
     pub request: Request,
     /// The id of the socket that sends it.
     pub socket: u32,
     /// The listener's cookie.
     pub cookie: u32,
-    /// The address that it is sent to, see [`address`].
+    /// The destination address of this handshake, see [`address`].
     pub peer: [u8; 16],
 }
 
@@ -116,8 +115,8 @@ impl Handshake {
         words
     }
 
-    /// Whether what was offered can be worked with: a packet that holds data, room for a pair of
-    /// packets, and an id that packets can be addressed to.
+    /// Whether the offered values are usable: a packet size that holds data, a window of at least two packets, and a
+    /// valid socket id.
     pub fn is_sound(&self) -> bool {
         (MIN_PACKET_SIZE..=MAX_PACKET_SIZE).contains(&self.packet_size)
             && self.flow_window >= 2
@@ -145,7 +144,7 @@ impl SocketType {
 
 impl Request {
     fn from_wire(value: u32) -> Self {
-        match value as i32 {
+        match value.cast_signed() {
             1 => Request::Connect,
             -1 => Request::Agree,
             -2 => Request::Confirm,
@@ -158,8 +157,8 @@ impl Request {
     fn to_wire(self) -> u32 {
         match self {
             Request::Connect => 1,
-            Request::Agree => -1i32 as u32,
-            Request::Confirm => -2i32 as u32,
+            Request::Agree => (-1i32).cast_unsigned(),
+            Request::Confirm => (-2i32).cast_unsigned(),
             Request::Rendezvous => 0,
             Request::Refused => 1002,
             Request::Unknown(value) => value,
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_not_sound() {
+    fn unusable_values_are_not_sound() {
         let good = Handshake {
             version: VERSION,
             socket_type: SocketType::Stream,

@@ -4,23 +4,21 @@
 //!
 //! # Driving a connection
 //!
-//! A [`Connection`] is one end. Its driver owns the UDP socket and the clock ([`cwnd::Time`], nanoseconds
-//! since any epoch) and does four things:
+//! A [`Connection`] is one end. Its driver owns the UDP socket and the clock ([`cwnd::Time`], nanoseconds since any
+//! epoch) and has four tasks:
 //!
-//! 1. A datagram arrived: [`Connection::handle_datagram`], or [`Connection::handle_batch`] for what the
-//!    system's receive offload joined. `now` is when it arrived: arrival speed and capacity are
-//!    estimated from it, so pass the system's time stamp where there is one, and the same time for all
-//!    datagrams of one batch.
-//! 2. The user wants something: [`write`](Connection::write) and [`read`](Connection::read) for streams,
+//! 1. Pass datagrams to [`Connection::handle_datagram`], or to [`Connection::handle_batch`] if the system's
+//!    receive offload has joined them. `now` is the time of arrival. Arrival speed and capacity are estimated
+//!    from it: pass the system's time stamp if there is one, and the same time for all datagrams of a batch.
+//! 2. Pass on the application's calls: [`write`](Connection::write) and [`read`](Connection::read) for streams,
 //!    [`send_message`](Connection::send_message) and [`recv_message`](Connection::recv_message) for
 //!    messages, [`shutdown`](Connection::shutdown).
-//! 3. After either, and at each wake-up: [`Connection::poll_transmit`] until it returns nothing. Each call
-//!    returns datagrams of one size that lie one behind the other, ready for one `UDP_SEGMENT` send.
-//!    Pacing is inside: a packet is returned once its time has come. A driver that wakes late gets what
-//!    has become due meanwhile, up to five milliseconds' worth.
-//! 4. [`Connection::next_wakeup`] tells when to call [`Connection::handle_timeout`] (and then
-//!    `poll_transmit`) if nothing happens before; [`Connection::poll_event`] what the user may want to
-//!    know.
+//! 3. After either, and at each wake-up, call [`Connection::poll_transmit`] until it returns `None`. Each call
+//!    returns concatenated datagrams of one size for one `UDP_SEGMENT` send. The connection paces its packets:
+//!    each is returned when it is due. A driver that wakes late gets the packets that have become due
+//!    meanwhile, of at most five milliseconds.
+//! 4. At [`Connection::next_wakeup`] call [`Connection::handle_timeout`], then `poll_transmit`.
+//!    [`Connection::poll_event`] returns events for the application.
 //!
 //! ```
 //! use cwnd::{Dur, Spec, Time};
@@ -58,57 +56,57 @@
 //!
 //! # Many connections on a port
 //!
-//! [`Routes`] finds the connection that a datagram is for, by its socket id and its source address,
-//! before anything else is looked at. What is for none goes to the [`Listener`], which remembers nothing
-//! about those who ask: 64 bytes in, at most 64 bytes out, and a keyed hash in between. Only a client that
-//! repeats the cookie sent to its address becomes an [`Answer::Accept`]. Register it with
-//! [`Routes::accept`], so that its repeated request finds the connection.
+//! [`Routes`] finds the connection of a datagram by its socket id and its source address. Datagrams for socket 0 go to
+//! the [`Listener`], which keeps no state of clients: it answers 64 bytes with at most 64 bytes, at the cost of a keyed
+//! hash. Only a client that returns the cookie sent to its address leads to an [`Answer::Accept`]. Register its
+//! connection with [`Routes::accept`], so that a repeated request finds it.
 //!
-//! A datagram for an id that is not there, [`Route::Unknown`], may be answered with a [`reset`], and a
-//! [`Route::Reset`] goes to [`Connection::handle_reset`] of each connection that the port
-//! [began with](Routes::begun_with) its sender. Ids that a listener gives are odd for clients that know resets
-//! ([`Invitation::knows_resets`]); all others are even.
+//! A datagram for an unknown id, [`Route::Unknown`], may be answered with a [`reset`], and a [`Route::Reset`] goes to
+//! [`Connection::handle_reset`] of each connection that the port [began with](Routes::begun_with) its sender. Ids that
+//! a listener gives are odd for clients that know resets ([`Invitation::knows_resets`]); all others are even.
 //!
 //! # Which law, which acknowledgements
 //!
-//! A rate law (`udt`, `daimd`, `tfrc`) is told of the receiver's full acknowledgements (every 10 ms, with
-//! arrival speed and capacity) as `Report`s, and its rate is kept by send times. A window law is told of
-//! every acknowledgement, light ones included. UDT4 sends a light one for each 64 packets; this receiver
-//! sends one for every packet as long as they are 100 µs apart, whatever the sender's law: UDT4 takes
-//! them. While packets are missing, cumulative numbers stand still; then this receiver tells in a
-//! user-defined control packet how much of the window has arrived ([`packet::Progress`]), and a window
-//! law goes on being clocked. UDT4 ignores that packet.
+//! A rate law (`udt`, `daimd`, `tfrc`) receives the full acknowledgements (every 10 ms, with arrival speed and
+//! capacity) as `Report`s, and its rate is enforced by send times. A window law receives every acknowledgement,
+//! including light ones. UDT4 sends a light acknowledgement for each 64 packets. This receiver sends one for each
+//! packet that is at least 100 µs later than the one before, whatever the sender's law; UDT4 accepts them. While
+//! packets are missing, the cumulative number does not advance. This receiver then reports in a user-defined control
+//! packet how much of the window has arrived ([`packet::Progress`]), which keeps a window law ACK-clocked. UDT4 ignores
+//! that packet.
 //!
 //! # Memory
 //!
-//! Bounded by the sizes in [`Config`]; no datagram raises the bound. Each buffer is a ring that begins
-//! with 256 slots and doubles as it is used, at most to the next power of two of its configured packets. At
-//! their largest the rings of a connection hold
+//! The memory of a connection is bounded by the sizes in [`Config`]; no datagram raises the bound. Each buffer is a
+//! ring that begins with 256 slots and doubles with its use, at most to the next power of two of its configured
+//! packets. The largest rings of a connection hold
 //!
 //! * `send_buffer` slots × (packet size − 28 + 15 bytes; messages: + 8). A stream holds no more than twice
 //!   what was outstanding lately and 512 packets; the rest waits with the user.
 //! * `receive_buffer` slots × (packet size − 44 + 6 bytes), as far as the user has been behind; for messages
 //!   also 16 bytes for each whole message, of which there are no more than slots,
 //!
-//! and besides two to three bits a slot of either kind, 24 KiB of sent acknowledgements and 4 KiB of all
-//! else. With the defaults that is 24 MB each way at most, and under 1 MB for a connection that is idle or
-//! keeps up. [`Connection::hold_room`] bounds what is received before the application has accepted. A peer
-//! cannot raise these bounds: its flow window only limits what is sent, and its packet size can only lower
-//! this end's. With [`Config::record`] the record of the controller's events grows without bound, as asked.
+//! and in addition two to three bits per slot of either kind, 24 KiB of sent acknowledgements and 4 KiB of other state.
+//! With the defaults that is 24 MB each way at most, and under 1 MB for a connection that is idle or keeps up.
+//! [`Connection::hold_room`] bounds what is received before the application has accepted. A peer cannot raise these
+//! bounds: its flow window only limits what is sent, and its packet size can only lower this end's. With
+//! [`Config::record`] the record of the controller's events grows without bound, as asked.
 //!
-//! No datagram costs more work than a walk over one window.
+//! The work for a datagram is at most linear in the window.
 //!
 //! # Credentials
 //!
-//! UDT is in clear. [`secure`] seals whole datagrams between two ends that prove to each other who they are,
-//! and the sockets of [`net`] do so with [`Config::credentials`].
+//! UDT itself is neither encrypted nor authenticated. [`secure`] encrypts whole datagrams between two ends that
+//! authenticate each other, and the sockets of [`net`] do so with [`Config::credentials`].
 //!
-//! What the wire looks like, and where the draft, UDT 4.11 and this crate differ, is in `docs/udt.md`.
+//! The wire format, and the differences between the draft, UDT 4.11 and this crate, are in `docs/udt.md`.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod bits;
 mod buffer;
+mod cast;
 mod config;
 mod connection;
 mod estimate;

@@ -1,6 +1,7 @@
-//! The accepting side before there is a connection. It keeps nothing about those who ask: a cookie
-//! that only the asked address can repeat stands for the memory (RFC 4987 section 3.6).
+//! The accepting side before a connection exists. It keeps no state of clients: a cookie that only the owner of the
+//! client's address can return takes its place (RFC 4987 section 3.6).
 
+use crate::cast::low32;
 use crate::handshake::{Handshake, Request, SocketType, VERSION};
 use crate::packet::{Body, Control, HEADER, Packet};
 use cwnd::Time;
@@ -8,22 +9,22 @@ use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 
-/// How long a cookie is the newest, in nanoseconds. It is good for one such time more.
+/// The interval in nanoseconds after which cookies change. A cookie is valid for one more interval.
 const SLOT: u64 = 60_000_000_000;
 
-/// Answers requests for connections, without remembering any.
+/// Answers connection requests without keeping state.
 #[derive(Clone, Debug)]
 pub struct Listener {
     key: [u8; 16],
     socket_type: SocketType,
 }
 
-/// A request that showed a good cookie: [`crate::Connection::accept`] makes a connection of it.
+/// A request with a valid cookie, for [`crate::Connection::accept`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Invitation {
-    /// Who asks.
+    /// The client's address.
     pub from: SocketAddr,
-    /// What it offers.
+    /// The client's handshake.
     pub handshake: Handshake,
     /// Whether the client is of this crate and knows [resets](crate::reset): its control packets have time
     /// stamps, which UDT4 leaves 0.
@@ -33,21 +34,21 @@ pub struct Invitation {
 /// A listener's answer to a datagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Answer {
-    /// Nothing: no request, or a bad cookie.
+    /// No answer: not a request, or an invalid cookie.
     Ignore,
-    /// A datagram to send back, no longer than the one that came.
+    /// A datagram to send back, no longer than the request.
     Reply([u8; HEADER + Handshake::LENGTH]),
     /// A client to be accepted, or refused with [`Listener::refuse`].
     Accept(Invitation),
 }
 
 impl Listener {
-    /// A listener for one type of socket. `key` is random and kept secret.
+    /// Creates a listener for one type of socket. `key` is random and secret.
     pub const fn new(key: [u8; 16], socket_type: SocketType) -> Self {
         Listener { key, socket_type }
     }
 
-    /// A datagram addressed to socket 0 arrived.
+    /// Processes a datagram addressed to socket 0.
     pub fn handle(&self, now: Time, from: SocketAddr, datagram: &[u8]) -> Answer {
         let Ok(Packet {
             timestamp,
@@ -96,7 +97,7 @@ impl Listener {
         }
         hasher.write_u16(from.port());
         hasher.write_u64(slot);
-        hasher.finish() as u32
+        low32(hasher.finish())
     }
 }
 
@@ -142,7 +143,7 @@ mod tests {
         listener.handle(now, from, &datagram)
     }
 
-    /// The cookie that the listener sends.
+    /// The cookie in the listener's answer.
     fn cookie(listener: &Listener, now: Time) -> u32 {
         let Answer::Reply(datagram) = ask(listener, now, from(), request()) else {
             panic!("no reply")
@@ -193,7 +194,7 @@ mod tests {
     }
 
     proptest! {
-        /// Guessing does not open the door, and no answer is longer than the question.
+        /// Random datagrams are not accepted, and no answer is longer than the request.
         #[test]
         fn a_flood_is_answered_without_memory(
             mut bytes in prop::collection::vec(any::<u8>(), 0..100),

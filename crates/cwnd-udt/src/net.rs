@@ -1,4 +1,4 @@
-//! UDT sockets: what [`crate::Connection`] describes, over UDP ports of this machine (Unix).
+//! UDT sockets: [`crate::Connection`]s over the UDP ports of this machine (Unix).
 //!
 //! ```
 //! use cwnd::Spec;
@@ -51,6 +51,14 @@ mod stream;
 #[cfg(feature = "tokio")]
 mod tokio;
 
+use cwnd::Dur;
+use std::time::Duration;
+
 pub use endpoint::Endpoint;
 pub use listener::UdtListener;
 pub use stream::UdtStream;
+
+/// Converts a duration, saturating.
+fn dur(span: Duration) -> Dur {
+    Dur::from_nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+}

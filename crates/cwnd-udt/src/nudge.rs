@@ -25,32 +25,32 @@ pub(crate) struct Nudge {
 
 impl Nudge {
     /// The state of a connection that opens at `now`.
-    pub fn new(now: Time) -> Self {
+    pub(crate) fn new(now: Time) -> Self {
         Nudge { heard: now, quickest: None, last: now, unanswered: 0 }
     }
 
     /// Records the arrival of a full acknowledgement.
-    pub fn heard(&mut self, now: Time) {
+    pub(crate) fn heard(&mut self, now: Time) {
         self.heard = self.heard.max(now);
     }
 
     /// Records a round-trip time.
-    pub fn sample(&mut self, rtt: Dur) {
+    pub(crate) fn sample(&mut self, rtt: Dur) {
         self.quickest = Some(self.quickest.map_or(rtt, |least| least.min(rtt)));
     }
 
     /// The shortest round-trip time that this end has measured; the longest possible one before.
-    pub fn round_trip(&self) -> Dur {
+    pub(crate) fn round_trip(&self) -> Dur {
         self.quickest.unwrap_or(Dur::MAX)
     }
 
     /// Records that the receiver has acknowledged packets or given room: the intervals begin anew.
-    pub fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         self.unanswered = 0;
     }
 
     /// Records that a keep-alive leaves.
-    pub fn sent(&mut self, now: Time) {
+    pub(crate) fn sent(&mut self, now: Time) {
         self.last = now;
         self.unanswered = self.unanswered.saturating_add(1);
     }
@@ -61,7 +61,7 @@ impl Nudge {
     /// The first one leaves when the receiver's acknowledgement is due and the last packet can have been
     /// answered. A data packet that left later than that has woken the receiver already and gets one SYN. The
     /// interval doubles with each keep-alive that is not answered.
-    pub fn due(&self, last_sent: Time) -> Time {
+    pub(crate) fn due(&self, last_sent: Time) -> Time {
         let answer = self.quickest.unwrap_or_default();
         let acknowledged = self.heard + SYN;
         let due = if last_sent >= acknowledged { last_sent + SYN } else { acknowledged };

@@ -1,4 +1,4 @@
-//! A connection that is being made: what to ask, how often, and which answers open it
+//! The handshake of the connecting end: its requests, their repetition, and the answers that open the connection
 //! (draft-gg-udt-03 section 5).
 
 use crate::config::{CloseReason, Config};
@@ -10,18 +10,18 @@ use std::net::IpAddr;
 /// The time between two requests (UDT4).
 const REPEAT: Dur = Dur::from_millis(250);
 
-/// What an answer leads to.
+/// The result of an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// Nothing, or another request.
+    /// Wait, or send another request.
     Wait,
     /// The connection is open with this peer.
     Open(Handshake),
-    /// There will be no connection.
+    /// The connection fails.
     Fail(CloseReason),
 }
 
-/// An end that asks.
+/// A connecting end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
     request: Handshake,
@@ -33,7 +33,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    pub fn new(
+    pub(crate) fn new(
         config: &Config,
         now: Time,
         (id, initial): (u32, Seq),
@@ -59,21 +59,21 @@ impl Opening {
         }
     }
 
-    pub fn request(&self) -> &Handshake {
+    pub(crate) fn request(&self) -> &Handshake {
         &self.request
     }
 
-    pub fn is_rendezvous(&self) -> bool {
+    pub(crate) fn is_rendezvous(&self) -> bool {
         self.rendezvous
     }
 
-    /// A rendezvous peer that has agreed and may be open already.
-    pub fn peer(&self) -> Option<Handshake> {
+    /// A rendezvous peer that has agreed and may have opened its connection.
+    pub(crate) fn peer(&self) -> Option<Handshake> {
         self.peer.filter(|_| self.request.request == Request::Agree)
     }
 
-    /// What to send now, and to which socket.
-    pub fn poll(&mut self, now: Time) -> Option<(Handshake, u32)> {
+    /// The handshake to send now, and its destination socket.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<(Handshake, u32)> {
         if self.next_send > now {
             return None;
         }
@@ -81,16 +81,16 @@ impl Opening {
         Some((self.request, self.peer.map_or(0, |peer| peer.socket)))
     }
 
-    pub fn is_over(&self, now: Time) -> bool {
+    pub(crate) fn is_over(&self, now: Time) -> bool {
         self.deadline <= now
     }
 
-    pub fn next_wakeup(&self) -> Time {
+    pub(crate) fn next_wakeup(&self) -> Time {
         self.next_send.min(self.deadline)
     }
 
-    /// A handshake arrived.
-    pub fn handle(&mut self, now: Time, answer: &Handshake) -> Step {
+    /// Processes a handshake.
+    pub(crate) fn handle(&mut self, now: Time, answer: &Handshake) -> Step {
         if self.rendezvous { self.meet(now, answer) } else { self.answered(now, answer) }
     }
 
@@ -99,7 +99,8 @@ impl Opening {
     }
 
     fn answered(&mut self, now: Time, answer: &Handshake) -> Step {
-        // A listener repeats the initial sequence: who does not know it has not seen the request.
+        // A listener repeats the initial sequence number: an answer without it is not from a host that has seen the
+        // request.
         if answer.initial != self.request.initial {
             return Step::Wait;
         }
@@ -128,7 +129,7 @@ impl Opening {
         let first = match answer.request {
             Request::Rendezvous => true,
             Request::Agree => false,
-            // UDT4 leaves version and type out of this one; it can only follow one that has them.
+            // UDT4 leaves version and type 0 in this handshake, which only follows one that has them.
             Request::Confirm if self.peer.is_some() => false,
             _ => return Step::Wait,
         };

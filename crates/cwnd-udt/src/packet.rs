@@ -1,7 +1,7 @@
 //! Packets on the wire: draft-gg-udt-03 section 2, with the lengths that UDT 4.11 sends.
 //!
-//! Parsing borrows from the datagram and copies nothing. A datagram that is not exactly of a form
-//! described there is a [`Malformed`]; types that UDT4 ignores parse to [`Control::Other`].
+//! Parsing borrows from the datagram and copies nothing. A datagram of any other form is [`Malformed`]; types that UDT4
+//! ignores parse to [`Control::Other`].
 
 mod nak;
 
@@ -17,13 +17,13 @@ pub const IP_UDP_HEADERS: usize = 28;
 
 const CONTROL: u32 = 1 << 31;
 
-/// Why a datagram is no packet.
+/// Why a datagram is not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// It is shorter than a header.
     #[error("{0} bytes are no packet: a header has 16")]
     Short(usize),
-    /// A control packet's information has a length that its type does not have.
+    /// A control packet's information has a length that its type does not allow.
     #[error("{length} bytes of information in a control packet of type {kind}")]
     Length {
         /// The type of the control packet.
@@ -31,7 +31,7 @@ pub enum Malformed {
         /// The bytes that follow its header.
         length: usize,
     },
-    /// A loss report's ranges are not first and last of something.
+    /// A range of a loss report is invalid, or there is none.
     #[error("a loss report with a range that has no end, or ends before it begins")]
     Range,
 }
@@ -41,18 +41,18 @@ pub enum Malformed {
 pub struct Packet<'a> {
     /// Microseconds since its sender's connection began; UDT4 leaves it 0 in control packets.
     pub timestamp: u32,
-    /// The id of the socket that it is for; 0 in the first packets of a handshake.
+    /// The id of the destination socket; 0 in the first packets of a handshake.
     pub destination: u32,
-    /// What it carries.
+    /// The content.
     pub body: Body<'a>,
 }
 
-/// What a packet carries.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Body<'a> {
-    /// The user's bytes.
+    /// User data.
     Data(Data<'a>),
-    /// The protocol's own.
+    /// Control information.
     Control(Control<'a>),
 }
 
@@ -61,9 +61,9 @@ pub enum Body<'a> {
 pub struct Data<'a> {
     /// Its number.
     pub seq: Seq,
-    /// Where it is in its message.
+    /// Its position in its message.
     pub message: Message,
-    /// The user's bytes.
+    /// User data.
     pub payload: &'a [u8],
 }
 
@@ -76,7 +76,7 @@ impl Message {
     const LAST: u32 = 1 << 30;
     const ORDER: u32 = 1 << 29;
 
-    /// The place of a packet in message `number`.
+    /// The position of a packet in message `number`.
     pub const fn new(number: MessageNo, first: bool, last: bool, in_order: bool) -> Self {
         Message(
             number.value()
@@ -112,22 +112,22 @@ impl Message {
 pub enum Control<'a> {
     /// Type 0: a request for a connection, or the answer to one.
     Handshake(Handshake),
-    /// Type 1: the peer lives.
+    /// Type 1: a keep-alive.
     KeepAlive,
-    /// Type 2 with the acknowledged number only: it opens the window and does no more.
+    /// Type 2 with the acknowledged number only: it only advances the window.
     LightAck(Seq),
     /// Type 2: an acknowledgement to be acknowledged.
     Ack(Ack),
-    /// Type 3: packets that are missing.
+    /// Type 3: missing packets.
     Nak(Losses<'a>),
-    /// Type 5: the peer has closed.
+    /// Type 5: the peer has closed the connection.
     Shutdown,
-    /// Type 6: an acknowledgement arrived.
+    /// Type 6: the acknowledgement of an acknowledgement.
     Ack2(AckNo),
-    /// Type 7: a message whose time is over; its packets will not come.
+    /// Type 7: an expired message, whose packets are no longer sent.
     Drop(DropRequest),
-    /// Type 0x7fff, subtype [`PROGRESS`]: how far an incomplete window has come. Only this crate sends
-    /// it; UDT4 ignores it.
+    /// Type 0x7fff, subtype [`PROGRESS`]: how much of an incomplete window has arrived. Only this crate sends it; UDT4
+    /// ignores it.
     Progress(Progress),
     /// A type without a meaning here: UDT4's congestion warning (4) and error signal (8), and
     /// user-defined packets (0x7fff) of other subtypes.
@@ -142,7 +142,7 @@ pub enum Control<'a> {
 /// The subtype of [`Control::Progress`].
 pub const PROGRESS: u16 = 0x4357;
 
-/// What an acknowledgement tells besides its number.
+/// The fields of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// Its own number, which the answer repeats.
@@ -153,14 +153,14 @@ pub struct Ack {
     pub rtt_us: u32,
     /// See `rtt_us`.
     pub rtt_var_us: u32,
-    /// Packets (not bytes, as the draft says) that the receiver has room for; at least 2.
+    /// The receive window in packets (not in bytes, as the draft says); at least 2.
     pub available: u32,
-    /// Arrival speed and link capacity in packets a second, 0 where unknown. An acknowledgement that
-    /// comes within 10 ms of another has none.
+    /// Arrival speed and link capacity in packets per second, 0 if unknown. Absent in acknowledgements less than 10 ms
+    /// apart.
     pub rates: Option<(u32, u32)>,
 }
 
-/// A message that will not come, or not in full.
+/// A message that is not delivered, or not completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropRequest {
     /// Its number.
@@ -171,14 +171,14 @@ pub struct DropRequest {
     pub last: Seq,
 }
 
-/// How far a window with holes has come.
+/// How much of a window with missing packets has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The first packet that has not arrived.
     pub next: Seq,
-    /// One past the last that has.
+    /// One past the highest packet that has arrived.
     pub highest: Seq,
-    /// Packets between them that have not arrived.
+    /// The number of missing packets between the two.
     pub missing: u32,
 }
 
@@ -187,7 +187,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).map_or(0, |four| u32::from_be_bytes([four[0], four[1], four[2], four[3]]))
 }
 
-/// The socket that a datagram is for, if it is long enough to be a packet: the first thing to look at.
+/// The destination socket of a datagram; `None` if it is too short for a packet.
 pub fn destination(datagram: &[u8]) -> Option<u32> {
     (datagram.len() >= HEADER).then(|| word(datagram, 12))
 }
@@ -196,7 +196,7 @@ impl<'a> Packet<'a> {
     /// Reads a datagram.
     ///
     /// # Errors
-    /// [`Malformed`] when it is no packet of UDT.
+    /// [`Malformed`] if it is not a packet of UDT.
     #[inline]
     pub fn parse(datagram: &'a [u8]) -> Result<Self, Malformed> {
         if datagram.len() < HEADER {
@@ -210,7 +210,7 @@ impl<'a> Packet<'a> {
         } else {
             Body::Control(Control::parse(
                 (first >> 16) as u16 & 0x7fff,
-                first as u16,
+                (first & 0xffff) as u16,
                 header,
                 info,
             )?)
@@ -268,7 +268,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Writes the packet to the front of `buffer` and returns its length; 0 when it does not fit.
+    /// Writes the packet to the front of `buffer` and returns its length; 0 if it does not fit.
     ///
     /// Types without information are padded with four bytes, as UDT4 pads them.
     pub fn encode(&self, timestamp: u32, destination: u32, buffer: &mut [u8]) -> usize {

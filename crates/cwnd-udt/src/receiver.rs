@@ -1,6 +1,7 @@
 //! The receiving half of a connection: reassembly, acknowledgements and loss reports.
 
 use crate::buffer::{Arrival, Messages, ReceiveBuffer};
+use crate::cast::{low32, saturate32};
 use crate::config::{Config, Counters};
 use crate::estimate::{Arrivals, Rtt};
 use crate::handshake::SocketType;
@@ -59,7 +60,7 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// A receiver of packets of `payload` bytes from `initial` on.
-    pub fn new(config: &Config, now: Time, initial: Seq, payload: usize) -> Self {
+    pub(crate) fn new(config: &Config, now: Time, initial: Seq, payload: usize) -> Self {
         let packets = config.receive_buffer;
         let messages = config.socket_type == SocketType::Message;
         Receiver {
@@ -84,7 +85,7 @@ impl Receiver {
     }
 
     /// Whether the user can read something.
-    pub fn is_readable(&mut self) -> bool {
+    pub(crate) fn is_readable(&mut self) -> bool {
         match &self.messages {
             Some(messages) => messages.any(),
             None => self.buffer.is_readable(),
@@ -93,7 +94,7 @@ impl Receiver {
 
     /// Processes a data packet.
     #[inline]
-    pub fn data(&mut self, now: Time, data: &Data, regular: usize, count: &mut Counters) {
+    pub(crate) fn data(&mut self, now: Time, data: &Data, regular: usize, count: &mut Counters) {
         count.pkt_recv += 1;
         self.arrivals.packet(now, data.seq);
         match self.buffer.insert(data.seq, data.message, data.payload) {
@@ -138,7 +139,7 @@ impl Receiver {
     }
 
     /// Processes a drop request.
-    pub fn dropped(&mut self, now: Time, request: &DropRequest, count: &mut Counters) {
+    pub(crate) fn dropped(&mut self, now: Time, request: &DropRequest, count: &mut Counters) {
         // A stream cannot drop messages: bytes would be missing.
         let Some(messages) = &mut self.messages else { return };
         let (from, to) =
@@ -160,7 +161,7 @@ impl Receiver {
     }
 
     /// Processes the acknowledgement of an acknowledgement and returns the round-trip time that it measures.
-    pub fn confirmed(&mut self, now: Time, number: AckNo) -> Option<Dur> {
+    pub(crate) fn confirmed(&mut self, now: Time, number: AckNo) -> Option<Dur> {
         let sent = &mut self.sent[number.value() as usize % ACKS];
         if sent.number.take()? != number {
             return None;
@@ -171,7 +172,7 @@ impl Receiver {
 
     /// Schedules an early acknowledgement if the sender knows of little room and there is more: otherwise it could
     /// send no more than a whole buffer each SYN.
-    pub fn announce_room(&mut self, now: Time) {
+    pub(crate) fn announce_room(&mut self, now: Time) {
         let (limit, known) = (self.buffer.limit(), self.acknowledged + self.available);
         let left = known.saturating_sub(self.buffer.highest());
         let more = self.buffer.end().saturating_sub(known);
@@ -182,13 +183,13 @@ impl Receiver {
     }
 
     /// Gives the sender room for `packets` only. Call it before anything has arrived.
-    pub fn hold_room(&mut self, packets: u32) {
+    pub(crate) fn hold_room(&mut self, packets: u32) {
         self.buffer.set_limit(Some(packets));
         self.available = self.buffer.available();
     }
 
     /// Makes room for the whole buffer, and advertises it at once if less was advertised.
-    pub fn release_room(&mut self, now: Time) {
+    pub(crate) fn release_room(&mut self, now: Time) {
         self.buffer.set_limit(None);
         if self.last_full.is_some() {
             self.announce_room(now);
@@ -196,7 +197,7 @@ impl Receiver {
     }
 
     /// Schedules a last acknowledgement before the connection ends. Returns false if nothing is unacknowledged.
-    pub fn flush(&mut self, now: Time) -> bool {
+    pub(crate) fn flush(&mut self, now: Time) -> bool {
         let due = self.acknowledged < self.buffer.next();
         if due {
             self.full_due = Some(now);
@@ -205,7 +206,7 @@ impl Receiver {
     }
 
     /// Writes the next control packet that is due to `out` and returns its length; 0 if none is due.
-    pub fn poll(
+    pub(crate) fn poll(
         &mut self,
         now: Time,
         rtt: &Rtt,
@@ -229,7 +230,7 @@ impl Receiver {
 
     fn millis(&self, now: Time) -> u32 {
         // Zero stands for a packet that was not reported.
-        (now.since(self.start).as_nanos() / MILLI) as u32 | 1
+        low32(now.since(self.start).as_nanos() / MILLI) | 1
     }
 
     fn poll_nak(
@@ -247,7 +248,7 @@ impl Receiver {
         }
         let interval = self.repeat_interval(rtt);
         let millis = self.millis(now);
-        let least = (interval.as_nanos() / MILLI) as u32;
+        let least = saturate32(interval.as_nanos() / MILLI);
         let mut info = [0; 1456];
         // UDT4 reads no more of a loss report than one packet's payload.
         let room = self.buffer.payload().min(info.len());
@@ -309,6 +310,11 @@ impl Receiver {
             }
         }
         let with_rates = self.last_rates.is_none_or(|last| now.since(last) >= SYN);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a float-to-integer cast saturates"
+        )]
         let whole = |rate: Option<f64>| rate.map_or(0, |rate| rate.min(f64::from(i32::MAX)) as u32);
         let rates =
             with_rates.then(|| (whole(self.arrivals.speed()), whole(self.arrivals.capacity())));
@@ -325,13 +331,13 @@ impl Receiver {
         self.fresh = 0;
         // Repeat until confirmed.
         self.full_due = Some(now + repeat);
-        let micros = |span: Dur| (span.as_nanos() / 1000).min(i32::MAX as u64) as u32;
+        let micros = |span: Dur| saturate32(span.as_nanos() / 1000).min(i32::MAX as u32);
         Some(Control::Ack(Ack {
             number: self.number,
             next: self.buffer.seq(next),
             rtt_us: micros(rtt.smoothed),
             rtt_var_us: micros(rtt.deviation),
-            available: self.available.max(LEAST_WINDOW) as u32,
+            available: saturate32(self.available.max(LEAST_WINDOW)),
             rates,
         }))
     }
@@ -354,13 +360,13 @@ impl Receiver {
             missing => Control::Progress(Progress {
                 next,
                 highest: self.buffer.seq(self.buffer.highest()),
-                missing: missing as u32,
+                missing: saturate32(missing),
             }),
         })
     }
 
     /// The earliest timer; `Time::NEVER` if none is armed.
-    pub fn next_wakeup(&self) -> Time {
+    pub(crate) fn next_wakeup(&self) -> Time {
         let due = |at: Option<Time>| at.unwrap_or(Time::NEVER);
         let answers = due(self.full_due).min(due(self.light_due()));
         match self.buffer.missing() {
@@ -371,7 +377,7 @@ impl Receiver {
     }
 
     /// Room in the buffer in bytes of user data.
-    pub fn room(&self) -> u64 {
+    pub(crate) fn room(&self) -> u64 {
         self.buffer.available() * self.buffer.payload() as u64
     }
 }

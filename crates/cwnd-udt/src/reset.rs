@@ -1,7 +1,6 @@
-//! The answer to a datagram for a connection that an endpoint does not know: a user-defined control packet
-//! that repeats the datagram's header. The sender of that header ends its connection at once, in place of
-//! waiting until the peer counts as lost. It is RFC 9000's stateless reset (section 10.3) for plain UDT,
-//! whose headers are what nobody off the path knows.
+//! The answer to a datagram for a connection that an endpoint does not know: a user-defined control packet that repeats
+//! the datagram's header. The sender of that header ends its connection at once instead of after a timeout. This is the
+//! stateless reset of RFC 9000 (section 10.3) for UDT in clear: only hosts on the path know its headers.
 //!
 //! A reset has 20 bytes, UDT4's shortest control packet. It carries the words of the echoed header where a
 //! control packet has its additional information (word 0), time stamp (word 1), socket id (word 3) and first
@@ -11,27 +10,26 @@ use crate::packet::HEADER;
 
 /// The subtype of the user-defined control packet.
 pub const RESET: u16 = 0x4358;
-/// Bytes of a reset.
+/// The length of a reset in bytes.
 pub const LENGTH: usize = HEADER + 4;
 
-/// How a reset begins.
+/// The first word of a reset.
 const FIRST: [u8; 4] = {
     let [high, low] = RESET.to_be_bytes();
     [0xff, 0xff, high, low]
 };
-/// The types of control packets that are not answered: handshakes come from clients without a connection,
-/// and who sends a shutdown is gone.
+/// The types of control packets that are not answered: handshakes come from clients without a connection, and a
+/// shutdown ends its sender's connection.
 const UNANSWERED: [u8; 2] = [0, 5];
 
-/// Whether connections that get `id` from their listener are told when that is not known any more. A
-/// listener gives clients of this crate odd ids and all others even ones, so that UDT4 never receives a
-/// reset.
+/// Whether a datagram for the unknown socket `id` is answered with a reset. A listener gives clients of this crate odd
+/// ids and all others even ones, so that UDT4 never receives a reset.
 pub fn is_answered(id: u32) -> bool {
     id % 2 == 1
 }
 
-/// Writes the reset that answers `datagram`, if it is one to be answered: no shorter than the answer, no
-/// reset, handshake or shutdown itself, and for an id that [`is_answered`].
+/// Writes the reset that answers `datagram`. `None` if the datagram is shorter than a reset, is a reset, handshake or
+/// shutdown, or is for an id that is not [answered](is_answered).
 pub fn answer(datagram: &[u8]) -> Option<[u8; LENGTH]> {
     if datagram.len() < LENGTH {
         return None;
@@ -64,7 +62,7 @@ pub fn parse(datagram: &[u8]) -> Option<[u8; HEADER]> {
     Some(header)
 }
 
-/// The headers of the last control packets that were sent.
+/// The headers of the last control packets sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recent {
     headers: [[u8; HEADER]; Recent::KEPT],
@@ -72,18 +70,19 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// A peer that is gone sends nothing, so that nearly nothing is sent to it: these stay for long.
+    /// A peer that no longer exists sends nothing, so that few control packets are sent to it: these headers stay for
+    /// long.
     const KEPT: usize = 8;
 
     #[inline]
-    pub fn add(&mut self, datagram: &[u8]) {
+    pub(crate) fn add(&mut self, datagram: &[u8]) {
         if let Some(header) = datagram.first_chunk() {
             self.headers[self.next] = *header;
             self.next = (self.next + 1) % Self::KEPT;
         }
     }
 
-    pub fn contains(&self, header: &[u8; HEADER]) -> bool {
+    pub(crate) fn contains(&self, header: &[u8; HEADER]) -> bool {
         self.headers.contains(header)
     }
 }
@@ -115,7 +114,7 @@ mod tests {
         ] {
             assert_eq!(answer(&unanswered), None, "{unanswered:?}");
         }
-        // To UDT4 it is a user-defined control packet.
+        // For UDT4 a reset is a user-defined control packet.
         assert!(Packet::parse(&reset).is_ok());
     }
 

@@ -1,4 +1,4 @@
-//! Which connection on a shared port a datagram is for, found by the cheapest checks first.
+//! Demultiplexing of the datagrams of a shared port, with the cheapest checks first.
 
 use crate::handshake::{Handshake, Request};
 use crate::packet::{Body, Control, Packet, destination};
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 
-/// Where a datagram goes.
+/// The destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route<K> {
     /// To this connection.
@@ -18,17 +18,17 @@ pub enum Route<K> {
     /// To the connections that this port began with its sender, see [`Routes::begun_with`]: it is a
     /// [reset](crate::reset).
     Reset,
-    /// Nowhere: no connection has the id that it names. A [reset](crate::reset) may answer it.
+    /// None: no connection has its destination id. A [reset](crate::reset) may answer it.
     Unknown,
-    /// Nowhere: it is no packet, or comes from another address than the connection's peer.
+    /// None: it is not a packet, or its source is not the connection's peer.
     Nowhere,
 }
 
-/// The connections of a port, by the ids of their sockets. `K` is the caller's name for one.
+/// The connections of a port by their socket ids. `K` is the caller's key of a connection.
 #[derive(Clone, Debug)]
 pub struct Routes<K> {
     by_id: HashMap<u32, (SocketAddr, Client, K)>,
-    /// Accepted connections, to find the one that a client asks for again.
+    /// Accepted connections, to find that of a repeated request.
     accepted: HashMap<(SocketAddr, Client), u32>,
     /// Connections that this port began, by their peers.
     begun: HashMap<SocketAddr, Vec<u32>>,
@@ -73,7 +73,7 @@ impl<K: Copy> Routes<K> {
         self.meeting.insert(peer, id);
     }
 
-    /// Adds a connection that was accepted from `peer` with what it offered.
+    /// Adds a connection that was accepted from `peer` with its handshake.
     pub fn accept(&mut self, id: u32, peer: SocketAddr, asked: &Handshake, connection: K) {
         let client = Client::from(asked);
         self.by_id.insert(id, (peer, client, connection));
@@ -103,12 +103,12 @@ impl<K: Copy> Routes<K> {
         self.by_id.contains_key(&id)
     }
 
-    /// Connections on the port.
+    /// The number of connections on the port.
     pub fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no connections.
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
@@ -119,7 +119,7 @@ impl<K: Copy> Routes<K> {
         ids.filter_map(|id| self.by_id.get(id)).map(|(.., connection)| *connection)
     }
 
-    /// Where a datagram from `from` goes. One that names a socket must come from that socket's peer.
+    /// Returns the destination of a datagram from `from`. A datagram for a socket must come from that socket's peer.
     pub fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<K> {
         match destination(datagram) {
             None => Route::Nowhere,
@@ -129,7 +129,7 @@ impl<K: Copy> Routes<K> {
         }
     }
 
-    /// Where a datagram from `from` to the socket `id` goes.
+    /// Returns the destination of a datagram from `from` to the socket `id`.
     pub fn route_to(&self, from: SocketAddr, id: u32) -> Route<K> {
         match self.by_id.get(&id) {
             None => Route::Unknown,
@@ -146,7 +146,7 @@ impl<K: Copy> Routes<K> {
         };
         let id = match asked.request {
             Request::Connect => None,
-            // A rendezvous may take its second step before it has heard which socket to address.
+            // A rendezvous peer may take its second step before it knows this end's socket.
             _ => (self.accepted.get(&(from, Client::from(&asked))))
                 .or_else(|| self.meeting.get(&from)),
         };

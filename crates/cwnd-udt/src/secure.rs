@@ -1,11 +1,10 @@
-//! Whole UDT datagrams, sealed between two ends that prove to each other who they are. Without I/O, as all of
-//! this crate, but for [`mod@file`].
+//! Encryption of whole UDT datagrams between two ends that authenticate each other. No I/O, except in [`mod@file`].
 //!
 //! The handshake is Noise (revision 34): `Noise_NNpsk0_25519_AESGCM_SHA256` with a shared key,
-//! `Noise_IKpsk2_25519_AESGCM_SHA256` with key pairs. A one-time code becomes a shared key by SPAKE2 first.
-//! Each handshake makes fresh keys for each direction, which the credentials alone do not reveal later.
-//! Datagrams are Noise transport messages with explicit counters (section 11.4), by AES-256-GCM. What this
-//! protects against and what not is in `docs/udt.md`, under "Credentials".
+//! `Noise_IKpsk2_25519_AESGCM_SHA256` with key pairs. A one-time code becomes a shared key by SPAKE2 first. Each
+//! handshake derives fresh keys for each direction, with forward secrecy. Datagrams are Noise transport messages with
+//! explicit counters (section 11.4), encrypted by AES-256-GCM. `docs/udt.md` describes the protection and its limits
+//! under "Credentials".
 //!
 //! * [`Credentials`] are a [`Key`] that is shared, a [`KeyPair`] with the [`PublicKey`]s of peers, or a
 //!   [`Code`]. [`mod@file`] reads and writes their files.
@@ -78,17 +77,17 @@ use wire::Keys;
 /// Why a datagram is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refused {
-    /// Neither a sealed datagram nor a request for one, or none for this end.
+    /// Neither a sealed datagram nor a request for a session, or not for this end.
     #[error("not a sealed datagram of this connection")]
     Foreign,
-    /// A request of another version of the sealing.
+    /// A request with another version of the protocol.
     #[error("the peer seals by another version")]
     Version,
     /// A request without a key.
     #[error("the peer has no key, and this end only talks to those who have it")]
     NoKey,
-    /// A request or an answer by somebody with another key or code, or one that was damaged; or by somebody
-    /// whose public key is not in the list.
+    /// A request or an answer that was damaged, made with another key or code, or made with a public key that is not in
+    /// the list.
     #[error("the peer's key is another one")]
     WrongKey,
     /// A sealed datagram of a session that is not known here.
@@ -100,13 +99,13 @@ pub enum Refused {
     /// Credentials that no client can connect with.
     #[error(transparent)]
     Credentials(CredentialsError),
-    /// More requests wait for their client's first word than are kept.
+    /// Too many sessions wait for their client's first datagram.
     #[error("too many requests at once")]
     Busy,
-    /// It has arrived before, or so much later than others that this cannot be told.
+    /// A datagram that arrived before, or whose counter is below the replay window.
     #[error("a repeated or much too late datagram")]
     Replayed,
-    /// Its seal is broken: damaged, or made by somebody without this connection's keys.
+    /// A datagram that was damaged, or made without this connection's keys.
     #[error("a damaged or forged datagram")]
     Forged,
     /// The system has no random numbers.
@@ -122,7 +121,7 @@ pub struct Session {
     /// For what arrives.
     pub opener: Opener,
     identity: Option<PublicKey>,
-    /// At a client: what the listener's resets are made with.
+    /// At a client: the token that authenticates the listener's resets.
     token: Option<Token>,
 }
 
@@ -139,19 +138,19 @@ impl Session {
         Session { sealer, opener: Opener::new(&keys.inward, id), identity, token }
     }
 
-    /// Whether `datagram` is the listener's word that it does not know this session: the answer to a datagram
-    /// that was sealed here recently, made with the secret that the listener told in the handshake.
+    /// Whether `datagram` is the listener's reset of this session: the answer to a recent datagram, authenticated by
+    /// the token from the handshake.
     pub fn is_reset(&self, datagram: &[u8]) -> bool {
         let (to, sent) = (self.sealer.to(), self.sealer.sealed());
         self.token.as_ref().is_some_and(|token| reset::is_genuine(token, to, sent, datagram))
     }
 
-    /// The public key that the peer has proved, with [`Credentials::Pair`].
+    /// The authenticated public key of the peer, with [`Credentials::Pair`].
     pub fn identity(&self) -> Option<PublicKey> {
         self.identity
     }
 
-    /// The name of this end in sealed datagrams: see [`destination`].
+    /// The id of this end in sealed datagrams: see [`destination`].
     pub fn id(&self) -> u32 {
         self.opener.id()
     }

@@ -1,6 +1,8 @@
 //! Numbers that wrap around: data sequences (31 bits), message numbers (29 bits) and acknowledgement
 //! numbers (31 bits), draft-gg-udt-03 section 2.
 
+use crate::cast::low32;
+
 /// A data packet's number on the wire: 31 bits, the next after `2^31 - 1` is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seq(u32);
@@ -25,13 +27,13 @@ impl Seq {
     /// The number `count` packets later.
     #[must_use]
     pub const fn plus(self, count: u64) -> Self {
-        Seq::new(self.0.wrapping_add(count as u32))
+        Seq::new(self.0.wrapping_add(low32(count)))
     }
 
     /// Packets from `self` to `other`, negative where `other` is older: the shorter way round.
     pub const fn to(self, other: Seq) -> i32 {
         // The subtraction in 31 bits, its sign bit moved to where i32 has one.
-        ((other.0.wrapping_sub(self.0) << 1) as i32) >> 1
+        (other.0.wrapping_sub(self.0) << 1).cast_signed() >> 1
     }
 }
 
@@ -106,7 +108,7 @@ mod tests {
             let other = Seq::new(from.value().wrapping_add_signed(by));
             prop_assert_eq!(from.to(other), by);
             if by >= 0 {
-                prop_assert_eq!(from.plus(by as u64), other);
+                prop_assert_eq!(from.plus(u64::from(by.unsigned_abs())), other);
             }
         }
     }

@@ -17,23 +17,23 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// Starts the account of a sender that has nothing to send yet.
-    pub fn new(opened: Time) -> Self {
+    pub(crate) fn new(opened: Time) -> Self {
         Shares { opened, accounted: 0, state: Some(Limit::Application) }
     }
 
     /// The current limit; `None` if it is the processor.
-    pub fn state(&self) -> Option<Limit> {
+    pub(crate) fn state(&self) -> Option<Limit> {
         self.state
     }
 
     /// Attributes the time up to `now` to the current limit. Earlier times change nothing.
-    pub fn elapse(&mut self, now: Time, count: &mut Counters) {
+    pub(crate) fn elapse(&mut self, now: Time, count: &mut Counters) {
         self.attribute(now, self.state, count);
     }
 
     /// Attributes the time up to `now` to the current limit and replaces the limit.
     #[inline]
-    pub fn switch(&mut self, now: Time, state: Option<Limit>, count: &mut Counters) {
+    pub(crate) fn switch(&mut self, now: Time, state: Option<Limit>, count: &mut Counters) {
         if state != self.state {
             self.elapse(now, count);
             self.state = state;
@@ -41,7 +41,7 @@ impl Shares {
     }
 
     /// Attributes the time up to `now` to the processor, whatever the current limit.
-    pub fn busy_until(&mut self, now: Time, count: &mut Counters) {
+    pub(crate) fn busy_until(&mut self, now: Time, count: &mut Counters) {
         self.attribute(now, None, count);
     }
 

@@ -19,7 +19,7 @@ const SPEC_MAX: usize = 128;
 
 /// `struct control` of `kernel/trace.h`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Control {
+pub(super) struct Control {
     /// Until when somebody listens, in nanoseconds of CLOCK_MONOTONIC.
     pub until: u64,
     /// Events for which the ring had no room.
@@ -56,7 +56,7 @@ impl Control {
     }
 
     /// Reads it from its map.
-    pub fn read(map: &MapHandle) -> Result<Self, Error> {
+    pub(super) fn read(map: &MapHandle) -> Result<Self, Error> {
         let mut bytes = [0; Self::SIZE];
         map.lookup_into(&[0; 4], &mut bytes, MapFlags::ANY)
             .map_err(|error| Error::bpf("a controller's notes")(&error))?;
@@ -64,7 +64,7 @@ impl Control {
     }
 
     /// Writes it into its map.
-    pub fn write(&self, map: &MapHandle) -> Result<(), Error> {
+    pub(super) fn write(&self, map: &MapHandle) -> Result<(), Error> {
         map.update(&[0; 4], &self.to_bytes(), MapFlags::ANY)
             .map_err(|error| Error::bpf("a controller's notes")(&error))
     }
@@ -194,7 +194,7 @@ fn forget(name: &str) {
 }
 
 /// A map of a controller that is loaded.
-pub fn pinned(name: &str, what: &str) -> Result<MapHandle, Error> {
+pub(super) fn pinned(name: &str, what: &str) -> Result<MapHandle, Error> {
     MapHandle::from_pinned_path(folder(name).join(what))
         .map_err(|error| explain(Error::bpf(name)(&error)))
 }

@@ -30,7 +30,7 @@ const CONTROLLER: &str = "controller";
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
 /// A controller that the kernel offers while `link` is open or pinned.
-pub struct Registered {
+pub(super) struct Registered {
     /// Its registration.
     pub link: Link,
     /// Its `struct control`.
@@ -45,7 +45,7 @@ thread_local! {
 }
 
 /// Keeps what libbpf says from the terminal: errors tell of it.
-pub fn listen() {
+pub(super) fn listen() {
     SAID.take();
     set_print(Some((PrintLevel::Warn, |_, text| {
         SAID.with_borrow_mut(|said| said.push_str(&text))
@@ -83,7 +83,7 @@ fn open_map<'a>(object: &'a mut OpenObject, name: &str) -> Option<OpenMapMut<'a>
 ///
 /// # Errors
 /// What the kernel refuses, with the verifier's last words.
-pub fn register(form: &Form, name: &str, control: &[u8]) -> Result<Registered, Error> {
+pub(super) fn register(form: &Form, name: &str, control: &[u8]) -> Result<Registered, Error> {
     let law = form.law;
     let damaged = |problem: &str| Error::Object { law, problem: problem.into() };
     let refused = |error| refused(law, &error);
@@ -126,7 +126,7 @@ pub fn register(form: &Form, name: &str, control: &[u8]) -> Result<Registered, E
 ///
 /// # Errors
 /// What is missing.
-pub fn kernel_types() -> Result<(), Error> {
+pub(super) fn kernel_types() -> Result<(), Error> {
     if !fs::exists(VMLINUX).map_err(Error::kernel(VMLINUX))? {
         return Err(Error::Missing(format!(
             "this kernel does not describe its types ({VMLINUX} is missing): it needs \

@@ -20,18 +20,18 @@ const ALL: Prefix = Prefix { base: 0xc612_0000, length: 15 };
 
 impl Prefix {
     /// The address of the outer end.
-    pub fn outer(self) -> Ipv4Addr {
+    pub(super) fn outer(self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.base + 1)
     }
 
     /// The address of the inner end.
-    pub fn inner(self) -> Ipv4Addr {
+    pub(super) fn inner(self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.base + 2)
     }
 
     /// Prefixes for links whose outer ends are behind a link with this one; for links that are behind
     /// none without it. None where links are nested too deep.
-    pub fn inside(within: Option<Prefix>) -> Vec<Prefix> {
+    pub(super) fn inside(within: Option<Prefix>) -> Vec<Prefix> {
         let (from, first) = within.map_or((ALL, 0), |prefix| (prefix, 1));
         let Some(length) = LENGTHS.into_iter().find(|&length| length > from.length) else {
             return Vec::new();
@@ -47,7 +47,7 @@ impl Prefix {
 
     /// Whether a route of a table as in `/proc/net/route` leads to some of these addresses, other
     /// than one to a prefix that `within` is part of.
-    pub fn is_routed(self, table: &str, within: Option<Prefix>) -> bool {
+    pub(super) fn is_routed(self, table: &str, within: Option<Prefix>) -> bool {
         table.lines().skip(1).any(|line| {
             let mut columns = line.split_ascii_whitespace();
             let mut hex =

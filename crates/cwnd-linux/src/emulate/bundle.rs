@@ -27,13 +27,13 @@ pub(super) struct Bundle {
 }
 
 impl Bundle {
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Adds a packet with its prefix and an IPv4 header of so many bytes. False if it must be written
     /// after the others and apart from them.
-    pub fn add(&mut self, packet: &[u8], ip: usize) -> bool {
+    pub(super) fn add(&mut self, packet: &[u8], ip: usize) -> bool {
         if self.is_empty() {
             self.bytes.clear();
             self.bytes.extend_from_slice(packet);
@@ -80,7 +80,7 @@ impl Bundle {
     }
 
     /// What is to be written, of which nothing is kept.
-    pub fn take(&mut self) -> &[u8] {
+    pub(super) fn take(&mut self) -> &[u8] {
         if self.count > 1 {
             let (prefix, packet) = self.bytes.split_at_mut(PREFIX);
             let (ip, size) = (self.ip, packet.len());

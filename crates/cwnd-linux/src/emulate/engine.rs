@@ -91,7 +91,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    pub fn new(left: File, right: File, settings: Settings) -> Self {
+    pub(super) fn new(left: File, right: File, settings: Settings) -> Self {
         let Settings { links, courses, seed, sample, warmup, patience, journal } = settings;
         let live = |(index, link)| LiveLink::new(link, index, seed);
         Engine {
@@ -121,7 +121,7 @@ impl Engine {
     }
 
     /// When time began.
-    pub fn begun(&self) -> Instant {
+    pub(super) fn begun(&self) -> Instant {
         self.start
     }
 
@@ -130,7 +130,7 @@ impl Engine {
     }
 
     /// Is the network until `stop` says no more.
-    pub fn run(mut self, stop: &Arc<AtomicBool>) -> Report {
+    pub(super) fn run(mut self, stop: &Arc<AtomicBool>) -> Report {
         self.tool.realtime = sys::run_first().is_ok();
         // Without that, the kernel gathers wake-ups of 50 µs.
         let _ = prctl::set_timerslack(1);

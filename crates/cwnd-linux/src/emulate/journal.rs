@@ -24,7 +24,7 @@ pub(super) struct Entry {
 
 /// A file of entries: CSV with times in seconds to the nanosecond.
 #[derive(Debug)]
-pub struct Journal {
+pub(super) struct Journal {
     batch: Vec<Entry>,
     to: Sender<Vec<Entry>>,
     writer: JoinHandle<io::Result<()>>,
@@ -35,7 +35,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the file cannot be written to.
-    pub fn new(file: File, names: Vec<String>) -> io::Result<Self> {
+    pub(super) fn new(file: File, names: Vec<String>) -> io::Result<Self> {
         let mut out = BufWriter::new(file);
         writeln!(out, "time_s,link,bytes,ecn,dataless,fate,arrives_s")?;
         let (to, from) = channel::<Vec<Entry>>();

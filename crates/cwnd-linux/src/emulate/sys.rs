@@ -1,6 +1,6 @@
 //! What no crate wraps: network devices, the real-time scheduler and the first process of a PID
 //! namespace. All `unsafe` of the emulator is here.
-#![allow(unsafe_code)]
+#![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
@@ -58,7 +58,7 @@ pub(super) struct Interfaces(OwnedFd);
 
 impl Interfaces {
     /// Of the calling thread's network namespace.
-    pub fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers are passed.
         let fd = check(unsafe { libc::socket(libc::AF_INET, kind, 0) })?;
@@ -73,7 +73,7 @@ impl Interfaces {
     }
 
     /// Brings an interface up.
-    pub fn raise(&self, name: &str) -> io::Result<()> {
+    pub(super) fn raise(&self, name: &str) -> io::Result<()> {
         let mut request = request(name);
         self.ask(libc::SIOCGIFFLAGS, &mut request)?;
         // SAFETY: the kernel has just written the flags.
@@ -82,7 +82,7 @@ impl Interfaces {
     }
 
     /// Gives an interface an address; whatever shares its first `prefix` bits is behind it.
-    pub fn address(&self, name: &str, address: Ipv4Addr, prefix: u32) -> io::Result<()> {
+    pub(super) fn address(&self, name: &str, address: Ipv4Addr, prefix: u32) -> io::Result<()> {
         let mut request = request(name);
         request.ifr_ifru.ifru_addr = internet(address);
         self.ask(libc::SIOCSIFADDR, &mut request)?;
@@ -92,14 +92,14 @@ impl Interfaces {
     }
 
     /// Sets how many packets may wait for whoever reads the device.
-    pub fn room(&self, name: &str, packets: i32) -> io::Result<()> {
+    pub(super) fn room(&self, name: &str, packets: i32) -> io::Result<()> {
         let mut request = request(name);
         request.ifr_ifru.ifru_metric = packets;
         self.ask(libc::SIOCSIFTXQLEN, &mut request)
     }
 
     /// Sends everything without a route of its own through an interface.
-    pub fn default_route(&self, name: &str) -> io::Result<()> {
+    pub(super) fn default_route(&self, name: &str) -> io::Result<()> {
         let mut device = request(name).ifr_name;
         // SAFETY: all-zero bytes are a valid `rtentry`.
         let mut route: libc::rtentry = unsafe { zeroed() };

@@ -23,7 +23,12 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    pub fn new(stage: &mut Stage, flow: &Flow, traffic: &Traffic, seed: u64) -> io::Result<Self> {
+    pub(super) fn new(
+        stage: &mut Stage,
+        flow: &Flow,
+        traffic: &Traffic,
+        seed: u64,
+    ) -> io::Result<Self> {
         let sent = Arc::new(AtomicU64::new(0));
         let [local, peer] = flow.ends;
         let (local, peer) = (SocketAddrV4::new(local, 0), SocketAddrV4::new(peer, PORT));
@@ -50,7 +55,7 @@ impl Ends {
         Ok(Ends { sent, _sink: sink })
     }
 
-    pub fn read(&self) -> Reading {
+    pub(super) fn read(&self) -> Reading {
         // What arrived, the links know.
         Reading { sent: self.sent.load(Ordering::Relaxed), ..Reading::default() }
     }

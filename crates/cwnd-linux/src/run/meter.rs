@@ -72,7 +72,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub fn new(flow: &Flow, network: &Network) -> Self {
+    pub(super) fn new(flow: &Flow, network: &Network) -> Self {
         Meter {
             wire: f64::from(flow.wire),
             initial_window: flow.initial_window,
@@ -87,7 +87,7 @@ impl Meter {
     }
 
     /// Something happened.
-    pub fn told(&mut self, told: Told) {
+    pub(super) fn told(&mut self, told: Told) {
         match told {
             Told::Rtt(at, rtt) => self.rtt(at, rtt),
             Told::Cut(at, cut) => self.cuts.push(CutRecord { at, cut }),
@@ -105,12 +105,12 @@ impl Meter {
     }
 
     /// The measurement begins.
-    pub fn begin(&mut self, reading: &Reading) {
+    pub(super) fn begin(&mut self, reading: &Reading) {
         self.before = reading.clone();
     }
 
     /// A sample.
-    pub fn sample(&mut self, reading: &Reading) {
+    pub(super) fn sample(&mut self, reading: &Reading) {
         let number = self.series.sent.len();
         self.series.sent.push(reading.sent as f64);
         self.series.delivered.extend(reading.delivered);
@@ -132,7 +132,12 @@ impl Meter {
     }
 
     /// The record, from what was read last and what the links carried.
-    pub fn finish(mut self, last: &Reading, carried: &FlowReport, time: &[f64]) -> FlowRecord {
+    pub(super) fn finish(
+        mut self,
+        last: &Reading,
+        carried: &FlowReport,
+        time: &[f64],
+    ) -> FlowRecord {
         let since = |get: fn(&Reading) -> u64| get(last) - get(&self.before);
         let samples = time.len();
         let warm = time.partition_point(|&at| at < self.warmup.as_secs());

@@ -44,12 +44,12 @@ impl Notes {
     }
 
     /// Adds sentences that name their flows themselves.
-    pub fn extend(&mut self, sentences: impl IntoIterator<Item = String>) {
+    pub(super) fn extend(&mut self, sentences: impl IntoIterator<Item = String>) {
         self.more.extend(sentences);
     }
 
     /// All of them; flows are named where not all are meant.
-    pub fn sentences(self) -> Vec<String> {
+    pub(super) fn sentences(self) -> Vec<String> {
         let said = |(sentence, flows): (String, Vec<String>)| match flows.as_slice() {
             all if all.len() == self.flows => sentence,
             [first, second, third, rest @ ..] if !rest.is_empty() => {
@@ -120,7 +120,7 @@ impl Plan {
     ///
     /// # Errors
     /// What cannot be done and must not be left out.
-    pub fn new(network: &Network, on: On, notes: &mut Notes) -> Result<Self, Error> {
+    pub(super) fn new(network: &Network, on: On, notes: &mut Notes) -> Result<Self, Error> {
         let offered = fs::read_to_string(OFFERED).unwrap_or_default();
         let flow = |(index, spec): (usize, &network::Flow)| {
             let planned = plan(network, spec, on, &offered, notes);

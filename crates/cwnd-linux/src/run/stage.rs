@@ -45,18 +45,18 @@ pub(super) struct Scene {
 
 impl Scene {
     /// Time since the links' began.
-    pub fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         let nanos = self.begun.elapsed().as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     /// Whether all is over.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     /// Waits until a time, and until all ends are there. False if all is over before.
-    pub fn wait_until(&self, at: Time) -> bool {
+    pub(super) fn wait_until(&self, at: Time) -> bool {
         loop {
             if self.is_over() || at > self.end {
                 return false;
@@ -74,7 +74,7 @@ impl Scene {
     }
 
     /// Something that went otherwise than the scenario says.
-    pub fn note(&self, sentence: String) {
+    pub(super) fn note(&self, sentence: String) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(sentence);
     }
 }
@@ -94,7 +94,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub fn new(testbed: &Testbed, network: &Network) -> io::Result<Self> {
+    pub(super) fn new(testbed: &Testbed, network: &Network) -> io::Result<Self> {
         let scene = Scene {
             begun: testbed.begun(),
             end: Time::ZERO + network.duration,
@@ -107,7 +107,7 @@ impl Stage {
         Ok(Stage { sources, sinks, scene: Arc::new(scene), threads: Vec::new() })
     }
 
-    pub fn space(&self, side: Side) -> &Space {
+    pub(super) fn space(&self, side: Side) -> &Space {
         match side {
             Side::Source => &self.sources,
             Side::Sink => &self.sinks,
@@ -115,7 +115,7 @@ impl Stage {
     }
 
     /// Makes both namespaces ready.
-    pub fn prepare(&self) -> io::Result<()> {
+    pub(super) fn prepare(&self) -> io::Result<()> {
         for side in [Side::Source, Side::Sink] {
             let refused = self.space(side).run(|| {
                 BOTH.iter().filter(|(name, value)| set(name, value).is_err()).collect::<Vec<_>>()
@@ -128,7 +128,7 @@ impl Stage {
     }
 
     /// Starts a thread of a flow in a namespace.
-    pub fn spawn(
+    pub(super) fn spawn(
         &mut self,
         side: Side,
         flow: &str,
@@ -152,17 +152,17 @@ impl Stage {
     }
 
     /// All ends are there: flows may begin.
-    pub fn begin(&self) {
+    pub(super) fn begin(&self) {
         self.scene.started.store(true, Ordering::Relaxed);
     }
 
     /// All is over, and nothing that goes wrong from here on matters.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.scene.over.store(true, Ordering::Relaxed);
     }
 
     /// Waits for all threads to end. Gives what they had to say.
-    pub fn finish(mut self) -> Vec<String> {
+    pub(super) fn finish(mut self) -> Vec<String> {
         self.end();
         std::mem::take(&mut self.scene.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,5 +1,5 @@
 //! What no crate wraps: options and statistics of TCP sockets, and routes with metrics.
-#![allow(unsafe_code)]
+#![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
 
 use std::ffi::{CString, c_int};
 use std::io;
@@ -71,7 +71,7 @@ pub(super) struct Info([u8; INFO]);
 
 impl Info {
     /// Of this socket.
-    pub fn of(socket: &TcpStream) -> io::Result<Self> {
+    pub(super) fn of(socket: &TcpStream) -> io::Result<Self> {
         let mut bytes = [0; INFO];
         let mut size = INFO as libc::socklen_t;
         let (fd, at) = (socket.as_raw_fd(), bytes.as_mut_ptr().cast());
@@ -95,58 +95,58 @@ impl Info {
     }
 
     /// Packets sent and not acknowledged.
-    pub fn unacknowledged(&self) -> u64 {
+    pub(super) fn unacknowledged(&self) -> u64 {
         self.word(24)
     }
 
     /// The smoothed round-trip time in microseconds; 0 before the first sample.
-    pub fn rtt(&self) -> u64 {
+    pub(super) fn rtt(&self) -> u64 {
         self.word(68)
     }
 
     /// The threshold of slow start in packets; `None` before the first cut.
-    pub fn ssthresh(&self) -> Option<u64> {
+    pub(super) fn ssthresh(&self) -> Option<u64> {
         Some(self.word(76)).filter(|&packets| packets < i32::MAX as u64)
     }
 
     /// The window in packets.
-    pub fn window(&self) -> u64 {
+    pub(super) fn window(&self) -> u64 {
         self.word(80)
     }
 
     /// Packets sent again.
-    pub fn retransmitted(&self) -> u64 {
+    pub(super) fn retransmitted(&self) -> u64 {
         self.word(100)
     }
 
     /// Bytes that arrived in order.
-    pub fn received(&self) -> u64 {
+    pub(super) fn received(&self) -> u64 {
         self.long(128)
     }
 
     /// Bytes written that were not sent yet.
-    pub fn unsent(&self) -> u64 {
+    pub(super) fn unsent(&self) -> u64 {
         self.word(144)
     }
 
     /// The smallest round-trip time in microseconds.
-    pub fn min_rtt(&self) -> Option<u64> {
+    pub(super) fn min_rtt(&self) -> Option<u64> {
         Some(self.word(148)).filter(|&micros| micros < u32::MAX.into())
     }
 
     /// Packets with data that were sent.
-    pub fn sent(&self) -> u64 {
+    pub(super) fn sent(&self) -> u64 {
         self.word(156)
     }
 
     /// Microseconds in which there was something to send; limited by the receiver's window; limited by
     /// the buffer of this end.
-    pub fn busy(&self) -> [u64; 3] {
+    pub(super) fn busy(&self) -> [u64; 3] {
         [168, 176, 184].map(|at| self.long(at))
     }
 
     /// Timeouts (Linux 6.7; 0 before).
-    pub fn timeouts(&self) -> u64 {
+    pub(super) fn timeouts(&self) -> u64 {
         self.short(240)
     }
 }

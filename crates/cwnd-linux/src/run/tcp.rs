@@ -63,7 +63,7 @@ struct Source {
 
 impl Ends {
     /// The threads of a flow, whose controller the kernel calls `controller`.
-    pub fn new(
+    pub(super) fn new(
         stage: &mut Stage,
         flow: &Flow,
         options: &TcpOptions,
@@ -117,7 +117,7 @@ impl Ends {
         Ok(Ends { sockets, payload, start: flow.start, scene })
     }
 
-    pub fn read(&self) -> Reading {
+    pub(super) fn read(&self) -> Reading {
         let info = |socket: &OnceLock<TcpStream>| Info::of(socket.get()?).ok();
         let received = info(&self.sockets.sink).map_or(0, |info| info.received());
         let delivered = Some((received as f64 / self.payload).floor());

@@ -26,7 +26,7 @@ pub(super) struct Traced {
 
 impl Traced {
     /// Loads those that the plan asks for, each once.
-    pub fn load(plan: &Plan) -> Result<Self, Error> {
+    pub(super) fn load(plan: &Plan) -> Result<Self, Error> {
         let mut loaded = HashMap::new();
         for flow in &plan.flows {
             let Protocol::Tcp(options) = &flow.protocol else { continue };
@@ -41,7 +41,7 @@ impl Traced {
     }
 
     /// What the kernel calls a controller.
-    pub fn name<'a>(&'a self, controller: &'a Kernel) -> &'a str {
+    pub(super) fn name<'a>(&'a self, controller: &'a Kernel) -> &'a str {
         match controller {
             Kernel::Own(name) => name,
             Kernel::Law { spec, .. } => {
@@ -51,7 +51,11 @@ impl Traced {
     }
 
     /// Reads what has happened since; `now` is the time.
-    pub fn read(&mut self, now: Time, mut tell: impl FnMut([u8; 4], Told)) -> Result<(), Error> {
+    pub(super) fn read(
+        &mut self,
+        now: Time,
+        mut tell: impl FnMut([u8; 4], Told),
+    ) -> Result<(), Error> {
         let clock = monotonic()?;
         for Loaded { trace, paced, .. } in self.loaded.values_mut() {
             self.events.clear();
@@ -66,7 +70,7 @@ impl Traced {
     }
 
     /// Events that nobody read in time.
-    pub fn missed(&self) -> Result<u64, Error> {
+    pub(super) fn missed(&self) -> Result<u64, Error> {
         self.loaded.values().map(|loaded| loaded.trace.missed()).sum()
     }
 }

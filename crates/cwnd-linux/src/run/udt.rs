@@ -42,7 +42,12 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    pub fn new(stage: &mut Stage, flow: &Flow, config: &Config, seed: u64) -> io::Result<Self> {
+    pub(super) fn new(
+        stage: &mut Stage,
+        flow: &Flow,
+        config: &Config,
+        seed: u64,
+    ) -> io::Result<Self> {
         let sockets = Arc::new(Sockets::default());
         let mut config = config.clone();
         // As in the simulator.
@@ -69,7 +74,7 @@ impl Ends {
     }
 
     /// Tells what happens between two readings: only the last of each kind is remembered.
-    pub fn look(&self, now: Time, meter: &mut Meter) {
+    pub(super) fn look(&self, now: Time, meter: &mut Meter) {
         let Some(stream) = self.sockets.source.get() else { return };
         let seen = stream.look(|it| (it.take_rtt(), it.take_cut(), it.limit()));
         let (rtt, cut, limit) = seen;
@@ -88,7 +93,7 @@ impl Ends {
         *since = now;
     }
 
-    pub fn read(&self) -> Reading {
+    pub(super) fn read(&self) -> Reading {
         let received = self.sockets.received.load(Ordering::Relaxed) as f64;
         let delivered = Some((received / self.payload).floor());
         let Some(stream) = self.sockets.source.get() else {

@@ -18,7 +18,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// The finest clock whose times up to `duration` fit in `bits`; `None` if not even nanoseconds
     /// do.
-    pub fn new(duration: Dur, bits: u32) -> Option<Self> {
+    pub(crate) fn new(duration: Dur, bits: u32) -> Option<Self> {
         let needed = 64 - duration.as_nanos().leading_zeros();
         // One bit to spare: timers are set past the end.
         let spare = bits.checked_sub(needed + 1)?;
@@ -26,40 +26,40 @@ impl Clock {
     }
 
     /// The finest clock for times up to `duration`, where they need not share 64 bits with anything.
-    pub const fn widest(duration: Dur) -> Self {
+    pub(crate) const fn widest(duration: Dur) -> Self {
         let spare = duration.as_nanos().leading_zeros() - 1;
         Clock { shift: if spare < FINEST { spare } else { FINEST } }
     }
 
     /// Ticks in a span, or since the start; far times saturate.
     #[inline(always)]
-    pub fn ticks(self, nanos: u64) -> u64 {
+    pub(crate) fn ticks(self, nanos: u64) -> u64 {
         if nanos > u64::MAX >> self.shift { u64::MAX } else { nanos << self.shift }
     }
 
     /// Ticks in a span given in seconds.
-    pub fn ticks_in(self, seconds: f64) -> f64 {
+    pub(crate) fn ticks_in(self, seconds: f64) -> f64 {
         seconds * 1e9 * f64::from(1u32 << self.shift)
     }
 
     /// Whole nanoseconds.
     #[inline(always)]
-    pub fn nanos(self, ticks: u64) -> u64 {
+    pub(crate) fn nanos(self, ticks: u64) -> u64 {
         ticks >> self.shift
     }
 
     /// Seconds.
-    pub fn seconds(self, ticks: u64) -> f64 {
+    pub(crate) fn seconds(self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks_in(1.0)
     }
 
     #[inline(always)]
-    pub fn time(self, ticks: u64) -> Time {
+    pub(crate) fn time(self, ticks: u64) -> Time {
         Time::from_nanos(self.nanos(ticks))
     }
 
     #[inline(always)]
-    pub fn dur(self, ticks: u64) -> Dur {
+    pub(crate) fn dur(self, ticks: u64) -> Dur {
         Dur::from_nanos(self.nanos(ticks))
     }
 }

@@ -1,5 +1,7 @@
 //! A histogram of durations.
 
+use crate::cast::{to_index, whole};
+
 const SUB_BITS: u32 = 5;
 const SUBS: usize = 1 << SUB_BITS;
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUBS;
@@ -21,10 +23,10 @@ impl Histogram {
     #[inline(always)]
     fn bucket(nanos: u64) -> usize {
         if nanos < SUBS as u64 {
-            return nanos as usize;
+            return to_index(nanos);
         }
         let octave = 63 - nanos.leading_zeros() - SUB_BITS;
-        ((octave as usize + 1) << SUB_BITS) + ((nanos >> octave) as usize & (SUBS - 1))
+        ((octave as usize + 1) << SUB_BITS) + to_index(nanos >> octave & (SUBS as u64 - 1))
     }
 
     /// The least duration in a bucket, in nanoseconds.
@@ -65,7 +67,7 @@ impl Histogram {
     /// exceed; NaN without any.
     pub fn quantile(&self, fraction: f64, zeros: u64) -> f64 {
         let total = zeros + self.count();
-        let wanted = (fraction * total as f64).ceil().max(1.0) as u64;
+        let wanted = whole((fraction * total as f64).ceil().max(1.0));
         let mut seen = zeros;
         if zeros > 0 && seen >= wanted {
             return 0.0;

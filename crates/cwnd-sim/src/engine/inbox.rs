@@ -22,14 +22,14 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Inbox { items: Ring::new(), highest: 0 }
     }
 
     /// Puts in a packet that arrives at `at`. False if an event must bring it: where it comes after
     /// a gap, or starts the receiver's clock. That is `running`, or what is in here already starts it.
     #[inline(always)]
-    pub fn put(&mut self, at: u64, packet: Packet, running: bool) -> bool {
+    pub(crate) fn put(&mut self, at: u64, packet: Packet, running: bool) -> bool {
         let seq = packet.seq();
         let waits = seq <= self.highest && (running || self.items.len() > 0);
         self.highest = self.highest.max(seq + 1);
@@ -39,14 +39,14 @@ impl Inbox {
 
     /// Takes the first packet if it has arrived by `now` and no event brings it.
     #[inline(always)]
-    pub fn take(&mut self, now: u64) -> Option<(u64, Packet)> {
+    pub(crate) fn take(&mut self, now: u64) -> Option<(u64, Packet)> {
         let at = self.next()?;
         (at <= now).then(|| (at, self.items.pop().packet))
     }
 
     /// Takes the first packet if no event brings it; one that an event has brought leaves unseen.
     #[inline(always)]
-    pub fn take_before_event(&mut self) -> Option<(u64, Packet)> {
+    pub(crate) fn take_before_event(&mut self) -> Option<(u64, Packet)> {
         if self.items.len() == 0 {
             return None;
         }
@@ -56,7 +56,7 @@ impl Inbox {
 
     /// When the first packet arrives: [`NONE`] if an event tells.
     #[inline(always)]
-    pub fn next(&self) -> Option<u64> {
+    pub(crate) fn next(&self) -> Option<u64> {
         (self.items.len() > 0).then(|| self.items.get(0).at)
     }
 }

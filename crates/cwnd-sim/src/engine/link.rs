@@ -12,6 +12,7 @@ use super::packet::{Packet, flags};
 use super::red::{Red, Verdict};
 use super::ring::Ring;
 use super::schedule::NONE;
+use crate::cast::{low32, saturate32, whole};
 use crate::network::{self, Queue, QueueLimit};
 use crate::record::LinkRecord;
 use crate::rng::Rng;
@@ -107,7 +108,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub fn new(link: &network::Link, clock: Clock, index: usize, seed: u64) -> Self {
+    pub(crate) fn new(link: &network::Link, clock: Clock, index: usize, seed: u64) -> Self {
         let discipline = match &link.queue {
             Queue::DropTail { limit: QueueLimit::Packets(packets) } => {
                 Discipline::DropTail { packets: *packets, bytes: u64::MAX }
@@ -122,7 +123,7 @@ impl Link {
             }
         };
         let byte = clock.ticks_in(8.0) * f64::from(1u32 << FRACTION);
-        let per_byte = link.rate.map_or(0, |rate| (byte / rate).round() as u64);
+        let per_byte = link.rate.map_or(0, |rate| whole((byte / rate).round()));
         let steady = !link.delay.is_zero() && per_byte >> FRACTION > 0;
         let room = match discipline {
             Discipline::DropTail { packets, bytes } => packets > 0 && bytes >= u64::from(u16::MAX),
@@ -166,7 +167,7 @@ impl Link {
     }
 
     /// The measurement begins at `now`.
-    pub fn begin(&mut self, now: u64) {
+    pub(crate) fn begin(&mut self, now: u64) {
         self.counters = self.queued(now);
         self.counters.accepted += self.later.packets;
         self.counters.bytes += self.later.bytes;
@@ -175,33 +176,33 @@ impl Link {
     }
 
     /// Propagation delay.
-    pub fn delay(&self) -> u64 {
+    pub(crate) fn delay(&self) -> u64 {
         self.delay
     }
 
     /// How long so many bytes hold the transmitter.
     #[inline(always)]
-    pub fn transmission(&self, size: u64) -> u64 {
+    pub(crate) fn transmission(&self, size: u64) -> u64 {
         (size * self.per_byte) >> FRACTION
     }
 
     /// Packets waiting at `now`, without the one being sent.
-    pub fn waiting(&mut self, now: u64) -> u32 {
+    pub(crate) fn waiting(&mut self, now: u64) -> u32 {
         self.advance(now);
-        self.waiting.len() as u32
+        saturate32(self.waiting.len())
     }
 
     /// Whether a packet that arrives at `at` will neither wait nor be lost, whatever else happens
     /// until then. Only for a plain link that one other feeds, in order.
     #[inline(always)]
-    pub fn will_pass(&self, at: u64) -> bool {
+    pub(crate) fn will_pass(&self, at: u64) -> bool {
         self.coming == 0 && self.busy < at
     }
 
     /// Sends a packet that passes all the same: as the one before it departs, or, where `later`, when the
     /// measurement has begun. Gives the time at which it reaches the far end.
     #[inline(never)]
-    pub fn pass_in_step(&mut self, at: u64, size: u64, later: bool) -> Option<u64> {
+    pub(crate) fn pass_in_step(&mut self, at: u64, size: u64, later: bool) -> Option<u64> {
         if self.coming > 0 || self.busy > at || !self.keeps_step {
             return None;
         }
@@ -218,7 +219,7 @@ impl Link {
     }
 
     /// Whether packets pass this link unchanged and unharmed when it is idle.
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.plain
     }
 
@@ -227,7 +228,7 @@ impl Link {
     ///
     /// By value: a packet whose address is taken lives in memory and not in two registers.
     #[inline(always)]
-    pub fn give(&mut self, now: u64, size: u16, flags: u16) -> (u64, u16) {
+    pub(crate) fn give(&mut self, now: u64, size: u16, flags: u16) -> (u64, u16) {
         if self.plain && self.busy < now {
             return (self.carry(now, u64::from(size)), 0);
         }
@@ -236,7 +237,7 @@ impl Link {
 
     /// Sends a packet of so many bytes from `at` on. Gives the time at which it reaches the far end.
     #[inline(always)]
-    pub fn carry(&mut self, at: u64, size: u64) -> u64 {
+    pub(crate) fn carry(&mut self, at: u64, size: u64) -> u64 {
         self.busy = at + self.transmission(size);
         self.left = false;
         self.counters.accepted += 1;
@@ -246,7 +247,7 @@ impl Link {
 
     /// What is sent at `at` ahead of the clock is sent as by a timer, after the links' events of that
     /// instant: a packet that departs then has left a link without delay.
-    pub fn pass_events(&mut self, at: u64) {
+    pub(crate) fn pass_events(&mut self, at: u64) {
         if self.delay == 0 {
             self.left = self.busy <= at;
             self.advance(at + 1);
@@ -288,20 +289,20 @@ impl Link {
 
     /// Brings the packet just given to the far end at `at`. True if it is the first to come there.
     #[inline(always)]
-    pub fn bring(&mut self, at: u64, packet: Packet) -> bool {
+    pub(crate) fn bring(&mut self, at: u64, packet: Packet) -> bool {
         self.list.push(Item { at, packet });
         self.list.len() == 1
     }
 
     /// The earliest that an event can bring a packet to the far end, if none is given to the link
     /// before `from`.
-    pub fn next_from(&self, from: u64) -> u64 {
+    pub(crate) fn next_from(&self, from: u64) -> u64 {
         let given = self.busy.max(from) + self.delay;
         if self.list.len() > 0 { self.list.get(0).at.min(given) } else { given }
     }
 
     /// The first packet that an event is to bring to the far end, and when.
-    pub fn first(&self) -> Option<(u64, Packet)> {
+    pub(crate) fn first(&self) -> Option<(u64, Packet)> {
         (self.list.len() > 0).then(|| {
             let Item { at, packet } = self.list.get(0);
             (at, packet)
@@ -310,7 +311,7 @@ impl Link {
 
     /// Whether no event is to bring a packet to the far end.
     #[inline(always)]
-    pub fn brings_nothing(&self) -> bool {
+    pub(crate) fn brings_nothing(&self) -> bool {
         self.list.len() == 0
     }
 
@@ -331,7 +332,9 @@ impl Link {
             }
             Discipline::Red(red) => {
                 let idle = if sending { None } else { Some(now - self.busy) };
-                red.judge(self.waiting.len() as u32, idle, flags & flags::ECT != 0)
+                // RED's limit, which is a u32, bounds the queue.
+                let waiting = low32(self.waiting.len() as u64);
+                red.judge(waiting, idle, flags & flags::ECT != 0)
             }
         }
     }
@@ -351,7 +354,7 @@ impl Link {
 
     /// Takes the packet that arrives at the far end now, and tells when the next one will.
     #[inline(always)]
-    pub fn take(&mut self) -> (Packet, Option<u64>) {
+    pub(crate) fn take(&mut self) -> (Packet, Option<u64>) {
         let Item { at, packet } = self.list.pop();
         if self.delay == 0 {
             // This is the instant of its departure: the next one is being sent now.
@@ -364,7 +367,7 @@ impl Link {
 
     /// Waiting, packets and bytes that are counted but lie after `now`: what a
     /// measurement that ends then must take off.
-    pub fn queued(&mut self, now: u64) -> Counters {
+    pub(crate) fn queued(&mut self, now: u64) -> Counters {
         self.advance(now);
         let mut queued = Counters::default();
         for index in 0..self.waiting.len() {
@@ -378,7 +381,7 @@ impl Link {
     }
 
     /// What the link did in a measurement of so many seconds, without what is `queued` at its end.
-    pub fn summarise(
+    pub(crate) fn summarise(
         &self,
         queued: Counters,
         rate: Option<f64>,

@@ -19,6 +19,7 @@ use super::link::Link;
 use super::packet::{Extras, Packet, flags};
 use super::schedule::{NONE, Schedule};
 use super::tap::Tap;
+use crate::cast::{low32, saturate32, to_index};
 use crate::network::Network;
 use std::collections::VecDeque;
 
@@ -125,13 +126,17 @@ impl Net {
     /// way back. `far` tells of a link whether its queue is in the other half, for packets that come to it
     /// in this one, and whether it leads there.
     ///
-    /// `None` if the event keys cannot hold that many sources for that long.
-    pub fn new(
+    /// `None` if the event keys cannot hold that many sources for that long, or routes that many links or flows.
+    pub(crate) fn new(
         network: &Network,
         seed: u64,
         timers: usize,
         far: impl Fn(usize) -> [bool; 2],
     ) -> Option<(Self, Vec<[u32; 2]>)> {
+        // The entry of a route has 26 bits for a link or a flow.
+        if network.links.len().max(network.flows.len()) >= QUEUE as usize {
+            return None;
+        }
         let sources = (network.links.len() + timers) as u64;
         let shift = 64 - sources.leading_zeros();
         let clock = Clock::new(network.duration, 64 - shift)?;
@@ -145,21 +150,22 @@ impl Net {
         }
         let mut routes = Vec::new();
         let mut add = |flow: usize, path: &[usize]| {
-            let first = routes.len() as u32;
+            let first = saturate32(routes.len());
             let mut across = 0;
             for &link in path {
                 let [queue, end] = far(link);
                 let alone = feeders[link].is_some() && links[link].is_plain() && !queue;
                 let alone = if alone { ALONE } else { 0 };
-                routes.push(link as u32 | alone | across | if queue { QUEUE } else { 0 });
+                routes.push(saturate32(link) | alone | across | if queue { QUEUE } else { 0 });
                 across = if end { FAR } else { 0 };
             }
-            routes.push(flow as u32 | LAST | across);
+            routes.push(saturate32(flow) | LAST | across);
             first
         };
         let flows = network.flows.iter().enumerate();
         let hops =
             flows.map(|(index, flow)| [add(index, &flow.path), add(index, &flow.back)]).collect();
+        u32::try_from(routes.len()).ok()?;
         let net = Net {
             clock,
             schedule: Schedule::new(),
@@ -185,7 +191,13 @@ impl Net {
 
     /// Lets the endpoints of flow number `flow` run ahead of the clock where their own first links
     /// allow it; `hops` are the first hops of its ways.
-    pub fn let_run_ahead(&mut self, network: &Network, flow: usize, hops: [u32; 2], own: &[bool]) {
+    pub(crate) fn let_run_ahead(
+        &mut self,
+        network: &Network,
+        flow: usize,
+        hops: [u32; 2],
+        own: &[bool],
+    ) {
         let paths = [&network.flows[flow].path, &network.flows[flow].back];
         for (side, path) in paths.iter().enumerate() {
             // A link that takes packets over at once would be ahead of its samples.
@@ -200,7 +212,14 @@ impl Net {
     /// Gives an inbox to the receiver of flow number `flow` if nobody misses the events that it saves.
     /// The way there begins at `hop`, its packets have `size` bytes, and `own` tells of each link
     /// whether it is on one way alone.
-    pub fn give_inbox(&mut self, path: &[usize], flow: usize, hop: u32, size: u64, own: &[bool]) {
+    pub(crate) fn give_inbox(
+        &mut self,
+        path: &[usize],
+        flow: usize,
+        hop: u32,
+        size: u64,
+        own: &[bool],
+    ) {
         let last = path.len() - 1;
         let link = &self.links[path[last]];
         // A link without delay counts the events of an instant, but for one that is idle whenever a
@@ -216,7 +235,7 @@ impl Net {
 
     /// Whether packets of `size` bytes find the link at `hop` as they would when they are sent ahead of
     /// the clock, if nobody else sends there.
-    pub fn may_send_ahead(&self, hop: u32, size: u64) -> bool {
+    pub(crate) fn may_send_ahead(&self, hop: u32, size: u64) -> bool {
         let link = &self.links[(self.routes[hop as usize] & LINK) as usize];
         // Without a delay there must be an event for each of them, and after the one that sends it.
         let in_events = self.routes[hop as usize + 1] & ALONE == 0;
@@ -225,7 +244,7 @@ impl Net {
 
     /// The packets that leave the link at `hop` at this instant have left: what is sent next is sent as
     /// by a timer of `at`.
-    pub fn pass_events(&mut self, hop: u32, at: u64) {
+    pub(crate) fn pass_events(&mut self, hop: u32, at: u64) {
         self.links[(self.routes[hop as usize] & LINK) as usize].pass_events(at);
     }
 
@@ -237,7 +256,7 @@ impl Net {
 
     /// Nothing reaches the source of flow number `flow` before this time, nor does anybody look at
     /// it, whatever happens from `now` on. `hops` are the first hops of its ways.
-    pub fn quiet_until(&self, now: u64, flow: usize, hops: [u32; 2]) -> u64 {
+    pub(crate) fn quiet_until(&self, now: u64, flow: usize, hops: [u32; 2]) -> u64 {
         let pass = |from, hop| self.way(hop).fold(now.max(from), |from, link| link.next_from(from));
         let timers = &self.timers[flow];
         // The receiver answers packets and its own timer.
@@ -246,13 +265,13 @@ impl Net {
     }
 
     /// Nobody stops the source of flow number `flow` before this time, or looks at it.
-    pub fn unwatched_until(&self, flow: usize) -> u64 {
+    pub(crate) fn unwatched_until(&self, flow: usize) -> u64 {
         self.timers[flow][LIFE].set_to.min(self.pause)
     }
 
     /// Puts a packet on the link its hop names.
     #[inline(always)]
-    pub fn send(&mut self, now: u64, packet: Packet) {
+    pub(crate) fn send(&mut self, now: u64, packet: Packet) {
         let link = self.routes[packet.hop() as usize];
         if let Some(told) = self.give(now, link, packet) {
             self.early = Some(told);
@@ -275,7 +294,7 @@ impl Net {
     }
 
     /// Takes over a packet from the other half. Tells as [`give`](Self::give) does.
-    pub fn come_across(&mut self, crossing: Crossing) -> Option<Told> {
+    pub(crate) fn come_across(&mut self, crossing: Crossing) -> Option<Told> {
         let Crossing { link, at, packet } = crossing;
         self.arrive(link, at, packet, packet.flags() & flags::LOST != 0)
     }
@@ -344,7 +363,7 @@ impl Net {
 
     /// The next packet that `link` brings to its endpoint, if that may be told ahead of time; otherwise
     /// an event is to bring it.
-    pub fn follow(&mut self, link: u32) -> Option<(u64, Packet)> {
+    pub(crate) fn follow(&mut self, link: u32) -> Option<(u64, Packet)> {
         let this = &mut self.links[link as usize];
         let (at, packet) = this.first()?;
         let last = self.routes[packet.hop() as usize + 1];
@@ -359,7 +378,7 @@ impl Net {
     }
 
     /// The next packet that has reached its endpoint ahead of time.
-    pub fn pop_early(&mut self) -> Option<Told> {
+    pub(crate) fn pop_early(&mut self) -> Option<Told> {
         self.early.take()
     }
 
@@ -377,10 +396,11 @@ impl Net {
     }
 
     /// Shows every packet that crosses link number `link` to `tap`.
-    pub fn set_tap(&mut self, tap: Tap) {
+    pub(crate) fn set_tap(&mut self, tap: Tap) {
+        let link = saturate32(tap.link);
         // A tap sees packets in events: every one of its link's must have one.
         for next in 1..self.routes.len() {
-            if self.routes[next - 1] & LINK == tap.link as u32 {
+            if self.routes[next - 1] & LINK == link {
                 let last = self.routes[next];
                 if last & INBOX != 0 {
                     self.inboxes[(last & FLOW) as usize] = None;
@@ -419,7 +439,7 @@ impl Net {
 
     /// Has `timer` fire at `at`, or earlier if it is set to already.
     #[inline(always)]
-    pub fn arm(&mut self, timer: usize, at: u64) {
+    pub(crate) fn arm(&mut self, timer: usize, at: u64) {
         let entry = &mut self.timers.as_flattened_mut()[timer];
         entry.set_to = at;
         if at < entry.armed && at < self.horizon {
@@ -430,14 +450,14 @@ impl Net {
 
     /// `timer` has nothing to do when it fires: nobody needs to wait for it.
     #[inline(always)]
-    pub fn disarm(&mut self, timer: usize) {
+    pub(crate) fn disarm(&mut self, timer: usize) {
         self.timers.as_flattened_mut()[timer].set_to = NONE;
     }
 
     /// Deals with events before `end`, as many as are `left`, until one concerns an endpoint. Gives
     /// its time.
     #[inline(always)]
-    pub fn next(&mut self, end: u64, left: &mut u64) -> (u64, Next) {
+    pub(crate) fn next(&mut self, end: u64, left: &mut u64) -> (u64, Next) {
         let mut now = 0;
         while *left > 0 {
             if let Some((at, flow, packet)) = self.pop_early() {
@@ -460,7 +480,7 @@ impl Net {
             }
             *left -= 1;
             now = key >> self.shift;
-            let source = (key ^ now << self.shift) as usize;
+            let source = to_index(key ^ now << self.shift);
             let Some(link) = self.links.get_mut(source) else {
                 self.schedule.take_first();
                 let timer = source - self.links.len();
@@ -476,11 +496,12 @@ impl Net {
                 continue;
             };
             let (packet, following) = link.take();
+            let link = low32(source as u64);
             let packet = packet.onward();
             let next = self.routes[packet.hop() as usize];
             if next & EARLY != 0 && packet.flags() & flags::LOST == 0 {
                 self.schedule.take_first();
-                return (now, Next::Arrival(next & FLOW, packet, Some(source as u32)));
+                return (now, Next::Arrival(next & FLOW, packet, Some(link)));
             }
             match following {
                 Some(at) => self.schedule.replace_first(at << self.shift | source as u64),
@@ -500,7 +521,7 @@ impl Net {
                 if next & QUEUE != 0 {
                     // An event of the other half.
                     *left += 1;
-                    self.far_queueing.push(Crossing { link: source as u32, at: now, packet });
+                    self.far_queueing.push(Crossing { link, at: now, packet });
                     continue;
                 }
                 self.links[(next & LINK) as usize].coming -= 1;

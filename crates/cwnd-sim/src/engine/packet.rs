@@ -1,6 +1,7 @@
 //! What crosses a link: 16 bytes, and a side table for what only some
 //! acknowledgements carry. Whose packet it is follows from its route.
 
+use crate::cast::low32;
 use std::collections::VecDeque;
 
 /// A packet on its way: two words, so that it lives in two registers. As a structure of smaller fields
@@ -15,7 +16,7 @@ pub(crate) struct Packet {
 
 impl Packet {
     #[inline(always)]
-    pub fn new(seq: u32, hop: u32, aux: u32, size: u16, flags: u16) -> Self {
+    pub(crate) fn new(seq: u32, hop: u32, aux: u32, size: u16, flags: u16) -> Self {
         Packet {
             place: u64::from(seq) | u64::from(hop) << 32,
             load: u64::from(aux) | u64::from(size) << 32 | u64::from(flags) << 48,
@@ -24,43 +25,43 @@ impl Packet {
 
     /// Data: its number. Acknowledgement: the next number expected.
     #[inline(always)]
-    pub fn seq(self) -> u32 {
-        self.place as u32
+    pub(crate) fn seq(self) -> u32 {
+        low32(self.place)
     }
 
     /// Where it is on its route: an index into the table of routes.
     #[inline(always)]
-    pub fn hop(self) -> u32 {
+    pub(crate) fn hop(self) -> u32 {
         (self.place >> 32) as u32
     }
 
     /// Data: the sender's timestamp. Acknowledgement: its number in [`Extras`], 0 for none.
     #[inline(always)]
-    pub fn aux(self) -> u32 {
-        self.load as u32
+    pub(crate) fn aux(self) -> u32 {
+        low32(self.load)
     }
 
     /// Bytes on the wire.
     #[inline(always)]
-    pub fn size(self) -> u16 {
-        (self.load >> 32) as u16
+    pub(crate) fn size(self) -> u16 {
+        (self.load >> 32 & 0xffff) as u16
     }
 
     /// What it is: see [`flags`].
     #[inline(always)]
-    pub fn flags(self) -> u16 {
+    pub(crate) fn flags(self) -> u16 {
         (self.load >> 48) as u16
     }
 
     /// The same with these flags besides.
     #[inline(always)]
-    pub fn flagged(self, flags: u16) -> Self {
+    pub(crate) fn flagged(self, flags: u16) -> Self {
         Packet { load: self.load | u64::from(flags) << 48, ..self }
     }
 
     /// The same one hop further.
     #[inline(always)]
-    pub fn onward(self) -> Self {
+    pub(crate) fn onward(self) -> Self {
         Packet { place: self.place + (1 << 32), ..self }
     }
 }
@@ -68,33 +69,33 @@ impl Packet {
 /// Bits of [`Packet::flags`].
 pub(crate) mod flags {
     /// Carries an acknowledgement; data otherwise.
-    pub const ACK: u16 = 1;
+    pub(crate) const ACK: u16 = 1;
     /// Belongs to a source that nobody answers.
-    pub const DATAGRAM: u16 = 1 << 1;
+    pub(crate) const DATAGRAM: u16 = 1 << 1;
     /// ECN-capable transport (RFC 3168).
-    pub const ECT: u16 = 1 << 2;
+    pub(crate) const ECT: u16 = 1 << 2;
     /// Congestion experienced.
-    pub const CE: u16 = 1 << 3;
+    pub(crate) const CE: u16 = 1 << 3;
     /// On an acknowledgement: ECN echo.
-    pub const ECE: u16 = 1 << 4;
+    pub(crate) const ECE: u16 = 1 << 4;
     /// On data: congestion window reduced.
-    pub const CWR: u16 = 1 << 5;
+    pub(crate) const CWR: u16 = 1 << 5;
     /// Opens the connection.
-    pub const SYN: u16 = 1 << 6;
+    pub(crate) const SYN: u16 = 1 << 6;
     /// Sent before.
-    pub const AGAIN: u16 = 1 << 7;
+    pub(crate) const AGAIN: u16 = 1 << 7;
     /// Lost in the pipe: vanishes where it would have arrived.
-    pub const LOST: u16 = 1 << 8;
+    pub(crate) const LOST: u16 = 1 << 8;
     /// Names lost packets (UDT's NAK).
-    pub const NAK: u16 = 1 << 9;
+    pub(crate) const NAK: u16 = 1 << 9;
     /// The receiver's periodic report (UDT's full ACK).
-    pub const REPORT: u16 = 1 << 10;
+    pub(crate) const REPORT: u16 = 1 << 10;
     /// The second packet of a packet pair.
-    pub const PAIR: u16 = 1 << 11;
+    pub(crate) const PAIR: u16 = 1 << 11;
     /// From the source, and carries no data (UDT's handshake, ACK2, keep-alive).
-    pub const CONTROL: u16 = 1 << 12;
+    pub(crate) const CONTROL: u16 = 1 << 12;
     /// Carries no data.
-    pub const DATALESS: u16 = ACK | CONTROL;
+    pub(crate) const DATALESS: u16 = ACK | CONTROL;
 }
 
 /// What some acknowledgements carry besides their number.
@@ -111,19 +112,19 @@ pub(crate) struct Extra {
 
 impl Extra {
     /// What an acknowledgement without one carries.
-    pub const NONE: Extra = Extra { blocks: [(0, 0); 3], count: 0, stamp: 0, echo: 0 };
+    pub(crate) const NONE: Extra = Extra { blocks: [(0, 0); 3], count: 0, stamp: 0, echo: 0 };
 
     /// Puts a periodic report's two rates in packets per second, NaN when unknown, where others name
     /// packets.
-    pub fn with_rates(mut self, rates: [f64; 2]) -> Self {
+    pub(crate) fn with_rates(mut self, rates: [f64; 2]) -> Self {
         for (block, rate) in self.blocks.iter_mut().zip(rates) {
-            *block = ((rate.to_bits() >> 32) as u32, rate.to_bits() as u32);
+            *block = ((rate.to_bits() >> 32) as u32, low32(rate.to_bits()));
         }
         self
     }
 
     /// The two rates of a periodic report.
-    pub fn rates(&self) -> [f64; 2] {
+    pub(crate) fn rates(&self) -> [f64; 2] {
         let rate = |(high, low)| f64::from_bits(u64::from(high) << 32 | u64::from(low));
         [rate(self.blocks[0]), rate(self.blocks[1])]
     }
@@ -138,19 +139,19 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Extras { queue: VecDeque::new(), first: 1 }
     }
 
     /// Adds what is sent next; tells its number.
-    pub fn put(&mut self, extra: Extra) -> u32 {
+    pub(crate) fn put(&mut self, extra: Extra) -> u32 {
         self.queue.push_back(extra);
         let number = self.number_of(self.queue.len() - 1);
         if number == 0 { self.put(extra) } else { number }
     }
 
     fn number_of(&self, place: usize) -> u32 {
-        self.first.wrapping_add(place as u32)
+        self.first.wrapping_add(low32(place as u64))
     }
 
     fn place_of(&self, number: u32) -> usize {
@@ -158,7 +159,7 @@ impl Extras {
     }
 
     /// Takes what arrives. Number 0 carries nothing.
-    pub fn take(&mut self, number: u32) -> Extra {
+    pub(crate) fn take(&mut self, number: u32) -> Extra {
         if number == 0 {
             return Extra::NONE;
         }
@@ -170,23 +171,23 @@ impl Extras {
         self.queue.pop_front().unwrap_or(Extra::NONE)
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// Hands what is queued here over to the other half, where it arrives.
-    pub fn hand_over(&mut self) -> impl Iterator<Item = Extra> + '_ {
+    pub(crate) fn hand_over(&mut self) -> impl Iterator<Item = Extra> + '_ {
         self.first = self.number_of(self.queue.len());
         self.queue.drain(..)
     }
 
     /// Takes over what the other half queued.
-    pub fn take_over(&mut self, extras: impl IntoIterator<Item = Extra>) {
+    pub(crate) fn take_over(&mut self, extras: impl IntoIterator<Item = Extra>) {
         self.queue.extend(extras);
     }
 
     /// Reads what stays in flight.
-    pub fn peek(&self, number: u32) -> Extra {
+    pub(crate) fn peek(&self, number: u32) -> Extra {
         self.queue.get(self.place_of(number)).copied().unwrap_or(Extra::NONE)
     }
 }

@@ -1,6 +1,7 @@
 //! Random early detection as ns-2 defines it (Floyd and Jacobson 1993, the gentle variant of Floyd
 //! 2000), lengths in packets.
 
+use crate::cast::to_index;
 use crate::network;
 use crate::rng::Rng;
 
@@ -38,7 +39,7 @@ pub(crate) enum Verdict {
 }
 
 impl Red {
-    pub fn new(red: &network::Red, drain: f64, rng: Rng) -> Self {
+    pub(super) fn new(red: &network::Red, drain: f64, rng: Rng) -> Self {
         Red {
             limit: red.limit,
             min: red.min,
@@ -61,11 +62,13 @@ impl Red {
     /// Judges a packet that finds `waiting` packets in the queue, after the transmitter has been
     /// `idle` for so many ticks.
     #[inline]
-    pub fn judge(&mut self, waiting: u32, idle: Option<u64>, capable: bool) -> Verdict {
+    pub(super) fn judge(&mut self, waiting: u32, idle: Option<u64>, capable: bool) -> Verdict {
         if let Some(idle) = idle {
             // Processors convert signed numbers faster.
-            let missed = (self.drain * idle as i64 as f64) as i64 as u64;
-            self.average *= match self.ageing.get(missed as usize) {
+            #[expect(clippy::cast_possible_truncation, reason = "the fraction is cut off")]
+            let missed = (self.drain * idle.cast_signed() as f64) as i64;
+            let missed = missed.cast_unsigned();
+            self.average *= match self.ageing.get(to_index(missed)) {
                 Some(&factor) => factor,
                 None => power(1.0 - self.weight, missed),
             };
@@ -197,10 +200,10 @@ mod tests {
     fn an_idle_transmitter_ages_the_average() {
         let mut red = red(true, true, 0.1);
         // 1000 B at 8 Mb/s: a packet missed in a millisecond.
-        for missed in [0, 1, 9, 15, 16, 40] {
+        for missed in [0u16, 1, 9, 15, 16, 40] {
             red.average = 20.0;
-            red.judge(0, Some(1_000_000 * missed + 1), false);
-            assert!((red.average - 20.0 * 0.9f64.powi(missed as i32 + 1)).abs() < 1e-12);
+            red.judge(0, Some(1_000_000 * u64::from(missed) + 1), false);
+            assert!((red.average - 20.0 * 0.9f64.powi(i32::from(missed) + 1)).abs() < 1e-12);
         }
     }
 }

@@ -7,12 +7,12 @@ pub(crate) struct Ring<T: Copy> {
 }
 
 impl<T: Copy + Default> Ring<T> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Ring { buffer: Vec::new(), head: 0, len: 0 }
     }
 
     #[inline(always)]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -22,7 +22,7 @@ impl<T: Copy + Default> Ring<T> {
     }
 
     #[inline(always)]
-    pub fn push(&mut self, item: T) {
+    pub(crate) fn push(&mut self, item: T) {
         if self.len == self.buffer.len() {
             self.grow();
         }
@@ -33,13 +33,13 @@ impl<T: Copy + Default> Ring<T> {
 
     /// The item `index` places behind the front. The ring must be longer than `index`.
     #[inline(always)]
-    pub fn get(&self, index: usize) -> T {
+    pub(crate) fn get(&self, index: usize) -> T {
         debug_assert!(index < self.len);
         self.buffer[self.slot(index)]
     }
 
     #[inline(always)]
-    pub fn get_mut(&mut self, index: usize) -> &mut T {
+    pub(crate) fn get_mut(&mut self, index: usize) -> &mut T {
         debug_assert!(index < self.len);
         let slot = self.slot(index);
         &mut self.buffer[slot]
@@ -47,7 +47,7 @@ impl<T: Copy + Default> Ring<T> {
 
     /// Takes the front. The ring must not be empty.
     #[inline(always)]
-    pub fn pop(&mut self) -> T {
+    pub(crate) fn pop(&mut self) -> T {
         debug_assert!(self.len > 0);
         let item = self.buffer[self.slot(0)];
         self.head = self.head.wrapping_add(1);

@@ -17,13 +17,13 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Schedule { root: NONE, blocks: vec![[NONE; 4]], len: 0, hole: false }
     }
 
     /// The least key, which stays; [`NONE`] when there is none.
     #[inline(always)]
-    pub fn first(&mut self) -> u64 {
+    pub(crate) fn first(&mut self) -> u64 {
         if self.hole {
             self.fill_hole();
         }
@@ -32,18 +32,18 @@ impl Schedule {
 
     /// Takes the least key, which [`first`](Self::first) has just told.
     #[inline(always)]
-    pub fn take_first(&mut self) {
+    pub(crate) fn take_first(&mut self) {
         self.hole = true;
     }
 
     /// Takes the least key, which [`first`](Self::first) has just told, and puts in another.
     #[inline(always)]
-    pub fn replace_first(&mut self, key: u64) {
+    pub(crate) fn replace_first(&mut self, key: u64) {
         self.sift_down(key);
     }
 
     #[inline(always)]
-    pub fn push(&mut self, key: u64) {
+    pub(crate) fn push(&mut self, key: u64) {
         if self.hole {
             self.hole = false;
             self.sift_down(key);

@@ -33,7 +33,7 @@ pub(crate) struct Split {
 
 impl Split {
     /// The cut through the longest links that gives both halves enough to do.
-    pub fn find(network: &Network) -> Option<Self> {
+    pub(crate) fn find(network: &Network) -> Option<Self> {
         let delays = network.links.iter().map(|link| link.delay);
         let mut delays: Vec<Dur> = delays.filter(|&delay| delay >= SHORTEST).collect();
         delays.sort_unstable();
@@ -136,22 +136,22 @@ impl Split {
     }
 
     /// The half in which link number `link` has its queue and transmitter.
-    pub fn of_link(&self, link: usize) -> usize {
+    pub(crate) fn of_link(&self, link: usize) -> usize {
         self.links[link]
     }
 
     /// The half in which link number `link` ends.
-    pub fn beyond_link(&self, network: &Network, link: usize) -> usize {
+    pub(crate) fn beyond_link(&self, network: &Network, link: usize) -> usize {
         self.half[network.links[link].to]
     }
 
     /// The half in which the packets of link number `link` come to it.
-    pub fn before_link(&self, network: &Network, link: usize) -> usize {
+    pub(crate) fn before_link(&self, network: &Network, link: usize) -> usize {
         self.half[network.links[link].from]
     }
 
     /// The halves in which a path begins and ends.
-    pub fn of_path(&self, network: &Network, path: &[usize]) -> [usize; 2] {
+    pub(crate) fn of_path(&self, network: &Network, path: &[usize]) -> [usize; 2] {
         let (source, sink) = ends_of(network, path);
         [self.half[source], self.half[sink]]
     }

@@ -18,7 +18,7 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    pub fn see(&mut self, at: u64, flow: u32, packet: &Packet, extras: &Extras) {
+    pub(crate) fn see(&mut self, at: u64, flow: u32, packet: &Packet, extras: &Extras) {
         let has_extra = packet.flags() & flags::ACK != 0 && packet.aux() != 0;
         let extra = if has_extra { extras.peek(packet.aux()) } else { Extra::NONE };
         (self.watch)(&Seen { at, flow, packet: *packet, extra });

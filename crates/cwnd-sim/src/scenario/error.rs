@@ -59,7 +59,7 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Problem { key: key.into(), message: message.into() }
     }
 }
@@ -79,11 +79,11 @@ pub(super) struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// A file as its author wrote it.
-    pub fn file(origin: &'a str, text: &'a str) -> Self {
+    pub(super) fn file(origin: &'a str, text: &'a str) -> Self {
         Source { origin, text, lines: true }
     }
     /// Something the author never saw: only keys are reported.
-    pub fn generated(text: &'a str) -> Self {
+    pub(super) fn generated(text: &'a str) -> Self {
         Source { origin: "", text, lines: false }
     }
 
@@ -93,7 +93,7 @@ impl<'a> Source<'a> {
     }
 
     /// What is not even TOML.
-    pub fn syntax_error(&self, error: &toml::de::Error) -> ScenarioError {
+    pub(super) fn syntax_error(&self, error: &toml::de::Error) -> ScenarioError {
         let span = error.span();
         let found = span.clone().and_then(|span| self.text.get(span)).unwrap_or_default();
         let found = if found.trim().is_empty() || found.contains('\n') {
@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
     }
 
     /// A value or a key that is not what it should be.
-    pub fn value_error(&self, error: &toml::de::Error) -> ScenarioError {
+    pub(super) fn value_error(&self, error: &toml::de::Error) -> ScenarioError {
         let span = error.span();
         let key = match (&span, self.document()) {
             // Missing from the scenario itself: its span is the whole file, which says nothing.
@@ -119,7 +119,7 @@ impl<'a> Source<'a> {
     }
 
     /// A mistake that only shows when the network is put together.
-    pub fn locate(&self, problem: Problem) -> ScenarioError {
+    pub(super) fn locate(&self, problem: Problem) -> ScenarioError {
         let offset =
             self.document().and_then(|document| offset_of(document.get_ref(), &problem.key));
         let line = offset.and_then(|offset| self.line_at(offset));
@@ -134,7 +134,7 @@ impl<'a> Source<'a> {
 
 impl Problem {
     /// The mistake in a scenario from `origin`, at this line if that is known.
-    pub fn at(self, origin: &str, line: Option<usize>) -> ScenarioError {
+    pub(super) fn at(self, origin: &str, line: Option<usize>) -> ScenarioError {
         ScenarioError { origin: origin.to_owned(), line, key: self.key, message: self.message }
     }
 }

@@ -196,7 +196,7 @@ pub(super) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// `sizes` has the number of flows of each group.
-    pub fn new(groups: &'a [Group], sizes: &[u64]) -> Self {
+    pub(super) fn new(groups: &'a [Group], sizes: &[u64]) -> Self {
         let mut total = HashMap::new();
         for (group, size) in groups.iter().zip(sizes) {
             if group.name.is_none() {
@@ -207,7 +207,7 @@ impl<'a> Names<'a> {
     }
 
     /// The name of flow number `at` of a group of `size`.
-    pub fn next(&mut self, group: &'a Group, at: u64, size: u64) -> String {
+    pub(super) fn next(&mut self, group: &'a Group, at: u64, size: u64) -> String {
         match group.name {
             Some(name) if size == 1 => name.to_owned(),
             Some(name) => format!("{name}-{}", at + 1),

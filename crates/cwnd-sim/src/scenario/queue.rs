@@ -3,6 +3,7 @@
 use super::error::{Problem, problem};
 use super::format::{Queue, QueueKind, QueueTable};
 use super::units::{BitRate, Probability, QueueSize, Span, Threshold};
+use crate::cast::{low32, whole};
 use crate::network::{self, QueueLimit, Red};
 
 /// What a queue's size can depend on.
@@ -122,7 +123,7 @@ fn bdp(products: f64, key: &str, around: &Surroundings) -> Result<u32, Problem> 
     };
     let packets = (products * rate * around.rtt / (8.0 * f64::from(around.packet))).round();
     if packets <= MOST {
-        Ok((packets as u32).max(1))
+        Ok(low32(whole(packets)).max(1))
     } else {
         let rtt = around.rtt;
         problem(

@@ -20,7 +20,7 @@ pub(super) struct Routes {
 
 impl Routes {
     /// Paths over these links, among `nodes` nodes.
-    pub fn new(nodes: usize, links: &[Link]) -> Self {
+    pub(super) fn new(nodes: usize, links: &[Link]) -> Self {
         let mut leaving = vec![Vec::new(); nodes];
         for (index, link) in links.iter().enumerate() {
             leaving[link.from].push((index, link.to));
@@ -29,7 +29,7 @@ impl Routes {
     }
 
     /// The links from one node to another; `None` when there is no way.
-    pub fn find(&mut self, from: usize, to: usize) -> Option<Rc<[usize]>> {
+    pub(super) fn find(&mut self, from: usize, to: usize) -> Option<Rc<[usize]>> {
         if let Some(path) = self.known.get(&(from, to)) {
             return path.clone();
         }

@@ -72,7 +72,7 @@ pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Probl
 
 impl<'a> Topology<'a> {
     /// The nodes and links of a scenario.
-    pub fn new(scenario: &'a Scenario) -> Result<Self, Problem> {
+    pub(super) fn new(scenario: &'a Scenario) -> Result<Self, Problem> {
         let mut topology = Topology {
             nodes: Vec::new(),
             index: HashMap::new(),
@@ -192,7 +192,7 @@ impl<'a> Topology<'a> {
     }
 
     /// The index of a node that must exist.
-    pub fn known(&self, key: String, name: &str) -> Result<usize, Problem> {
+    pub(super) fn known(&self, key: String, name: &str) -> Result<usize, Problem> {
         self.index.get(name).copied().ok_or_else(|| {
             let nodes: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
             Problem::new(key, unknown_name("node", name, &nodes))

@@ -40,7 +40,7 @@ impl Inbox {
     }
 
     /// Reads replies until the last one, a failure, or [`close`](Self::close).
-    pub fn fill(&self, reader: &mut Reader) {
+    pub(super) fn fill(&self, reader: &mut Reader) {
         let mut batch = Vec::new();
         loop {
             let reply = match reader.next(Instant::now() + TICK) {
@@ -79,13 +79,13 @@ impl Inbox {
     }
 
     /// Ends the reading thread.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.queue().closed = true;
         self.changed.notify_all();
     }
 
     /// Takes a reply, if there is one.
-    pub fn take(&self) -> Result<Option<Reply>, Failure> {
+    pub(super) fn take(&self) -> Result<Option<Reply>, Failure> {
         let mut queue = self.queue();
         let full = queue.replies.len() >= MOST;
         if let Some(reply) = queue.replies.pop_front() {
@@ -98,7 +98,7 @@ impl Inbox {
     }
 
     /// Waits for a reply until `deadline`.
-    pub fn next(&self, deadline: Instant) -> Result<Option<Reply>, Failure> {
+    pub(super) fn next(&self, deadline: Instant) -> Result<Option<Reply>, Failure> {
         let mut queue = self.queue();
         while queue.replies.is_empty() && queue.failure.is_none() {
             let left = deadline.saturating_duration_since(Instant::now());

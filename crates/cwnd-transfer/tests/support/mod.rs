@@ -31,10 +31,10 @@ struct Pipe {
 }
 
 /// What happens to bytes on their way: it may change them, or fail.
-pub type Meddle = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + Send>;
+pub(crate) type Meddle = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + Send>;
 
 /// One end of a stream in memory.
-pub struct End1 {
+pub(crate) struct End1 {
     pipe: Arc<Pipe>,
     side: usize,
     peer: SocketAddr,
@@ -42,11 +42,11 @@ pub struct End1 {
 }
 
 /// Makes both ends.
-pub fn pair() -> (Arc<End1>, Arc<End1>) {
+pub(crate) fn pair() -> (Arc<End1>, Arc<End1>) {
     pair_from(Ipv4Addr::LOCALHOST.into())
 }
 
-pub fn pair_from(address: IpAddr) -> (Arc<End1>, Arc<End1>) {
+pub(crate) fn pair_from(address: IpAddr) -> (Arc<End1>, Arc<End1>) {
     let pipe = Arc::new(Pipe::default());
     let end = |side| {
         let (peer, pipe) = (SocketAddr::new(address, 9), Arc::clone(&pipe));
@@ -57,12 +57,15 @@ pub fn pair_from(address: IpAddr) -> (Arc<End1>, Arc<End1>) {
 
 impl End1 {
     /// Changes what this end writes from now on.
-    pub fn meddle(&self, meddle: impl FnMut(&mut Vec<u8>) -> io::Result<()> + Send + 'static) {
+    pub(crate) fn meddle(
+        &self,
+        meddle: impl FnMut(&mut Vec<u8>) -> io::Result<()> + Send + 'static,
+    ) {
         *self.meddle.lock().unwrap() = Some(Box::new(meddle));
     }
 
     /// Writes all of it.
-    pub fn say(&self, data: &[u8]) {
+    pub(crate) fn say(&self, data: &[u8]) {
         let mut rest = data;
         while !rest.is_empty() {
             match self.write(rest, Instant::now() + Duration::from_secs(5)) {
@@ -73,7 +76,7 @@ impl End1 {
     }
 
     /// Reads until the end, or for so long.
-    pub fn hear(&self, limit: Duration) -> Vec<u8> {
+    pub(crate) fn hear(&self, limit: Duration) -> Vec<u8> {
         let (mut heard, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
         let until = Instant::now() + limit;
         while let Ok(count) = self.read(&mut buffer, until) {
@@ -155,7 +158,7 @@ impl Stream for End1 {
 }
 
 /// A listener to which the test brings connections and failures.
-pub struct Hall {
+pub(crate) struct Hall {
     waiting: Mutex<mpsc::Receiver<io::Result<Arc<End1>>>>,
 }
 
@@ -170,7 +173,7 @@ impl Listener for Hall {
 }
 
 /// A receiver in a thread.
-pub struct Server {
+pub(crate) struct Server {
     pub out: PathBuf,
     door: mpsc::Sender<io::Result<Arc<End1>>>,
     pub control: Arc<Control>,
@@ -179,12 +182,12 @@ pub struct Server {
 }
 
 /// Options that take everything.
-pub fn open() -> ReceiveOptions {
+pub(crate) fn open() -> ReceiveOptions {
     ReceiveOptions { reserve: Reserve::Bytes(0), ..ReceiveOptions::default() }
 }
 
 impl Server {
-    pub fn new(out: &Path, options: ReceiveOptions) -> Self {
+    pub(crate) fn new(out: &Path, options: ReceiveOptions) -> Self {
         std::fs::create_dir_all(out).unwrap();
         let (door, waiting) = mpsc::channel();
         let (control, events) = (Arc::<Control>::default(), Arc::<Mutex<Vec<Event>>>::default());
@@ -201,30 +204,30 @@ impl Server {
     }
 
     /// Connects to it.
-    pub fn connect(&self) -> Arc<End1> {
+    pub(crate) fn connect(&self) -> Arc<End1> {
         let (ours, theirs) = pair();
         let _ = self.door.send(Ok(theirs));
         ours
     }
 
-    pub fn connect_from(&self, address: IpAddr) -> Arc<End1> {
+    pub(crate) fn connect_from(&self, address: IpAddr) -> Arc<End1> {
         let (ours, theirs) = pair_from(address);
         let _ = self.door.send(Ok(theirs));
         ours
     }
 
     /// Makes the listener fail, as it does after wrong guesses of a one-time code.
-    pub fn fail_accept(&self) {
+    pub(crate) fn fail_accept(&self) {
         let _ = self.door.send(Err(io::ErrorKind::PermissionDenied.into()));
     }
 
     /// Sends with these options, and returns the end and all events.
-    pub fn send_with(&self, sources: &[&Path], options: SendOptions) -> (End, Vec<Event>) {
+    pub(crate) fn send_with(&self, sources: &[&Path], options: SendOptions) -> (End, Vec<Event>) {
         self.send_over(sources, options, |_| self.connect())
     }
 
     /// Sends over connections that `connect` makes; it is told the attempt.
-    pub fn send_over(
+    pub(crate) fn send_over(
         &self,
         sources: &[&Path],
         options: SendOptions,
@@ -242,12 +245,12 @@ impl Server {
         (end, events.into_inner().unwrap())
     }
 
-    pub fn send(&self, source: &Path) -> End {
+    pub(crate) fn send(&self, source: &Path) -> End {
         self.send_with(&[source], SendOptions::default()).0
     }
 
     /// Waits until the receiver has reported `count` ends, and returns them.
-    pub fn ends(&self, count: usize) -> Vec<End> {
+    pub(crate) fn ends(&self, count: usize) -> Vec<End> {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
             let events = self.events.lock().unwrap().clone();
@@ -266,7 +269,7 @@ impl Server {
     }
 
     /// Waits until it ends by itself.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.thread.take().unwrap().join().unwrap()
     }
 }
@@ -281,7 +284,7 @@ impl Drop for Server {
 }
 
 /// Bytes that look random.
-pub fn noise(size: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn noise(size: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
         state ^= state << 13;
@@ -296,7 +299,7 @@ pub fn noise(size: usize, seed: u64) -> Vec<u8> {
 }
 
 /// What is in a directory: path, mode, time and contents (a link's target).
-pub fn tree(root: &Path) -> Vec<(PathBuf, u32, i64, Vec<u8>)> {
+pub(crate) fn tree(root: &Path) -> Vec<(PathBuf, u32, i64, Vec<u8>)> {
     let mut found = Vec::new();
     let mut waiting = vec![root.to_path_buf()];
     while let Some(path) = waiting.pop() {
@@ -320,7 +323,7 @@ pub fn tree(root: &Path) -> Vec<(PathBuf, u32, i64, Vec<u8>)> {
 }
 
 /// The names in a directory.
-pub fn list(root: &Path) -> Vec<String> {
+pub(crate) fn list(root: &Path) -> Vec<String> {
     let names = std::fs::read_dir(root).unwrap();
     let mut names: Vec<_> =
         names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -329,7 +332,7 @@ pub fn list(root: &Path) -> Vec<String> {
 }
 
 /// The reasons of errors, by path.
-pub fn errors(events: &[Event]) -> Vec<(String, String)> {
+pub(crate) fn errors(events: &[Event]) -> Vec<(String, String)> {
     let error = |event: &Event| match event {
         Event::Error { path, reason, .. } => {
             Some((path.clone().unwrap_or_default(), reason.clone()))
@@ -340,7 +343,7 @@ pub fn errors(events: &[Event]) -> Vec<(String, String)> {
 }
 
 /// The reasons of notes.
-pub fn notes(events: &[Event]) -> Vec<String> {
+pub(crate) fn notes(events: &[Event]) -> Vec<String> {
     let note = |event: &Event| match event {
         Event::Note { reason, .. } => Some(reason.clone()),
         _ => None,
@@ -349,7 +352,7 @@ pub fn notes(events: &[Event]) -> Vec<String> {
 }
 
 /// A sender that says what a test wants.
-pub struct Script {
+pub(crate) struct Script {
     pub end: Arc<End1>,
 }
 
@@ -360,20 +363,20 @@ impl Drop for Script {
 }
 
 impl Script {
-    pub fn new(server: &Server) -> Self {
+    pub(crate) fn new(server: &Server) -> Self {
         let script = Script { end: server.connect() };
         script.end.say(b"cwndxfr\x02");
         script.say(&Frame::Plan(Plan::default()));
         script
     }
 
-    pub fn say(&self, frame: &Frame<'_>) {
+    pub(crate) fn say(&self, frame: &Frame<'_>) {
         let mut out = Vec::new();
         frame.encode(&mut out);
         self.end.say(&out);
     }
 
-    pub fn offer(&self, path: &[u8], size: u64, secs: i64) {
+    pub(crate) fn offer(&self, path: &[u8], size: u64, secs: i64) {
         let mtime = Stamp { secs, nanos: 0 };
         let (what, target) = (What::File, &b""[..]);
         let offer =
@@ -381,13 +384,13 @@ impl Script {
         self.say(&Frame::Offer(offer));
     }
 
-    pub fn block(&self, number: u64, index: u64, data: &[u8]) {
+    pub(crate) fn block(&self, number: u64, index: u64, data: &[u8]) {
         let value = cwnd_transfer::hash::block_value(index, data);
         self.block_of(number, index, value, data);
     }
 
     /// Sends a block whose value may be wrong.
-    pub fn block_of(&self, number: u64, index: u64, value: [u8; 32], data: &[u8]) {
+    pub(crate) fn block_of(&self, number: u64, index: u64, value: [u8; 32], data: &[u8]) {
         let mut out = vec![Kind::Block as u8];
         out.extend((54 + data.len() as u32).to_be_bytes());
         out.extend(number.to_be_bytes());
@@ -400,7 +403,7 @@ impl Script {
     }
 
     /// The verdicts and sentences that arrive in so long.
-    pub fn answers(&self, limit: Duration) -> Vec<(Option<Verdict>, String)> {
+    pub(crate) fn answers(&self, limit: Duration) -> Vec<(Option<Verdict>, String)> {
         let heard = self.end.hear(limit);
         let mut rest = heard.strip_prefix(b"cwndxfr\x02").unwrap_or(&heard);
         let mut answers = Vec::new();

@@ -1,27 +1,27 @@
-//! Messages put together from packets: in order, and ahead of it where the sender allows.
+//! Reassembly of messages, in order or, if the sender allows it, out of order.
 
 use super::ReceiveBuffer;
 use crate::bits::Bits;
 use crate::seq::MessageNo;
 use std::collections::VecDeque;
 
-/// Which messages can be read. One entry for each message in the window, at most.
+/// The messages that can be read: at most one entry for each message in the window.
 #[derive(Clone, Debug)]
 pub(crate) struct Messages {
-    /// Whole messages, in the order in which they can be read.
+    /// Complete messages in the order in which they are read.
     ready: VecDeque<(u64, u64)>,
-    /// Packets that are of no interest any more, or are in `ready`.
+    /// Packets of messages that are in `ready`, read or given up.
     done: Bits,
-    /// Packets of messages that the user has, or will not get: their slots can be freed.
+    /// Packets of messages that were read or given up: their slots can be freed.
     free: Bits,
-    /// The packets before this one have been looked at.
+    /// The packets before this one were scanned.
     scanned: u64,
-    /// The first packet of the message that is being looked at.
+    /// The first packet of the message being scanned.
     open: Option<u64>,
 }
 
 impl Messages {
-    pub fn new(packets: u32) -> Self {
+    pub(crate) fn new(packets: u32) -> Self {
         let slots = super::slots_for(packets);
         Messages {
             ready: VecDeque::new(),
@@ -33,18 +33,18 @@ impl Messages {
     }
 
     /// Whether a message can be read.
-    pub fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Bytes of the next message.
-    pub fn peek(&self, buffer: &ReceiveBuffer) -> Option<usize> {
+    /// The length of the next message in bytes.
+    pub(crate) fn peek(&self, buffer: &ReceiveBuffer) -> Option<usize> {
         let &(first, end) = self.ready.front()?;
         Some((first..end).map(|at| buffer.bytes(at).len()).sum())
     }
 
-    /// Takes the next message; `out` has to be large enough.
-    pub fn take(&mut self, buffer: &mut ReceiveBuffer, out: &mut [u8]) -> Option<usize> {
+    /// Copies the next message to `out`, which must be large enough, and removes it.
+    pub(crate) fn take(&mut self, buffer: &mut ReceiveBuffer, out: &mut [u8]) -> Option<usize> {
         let (first, end) = self.ready.pop_front()?;
         let mut length = 0;
         for at in first..end {
@@ -60,15 +60,15 @@ impl Messages {
         self.done.set_range(first, end);
         self.free.set_range(first, end);
         let read = buffer.read();
-        // Only what has been looked at: the scan must find a packet where it left it.
+        // Free only scanned packets: the scan continues at a packet that must still be held.
         let to = self.free.next_clear(read, self.scanned).unwrap_or(self.scanned);
         self.done.clear_range(read, to);
         self.free.clear_range(read, to);
         buffer.free_to(to);
     }
 
-    /// Packet `at` arrived. `filled` tells that later ones were here already.
-    pub fn arrived(&mut self, buffer: &mut ReceiveBuffer, at: u64, filled: bool) {
+    /// Processes the arrival of packet `at`. `filled`: later packets arrived before it.
+    pub(crate) fn arrived(&mut self, buffer: &mut ReceiveBuffer, at: u64, filled: bool) {
         let message = buffer.message(at);
         if at >= buffer.next() && !message.in_order() && (message.is_last() || filled) {
             self.deliver_ahead(buffer, at);
@@ -76,7 +76,7 @@ impl Messages {
         self.scan(buffer);
     }
 
-    /// A message that does not wait for others is ready once it is whole.
+    /// Makes a complete message ready if it may be delivered out of order.
     fn deliver_ahead(&mut self, buffer: &ReceiveBuffer, at: u64) {
         let number = buffer.message(at).number();
         let same = |at: u64| {
@@ -99,8 +99,8 @@ impl Messages {
         self.ready.push_back((first, last + 1));
     }
 
-    /// Looks at the packets that are now in order.
-    pub fn scan(&mut self, buffer: &mut ReceiveBuffer) {
+    /// Scans the packets that are now in order.
+    pub(crate) fn scan(&mut self, buffer: &mut ReceiveBuffer) {
         let mut useless = None;
         while self.scanned < buffer.next() {
             let at = self.scanned;
@@ -126,7 +126,7 @@ impl Messages {
                 _ => {}
             }
         }
-        // A message larger than the buffer is cut, as UDT4 cuts it, so that the rest can come.
+        // A message larger than the buffer is truncated, as in UDT4, so that later packets fit.
         if let Some(first) = self.open
             && first == buffer.read()
             && buffer.is_full()
@@ -138,12 +138,12 @@ impl Messages {
         if let Some(from) = useless {
             self.discard(buffer, from);
         } else if buffer.read() < self.scanned && self.free.get(buffer.read()) {
-            // Read ahead of its turn, and now in order.
+            // Read out of order before, and now in order.
             self.release(buffer, buffer.read(), buffer.read());
         }
     }
 
-    /// Frees the packets from `from` on that are of no message.
+    /// Frees the packets from `from` on that belong to no message to be read.
     fn discard(&mut self, buffer: &mut ReceiveBuffer, from: u64) {
         let to = self.open.unwrap_or(self.scanned);
         let mut at = from;
@@ -155,9 +155,14 @@ impl Messages {
         self.release(buffer, from, from);
     }
 
-    /// The sender will not repeat what is missing of message `number` in `from..to`: what has arrived
-    /// of it is of no interest.
-    pub fn give_up(&mut self, buffer: &mut ReceiveBuffer, from: u64, to: u64, number: MessageNo) {
+    /// Gives up message `number` in the packets `from..to`: the sender retransmits no more of it.
+    pub(crate) fn give_up(
+        &mut self,
+        buffer: &mut ReceiveBuffer,
+        from: u64,
+        to: u64,
+        number: MessageNo,
+    ) {
         let from = from.max(self.scanned);
         for at in from..to.min(buffer.highest()) {
             let of_it = buffer.is_here(at) && buffer.message(at).number() == number;

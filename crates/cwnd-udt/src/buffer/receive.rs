@@ -1,58 +1,57 @@
-//! The receiver's ring: payloads, which of them are there, and the user's place in the stream.
+//! The receive buffer: a ring of payloads, a bitmap of the packets received, and the read position.
 
 use super::{FIRST_SLOTS, Usage, moved, slots_for};
 use crate::bits::Bits;
+use crate::cast::{saturate16, to_index};
 use crate::packet::Message;
 use crate::seq::Seq;
 
-/// What an arriving packet turned out to be.
+/// The result of inserting a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// New, with so many packets missing right before it that were not known to be.
+    /// A new packet.
     New {
-        /// Its number.
+        /// The packet's number.
         at: u64,
-        /// Missing packets.
+        /// Packets directly before it that were not known to be missing.
         gap: u64,
     },
-    /// It was here before.
+    /// Received or given up before.
     Duplicate,
-    /// It lies beyond the window, or is larger than a packet may be.
+    /// Beyond the receive window, or larger than the largest payload.
     Refused,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveBuffer {
-    /// Payloads of up to `payload` bytes, each `stride` behind the one before it: 0 where all have one
-    /// place.
+    /// Payloads of up to `payload` bytes, `stride` bytes apart: 0 if all share one slot.
     bytes: Vec<u8>,
     payload: usize,
     stride: usize,
     mask: u64,
-    /// Packets that the ring was made for, and those that there is room for now.
+    /// The largest number of packets held, and its current limit.
     capacity: u64,
     limit: u64,
     initial: Seq,
     lengths: Vec<u16>,
-    /// The message field of a packet that is here; of a missing one when it was last reported, in
-    /// milliseconds.
+    /// The message field of a received packet; for a missing packet the time of its last loss report in milliseconds.
     words: Vec<u32>,
-    /// Whether a packet is here, or will not come.
+    /// Packets that were received or given up.
     here: Bits,
-    /// The first packet not given to the user, the first that is not here, and one past the last.
+    /// The first packet not read, the first missing packet, and one past the highest received packet.
     read: u64,
     next: u64,
     highest: u64,
-    /// Packets between `next` and `highest` that are not here.
+    /// Missing packets between `next` and `highest`.
     missing: u64,
-    /// Bytes of packet `read` that the user has.
+    /// Bytes of packet `read` that were read.
     taken: usize,
     usage: Usage,
 }
 
 impl ReceiveBuffer {
-    /// A ring for `packets` of `payload` bytes, which are the `same` in all of them or not.
-    pub fn new(packets: u32, (payload, same): (usize, bool), initial: Seq) -> Self {
+    /// Creates a ring for `packets` of up to `payload` bytes; with `same` all share one payload.
+    pub(crate) fn new(packets: u32, (payload, same): (usize, bool), initial: Seq) -> Self {
         let most = slots_for(packets);
         let slots = most.min(FIRST_SLOTS);
         let count = slots as usize;
@@ -77,7 +76,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Makes slots for the packets before `end`.
+    /// Grows the ring so that it holds the packets before `end`.
     #[cold]
     fn grow(&mut self, end: u64) {
         if end - self.read > self.mask + 1 {
@@ -98,75 +97,75 @@ impl ReceiveBuffer {
 
     #[inline]
     fn place(&self, at: u64) -> usize {
-        (at & self.mask) as usize
+        to_index(at & self.mask)
     }
 
-    /// The first packet not given to the user.
-    pub fn read(&self) -> u64 {
+    /// The first packet not read.
+    pub(crate) fn read(&self) -> u64 {
         self.read
     }
 
-    /// The first packet that is not here.
+    /// The first missing packet.
     #[inline]
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// One past the last packet that is here.
+    /// One past the highest received packet.
     #[inline]
-    pub fn highest(&self) -> u64 {
+    pub(crate) fn highest(&self) -> u64 {
         self.highest
     }
 
-    /// Packets before the last one that are not here.
+    /// Missing packets before the highest received one.
     #[inline]
-    pub fn missing(&self) -> u64 {
+    pub(crate) fn missing(&self) -> u64 {
         self.missing
     }
 
-    /// One past the last packet that there is room for.
-    pub fn end(&self) -> u64 {
+    /// One past the last packet of the receive window.
+    pub(crate) fn end(&self) -> u64 {
         self.read + self.limit
     }
 
-    /// Packets that there is room for after those in order.
-    pub fn available(&self) -> u64 {
+    /// The window to advertise: packets from [`next`](Self::next) on that fit into the buffer.
+    pub(crate) fn available(&self) -> u64 {
         self.end() - self.next
     }
 
-    pub fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Sets the packets that there is room for, or as many as the ring was made for.
-    pub fn set_limit(&mut self, packets: Option<u32>) {
+    /// Limits the number of packets held; `None` restores the full capacity.
+    pub(crate) fn set_limit(&mut self, packets: Option<u32>) {
         self.limit = packets.map_or(self.capacity, |packets| self.capacity.min(packets.into()));
     }
 
-    /// Whether there is no room, and never will be until something is read.
-    pub fn is_full(&self) -> bool {
+    /// Whether the buffer is full and stays full until data is read.
+    pub(crate) fn is_full(&self) -> bool {
         self.limit == self.capacity && self.available() == 0
     }
 
     /// Bytes of user data in a full packet.
-    pub fn payload(&self) -> usize {
+    pub(crate) fn payload(&self) -> usize {
         self.payload
     }
 
-    /// The number on the wire of packet `at`.
-    pub fn seq(&self, at: u64) -> Seq {
+    /// The sequence number of packet `at`.
+    pub(crate) fn seq(&self, at: u64) -> Seq {
         self.initial.plus(at)
     }
 
-    /// The packet of a number on the wire; `None` for one before the first.
+    /// The packet with sequence number `seq`; `None` if it precedes the first packet.
     #[inline]
-    pub fn packet_of(&self, seq: Seq) -> Option<u64> {
+    pub(crate) fn packet_of(&self, seq: Seq) -> Option<u64> {
         self.next.checked_add_signed(i64::from(self.seq(self.next).to(seq)))
     }
 
-    /// A packet arrived.
+    /// Inserts a received packet.
     #[inline]
-    pub fn insert(&mut self, seq: Seq, message: Message, payload: &[u8]) -> Arrival {
+    pub(crate) fn insert(&mut self, seq: Seq, message: Message, payload: &[u8]) -> Arrival {
         let Some(at) = self.packet_of(seq) else { return Arrival::Duplicate };
         if at < self.next {
             return Arrival::Duplicate;
@@ -183,7 +182,7 @@ impl ReceiveBuffer {
         let place = self.place(at);
         let from = place * self.stride;
         self.bytes[from..from + payload.len()].copy_from_slice(payload);
-        self.lengths[place] = payload.len() as u16;
+        self.lengths[place] = saturate16(payload.len());
         self.words[place] = message.0;
         let gap = self.reach(at, at + 1);
         if gap == 0 && at + 1 < self.highest {
@@ -193,7 +192,7 @@ impl ReceiveBuffer {
         Arrival::New { at, gap }
     }
 
-    /// The window now reaches to `end`, with what is new before `at` missing: how many packets.
+    /// Raises `highest` to `end` and marks the packets from the old value to `at` as missing. Returns their number.
     fn reach(&mut self, at: u64, end: u64) -> u64 {
         if end <= self.highest {
             return 0;
@@ -217,9 +216,9 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The packets `from..to` will not come where they are not here: the packets newly missing before
-    /// them. Those given up are empty, and no first or last of a message.
-    pub fn give_up(&mut self, from: u64, to: u64) -> u64 {
+    /// Gives up the missing packets in `from..to`: each becomes empty, and neither first nor last of a message. Returns
+    /// the number of newly missing packets before `from`.
+    pub(crate) fn give_up(&mut self, from: u64, to: u64) -> u64 {
         let (from, to) = (from.max(self.next), to.min(self.end()));
         if from >= to {
             return 0;
@@ -241,40 +240,40 @@ impl ReceiveBuffer {
     }
 
     /// The first range of missing packets in `from..highest`.
-    pub fn hole(&self, from: u64) -> Option<(u64, u64)> {
+    pub(crate) fn hole(&self, from: u64) -> Option<(u64, u64)> {
         let first = self.here.next_clear(from.max(self.next), self.highest)?;
         Some((first, self.here.next_set(first, self.highest).unwrap_or(self.highest)))
     }
 
-    /// When the missing packet `at` was last reported, in milliseconds; 0 is never.
-    pub fn reported(&self, at: u64) -> u32 {
+    /// The time of the last loss report for the missing packet `at` in milliseconds; 0 if it was not reported.
+    pub(crate) fn reported(&self, at: u64) -> u32 {
         self.words[self.place(at)]
     }
 
-    pub fn set_reported(&mut self, at: u64, millis: u32) {
+    pub(crate) fn set_reported(&mut self, at: u64, millis: u32) {
         let place = self.place(at);
         self.words[place] = millis;
     }
 
-    /// Whether packet `at` is here, or was given up.
-    pub fn is_here(&self, at: u64) -> bool {
+    /// Whether packet `at` was received or given up.
+    pub(crate) fn is_here(&self, at: u64) -> bool {
         self.here.get(at)
     }
 
-    /// The message field of a packet that is here.
-    pub fn message(&self, at: u64) -> Message {
+    /// The message field of a received packet.
+    pub(crate) fn message(&self, at: u64) -> Message {
         Message(self.words[self.place(at)])
     }
 
-    /// The payload of a packet that is here.
-    pub fn bytes(&self, at: u64) -> &[u8] {
+    /// The payload of a received packet.
+    pub(crate) fn bytes(&self, at: u64) -> &[u8] {
         let place = self.place(at);
         let from = place * self.stride;
         &self.bytes[from..from + usize::from(self.lengths[place])]
     }
 
-    /// The stream's next bytes in one piece; empty when there are none.
-    pub fn peek(&mut self) -> &[u8] {
+    /// The next contiguous bytes of the stream; empty if none are available.
+    pub(crate) fn peek(&mut self) -> &[u8] {
         self.skip_empty();
         if self.read < self.next { &self.bytes(self.read)[self.taken..] } else { &[] }
     }
@@ -286,13 +285,13 @@ impl ReceiveBuffer {
     }
 
     /// Whether the stream has bytes to read.
-    pub fn is_readable(&mut self) -> bool {
+    pub(crate) fn is_readable(&mut self) -> bool {
         self.skip_empty();
         self.read < self.next
     }
 
-    /// The user took `count` bytes of the stream.
-    pub fn consume(&mut self, mut count: usize) {
+    /// Advances the read position by `count` bytes.
+    pub(crate) fn consume(&mut self, mut count: usize) {
         while self.read < self.next {
             let left = usize::from(self.lengths[self.place(self.read)]) - self.taken;
             if count < left {
@@ -305,8 +304,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Copies the stream's next bytes and returns how many.
-    pub fn copy_to(&mut self, out: &mut [u8]) -> usize {
+    /// Copies the next bytes of the stream to `out` and returns their number.
+    pub(crate) fn copy_to(&mut self, out: &mut [u8]) -> usize {
         let mut copied = 0;
         while copied < out.len() && self.read < self.next {
             let part = &self.bytes(self.read)[self.taken..];
@@ -323,8 +322,8 @@ impl ReceiveBuffer {
         copied
     }
 
-    /// The packets before `at`, all here, are done with.
-    pub fn free_to(&mut self, at: u64) {
+    /// Frees the packets before `at`, all of which were received or given up.
+    pub(crate) fn free_to(&mut self, at: u64) {
         self.here.clear_range(self.read, at);
         let held = self.highest.max(at) - self.read;
         let spare = self.usage.release(held, (self.read, at), self.mask);
@@ -342,8 +341,13 @@ mod tests {
 
     const NONE: Message = Message(0);
 
+    /// The byte that fills packet `at`.
+    fn byte_of(at: u64) -> u8 {
+        (at & 0xff) as u8
+    }
+
     fn put(buffer: &mut ReceiveBuffer, at: u64) -> Arrival {
-        buffer.insert(Seq::MAX.plus(at), NONE, &[at as u8; 3])
+        buffer.insert(Seq::MAX.plus(at), NONE, &[byte_of(at); 3])
     }
 
     #[test]
@@ -419,7 +423,10 @@ mod tests {
             arrive(&mut buffer, 50);
             assert_eq!(buffer.copy_to(&mut out), 150);
             let first = 3000 + 50 * round;
-            assert!((0..150).all(|byte| out[byte] == (first + byte / 3) as u8), "{round}");
+            assert!(
+                (0..150).all(|byte| out[byte] == byte_of((first + byte / 3) as u64)),
+                "{round}"
+            );
         }
         assert_eq!(buffer.mask + 1, FIRST_SLOTS);
     }
@@ -446,7 +453,7 @@ mod tests {
             let mut rest = [0; 1800];
             let count = buffer.copy_to(&mut rest);
             out.extend_from_slice(&rest[..count]);
-            let all: Vec<u8> = (0..600u64).flat_map(|at| [at as u8; 3]).collect();
+            let all: Vec<u8> = (0..600u64).flat_map(|at| [byte_of(at); 3]).collect();
             prop_assert_eq!(out, all);
         }
     }

@@ -3,6 +3,7 @@
 
 use super::{FIRST_SLOTS, Usage, moved, slots_for};
 use crate::bits::Bits;
+use crate::cast::{saturate16, to_index};
 use crate::packet::{HEADER, Message, write_data_header};
 use crate::seq::{MessageNo, Seq};
 use cwnd::Time;
@@ -51,7 +52,12 @@ const LEAST_QUEUE: u64 = 512;
 
 impl SendBuffer {
     /// Creates a ring for `packets` of `payload` bytes; with `same` all share one payload.
-    pub fn new(packets: u32, (payload, same): (usize, bool), initial: Seq, messages: bool) -> Self {
+    pub(crate) fn new(
+        packets: u32,
+        (payload, same): (usize, bool),
+        initial: Seq,
+        messages: bool,
+    ) -> Self {
         let most = slots_for(packets);
         let slots = most.min(FIRST_SLOTS);
         let (count, size) = (slots as usize, HEADER + payload);
@@ -85,7 +91,7 @@ impl SendBuffer {
     }
 
     /// Whether a data packet with exactly this header is outstanding.
-    pub fn is_outstanding(&self, header: &[u8; HEADER]) -> bool {
+    pub(crate) fn is_outstanding(&self, header: &[u8; HEADER]) -> bool {
         let [a, b, c, d, ..] = *header;
         let seq = u32::from_be_bytes([a, b, c, d]);
         let at = (seq >> 31 == 0).then(|| self.packet_of(Seq::new(seq))).flatten();
@@ -119,7 +125,7 @@ impl SendBuffer {
 
     #[inline]
     fn place(&self, at: u64) -> usize {
-        (at & self.mask) as usize
+        to_index(at & self.mask)
     }
 
     fn payload(&self) -> usize {
@@ -127,82 +133,82 @@ impl SendBuffer {
     }
 
     #[inline]
-    pub fn una(&self) -> u64 {
+    pub(crate) fn una(&self) -> u64 {
         self.una
     }
 
     #[inline]
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
     #[inline]
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
     /// Packets sent and not acknowledged.
     #[inline]
-    pub fn outstanding(&self) -> u64 {
+    pub(crate) fn outstanding(&self) -> u64 {
         self.next - self.una
     }
 
     /// Outstanding packets of dropped messages, which are not in flight.
     #[inline]
-    pub fn dropped_count(&self) -> u64 {
+    pub(crate) fn dropped_count(&self) -> u64 {
         self.dropped_count
     }
 
-    pub fn lost_count(&self) -> u64 {
+    pub(crate) fn lost_count(&self) -> u64 {
         self.lost_count
     }
 
     /// Bytes written and not acknowledged.
-    pub fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         self.held
     }
 
     /// Bytes that can be written.
-    pub fn room(&self) -> usize {
-        self.wanted().saturating_sub(self.end - self.una) as usize * self.payload()
+    pub(crate) fn room(&self) -> usize {
+        to_index(self.wanted().saturating_sub(self.end - self.una)).saturating_mul(self.payload())
     }
 
     /// The least room in bytes for which a writer is woken.
-    pub fn worthwhile(&self) -> usize {
-        (self.wanted() / 4).max(1) as usize * self.payload()
+    pub(crate) fn worthwhile(&self) -> usize {
+        to_index((self.wanted() / 4).max(1)).saturating_mul(self.payload())
     }
 
     /// Capacity in bytes.
-    pub fn capacity(&self) -> usize {
-        self.limit as usize * self.payload()
+    pub(crate) fn capacity(&self) -> usize {
+        to_index(self.limit).saturating_mul(self.payload())
     }
 
     /// The number on the wire of packet `at`.
     #[inline]
-    pub fn seq(&self, at: u64) -> Seq {
+    pub(crate) fn seq(&self, at: u64) -> Seq {
         self.initial.plus(at)
     }
 
     /// The packet of a sequence number, which may be up to half the number space away from the first
     /// unacknowledged one.
     #[inline]
-    pub fn packet_of(&self, seq: Seq) -> Option<u64> {
+    pub(crate) fn packet_of(&self, seq: Seq) -> Option<u64> {
         self.una.checked_add_signed(i64::from(self.seq(self.una).to(seq)))
     }
 
     /// When packet `at` was last sent.
     #[inline]
-    pub fn sent_at(&self, at: u64) -> Time {
+    pub(crate) fn sent_at(&self, at: u64) -> Time {
         Time::from_nanos(self.sent_at[self.place(at)])
     }
 
     #[inline]
-    pub fn sends(&self, at: u64) -> u8 {
+    pub(crate) fn sends(&self, at: u64) -> u8 {
         self.sends[self.place(at)]
     }
 
     /// Appends to the stream and returns the bytes taken. The last packet is filled up until it is sent.
-    pub fn write(&mut self, mut data: &[u8]) -> usize {
+    pub(crate) fn write(&mut self, mut data: &[u8]) -> usize {
         let before = data.len();
         if self.end > self.next {
             let place = self.place(self.end - 1);
@@ -210,7 +216,7 @@ impl SendBuffer {
             let count = data.len().min(self.payload() - length);
             let from = place * self.stride + HEADER + length;
             self.bytes[from..from + count].copy_from_slice(&data[..count]);
-            self.lengths[place] += count as u16;
+            self.lengths[place] = saturate16(length + count);
             data = &data[count..];
         }
         let wanted = self.wanted();
@@ -227,7 +233,7 @@ impl SendBuffer {
     }
 
     /// Appends a message, for which there must be room. It expires at `expiry` in nanoseconds; 0 is never.
-    pub fn write_message(&mut self, data: &[u8], in_order: bool, expiry: u64) {
+    pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool, expiry: u64) {
         let count = data.len().div_ceil(self.payload());
         for (n, part) in data.chunks(self.payload()).enumerate() {
             let message = Message::new(self.next_message, n == 0, n + 1 == count, in_order);
@@ -244,7 +250,7 @@ impl SendBuffer {
         let place = self.place(self.end);
         let from = place * self.stride + HEADER;
         self.bytes[from..from + part.len()].copy_from_slice(part);
-        self.lengths[place] = part.len() as u16;
+        self.lengths[place] = saturate16(part.len());
         self.messages[place] = message.0;
         self.sends[place] = 0;
         if let Some(slot) = self.expiries.get_mut(place) {
@@ -255,7 +261,7 @@ impl SendBuffer {
 
     /// The first lost packet.
     #[inline]
-    pub fn first_lost(&mut self) -> Option<u64> {
+    pub(crate) fn first_lost(&mut self) -> Option<u64> {
         if self.lost_count == 0 {
             return None;
         }
@@ -264,12 +270,12 @@ impl SendBuffer {
     }
 
     #[inline]
-    pub fn is_lost(&self, at: u64) -> bool {
+    pub(crate) fn is_lost(&self, at: u64) -> bool {
         self.lost.get(at)
     }
 
     /// Marks a sent packet as lost. Returns false if it was marked before.
-    pub fn lose(&mut self, at: u64) -> bool {
+    pub(crate) fn lose(&mut self, at: u64) -> bool {
         let fresh = self.lost.set(at);
         self.lost_count += u64::from(fresh);
         self.lost_from = self.lost_from.min(at);
@@ -277,7 +283,7 @@ impl SendBuffer {
     }
 
     /// Marks all outstanding packets as lost and returns how many were not marked before.
-    pub fn lose_all(&mut self) -> u64 {
+    pub(crate) fn lose_all(&mut self) -> u64 {
         let fresh = self.lost.set_range(self.una, self.next);
         self.lost_count += fresh;
         self.lost_from = self.una;
@@ -286,7 +292,7 @@ impl SendBuffer {
 
     /// Marks all that is outstanding as lost, except packets before `highest` that were never reported lost:
     /// those have arrived. Returns how many were not marked before.
-    pub fn lose_missing(&mut self, highest: u64) -> u64 {
+    pub(crate) fn lose_missing(&mut self, highest: u64) -> u64 {
         let ahead = highest.clamp(self.una, self.next);
         let mut fresh = self.lost.set_range(ahead, self.next);
         for at in self.una..ahead {
@@ -301,7 +307,7 @@ impl SendBuffer {
     }
 
     /// Acknowledges all packets before `at`.
-    pub fn acknowledge(&mut self, at: u64) {
+    pub(crate) fn acknowledge(&mut self, at: u64) {
         if at > self.round {
             self.peak -= self.peak / 16;
             self.round = self.next;
@@ -323,14 +329,19 @@ impl SendBuffer {
 
     /// Whether the message of packet `at` has expired.
     #[inline]
-    pub fn is_over(&self, at: u64, now: Time) -> bool {
+    pub(crate) fn is_over(&self, at: u64, now: Time) -> bool {
         let Some(&expiry) = self.expiries.get(self.place(at)) else { return false };
         expiry != 0 && (expiry < now.as_nanos() || self.dropped.get(at))
     }
 
     /// Drops the packets of the message of packet `at`, from the first unacknowledged one to the last
     /// before `edge`: its number, its packets, and whether it was not dropped before.
-    pub fn drop_message(&mut self, now: Time, at: u64, edge: u64) -> (MessageNo, Range<u64>, bool) {
+    pub(crate) fn drop_message(
+        &mut self,
+        now: Time,
+        at: u64,
+        edge: u64,
+    ) -> (MessageNo, Range<u64>, bool) {
         let number = |buffer: &Self, at| Message(buffer.messages[buffer.place(at)]).number();
         let message = number(self, at);
         let (mut first, mut last) = (at, at);
@@ -354,25 +365,32 @@ impl SendBuffer {
 
     /// Length of packet `at` as a datagram in bytes.
     #[inline]
-    pub fn size(&self, at: u64) -> usize {
+    pub(crate) fn size(&self, at: u64) -> usize {
         HEADER + usize::from(self.lengths[self.place(at)])
     }
 
     /// Whether packet `at` is adjacent to the one before it in memory.
     #[inline]
-    pub fn follows(&self, at: u64) -> bool {
+    pub(crate) fn follows(&self, at: u64) -> bool {
         at & self.mask != 0 && self.stride > 0
     }
 
     /// Whether packet `at` is full.
     #[inline]
-    pub fn is_full(&self, at: u64) -> bool {
+    pub(crate) fn is_full(&self, at: u64) -> bool {
         self.size(at) == self.size
     }
 
     /// Writes the header of packet `at` for sending: a retransmission if `again`, otherwise the next packet.
     #[inline]
-    pub fn send(&mut self, now: Time, at: u64, again: bool, timestamp: u32, destination: u32) {
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        at: u64,
+        again: bool,
+        timestamp: u32,
+        destination: u32,
+    ) {
         let place = self.place(at);
         let from = place * self.stride;
         let seq = self.initial.plus(at);
@@ -388,9 +406,9 @@ impl SendBuffer {
     }
 
     /// The datagrams of `count` packets from `at`, which must be [adjacent](Self::follows) and full but the last.
-    pub fn datagrams(&self, at: u64, count: u64) -> &[u8] {
+    pub(crate) fn datagrams(&self, at: u64, count: u64) -> &[u8] {
         let from = self.place(at) * self.stride;
-        let before = (count - 1) as usize * self.stride;
+        let before = to_index(count - 1) * self.stride;
         &self.bytes[from..from + before + self.size(at + count - 1)]
     }
 }
@@ -511,7 +529,7 @@ mod tests {
         let (mut sent, mut seen) = (0, 0);
         let mut burst = |buffer: &mut SendBuffer, packets: u64| {
             for at in sent..sent + packets {
-                assert_eq!(buffer.write(&[at as u8; 10]), 10);
+                assert_eq!(buffer.write(&[(at & 0xff) as u8; 10]), 10);
                 buffer.send(Time::ZERO, at, false, 0, 0);
             }
             sent += packets;
@@ -530,7 +548,7 @@ mod tests {
             burst(&mut buffer, 50);
             let una = buffer.una();
             for at in una..una + 50 {
-                assert_eq!(buffer.datagrams(at, 1)[HEADER..], [at as u8; 10]);
+                assert_eq!(buffer.datagrams(at, 1)[HEADER..], [(at & 0xff) as u8; 10]);
                 seen += 1;
             }
             buffer.acknowledge(una + 50);
@@ -543,7 +561,7 @@ mod tests {
     #[test]
     fn a_ring_grows_with_its_use() {
         let mut buffer = SendBuffer::new(4096, (10, false), Seq::MAX, false);
-        let data: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
+        let data: Vec<u8> = (0..100_000u32).map(|n| (n & 0xff) as u8).collect();
         let (mut written, mut sent, mut seen) = (0, 0, Vec::new());
         while seen.len() < data.len() {
             written += buffer.write(&data[written..]);

@@ -1,18 +1,19 @@
-//! What a connection sends.
+//! The datagrams that a connection sends.
 
 use super::{Connection, Halves, State};
+use crate::cast::low32;
 use crate::config::CloseReason;
 use crate::packet::Control;
 use crate::sender::Next;
 use cwnd::Time;
 
-/// Datagrams to send to the peer, one behind the other: all of `segment` bytes but the last, which may
-/// be shorter. They can go out in one call with `UDP_SEGMENT`, or one by one.
+/// Concatenated datagrams for the peer: all have `segment` bytes but the last, which may be shorter. They can be sent
+/// in one call with `UDP_SEGMENT`, or one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit<'a> {
     /// The datagrams.
     pub datagrams: &'a [u8],
-    /// Bytes of each but the last.
+    /// The size in bytes of each datagram but the last.
     pub segment: usize,
 }
 
@@ -28,22 +29,22 @@ impl<'a> Transmit<'a> {
 pub struct Filled {
     /// Bytes written.
     pub length: usize,
-    /// Bytes of each datagram but the last.
+    /// The size in bytes of each datagram but the last.
     pub segment: usize,
 }
 
-/// What goes out, before it is borrowed.
+/// The next output, before its buffer is borrowed.
 enum Planned {
     Scratch(usize),
     Run { at: u64, count: u64, size: usize },
 }
 
 impl Connection {
-    /// The next datagrams that may go now: a control packet, or up to `most` data packets. Nothing when
-    /// there are none, or it is too early for them: then [`next_wakeup`](Self::next_wakeup) tells when.
+    /// Returns the next datagrams to send: a control packet, or up to `most` data packets. `None` if there are none, or
+    /// if it is too early for them: [`next_wakeup`](Self::next_wakeup) returns the time of the next ones.
     ///
-    /// The datagrams lie in the connection's own buffer: nothing is copied. Data packets count as sent
-    /// with this call.
+    /// The datagrams are not copied: they are in the connection's own buffer. Data packets count as sent with this
+    /// call.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, most: usize) -> Option<Transmit<'_>> {
         match self.plan(now, most)? {
@@ -58,9 +59,8 @@ impl Connection {
         }
     }
 
-    /// The same, copied to the front of `buffer`: for callers that cannot keep the connection borrowed
-    /// while they send. Writes as many datagrams as fit, and nothing if `buffer` has less than the
-    /// packet size.
+    /// Copies the next datagrams to the front of `buffer`, as many as fit: for callers that cannot keep the connection
+    /// borrowed while they send. `None` also if `buffer` is smaller than the packet size.
     pub fn poll_transmit_into(
         &mut self,
         now: Time,
@@ -89,10 +89,10 @@ impl Connection {
 
     #[inline]
     fn plan(&mut self, now: Time, most: usize) -> Option<Planned> {
-        let timestamp = (now.since(self.start).as_nanos() / 1000) as u32;
+        let timestamp = low32(now.since(self.start).as_nanos() / 1000);
         if let State::Opening(opening) = &mut self.state {
             let (handshake, to) = opening.poll(now)?;
-            // A listener tells this crate from UDT4 by a time stamp that is not 0.
+            // By a time stamp other than 0 a listener recognises this crate; UDT4 sends 0.
             let timestamp = timestamp.max(1);
             let length = Control::Handshake(handshake).encode(timestamp, to, &mut self.scratch[..]);
             return Some(Planned::Scratch(length));
@@ -131,8 +131,8 @@ impl Connection {
         }
     }
 
-    /// A lingering connection that has delivered everything ends here, but not at once: a UDT4 receiver
-    /// that waits for a message loses it when the shutdown comes before it has woken up.
+    /// Ends a lingering connection that has delivered everything, after a delay: a UDT4 receiver that waits for a
+    /// message loses it if the shutdown arrives before its thread has woken up.
     fn plan_end(&mut self, now: Time) -> Option<Planned> {
         let State::Lingering(_) = self.state else { return None };
         let halves = self.halves.as_mut()?;

@@ -1,4 +1,4 @@
-//! What the user of a connection does: write, read, close, and look at it.
+//! The application's interface of a connection: writing, reading, closing and statistics.
 
 use super::{Connection, Halves, State, Wanted};
 use crate::config::{CloseReason, Counters, Error, Stats};
@@ -11,7 +11,7 @@ impl Connection {
         if self.config.socket_type == socket_type { Ok(()) } else { Err(Error::WrongType) }
     }
 
-    /// Both halves, while the user may write.
+    /// Both halves, while data can be written.
     fn writing(&mut self) -> Result<&mut Halves, Error> {
         match self.state {
             State::Opening(_) => Err(Error::NotConnected),
@@ -21,11 +21,11 @@ impl Connection {
         }
     }
 
-    /// Appends to the stream and returns how many bytes were taken. Where that is less than all,
-    /// [`Event::Writable`](crate::Event::Writable) follows when there is room.
+    /// Appends to the stream and returns the number of bytes accepted. If that is less than the length of `data`,
+    /// [`Event::Writable`](crate::Event::Writable) follows once there is room.
     ///
     /// # Errors
-    /// When the connection is not open, or has messages.
+    /// If the connection is not open, or carries messages.
     pub fn write(&mut self, data: &[u8]) -> Result<usize, Error> {
         self.require(SocketType::Stream)?;
         let buffer = &mut self.writing()?.sender.buffer;
@@ -36,14 +36,14 @@ impl Connection {
         Ok(written)
     }
 
-    /// Sends a message. False if there is no room for it now: then
-    /// [`Event::Writable`](crate::Event::Writable) follows when there is.
+    /// Queues a message. Returns false if there is no room for it; [`Event::Writable`](crate::Event::Writable) follows
+    /// once there is.
     ///
-    /// After `ttl` it is not sent any more, and the receiver is told not to wait for it. With
-    /// `in_order` it is delivered after all that were sent before it, otherwise as soon as it is whole.
+    /// After `ttl` the message is no longer sent, and a drop request tells the receiver not to wait for it. With
+    /// `in_order` it is delivered after all earlier messages, otherwise as soon as it is complete.
     ///
     /// # Errors
-    /// When the connection is not open or is a stream, or the message is larger than the send buffer.
+    /// If the connection is not open or is a stream, or the message is larger than the send buffer.
     pub fn send_message(
         &mut self,
         now: Time,
@@ -69,7 +69,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Both halves, while there is something to read: after the end, too.
+    /// Both halves, while data can be read, even after the connection has ended.
     fn reading(&mut self) -> Result<&mut Halves, Error> {
         let ended = self.close_reason();
         let Some(halves) = self.halves.as_deref_mut() else {
@@ -81,10 +81,10 @@ impl Connection {
         }
     }
 
-    /// Copies the stream's next bytes and returns how many: 0 if none are there now.
+    /// Copies the next bytes of the stream to `out` and returns their number; 0 if none are available.
     ///
     /// # Errors
-    /// When the connection has ended and all was read, is not open yet, or has messages.
+    /// If the connection has ended and all data was read, is not open yet, or carries messages.
     pub fn read(&mut self, now: Time, out: &mut [u8]) -> Result<usize, Error> {
         self.require(SocketType::Stream)?;
         let receiver = &mut self.reading()?.receiver;
@@ -93,8 +93,8 @@ impl Connection {
         Ok(count)
     }
 
-    /// The stream's next bytes where they lie, up to the end of a packet; empty if none are there now.
-    /// [`consume`](Self::consume) takes them.
+    /// The next bytes of the stream without a copy, up to the end of a packet; empty if none are available.
+    /// [`consume`](Self::consume) removes them.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -103,7 +103,7 @@ impl Connection {
         Ok(self.reading()?.receiver.buffer.peek())
     }
 
-    /// Takes `count` bytes of the stream that [`peek`](Self::peek) has shown.
+    /// Removes `count` bytes of the stream that [`peek`](Self::peek) returned.
     pub fn consume(&mut self, now: Time, count: usize) {
         if let (SocketType::Stream, Some(halves)) = (self.config.socket_type, &mut self.halves) {
             halves.receiver.buffer.consume(count);
@@ -111,17 +111,17 @@ impl Connection {
         }
     }
 
-    /// Bytes of the next message, if one can be read now.
+    /// The length in bytes of the next message, if one can be read.
     pub fn next_message(&self) -> Option<usize> {
         let receiver = &self.halves.as_ref()?.receiver;
         receiver.messages.as_ref()?.peek(&receiver.buffer)
     }
 
-    /// Copies the next message and returns its length; `None` if none is there now.
+    /// Copies the next message to `out` and returns its length; `None` if none is available.
     ///
     /// # Errors
-    /// When `out` is too small (the message stays), the connection has ended and all was read, is not
-    /// open yet, or is a stream.
+    /// If `out` is too small (the message stays), or the connection has ended and all messages were read, is not open
+    /// yet, or is a stream.
     pub fn recv_message(&mut self, now: Time, out: &mut [u8]) -> Result<Option<usize>, Error> {
         self.require(SocketType::Message)?;
         let receiver = &mut self.reading()?.receiver;
@@ -137,12 +137,12 @@ impl Connection {
         }
     }
 
-    /// Whether something can be read now.
+    /// Whether data or a message can be read.
     pub fn is_readable(&mut self) -> bool {
         self.halves.as_mut().is_some_and(|halves| halves.receiver.is_readable())
     }
 
-    /// Bytes that can be written now.
+    /// Bytes that can be written.
     pub fn room(&self) -> usize {
         match (&self.state, &self.halves) {
             (State::Open, Some(halves)) => halves.sender.buffer.room(),
@@ -150,30 +150,29 @@ impl Connection {
         }
     }
 
-    /// Bytes that were written and are not acknowledged.
+    /// Bytes written and not acknowledged.
     pub fn unacknowledged(&self) -> u64 {
         self.halves.as_ref().map_or(0, |halves| halves.sender.buffer.held())
     }
 
-    /// Limits what is received to `packets` until [`release_room`](Self::release_room). Acknowledgements
-    /// advertise no more room, and later packets are dropped. The flow window in the handshake stays that of
-    /// [`Config`](crate::Config): UDT4 takes it for the largest congestion window of the whole connection.
+    /// Limits the receive window to `packets` until [`release_room`](Self::release_room). Acknowledgements advertise
+    /// this window, and packets beyond it are dropped. The flow window in the handshake is still that of
+    /// [`Config`](crate::Config): UDT4 uses it as the largest congestion window of the whole connection.
     pub fn hold_room(&mut self, packets: u32) {
         if let Some(halves) = &mut self.halves {
             halves.receiver.hold_room(packets.max(2));
         }
     }
 
-    /// Ends [`hold_room`](Self::hold_room): the whole receive buffer is advertised, at once.
+    /// Ends [`hold_room`](Self::hold_room) and advertises the whole receive buffer at once.
     pub fn release_room(&mut self, now: Time) {
         if let Some(halves) = &mut self.halves {
             halves.receiver.release_room(now);
         }
     }
 
-    /// Ends the connection: nothing more can be written, and what was is delivered within
-    /// [`Config::linger`](crate::Config::linger). UDT has no half-closed connections: the peer's end is
-    /// closed with this one.
+    /// Closes the connection: no more data can be written, and written data is delivered within
+    /// [`Config::linger`](crate::Config::linger). UDT has no half-closed connections: the peer's end closes too.
     pub fn shutdown(&mut self, now: Time) {
         match self.state {
             State::Opening(_) => self.close(now, CloseReason::Local),
@@ -182,7 +181,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once; what was not delivered is lost.
+    /// Closes the connection at once; undelivered data is lost.
     pub fn abort(&mut self, now: Time) {
         match self.state {
             State::Opening(_) => self.close(now, CloseReason::Local),
@@ -191,44 +190,43 @@ impl Connection {
         }
     }
 
-    /// The controller of what this end sends, once the connection is open.
+    /// The congestion controller of this end, once the connection is open.
     pub fn controller(&self) -> Option<&AnyController> {
         self.halves.as_ref().map(|halves| halves.sender.controller())
     }
 
-    /// The controller's last cut, if there was one since this was last asked.
+    /// The controller's last cut since the previous call, if any.
     pub fn take_cut(&mut self) -> Option<Cut> {
         self.halves.as_mut()?.sender.take_cut()
     }
 
-    /// The last round-trip time that the controller was told, if there was one since this was last
-    /// asked.
+    /// The last round-trip time passed to the controller since the previous call, if any.
     pub fn take_rtt(&mut self) -> Option<Dur> {
         self.halves.as_mut()?.sender.take_sample()
     }
 
-    /// What happened since the connection was made.
+    /// The counters since the connection was created.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What the controller was told and answered, with [`Config::record`](crate::Config::record).
+    /// The controller's recorded events and outputs, with [`Config::record`](crate::Config::record).
     pub fn record(&self) -> Option<&Record> {
         self.halves.as_ref()?.sender.told()
     }
 
-    /// What keeps this end from sending more, as of the last
-    /// [`poll_transmit`](Self::poll_transmit) that returned nothing.
+    /// The limit of this end's sending rate, as of the last [`poll_transmit`](Self::poll_transmit) that returned
+    /// `None`.
     pub fn limit(&self) -> Limit {
         self.halves.as_ref().map_or(Limit::Application, |halves| halves.sender.limit())
     }
 
-    /// The time between two packets that the pace leaves; zero while nothing paces them.
+    /// The pacing interval between two packets; zero without pacing.
     pub fn pacing_period(&self) -> Dur {
         self.halves.as_ref().map_or(Dur::ZERO, |halves| halves.sender.period())
     }
 
-    /// How the connection is doing. With `clear` the interval's counters begin anew.
+    /// The statistics of the connection. With `clear` a new interval begins.
     pub fn stats(&mut self, now: Time, clear: bool) -> Stats {
         self.account(now);
         let (since, before) = self.cleared;

@@ -1,4 +1,4 @@
-//! What a connection's datagrams travel in: nothing, or the seals of a session.
+//! The layer between a connection and its socket: none, or the encryption of a session.
 
 use crate::packet::HEADER;
 use crate::secure::{Exhausted, Initiator, PublicKey, Refused, Session, packet_size};
@@ -12,23 +12,23 @@ use std::io;
 pub(super) enum Cover {
     /// UDT in clear.
     Plain,
-    /// A client has asked for a session, and may have heard why there will be none.
+    /// A client that has requested a session, and the reason for a refusal if there was one.
     Asking(Box<Initiator>, Option<Refused>),
     Sealed(Box<Session>),
 }
 
-/// What a reset is for a connection.
+/// How a reset concerns a connection.
 pub(super) enum Reset {
-    /// It counts if the connection has sent this header.
+    /// It is valid if the connection has sent this header.
     Echo([u8; HEADER]),
-    /// The listener has made it.
+    /// It is authenticated.
     Genuine,
     Forged,
 }
 
-/// A connection's datagrams on their way.
+/// Outgoing datagrams of a connection.
 pub(super) enum Wrapped<'a> {
-    /// They leave from where they lie, in the connection.
+    /// Not copied: they are in the connection's buffer.
     AsTheyAre(Transmit<'a>),
     /// Copied with room for the seals, this many bytes each: they can be sealed and sent without the connection.
     LaidOut(usize),
@@ -54,7 +54,7 @@ pub(super) fn inside(config: &Config) -> Cow<'_, Config> {
 
 impl Cover {
     /// That of the end with this id: in `session` if there is one, or else a client's if there is a key.
-    pub fn new(
+    pub(super) fn new(
         config: &Config,
         session: Option<Box<Session>>,
         now: Time,
@@ -72,7 +72,7 @@ impl Cover {
     }
 
     /// What a reset from the peer's address means.
-    pub fn read_reset(&self, datagram: &[u8]) -> Reset {
+    pub(super) fn read_reset(&self, datagram: &[u8]) -> Reset {
         match (self, reset::parse(datagram)) {
             (Cover::Plain, Some(header)) => Reset::Echo(header),
             (Cover::Sealed(session), _) if session.is_reset(datagram) => Reset::Genuine,
@@ -81,15 +81,15 @@ impl Cover {
     }
 
     /// Whether the connection has to wait for a session, and when there is something to send for that.
-    pub fn waits_until(&self) -> Option<Time> {
+    pub(super) fn waits_until(&self) -> Option<Time> {
         match self {
             Cover::Asking(initiator, _) => Some(initiator.next_wakeup()),
             _ => None,
         }
     }
 
-    /// What to send while the connection waits.
-    pub fn hello(&mut self, now: Time) -> Option<&[u8]> {
+    /// The datagram to send while the connection waits for a session.
+    pub(super) fn hello(&mut self, now: Time) -> Option<&[u8]> {
         match self {
             Cover::Asking(initiator, _) => initiator.poll(now),
             _ => None,
@@ -98,7 +98,7 @@ impl Cover {
 
     /// What the connection's datagrams are on the wire, with `wire` as memory for that.
     #[inline]
-    pub fn wrap<'a>(
+    pub(super) fn wrap<'a>(
         &mut self,
         plain: Transmit<'a>,
         wire: &mut Vec<u8>,
@@ -114,7 +114,7 @@ impl Cover {
     }
 
     /// Seals what [`wrap`](Self::wrap) has laid out in `wire`, once.
-    pub fn seal(&mut self, wire: &mut [u8], segment: usize) {
+    pub(super) fn seal(&mut self, wire: &mut [u8], segment: usize) {
         if let Cover::Sealed(session) = self {
             session.sealer.finish(wire, segment);
         }
@@ -122,7 +122,7 @@ impl Cover {
 
     /// Leaves what is for the connection at the front of a batch.
     #[inline]
-    pub fn open(&mut self, now: Time, datagrams: &mut [u8], segment: usize) -> Filled {
+    pub(super) fn open(&mut self, now: Time, datagrams: &mut [u8], segment: usize) -> Filled {
         match self {
             Cover::Plain => Filled { length: datagrams.len(), segment },
             Cover::Asking(initiator, refused) => {
@@ -144,16 +144,16 @@ impl Cover {
         }
     }
 
-    /// The public key that the peer has proved.
-    pub fn identity(&self) -> Option<PublicKey> {
+    /// The authenticated public key of the peer.
+    pub(super) fn identity(&self) -> Option<PublicKey> {
         match self {
             Cover::Sealed(session) => session.identity(),
             _ => None,
         }
     }
 
-    /// Why a client has no session, as far as it can know.
-    pub fn silence(&self) -> Option<String> {
+    /// The reason why a client has no session, as far as it is known.
+    pub(super) fn silence(&self) -> Option<String> {
         match self {
             Cover::Asking(initiator, None) => Some(initiator.silence().into()),
             Cover::Asking(_, Some(refused)) => Some(format!("no good answer: {refused}")),

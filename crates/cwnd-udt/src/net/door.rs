@@ -1,4 +1,4 @@
-//! Who comes to a listener before there is a connection.
+//! A listener's clients before a connection exists: handshakes, sessions and the limits of both.
 
 use super::port::random;
 use crate::secure::{Credentials, Refused, Reply, Responder, Session, destination, is_hello};
@@ -9,28 +9,28 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
-/// The burst and the interval of answers to clients without a connection: a token bucket. It bounds what a flood
-/// of requests costs established connections.
+/// The burst and the interval of answers to clients without a connection: a token bucket. It bounds the cost of a flood
+/// of requests.
 const ANSWERS: u64 = 1024;
 const ANSWER_EVERY: Dur = Dur::from_nanos(50_000);
-/// Looking at a hello takes some 10 µs, several times what an answer in clear takes.
+/// The price of checking a hello, in answers: it takes about 10 µs, several times as long as an answer in clear.
 const HELLO: u64 = 4;
-/// Where public keys are multiplied to look at it, it takes some 150 µs.
+/// The price of a hello whose check multiplies public keys, which takes about 150 µs.
 const COSTLY: u64 = 40;
-/// Clients that have proved themselves and are not connected yet, at most, and for how long they may be silent.
+/// The largest number of authenticated clients without a connection, and the time after which a silent one is dropped.
 const GUESTS: usize = 1024;
 const PATIENCE: Dur = Dur::from_millis(5_000);
 
-/// What a listener may still answer.
+/// A token bucket of answers.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
-    /// The next answer is due then, as if there were one in each interval.
+    /// The due time of the next answer at one answer per interval. It may be up to a burst later than now.
     due: Time,
 }
 
 impl Budget {
     /// Takes `price` answers from the budget. Returns false if it is exhausted.
-    pub fn spend(&mut self, now: Time, price: u64) -> bool {
+    pub(super) fn spend(&mut self, now: Time, price: u64) -> bool {
         let time = |answers| Dur::from_nanos(answers * ANSWER_EVERY.as_nanos());
         let may = self.due <= now + time(ANSWERS);
         if may {
@@ -40,40 +40,40 @@ impl Budget {
     }
 }
 
-/// What a port may answer to datagrams that are for no connection.
+/// The budgets of a port for datagrams that belong to no connection.
 #[derive(Debug, Default)]
 pub(super) struct Budgets {
     /// The listener's answers to clients.
     pub answers: Budget,
-    /// Resets, those that are sent and those that are looked at.
+    /// Resets sent and resets checked.
     pub resets: Budget,
 }
 
-/// What is to be done about a datagram.
+/// The reaction to a datagram.
 #[derive(Debug)]
 pub(super) enum Word {
     Nothing,
     Say(Vec<u8>),
-    /// In this session, if there is a key.
+    /// Accept the client, in this session if the listener has credentials.
     Accept(Invitation, Option<Box<Session>>),
     /// The listener's one-time code has become void.
     Void,
 }
 
-/// Where a listener's clients come in.
+/// Handles the datagrams of a listener's clients, with or without credentials.
 #[derive(Debug)]
 pub(super) enum Door {
     Plain(Listener),
     Locked(Box<Mutex<Hall>>),
 }
 
-/// Behind a door with a key: sessions that are open, of clients whose connection is not.
+/// The state of a listener with credentials: sessions of clients that have no connection yet.
 #[derive(Debug)]
 pub(super) struct Hall {
     listener: Listener,
     responder: Responder,
     guests: HashMap<u32, Guest>,
-    /// It has been told that the code is void.
+    /// [`Word::Void`] was returned.
     void: bool,
 }
 
@@ -85,8 +85,8 @@ struct Guest {
 }
 
 impl Door {
-    /// The door of a listener at `local`.
-    pub fn new(config: &Config, local: SocketAddr) -> io::Result<Self> {
+    /// Creates the door of a listener bound to `local`.
+    pub(super) fn new(config: &Config, local: SocketAddr) -> io::Result<Self> {
         let listener = Listener::new(random()?, config.socket_type);
         Ok(match &config.credentials {
             None => Door::Plain(listener),
@@ -98,21 +98,21 @@ impl Door {
         })
     }
 
-    pub fn is_locked(&self) -> bool {
+    pub(super) fn is_locked(&self) -> bool {
         matches!(self, Door::Locked(_))
     }
 
-    /// Lets nobody in any more with the listener's one-time code.
-    pub fn spend_code(&self) {
+    /// Admits no further clients with the listener's one-time code.
+    pub(super) fn spend_code(&self) {
         if let Door::Locked(hall) = self {
             let mut hall = hall.lock().unwrap_or_else(PoisonError::into_inner);
             hall.spend_code();
         }
     }
 
-    /// A datagram came in; `id` makes ids for sessions, and `room` says whether one more can be accepted.
-    /// A client that gets no answer, or finds no room, asks again.
-    pub fn hear(
+    /// Handles a datagram. `id` generates session ids; `room` returns whether another connection can be accepted. A
+    /// client that gets no answer repeats its request.
+    pub(super) fn hear(
         &self,
         (now, from): (Time, SocketAddr),
         datagram: &mut [u8],
@@ -134,10 +134,10 @@ impl Door {
     }
 }
 
-/// What tells a listener from others with the same credentials: the machine, and the address that it is bound
-/// to. It stays the same when the listener is restarted.
+/// Identifies a listener among those with the same credentials: by the machine and the local address, which survive a
+/// restart.
 fn place(local: SocketAddr) -> Vec<u8> {
-    // Systems without this file have their name.
+    // Systems without this file are identified by their host name.
     let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
     let uname = rustix::system::uname();
     [&machine, &b"\n"[..], uname.nodename().to_bytes(), b"\n", local.to_string().as_bytes()]
@@ -152,7 +152,7 @@ impl Hall {
 
     fn spend_code(&mut self) {
         self.responder.spend_code();
-        // Only those of a code: others do not spend anything.
+        // Only clients with a one-time code are dropped: other credentials stay valid.
         if self.responder.has_code() {
             self.guests.clear();
         }
@@ -205,7 +205,7 @@ impl Hall {
         }
     }
 
-    /// A guest has said something of UDT.
+    /// Handles a guest's UDT datagram after it has been opened.
     fn serve(&mut self, now: Time, name: u32, plain: &[u8], room: impl FnOnce() -> bool) -> Word {
         let Some(guest) = self.guests.get_mut(&name) else { return Word::Nothing };
         guest.until = now + PATIENCE;
@@ -236,12 +236,12 @@ mod tests {
         Time::from_nanos(millis * 1_000_000)
     }
 
-    /// Clients that open a session and then ask for a cookie, again and again, are kept up to a number, and
-    /// not for ever.
+    /// Clients that open a session and request a cookie are kept up to a limit, and dropped when they are silent.
     #[test]
-    fn guests_are_so_many_and_no_more() {
+    fn guests_are_limited_and_expire() {
         let key =
-            Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8)).unwrap();
+            Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at.to_le_bytes()[0]))
+                .unwrap();
         let (key, local) = (Credentials::Key(key), "192.0.2.2:9".parse().unwrap());
         let mut hall = Hall::new(Listener::new([1; 16], SocketType::Stream), &key, local).unwrap();
         let (from, mut last) = ("192.0.2.1:9".parse().unwrap(), 0);
@@ -264,7 +264,7 @@ mod tests {
             let word = hall.hear((now, from), &mut wire, budget, || 0, || true);
             let mut answers = 0;
             if let Word::Say(mut reply) = word {
-                // The cookie, in the session.
+                // The sealed cookie.
                 assert_eq!(session.opener.open(&mut reply).unwrap().len(), 64);
                 answers += 1;
             }

@@ -8,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-/// The last one to go releases the port.
+/// Releases the port when it is dropped.
 #[derive(Debug)]
 struct Hold(Arc<Port>);
 
@@ -18,10 +18,10 @@ impl Drop for Hold {
     }
 }
 
-/// A UDP port, with one thread that drives all its connections: any number out of it, and one listener.
+/// A UDP port, with one thread that drives all its connections: any number of outgoing ones, and one listener.
 ///
-/// [`UdtStream::connect`] and [`UdtListener::bind`] open a port of their own. Clones are the same port. It
-/// is closed when nobody holds it any more and its last connection has ended.
+/// [`UdtStream::connect`] and [`UdtListener::bind`] open a port of their own. Clones are the same port. The port is
+/// closed once all clones are dropped and its last connection has ended.
 #[derive(Clone, Debug)]
 pub struct Endpoint(Arc<Hold>);
 
@@ -29,12 +29,12 @@ impl Endpoint {
     /// Opens a UDP port; 0 is any free one.
     ///
     /// # Errors
-    /// When it cannot be had, such as one that is in use.
+    /// If the port cannot be opened, for example because it is in use.
     pub fn bind(addr: impl ToSocketAddrs) -> io::Result<Self> {
         first(addr, |addr| Ok(Endpoint(Arc::new(Hold(Port::open(addr)?)))))
     }
 
-    /// Any free port that can reach `peer`.
+    /// Opens a free port of the address family of `peer`.
     pub(super) fn towards(peer: SocketAddr) -> io::Result<Self> {
         let any = match peer {
             SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -52,18 +52,18 @@ impl Endpoint {
         self.port().local
     }
 
-    /// Accepts connections here, with `config`.
+    /// Accepts connections on this port, with `config`.
     ///
     /// # Errors
-    /// When there is a listener already, or the credentials are a pair without peers.
+    /// If the port has a listener, or the credentials are a key pair without peers.
     pub fn listen(&self, config: &Config) -> io::Result<UdtListener> {
         UdtListener::new(self.clone(), config)
     }
 
-    /// Connects to the listener at `peer` and waits until that is done.
+    /// Connects to the listener at `peer` and waits for the connection.
     ///
     /// # Errors
-    /// When nobody answers within [`Config::connect_timeout`], or the answer is no.
+    /// If no listener answers within [`Config::connect_timeout`], or the listener refuses.
     pub fn connect(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
         let stream = self.begin(peer, config, Begin::Connect)?;
         stream.connected_until(None)?;
@@ -80,11 +80,11 @@ impl Endpoint {
         Ok(stream)
     }
 
-    /// Meets `peer`, which calls this end at the same time, and waits until that is done. Neither end
-    /// listens.
+    /// Connects by rendezvous to `peer`, which connects to this end at the same time, and waits for the connection.
+    /// Neither end listens.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and with credentials: only clients and listeners have some.
+    /// As [`connect`](Self::connect), and with credentials: only clients and listeners support them.
     pub fn rendezvous(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
         if config.credentials.is_some() {
             let text = "there is no rendezvous with credentials";
@@ -95,10 +95,10 @@ impl Endpoint {
         Ok(stream)
     }
 
-    /// Begins to connect and returns at once: [`UdtStream::connected_until`] waits.
+    /// Begins to connect and returns at once; [`UdtStream::connected_until`] waits for the connection.
     ///
     /// # Errors
-    /// When no connection can be added.
+    /// If the port cannot take another connection.
     pub fn connecting(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
         self.begin(peer, config, Begin::Connect)
     }
@@ -109,7 +109,7 @@ impl Endpoint {
         config: &Config,
         begin: Begin<'_>,
     ) -> io::Result<UdtStream> {
-        // A port of IPv6 knows IPv4's addresses by another name.
+        // A port of IPv6 uses IPv4-mapped addresses.
         let peer = match (self.local_addr(), peer) {
             (SocketAddr::V6(_), SocketAddr::V4(peer)) => {
                 SocketAddr::from((peer.ip().to_ipv6_mapped(), peer.port()))
@@ -120,7 +120,7 @@ impl Endpoint {
     }
 }
 
-/// What the first address gives that works, or the error of the last.
+/// The result for the first address that succeeds, or the error of the last one.
 pub(super) fn first<T>(
     addr: impl ToSocketAddrs,
     mut attempt: impl FnMut(SocketAddr) -> io::Result<T>,

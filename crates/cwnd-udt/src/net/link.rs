@@ -15,10 +15,10 @@ use std::time::Instant;
 
 /// Batches that a connection may send in one visit.
 const TURN: usize = 8;
-/// The shortest time between two timed visits: paced packets leave so late at most, in one burst.
+/// The shortest time between two timed visits. It bounds the delay of paced packets, which are sent in one burst.
 const GRAIN: Dur = Dur::from_nanos(100_000);
-/// The same for a paced sender that fills a whole batch of the system's in this time: at 2.6 Gb/s and above with
-/// packets of 1500 bytes. Fewer and larger batches cost less.
+/// The shortest time between two timed visits of a paced sender that fills a system batch in this time: at 2.6 Gb/s and
+/// above with packets of 1500 bytes. Fewer and larger batches cost less.
 const LONG_GRAIN: Dur = Dur::from_nanos(200_000);
 
 /// Threads and tasks that wait for one thing.
@@ -39,9 +39,9 @@ impl Waiting {
 /// The side of a connection that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Something to read, or the end.
+    /// Data to read, or the end of the connection.
     Read,
-    /// Room to write, the handshake's end, or the end.
+    /// Room to write, the end of the handshake, or the end of the connection.
     Write,
 }
 
@@ -89,9 +89,9 @@ pub(super) struct Link {
     pub key: usize,
     pub id: u32,
     pub peer: SocketAddr,
-    /// Bytes of a datagram on the wire, at most.
+    /// The largest size of a datagram on the wire in bytes.
     size: usize,
-    /// The address of this machine that the peer knows, on a port that has many.
+    /// The local address that the peer knows, on a port bound to several.
     source: Option<IpAddr>,
     /// The encryption of the datagrams. Only the driver uses it, and locks it before the state.
     cover: Mutex<Cover>,
@@ -101,12 +101,12 @@ pub(super) struct Link {
 
 impl State {
     /// Requests a visit. Returns false if one was requested before.
-    pub fn touch(&mut self) -> bool {
+    pub(super) fn touch(&mut self) -> bool {
         !std::mem::replace(&mut self.touched, true)
     }
 
     /// Converts an error of the connection into the caller's `io::Error`.
-    pub fn explain(&self, error: Error) -> io::Error {
+    pub(super) fn explain(&self, error: Error) -> io::Error {
         use io::ErrorKind::*;
         if let Some((kind, text)) = &self.failure {
             return io::Error::new(*kind, text.clone());
@@ -131,8 +131,8 @@ impl State {
         io::Error::new(kind, error)
     }
 
-    /// Ends the connection because of the system.
-    pub fn fail(&mut self, now: Time, kind: io::ErrorKind, text: String) {
+    /// Ends the connection after an error of the system.
+    pub(super) fn fail(&mut self, now: Time, kind: io::ErrorKind, text: String) {
         self.failure.get_or_insert((kind, text));
         self.connection.abort(now);
     }
@@ -143,7 +143,7 @@ impl State {
                 "the packets are larger than the network takes: choose a smaller packet size";
             self.fail(now, io::ErrorKind::InvalidInput, text.into());
         } else if !self.connection.is_open() && self.connection.close_reason().is_none() {
-            // It may be told to somebody who waits in vain for the connection.
+            // It may be returned to a caller that waits for the connection.
             self.failure = Some((error.kind(), error.to_string()));
         }
     }
@@ -183,7 +183,7 @@ fn grain(connection: &Connection, most: usize) -> Dur {
 }
 
 impl Link {
-    pub fn new(
+    pub(super) fn new(
         port: &Arc<Port>,
         (key, id): (usize, u32),
         (peer, source): (SocketAddr, Option<IpAddr>),
@@ -210,12 +210,12 @@ impl Link {
         })
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The public key that the peer has proved.
-    pub fn identity(&self) -> Option<PublicKey> {
+    /// The authenticated public key of the peer.
+    pub(super) fn identity(&self) -> Option<PublicKey> {
         self.cover().identity()
     }
 
@@ -224,7 +224,7 @@ impl Link {
     }
 
     /// Processes a batch of datagrams. Returns true if a visit is to be scheduled.
-    pub fn receive(&self, now: Time, datagrams: &mut [u8], segment: usize) -> bool {
+    pub(super) fn receive(&self, now: Time, datagrams: &mut [u8], segment: usize) -> bool {
         // Decrypt without holding the application's lock.
         let opened = self.cover().open(now, datagrams, segment);
         let mut state = self.lock();
@@ -232,9 +232,8 @@ impl Link {
         state.touch()
     }
 
-    /// A reset from the peer's address: whether the connection ended, and the driver was not going to look at it
-    /// anyway.
-    pub fn reset(&self, now: Time, datagram: &[u8]) -> bool {
+    /// Processes a reset from the peer's address. Returns true if the connection ended and a visit is to be scheduled.
+    pub(super) fn reset(&self, now: Time, datagram: &[u8]) -> bool {
         let reset = self.cover().read_reset(datagram);
         let mut state = self.lock();
         let ended = match reset {
@@ -245,8 +244,8 @@ impl Link {
         ended && state.touch()
     }
 
-    /// Ends the connection at once: what is not delivered is lost.
-    pub fn abort(self: &Arc<Self>) {
+    /// Closes the connection at once; undelivered data is lost.
+    pub(super) fn abort(self: &Arc<Self>) {
         let now = self.port.socket.now();
         let _ = self.block(Side::Write, None, |state| {
             state.connection.abort(now);
@@ -254,8 +253,8 @@ impl Link {
         });
     }
 
-    /// Processes timers and sends what is due. `wire` is scratch memory for encryption.
-    pub fn visit(&self, now: Time, wire: &mut Vec<u8>) -> Visit {
+    /// Processes timers and sends the datagrams that are due. `wire` is scratch memory for encryption.
+    pub(super) fn visit(&self, now: Time, wire: &mut Vec<u8>) -> Visit {
         let mut cover = self.cover();
         let mut state = self.lock();
         if state.scheduled <= now {
@@ -305,7 +304,7 @@ impl Link {
         }
     }
 
-    /// Sends what is due. Returns whether that was everything, and whether the system had room.
+    /// Sends the datagrams that are due. Returns whether these were all, and whether the system had room.
     fn transmit<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -359,7 +358,7 @@ impl Link {
         (state, false, true)
     }
 
-    pub fn wake(&self, wake: Wake) {
+    pub(super) fn wake(&self, wake: Wake) {
         for (signal, wanted) in self.signals.iter().zip(wake.sides) {
             if wanted {
                 signal.notify_all();
@@ -368,8 +367,8 @@ impl Link {
         wake.tasks.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends the connection because of the system, and wakes all who wait for it.
-    pub fn fail(&self, now: Time, kind: io::ErrorKind, text: &str) {
+    /// Ends the connection after an error of the system, and wakes all waiters.
+    pub(super) fn fail(&self, now: Time, kind: io::ErrorKind, text: &str) {
         let mut state = self.lock();
         state.fail(now, kind, text.into());
         let wake = state.woken();
@@ -388,8 +387,8 @@ impl Link {
         }
     }
 
-    /// Sleeps until something happens on one side.
-    pub fn wait<'a>(
+    /// Sleeps until an event of one side.
+    pub(super) fn wait<'a>(
         &self,
         mut state: MutexGuard<'a, State>,
         side: Side,
@@ -411,7 +410,7 @@ impl Link {
     }
 
     /// Runs `attempt` until it returns a result, and sleeps in between.
-    pub fn block<T>(
+    pub(super) fn block<T>(
         self: &Arc<Self>,
         side: Side,
         deadline: Option<Instant>,
@@ -428,7 +427,7 @@ impl Link {
     }
 
     /// Runs `attempt` once and registers the task if there is no result.
-    pub fn poll<T>(
+    pub(super) fn poll<T>(
         self: &Arc<Self>,
         side: Side,
         cx: &Context<'_>,

@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// Connections that wait to be accepted, at most.
+/// The largest number of connections that wait to be accepted.
 const BACKLOG: usize = 128;
 
 #[derive(Debug, Default)]
@@ -24,13 +24,13 @@ struct Waiting {
     failure: Option<(io::ErrorKind, String)>,
 }
 
-/// What the driver and a listener share.
+/// State shared by the driver and a listener.
 #[derive(Debug)]
 pub(super) struct Queue {
     door: Door,
     pub config: Config,
     waiting: Mutex<Waiting>,
-    /// The connection that was made last.
+    /// The latest connection.
     holder: Mutex<Weak<Link>>,
     signal: Condvar,
 }
@@ -40,23 +40,23 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether only those who have the key are heard.
-    pub fn is_locked(&self) -> bool {
+    /// Whether clients must prove credentials.
+    pub(super) fn is_locked(&self) -> bool {
         self.door.is_locked()
     }
 
     /// Whether a client at `ip` is answered; `open` counts the open connections of an address.
-    pub fn admits(&self, ip: IpAddr, open: impl FnOnce() -> usize) -> bool {
+    pub(super) fn admits(&self, ip: IpAddr, open: impl FnOnce() -> usize) -> bool {
         let admission = &self.config.admission;
         admission.allows(ip) && admission.per_address.is_none_or(|most| open() < most)
     }
 
-    pub fn spend_code(&self) {
+    pub(super) fn spend_code(&self) {
         self.door.spend_code();
     }
 
-    /// A datagram for the listener came in: see [`Door::hear`].
-    pub fn hear(
+    /// Handles a datagram for the listener: see [`Door::hear`].
+    pub(super) fn hear(
         &self,
         at: (Time, SocketAddr),
         datagram: &mut [u8],
@@ -67,8 +67,8 @@ impl Queue {
         self.door.hear(at, datagram, budgets, id, room)
     }
 
-    /// Takes in a new connection. With a one-time code it takes the place of the one before.
-    pub fn push(&self, link: Arc<Link>) {
+    /// Adds a new connection. With a one-time code it replaces the previous one.
+    pub(super) fn push(&self, link: Arc<Link>) {
         if let Some(Credentials::Code(_)) = self.config.credentials {
             let newest = Arc::downgrade(&link);
             let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ impl Queue {
         self.tell(waiting);
     }
 
-    pub fn fail(&self, kind: io::ErrorKind, text: &str) {
+    pub(super) fn fail(&self, kind: io::ErrorKind, text: &str) {
         let mut waiting = self.lock();
         waiting.failure = Some((kind, text.into()));
         self.tell(waiting);
@@ -107,8 +107,8 @@ impl Queue {
 
 /// A UDT socket that accepts connections.
 ///
-/// Up to 128 connections wait to be accepted; clients that come then go on asking. Dropping the listener
-/// closes those that wait, and no others.
+/// Up to 128 connections wait to be accepted; further clients repeat their requests. Dropping the listener closes the
+/// waiting connections only.
 #[derive(Debug)]
 pub struct UdtListener {
     endpoint: Endpoint,
@@ -119,7 +119,7 @@ impl UdtListener {
     /// Listens on a UDP port of its own; `config` is that of the connections that will be accepted.
     ///
     /// # Errors
-    /// When the port cannot be had, such as one that is in use.
+    /// If the port cannot be opened, for example because it is in use.
     pub fn bind(addr: impl ToSocketAddrs, config: &Config) -> io::Result<Self> {
         Endpoint::bind(addr)?.listen(config)
     }
@@ -143,28 +143,28 @@ impl UdtListener {
         Ok(UdtListener { endpoint, queue })
     }
 
-    /// The port, for connections out of it.
+    /// The port, for outgoing connections.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The address that it listens at.
+    /// The local address.
     pub fn local_addr(&self) -> SocketAddr {
         self.endpoint.local_addr()
     }
 
-    /// Whether peers have to prove that they know a secret.
+    /// Whether clients must prove credentials.
     pub fn has_credentials(&self) -> bool {
         self.queue.config.credentials.is_some()
     }
 
-    /// Uses up the one-time code that this listener was made with: no more clients are let in. Connections
-    /// that were made go on. Without a code this does nothing.
+    /// Invalidates the one-time code of this listener: no more clients are admitted. Existing connections stay open.
+    /// Without a code this does nothing.
     pub fn spend_code(&self) {
         self.queue.spend_code();
     }
 
-    /// The next connection and its peer; waits for one.
+    /// Waits for the next connection and returns it with its peer's address.
     ///
     /// # Errors
     /// When the port's socket fails, and of kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) once

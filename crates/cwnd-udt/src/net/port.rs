@@ -14,14 +14,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The UDP header and that of IPv4, which UDT counts to the packet.
+/// The UDP and IPv4 headers, which UDT includes in the packet size.
 const LOWER_HEADERS: u32 = 28;
 
-/// Packets that are buffered for a connection until the application accepts it: four times the initial
-/// window.
+/// The receive window of a connection until the application accepts it: four times the initial congestion window.
 const UNACCEPTED: u32 = 64;
 
-/// The connections of a port, and who accepts more.
+/// The connections of a port, and its listener.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub routes: Routes<usize>,
@@ -37,21 +36,21 @@ pub(super) struct Table {
 pub(super) enum Begin<'a> {
     Connect,
     Meet,
-    /// What is asked for, and the address of this machine that was asked.
+    /// The request, and the local address to which it was sent.
     Accept(&'a Invitation, Option<IpAddr>),
 }
 
 impl Table {
-    pub fn get(&self, key: usize) -> Option<&Arc<Link>> {
+    pub(super) fn get(&self, key: usize) -> Option<&Arc<Link>> {
         self.links.get(key)?.as_ref()
     }
 
-    pub fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
+    pub(super) fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
         self.links.iter().flatten()
     }
 
-    /// Where a datagram from `from` goes.
-    pub fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<usize> {
+    /// Returns the destination of a datagram from `from`.
+    pub(super) fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<usize> {
         if !is_sealing(datagram) {
             return self.routes.route(from, datagram);
         }
@@ -60,7 +59,7 @@ impl Table {
         }
         let found = destination(datagram).map(|id| self.routes.route_to(from, id));
         match found {
-            // A client's first words, or of one that has no connection yet.
+            // The first datagram of a client, or one of a client without a connection.
             None | Some(Route::Unknown) if self.is_locked() => Route::Listener,
             None | Some(Route::Unknown) => Route::Nowhere,
             Some(found) => found,
@@ -72,12 +71,12 @@ impl Table {
     }
 
     /// The connections that this port began with `peer`.
-    pub fn begun_with(&self, peer: SocketAddr) -> Vec<Arc<Link>> {
+    pub(super) fn begun_with(&self, peer: SocketAddr) -> Vec<Arc<Link>> {
         self.routes.begun_with(peer).filter_map(|key| self.get(key)).cloned().collect()
     }
 
-    /// An id that no connection has: an odd one for a client that [resets](crate::reset) are for.
-    pub fn fresh_id(&self, knows_resets: bool) -> io::Result<u32> {
+    /// Returns an unused id: an odd one for a client that knows [resets](crate::reset).
+    pub(super) fn fresh_id(&self, knows_resets: bool) -> io::Result<u32> {
         loop {
             let id = u32::from_ne_bytes(random()?) >> 2 << 1 | u32::from(knows_resets);
             if id > 0 && !self.routes.contains(id) {
@@ -87,12 +86,12 @@ impl Table {
     }
 
     /// The connections that were accepted from an address.
-    pub fn accepted_from(&self, ip: IpAddr) -> Vec<Arc<Link>> {
+    pub(super) fn accepted_from(&self, ip: IpAddr) -> Vec<Arc<Link>> {
         let keys = self.accepted.get(&ip.to_canonical());
         keys.into_iter().flatten().filter_map(|key| self.get(*key)).cloned().collect()
     }
 
-    pub fn remove(&mut self, link: &Link) {
+    pub(super) fn remove(&mut self, link: &Link) {
         if self.routes.remove(link.id).is_some() {
             if let Entry::Occupied(mut entry) = self.accepted.entry(link.peer.ip().to_canonical()) {
                 entry.get_mut().retain(|key| *key != link.key);
@@ -112,18 +111,18 @@ pub(super) struct Port {
     pub socket: Socket,
     pub local: SocketAddr,
     table: Mutex<Table>,
-    /// Connections that the driver shall look at.
+    /// Connections that the driver is to visit.
     asked: Mutex<Vec<Arc<Link>>>,
-    /// The driver sleeps, and has to be woken.
+    /// The driver sleeps and must be woken.
     asleep: AtomicBool,
     wake: PipeWriter,
-    /// Nothing new will come: the driver ends with the last connection.
+    /// No new connections begin: the driver ends with the last connection.
     released: AtomicBool,
-    /// The driver has ended before its time.
+    /// The driver has failed.
     failed: AtomicBool,
 }
 
-/// Random bytes of the system.
+/// Returns random bytes of the system.
 pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -132,7 +131,7 @@ pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
 
 impl Port {
     /// Opens the port and starts its driver.
-    pub fn open(addr: SocketAddr) -> io::Result<Arc<Self>> {
+    pub(super) fn open(addr: SocketAddr) -> io::Result<Arc<Self>> {
         let socket = Socket::bind(addr)?;
         let (woken, wake) = io::pipe()?;
         let port = Arc::new(Port {
@@ -149,12 +148,12 @@ impl Port {
         Ok(port)
     }
 
-    pub fn table(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a connection and hands it to the driver. A `session` is what an accepted client came in.
-    pub fn begin(
+    /// Creates a connection and passes it to the driver. `session` is that of an accepted client.
+    pub(super) fn begin(
         self: &Arc<Self>,
         peer: SocketAddr,
         config: &Config,
@@ -171,7 +170,7 @@ impl Port {
             None => table.fresh_id(knows_resets)?,
             Some(session) => session.id(),
         };
-        // A session's id was chosen a while ago.
+        // A session's id was chosen earlier: check it again.
         if id == 0 || table.routes.contains(id) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
@@ -196,7 +195,7 @@ impl Port {
         let link = Link::new(self, (key, id), (peer, source), (connection, cover, size));
         match begin {
             Begin::Meet => table.routes.meet(id, peer, key),
-            // A client with a session names it whenever it asks.
+            // A client with a session names the session in each request.
             Begin::Accept(asked, _) if !sealed => {
                 table.routes.accept(id, peer, &asked.handshake, key);
             }
@@ -212,48 +211,48 @@ impl Port {
         Ok(link)
     }
 
-    /// Asks the driver to look at a connection.
-    pub fn ask(&self, link: Arc<Link>) {
+    /// Asks the driver to visit a connection.
+    pub(super) fn ask(&self, link: Arc<Link>) {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(link);
         self.rouse();
     }
 
     fn rouse(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
-            // The pipe takes it: there is one byte for each time that the driver went to sleep.
+            // The pipe has room: one byte is written each time that the driver goes to sleep.
             let _ = (&self.wake).write(&[1]);
         }
     }
 
-    /// The driver takes what it was asked to look at.
-    pub fn take_asked(&self, into: &mut Vec<Arc<Link>>) {
+    /// Takes the connections that the driver is to visit.
+    pub(super) fn take_asked(&self, into: &mut Vec<Arc<Link>>) {
         into.append(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The driver is about to sleep: false if it was asked for something since it looked, when
-    /// [`released`](Self::released) was `released`.
-    pub fn fall_asleep(&self, released: bool) -> bool {
+    /// Prepares the driver's sleep. Returns false if a visit was requested since its last check, or if
+    /// [`released`](Self::released) has changed from `released`.
+    pub(super) fn fall_asleep(&self, released: bool) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.is_empty() && self.released() == released
     }
 
-    pub fn awake(&self) {
+    pub(super) fn awake(&self) {
         self.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Nobody will begin another connection.
-    pub fn release(&self) {
+    /// Records that no further connections begin.
+    pub(super) fn release(&self) {
         self.released.store(true, Ordering::SeqCst);
         self.rouse();
     }
 
-    pub fn released(&self) -> bool {
+    pub(super) fn released(&self) -> bool {
         self.released.load(Ordering::SeqCst)
     }
 
-    /// The driver is gone: whoever waits is told.
-    pub fn fail(&self, kind: io::ErrorKind, text: &str) {
+    /// Wakes all waiters after the driver has failed.
+    pub(super) fn fail(&self, kind: io::ErrorKind, text: &str) {
         let mut table = self.table();
         self.failed.store(true, Ordering::SeqCst);
         let links: Vec<_> = table.links().cloned().collect();

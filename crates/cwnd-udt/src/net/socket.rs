@@ -38,7 +38,7 @@ pub(super) enum Sent {
 
 impl Sent {
     /// A copy of the datagrams that were not sent, and their segment size.
-    pub fn rest(&self, datagrams: &[u8], segment: usize) -> Option<(Vec<u8>, usize)> {
+    pub(super) fn rest(&self, datagrams: &[u8], segment: usize) -> Option<(Vec<u8>, usize)> {
         match self {
             Sent::Blocked(sent) => Some((datagrams[*sent..].to_vec(), segment)),
             _ => None,
@@ -67,7 +67,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Inbox {
             bytes: vec![0; SLOTS * SLOT].into_boxed_slice(),
             meta: [RecvMeta::default(); SLOTS],
@@ -75,16 +75,16 @@ impl Inbox {
     }
 
     /// The first `count` batches: metadata and datagrams.
-    pub fn batches(&mut self, count: usize) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
+    pub(super) fn batches(&mut self, count: usize) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
         let batches = self.meta.iter().zip(self.bytes.chunks_mut(SLOT)).take(count);
         batches.map(|(meta, bytes)| (meta, &mut bytes[..meta.len]))
     }
 }
 
 impl Socket {
-    pub const SLOTS: usize = SLOTS;
+    pub(super) const SLOTS: usize = SLOTS;
 
-    pub fn bind(addr: SocketAddr) -> io::Result<Self> {
+    pub(super) fn bind(addr: SocketAddr) -> io::Result<Self> {
         let io = UdpSocket::bind(addr)?;
         let state = UdpSocketState::new((&io).into())?;
         // Exceeding the system's limit needs CAP_NET_ADMIN.
@@ -105,25 +105,25 @@ impl Socket {
         Ok(Socket { io, state, epoch: Instant::now() })
     }
 
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.io.local_addr()
     }
 
-    pub fn now(&self) -> Time {
-        Time::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+    pub(super) fn now(&self) -> Time {
+        Time::ZERO + super::dur(self.epoch.elapsed())
     }
 
     /// The arrival time of a batch: the system's time stamp if there is one.
-    pub fn arrival(&self, now: Time, clock: SystemTime, meta: &RecvMeta) -> Time {
+    pub(super) fn arrival(&self, now: Time, clock: SystemTime, meta: &RecvMeta) -> Time {
         let waited = meta.timestamp.and_then(|stamp| {
             clock.duration_since(SystemTime::UNIX_EPOCH).ok()?.checked_sub(stamp)
         });
         let waited = waited.filter(|waited| *waited < PATIENCE).unwrap_or_default();
-        now - Dur::from_nanos(waited.as_nanos() as u64)
+        now - super::dur(waited)
     }
 
     /// The number of packets of `size` bytes in the largest batch.
-    pub fn most(&self, size: usize) -> usize {
+    pub(super) fn most(&self, size: usize) -> usize {
         match self.state.max_gso_segments() {
             1 => ONE_BY_ONE,
             segments => segments.min(LARGEST / size.max(1)).max(1),
@@ -131,7 +131,7 @@ impl Socket {
     }
 
     /// Sends datagrams of `segment` bytes each; the last one may be shorter.
-    pub fn send(
+    pub(super) fn send(
         &self,
         to: SocketAddr,
         from: Option<IpAddr>,
@@ -163,7 +163,7 @@ impl Socket {
     }
 
     /// Receives the batches that have arrived, up to [`Socket::SLOTS`].
-    pub fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+    pub(super) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         let mut parts = inbox.bytes.chunks_mut(SLOT);
         let mut slots: [IoSliceMut<'_>; SLOTS] =
             std::array::from_fn(|_| IoSliceMut::new(parts.next().unwrap_or_default()));
@@ -175,16 +175,15 @@ impl Socket {
 
     /// Sleeps until a datagram arrives, `wake` is written to, or `limit` has passed; with `blocked` also until there
     /// is room to send.
-    pub fn wait(
+    pub(super) fn wait(
         &self,
         wake: &mut PipeReader,
         limit: Option<Dur>,
         blocked: bool,
     ) -> io::Result<Ready> {
-        let limit = limit.map(|limit| Timespec {
-            tv_sec: (limit.as_nanos() / 1_000_000_000) as i64,
-            tv_nsec: (limit.as_nanos() % 1_000_000_000) as _,
-        });
+        // A limit beyond the range of `Timespec` is none.
+        let limit =
+            limit.and_then(|limit| Timespec::try_from(Duration::from_nanos(limit.as_nanos())).ok());
         let wanted = if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let (socket, woken) = {
             let mut files = [PollFd::new(&self.io, wanted), PollFd::new(wake, PollFlags::IN)];

@@ -1,10 +1,9 @@
-//! A connection as the application sees it.
+//! The blocking and asynchronous interface of a connection.
 
 use super::endpoint::{Endpoint, first};
 use super::link::{Link, Side, State};
 use crate::secure::PublicKey;
 use crate::{CloseReason, Config, Connection, Error, SocketType, Stats};
-use cwnd::Dur;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -12,23 +11,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// Bytes that are copied while the driver has to wait, at most.
+/// The largest number of bytes copied while the driver waits for the lock.
 const CHUNK: usize = 1 << 16;
 
 /// A UDT connection: a stream of bytes, or of messages.
 ///
-/// Reading and writing take a shared reference, and clones are the same connection: one thread may read
-/// while another writes. The connection is shut down when the last clone is dropped: what was written is
-/// still delivered as long as the process lives, and [`close`](Self::close) waits until it is.
+/// Reading and writing take a shared reference, and clones are the same connection: one thread may read while another
+/// writes. Dropping the last clone shuts the connection down: written data is still delivered while the process lives,
+/// and [`close`](Self::close) waits for that.
 ///
-/// Waiting calls come in three kinds: plain ones that block the thread ([`Read`] and [`Write`] among
-/// them, with [timeouts](Self::set_read_timeout) if set), `..._until` ones with a deadline, and `poll_...`
-/// and `..._async` ones for tasks of any runtime. With the feature `tokio` a stream is also
-/// `tokio::io::AsyncRead` and `AsyncWrite`.
+/// Waiting calls have three forms: plain ones that block the thread ([`Read`] and [`Write`] among them, with
+/// [timeouts](Self::set_read_timeout) if set), `..._until` ones with a deadline, and `poll_...` and `..._async` ones
+/// for tasks of any runtime. With the feature `tokio` a stream is also `tokio::io::AsyncRead` and `AsyncWrite`.
 ///
 /// Errors of kind [`BrokenPipe`](io::ErrorKind::BrokenPipe) mean that the connection was closed,
-/// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) that the peer does not answer any more. A
-/// stream that the peer has closed ends with 0 bytes.
+/// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) that the peer no longer answers. After the peer has closed a
+/// stream, reads return 0 bytes.
 #[derive(Clone, Debug)]
 pub struct UdtStream(Arc<Handle>);
 
@@ -56,7 +54,7 @@ impl Link {
 }
 
 impl UdtStream {
-    /// The application has accepted the connection: the peer may fill the receive buffer.
+    /// Advertises the whole receive buffer to the peer: the application has accepted the connection.
     pub(super) fn accepted(&self) {
         let now = self.link().port.socket.now();
         let _ = self.link().block(Side::Read, None, |state| {
@@ -73,11 +71,10 @@ impl UdtStream {
         &self.0.link
     }
 
-    /// Connects to a listener, from a UDP port of its own, and waits until that is done.
+    /// Connects to a listener from a new UDP port, and waits for the connection.
     ///
     /// # Errors
-    /// When the name has no address, nobody answers there within [`Config::connect_timeout`], or the
-    /// answer is no.
+    /// If the name has no address, no listener answers within [`Config::connect_timeout`], or the listener refuses.
     pub fn connect(addr: impl ToSocketAddrs, config: &Config) -> io::Result<Self> {
         first(addr, |peer| Endpoint::towards(peer)?.connect(peer, config))
     }
@@ -90,19 +87,19 @@ impl UdtStream {
         Endpoint::towards(peer)?.connect_async(peer, config).await
     }
 
-    /// Begins to connect and returns at once: [`connected_until`](Self::connected_until) waits.
+    /// Begins to connect and returns at once; [`connected_until`](Self::connected_until) waits for the connection.
     ///
     /// # Errors
-    /// When there is no UDP port to connect from.
+    /// If no UDP port can be opened.
     pub fn connecting(peer: SocketAddr, config: &Config) -> io::Result<Self> {
         Endpoint::towards(peer)?.connecting(peer, config)
     }
 
-    /// Meets `peer` from the port `local`: both ends call each other, and none listens. That passes
-    /// through address translators that let answers in.
+    /// Connects to `peer` by rendezvous from the port `local`: both ends connect to each other, and neither listens.
+    /// This works through address translators that admit answers.
     ///
     /// # Errors
-    /// When the port cannot be had, or the peer does not call within [`Config::connect_timeout`].
+    /// If the port cannot be opened, or the peer does not connect within [`Config::connect_timeout`].
     pub fn rendezvous(
         local: impl ToSocketAddrs,
         peer: SocketAddr,
@@ -127,34 +124,34 @@ impl UdtStream {
         self.link().identity()
     }
 
-    /// Waits until the connection is made.
+    /// Waits until the connection is established.
     ///
     /// # Errors
-    /// When it is not, or not by `deadline` ([`TimedOut`](io::ErrorKind::TimedOut)).
+    /// If connecting fails, or is not done by `deadline` ([`TimedOut`](io::ErrorKind::TimedOut)).
     pub fn connected_until(&self, deadline: Option<Instant>) -> io::Result<()> {
         self.link().block(Side::Write, deadline, connected)
     }
 
-    /// Whether the connection is made, for a task.
+    /// Waits until the connection is established, for a task.
     ///
     /// # Errors
-    /// When it will not be.
+    /// If connecting fails.
     pub fn poll_connected(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         self.link().poll(Side::Write, cx, connected)
     }
 
-    /// How long [`Read`] and [`recv_message`](Self::recv_message) wait at most; `None` is for ever.
+    /// Sets the timeout of [`Read`] and [`recv_message`](Self::recv_message); `None` waits without limit.
     pub fn set_read_timeout(&self, limit: Option<Duration>) {
         self.set_timeout(Side::Read, limit);
     }
 
-    /// How long [`Write`] and [`send_message`](Self::send_message) wait at most; `None` is for ever.
+    /// Sets the timeout of [`Write`] and [`send_message`](Self::send_message); `None` waits without limit.
     pub fn set_write_timeout(&self, limit: Option<Duration>) {
         self.set_timeout(Side::Write, limit);
     }
 
     fn set_timeout(&self, side: Side, limit: Option<Duration>) {
-        let nanos = limit.map_or(0, |limit| limit.as_nanos().clamp(1, u64::MAX.into()) as u64);
+        let nanos = limit.map_or(0, |limit| super::dur(limit).as_nanos().max(1));
         self.0.timeouts[side as usize].store(nanos, Ordering::Relaxed);
     }
 
@@ -163,15 +160,15 @@ impl UdtStream {
         (nanos > 0).then(|| Instant::now().checked_add(Duration::from_nanos(nanos))).flatten()
     }
 
-    /// Reads what is there, and waits until `deadline` for something to be there.
+    /// Reads the available data, waiting for some until `deadline`.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when nothing came, and as described [above](Self).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if no data arrived, and as described [above](Self).
     pub fn read_until(&self, out: &mut [u8], deadline: Option<Instant>) -> io::Result<usize> {
         self.link().block(Side::Read, deadline, |state| self.try_read(state, out))
     }
 
-    /// What is there to read, for a task.
+    /// Reads the available data, for a task.
     ///
     /// # Errors
     /// As described [above](Self).
@@ -190,15 +187,15 @@ impl UdtStream {
         }
     }
 
-    /// Writes as much as there is room for, and waits until `deadline` for room.
+    /// Writes as much as fits into the send buffer, waiting for room until `deadline`.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when there was none, and as described [above](Self).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if there was no room, and as described [above](Self).
     pub fn write_until(&self, data: &[u8], deadline: Option<Instant>) -> io::Result<usize> {
         self.link().block(Side::Write, deadline, |state| try_write(state, data))
     }
 
-    /// Writes as much as there is room for, for a task.
+    /// Writes as much as fits into the send buffer, for a task.
     ///
     /// # Errors
     /// As described [above](Self).
@@ -206,10 +203,10 @@ impl UdtStream {
         self.link().poll(Side::Write, cx, |state| try_write(state, data))
     }
 
-    /// Sends a message, waiting for room as long as the write timeout says.
+    /// Sends a message, waiting for room until the write timeout.
     ///
-    /// After `ttl` it is not sent any more, and the receiver goes on without it. With `in_order` it is
-    /// delivered after those sent before it, otherwise as soon as it is whole.
+    /// After `ttl` the message is no longer sent, and the receiver continues without it. With `in_order` it is
+    /// delivered after all earlier messages, otherwise as soon as it is complete.
     ///
     /// # Errors
     /// When the connection is a stream or the message is larger than the send buffer
@@ -223,7 +220,7 @@ impl UdtStream {
         self.send_message_until(data, (ttl, in_order), self.deadline(Side::Write))
     }
 
-    /// The same, with a deadline of its own; `(ttl, in_order)` are as for
+    /// Sends a message, waiting for room until `deadline`; `(ttl, in_order)` are as for
     /// [`send_message`](Self::send_message).
     ///
     /// # Errors
@@ -257,7 +254,7 @@ impl UdtStream {
         (ttl, in_order): (Option<Duration>, bool),
     ) -> Option<io::Result<()>> {
         let now = self.link().port.socket.now();
-        let ttl = ttl.map(|ttl| Dur::from_nanos(ttl.as_nanos().min(u64::MAX.into()) as u64));
+        let ttl = ttl.map(super::dur);
         match state.connection.send_message(now, data, ttl, in_order) {
             Ok(true) => Some(Ok(())),
             Ok(false) | Err(Error::NotConnected) => None,
@@ -265,8 +262,8 @@ impl UdtStream {
         }
     }
 
-    /// The next message in `out`, and how long it is; 0 when the peer has closed. Waits for one as long
-    /// as the read timeout says.
+    /// Copies the next message to `out` and returns its length; 0 if the peer has closed. Waits for a message until the
+    /// read timeout.
     ///
     /// # Errors
     /// When the connection is a stream or `out` is too small
@@ -277,16 +274,16 @@ impl UdtStream {
         self.link().block(Side::Read, deadline, |state| self.try_recv(state, out))
     }
 
-    /// The next message, whatever its length; `None` when the peer has closed.
+    /// Returns the next message of any length; `None` if the peer has closed.
     ///
     /// # Errors
-    /// As [`recv_message`](Self::recv_message), and [`TimedOut`](io::ErrorKind::TimedOut) when none came
-    /// by `deadline`.
+    /// As [`recv_message`](Self::recv_message), and [`TimedOut`](io::ErrorKind::TimedOut) if none arrived by
+    /// `deadline`.
     pub fn next_message_until(&self, deadline: Option<Instant>) -> io::Result<Option<Vec<u8>>> {
         self.link().block(Side::Read, deadline, |state| self.try_next(state))
     }
 
-    /// The next message, for a task; `None` when the peer has closed.
+    /// Returns the next message, for a task; `None` if the peer has closed.
     ///
     /// # Errors
     /// As [`recv_message`](Self::recv_message).
@@ -310,17 +307,16 @@ impl UdtStream {
         }
     }
 
-    /// Ends the connection, without waiting: nothing more can be written, what was is still delivered
-    /// within [`Config::linger`](crate::Config::linger), and then the peer is told. UDT has no
-    /// half-closed connections.
+    /// Closes the connection without waiting: no more data can be written, written data is delivered within
+    /// [`Config::linger`](crate::Config::linger), and then a shutdown is sent. UDT has no half-closed connections.
     pub fn finish(&self) {
         self.link().shutdown();
     }
 
-    /// Ends the connection and waits until everything that was written is delivered.
+    /// Closes the connection and waits until all written data is delivered.
     ///
     /// # Errors
-    /// When it was not: the peer is gone or has closed, or the linger time was over.
+    /// If data was not delivered: the peer was lost or has closed, or the linger time expired.
     pub fn close(self) -> io::Result<()> {
         self.close_until(None)
     }
@@ -328,13 +324,13 @@ impl UdtStream {
     /// The same, until `deadline` at the latest.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) while it goes on, and as [`close`](Self::close).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if data is still being delivered, and as [`close`](Self::close).
     pub fn close_until(&self, deadline: Option<Instant>) -> io::Result<()> {
         self.finish();
         self.link().block(Side::Write, deadline, delivered)
     }
 
-    /// Ends the connection, for a task that waits until everything is delivered.
+    /// Closes the connection, for a task that waits until all written data is delivered.
     ///
     /// # Errors
     /// As [`close`](Self::close).
@@ -343,12 +339,12 @@ impl UdtStream {
         self.link().poll(Side::Write, cx, delivered)
     }
 
-    /// Ends the connection at once: what is not delivered is lost.
+    /// Closes the connection at once; undelivered data is lost.
     pub fn abort(&self) {
         self.link().abort();
     }
 
-    /// Whether it is a stream of bytes or of messages.
+    /// The socket type: a stream of bytes or of messages.
     pub fn socket_type(&self) -> SocketType {
         self.link().lock().connection.socket_type()
     }
@@ -358,18 +354,18 @@ impl UdtStream {
         self.link().lock().connection.close_reason()
     }
 
-    /// Bytes that were written and are not acknowledged.
+    /// Bytes written and not acknowledged.
     pub fn unacknowledged(&self) -> u64 {
         self.link().lock().connection.unacknowledged()
     }
 
-    /// Looks at the connection itself, for what [`stats`](Self::stats) does not tell. Its thread waits
+    /// Calls a function with the connection, for values that are not in [`stats`](Self::stats). The port's thread waits
     /// meanwhile.
     pub fn look<T>(&self, look: impl FnOnce(&mut Connection) -> T) -> T {
         look(&mut self.link().lock().connection)
     }
 
-    /// How the connection is doing, with UDT4's names. With `clear` the interval's counters begin anew.
+    /// The statistics of the connection, under UDT4's names. With `clear` a new interval begins.
     pub fn stats(&self, clear: bool) -> Stats {
         let now = self.link().port.socket.now();
         self.link().lock().connection.stats(now, clear)
@@ -393,7 +389,7 @@ fn try_write(state: &mut State, data: &[u8]) -> Option<io::Result<usize>> {
     }
 }
 
-/// An ended connection that everything was read of: an orderly end, or an error.
+/// The result of reading from an ended connection whose data was read: an orderly end, or an error.
 fn ended(state: &State, reason: CloseReason) -> io::Result<()> {
     match (reason, state.explain(Error::Closed(reason))) {
         (CloseReason::Local | CloseReason::Peer, error)
@@ -405,7 +401,7 @@ fn ended(state: &State, reason: CloseReason) -> io::Result<()> {
     }
 }
 
-/// Whether everything arrived before the connection ended, once it has.
+/// Whether all data was delivered, once the connection has ended.
 fn delivered(state: &mut State) -> Option<io::Result<()>> {
     let reason = state.connection.close_reason()?;
     match reason {

@@ -31,7 +31,7 @@ impl AsyncWrite for UdtStream {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the connection and waits until everything is delivered.
+    /// Closes the connection and waits until all written data is delivered.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_close(cx)
     }

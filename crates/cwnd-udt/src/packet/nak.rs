@@ -5,7 +5,7 @@ use crate::seq::Seq;
 
 const RANGE: u32 = 1 << 31;
 
-/// Missing packets from the first to the last, both included.
+/// A range of missing packets, including the first and the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The first.
@@ -19,7 +19,7 @@ pub struct Range {
 pub struct Losses<'a>(&'a [u8]);
 
 impl<'a> Losses<'a> {
-    /// A list as it is on the wire; `None` when it is empty or a range in it is none.
+    /// Parses a list in wire format; `None` if it is empty or has an invalid range.
     pub fn parse(info: &'a [u8]) -> Option<Self> {
         if info.is_empty() || !info.len().is_multiple_of(4) {
             return None;
@@ -45,7 +45,7 @@ impl<'a> Losses<'a> {
         (at + 8 <= info.len() && last & RANGE == 0).then_some((range, at + 8))
     }
 
-    /// The list as it is on the wire.
+    /// The list in wire format.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
@@ -72,12 +72,12 @@ pub struct NakWriter<'a> {
 }
 
 impl<'a> NakWriter<'a> {
-    /// An empty list in `buffer`.
+    /// Creates an empty list in `buffer`.
     pub fn new(buffer: &'a mut [u8]) -> Self {
         NakWriter { buffer, length: 0 }
     }
 
-    /// Adds a range; false when it does not fit.
+    /// Adds a range. Returns false if it does not fit.
     pub fn push(&mut self, range: Range) -> bool {
         let Range { first, last } = range;
         let single = first == last;
@@ -94,10 +94,10 @@ impl<'a> NakWriter<'a> {
         true
     }
 
-    /// The list; an error when nothing was added, or a range that ends before it begins.
+    /// Returns the list.
     ///
     /// # Errors
-    /// [`Malformed::Range`].
+    /// [`Malformed::Range`] if no range was added, or a range ends before it begins.
     pub fn finish(self) -> Result<Losses<'a>, Malformed> {
         Losses::parse(&self.buffer[..self.length]).ok_or(Malformed::Range)
     }

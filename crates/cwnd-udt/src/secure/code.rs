@@ -1,4 +1,4 @@
-//! One-time codes: short texts that people read to each other.
+//! One-time codes: short texts that one user reads to another.
 
 use super::file::random;
 use std::fmt;
@@ -14,7 +14,7 @@ const CODES: u128 = 10_000 * (16 * 5_u128).pow(4);
 #[derive(Clone, Eq)]
 pub struct Code(String);
 
-/// A text that is no code.
+/// A text that is not a code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a code: one has four digits and twice four letters, such as 4821-kavo-miro, as the \
@@ -26,7 +26,7 @@ impl Code {
     /// Generates a code from the system's random numbers.
     ///
     /// # Errors
-    /// When the system gives none.
+    /// If the system has no random numbers.
     pub fn generate() -> std::io::Result<Self> {
         // 128 bits for one of 2^38.6 codes: the bias is below 2^-89.
         let mut rest = u128::from_ne_bytes(random()?) % CODES;
@@ -53,7 +53,7 @@ impl Code {
     }
 }
 
-/// Takes a code as people type it: in any case, with spaces, or with nothing, for hyphens.
+/// Parses a code in any case, with hyphens, spaces or no separators.
 impl FromStr for Code {
     type Err = CodeError;
 
@@ -77,7 +77,7 @@ impl FromStr for Code {
     }
 }
 
-/// The code itself: it is printed for the user.
+/// Prints the code itself, for the user.
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

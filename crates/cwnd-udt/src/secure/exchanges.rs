@@ -8,14 +8,14 @@ use cwnd::{Dur, Time};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// Exchanges whose client has not said hello, at most, of all and of one address, and for how long.
+/// The largest number of exchanges whose client has sent no hello, in total and of one address, and their lifetime.
 const MOST: usize = 64;
 const MOST_OF_ADDRESS: usize = 8;
 const PATIENCE: Dur = Dur::from_millis(10_000);
-/// Wrong guesses that make a code void.
+/// The number of wrong guesses that make a code void.
 pub(super) const GUESSES: u32 = 5;
 
-/// One client's exchange: it is good for one hello.
+/// One client's exchange, which is valid for one hello.
 #[derive(Debug)]
 struct Open {
     question: [u8; POINT],
@@ -24,7 +24,7 @@ struct Open {
     until: Time,
 }
 
-/// A code, and what is going on with it.
+/// A code and its pending exchanges.
 #[derive(Debug)]
 pub(super) struct Exchanges {
     code: Code,
@@ -34,23 +34,23 @@ pub(super) struct Exchanges {
 }
 
 impl Exchanges {
-    pub fn new(code: &Code) -> Self {
+    pub(super) fn new(code: &Code) -> Self {
         Exchanges { code: code.clone(), open: HashMap::new(), wrong: 0, spent: false }
     }
 
-    /// Lets nobody in any more.
-    pub fn spend(&mut self) {
+    /// Admits no further clients.
+    pub(super) fn spend(&mut self) {
         self.spent = true;
         self.open.clear();
     }
 
     /// Whether too many guesses were wrong.
-    pub fn is_void(&self) -> bool {
+    pub(super) fn is_void(&self) -> bool {
         self.wrong >= GUESSES
     }
 
-    /// A client at `from`, which has shown that it is there, asks with its message of the exchange.
-    pub fn ask(
+    /// Begins the exchange of a client at the verified address `from` with its message.
+    pub(super) fn ask(
         &mut self,
         now: Time,
         (from, client): (SocketAddr, u32),
@@ -82,14 +82,14 @@ impl Exchanges {
         Ok(answer.to_vec())
     }
 
-    /// The secret of a client's exchange, which ends here: there is one hello for each.
-    pub fn take(&mut self, now: Time, from: SocketAddr, client: u32) -> Option<Secret> {
+    /// Ends a client's exchange and returns its secret: each exchange is valid for one hello.
+    pub(super) fn take(&mut self, now: Time, from: SocketAddr, client: u32) -> Option<Secret> {
         let open = self.open.remove(&(from, client)).filter(|open| open.until > now)?;
         (!self.spent && !self.is_void()).then_some(open.secret)
     }
 
-    /// A hello did not fit its exchange: its client has another code.
-    pub fn guessed_wrong(&mut self) {
+    /// Counts a wrong guess: a hello was made with another code.
+    pub(super) fn guessed_wrong(&mut self) {
         self.wrong += 1;
         if self.is_void() {
             self.open.clear();

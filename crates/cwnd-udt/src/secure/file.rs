@@ -1,4 +1,4 @@
-//! Files that hold secrets: read only if nobody else can, and never overwritten.
+//! Files with secrets: they are read only if no other user can access them, and never overwritten.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
@@ -21,7 +21,7 @@ mod unix {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     use std::path::{Path, PathBuf};
 
-    /// Bytes that are read of a file: more than any secret has.
+    /// The largest number of bytes read from a file: more than any secret has.
     const MOST: u64 = 4096;
 
     fn refused(path: &Path, text: String) -> io::Error {
@@ -29,7 +29,7 @@ mod unix {
         io::Error::new(io::ErrorKind::PermissionDenied, text)
     }
 
-    /// Says in an error of the system what cannot be done with the file.
+    /// Adds the failed operation and the file to an error of the system.
     fn cannot(what: &str, path: &Path, error: &io::Error) -> io::Error {
         let text = error.to_string();
         // The standard library adds the number of the error.
@@ -66,7 +66,7 @@ mod unix {
         Ok(contents)
     }
 
-    /// Creates a file with `mode`; one that is there is not touched.
+    /// Creates a file with `mode`; an existing file is not changed.
     fn create(path: &Path, mode: u32, contents: &str) -> io::Result<()> {
         let mut file = OpenOptions::new()
             .write(true)
@@ -76,7 +76,7 @@ mod unix {
             .map_err(|error| cannot("write", path, &error))?;
         let written = file.write_all(contents.as_bytes()).and_then(|()| file.sync_all());
         written.map_err(|error| {
-            // A part of a key is no use to anybody.
+            // A partial key is useless.
             let _ = std::fs::remove_file(path);
             cannot("write", path, &error)
         })
@@ -85,14 +85,14 @@ mod unix {
     /// Writes a new key of 256 bits to a new file that only its owner can use.
     ///
     /// # Errors
-    /// When there is such a file already, or it cannot be written.
+    /// If the file exists, or it cannot be written.
     pub fn generate_key(path: &Path) -> io::Result<()> {
         let bytes: [u8; 32] = random()?;
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         create(path, 0o600, &format!("{digits}\n"))
     }
 
-    /// The file of the public key beside the private key's.
+    /// The file of the public key that belongs to a private key's file.
     pub fn public_path(path: &Path) -> PathBuf {
         let mut name = OsString::from(path);
         name.push(".pub");
@@ -103,7 +103,7 @@ mod unix {
     /// this machine's name to `FILE.pub`. Returns the pair.
     ///
     /// # Errors
-    /// When one of the files is there already, or cannot be written.
+    /// If one of the files exists, or cannot be written.
     pub fn generate_pair(path: &Path) -> io::Result<KeyPair> {
         let pair = KeyPair::generate()?;
         let uname = rustix::system::uname();

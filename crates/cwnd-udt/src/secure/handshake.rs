@@ -1,4 +1,4 @@
-//! Noise's handshakes for each kind of credentials, and the keys beside them.
+//! The Noise handshakes for each kind of credentials, and the keys derived in addition.
 
 use super::code::Code;
 use super::credentials::Credentials;
@@ -9,7 +9,7 @@ use ring::hmac;
 use snow::{Builder, HandshakeState};
 use spake2::{Ed25519Group, Group, Identity, Password, Spake2};
 
-/// The salt of what is derived for one-time codes.
+/// The salt of keys derived for one-time codes.
 const SALT: &[u8] = b"cwnd-udt code 1";
 
 /// A secret for Noise.
@@ -24,22 +24,22 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// What a handshake is made with that has this secret.
-    pub fn proof(&self) -> Proof<'_> {
+    /// The parameters of a handshake with this secret.
+    pub(super) fn proof(&self) -> Proof<'_> {
         Proof::Shared(&self.0)
     }
 }
 
-/// What a handshake is made with.
+/// The parameters of a handshake.
 #[derive(Clone, Copy)]
 pub(super) enum Proof<'a> {
-    /// `NNpsk0`: a secret that both ends have, from a key or an exchange.
+    /// `NNpsk0`: a shared secret, from a key or an exchange.
     Shared(&'a [u8; 32]),
-    /// `IKpsk2`: this end's pair, the listener's public key at the client, and a secret besides.
+    /// `IKpsk2`: this end's pair, at the client the listener's public key, and an additional secret.
     Pair(&'a KeyPair, Option<&'a PublicKey>, Option<&'a Key>),
 }
 
-/// Begins the handshake of the client `client`.
+/// Begins the handshake of client id `client`.
 pub(super) fn noise(
     proof: Proof<'_>,
     client: u32,
@@ -48,7 +48,7 @@ pub(super) fn noise(
     noise_with(proof, client, initiates, None)
 }
 
-/// The same, in tests with an ephemeral private key that is not random.
+/// Begins the handshake; tests pass a fixed ephemeral private key.
 pub(super) fn noise_with(
     proof: Proof<'_>,
     client: u32,
@@ -65,7 +65,7 @@ pub(super) fn noise_with(
     let mut builder = match proof {
         Proof::Shared(psk) => builder.psk(0, psk)?,
         Proof::Pair(own, _, psk) => {
-            // Without a secret the pattern takes zeros, as WireGuard does.
+            // Without a secret it is all zeros, as in WireGuard.
             let psk = psk.map_or(&[0; 32], |key| &key.psk);
             builder.psk(2, psk)?.local_private_key(&own.private)?
         }
@@ -79,18 +79,18 @@ pub(super) fn noise_with(
     if initiates { builder.build_initiator() } else { builder.build_responder() }
 }
 
-/// The key that cookies to clients are signed with. `listener` is a pair's listener. The signature covers the
-/// client's question: who has not seen that cannot make a client show a wrong cookie.
+/// The key that signs cookies to clients. `listener` is the listener's public key, with key pairs. The signature covers
+/// the client's request: an attacker that has not seen the request cannot make a client return a wrong cookie.
 pub(super) fn cookie_key(credentials: &Credentials, listener: &PublicKey) -> hmac::Key {
     match credentials {
         Credentials::Key(key) => key.cookies.clone(),
         Credentials::Pair { .. } => listener.known(b"cookies"),
-        // Nothing here may depend on the code: it could be guessed from the signature, without end.
+        // This key must not depend on the code: the signature would allow an offline search for the code.
         Credentials::Code(_) => hmac::Key::new(hmac::HMAC_SHA256, &derive(SALT, b"", b"cookies")),
     }
 }
 
-/// The code by which a pair's hello shows that its client knows the listener's public key.
+/// The authentication code with which a hello proves knowledge of the listener's public key.
 pub(super) fn hello_mac(key: &hmac::Key, hello: &[u8]) -> [u8; MAC] {
     let mut context = hmac::Context::with_key(key);
     context.update(&hello[..super::wire::HEAD]);
@@ -100,7 +100,7 @@ pub(super) fn hello_mac(key: &hmac::Key, hello: &[u8]) -> [u8; MAC] {
     mac
 }
 
-/// One end of a key exchange by a code.
+/// One end of a key exchange with a one-time code.
 pub(super) struct Exchange {
     spake: Spake2<Ed25519Group>,
     /// This end's message.
@@ -109,7 +109,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub fn new(code: &Code, client: bool) -> Self {
+    pub(super) fn new(code: &Code, client: bool) -> Self {
         let password = Password::new(code.as_bytes());
         let names = (Identity::new(b"cwnd client"), Identity::new(b"cwnd listener"));
         let (spake, message) = if client {
@@ -118,19 +118,19 @@ impl Exchange {
             Spake2::start_b(&password, &names.0, &names.1)
         };
         let mut point = [0; POINT];
-        // The crate puts a letter for the side before the point.
+        // The crate prefixes the point with a letter for the side.
         point.copy_from_slice(&message[1..]);
         Exchange { spake, point, client }
     }
 
-    /// Whether bytes are a point that an exchange can be finished with.
-    pub fn is_point(bytes: &[u8]) -> bool {
+    /// Whether the bytes are a point with which an exchange can be finished.
+    pub(super) fn is_point(bytes: &[u8]) -> bool {
         bytes.len() == POINT && Ed25519Group::bytes_to_element(bytes).is_some()
     }
 
-    /// The secret for Noise that comes out of the exchange of the client `id` with the peer's message. Both
-    /// ends get the same if they have the same code; nothing else tells whether they do.
-    pub fn finish(self, id: u32, theirs: &[u8]) -> Option<Secret> {
+    /// Finishes the exchange of client `id` with the peer's message and returns the secret for Noise. Both ends get the
+    /// same secret if and only if they have the same code.
+    pub(super) fn finish(self, id: u32, theirs: &[u8]) -> Option<Secret> {
         let own = self.point;
         let side = if self.client { b'B' } else { b'A' };
         let key = self.spake.finish(&[&[side], theirs].concat()).ok()?;

@@ -14,26 +14,26 @@ use cwnd::{Dur, Time};
 use ring::hmac;
 use snow::HandshakeState;
 
-/// The time between two hellos, UDT4's between two requests.
+/// The time between two hellos: UDT4's time between two requests.
 const REPEAT: Dur = Dur::from_millis(250);
 
-/// What a client waits for.
+/// The datagram that a client waits for.
 #[derive(Debug)]
 enum Stage {
-    /// The listener's message of a key exchange. It is taken once: each exchange is one guess for somebody
-    /// who pretends to be the listener.
+    /// The listener's message of a key exchange. Only one is accepted: each exchange is one guess for an attacker that
+    /// pretends to be the listener.
     Exchange(Option<Box<Exchange>>),
     /// The answer to the hello.
     Hello(Box<HandshakeState>),
 }
 
-/// A client that asks for a session.
+/// A client that requests a session.
 #[derive(Debug)]
 pub struct Initiator {
     credentials: Credentials,
-    /// Checks the listener's cookies.
+    /// Verifies the listener's cookies.
     cookies: hmac::Key,
-    /// Whom a pair talks to.
+    /// The listener's public key, with a key pair.
     listener: Option<PublicKey>,
     id: u32,
     stage: Stage,
@@ -43,12 +43,12 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// A client that asks for a session and gives up after `timeout`. `id` names its end of the session: no
-    /// other session of the port has it. Random numbers are the system's.
+    /// Creates a client that requests a session and gives up after `timeout`. `id` is that of its end of the session
+    /// and unique on the port. Random numbers are the system's.
     ///
     /// # Errors
-    /// [`Refused::NoRandom`], if the system gives none, and [`Refused::Credentials`] for those that no client
-    /// can connect with.
+    /// [`Refused::NoRandom`] if the system has no random numbers, and [`Refused::Credentials`] for credentials with
+    /// which no client can connect.
     pub fn new(
         credentials: &Credentials,
         now: Time,
@@ -67,7 +67,7 @@ impl Initiator {
         Initiator::with_stage(credentials, now, id, timeout, stage)
     }
 
-    /// With the handshake `noise`, which tests make with keys that are not random.
+    /// Creates a client with the handshake `noise`, for which tests use fixed keys.
     #[cfg(test)]
     pub(super) fn with_noise(
         credentials: &Credentials,
@@ -104,7 +104,7 @@ impl Initiator {
         })
     }
 
-    /// What to send now.
+    /// The datagram to send now.
     pub fn poll(&mut self, now: Time) -> Option<&[u8]> {
         if self.next_send > now || self.is_over(now) {
             return None;
@@ -113,18 +113,17 @@ impl Initiator {
         Some(&self.question)
     }
 
-    /// When to [poll](Self::poll) again, if nothing arrives before.
+    /// The time of the next [poll](Self::poll), unless a datagram arrives before.
     pub fn next_wakeup(&self) -> Time {
         self.next_send.min(self.deadline)
     }
 
-    /// Nobody answered in time: [`silence`](Self::silence) says what that may mean.
+    /// Whether no answer arrived in time: [`silence`](Self::silence) is the likely reason.
     pub fn is_over(&self, now: Time) -> bool {
         self.deadline <= now
     }
 
-    /// Why there is no session, as far as a client can know: a listener does not tell those who do not have
-    /// its credentials.
+    /// The likely reason why there is no session. A listener does not answer clients without its credentials.
     pub fn silence(&self) -> &'static str {
         match (&self.credentials, &self.stage) {
             (Credentials::Key(_), _) => {
@@ -141,11 +140,11 @@ impl Initiator {
         }
     }
 
-    /// A datagram arrived: the session, once the answer is there. With nothing there may be something to
-    /// [send](Self::poll) at once.
+    /// Processes a datagram. Returns the session once the listener has answered. If it returns `None`, a datagram may
+    /// be due [at once](Self::poll).
     ///
     /// # Errors
-    /// Why the datagram is dropped. The right answer may still come.
+    /// The reason why the datagram is dropped. A valid answer may still arrive.
     pub fn handle(&mut self, now: Time, datagram: &[u8]) -> Result<Option<Session>, Refused> {
         let own = |kind| datagram.starts_with(&head(kind, self.id));
         match datagram.len() {
@@ -163,7 +162,7 @@ impl Initiator {
         }
     }
 
-    /// The responder wants a cookie to be shown.
+    /// Processes the responder's request for a cookie.
     fn show(&mut self, now: Time, datagram: &[u8]) -> Result<(), Refused> {
         let (cookie, signature) = datagram[HEAD..].split_at(COOKIE_LEN);
         let mut shown = [0; COOKIE_LEN];
@@ -177,7 +176,7 @@ impl Initiator {
         Ok(())
     }
 
-    /// The listener's message of the exchange: what comes out of it is proved by a hello.
+    /// Processes the listener's message of the exchange. A hello proves its result.
     fn greet(&mut self, now: Time, point: &[u8]) -> Result<(), Refused> {
         let Stage::Exchange(exchange) = &mut self.stage else { return Err(Refused::Foreign) };
         if !Exchange::is_point(point) {
@@ -199,7 +198,7 @@ impl Initiator {
         let peer = u32::from_be_bytes([a, b, c, d]);
         let token: Token = rest;
         let keys = Keys::of(noise);
-        // The listener of a code cannot make resets.
+        // A listener with a code sends no resets.
         let token = (!matches!(self.credentials, Credentials::Code(_))).then_some(token);
         Ok(Session::new(self.id, peer, &keys, self.listener, token))
     }
@@ -210,7 +209,7 @@ impl Stage {
         noise.map(|noise| Stage::Hello(Box::new(noise))).map_err(|error| refusal(&error))
     }
 
-    /// What to ask, without a cookie.
+    /// The content of the request, without a cookie.
     fn question(&mut self, id: u32, listener: Option<&PublicKey>) -> Result<Vec<u8>, Refused> {
         let start = |kind, length| {
             let mut question = vec![0; length];

@@ -1,17 +1,17 @@
-//! The shared key, and the file that it is in.
+//! The shared key and its file.
 
 use ring::{hkdf, hmac};
 use std::fmt;
 use subtle::ConstantTimeEq;
 
-/// Bytes of a key, at least.
+/// The least number of bytes of a key.
 const LEAST: usize = 32;
-/// Bytes of a key file, at most: more is some other file.
+/// The largest size of a key file in bytes: a longer file is not a key.
 const MOST: usize = 1024;
-/// A random key of 32 bytes with fewer different ones comes up less than once in 10²⁴.
+/// The least number of different bytes: a random key of 32 bytes has fewer with a probability below 10⁻²⁴.
 const DIFFERENT: usize = 12;
 
-/// Derives the 32 bytes of one purpose from a secret by HKDF-SHA-256 (RFC 5869).
+/// Derives 32 bytes for one purpose from a secret by HKDF-SHA-256 (RFC 5869).
 pub(super) fn derive(salt: &[u8], secret: &[u8], purpose: &[u8]) -> [u8; 32] {
     let mut bytes = [0; 32];
     // 32 bytes are one block of SHA-256: HKDF gives up to 255 of them.
@@ -23,26 +23,26 @@ pub(super) fn derive(salt: &[u8], secret: &[u8], purpose: &[u8]) -> [u8; 32] {
     bytes
 }
 
-/// A key that both ends know.
+/// A key shared by both ends.
 #[derive(Clone)]
 pub struct Key {
     /// The `psk` of Noise.
     pub(super) psk: [u8; 32],
-    /// Signs the cookies that a listener asks for.
+    /// The key that signs the cookies of a listener.
     pub(super) cookies: hmac::Key,
-    /// What the listener's resets are made with.
+    /// The secret of the listener's resets.
     pub(super) resets: [u8; 32],
 }
 
-/// Why a file is no key.
+/// Why a file is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Too little to be safe.
+    /// Too short to be safe.
     #[error(
         "the key has {0} bytes, at least 32 random ones are needed: `cwnd keygen FILE` writes them"
     )]
     TooShort(usize),
-    /// More than any key.
+    /// Longer than any key.
     #[error("the key file has more than 1024 bytes: it seems to be another file")]
     TooLong,
     /// Text that is not hexadecimal.
@@ -60,8 +60,8 @@ pub enum KeyError {
 }
 
 impl Key {
-    /// A key from what its file holds: at least 32 random bytes, as they are or as hexadecimal digits
-    /// with white space around them and between lines. Both spellings of the same bytes are the same key.
+    /// Reads a key from the contents of its file: at least 32 random bytes, binary or as hexadecimal digits with white
+    /// space around them and between lines. Both forms of the same bytes are the same key.
     pub fn from_file_contents(contents: &[u8]) -> Result<Self, KeyError> {
         if contents.len() > MOST {
             return Err(KeyError::TooLong);
@@ -74,7 +74,7 @@ impl Key {
                 if !digits.len().is_multiple_of(2) {
                     return Err(KeyError::OddDigits(digits.len()));
                 }
-                digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+                digits.chunks(2).map(|pair| ((pair[0] << 4 | pair[1]) & 0xff) as u8).collect()
             }
             _ if is_text && contents.len() >= LEAST => return Err(KeyError::Text),
             _ => contents.to_vec(),
@@ -90,7 +90,7 @@ impl Key {
         Ok(Key::derive(&secret))
     }
 
-    /// HKDF (RFC 5869): keys of any length become one of Noise's, and one for each other use.
+    /// Derives by HKDF (RFC 5869) the key for Noise and those for other uses from a secret of any length.
     fn derive(secret: &[u8]) -> Self {
         let derive = |purpose| derive(b"cwnd-udt key 1", secret, purpose);
         Key {

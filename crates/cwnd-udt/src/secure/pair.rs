@@ -1,4 +1,4 @@
-//! Key pairs of X25519, and the texts that they are kept in.
+//! Key pairs of X25519 and their text formats.
 
 use super::file::random;
 use super::key::derive;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 use subtle::ConstantTimeEq;
 
 const SALT: &[u8] = b"cwnd-udt pair 1";
-/// How the text of a private key begins.
+/// The prefix of the text of a private key.
 const PREFIX: &str = "cwnd-private-key-v1";
 
 /// A public key of X25519, which names a peer. Its text form is 44 characters of base64.
@@ -25,21 +25,21 @@ pub struct KeyPair {
     public: PublicKey,
 }
 
-/// Why a text is no key of a pair.
+/// Why a text is not a key of a pair.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairError {
-    /// No public key.
+    /// Not a public key.
     #[error(
         "{0:?} is not a public key: one has 44 characters of base64, as in FILE.pub beside a private key"
     )]
     Public(String),
-    /// No private key.
+    /// Not a private key.
     #[error(
         "this is not the file of a private key: one has the line \"cwnd-private-key-v1 BASE64\", \
          and `cwnd keygen --pair FILE` writes it"
     )]
     Private,
-    /// A line of a list of peers that holds no public key.
+    /// A line of a list of peers without a public key.
     #[error("line {0}: {1}")]
     Line(usize, Box<PairError>),
     /// The list is empty.
@@ -58,7 +58,7 @@ impl KeyPair {
     /// Generates a pair from the system's random numbers.
     ///
     /// # Errors
-    /// When the system gives none.
+    /// If the system has no random numbers.
     pub fn generate() -> std::io::Result<Self> {
         Ok(KeyPair::from_private(random()?))
     }
@@ -75,7 +75,7 @@ impl KeyPair {
     /// Reads a pair from the contents of its file: the line `cwnd-private-key-v1 BASE64`.
     ///
     /// # Errors
-    /// When the file holds anything else.
+    /// If the file has any other contents.
     pub fn from_file_contents(contents: &[u8]) -> Result<Self, PairError> {
         let text = std::str::from_utf8(contents).map_err(|_| PairError::Private)?;
         let mut words = text.split_whitespace();
@@ -95,14 +95,14 @@ impl KeyPair {
         self.public
     }
 
-    /// What the resets of a listener with this pair are made with.
+    /// The secret of the resets of a listener with this pair.
     pub(super) fn resets(&self) -> [u8; 32] {
         derive(SALT, &self.private, b"resets")
     }
 }
 
 impl PublicKey {
-    /// The key of `purpose` that everybody has who knows this listener's public key.
+    /// The key for `purpose` that is derived from this listener's public key.
     pub(super) fn known(&self, purpose: &[u8]) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, &derive(SALT, &self.0, purpose))
     }
@@ -133,7 +133,7 @@ impl FromStr for PublicKey {
 
     fn from_str(text: &str) -> Result<Self, PairError> {
         decode(text).map(PublicKey).ok_or_else(|| {
-            // A file given in place of a key would fill the screen.
+            // The text may be a whole file: do not print all of it.
             PairError::Public(text.chars().take(60).collect())
         })
     }

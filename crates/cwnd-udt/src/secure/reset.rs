@@ -1,14 +1,14 @@
 //! Authenticated resets: the answer to a sealed datagram of a session that a listener does not know, as RFC
 //! 9000 has them (section 10.3).
 //!
-//! A listener derives a token from its long-term secret, its place and the session's id, so that it can do so
-//! again after a restart. It tells the client the token in the sealed part of the handshake. A reset repeats
-//! counter and id of the datagram that it answers, with a code under the token: the token itself is never
-//! revealed, and a reset says nothing about another datagram.
+//! A listener derives a token from its long-term secret, its place and the session's id, and can derive it again after
+//! a restart. It sends the token to the client in the encrypted part of the handshake. A reset repeats counter and id
+//! of the datagram that it answers, with an authentication code under the token: it does not reveal the token, and is
+//! valid for this datagram only.
 //!
-//! The place is what distinguishes listeners that have the same secret: this machine and the bound address.
-//! Without it, a datagram that somebody carries from one listener to another would make the second one end
-//! the connection with the first (the oracle of RFC 9000 section 21.11).
+//! The place distinguishes listeners with the same secret: it is the machine and the bound address. Without it, an
+//! attacker could forward a datagram to another listener, whose reset would end the connection (the oracle of RFC 9000
+//! section 21.11).
 
 use super::credentials::Credentials;
 use super::wire::{DATA, HEADER, MAC, OVERHEAD, RESET, RESET_LEN, TOKEN, counter};
@@ -17,15 +17,16 @@ use subtle::ConstantTimeEq;
 
 /// The secret of one session's resets.
 pub(super) type Token = [u8; TOKEN];
-/// A reset counts only if it answers one of the last 2²⁰ datagrams: a second at a million packets a second.
+/// A reset is valid only if it answers one of the last 2²⁰ datagrams: those of a second at a million packets per
+/// second.
 const RECENT: u64 = 1 << 20;
 
-/// What a listener's resets are made with.
+/// The secret of a listener's resets.
 pub(super) struct Resets(hmac::Key);
 
 impl Resets {
-    /// Those of a listener at `place`. With a code there are none: its secret ends with the process.
-    pub fn new(credentials: &Credentials, place: &[u8]) -> Option<Self> {
+    /// The secret of a listener at `place`. `None` with a code, whose secret ends with the process.
+    pub(super) fn new(credentials: &Credentials, place: &[u8]) -> Option<Self> {
         let secret = match credentials {
             Credentials::Key(key) => key.resets,
             Credentials::Pair { own, .. } => own.resets(),
@@ -37,14 +38,14 @@ impl Resets {
     }
 
     /// The token of the session `id`.
-    pub fn token(&self, id: u32) -> Token {
+    pub(super) fn token(&self, id: u32) -> Token {
         let mut token = [0; TOKEN];
         token.copy_from_slice(&hmac::sign(&self.0, &id.to_be_bytes()).as_ref()[..TOKEN]);
         token
     }
 
-    /// The answer to a sealed datagram of an unknown session, which is longer than the answer.
-    pub fn answer(&self, datagram: &[u8]) -> Option<[u8; RESET_LEN]> {
+    /// The reset that answers a sealed datagram of an unknown session, which is longer than the reset.
+    pub(super) fn answer(&self, datagram: &[u8]) -> Option<[u8; RESET_LEN]> {
         let header = datagram.first_chunk::<HEADER>()?;
         if header[0] != DATA || datagram.len() <= OVERHEAD {
             return None;
@@ -86,5 +87,5 @@ impl std::fmt::Debug for Resets {
     }
 }
 
-// A reset answers with fewer bytes, and is too short to be answered.
+// A reset is shorter than the datagram that it answers, and too short to be answered itself.
 const _: () = assert!(RESET_LEN <= OVERHEAD);

@@ -21,15 +21,15 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use subtle::ConstantTimeEq;
 
-/// Sessions that wait for their client's first word, at most, and for how long: about 6 KiB each.
+/// The largest number of sessions that wait for their client's first datagram, of about 6 KiB each, and their lifetime.
 const MOST: usize = 1024;
 const PATIENCE: Dur = Dur::from_millis(5_000);
-/// Waiting sessions from which on a client has to prove its address by a cookie.
+/// The number of waiting sessions from which a client must prove its address by a cookie.
 const BUSY: usize = 64;
-/// How long a cookie is the newest, in nanoseconds. It is good for one such time more.
+/// The interval in nanoseconds after which cookies change. A cookie is valid for one more interval.
 const SLOT: u64 = 60_000_000_000;
 
-/// A session whose client has not yet said anything in it.
+/// A session whose client has sent no datagram in it.
 #[derive(Debug)]
 struct Waiting {
     from: SocketAddr,
@@ -39,18 +39,17 @@ struct Waiting {
     until: Time,
 }
 
-/// What to do with a datagram that is for no session.
+/// The reaction to a datagram that is for no session.
 #[derive(Debug)]
 pub enum Reply<'a> {
-    /// Nothing, for this reason.
+    /// Drop it, for this reason.
     Ignore(Refused),
-    /// Send this back. It is no longer than what came.
+    /// Send this back. It is no longer than the datagram.
     Send(Vec<u8>),
-    /// Somebody without a key asks for a plain connection ([`Refused::NoKey`]): send this back, UDT's own
-    /// refusal, of the length of what came.
+    /// A client without a key requests a plain connection ([`Refused::NoKey`]): send this back, UDT's refusal, of the
+    /// length of the request.
     Refuse([u8; packet::HEADER + Handshake::LENGTH]),
-    /// A client has proved that it has the key: its session, and its first datagram. The session is the
-    /// caller's from here on.
+    /// An authenticated client: its session, which passes to the caller, and its first datagram.
     Open(Box<Session>, &'a mut [u8]),
 }
 
@@ -58,10 +57,10 @@ pub enum Reply<'a> {
 #[derive(Debug)]
 pub struct Responder {
     credentials: Credentials,
-    /// Signs what clients are sent, and makes cookies.
+    /// Signs datagrams to clients, and generates cookies.
     signing: hmac::Key,
     cookies: hmac::Key,
-    /// Checks what a pair's hellos begin with.
+    /// Verifies the code at the front of a hello, with a key pair.
     macs: hmac::Key,
     resets: Option<Resets>,
     exchanges: Option<Exchanges>,
@@ -71,8 +70,8 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// A responder. `secret` is random; it makes cookies, and nobody else needs it. `place` is what tells this
-    /// listener from others with the same credentials, and stays the same when it is restarted.
+    /// Creates a responder. `secret` is random and generates cookies; no other host needs it. `place` distinguishes
+    /// this listener from others with the same credentials and survives a restart.
     pub fn new(credentials: &Credentials, secret: [u8; 32], place: &[u8]) -> Self {
         let public = match credentials {
             Credentials::Pair { own, .. } => own.public(),
@@ -94,12 +93,12 @@ impl Responder {
         }
     }
 
-    /// Sessions that wait for their client's first word.
+    /// The number of sessions that wait for their client's first datagram.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Uses up the one-time code. Other credentials are not affected.
+    /// Invalidates the one-time code. Other credentials are not affected.
     pub fn spend_code(&mut self) {
         if let Some(exchanges) = &mut self.exchanges {
             exchanges.spend();
@@ -108,7 +107,7 @@ impl Responder {
         }
     }
 
-    /// Whether clients come with a one-time code.
+    /// Whether the credentials are a one-time code.
     pub fn has_code(&self) -> bool {
         self.exchanges.is_some()
     }
@@ -118,8 +117,8 @@ impl Responder {
         self.exchanges.as_ref().is_some_and(Exchanges::is_void)
     }
 
-    /// Whether [`handle`](Self::handle) would take about ten times the time of other hellos: public keys are
-    /// multiplied for those who have shown that they are where they seem to be.
+    /// Whether [`handle`](Self::handle) would take about ten times as long as for other hellos: it multiplies public
+    /// keys for clients with a verified address.
     pub fn is_costly(&self, now: Time, from: SocketAddr, datagram: &[u8]) -> bool {
         match (question(datagram), read_id(&datagram[datagram.len().min(4)..])) {
             (Some((PAIR_HELLO | ASK, _)), Some(id)) => self.has_cookie(now, from, id, datagram),
@@ -127,14 +126,14 @@ impl Responder {
         }
     }
 
-    /// The reset that answers a sealed datagram of an [unknown](Refused::Unknown) session. It is shorter than
-    /// the datagram. Only the client that sent the datagram believes it.
+    /// The reset that answers a sealed datagram of an [unknown](Refused::Unknown) session. It is shorter than the
+    /// datagram and valid only for its sender.
     pub fn reset(&self, datagram: &[u8]) -> Option<[u8; RESET_LEN]> {
         self.resets.as_ref()?.answer(datagram)
     }
 
-    /// A datagram arrived that is for no session of the port. `id` gives names that no session of the port
-    /// has; one is asked for when a session begins.
+    /// Processes a datagram that is for no session of the port. `id` returns an unused session id and is called when a
+    /// session begins.
     pub fn handle<'a>(
         &mut self,
         now: Time,
@@ -152,7 +151,7 @@ impl Responder {
         }
     }
 
-    /// The first sealed datagram of a client, if it is one.
+    /// Processes the first sealed datagram of a client, if it is one.
     fn open<'a>(&mut self, now: Time, from: SocketAddr, datagram: &'a mut [u8]) -> Reply<'a> {
         let Some(id) = destination(datagram) else { return Reply::Ignore(Refused::Foreign) };
         let Some(waiting) = self.waiting.get_mut(&id) else {
@@ -194,7 +193,7 @@ impl Responder {
         let cookie = self.has_cookie(now, from, client, datagram);
         let noise = match (&self.credentials, kind, &mut self.exchanges) {
             (Credentials::Key(key), HELLO, _) => {
-                // Who does not have the key gets no further, and no answer.
+                // A client without the key gets no answer.
                 let mut noise = noise(Proof::Shared(&key.psk), client, false)
                     .map_err(|error| refusal(&error))?;
                 noise.read_message(hello, &mut []).map_err(|error| refusal(&error))?;
@@ -208,7 +207,7 @@ impl Responder {
                 if !bool::from(mac.ct_eq(&hello[..MAC])) {
                     return Err(Refused::WrongKey);
                 }
-                // Two multiplications follow before it is known who asks.
+                // Two multiplications follow before the client is authenticated.
                 if !cookie {
                     return Ok(self.ask_for_cookie(now, from, client, datagram));
                 }
@@ -245,7 +244,7 @@ impl Responder {
         self.begin(now, (from, client), hello, noise, id)
     }
 
-    /// Makes a session and answers.
+    /// Creates a session and answers.
     pub(super) fn begin(
         &mut self,
         now: Time,
@@ -254,7 +253,7 @@ impl Responder {
         mut noise: HandshakeState,
         mut id: impl FnMut() -> u32,
     ) -> Result<Vec<u8>, Refused> {
-        // The caller does not know the names that wait here.
+        // The caller does not know the ids of waiting sessions.
         let id = (0..100).map(|_| id()).find(|id| !self.waiting.contains_key(id));
         let id = id.ok_or(Refused::Busy)?;
         let mut answer = [0; ANSWER_LEN];
@@ -302,7 +301,7 @@ impl Responder {
         [&head(COOKIE, client), &cookie[..], signature.as_ref()].concat()
     }
 
-    /// What only the client at `from` can show.
+    /// The cookie of the client at `from`.
     fn cookie(&self, from: SocketAddr, client: u32, slot: u64) -> [u8; COOKIE_LEN] {
         let mut context = hmac::Context::with_key(&self.cookies);
         match from.ip() {
@@ -318,7 +317,7 @@ impl Responder {
     }
 }
 
-/// A plain client is told, at no more than the length of its request; all else gets nothing.
+/// Refuses a plain client, with no more bytes than its request; other datagrams get no answer.
 fn refuse<'a>(datagram: &[u8]) -> Reply<'a> {
     match Packet::parse(datagram) {
         Ok(Packet { destination: 0, body: Body::Control(Control::Handshake(asked)), .. })
@@ -330,7 +329,7 @@ fn refuse<'a>(datagram: &[u8]) -> Reply<'a> {
     }
 }
 
-// No answer is longer than its question.
+// No answer is longer than its request.
 const _: () = {
     assert!(ANSWER_LEN <= HELLO_LEN && ANSWER_LEN <= PAIR_HELLO_LEN);
     assert!(COOKIE_REPLY_LEN <= HELLO_LEN && COOKIE_REPLY_LEN <= PAIR_HELLO_LEN);

@@ -6,10 +6,10 @@ use super::wire::{DATA, HEADER, OVERHEAD, TAG, counter, header};
 use crate::Filled;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
-/// Datagrams under one key, as a power of two; then comes the next (Noise section 11.3). So few of up to
-/// 2 KiB leave an attacker an advantage of 2⁻⁵⁷ (RFC 9001 section 6.6).
+/// The binary logarithm of the number of datagrams under one key, after which the key is replaced (Noise section 11.3).
+/// With datagrams of up to 2 KiB an attacker's advantage is 2⁻⁵⁷ (RFC 9001 section 6.6).
 const EPOCH: u32 = 28;
-/// Datagrams of one direction of a connection.
+/// The number of datagrams in one direction of a connection.
 const LAST: u64 = 1 << 40;
 
 /// This direction has used up its counters, after 2⁴⁰ datagrams.
@@ -17,7 +17,7 @@ const LAST: u64 = 1 << 40;
 #[error("the connection has sent as many datagrams as its keys are good for: begin another")]
 pub struct Exhausted;
 
-/// A key of AES-256-GCM, and which one in the chain.
+/// A key of AES-256-GCM and its index in the chain of keys.
 #[derive(Clone)]
 struct Link {
     key: LessSafeKey,
@@ -48,7 +48,7 @@ fn nonce(counter: u64) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// Seals what one end sends.
+/// Encrypts the datagrams that one end sends.
 pub struct Sealer {
     link: Link,
     /// The peer's session.
@@ -67,15 +67,15 @@ impl Sealer {
         self.to
     }
 
-    /// Datagrams that have been sealed.
+    /// The number of sealed datagrams.
     pub fn sealed(&self) -> u64 {
         self.counter
     }
 
-    /// Seals datagrams that lie one behind the other, each of `segment` bytes and the last of no more, and
-    /// writes them in the same way into `out`, whose contents are lost. Returns the size of a sealed one,
-    /// `segment` + [`OVERHEAD`]: what [`Transmit`](crate::Transmit) holds goes in, what `UDP_SEGMENT` takes
-    /// comes out. Each is sealed anew: a retransmitted datagram is another one.
+    /// Seals concatenated datagrams, each of `segment` bytes and the last of no more, and writes them concatenated to
+    /// `out`, whose contents are replaced. Returns the size of a sealed datagram, `segment` + [`OVERHEAD`]. The input
+    /// is that of [`Transmit`](crate::Transmit), the output that for `UDP_SEGMENT`. A retransmitted datagram is sealed
+    /// again, with another counter.
     ///
     /// # Errors
     /// After 2⁴⁰ datagrams: nothing is sealed then.
@@ -90,8 +90,8 @@ impl Sealer {
         Ok(sealed)
     }
 
-    /// The first half of [`seal`](Self::seal), which is quick: copies the datagrams to where they will be
-    /// sealed, each with its counter. [`finish`](Self::finish) has to follow, once.
+    /// The first, cheap half of [`seal`](Self::seal): copies the datagrams to `out`, each with its counter.
+    /// [`finish`](Self::finish) must follow once.
     pub(crate) fn lay_out(
         &mut self,
         datagrams: &[u8],
@@ -114,7 +114,8 @@ impl Sealer {
         Ok(segment + OVERHEAD)
     }
 
-    /// The second half: seals what was laid out, `sealed` bytes for each datagram and no more for the last.
+    /// The second half of [`seal`](Self::seal): encrypts the copied datagrams, each of `sealed` bytes and the last of
+    /// no more.
     pub(crate) fn finish(&mut self, out: &mut [u8], sealed: usize) {
         for datagram in out.chunks_mut(sealed) {
             let Some((header, rest)) = datagram.split_first_chunk_mut::<HEADER>() else { return };
@@ -130,7 +131,7 @@ impl Sealer {
         }
     }
 
-    /// Goes on as if `counter` datagrams had been sealed.
+    /// Continues as if `counter` datagrams had been sealed.
     #[cfg(test)]
     pub(super) fn skip_to(&mut self, counter: u64) {
         while self.link.epoch < counter >> EPOCH {
@@ -143,7 +144,7 @@ impl Sealer {
 /// Datagrams that were dropped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// No sealed datagrams of this connection: [`Refused::Foreign`].
+    /// Not sealed datagrams of this connection: [`Refused::Foreign`].
     pub foreign: u64,
     /// [`Refused::Replayed`].
     pub replayed: u64,
@@ -151,7 +152,7 @@ pub struct Refusals {
     pub forged: u64,
 }
 
-/// Opens what arrives at one end.
+/// Decrypts the datagrams that arrive at one end.
 pub struct Opener {
     /// The keys before, of, and after the highest counter that has arrived.
     links: [Link; 3],
@@ -172,12 +173,12 @@ impl Opener {
         self.id
     }
 
-    /// What was dropped so far.
+    /// The datagrams dropped so far.
     pub fn refused(&self) -> Refusals {
         self.refused
     }
 
-    /// Opens one datagram in its own memory.
+    /// Opens one datagram in place.
     ///
     /// # Errors
     /// The reason to drop it. Its contents are lost then.
@@ -186,10 +187,9 @@ impl Opener {
         Ok(&mut datagram[..length])
     }
 
-    /// Opens datagrams that lie one behind the other, each of `segment` bytes and the last of no more, and
-    /// moves what was in the good ones together at the front: what `UDP_GRO` gives goes in, what
-    /// [`handle_batch`](crate::Connection::handle_batch) takes comes out. The others are
-    /// [counted](Self::refused).
+    /// Opens concatenated datagrams, each of `segment` bytes and the last of no more, and moves the valid contents to
+    /// the front. The input is that of `UDP_GRO`, the output that for
+    /// [`handle_batch`](crate::Connection::handle_batch). Invalid datagrams are [counted](Self::refused).
     pub fn open_batch(&mut self, datagrams: &mut [u8], segment: usize) -> Filled {
         let segment = segment.max(1);
         let (mut from, mut to) = (0, 0);
@@ -201,7 +201,7 @@ impl Opener {
         Filled { length: to, segment: segment.saturating_sub(OVERHEAD).max(1) }
     }
 
-    /// Opens the datagram that begins `at` in `bytes`, to the front of them.
+    /// Opens the datagram that begins at `at` in `bytes`, and moves its contents to the front.
     fn open_within(&mut self, bytes: &mut [u8], at: usize) -> Result<usize, Refused> {
         let result = self.try_open(bytes, at);
         match result {
@@ -243,7 +243,7 @@ impl Opener {
         Ok(length)
     }
 
-    /// Goes on as if all before `counter` had arrived.
+    /// Continues as if all datagrams before `counter` had arrived.
     #[cfg(test)]
     pub(super) fn skip_to(&mut self, counter: u64) {
         while self.links[1].epoch < counter >> EPOCH {

@@ -1,4 +1,4 @@
-//! The sealing's laws. What a session does with a connection in it is in `tests/secure.rs`.
+//! Tests of the encryption. `tests/secure.rs` tests connections in sessions.
 
 mod credentials;
 
@@ -22,8 +22,13 @@ const RESET: &str = "f8000000000000000a0b0c0d4519accdee7e1e6c49b7c7c0f4915f3d";
 const PLACE: &[u8] = b"here";
 const TIMEOUT: Dur = Dur::from_millis(3_000);
 
+/// The lowest byte of a number.
+fn byte(number: usize) -> u8 {
+    number.to_le_bytes()[0]
+}
+
 fn key_from(first: u8) -> Key {
-    Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8 + first)).unwrap()
+    Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| byte(at) + first)).unwrap()
 }
 
 fn key() -> Credentials {
@@ -55,7 +60,7 @@ fn answer(responder: &mut Responder, hello: &[u8], id: u32) -> Vec<u8> {
     }
 }
 
-/// Both ends of a session: 17 began it with 18.
+/// Both ends of a session: client 17 and listener 18.
 fn sessions() -> [Session; 2] {
     let mut responder = Responder::new(&key(), [1; 32], PLACE);
     let (mut initiator, hello) = initiator(&key(), 17);
@@ -81,7 +86,7 @@ fn open(session: &mut Session, datagram: &[u8]) -> Result<Vec<u8>, Refused> {
     session.opener.open(&mut datagram.to_vec()).map(|text| text.to_vec())
 }
 
-/// Why a datagram is ignored, unless it is not.
+/// The reason why a datagram is ignored, if it is.
 fn ignored(
     responder: &mut Responder,
     now: Time,
@@ -174,7 +179,7 @@ fn a_flipped_bit_or_a_cut_in_the_handshake_is_refused() {
     for length in 0..answer.len() {
         assert!(initiator.handle(Time::ZERO, &answer[..length]).is_err(), "{length} bytes");
     }
-    // All that has not spoiled the right one.
+    // None of these has invalidated the valid one.
     assert!(initiator.handle(Time::ZERO, &answer).unwrap().is_some());
 }
 
@@ -184,7 +189,7 @@ fn every_connection_and_direction_has_its_own_keys() {
     let [mut near_too, mut far_too] = sessions();
     let there = one(&mut near, b"words");
     assert_ne!(there, one(&mut near_too, b"words"));
-    // The same ids, so that only the keys tell.
+    // The ids are the same: only the keys differ.
     assert_eq!(open(&mut far_too, &there), Err(Refused::Forged));
     let mut reflected = there.clone();
     reflected[8..12].copy_from_slice(&17u32.to_be_bytes());
@@ -205,11 +210,11 @@ fn keys_change_on_the_way_whatever_the_order() {
         far.opener.skip_to(edge - 3);
         let datagrams: Vec<_> = (0..6u8).map(|n| one(&mut near, &[n])).collect();
         for n in [4, 1, 5, 0, 3, 2] {
-            assert_eq!(open(&mut far, &datagrams[n]).unwrap(), [n as u8], "{edge} {n}");
+            assert_eq!(open(&mut far, &datagrams[n]).unwrap(), [byte(n)], "{edge} {n}");
             assert_eq!(open(&mut far, &datagrams[n]), Err(Refused::Replayed));
         }
     }
-    // More than one key ahead is no good peer.
+    // A datagram more than one key ahead is not from a valid peer.
     near.sealer.skip_to((8 << 28) + 5);
     let next = one(&mut near, b"next");
     near.sealer.skip_to(9 << 28);
@@ -352,7 +357,7 @@ proptest! {
             let expected = match (seen[n], bad) {
                 (true, _) => Err(Refused::Replayed),
                 (_, true) => Err(Refused::Forged),
-                _ => Ok(vec![n as u8; 30]),
+                _ => Ok(vec![byte(n); 30]),
             };
             seen[n] |= expected.is_ok();
             prop_assert_eq!(open(&mut far, &datagram), expected);
@@ -361,19 +366,19 @@ proptest! {
 
     #[test]
     fn a_sealed_packet_fits_and_is_of_whole_blocks(on_the_wire in 72u32..65_536) {
-        let full = packet_size(on_the_wire) + OVERHEAD as u32;
+        let full = packet_size(on_the_wire) + u32::try_from(OVERHEAD).unwrap();
         prop_assert!(full <= on_the_wire && on_the_wire - full < 16);
         prop_assert_eq!((packet_size(on_the_wire) - 28) % 16, 0);
     }
 
-    /// A batch in which anything may be bad comes out as the good datagrams, one behind the other.
+    /// A batch with any invalid datagrams is opened to the valid ones, concatenated.
     #[test]
     fn a_batch_comes_out_whole(
         lengths in (1usize..200, 1usize..20, 1usize..200),
         bad in prop::collection::vec(prop::option::weighted(0.2, 0usize..228), 20),
     ) {
         let (segment, count, last) = lengths;
-        let text: Vec<u8> = (0..(count - 1) * segment + last.min(segment)).map(|n| n as u8).collect();
+        let text: Vec<u8> = (0..(count - 1) * segment + last.min(segment)).map(byte).collect();
         let [mut near, mut far] = sessions();
         let mut wire = Vec::new();
         let sealed = near.sealer.seal(&text, segment, &mut wire).unwrap();
@@ -391,7 +396,7 @@ proptest! {
         prop_assert_eq!(&wire[..filled.length], &expected[..]);
     }
 
-    /// Nothing that comes from the network panics, is taken, or gets an answer longer than itself.
+    /// No datagram causes a panic, is accepted, or gets an answer longer than itself.
     #[test]
     fn arbitrary_datagrams_do_nothing(
         mut bytes in prop::collection::vec(any::<u8>(), 0..200),

@@ -1,8 +1,8 @@
-//! Which counters have arrived (RFC 6479): a ring of bits that moves by whole words.
+//! The replay window (RFC 6479): a ring of bits that advances by whole words.
 
 /// Words of the ring, a power of two. One of them is being filled.
 const WORDS: usize = 256;
-/// A counter so far behind the highest is refused, seen or not: 19 ms at a million packets a second.
+/// The size of the window in counters, 16 ms at a million packets per second. Older counters are refused.
 pub(super) const SIZE: u64 = (WORDS as u64 - 1) * 64;
 
 /// The counters that have arrived.
@@ -14,17 +14,17 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Window { top: 0, words: Box::new([0; WORDS]) }
     }
 
     /// One past the highest counter that has arrived.
-    pub fn top(&self) -> u64 {
+    pub(super) fn top(&self) -> u64 {
         self.top
     }
 
     /// Whether `counter` is known not to have arrived.
-    pub fn is_new(&self, counter: u64) -> bool {
+    pub(super) fn is_new(&self, counter: u64) -> bool {
         if counter >= self.top {
             return true;
         }
@@ -32,12 +32,12 @@ impl Window {
     }
 
     /// `counter`, which [is new](Self::is_new), has arrived.
-    pub fn mark(&mut self, counter: u64) {
+    pub(super) fn mark(&mut self, counter: u64) {
         if counter >= self.top {
             let filling = self.top.div_ceil(64);
             let last = counter / 64;
             for block in filling..=last.min(filling + WORDS as u64) {
-                self.words[block as usize % WORDS] = 0;
+                self.words[word(64 * block)] = 0;
             }
             self.top = counter + 1;
         }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     proptest! {
-        /// Like a set of everything that has arrived, as far back as the window reaches.
+        /// The window agrees with a set of all counters that have arrived.
         #[test]
         fn the_window_agrees_with_a_set(
             steps in prop::collection::vec((prop::bool::ANY, 0u64..3 * SIZE / 2, 0u64..200), 1..400),

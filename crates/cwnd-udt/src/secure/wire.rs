@@ -1,15 +1,15 @@
-//! What sealed datagrams and the handshake look like: see `docs/udt.md`, "Credentials".
+//! The format of sealed datagrams and of the handshake: see `docs/udt.md`, "Credentials".
 
 use super::Refused;
 use crate::packet::IP_UDP_HEADERS;
 use snow::HandshakeState;
 use std::ops::Range;
 
-/// The version of the sealing.
+/// The version of the protocol.
 pub(super) const VERSION: u8 = 2;
 
-/// First bytes. To UDT they are control packets of types that it does not have, and it drops them; the
-/// other way round no packet of UDT begins like this.
+/// The first bytes of datagrams. For UDT these are control packets of unknown types, which it drops; no packet of UDT
+/// begins with them.
 pub(super) const HELLO: u8 = 0xf1;
 pub(super) const COOKIE: u8 = 0xf2;
 pub(super) const ANSWER: u8 = 0xf3;
@@ -19,7 +19,7 @@ pub(super) const EXCHANGE: u8 = 0xf6;
 pub(super) const PAIR_HELLO: u8 = 0xf7;
 pub(super) const RESET: u8 = 0xf8;
 
-/// Kind, version, two zeros and the client's id: how all of the handshake begins.
+/// The header of handshake datagrams: kind, version, two zero bytes and the client's id.
 pub(super) const HEAD: usize = 8;
 /// Bytes of a cookie, none of them anything where there is no cookie.
 pub(super) const COOKIE_LEN: usize = 16;
@@ -48,28 +48,29 @@ pub(super) const TOKEN: usize = 12;
 /// The header of the datagram that a reset answers, and a code.
 pub(super) const RESET_LEN: usize = HEADER + MAC;
 
-/// Kind, counter (7 bytes) and the receiver's id: how a sealed datagram begins.
+/// The header of a sealed datagram: kind, counter (7 bytes) and the receiver's id.
 pub(super) const HEADER: usize = 12;
 /// A tag of AES-GCM.
 pub(super) const TAG: usize = 16;
 /// A block of AES.
 const BLOCK: u32 = 16;
-/// Bytes that a datagram is longer when it is sealed.
+/// The number of bytes by which encryption lengthens a datagram.
 pub const OVERHEAD: usize = HEADER + TAG;
 
-/// The packet size to configure for a sealed connection, so that sealed datagrams with their IP and UDP
-/// headers have at most `on_the_wire` bytes. What is sealed of a full packet is a whole number of AES's blocks:
-/// a part of a block costs ring as much as a quarter of a kilobyte.
+/// The packet size to configure for a sealed connection, so that sealed datagrams with their IP and UDP headers have at
+/// most `on_the_wire` bytes. The plaintext of a full packet is a whole number of AES blocks: in ring a partial block
+/// costs as much as 256 bytes.
+#[expect(clippy::cast_possible_truncation, reason = "the sizes of headers are small constants")]
 pub const fn packet_size(on_the_wire: u32) -> u32 {
     let lower = IP_UDP_HEADERS as u32;
     let datagram = on_the_wire.saturating_sub(lower + OVERHEAD as u32);
     lower + datagram / BLOCK * BLOCK
 }
 
-/// Where a sealed datagram names the end that it is for.
+/// The position of the receiver's id in a sealed datagram.
 pub(crate) const DESTINATION: Range<usize> = HEADER - 4..HEADER;
 
-/// Whether a datagram begins as those of the sealing do.
+/// Whether the first byte of a datagram is one of this protocol.
 pub fn is_sealing(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|kind| (HELLO..=RESET).contains(kind))
 }
@@ -79,8 +80,8 @@ pub fn is_reset(datagram: &[u8]) -> bool {
     datagram.len() == RESET_LEN && datagram[0] == RESET
 }
 
-/// The end that a datagram says it is for: a session's, or a client's that still asks. Nothing for hellos,
-/// and for what is not of the sealing.
+/// The id of the end for which a datagram is: a session's, or that of a client in its handshake. `None` for hellos and
+/// for datagrams of other protocols.
 #[inline]
 pub fn destination(datagram: &[u8]) -> Option<u32> {
     match *datagram.first()? {
@@ -90,7 +91,7 @@ pub fn destination(datagram: &[u8]) -> Option<u32> {
     }
 }
 
-/// Whether a datagram looks like a client that asks for a session: looking closer takes some time.
+/// Whether a datagram looks like a client's request for a session. A full check takes longer.
 pub fn is_hello(datagram: &[u8]) -> bool {
     question(datagram).is_some()
 }
@@ -154,7 +155,7 @@ pub(super) struct Keys {
 
 impl Keys {
     /// The keys of a handshake that is done.
-    pub fn of(noise: &mut HandshakeState) -> Self {
+    pub(super) fn of(noise: &mut HandshakeState) -> Self {
         let (initiators, responders) = noise.dangerously_get_raw_split();
         if noise.is_initiator() {
             Keys { out: initiators, inward: responders }

@@ -8,22 +8,22 @@ use cwnd_udt::{Answer, Config, Connection, Event, Listener, Seq, SocketType};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-pub const KEY: [u8; 16] = [7; 16];
+pub(crate) const KEY: [u8; 16] = [7; 16];
 
-pub fn client() -> SocketAddr {
+pub(crate) fn client() -> SocketAddr {
     "192.0.2.1:1000".parse().unwrap()
 }
 
-pub fn server() -> SocketAddr {
+pub(crate) fn server() -> SocketAddr {
     "192.0.2.2:2000".parse().unwrap()
 }
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,18 +31,18 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
-    pub fn chance(&mut self, probability: f64) -> bool {
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
         (self.next() >> 11) as f64 / ((1u64 << 53) as f64) < probability
     }
 }
 
 /// What the channel does to datagrams. Each way is like the other.
 #[derive(Clone, Copy, Debug)]
-pub struct Path {
+pub(crate) struct Path {
     pub delay: Dur,
     /// Up to so much more delay, at random: reorders.
     pub jitter: Dur,
@@ -57,7 +57,7 @@ pub struct Path {
     pub outage: (Time, Time),
 }
 
-pub const PERFECT: Path = Path {
+pub(crate) const PERFECT: Path = Path {
     delay: Dur::from_millis(5),
     jitter: Dur::ZERO,
     nanos_per_byte: 0.0,
@@ -69,7 +69,7 @@ pub const PERFECT: Path = Path {
 };
 
 /// The two ends, and what is between them.
-pub struct Pair {
+pub(crate) struct Pair {
     pub now: Time,
     pub path: Path,
     pub random: Random,
@@ -93,19 +93,19 @@ pub struct Pair {
     pub hole: Option<u32>,
 }
 
-pub fn config(law: &str) -> Config {
+pub(crate) fn config(law: &str) -> Config {
     let mut config = Config::new(Spec::parse(law).unwrap());
     config.send_buffer = 256;
     config.receive_buffer = 256;
     config
 }
 
-pub fn messages(law: &str) -> Config {
+pub(crate) fn messages(law: &str) -> Config {
     Config { socket_type: SocketType::Message, ..config(law) }
 }
 
 impl Pair {
-    pub fn new(ends: [Connection; 2], path: Path, seed: u64) -> Self {
+    pub(crate) fn new(ends: [Connection; 2], path: Path, seed: u64) -> Self {
         Pair {
             now: Time::ZERO,
             path,
@@ -126,7 +126,7 @@ impl Pair {
     }
 
     /// A client and a listener that will accept it.
-    pub fn connecting(configs: [&Config; 2], initial: u32, path: Path, seed: u64) -> Self {
+    pub(crate) fn connecting(configs: [&Config; 2], initial: u32, path: Path, seed: u64) -> Self {
         let [asks, listens] = configs;
         let first = Connection::connect(asks, Time::ZERO, 11, Seq::new(initial), server().ip());
         // Stands in until a client is accepted.
@@ -137,7 +137,12 @@ impl Pair {
     }
 
     /// Both ends ask each other.
-    pub fn meeting(configs: [&Config; 2], initials: [u32; 2], path: Path, seed: u64) -> Self {
+    pub(crate) fn meeting(
+        configs: [&Config; 2],
+        initials: [u32; 2],
+        path: Path,
+        seed: u64,
+    ) -> Self {
         let [a, b] = initials.map(Seq::new);
         let first = Connection::rendezvous(configs[0], Time::ZERO, 11, a, server().ip());
         let second = Connection::rendezvous(configs[1], Time::ZERO, 22, b, client().ip());
@@ -145,13 +150,13 @@ impl Pair {
     }
 
     /// Runs until both are connected.
-    pub fn connect(mut self) -> Self {
+    pub(crate) fn connect(mut self) -> Self {
         assert!(self.try_connect(), "not connected: {:?}", self.events);
         self
     }
 
     /// Runs until both are connected, or one has given up.
-    pub fn try_connect(&mut self) -> bool {
+    pub(crate) fn try_connect(&mut self) -> bool {
         while self.listening.is_some() || !self.ends.iter().all(Connection::is_open) {
             if !self.step() || self.ends[0].close_reason().is_some() {
                 return false;
@@ -165,7 +170,7 @@ impl Pair {
         (end == 0 || self.listening.is_none()) && self.stalled != Some(end)
     }
 
-    pub fn send(&mut self, from: usize, mut datagram: Vec<u8>) {
+    pub(crate) fn send(&mut self, from: usize, mut datagram: Vec<u8>) {
         self.datagrams += 1;
         if let Some(kept) = &mut self.kept {
             kept.push(datagram.clone());
@@ -219,7 +224,7 @@ impl Pair {
         }
     }
 
-    pub fn deliver(&mut self, end: usize, datagram: &[u8]) {
+    pub(crate) fn deliver(&mut self, end: usize, datagram: &[u8]) {
         if let (1, Some((listener, config, id))) = (end, &self.listening) {
             match listener.handle(self.now, client(), datagram) {
                 Answer::Ignore => {}
@@ -235,7 +240,7 @@ impl Pair {
     }
 
     /// The next event, whatever it is. False when there is none.
-    pub fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         (0..2).for_each(|end| self.transmit(end));
         let wakes = (0..2).filter(|end| self.runs(*end)).filter_map(|end| {
             // What is due in the past has been asked for already.
@@ -260,13 +265,13 @@ impl Pair {
         true
     }
 
-    pub fn run_for(&mut self, span: Dur) {
+    pub(crate) fn run_for(&mut self, span: Dur) {
         let end = self.now + span;
         while self.now < end && self.step() {}
     }
 
     /// Sends `data[end]` from each end to the other and returns what arrives, and the time it took.
-    pub fn exchange(&mut self, data: [&[u8]; 2], limit: Dur) -> [Vec<u8>; 2] {
+    pub(crate) fn exchange(&mut self, data: [&[u8]; 2], limit: Dur) -> [Vec<u8>; 2] {
         let deadline = self.now + limit;
         let mut written = [0, 0];
         let mut arrived = [Vec::new(), Vec::new()];
@@ -301,7 +306,7 @@ impl Pair {
 }
 
 /// Bytes that differ from place to place.
-pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn pattern(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     (0..length.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).take(length).collect()
 }

@@ -8,13 +8,13 @@ use cwnd_udt::{Seq, SocketType};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-pub struct Asker {
+pub(crate) struct Asker {
     socket: UdpSocket,
     asked: Handshake,
 }
 
 impl Asker {
-    pub fn new(to: SocketAddr, random: &mut Random) -> Self {
+    pub(crate) fn new(to: SocketAddr, random: &mut Random) -> Self {
         let socket = UdpSocket::bind(local()).unwrap();
         socket.connect(to).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -37,19 +37,19 @@ impl Asker {
     }
 
     /// Asks as another socket of the same address.
-    pub fn become_another(&mut self, random: &mut Random) {
+    pub(crate) fn become_another(&mut self, random: &mut Random) {
         self.asked.socket = 1 + random.below((1 << 31) - 1) as u32;
         self.asked.initial = Seq::new(random.next() as u32);
     }
 
-    pub fn send(&self, request: Request, cookie: u32) {
+    pub(crate) fn send(&self, request: Request, cookie: u32) {
         let mut bytes = [0; 64];
         Control::Handshake(Handshake { request, cookie, ..self.asked }).encode(0, 0, &mut bytes);
         // A full buffer at the other side is no matter.
         let _ = self.socket.send(&bytes);
     }
 
-    pub fn answer(&self) -> Option<Handshake> {
+    pub(crate) fn answer(&self) -> Option<Handshake> {
         let mut bytes = [0; 2000];
         let length = self.socket.recv(&mut bytes).ok()?;
         match Packet::parse(&bytes[..length]).ok()?.body {
@@ -58,7 +58,7 @@ impl Asker {
         }
     }
 
-    pub fn cookie(&self) -> u32 {
+    pub(crate) fn cookie(&self) -> u32 {
         for _ in 0..20 {
             self.send(Request::Connect, 0);
             if let Some(answer) = self.answer() {

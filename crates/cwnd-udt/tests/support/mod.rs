@@ -3,9 +3,9 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-pub mod asker;
-pub mod reference;
-pub mod relay;
+pub(crate) mod asker;
+pub(crate) mod reference;
+pub(crate) mod relay;
 
 use crate::common::Random;
 use cwnd::Spec;
@@ -15,41 +15,41 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// No step of a test waits longer.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 const PIECE: usize = 1 << 20;
 
-pub fn local() -> SocketAddr {
+pub(crate) fn local() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
 /// Bytes of memory that this process really uses.
-pub fn resident() -> u64 {
+pub(crate) fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     1024 * line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
 }
 
-pub fn stream_config(law: &str) -> Config {
+pub(crate) fn stream_config(law: &str) -> Config {
     Config::new(Spec::parse(law).unwrap())
 }
 
-pub fn message_config(law: &str) -> Config {
+pub(crate) fn message_config(law: &str) -> Config {
     Config { socket_type: SocketType::Message, ..stream_config(law) }
 }
 
-pub fn patient(stream: &UdtStream) {
+pub(crate) fn patient(stream: &UdtStream) {
     stream.set_read_timeout(Some(PATIENCE));
     stream.set_write_timeout(Some(PATIENCE));
 }
 
 /// FNV-1a of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hash(pub u64);
+pub(crate) struct Hash(pub u64);
 
 impl Hash {
-    pub const EMPTY: Hash = Hash(0xcbf2_9ce4_8422_2325);
+    pub(crate) const EMPTY: Hash = Hash(0xcbf2_9ce4_8422_2325);
 
-    pub fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
@@ -63,7 +63,7 @@ fn fill(random: &mut Random, bytes: &mut [u8]) {
 }
 
 /// Writes `total` bytes that depend on `seed`: their hash.
-pub fn send_stream(mut stream: &UdtStream, total: u64, seed: u64) -> std::io::Result<Hash> {
+pub(crate) fn send_stream(mut stream: &UdtStream, total: u64, seed: u64) -> std::io::Result<Hash> {
     let (mut random, mut hash) = (Random(seed), Hash::EMPTY);
     let mut piece = vec![0; PIECE];
     let mut left = total;
@@ -78,7 +78,7 @@ pub fn send_stream(mut stream: &UdtStream, total: u64, seed: u64) -> std::io::Re
 }
 
 /// Reads `total` bytes: their hash.
-pub fn recv_stream(mut stream: &UdtStream, total: u64) -> std::io::Result<Hash> {
+pub(crate) fn recv_stream(mut stream: &UdtStream, total: u64) -> std::io::Result<Hash> {
     let mut hash = Hash::EMPTY;
     let mut piece = vec![0; PIECE];
     let mut left = total;
@@ -96,7 +96,7 @@ pub fn recv_stream(mut stream: &UdtStream, total: u64) -> std::io::Result<Hash> 
 }
 
 /// Message `n`: eight bytes that are `n`, and up to `size` more that depend on it.
-pub fn message(seed: u64, n: u64, size: u64) -> Vec<u8> {
+pub(crate) fn message(seed: u64, n: u64, size: u64) -> Vec<u8> {
     let mut random = Random(seed ^ n);
     let mut bytes = vec![0; 8 + (random.next() % (size + 1)) as usize];
     fill(&mut random, &mut bytes);
@@ -106,7 +106,7 @@ pub fn message(seed: u64, n: u64, size: u64) -> Vec<u8> {
 
 /// What became of messages on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Messages {
+pub(crate) struct Messages {
     pub whole: u64,
     pub wrong: u64,
     /// Delivered after one that was sent later.
@@ -114,7 +114,7 @@ pub struct Messages {
 }
 
 /// Receives up to `count` messages; fewer when the peer closes, or when none comes in time.
-pub fn recv_messages(stream: &UdtStream, count: u64, seed: u64, size: u64) -> Messages {
+pub(crate) fn recv_messages(stream: &UdtStream, count: u64, seed: u64, size: u64) -> Messages {
     let mut seen = Messages::default();
     let mut next = 0;
     let mut bytes = vec![0; size as usize + 9];

@@ -37,7 +37,7 @@ fn compile() -> Option<PathBuf> {
 }
 
 /// Whether there is a reference library. Where there is not, a test says so and is left out.
-pub fn is_here() -> bool {
+pub(crate) fn is_here() -> bool {
     let here = program().is_some();
     if !here {
         println!(
@@ -48,7 +48,7 @@ pub fn is_here() -> bool {
 }
 
 /// A process with an end of UDT4's. It is killed when it is dropped.
-pub struct Reference {
+pub(crate) struct Reference {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -56,7 +56,7 @@ pub struct Reference {
 
 impl Reference {
     /// Starts `udt4` with these words, separated by spaces.
-    pub fn start(words: &str) -> Self {
+    pub(crate) fn start(words: &str) -> Self {
         let program = program().expect("a test asks whether the library is here");
         let mut child = Command::new(program)
             .args(words.split_whitespace())
@@ -77,14 +77,14 @@ impl Reference {
     }
 
     /// A listener, and where it listens.
-    pub fn listen(words: &str) -> (Self, SocketAddr) {
+    pub(crate) fn listen(words: &str) -> (Self, SocketAddr) {
         let reference = Reference::start(&format!("listen {words}"));
         let port = reference.expect("port")[0].parse().unwrap();
         (reference, SocketAddr::from(([127, 0, 0, 1], port)))
     }
 
     /// The next line, if one comes in time.
-    pub fn line(&self, patience: Duration) -> Option<String> {
+    pub(crate) fn line(&self, patience: Duration) -> Option<String> {
         match self.lines.recv_timeout(patience) {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Timeout) => None,
@@ -93,7 +93,7 @@ impl Reference {
     }
 
     /// Waits for the line that begins with `what`, leaving out those of statistics: its other words.
-    pub fn expect(&self, what: &str) -> Vec<String> {
+    pub(crate) fn expect(&self, what: &str) -> Vec<String> {
         loop {
             let line =
                 self.line(super::PATIENCE).unwrap_or_else(|| panic!("no \"{what}\" in time"));
@@ -107,24 +107,24 @@ impl Reference {
     }
 
     /// The hash of what it has `"sent"` or `"received"`.
-    pub fn hash(&self, what: &str) -> Hash {
+    pub(crate) fn hash(&self, what: &str) -> Hash {
         Hash(u64::from_str_radix(&self.expect(what)[1], 16).unwrap())
     }
 
     /// What it says of the messages that it received.
-    pub fn messages(&self) -> Messages {
+    pub(crate) fn messages(&self) -> Messages {
         let words = self.expect("messages");
         let number = |n: usize| words[n].parse().unwrap();
         Messages { whole: number(0), wrong: number(2), early: number(4) }
     }
 
     /// Lets a process go on that was started with `--hold`.
-    pub fn go_on(&mut self) {
+    pub(crate) fn go_on(&mut self) {
         self.input.take().unwrap().write_all(b"\n").unwrap();
     }
 
     /// Ends the process as a crash does.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

@@ -22,7 +22,7 @@ const STORM: Duration = Duration::from_secs(1);
 
 /// What happens to the datagrams of one direction: probabilities for each of them, and times.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
+pub(crate) struct Faults {
     pub loss: f64,
     /// Half of the datagrams between these are lost, counted from the first, but for no longer than [`STORM`].
     pub storm: (u64, u64),
@@ -41,7 +41,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    pub fn loss(loss: f64) -> Self {
+    pub(crate) fn loss(loss: f64) -> Self {
         Faults { loss, ..Faults::default() }
     }
 }
@@ -176,7 +176,7 @@ impl Shared {
 }
 
 /// A running relay; it ends when it is dropped.
-pub struct Relay {
+pub(crate) struct Relay {
     /// Where clients send to.
     pub addr: SocketAddr,
     /// Where the first client's datagrams come from, for a target that has to know before (rendezvous).
@@ -197,7 +197,7 @@ fn socket() -> Arc<UdpSocket> {
 
 impl Relay {
     /// Starts a relay to `target`, with the faults of datagrams there and back.
-    pub fn start(target: SocketAddr, [there, back]: [Faults; 2], seed: u64) -> Self {
+    pub(crate) fn start(target: SocketAddr, [there, back]: [Faults; 2], seed: u64) -> Self {
         let (front, first) = (socket(), socket());
         let shared = Arc::new(Shared::default());
         let mut relay = Relay {
@@ -240,7 +240,7 @@ impl Relay {
     }
 
     /// Datagrams that were lost and that were passed on, in both directions.
-    pub fn counts(&self) -> [u64; 2] {
+    pub(crate) fn counts(&self) -> [u64; 2] {
         [&self.shared.lost, &self.shared.passed].map(|count| count.load(Ordering::Relaxed))
     }
 }

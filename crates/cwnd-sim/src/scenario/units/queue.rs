@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Bytes, quantity, shorten, split};
+use crate::cast::{low32, whole};
 
 /// The largest queue: `20p` (packets), `64kb`, `1.5bdp` (bandwidth-delay products) or `infinite`;
 /// a bare number is packets.
@@ -35,7 +36,7 @@ impl QueueSize {
         } else if packets.fract() != 0.0 {
             Err(format!("a queue holds a whole number of packets, not {packets}"))
         } else {
-            Ok(QueueSize::Packets(packets as u32))
+            Ok(QueueSize::Packets(low32(whole(packets))))
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{quantity, shorten, split};
+use crate::cast::whole;
 
 /// An amount of data: `1460`, `64kb`, `10mb`. As in `tc`, `kb` is 1024 bytes and `mb` 1024 `kb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +50,7 @@ impl Bytes {
         } else if bytes.fract() != 0.0 {
             Err(format!("an amount of data is a whole number of bytes, not {bytes}"))
         } else {
-            Ok(Bytes(bytes as u64))
+            Ok(Bytes(whole(bytes)))
         }
     }
 

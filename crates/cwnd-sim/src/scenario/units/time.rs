@@ -5,6 +5,7 @@ use std::fmt;
 use cwnd::Dur;
 
 use super::{quantity, shorten, split};
+use crate::cast::whole;
 
 /// A span of time, or a time since the start of the run: `100ms`, `10us`, `5s`, `2min`; a bare
 /// number is seconds. Kept in whole nanoseconds.
@@ -69,7 +70,7 @@ impl Span {
         } else if nanos == 0.0 && number > 0.0 {
             Err("a time is at least 1ns: the simulator's clock counts nanoseconds".into())
         } else {
-            Ok(Span(nanos as u64))
+            Ok(Span(whole(nanos)))
         }
     }
 
@@ -123,7 +124,7 @@ impl SpanRange {
     /// The value at `u` in [0, 1) between the two.
     pub fn at(self, u: f64) -> Dur {
         let width = (self.high.0 - self.low.0) as f64;
-        Dur::from_nanos(self.low.0 + (width * u) as u64)
+        Dur::from_nanos(self.low.0 + whole(width * u))
     }
 
     fn number(secs: f64) -> Result<Self, String> {
