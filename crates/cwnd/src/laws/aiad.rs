@@ -160,21 +160,10 @@ impl WindowLaw for Aiad {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Limit;
     use crate::laws::testing::at;
 
     fn ack(packets: u32, received_at: Option<Time>) -> Acked {
-        Acked {
-            packets,
-            credit: packets,
-            in_flight: 10,
-            sent: 100,
-            sent_at: Time::ZERO,
-            rtt: None,
-            received_at,
-            echo: false,
-            limit: Limit::Window,
-        }
+        Acked { received_at, ..Acked::new(packets, Time::ZERO) }
     }
 
     fn millis(ms: u64) -> Time {
