@@ -67,14 +67,14 @@ pub struct Aiad {
     rate: f64,
     sample: f64,
     last: Option<Time>,
-    /// f64 acknowledged since `last`.
-    pending: u64,
+    /// Packets acknowledged since `last`.
+    pending: f64,
 }
 
 impl Aiad {
     /// AIAD whose filter has the time constant `tau`.
     pub fn new(clock: RateClock, tau: Dur) -> Self {
-        Aiad { clock, tau: tau.as_secs(), rate: 0.0, sample: 0.0, last: None, pending: 0 }
+        Aiad { clock, tau: tau.as_secs(), rate: 0.0, sample: 0.0, last: None, pending: 0.0 }
     }
 
     /// The estimated rate in packets per second.
@@ -132,24 +132,30 @@ impl WindowLaw for Aiad {
             RateClock::Ack => Some(cx.now),
             RateClock::Receiver => acked.received_at,
         };
-        self.pending += u64::from(acked.packets);
+        self.pending += f64::from(acked.packets);
         let Some(now) = now else { return };
         let Some(last) = self.last else {
             self.last = Some(now);
-            self.pending = 0;
+            self.pending = 0.0;
             return;
         };
-        if now <= last || self.pending == 0 {
+        if now <= last || self.pending == 0.0 {
             return;
         }
         let mut gap = now.since(last).as_secs();
         if gap > self.tau / M {
             gap = self.idle(gap);
         }
-        let sample = self.pending as f64 / gap;
+        let sample = self.pending / gap;
         self.filter(sample, gap);
         self.last = Some(now);
-        self.pending = 0;
+        self.pending = 0.0;
+    }
+
+    fn rescale(&mut self, factor: f64) {
+        self.rate *= factor;
+        self.sample *= factor;
+        self.pending *= factor;
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
@@ -232,6 +238,25 @@ mod tests {
             law.observe(&ack(1, Some(millis(2 * n / 10 * 10))), &at(millis(2 * n + 50)));
         }
         assert!((law.rate() - 500.0).abs() < 1e-6, "{}", law.rate());
+    }
+
+    /// Packets of half the size: twice the rate from the same bytes.
+    #[test]
+    fn rescaling_doubles_the_estimate() {
+        let run = |early: u32, factor: f64| {
+            let mut law = Aiad::new(RateClock::Receiver, Dur::from_millis(500));
+            for ms in (0..1000).step_by(10) {
+                law.observe(&ack(early, Some(millis(ms))), &at(millis(ms)));
+            }
+            // Waits for the next tick of the receiver's clock.
+            law.observe(&ack(early, Some(millis(990))), &at(millis(995)));
+            law.rescale(factor);
+            for ms in (1000..1200).step_by(10) {
+                law.observe(&ack(6, Some(millis(ms))), &at(millis(ms)));
+            }
+            law.rate()
+        };
+        assert!((run(3, 2.0) - run(6, 1.0)).abs() < 1e-9);
     }
 
     #[test]

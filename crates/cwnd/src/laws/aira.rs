@@ -142,6 +142,11 @@ impl WindowLaw for Aira {
         self.p = p;
     }
 
+    /// The increase `a` stays, as the bounds do: packets of the new size for each round-trip time.
+    fn rescale(&mut self, factor: f64) {
+        self.reset_at *= factor;
+    }
+
     fn timeout_ends_round(&self) -> bool {
         self.parameters.timeout_ends_round
     }
@@ -217,6 +222,16 @@ mod tests {
         assert!((law.a() - 0.91).abs() < 1e-12);
         law.grow(25.0, 1.0, &context());
         assert_eq!(law.a(), 1.0);
+    }
+
+    #[test]
+    fn rescaling_moves_the_window_of_the_reset() {
+        let mut law = Aira::new(unbounded());
+        law.cut(20.0, Signal::Loss, &context());
+        law.round(&round(1, 2), &context());
+        law.rescale(2.0);
+        assert_eq!(law.grow(59.9, 1.0, &context()), 59.9 + 0.5 / 59.9);
+        assert_eq!(law.grow(60.0, 1.0, &context()), 60.0 + 1.0 / 60.0);
     }
 
     #[test]

@@ -100,6 +100,13 @@ impl WindowLaw for Bic {
         w - beta * w
     }
 
+    /// The steps stay: the parameters bound them in packets of any size.
+    fn rescale(&mut self, factor: f64) {
+        self.max *= factor;
+        self.probe =
+            self.probe.map(|(step, doubles_at)| (step, (doubles_at - step) * factor + step));
+    }
+
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         emit("w_max", self.max);
     }
@@ -140,6 +147,19 @@ mod tests {
         law.cut(320.0, Signal::Loss, &context());
         // (2 - 1/8) / 2 * 320, halfway between 320 and the 280 it falls to.
         assert_eq!(law.max, 300.0);
+    }
+
+    #[test]
+    fn rescaling_moves_the_maximum_and_the_probe() {
+        let mut law = Bic::new(BicParameters::default());
+        law.cut(400.0, Signal::Loss, &context());
+        law.rescale(2.0);
+        assert_eq!(law.grow(760.0, 1.0, &context()), 760.0 + 20.0 / 760.0);
+        assert_eq!(law.grow(800.0, 1.0, &context()), 800.0 + 1.0 / 800.0);
+        // The probe began at 800 packets, 1600 of the smaller ones: it doubles its step one packet beyond.
+        law.rescale(2.0);
+        assert_eq!(law.grow(1600.5, 1.0, &context()), 1600.5 + 1.0 / 1600.5);
+        assert_eq!(law.grow(1601.0, 1.0, &context()), 1601.0 + 2.0 / 1601.0);
     }
 
     #[test]

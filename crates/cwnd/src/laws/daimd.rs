@@ -110,7 +110,7 @@ pub struct Daimd {
     estimated: Option<Rate>,
     arrival: Option<Rate>,
     window: Option<f64>,
-    /// f64 in the newest loss report.
+    /// Packets in the newest loss report.
     lost: u32,
     last_cut: Option<Time>,
 }
@@ -202,6 +202,14 @@ impl RateLaw for Daimd {
     fn start(&mut self, w: f64, cx: &Context) -> Rate {
         let rtt = cx.rtt.map_or(Dur::ZERO, |rtt| rtt.smoothed);
         self.arrival.unwrap_or_else(|| Rate::over(w, rtt + self.parameters.syn))
+    }
+
+    /// The increase (8) follows from the packet size, the estimates and the rate.
+    fn rescale(&mut self, factor: f64) {
+        let scale = |rate: Rate| Rate::per_sec(rate.as_per_sec() * factor);
+        self.estimated = self.estimated.map(scale);
+        self.arrival = self.arrival.map(scale);
+        self.window = self.window.map(|w| w * factor);
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
@@ -296,6 +304,22 @@ mod tests {
             let rate = law.cut(rate, true, Signal::Timeout, &cx);
             assert!((rate.as_per_sec() - 800.0).abs() < 1e-9, "{feedback:?}");
         }
+    }
+
+    /// Packets of half the size: the same capacity, arrival rate, window and increase in bytes.
+    #[test]
+    fn rescaling_keeps_the_bytes() {
+        let mut law = Daimd::default();
+        let mut report = Report::new(1, 1, Dur::from_millis(90));
+        report.arrival = Some(Rate::per_sec(1000.0));
+        report.capacity = Some(Rate::per_sec(90_000.0));
+        law.observe(&report, &context());
+        let grown = law.tick(Rate::per_sec(500.0), &context());
+        law.rescale(2.0);
+        let cx = Context { packet: 750, ..context() };
+        assert_eq!(law.tick(Rate::per_sec(1000.0), &cx).as_bits(750), grown.as_bits(1500));
+        assert_eq!(law.window(&cx), Some(200.0));
+        assert_eq!(law.start(10.0, &cx), Rate::per_sec(2000.0));
     }
 
     #[test]

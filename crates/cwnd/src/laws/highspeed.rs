@@ -97,6 +97,12 @@ impl WindowLaw for HighSpeed {
     fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
         w - self.decrease(w) * w
     }
+
+    /// W and W1 stay: the response function is one of windows in packets of any size.
+    fn rescale(&mut self, factor: f64) {
+        self.at *= factor;
+        self.a = self.increase(self.at);
+    }
 }
 
 #[cfg(test)]
@@ -125,6 +131,16 @@ mod tests {
         let mut law = HighSpeed::default();
         assert_eq!(law.grow(38.0, 1.0, &context()), 38.0 + 1.0 / 38.0);
         assert_eq!(law.cut(38.0, Signal::Loss, &context()), 19.0);
+    }
+
+    /// Within a packet of the scaled window, where a(w) is not recomputed.
+    #[test]
+    fn rescaling_recomputes_the_increase() {
+        let mut law = HighSpeed::default();
+        law.grow(50.0, 1.0, &context());
+        law.rescale(0.99);
+        let a = law.increase(49.5);
+        assert_eq!(law.grow(49.6, 1.0, &context()), 49.6 + a / 49.6);
     }
 
     #[test]

@@ -79,6 +79,13 @@ impl WindowLaw for Simd {
         self.alpha = Simd::alpha(self.beta, w_max);
     }
 
+    fn rescale(&mut self, factor: f64) {
+        self.w0 *= factor;
+        self.w_max = self.w_max.map(|w_max| w_max * factor);
+        // Eq. 3: alpha is proportional to 1 / sqrt(w_max).
+        self.alpha /= sqrt(factor);
+    }
+
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         emit("alpha", self.alpha);
         emit("w0", self.w0);
@@ -126,6 +133,24 @@ mod tests {
         }
         let expected = 20.0 + alpha * alpha * t * t / 4.0;
         assert!((w - expected).abs() < 0.02 * expected, "{w} against {expected}");
+    }
+
+    /// Four times the packets: the same law after a loss at 128 packets, in recovery and after it.
+    #[test]
+    fn rescaling_is_the_same_law_at_scaled_windows() {
+        let mut expected = Simd::new(0.375);
+        let w = expected.cut(128.0, Signal::Loss, &context());
+        let mut in_recovery = Simd::new(0.375);
+        in_recovery.cut(32.0, Signal::Loss, &context());
+        in_recovery.rescale(4.0);
+        for law in [&mut expected, &mut in_recovery] {
+            law.enter(w, &context());
+        }
+        assert_eq!(in_recovery, expected);
+        let (mut law, _) = after_a_loss_at_32();
+        law.rescale(4.0);
+        assert_eq!((law.w0, law.w_max), (expected.w0, expected.w_max));
+        assert!((law.alpha - expected.alpha).abs() < 1e-15);
     }
 
     #[test]

@@ -215,6 +215,16 @@ impl RateLaw for Tfrc {
         FIRST_RATE
     }
 
+    /// The loss intervals stay: the loss event rate is one of packets of any size.
+    fn rescale(&mut self, factor: f64) {
+        let scale = |rate: Rate| Rate::per_sec(rate.as_per_sec() * factor);
+        self.arrival = self.arrival.map(scale);
+        self.fastest = self.fastest.map(scale);
+        for (_, received) in self.received.iter_mut().flatten() {
+            *received *= factor;
+        }
+    }
+
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         emit("p", self.history.rate().unwrap_or(0.0));
         emit("arrival", self.arrival.map_or(f64::NAN, Rate::as_per_sec));
@@ -325,6 +335,22 @@ mod tests {
         near(lose(&mut law, 500.0, 1200, 1.4), 10.0 * Tfrc::window(p));
         // Losses far apart raise the rate again, up to twice what arrives.
         near(feedback(&mut law, 300.0, Some(400.0), 1_000_000, 90.0), 800.0);
+    }
+
+    /// Packets of half the size: rates in packets/s are doubled, and the loss event rate is the same.
+    #[test]
+    fn rescaling_doubles_the_rates_and_keeps_the_losses() {
+        let mut law = Tfrc::new();
+        feedback(&mut law, 1.0, Some(50.0), 1, 0.1);
+        law.rescale(2.0);
+        // X_recv_set and the newest X_recv are 100/s, and so is the fastest, on which the first interval depends.
+        let mut grown = law;
+        near(grown.tick(Rate::per_sec(150.0), &at(0.2)).as_per_sec(), 200.0);
+        lose(&mut law, 150.0, 1000, 0.3);
+        let p = law.history.rate();
+        near(p.unwrap_or(1.0), Tfrc::loss_rate(10.0));
+        law.rescale(2.0);
+        assert_eq!(law.history.rate(), p);
     }
 
     /// Nothing is known of the path: half a packet in a round trip, whatever that is.

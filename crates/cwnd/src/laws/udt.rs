@@ -169,6 +169,14 @@ impl RateLaw for Udt {
         self.arrival.unwrap_or_else(|| Rate::over(w, Udt::smoothed_rtt(cx) + self.syn))
     }
 
+    /// The least increase stays: packets of any size.
+    fn rescale(&mut self, factor: f64) {
+        let scale = |rate: Rate| Rate::per_sec(rate.as_per_sec() * factor);
+        self.arrival = self.arrival.map(scale);
+        self.capacity = self.capacity.map(scale);
+        self.before = scale(self.before);
+    }
+
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         emit("arrival", self.arrival.map_or(f64::NAN, Rate::as_per_sec));
         emit("capacity", self.capacity.map_or(f64::NAN, Rate::as_per_sec));
@@ -267,6 +275,21 @@ mod tests {
         let rate = law.start(55.0, &now);
         assert!((rate.as_per_sec() - 500.0).abs() < 1e-9);
         assert!(law.cut(rate, true, Signal::Loss, &now) < rate);
+    }
+
+    /// Packets of half the size: the same increase in bytes, below the rate before a decrease and above it.
+    #[test]
+    fn rescaling_keeps_the_bytes() {
+        let mut law = udt();
+        law.observe(&report(1000.0, 20_000.0), &context());
+        law.cut(Rate::per_sec(10_000.0), true, Signal::Loss, &context());
+        let below = law.increase(Rate::per_sec(9999.0), 1500);
+        let above = law.increase(Rate::per_sec(10_001.0), 1500);
+        assert!(below < above);
+        law.rescale(2.0);
+        assert!((law.increase(Rate::per_sec(19_998.0), 750) - 2.0 * below).abs() < 1e-12);
+        assert!((law.increase(Rate::per_sec(20_002.0), 750) - 2.0 * above).abs() < 1e-12);
+        assert_eq!(law.window(&context()), Some(2.0 * 1000.0 * 0.11 + 16.0));
     }
 
     #[test]
