@@ -8,10 +8,10 @@
 //! alpha = 3 (1 - kept) / (1 + kept), 1 from W_est = w_prior on                       (section 4.3)
 //! each ACK: w <- W_est, if W(t) < W_est; else w <- w + n (target - w) / w          (sections 4.3-5)
 //! target = W(t + RTT), at least w, at most 3/2 w                                     (section 4.2)
-//! at a loss: w_prior <- w; w_max <- w, or (1 + kept) w / 2 if w < w_max; w <- kept w     (4.6, 4.7)
-//! threshold: ssthresh <- kept w, at a loss, in slow start and after a timeout            (4.6, 4.8)
+//! at a loss: w_prior <- w; w_max <- w, or (1 + kept) w / 2 if w < w_max; w <- kept w    (4.6, 4.7)
+//! threshold: ssthresh <- kept w, at a loss, in slow start and after a timeout           (4.6, 4.8)
 //! avoidance begins: w0 <- w, W_est <- w                                              (section 4.3)
-//! avoidance begins after a timeout or without a loss: w_max <- w                        (4.8, 4.10)
+//! avoidance begins after a timeout or without a loss: w_max <- w                       (4.8, 4.10)
 //! avoidance begins before the first loss: w_prior <- w                              (section 4.10)
 //! ```
 //!
@@ -44,7 +44,7 @@
 //!   (section 4.9.2 restores nothing then).
 //! * Fast convergence counts a timeout as a congestion event.
 //! * Persistent congestion (RFC 9002), which the RFC does not mention, is like a timeout but leaves
-//!   the threshold, w_prior and w_max.
+//!   the threshold and w_prior.
 
 use crate::event::{Acked, Limit};
 use crate::law::{Context, Signal, WindowLaw};
