@@ -150,7 +150,7 @@ mod tests {
         let mut law = Bic::new(BicParameters::default());
         law.cut(400.0, Signal::Loss, &context());
         law.cut(320.0, Signal::Loss, &context());
-        // (2 - 1/8) / 2 * 320, halfway between 320 and the 280 it falls to.
+        // (2 - 1/8) / 2 * 320, halfway between 320 and the 280 after the loss.
         assert_eq!(law.max, 300.0);
     }
 

@@ -302,7 +302,7 @@ mod tests {
         assert_near(after_reports(Feedback::Report), [648.0, 576.0, 512.0]);
     }
 
-    /// A timeout is one feedback, whatever the number of packets in the report before it.
+    /// A timeout is one feedback, independent of the number of packets in the report before it.
     #[test]
     fn a_timeout_is_one_feedback() {
         for feedback in [Feedback::Event, Feedback::Packet, Feedback::Syn, Feedback::Report] {

@@ -496,7 +496,7 @@ pub(super) const CUBIC: Algorithm = Algorithm {
         "`kept` is a factor of the window, not of flight_size (section 4.6 allows it where an \
          unused window does not grow).",
         "Under conventions whose unused window grows (ns-2's), the condition of section 4.6 does \
-         not hold, and t stands still although the window grows (section 4.2).",
+         not hold, and t does not advance although the window grows (section 4.2).",
         "The window grows by (target - w) / w for each acknowledged packet, at most to the \
          target, where sections 4.4 and 4.5 count ACKs: an event may stand for several ACKs, and \
          the growth does not depend on the receiver's ACK ratio.",
