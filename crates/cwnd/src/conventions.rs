@@ -4,6 +4,8 @@ use crate::law::Signal;
 
 /// The smallest slow-start threshold in packets (RFC 5681 equation 4).
 const MIN_THRESHOLD: f64 = 2.0;
+/// The smallest window after a mark in packets (RFC 9438 section 4.6, RFC 3168 section 6.1.2).
+const MIN_MARKED_WINDOW: f64 = 1.0;
 
 /// A reduction to decide on. Windows are in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,7 +90,8 @@ impl Conventions {
 }
 
 /// The law's threshold, or its window: in slow start, which overshoots by up to a factor of two, and after a
-/// timeout, when nothing is known of the path, at most half of the window (RFC 5681 equation 4).
+/// timeout, when nothing is known of the path, at most half of the window (RFC 5681 equation 4). A law with a
+/// threshold of its own reduces the window after a mark to one packet at least (RFC 9438 section 4.6).
 fn rfc(decision: &Decision) -> Decided {
     let halves = decision.slow_start || decision.why == Signal::Timeout;
     let threshold = match decision.law_threshold {
@@ -97,5 +100,9 @@ fn rfc(decision: &Decision) -> Decided {
         None => decision.cut,
     };
     let threshold = threshold.max(MIN_THRESHOLD);
-    Decided { threshold, window: threshold.min(decision.window) }
+    let window = match (decision.why, decision.law_threshold) {
+        (Signal::Mark, Some(own)) => own.max(MIN_MARKED_WINDOW),
+        _ => threshold,
+    };
+    Decided { threshold, window: window.min(decision.window) }
 }

@@ -2,7 +2,7 @@
 pub(super) const $CONST: Algorithm = Algorithm {
     name: "$name",
     title: "$Type",
-    summary: "Gains α packets/s each second and gives up the fraction β at a congestion event.",
+    summary: "Grows by α packets/s in each second and shrinks by the fraction β at a congestion event.",
     source: "to fill in",
     equations: &[
         "each SYN with ACKs and no loss: x <- x + alpha SYN",
@@ -24,7 +24,7 @@ pub(super) const $CONST: Algorithm = Algorithm {
             "",
             0.125,
             Range::open(0.0, 1.0),
-            "fraction of the rate given up at a congestion event",
+            "reduction at a congestion event as a fraction of the rate",
         ),
         SYN,
     ],

@@ -4,24 +4,24 @@
 //! sending rate.
 //!
 //! ```text
-//! each SYN with ACKs and no loss   x <- x + alpha SYN
-//! at each congestion event         x <- x - beta x
+//! each SYN with ACKs and no loss: x <- x + alpha SYN
+//! at each congestion event: x <- x - beta x
 //! ```
 //!
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
 //! | `x` | sending rate | packets/s | | |
-//! | `alpha` | rate gained each second | packets/s^2 | > 0 | 1000 |
-//! | `beta` | fraction of the rate given up at a congestion event | | 0 < beta < 1 | 1/8 |
-//! | `SYN` (`syn`) | control interval | s | 0.1 ms..10 s | 10 ms |
+//! | `alpha` | rate gained each second | packets/s^2 | 0 < alpha <= 1000000 | 1000 |
+//! | `beta` | reduction at a congestion event as a fraction of the rate | | 0 < beta < 1 | 1/8 |
+//! | `SYN` (`syn`) | control interval | s | 0.0001s <= syn <= 10s | 10ms |
 //!
 //! TCP-friendly without timeouts: `alpha = 3 beta / ((2 - beta) RTT^2)`.
 //!
-//! Slow-start threshold: none. Slow start ends once, at the first loss report or timeout, or at the
-//! largest window, at the rate `w / (RTT + SYN)`.
+//! Slow start ends once, at the first loss report or timeout, or at the largest window, at the rate
+//! `w / (RTT + SYN)`. A congestion event begins with a loss report whose newest lost packet was sent
+//! after the last reduction.
 //!
-//! Known deviations: to fill in, or none. A congestion event begins with a loss report whose newest
-//! lost packet was sent after the last cut.
+//! Known deviations: none.
 
 use crate::law::{Clock, Context, RateLaw, Signal};
 use crate::units::{Dur, Packets, Rate};

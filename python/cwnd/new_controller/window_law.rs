@@ -3,21 +3,22 @@
 //! Source: to fill in, authors, title, where and when published. Until then it is AIMD(α, β).
 //!
 //! ```text
-//! each round-trip time   w <- w + alpha          each ACK   w <- w + alpha / w
-//! at a loss              w <- w - beta w
+//! each ACK: w <- w + alpha / w
+//! at a loss: w <- w - beta w
 //! ```
 //!
-//! | symbol | meaning | range | default |
-//! |---|---|---|---|
-//! | `alpha` | packets gained each round-trip time | > 0 | 1 |
-//! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/2 |
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `alpha` | growth in each round-trip time | packets | 0 < alpha <= 1000 | 1 |
+//! | `beta` | reduction at a loss as a fraction of the window | | 0 < beta < 1 | 1/2 |
 //!
 //! TCP-friendly without timeouts: `alpha = 3 beta / (2 - beta)`.
 //!
-//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
-//! equation 4).
+//! Known deviations:
 //!
-//! Known deviations: to fill in, or none.
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
+//!   most half of the window (RFC 5681 equation 4).
+//! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};
 use crate::units::Packets;

@@ -6,11 +6,11 @@
 //! Wang, MobiCom 2001.
 //!
 //! ```text
-//! each ACK       w <- w + 1 / w                                                              (1)
-//! at a loss      w <- r d, at most w, at least 2                                             (1)
-//! threshold      ssthresh <- r d, at least 2, at a loss, in slow start and after a timeout
-//! sample k       b_k = packets acknowledged in D_k / D_k,   D_k = t_k - t_(k-1)
-//! filter         r <- ((2 tau / D_k - 1) r + b_k + b_(k-1)) / (2 tau / D_k + 1)
+//! each ACK: w <- w + 1 / w                                                                      (1)
+//! at a loss: w <- r d, at most w, at least 2                                                    (1)
+//! threshold: ssthresh <- r d, at least 2, at a loss, in slow start and after a timeout
+//! sample k: b_k = packets acknowledged in D_k / D_k, D_k = t_k - t_(k-1)
+//! filter: r <- ((2 tau / D_k - 1) r + b_k + b_(k-1)) / (2 tau / D_k + 1)
 //! no sample for tau / 2: a sample of 0 with D = tau / 2
 //! ```
 //!
@@ -18,30 +18,34 @@
 //! |---|---|---|---|---|
 //! | `r` | estimated rate | packets/s | | |
 //! | `d` | round-trip propagation delay: the smallest sample | s | | |
-//! | `t_k` | `rate=ack` (AIAD_kappa): arrival of the ACK at the sender | s | | ack |
-//! | | `rate=receiver` (AIAD_phi): arrival of the packet at the receiver | s | | |
-//! | `tau` | 1/tau is the filter's cut-off frequency | s | 1 ms..100 s | 0.5 |
+//! | `t_k` | time of sample k by the clock of `rate` | s | | |
+//! | `rate` | arrival of the ACK at the sender (AIAD_kappa) or of the packet at the receiver (AIAD_phi) | | ack, receiver | ack |
+//! | `tau` | 1/tau is the filter's cut-off frequency | s | 0.001s <= tau <= 100s | 0.5s |
 //!
 //! TCP-friendly where r d is half of the window, that is with a buffer of one bandwidth-delay
 //! product (not stated in the letter).
 //!
-//! Slow-start threshold: r d after every signal, in slow start and after a timeout too (TCP Westwood's
-//! algorithm and its ns-2 code; the letter has Eq. 1 alone). Where r d exceeds the window, slow start
-//! goes on to it.
+//! The threshold in slow start and after a timeout is that of TCP Westwood's algorithm and its ns-2
+//! code; the letter has Eq. 1 alone. Where r d exceeds the window, slow start continues to r d.
 //!
-//! Known deviations: Eq. 1 has no bounds: here a loss does not raise the window, and r d counts as 2
-//! packets at least. Samples at one instant (or one tick of the receiver's clock) are taken together;
-//! the rest of a gap shorter than tau / 50 after its samples of 0 is joined to the last of them, as
-//! in the ns-2 code of TCP Westwood (10 ms there). The estimate starts at 0, as it does there.
-//! Without a round-trip time or any sample a loss halves the window. The factor by which that code
-//! divides the threshold of a timeout in slow start (1, one more each time, at most 4) is not in the
-//! letter.
+//! Known deviations:
+//!
+//! * Eq. 1 has no bounds: here a loss does not increase the window, and r d counts as at least 2
+//!   packets.
+//! * Samples at one instant of their clock are combined.
+//! * The remainder of a gap shorter than tau / 50 after its samples of 0 is added to the last of them,
+//!   as in the ns-2 code of TCP Westwood (10 ms there).
+//! * The estimate starts at 0, as in that code. Without an estimate or a round-trip time a loss halves
+//!   the window.
+//! * That code divides the threshold of a timeout in slow start by a factor of 1 to 4, which grows
+//!   with each timeout; the letter does not, and neither does this law.
+//! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 
 use crate::event::Acked;
 use crate::law::{Context, Signal, WindowLaw};
 use crate::units::{Dur, Time};
 
-/// What clock an AIAD law reads its rate from.
+/// The clock of an AIAD law's rate estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateClock {
     /// The arrivals of acknowledgements at the sender: AIAD_κ, TCP Westwood.
@@ -50,11 +54,11 @@ pub enum RateClock {
     Receiver,
 }
 
-/// Samples of 0 are fed after this fraction of τ without an acknowledgement: the paper's m.
+/// After τ / m without an acknowledgement the filter receives a sample of 0: the paper's m.
 const M: f64 = 2.0;
-/// The shortest rest of a gap that makes a sample of its own, as a fraction of τ.
+/// The shortest remainder of a gap that is a separate sample, as a fraction of τ.
 const SHORTEST: f64 = 0.02;
-/// After so many samples of 0 nothing is left of an estimate.
+/// The most samples of 0 for a gap: the estimate has decayed to nothing after them.
 const MOST_ZEROS: f64 = 128.0;
 
 /// AIAD: see the [module](self).
@@ -67,14 +71,14 @@ pub struct Aiad {
     rate: f64,
     sample: f64,
     last: Option<Time>,
-    /// f64 acknowledged since `last`.
-    pending: u64,
+    /// Packets acknowledged since `last`.
+    pending: f64,
 }
 
 impl Aiad {
     /// AIAD whose filter has the time constant `tau`.
     pub fn new(clock: RateClock, tau: Dur) -> Self {
-        Aiad { clock, tau: tau.as_secs(), rate: 0.0, sample: 0.0, last: None, pending: 0 }
+        Aiad { clock, tau: tau.as_secs(), rate: 0.0, sample: 0.0, last: None, pending: 0.0 }
     }
 
     /// The estimated rate in packets per second.
@@ -90,7 +94,7 @@ impl Aiad {
         self.sample = sample;
     }
 
-    /// Feeds the samples of 0 of a gap and returns what is left of it.
+    /// Filters the samples of 0 of a gap and returns its remainder in seconds.
     #[cold]
     fn idle(&mut self, gap: f64) -> f64 {
         let step = self.tau / M;
@@ -132,24 +136,30 @@ impl WindowLaw for Aiad {
             RateClock::Ack => Some(cx.now),
             RateClock::Receiver => acked.received_at,
         };
-        self.pending += u64::from(acked.packets);
+        self.pending += f64::from(acked.packets);
         let Some(now) = now else { return };
         let Some(last) = self.last else {
             self.last = Some(now);
-            self.pending = 0;
+            self.pending = 0.0;
             return;
         };
-        if now <= last || self.pending == 0 {
+        if now <= last || self.pending == 0.0 {
             return;
         }
         let mut gap = now.since(last).as_secs();
         if gap > self.tau / M {
             gap = self.idle(gap);
         }
-        let sample = self.pending as f64 / gap;
+        let sample = self.pending / gap;
         self.filter(sample, gap);
         self.last = Some(now);
-        self.pending = 0;
+        self.pending = 0.0;
+    }
+
+    fn rescale(&mut self, factor: f64) {
+        self.rate *= factor;
+        self.sample *= factor;
+        self.pending *= factor;
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
@@ -160,21 +170,10 @@ impl WindowLaw for Aiad {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Limit;
     use crate::laws::testing::at;
 
     fn ack(packets: u32, received_at: Option<Time>) -> Acked {
-        Acked {
-            packets,
-            credit: packets,
-            in_flight: 10,
-            sent: 100,
-            sent_at: Time::ZERO,
-            rtt: None,
-            received_at,
-            echo: false,
-            limit: Limit::Window,
-        }
+        Acked { received_at, ..Acked::new(packets, Time::ZERO) }
     }
 
     fn millis(ms: u64) -> Time {
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_rate_is_found_and_the_window_cut_to_it() {
+    fn a_loss_reduces_the_window_to_a_steady_rate() {
         let mut law = Aiad::new(RateClock::Ack, Dur::from_millis(500));
         for ms in (0..10_000).step_by(5) {
             law.observe(&ack(1, None), &at(millis(ms)));
@@ -201,14 +200,14 @@ mod tests {
         assert!((law.rate() - 200.0).abs() < 1e-6);
         // 200 packets/s in 100 ms.
         assert!((law.cut(50.0, Signal::Loss, &at(millis(0))) - 20.0).abs() < 1e-6);
-        // The machine leaves a smaller window as it is, and has 20 as the threshold.
+        // The machine does not increase a smaller window; the threshold is 20.
         assert!((law.cut(15.0, Signal::Timeout, &at(millis(0))) - 20.0).abs() < 1e-6);
     }
 
     /// Between two samples of 20 packets/s, 600 ms pass: two samples of 0 at 250 ms, each
     /// r = (3 r + b_(k-1)) / 5, and one of 2 packets in 100 ms.
     #[test]
-    fn silence_lowers_the_estimate() {
+    fn samples_of_zero_lower_the_estimate() {
         let mut law = Aiad::new(RateClock::Ack, Dur::from_millis(500));
         law.observe(&ack(2, None), &at(millis(0)));
         law.observe(&ack(2, None), &at(millis(100)));
@@ -218,9 +217,9 @@ mod tests {
         assert!((law.rate() - (9.0 * second + 20.0) / 11.0).abs() < 1e-9);
     }
 
-    /// AIAD_phi does not see that acknowledgements bunch up on their way back.
+    /// Compression of acknowledgements on the reverse path does not affect AIAD_phi.
     #[test]
-    fn the_receivers_clock_is_blind_to_the_reverse_path() {
+    fn the_receivers_clock_is_independent_of_the_reverse_path() {
         let tau = Dur::from_millis(500);
         let (mut kappa, mut phi) =
             (Aiad::new(RateClock::Ack, tau), Aiad::new(RateClock::Receiver, tau));
@@ -235,14 +234,33 @@ mod tests {
         assert!(kappa.rate() > 200.0, "{}", kappa.rate());
     }
 
-    /// A clock that ticks every 10 ms: the packets of a tick are counted together.
+    /// With a clock of 10 ms, the packets of one tick are one sample.
     #[test]
-    fn a_coarse_receivers_clock_is_summed_up() {
+    fn packets_of_one_tick_are_one_sample() {
         let mut law = Aiad::new(RateClock::Receiver, Dur::from_millis(500));
         for n in 0..20_000_u64 {
             law.observe(&ack(1, Some(millis(2 * n / 10 * 10))), &at(millis(2 * n + 50)));
         }
         assert!((law.rate() - 500.0).abs() < 1e-6, "{}", law.rate());
+    }
+
+    /// Packets of half the size: twice the rate from the same bytes.
+    #[test]
+    fn rescaling_doubles_the_estimate() {
+        let run = |early: u32, factor: f64| {
+            let mut law = Aiad::new(RateClock::Receiver, Dur::from_millis(500));
+            for ms in (0..1000).step_by(10) {
+                law.observe(&ack(early, Some(millis(ms))), &at(millis(ms)));
+            }
+            // Waits for the next tick of the receiver's clock.
+            law.observe(&ack(early, Some(millis(990))), &at(millis(995)));
+            law.rescale(factor);
+            for ms in (1000..1200).step_by(10) {
+                law.observe(&ack(6, Some(millis(ms))), &at(millis(ms)));
+            }
+            law.rate()
+        };
+        assert!((run(3, 2.0) - run(6, 1.0)).abs() < 1e-9);
     }
 
     #[test]

@@ -4,25 +4,31 @@
 //! AIMD(1, 1/2) (RFC 5681).
 //!
 //! ```text
-//! each round-trip time   w <- w + alpha          each ACK   w <- w + alpha / w
-//! at a loss              w <- w - beta w
+//! each ACK: w <- w + alpha / w
+//! at a loss: w <- w - beta w
+//! at a loss: w <- kept w                                                         (GAIMD's notation)
+//! without timeouts: alpha = 3 beta / (2 - beta)                             (SIMD paper, section 2)
+//! with timeouts: alpha = 4 (1 - (1 - beta)^2) / 3                                    (Yang and Lam)
 //! ```
 //!
-//! | symbol | meaning | range | default |
-//! |---|---|---|---|
-//! | `alpha` | packets gained each round-trip time | > 0 | 1 |
-//! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/2 |
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `alpha` | growth in each round-trip time | packets | 0 < alpha <= 1000 | 1, gaimd: 0.31 |
+//! | `beta` | reduction at a loss as a fraction of the window | | 0 < beta < 1 | 1/2, friendly: 1/8 |
+//! | `kept` | 1 - beta, which Yang and Lam call beta | | 0 < kept < 1 | 7/8 |
+//! | `timeouts` | whether alpha accounts for TCP's timeouts | | on or off | off |
 //!
-//! TCP-friendly without timeouts: `alpha = 3 beta / (2 - beta)` (SIMD paper, section 2). With
-//! timeouts (Yang and Lam): `alpha = 4 (1 - kept^2) / 3`, where `kept = 1 - beta` is what that paper
-//! calls beta.
+//! TCP-friendly with the alpha of the last two equations.
 //!
-//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
-//! equation 4). Yang and Lam halve at the first congestion indication, which ends slow start; of the
-//! threshold after a timeout they say nothing.
+//! Known deviations:
 //!
-//! Known deviations: none. With byte counting (RFC 3465) an ACK of n packets counts as n; Yang and
-//! Lam count ACKs, so that delayed ones halve `alpha`.
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
+//!   most half of the window (RFC 5681 equation 4).
+//! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
+//! * Yang and Lam halve the window at the congestion indication that ends slow start, as RFC 5681
+//!   equation 4 allows; they have no rule for the threshold after a timeout, which is at most half of
+//!   the window.
+//! * The paper's beta is `kept`: in all other laws `beta` is a reduction.
 
 use crate::law::{Context, Signal, WindowLaw};
 
@@ -34,7 +40,7 @@ pub struct Aimd {
 }
 
 impl Aimd {
-    /// AIMD that gains `alpha` packets each round-trip time and gives up `beta` of its window.
+    /// AIMD that grows by `alpha` packets in each round-trip time and reduces its window by the fraction `beta`.
     pub const fn new(alpha: f64, beta: f64) -> Self {
         Aimd { alpha, beta }
     }
@@ -44,7 +50,7 @@ impl Aimd {
         Aimd::new(1.0, 0.5)
     }
 
-    /// The GAIMD paper's GAIMD(α, β), whose β is the fraction of the window `kept`.
+    /// The GAIMD paper's GAIMD(α, β), whose β is `kept`: the window after a loss over that before it.
     pub const fn gaimd(alpha: f64, kept: f64) -> Self {
         Aimd::new(alpha, 1.0 - kept)
     }
@@ -54,12 +60,12 @@ impl Aimd {
         (self.alpha, self.beta)
     }
 
-    /// The α that makes `beta` TCP-friendly when timeouts do not matter: 3β/(2−β).
+    /// The TCP-friendly α for `beta` without timeouts: 3β/(2−β).
     pub const fn friendly(beta: f64) -> f64 {
         3.0 * beta / (2.0 - beta)
     }
 
-    /// The α that makes `beta` TCP-friendly with timeouts: 4(1−κ²)/3 with κ = 1−β (Yang and Lam).
+    /// The TCP-friendly α for `beta` with timeouts: 4(1−κ²)/3 with κ = 1−β (Yang and Lam).
     pub const fn friendly_with_timeouts(beta: f64) -> f64 {
         let kept = 1.0 - beta;
         4.0 * (1.0 - kept * kept) / 3.0

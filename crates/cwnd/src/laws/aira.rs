@@ -4,47 +4,53 @@
 //! Networks.
 //!
 //! ```text
-//! each ACK                       w <- w + a / w                                              (1)
-//! at a loss                      w <- w - beta w                                             (2)
-//! after round i, p_i = lost / sent, p_0 = 0                                                 (22)
-//!   decrease, if p_i > p_(i-1)   a <- a (1 - p_i)                                            (5)
-//!   increase, if p_i < p_(i-1)   a <- a (1 + p_(i-1) - p_i)                                 (14)
-//!   bound                        a >= 0.1                                          (section 6.1)
-//!   MAIL                         a >= 1 - 0.9 R_N / 100, R_N rounds completed               (23)
-//! reset                          a <- 1 once w reaches 3/2 of its value at the last loss   (6.3)
+//! each ACK: w <- w + a / w                                                                      (1)
+//! at a loss: w <- w - beta w                                                                    (2)
+//! after round i: p_i = lost / sent, p_0 = 0                                                    (22)
+//! decrease, if p_i > p_(i-1): a <- a (1 - p_i)                                                  (5)
+//! increase, if p_i < p_(i-1): a <- a (1 + p_(i-1) - p_i)                                       (14)
+//! bound: a >= 0.1                                                                     (section 6.1)
+//! MAIL: a >= 1 - 0.9 R_N / 100, R_N rounds completed                                           (23)
+//! reset: a <- 1 once w reaches 3/2 of its value at the last loss                      (section 6.3)
 //! ```
 //!
-//! | symbol | meaning | range | default |
-//! |---|---|---|---|
-//! | `a` | packets gained each round-trip time | bound..1 | starts at 1 |
-//! | `beta` | fraction of the window given up at a loss; `b` in the paper | 0 < beta < 1 | 1/2 |
-//! | `bound` | the lower bound; 0 is off | 0..1 | 0.1 |
-//! | `rounds` | rounds after which MAIL has come down to the bound | 1..10000 | 100 |
-//! | `ratio` | window over that at the last loss at which `a` is reset | 1 < ratio <= 10 | 3/2 |
-//! | `mail`, `reset`, `increase`, `decrease` | switches for the rules | on, off | on |
-//! | `timeout` | what a timeout does to the running round | continues, ends | continues |
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `a` | growth in each round-trip time, 1 at the start | packets | bound..1 | |
+//! | `beta` | reduction at a loss as a fraction of the window; `b` in the paper | | 0 < beta < 1 | 1/2 |
+//! | `bound` | the lower bound of a; 0 is off | packets | 0 <= bound <= 1 | 0.1 |
+//! | `mail` | the minimum additive increase limit (Eq. 23) | | on or off | on |
+//! | `reset` | the reset condition (section 6.3) | | on or off | on |
+//! | `increase` | the increase rule (Eq. 14) | | on or off | on |
+//! | `decrease` | the decrease rule (Eq. 5) | | on or off | on |
+//! | `rounds` | rounds in which MAIL falls to the bound | | 1 <= rounds <= 10000 | 100 |
+//! | `ratio` | window over that at the last loss at which `a` is reset | | 1 < ratio <= 10 | 3/2 |
+//! | `timeout` | effect of a timeout on the current round | | continues, ends | continues |
 //!
 //! Never more aggressive than TCP: `a <= 1`.
 //!
-//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
-//! equation 4); the paper says nothing of it.
-//!
-//! Known deviations: none from the rules. Not stated in the paper: `a` never exceeds 1, which
-//! section 6.3 calls the fastest; the 0.9 of Eq. 23 is 1 - bound; a timeout does not lower the window
-//! that the reset condition compares with.
-//!
 //! Timeouts. A round is "the interval between two cwnd multiplicative decreases" (section 4.1, definition
-//! 2), and the introduction lists "timeouts and multiplicative decreases" apart: a timeout closes the
-//! window and is no such decrease, so the round continues, with the packet that timed out among its
-//! lost ones. The pseudo-code's "upon loss or triple-duplicate ack" can be read otherwise:
-//! `timeout=ends` ends the round at a timeout, unless a window is being repaired already.
+//! 2), and the introduction lists "timeouts and multiplicative decreases" separately: a timeout is no
+//! such decrease, so the round continues, and the packet that timed out counts as one of its losses. The
+//! pseudo-code's "upon loss or triple-duplicate ack" has another reading: `timeout=ends` ends the round
+//! at a timeout outside recovery.
+//!
+//! Known deviations:
+//!
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
+//!   most half of the window (RFC 5681 equation 4).
+//! * a never exceeds 1, which section 6.3 calls the fastest.
+//! * The 0.9 of Eq. 23 is 1 - bound.
+//! * A timeout ends no round (see `timeout`).
+//! * A timeout does not change the window with which the reset condition compares.
+//! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 
 use crate::law::{Context, Round, Signal, WindowLaw};
 
 /// AIRA's parameters and the switches of its rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AiraParameters {
-    /// The fraction of the window given up at a loss.
+    /// The reduction at a loss as a fraction of the window.
     pub beta: f64,
     /// The lower bound of `a`, in packets per round-trip time; 0 is off.
     pub bound: f64,
@@ -52,9 +58,9 @@ pub struct AiraParameters {
     pub mail: bool,
     /// The reset condition (section 6.3).
     pub reset: bool,
-    /// Rounds after which MAIL has come down to the bound.
+    /// Rounds in which MAIL falls to the bound.
     pub rounds: f64,
-    /// The window at which `a` is reset, over that at the last loss.
+    /// The ratio of the window at which `a` is reset to that at the last loss.
     pub ratio: f64,
     /// The increase rule (Eq. 14).
     pub increase: bool,
@@ -142,6 +148,11 @@ impl WindowLaw for Aira {
         self.p = p;
     }
 
+    /// The increase `a` stays, as the bounds do: packets of the new size for each round-trip time.
+    fn rescale(&mut self, factor: f64) {
+        self.reset_at *= factor;
+    }
+
     fn timeout_ends_round(&self) -> bool {
         self.parameters.timeout_ends_round
     }
@@ -217,6 +228,16 @@ mod tests {
         assert!((law.a() - 0.91).abs() < 1e-12);
         law.grow(25.0, 1.0, &context());
         assert_eq!(law.a(), 1.0);
+    }
+
+    #[test]
+    fn rescaling_moves_the_window_of_the_reset() {
+        let mut law = Aira::new(unbounded());
+        law.cut(20.0, Signal::Loss, &context());
+        law.round(&round(1, 2), &context());
+        law.rescale(2.0);
+        assert_eq!(law.grow(59.9, 1.0, &context()), 59.9 + 0.5 / 59.9);
+        assert_eq!(law.grow(60.0, 1.0, &context()), 60.0 + 1.0 / 60.0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! All laws of a kind in one type without a heap allocation, and laws written elsewhere as objects.
+//! All laws of a kind in one enum without a heap allocation, and laws of other crates as trait objects.
 
 use super::{
     Aiad, Aimd, Aira, Bic, Binomial, Cubic, Daimd, HighSpeed, Scalable, Simd, Tfrc, Udt, Vegas,
@@ -8,7 +8,7 @@ use crate::law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
 use crate::units::{Dur, Rate};
 use alloc::boxed::Box;
 
-/// Calls the same method of whichever law it is.
+/// Calls the method of the variant's law.
 macro_rules! forward {
     ($any:ident, [$($law:ident),+], $self:ident.$method:ident $arguments:tt) => {
         match $self {
@@ -109,7 +109,7 @@ macro_rules! any_law {
         #[non_exhaustive]
         pub enum $any {
             $(#[doc = concat!("[`", stringify!($law), "`].")] $law($law),)+
-            /// A law written outside of this crate.
+            /// A law of another crate.
             Custom(Box<dyn $object>),
         }
         impl From<Box<dyn $object>> for $any {
@@ -145,7 +145,6 @@ any_law! {
 any_law! {
     rate
     /// Any rate law.
-    #[expect(clippy::large_enum_variant, reason = "laws live in their machine, never in a list")]
     AnyRateLaw {
         Daimd,
         Udt,

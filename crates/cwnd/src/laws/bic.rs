@@ -4,41 +4,46 @@
 //! INFOCOM 2004.
 //!
 //! ```text
-//! each ACK, w < max:  w <- w + s / w,  s = (max + w) / 2 - w, at least smin, at most smax
-//! each ACK, w >= max: w <- w + s / w,  s = 1, doubled each time w has grown by it, at most smax
-//! at a loss           max <- w, or (2 - beta) w / 2 if w < max (fast convergence);  w <- w - beta w
-//! below `low`         w <- w + 1 / w   and   w <- w / 2, as Reno
+//! each ACK, w < max: w <- w + s / w, s = (max + w) / 2 - w, at least smin, at most smax
+//! each ACK, w >= max: w <- w + s / w, s = 1, doubled each time w has grown by it, at most smax
+//! at a loss: max <- w, or (2 - beta) w / 2 if w < max (fast convergence); w <- w - beta w
+//! below `low`: w <- w + 1 / w and w <- w / 2, as Reno
 //! ```
 //!
-//! | symbol | meaning | range | default |
-//! |---|---|---|---|
-//! | `smax` | most packets gained each round-trip time | 1..1000 | 32 |
-//! | `smin` | least packets gained each round-trip time | 0 < smin <= 1 | 1/100 |
-//! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/8 |
-//! | `low` | window below which it is Reno, packets | 1..1000 | 14 |
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `smax` | largest growth in a round-trip time | packets | 1 <= smax <= 1000 | 32 |
+//! | `smin` | smallest growth in a round-trip time | packets | 0 < smin <= 1 | 0.01 |
+//! | `beta` | reduction at a loss as a fraction of the window | | 0 < beta < 1 | 1/8 |
+//! | `low` | window below which the law is Reno | packets | 1 <= low <= 1000 | 14 |
 //!
-//! TCP-friendly below `low`; at large windows it nears AIMD(smax, beta).
+//! TCP-friendly below `low`; at large windows close to AIMD(smax, beta).
 //!
-//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
-//! equation 4); the equations above are for congestion avoidance. Linux keeps `1 - beta`.
+//! In slow start and after a timeout Linux sets the threshold to `1 - beta` of the window.
 //!
-//! Known deviations: the least increment applies at each ACK, where the paper ends its binary search
-//! when a step falls below it. Before the first loss the maximum is infinite: growth by `smax`.
-//! Fast convergence compares with the last maximum, as Linux does; the paper's code forgets that in
-//! the probe beyond it.
+//! Known deviations:
+//!
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
+//!   most half of the window (RFC 5681 equation 4).
+//! * The least increment applies at each ACK; the paper ends its binary search when a step falls below
+//!   it.
+//! * Before the first loss the maximum is infinite: the window grows by smax.
+//! * Fast convergence compares with the last maximum in the probe beyond it too, as Linux does; the
+//!   paper's code resets it there.
+//! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};
 
 /// BIC's parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BicParameters {
-    /// The most packets gained each round-trip time.
+    /// The largest growth in a round-trip time, in packets.
     pub smax: f64,
-    /// The least packets gained each round-trip time.
+    /// The smallest growth in a round-trip time, in packets.
     pub smin: f64,
-    /// The fraction of the window given up at a loss.
+    /// The reduction at a loss as a fraction of the window.
     pub beta: f64,
-    /// The window below which it is Reno.
+    /// The window below which the law is Reno, in packets.
     pub low: f64,
 }
 
@@ -52,7 +57,7 @@ impl Default for BicParameters {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bic {
     parameters: BicParameters,
-    /// The window at the last loss, which the binary search nears.
+    /// The target of the binary search: the window at the last loss.
     max: f64,
     /// Past `max`: the step of the probe, and the window at which it doubles.
     probe: Option<(f64, f64)>,
@@ -64,7 +69,7 @@ impl Bic {
         Bic { parameters, max: f64::INFINITY, probe: None }
     }
 
-    /// The packets to gain each round-trip time beyond the old maximum.
+    /// The growth in a round-trip time beyond the old maximum, in packets.
     fn probe(&mut self, w: f64) -> f64 {
         let (mut step, mut doubles_at) = self.probe.unwrap_or((1.0, w + 1.0));
         if w >= doubles_at && step < self.parameters.smax {
@@ -98,6 +103,13 @@ impl WindowLaw for Bic {
         }
         self.max = if w < self.max && self.max.is_finite() { (2.0 - beta) * w / 2.0 } else { w };
         w - beta * w
+    }
+
+    /// The steps stay: the parameters bound them in packets of any size.
+    fn rescale(&mut self, factor: f64) {
+        self.max *= factor;
+        self.probe =
+            self.probe.map(|(step, doubles_at)| (step, (doubles_at - step) * factor + step));
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
@@ -138,8 +150,21 @@ mod tests {
         let mut law = Bic::new(BicParameters::default());
         law.cut(400.0, Signal::Loss, &context());
         law.cut(320.0, Signal::Loss, &context());
-        // (2 - 1/8) / 2 * 320, halfway between 320 and the 280 it falls to.
+        // (2 - 1/8) / 2 * 320, halfway between 320 and the 280 after the loss.
         assert_eq!(law.max, 300.0);
+    }
+
+    #[test]
+    fn rescaling_moves_the_maximum_and_the_probe() {
+        let mut law = Bic::new(BicParameters::default());
+        law.cut(400.0, Signal::Loss, &context());
+        law.rescale(2.0);
+        assert_eq!(law.grow(760.0, 1.0, &context()), 760.0 + 20.0 / 760.0);
+        assert_eq!(law.grow(800.0, 1.0, &context()), 800.0 + 1.0 / 800.0);
+        // The probe began at 800 packets, 1600 of the smaller ones: it doubles its step one packet beyond.
+        law.rescale(2.0);
+        assert_eq!(law.grow(1600.5, 1.0, &context()), 1600.5 + 1.0 / 1600.5);
+        assert_eq!(law.grow(1601.0, 1.0, &context()), 1601.0 + 2.0 / 1601.0);
     }
 
     #[test]

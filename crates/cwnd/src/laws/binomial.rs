@@ -4,26 +4,27 @@
 //! (BU-CS-2001-006) uses it.
 //!
 //! ```text
-//! each ACK       w <- w + alpha / w^(k+1)
-//! at a loss      w <- w - beta w^l
+//! each ACK: w <- w + alpha / w^(k+1)
+//! at a loss: w <- w - beta w^l
 //! ```
 //!
-//! | symbol | meaning | range | default |
-//! |---|---|---|---|
-//! | `k` | power of the increase: 0 AIMD, 1 IIAD, 1/2 SQRT | 0..4 | 1 |
-//! | `l` | power of the decrease: 1 AIMD, 0 IIAD, 1/2 SQRT | 0..1 | 0 |
-//! | `alpha` | packets gained each round-trip time at a window of 1 | > 0 | 1 |
-//! | `beta` | packets given up at a window of 1 | 0 < beta < 1 | 2/3 |
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `k` | power of the increase: 0 AIMD, 1 IIAD, 1/2 SQRT | | 0 <= k <= 4 | 1 |
+//! | `l` | power of the decrease: 1 AIMD, 0 IIAD, 1/2 SQRT | | 0 <= l <= 1 | 0 |
+//! | `alpha` | growth in each round-trip time at a window of 1 | packets | 0 < alpha <= 1000 | 1 |
+//! | `beta` | reduction at a loss at a window of 1 | packets | 0 < beta < 1 | 2/3 |
 //!
 //! TCP-friendly for `k + l = 1` and `alpha = 3 beta / 2`: an epoch lasts `beta w / alpha` round-trip
 //! times, in which `1/p = beta w^2 / alpha` packets pass, so that `w = sqrt(alpha / (beta p))`, which
 //! is TCP's `sqrt(3 / (2p))` (footnote 9 of the SIMD paper for IIAD; SQRT has the same relation).
 //!
-//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
-//! equation 4), as in ns-2; the papers give the cut in congestion avoidance alone.
+//! Known deviations:
 //!
-//! Known deviations: none. With byte counting (RFC 3465) an ACK of n packets counts as n; the papers
-//! assume no delayed ACKs.
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
+//!   most half of the window (RFC 5681 equation 4).
+//! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
+//! * alpha and beta of SQRT follow the TCP-friendly relation alpha = 3 beta / 2, as those of IIAD do.
 
 use crate::law::{Context, Signal, WindowLaw};
 use libm::{pow, sqrt};
@@ -38,7 +39,7 @@ pub struct Binomial {
 }
 
 impl Binomial {
-    /// A binomial law with these powers, increase and decrease.
+    /// A binomial law with these parameters.
     pub const fn new(k: f64, l: f64, alpha: f64, beta: f64) -> Self {
         Binomial { k, l, alpha, beta }
     }

@@ -4,51 +4,59 @@
 //! control of UDT as that paper analyses it.
 //!
 //! ```text
-//! each SYN with ACKs and no loss   x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * 1/SYN   (8)
-//! at each negative feedback        x <- (1 - beta) x                                            (2)
-//!     feedback = event             each congestion event
-//!     feedback = packet            each lost packet: x <- (1 - beta)^n x for n of them          (3)
-//!     feedback = syn               the first loss report in a SYN                               (4)
-//!     feedback = report            each loss report                                             (2)
-//! flow window, at each report      W <- lambda W + (1 - lambda) AS (SYN + RTT)                 (21)
+//! each SYN with ACKs and no loss: x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * 1/SYN    (8)
+//! at each negative feedback: x <- (1 - beta) x                                                  (2)
+//! feedback = event: each congestion event
+//! feedback = packet: each lost packet: x <- (1 - beta)^n x for n of them                        (3)
+//! feedback = syn: the first loss report in a SYN                                                (4)
+//! feedback = report: each loss report                                                           (2)
+//! flow window, at each report: W <- lambda W + (1 - lambda) AS (SYN + RTT)                     (21)
 //! ```
 //!
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
 //! | `x` | sending rate | packets/s | | |
-//! | `C(x)` | the same rate, 8 S x | bits/s | | |
-//! | `L` (`capacity`) | link capacity; 0: the receiver's estimate | bits/s | >= 0 | 0 |
+//! | `C(x)` | the same rate, 8 S x | bit/s | | |
+//! | `tau` | protocol parameter: powers of ten by which the increase is below L - C(x) | | 3 <= tau <= 15 | 9 |
+//! | `beta` | reduction at a negative feedback as a fraction of the rate: the period grows by 1/8 | | 0 < beta < 1 | 1/9 |
+//! | `SYN` (`syn`) | control interval | s | 0.0001s <= syn <= 10s | 10ms |
+//! | `L` (`capacity`) | link capacity; 0 takes the receiver's estimate | bit/s | 0bit <= capacity <= 1000000gbit | 0 |
+//! | `lambda` | weight of the old window in the moving average; 1: no flow window | | 0 <= lambda <= 1 | 7/8 |
+//! | `feedback` | events that are one negative feedback | | event, packet, syn, report | event |
 //! | `S` | packet size | bytes | | |
-//! | `tau` | protocol parameter | | 3..15 | 9 |
-//! | `beta` | fraction of the rate given up: the period grows by 1/8 | | 0 < beta < 1 | 1/9 |
-//! | `feedback` | what counts as one negative feedback | | event, packet, syn, report | event |
-//! | `SYN` (`syn`) | control interval | s | 0.1 ms..10 s | 10 ms |
 //! | `AS` | packet arrival rate at the receiver | packets/s | | |
-//! | `lambda` | weight of the old window in the moving average; 1: no flow window | | 0..1 | 7/8 |
 //!
-//! Friendly to TCP whenever RTT^2 L <= SYN^2 10^8 / 6 (20).
+//! Friendly to TCP if RTT^2 L <= SYN^2 10^8 / 6 (20).
 //!
-//! Slow-start threshold: none. Slow start ends once: at the first loss report or timeout, or at the
-//! largest window.
+//! Slow start ends once: at the first loss report or timeout, or at the largest window.
 //!
-//! Negative feedback. Section II cuts "for any negative feedback" (2) and counts the feedbacks of an
-//! interval in (1 - beta)^n; (3) takes n as the packets lost in the interval, (4) assumes that n is at
-//! most 1. The three are different laws where losses come in bursts. The paper's tables are UDT's,
-//! which cuts once in each congestion event and then at growing spacing (UDT's library of February 2004:
-//! at the 16th, 32nd, ... loss report) or at random ([`Udt`](super::Udt)); `event` has the first of
-//! these cuts. A congestion event begins with a loss report whose newest lost packet was sent after the
-//! last cut. (UDT 4.11 compares sequence numbers: that of the first lost packet in the report with the
-//! newest one sent by the last cut. A report of both older and newer packets, and a lost retransmission,
-//! begin an event here and not there.) `syn` cuts unless the last cut was less than a SYN ago.
+//! Negative feedback. Section II reduces the rate "for any negative feedback" (2) and counts the
+//! feedbacks of an interval in (1 - beta)^n; (3) takes n as the packets lost in the interval, (4) assumes
+//! that n is at most 1. These are three different laws if losses come in bursts. The paper's tables are
+//! UDT's, which reduces the rate once in each congestion event and then at growing intervals (UDT's
+//! library of February 2004: at the 16th, 32nd, ... loss report) or at random ([`Udt`](super::Udt));
+//! `event` has the first of these reductions. A congestion event begins with a loss report whose newest
+//! lost packet was sent after the last reduction. (UDT 4.11 compares sequence numbers: that of the first
+//! lost packet in the report with the newest one sent by the last reduction. A report of both older and
+//! newer packets, and a lost retransmission, begin an event here and not there.) `syn` reduces the rate
+//! unless the last reduction was less than a SYN ago. The kernel's implementation (`kernel/daimd.h`) has
+//! `event` and `report`.
 //!
-//! Known deviations: section II also counts increasing delay as negative feedback, on which UDT's library
-//! of September 2003 cuts; here it is none. The window is at least 16 packets and the rate at least 1
-//! packet/s. A timeout is one negative feedback, of one packet; marks (RFC 3168) are one in each congestion
-//! event, also with `packet` and `report`. Not stated in the paper: at `L <= C(x)`, where (8) has no logarithm, the
-//! increase is its limit 0 (section VII: an underestimated `L` limits the throughput), and so it is before
-//! the first estimate; the value of `lambda` (7/8 is that of UDT's library of February 2004); slow start,
-//! which ends at the arrival rate, or at `w / (RTT + SYN)` without one. The kernel's implementation
-//! (`kernel/daimd.h`) has `event` and `report`.
+//! Known deviations:
+//!
+//! * Eq. 2, Eq. 3 and Eq. 4 define negative feedback differently: `feedback` selects the definition.
+//! * The paper's tables are UDT's, which also reduces the rate within a congestion event, at growing
+//!   intervals or at random.
+//! * Increasing delay is no negative feedback; section II counts it, and UDT's library of September
+//!   2003 reduces the rate on it.
+//! * A timeout is one negative feedback, of one packet. The marks (RFC 3168) of a congestion event are
+//!   one negative feedback, also with `packet` and `report`.
+//! * Where L <= C(x), Eq. 8 has no logarithm: the increase is its limit 0, and 0 also before the first
+//!   estimate of L.
+//! * The paper does not print lambda: 7/8 is that of UDT's library of February 2004.
+//! * The paper does not describe slow start: it ends at the arrival rate, or at w / (RTT + SYN) without
+//!   one.
+//! * The flow window is at least 16 packets, and the rate at least 1 packet/s.
 
 use crate::event::{Lost, Report};
 use crate::law::{Clock, Context, RateLaw, Signal};
@@ -58,10 +66,10 @@ use libm::{ceil, log10, pow};
 /// The packet size for which `tau` is chosen, in bytes.
 const STANDARD_PACKET: f64 = 1500.0;
 
-/// What counts as one negative feedback: the module's doc has the paper's readings.
+/// The events that are one negative feedback: see the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Feedback {
-    /// A congestion event: a loss report of packets sent after the last cut.
+    /// A congestion event: a loss report of packets sent after the last reduction.
     #[default]
     Event,
     /// A lost packet (Eq. 3).
@@ -77,15 +85,15 @@ pub enum Feedback {
 pub struct DaimdParameters {
     /// The protocol parameter τ.
     pub tau: f64,
-    /// The fraction of the rate given up at a negative feedback.
+    /// The reduction at a negative feedback as a fraction of the rate.
     pub beta: f64,
-    /// What counts as one negative feedback.
+    /// The events that are one negative feedback.
     pub feedback: Feedback,
     /// The control interval SYN.
     pub syn: Dur,
     /// The link capacity L in bits per second; `None` takes the receiver's estimate.
     pub capacity: Option<f64>,
-    /// The gain λ of the flow window's moving average; 1 turns the flow window off.
+    /// The weight λ of the old window in the flow window's moving average; 1 disables the flow window.
     pub lambda: f64,
 }
 
@@ -110,7 +118,7 @@ pub struct Daimd {
     estimated: Option<Rate>,
     arrival: Option<Rate>,
     window: Option<f64>,
-    /// f64 in the newest loss report.
+    /// Packets in the newest loss report.
     lost: u32,
     last_cut: Option<Time>,
 }
@@ -121,7 +129,7 @@ impl Daimd {
         Daimd { parameters, ..Daimd::default() }
     }
 
-    /// What counts as one negative feedback.
+    /// The events that are one negative feedback.
     pub fn feedback(&self) -> Feedback {
         self.parameters.feedback
     }
@@ -204,6 +212,14 @@ impl RateLaw for Daimd {
         self.arrival.unwrap_or_else(|| Rate::over(w, rtt + self.parameters.syn))
     }
 
+    /// The increase (8) follows from the packet size, the estimates and the rate.
+    fn rescale(&mut self, factor: f64) {
+        let scale = |rate: Rate| Rate::per_sec(rate.as_per_sec() * factor);
+        self.estimated = self.estimated.map(scale);
+        self.arrival = self.arrival.map(scale);
+        self.window = self.window.map(|w| w * factor);
+    }
+
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         emit("arrival", self.arrival.map_or(f64::NAN, Rate::as_per_sec));
         emit("capacity", self.estimated.map_or(f64::NAN, Rate::as_per_sec));
@@ -222,7 +238,7 @@ mod tests {
         let at = |mbits: f64| law.alpha(Rate::from_bits(mbits * 1e6, 1500), 1e9, 1500).as_per_sec();
         assert_eq!(at(0.0), 100.0);
         assert_eq!(at(899.0), 100.0);
-        // 1000 - 950 = 50 Mb/s to go: 10^(8-9) packet in each 10 ms.
+        // 1000 - 950 = 50 Mb/s left: 10^(8-9) packet in each 10 ms.
         assert!((at(950.0) - 10.0).abs() < 1e-12);
         assert_eq!(at(1000.0), 0.0);
         assert_eq!(at(1200.0), 0.0);
@@ -244,7 +260,7 @@ mod tests {
     }
 
     /// The rates after loss reports of 1, 3 and 2 packets at 0, 4 and 12 ms, from 729 packets/s on. The
-    /// last two are of packets sent before the first cut.
+    /// last two are of packets sent before the first reduction.
     fn after_reports(feedback: Feedback) -> [f64; 3] {
         let mut law = Daimd::new(DaimdParameters { feedback, ..DaimdParameters::default() });
         let mut rate = Rate::per_sec(729.0);
@@ -263,30 +279,30 @@ mod tests {
     }
 
     #[test]
-    fn a_congestion_event_cuts_once() {
+    fn a_congestion_event_reduces_the_rate_once() {
         assert_near(after_reports(Feedback::Event), [648.0, 648.0, 648.0]);
         assert_eq!(DaimdParameters::default().feedback, Feedback::Event);
     }
 
     /// (8/9)^n of the rate for n lost packets (3): 8/9, then (8/9)^3, then (8/9)^2.
     #[test]
-    fn each_lost_packet_cuts() {
+    fn each_lost_packet_reduces_the_rate() {
         let after_four = 648.0 * (512.0 / 729.0);
         let expected = [648.0, after_four, after_four * 64.0 / 81.0];
         assert_near(after_reports(Feedback::Packet), expected);
     }
 
     #[test]
-    fn at_most_one_cut_in_a_syn() {
+    fn at_most_one_reduction_in_a_syn() {
         assert_near(after_reports(Feedback::Syn), [648.0, 648.0, 576.0]);
     }
 
     #[test]
-    fn each_loss_report_cuts() {
+    fn each_loss_report_reduces_the_rate() {
         assert_near(after_reports(Feedback::Report), [648.0, 576.0, 512.0]);
     }
 
-    /// A timeout names no packets: it does not repeat the count of the report before it.
+    /// A timeout is one feedback, independent of the number of packets in the report before it.
     #[test]
     fn a_timeout_is_one_feedback() {
         for feedback in [Feedback::Event, Feedback::Packet, Feedback::Syn, Feedback::Report] {
@@ -296,6 +312,22 @@ mod tests {
             let rate = law.cut(rate, true, Signal::Timeout, &cx);
             assert!((rate.as_per_sec() - 800.0).abs() < 1e-9, "{feedback:?}");
         }
+    }
+
+    /// Packets of half the size: the same capacity, arrival rate, window and increase in bytes.
+    #[test]
+    fn rescaling_keeps_the_bytes() {
+        let mut law = Daimd::default();
+        let mut report = Report::new(1, 1, Dur::from_millis(90));
+        report.arrival = Some(Rate::per_sec(1000.0));
+        report.capacity = Some(Rate::per_sec(90_000.0));
+        law.observe(&report, &context());
+        let grown = law.tick(Rate::per_sec(500.0), &context());
+        law.rescale(2.0);
+        let cx = Context { packet: 750, ..context() };
+        assert_eq!(law.tick(Rate::per_sec(1000.0), &cx).as_bits(750), grown.as_bits(1500));
+        assert_eq!(law.window(&cx), Some(200.0));
+        assert_eq!(law.start(10.0, &cx), Rate::per_sec(2000.0));
     }
 
     #[test]

@@ -1,4 +1,14 @@
-//! One file for each law, each reading like its source.
+//! The laws, one file each.
+//!
+//! A file begins with a card: name, source, equations, symbols with units, ranges and defaults, and every deviation
+//! from the source. The test `cards` compares it with the `registry`.
+//!
+//! Parameters of the machine, which every window law has in a `Spec` besides its own:
+//!
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `start` | slow start: RFC 5681, or HyStart++ (RFC 9406) | | standard, hystart | the driver's |
+//! | `pacing` | pacing rate over window / smoothed round-trip time; 0 is off | | 0 <= pacing <= 100 | 0 |
 //!
 //! A new law is a file here, its name in the list in `any.rs`, and an entry in the registry:
 //! `cwnd new-controller` writes them.
@@ -35,7 +45,7 @@ pub use vegas::Vegas;
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! What the laws' own tests share.
+    //! Contexts for the tests of the laws.
 
     use crate::law::Context;
     use crate::rtt::Rtt;

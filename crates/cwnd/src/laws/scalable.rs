@@ -4,24 +4,27 @@
 //! Communication Review 33(2), 2003.
 //!
 //! ```text
-//! each ACK       w <- w + a
-//! at a loss      w <- w - b w
-//! below `low`    w <- w + 1 / w   and   w <- w / 2, as Reno
+//! each ACK: w <- w + a
+//! at a loss: w <- w - b w
+//! up to `low`: w <- w + 1 / w and w <- w / 2, as Reno
 //! ```
 //!
-//! | symbol | meaning | range | default |
-//! |---|---|---|---|
-//! | `a` | packets gained at each ACK | 0 < a <= 1 | 1/100 |
-//! | `b` | fraction of the window given up at a loss | 0 < b < 1 | 1/8 |
-//! | `low` | the legacy window, in packets | 1..10^6 | 16 |
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `a` | growth at each ACK | packets | 0 < a <= 1 | 0.01 |
+//! | `b` | reduction at a loss as a fraction of the window | | 0 < b < 1 | 1/8 |
+//! | `low` | the legacy window, up to which the law is Reno | packets | 1 <= low <= 1000000 | 16 |
 //!
-//! Recovers from a loss in about `b / a` round-trip times whatever the window. TCP-friendly only
-//! below `low`.
+//! Recovers from a loss in about `b / a` round-trip times at any window. TCP-friendly only up to `low`.
 //!
-//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
-//! equation 4); the equations above are for congestion avoidance. Linux keeps `1 - b`.
+//! In slow start and after a timeout Linux sets the threshold to `1 - b` of the window. Table 6 of the
+//! DAIMD paper prints `0.1 w` for the paper's `0.01 w`.
 //!
-//! Known deviations: none. (Table 6 of the DAIMD paper prints `0.1 w` for what is `0.01 w` here.)
+//! Known deviations:
+//!
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
+//!   most half of the window (RFC 5681 equation 4).
+//! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};
 
@@ -34,7 +37,8 @@ pub struct Scalable {
 }
 
 impl Scalable {
-    /// Scalable TCP that gains `a` at each ACK, gives up `b`, and is Reno up to `low` packets.
+    /// Scalable TCP that grows by `a` packets at each ACK, reduces its window by the fraction `b`, and is Reno up to
+    /// `low` packets.
     pub const fn new(a: f64, b: f64, low: f64) -> Self {
         Scalable { a, b, low }
     }

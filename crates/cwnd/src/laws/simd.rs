@@ -4,33 +4,34 @@
 //! behavior*, BU-CS-2001-006.
 //!
 //! ```text
-//! each round-trip time   w <- w + alpha sqrt(w - w0)                                        (1)
-//! with                   alpha = 3 sqrt(beta) / ((1 - 2 beta / 3) sqrt(2 w_max))            (3)
-//! each ACK               w <- w + alpha sqrt(w - w0) / w                                    (9)
-//! the first ACK          w <- w0 + alpha^2 / (4 w0)                                (appendix B)
-//! at a loss              w_max <- w,  w <- w - beta w,  w0 <- w                             (1)
-//! so that                w(t) = w0 + alpha^2 t^2 / 4, t in round-trip times                 (2)
+//! each round-trip time: w <- w + alpha sqrt(w - w0)                                             (1)
+//! each ACK: w <- w + alpha sqrt(w - w0) / w                                                     (9)
+//! the first ACK: w <- w0 + alpha^2 / (4 w0)                                            (appendix B)
+//! alpha = 3 sqrt(beta) / ((1 - 2 beta / 3) sqrt(2 w_max))                                       (3)
+//! at a loss: w_max <- w, w <- w - beta w, w0 <- w                                               (1)
+//! so that w(t) = w0 + alpha^2 t^2 / 4, t in round-trip times                                    (2)
 //! ```
 //!
-//! | symbol | meaning | range | default |
-//! |---|---|---|---|
-//! | `beta` | fraction of the window given up at a loss | 0 < beta < 1 | 1/16 |
-//! | `alpha` | increase, by Eq. 3; changes at each decrease | > 0 | |
-//! | `w_max` | window before the last decrease, packets | | |
-//! | `w0` | window after it, packets | | |
+//! | symbol | meaning | unit | range | default |
+//! |---|---|---|---|---|
+//! | `beta` | reduction at a loss as a fraction of the window | | 0 < beta < 1 | 1/16 |
+//! | `alpha` | increase, by Eq. 3; changes at each decrease | | > 0 | |
+//! | `w_max` | window before the last decrease | packets | | |
+//! | `w0` | window after it | packets | | |
 //!
 //! TCP-friendly under random losses by the choice of `alpha` (section 3).
 //!
-//! Slow-start threshold: at most half of the window in slow start and after a timeout (RFC 5681
-//! equation 4), as in ns-2; the paper does not state it, only that all its laws use TCP's timeouts
-//! (section 5.1).
+//! Section 5.1 says that all laws of the paper use TCP's timeouts. ns-2 halves the threshold as well.
 //!
-//! Known deviations: appendix B resets `w0` to the window at every decrease, which is one packet after
-//! a timeout, and has `w0 = (1 - beta) w_max`. Here `w0` is the window at which congestion avoidance
-//! begins (footnote 2): after a loss in slow start or a timeout it is less than `(1 - beta) w_max`.
-//! `alpha` still follows from `w_max` (Eq. 3). If slow start ends without a loss, `w_max` is
-//! `w0 / (1 - beta)`. With byte counting (RFC 3465) an ACK of n packets counts as n; the paper assumes
-//! no delayed ACKs.
+//! Known deviations:
+//!
+//! * The source has no rule for the slow-start threshold: in slow start and after a timeout it is at
+//!   most half of the window (RFC 5681 equation 4).
+//! * w0 is the window at which congestion avoidance begins (footnote 2), less than (1 - beta) w_max
+//!   after a loss in slow start or a timeout. Appendix B sets w0 to the window after each decrease,
+//!   one packet after a timeout, and has w0 = (1 - beta) w_max.
+//! * Where slow start ends without a loss, w0 = w and w_max = w0 / (1 - beta).
+//! * With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.
 
 use crate::law::{Context, Signal, WindowLaw};
 use libm::sqrt;
@@ -41,12 +42,12 @@ pub struct Simd {
     beta: f64,
     alpha: f64,
     w0: f64,
-    /// Set by a cut until congestion avoidance begins again.
+    /// Set from a reduction until congestion avoidance begins again.
     w_max: Option<f64>,
 }
 
 impl Simd {
-    /// SIMD that gives up `beta` of its window.
+    /// SIMD that reduces its window by the fraction `beta`.
     pub const fn new(beta: f64) -> Self {
         Simd { beta, alpha: 0.0, w0: 0.0, w_max: None }
     }
@@ -77,6 +78,13 @@ impl WindowLaw for Simd {
         self.w0 = w;
         let w_max = self.w_max.take().unwrap_or(w / (1.0 - self.beta));
         self.alpha = Simd::alpha(self.beta, w_max);
+    }
+
+    fn rescale(&mut self, factor: f64) {
+        self.w0 *= factor;
+        self.w_max = self.w_max.map(|w_max| w_max * factor);
+        // Eq. 3: alpha is proportional to 1 / sqrt(w_max).
+        self.alpha /= sqrt(factor);
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
@@ -126,6 +134,24 @@ mod tests {
         }
         let expected = 20.0 + alpha * alpha * t * t / 4.0;
         assert!((w - expected).abs() < 0.02 * expected, "{w} against {expected}");
+    }
+
+    /// Four times the packets: the same law after a loss at 128 packets, in recovery and after it.
+    #[test]
+    fn rescaling_is_the_same_law_at_scaled_windows() {
+        let mut expected = Simd::new(0.375);
+        let w = expected.cut(128.0, Signal::Loss, &context());
+        let mut in_recovery = Simd::new(0.375);
+        in_recovery.cut(32.0, Signal::Loss, &context());
+        in_recovery.rescale(4.0);
+        for law in [&mut expected, &mut in_recovery] {
+            law.enter(w, &context());
+        }
+        assert_eq!(in_recovery, expected);
+        let (mut law, _) = after_a_loss_at_32();
+        law.rescale(4.0);
+        assert_eq!((law.w0, law.w_max), (expected.w0, expected.w_max));
+        assert!((law.alpha - expected.alpha).abs() < 1e-15);
     }
 
     #[test]

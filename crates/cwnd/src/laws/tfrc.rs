@@ -4,17 +4,17 @@
 //! RFC 5348 (2008).
 //!
 //! ```text
-//! loss event rate p > 0:  X <- max(min(X_eq, recv_limit), s/t_mbi)                           (4.3)
-//!     X_eq = 1 / (R (sqrt(2p/3) + 12 sqrt(3p/8) p (1 + 32p^2)))    b = 1, t_RTO = 4R         (3.1)
-//!     recv_limit = 2 max(X_recv_set)                               X_recv of the last 2R
-//! no loss yet:            X <- max(min(2X, recv_limit), W_init/R), once each R
-//! without feedback:       X <- X/2 before a loss, else X <- min(X_eq/2, X_recv)              (4.4)
-//!     for RTO = max(4R, 2/X)
-//! loss events:            p = 1 / max(weighted mean of I_1..I_8, weighted mean of I_0..I_7)  (5.4)
-//!     w = 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2;  losses within R of an event's first belong to it
-//!     all but I_0 count DF = max(2 mean/I_0, 1/4) where I_0 > 2 mean                         (5.5)
-//!     the interval before the first: 1/p of X_eq = max X_recv                              (6.3.1)
-//! round-trip time:        R <- 0.9 R + 0.1 sample, once each R                               (4.3)
+//! loss event rate p > 0: X <- max(min(X_eq, recv_limit), s/t_mbi)                     (section 4.3)
+//! X_eq = 1 / (R (sqrt(2p/3) + 12 sqrt(3p/8) p (1 + 32p^2))), b = 1, t_RTO = 4R        (section 3.1)
+//! recv_limit = 2 max(X_recv_set), X_recv of the last 2R                               (section 4.3)
+//! no loss yet: X <- max(min(2X, recv_limit), W_init/R), once each R                   (section 4.3)
+//! without feedback for RTO = max(4R, 2/X): X <- X/2 before a loss, else X <- min(X_eq/2, X_recv)  (4.4)
+//! p = 1 / max(weighted mean of I_1..I_8, weighted mean of I_0..I_7)                   (section 5.4)
+//! weights: 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2                                             (section 5.4)
+//! loss event: the losses within R of its first one                                    (section 5.2)
+//! all but I_0 count DF = max(2 mean/I_0, 1/4) where I_0 > 2 mean                      (section 5.5)
+//! the interval before the first loss event: 1/p of X_eq = max X_recv                (section 6.3.1)
+//! R <- 0.9 R + 0.1 sample, once each R                                                (section 4.3)
 //! ```
 //!
 //! | symbol | meaning | unit | range | default |
@@ -28,17 +28,22 @@
 //!
 //! TCP-friendly by construction: `X_eq` is the rate of TCP with a loss event rate of `p`.
 //!
-//! Slow-start threshold: none. The rate doubles until the first loss event.
+//! Slow start has no threshold: the rate doubles until the first loss event.
 //!
-//! Known deviations: the sender keeps the loss history, from the losses that it is told of, and acts
-//! on every new loss event at once, as on the receiver's expedited feedback (6.2); the length of an
-//! interval is what was sent between the reports of its losses; packets are not reordered, so a gap
-//! is a loss without three packets after it; X_recv is the receiver's estimate over 16 arrivals, not
-//! over a round trip, and before there is one the rate is not limited by it and half of X stands for
-//! it in 6.3.1; lost packets are sent again, inside X; the nofeedback timer is the sender's own,
-//! which expires at the earliest after 300 ms, and no loss event by itself; the least rate is 1
-//! packet/s, not s/t_mbi = s/64 s; a sender with less to send than X is not treated apart (data-limited
-//! intervals, idle periods); the optional steps against oscillations (4.5) are left out.
+//! Known deviations:
+//!
+//! * The sender keeps the loss history, from the losses that its driver reports, and answers every new
+//!   loss event at once, as it would the receiver's expedited feedback (section 6.2).
+//! * The length of a loss interval is the number of packets sent between the reports of its losses.
+//! * A gap is a loss at once, without three packets after it: packets are not reordered.
+//! * X_recv is the receiver's estimate over 16 arrivals, not over a round trip. Before the first one it
+//!   does not limit the rate, and half of X replaces it in section 6.3.1.
+//! * Lost packets are retransmitted within X.
+//! * The nofeedback timer is the sender's retransmission timer, which expires after at least 300 ms; it
+//!   is no loss event.
+//! * The least rate is 1 packet/s, not s/t_mbi = s/64 s.
+//! * Data-limited intervals and idle periods have no rules of their own.
+//! * The optional reduction of oscillations (section 4.5) is not implemented.
 
 mod history;
 
@@ -48,16 +53,16 @@ use crate::law::{Clock, Context, RateLaw, Signal};
 use crate::units::{Dur, Rate, Time};
 use libm::sqrt;
 
-/// What the filter of the round-trip time keeps, the RFC's q.
+/// The weight of the old round-trip time in its filter: the RFC's q.
 const KEPT: f64 = 0.9;
 /// The rate before the first round-trip time is known, and its timer (section 4.2).
 const FIRST_RATE: Rate = Rate::per_sec(1.0);
 const FIRST_TIMEOUT: Dur = Dur::from_millis(2000);
 /// Bytes in the largest initial window of more than two packets.
 const INITIAL_WINDOW: f64 = 4380.0;
-/// f64 in a round-trip time where the first packet is lost (section 6.3.1).
+/// Packets in a round-trip time if the first packet is lost (section 6.3.1).
 const FIRST_LOST: f64 = 0.5;
-/// The smallest loss event rate that the equation is solved for.
+/// The smallest loss event rate for which the equation is solved.
 const LEAST_LOSS: f64 = 1e-8;
 
 /// TFRC: see the [module](self).
@@ -70,7 +75,7 @@ pub struct Tfrc {
     fastest: Option<Rate>,
     /// X_recv_set, the newest first.
     received: [Option<(Time, f64)>; 3],
-    /// The last feedback, or the last time that its absence was answered.
+    /// The last feedback, or the last expiry of the nofeedback timer.
     heard: Time,
 }
 
@@ -107,13 +112,13 @@ impl Tfrc {
         high
     }
 
-    /// The rate of the equation, once there was a loss and a round-trip time.
+    /// The rate of the equation; `None` before the first loss or round-trip time.
     fn equation(&self) -> Option<f64> {
         let window = Tfrc::window(self.history.rate()?);
         Some(Rate::over(window, self.rtt?).as_per_sec())
     }
 
-    /// The largest X_recv of the set.
+    /// The largest X_recv of X_recv_set.
     fn received(&self) -> Option<f64> {
         self.received.iter().flatten().map(|item| item.1).reduce(f64::max)
     }
@@ -122,7 +127,7 @@ impl Tfrc {
         self.received().map_or(f64::INFINITY, |received| 2.0 * received)
     }
 
-    /// The nofeedback timer (4.4): what remains of `rate` if it has expired.
+    /// The rate after a timeout: reduced if the nofeedback timer (section 4.4) has expired.
     fn starved(&mut self, rate: Rate, now: Time) -> Rate {
         let patience = self.rtt.map_or(FIRST_TIMEOUT, |rtt| {
             Dur::from_secs((4.0 * rtt.as_secs()).max(2.0 * rate.period().as_secs()))
@@ -134,7 +139,7 @@ impl Tfrc {
         let Some(equation) = self.equation() else {
             return Rate::per_sec(rate.as_per_sec() / 2.0);
         };
-        // What limited the rate is halved: the equation, or twice what arrived.
+        // Halves whichever limited the rate: the equation, or twice the arrival rate.
         let limit = self.received().map_or(equation / 2.0, |received| received.min(equation / 2.0));
         self.received = [Some((now, limit / 2.0)), None, None];
         Rate::per_sec(equation.min(self.limit()))
@@ -215,6 +220,16 @@ impl RateLaw for Tfrc {
         FIRST_RATE
     }
 
+    /// The loss intervals stay: the loss event rate is one of packets of any size.
+    fn rescale(&mut self, factor: f64) {
+        let scale = |rate: Rate| Rate::per_sec(rate.as_per_sec() * factor);
+        self.arrival = self.arrival.map(scale);
+        self.fastest = self.fastest.map(scale);
+        for (_, received) in self.received.iter_mut().flatten() {
+            *received *= factor;
+        }
+    }
+
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         emit("p", self.history.rate().unwrap_or(0.0));
         emit("arrival", self.arrival.map_or(f64::NAN, Rate::as_per_sec));
@@ -282,13 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_doubles_up_to_twice_what_arrives() {
+    fn slow_start_doubles_up_to_twice_the_arrival_rate() {
         let mut law = Tfrc::new();
         near(feedback(&mut law, 1.0, None, 1, 0.1), 29.2);
         near(feedback(&mut law, 29.2, None, 4, 0.21), 58.4);
         near(feedback(&mut law, 58.4, Some(50.0), 10, 0.32), 100.0);
         near(feedback(&mut law, 100.0, Some(90.0), 20, 0.43), 180.0);
-        // The largest of two round trips counts, then no longer.
+        // The largest X_recv counts for two round trips.
         near(feedback(&mut law, 180.0, Some(40.0), 38, 0.54), 180.0);
         near(feedback(&mut law, 180.0, Some(40.0), 56, 0.65), 80.0);
         // Never below the initial rate.
@@ -314,22 +329,38 @@ mod tests {
     }
 
     #[test]
-    fn the_first_loss_leaves_what_arrived() {
+    fn the_first_loss_reduces_the_rate_to_the_arrival_rate() {
         let mut law = after_a_loss();
         let first = 1.0 / Tfrc::loss_rate(50.0);
         near(law.history.rate().unwrap(), 1.0 / first);
-        // Another loss in the same round trip is no other event.
+        // Another loss in the same round trip belongs to the event.
         near(lose(&mut law, 500.0, 1050, 1.1), 500.0);
-        // The next counts what was sent between them: I_1 = 200 and the first.
+        // The next interval is the packets sent between both events: I_1 = 200 and the first.
         let p = 2.0 / (200.0 + first);
         near(lose(&mut law, 500.0, 1200, 1.4), 10.0 * Tfrc::window(p));
-        // Losses far apart raise the rate again, up to twice what arrives.
+        // A long interval increases the rate again, up to twice the arrival rate.
         near(feedback(&mut law, 300.0, Some(400.0), 1_000_000, 90.0), 800.0);
     }
 
-    /// Nothing is known of the path: half a packet in a round trip, whatever that is.
+    /// Packets of half the size: rates in packets/s are doubled, and the loss event rate is the same.
     #[test]
-    fn a_lost_first_packet_is_answered_like_tcp() {
+    fn rescaling_doubles_the_rates_and_keeps_the_losses() {
+        let mut law = Tfrc::new();
+        feedback(&mut law, 1.0, Some(50.0), 1, 0.1);
+        law.rescale(2.0);
+        // X_recv_set and the newest X_recv are 100/s, and so is the fastest, on which the first interval depends.
+        let mut grown = law;
+        near(grown.tick(Rate::per_sec(150.0), &at(0.2)).as_per_sec(), 200.0);
+        lose(&mut law, 150.0, 1000, 0.3);
+        let p = law.history.rate();
+        near(p.unwrap_or(1.0), Tfrc::loss_rate(10.0));
+        law.rescale(2.0);
+        assert_eq!(law.history.rate(), p);
+    }
+
+    /// Without an estimate of the path: half a packet in a round-trip time.
+    #[test]
+    fn a_lost_first_packet_halves_the_initial_packet() {
         let mut law = Tfrc::new();
         lose(&mut law, 1.0, 1, 0.5);
         near(feedback(&mut law, 1.0, None, 1, 0.6), 5.0);
@@ -353,11 +384,11 @@ mod tests {
         near(timeout(&mut law, 300.0, 1.8), 150.0);
         near(timeout(&mut law, 4.0, 2.29), 4.0);
         near(timeout(&mut law, 4.0, 2.3), 2.0);
-        // After one, half of the equation's rate of 500/s where more than half of that arrived.
+        // After one, half of the equation's rate of 500/s, since more than half of that rate arrived.
         let mut law = after_a_loss();
         feedback(&mut law, 500.0, Some(400.0), 1000, 2.0);
         near(timeout(&mut law, 500.0, 3.0), 250.0);
-        // X_recv_set is then 125/s: it limits the next halving, and growth when feedback is back.
+        // X_recv_set is then 125/s: it limits the next halving, and the growth after feedback resumes.
         near(timeout(&mut law, 250.0, 4.0), 125.0);
         near(feedback(&mut law, 125.0, Some(60.0), 1000, 4.1), 125.0);
         near(feedback(&mut law, 125.0, Some(120.0), 1000, 4.2), 240.0);

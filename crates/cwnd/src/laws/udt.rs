@@ -4,13 +4,13 @@
 //! counts of UDT 4.11. [`Daimd`](super::Daimd) is the rule that the paper analyses.
 //!
 //! ```text
-//! report, SYN after the last:  x <- x + inc / SYN, unless a loss report came since
-//!     inc = max(10^ceil(log10(8 S B)) * 1.5e-6 / S, least)   packets each SYN; least where B <= 0
-//!     B = L - x;  at most L / 9 while x is below its value before the last decrease
-//! loss report of a new congestion period:  x <- x / 1.125, d drawn from 1..average reports a period
-//! its next four loss reports:              x <- x / 1.125 at each d-th of the period
-//! flow window:                             W = A (RTT + SYN) + 16
-//! slow start ends at                       x = A, or w / (RTT + SYN) without A
+//! report, SYN after the last: x <- x + inc / SYN, unless a loss report came since
+//! inc = max(10^ceil(log10(8 S B)) * 1.5e-6 / S, least), in packets; least where B <= 0
+//! B = L - x; at most L / 9 while x is below its value before the last decrease
+//! loss report of a new congestion period: x <- x / 1.125, d drawn from 1..average reports a period
+//! its next four loss reports: x <- x / 1.125 at each d-th of the period
+//! flow window: W = A (RTT + SYN) + 16
+//! slow start: ends at x = A, or w / (RTT + SYN) without A
 //! ```
 //!
 //! | symbol | meaning | unit | range | default |
@@ -18,19 +18,22 @@
 //! | `x` | sending rate | packets/s | | |
 //! | `A`, `L` | the receiver's arrival rate and link capacity, averaged with gain 1/8 | packets/s | | |
 //! | `S` | packet size | bytes | | |
-//! | `SYN` (`syn`) | control interval | s | 0.1 ms..10 s | 10 ms |
+//! | `SYN` (`syn`) | control interval | s | 0.0001s <= syn <= 10s | 10ms |
 //! | `least` | least increase in each SYN (draft: 1/S) | packets | 0 < least <= 100 | 0.01 |
 //!
 //! A congestion period lasts while the packets reported lost were sent before the last decrease.
 //!
-//! Slow-start threshold: none. Slow start ends once: at the first loss report or timeout, or at the
-//! largest window.
+//! Slow start ends once: at the first loss report or timeout, or at the largest window.
 //!
-//! Known deviations, from UDT 4.11: at the end of slow start without an arrival rate it sets the
-//! period to `w / (RTT + SYN)`, which is a rate; it rounds periods up to microseconds and averages
-//! from 1 packet/s, not from the first report; it draws `d` from the C library's generator, seeded
-//! with the sequence number. From the draft: that allows five decreases after the first and counts
-//! decreases, where 4.11 counts the first five reports.
+//! Known deviations:
+//!
+//! * Slow start without an arrival rate ends at the rate w / (RTT + SYN), to which UDT 4.11 sets the
+//!   period.
+//! * UDT 4.11 rounds periods up to microseconds and averages from 1 packet/s, not from the first
+//!   report.
+//! * UDT 4.11 draws d from the C library's generator, seeded with the sequence number.
+//! * The draft allows five decreases after the first and counts decreases; as in UDT 4.11 the first
+//!   five reports count.
 
 use crate::event::Report;
 use crate::law::{Clock, Context, RateLaw, Signal};
@@ -39,11 +42,11 @@ use libm::{ceil, log10, pow};
 
 /// The draft's Beta.
 const INCREASE: f64 = 1.5e-6;
-/// What a decrease multiplies the period with.
+/// The factor by which a decrease multiplies the period.
 const DECREASE: f64 = 1.125;
 /// The draft's constant in the flow window.
 const EXTRA_WINDOW: f64 = 16.0;
-/// The loss reports of a congestion period that count.
+/// The loss reports of a congestion period that may decrease the rate.
 const MOST_REPORTS: u32 = 5;
 /// The gain of the running averages.
 const GAIN: f64 = 0.125;
@@ -60,10 +63,10 @@ pub struct Udt {
     before: Rate,
     /// When slow start ended.
     began: Option<Time>,
-    /// Loss reports in this congestion period, and in one on average.
+    /// Loss reports in this congestion period, and their average number in a period.
     reports: u32,
     average: f64,
-    /// A decrease comes at each so many loss reports.
+    /// d: every d-th loss report of the period decreases the rate.
     every: u32,
 }
 
@@ -128,7 +131,7 @@ impl RateLaw for Udt {
     }
 
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate {
-        // A timeout and the loss report that ended slow start at the arrival rate change nothing.
+        // A timeout does not change the rate, nor does the loss report that ended slow start at the arrival rate.
         let ended_slow_start = self.began == Some(cx.now) && self.arrival.is_some();
         if why.restarts() || ended_slow_start {
             return rate;
@@ -169,13 +172,21 @@ impl RateLaw for Udt {
         self.arrival.unwrap_or_else(|| Rate::over(w, Udt::smoothed_rtt(cx) + self.syn))
     }
 
+    /// The least increase stays: packets of any size.
+    fn rescale(&mut self, factor: f64) {
+        let scale = |rate: Rate| Rate::per_sec(rate.as_per_sec() * factor);
+        self.arrival = self.arrival.map(scale);
+        self.capacity = self.capacity.map(scale);
+        self.before = scale(self.before);
+    }
+
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         emit("arrival", self.arrival.map_or(f64::NAN, Rate::as_per_sec));
         emit("capacity", self.capacity.map_or(f64::NAN, Rate::as_per_sec));
     }
 }
 
-/// Steele, Lea and Flood's generator: one addition and a mix.
+/// The generator SplitMix64 of Steele, Lea and Flood.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct SplitMix64(u64);
 
@@ -187,7 +198,7 @@ impl SplitMix64 {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^= z >> 31;
-        // The upper 53 bits: what a double holds.
+        // The upper 53 bits: the precision of a double.
         (z >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
@@ -211,22 +222,22 @@ mod tests {
         }
     }
 
-    /// At 10 000 packets of 1500 bytes to go, 120 Mb/s: 10^9 * 1.5e-6 / 1500 = 1 packet each SYN.
+    /// With 10 000 packets/s of 1500 bytes spare, 120 Mb/s: 10^9 * 1.5e-6 / 1500 = 1 packet each SYN.
     #[test]
-    fn the_increase_follows_what_is_left_of_the_capacity() {
+    fn the_increase_follows_the_spare_capacity() {
         let mut law = udt();
         law.observe(&report(1000.0, 20_000.0), &context());
         assert!((law.increase(Rate::per_sec(10_000.0), 1500) - 1.0).abs() < 1e-12);
-        // 1 Mb/s to go: 10^6 * 1.5e-6 / 1500 = 0.001, below the least.
+        // 1 Mb/s spare: 10^6 * 1.5e-6 / 1500 = 0.001, below the least.
         assert_eq!(law.increase(Rate::per_sec(19_950.0), 1500), 0.01);
         assert_eq!(law.increase(Rate::per_sec(20_001.0), 1500), 0.01);
         let grown = law.tick(Rate::per_sec(10_000.0), &context());
         assert!((grown.as_per_sec() - 10_100.0).abs() < 1e-9);
     }
 
-    /// Below the rate before a decrease only a ninth of the capacity counts: 2222 packets, 27 Mb/s.
+    /// Below the rate before a decrease the spare capacity is at most a ninth of the capacity: 2222 packets/s, 27 Mb/s.
     #[test]
-    fn after_a_decrease_it_climbs_more_slowly() {
+    fn after_a_decrease_the_increase_is_smaller() {
         let mut law = udt();
         law.observe(&report(1000.0, 20_000.0), &context());
         law.cut(Rate::per_sec(10_000.0), true, Signal::Loss, &context());
@@ -240,7 +251,7 @@ mod tests {
         for n in 0..20 {
             rate = law.cut(rate, n == 0, Signal::Loss, &context());
         }
-        // The first period has no average yet: it decreases at every report.
+        // The first period has no average: every report decreases the rate.
         assert!((rate.as_per_sec() - 1000.0 / 1.125_f64.powi(5)).abs() < 1e-9);
     }
 
@@ -267,6 +278,21 @@ mod tests {
         let rate = law.start(55.0, &now);
         assert!((rate.as_per_sec() - 500.0).abs() < 1e-9);
         assert!(law.cut(rate, true, Signal::Loss, &now) < rate);
+    }
+
+    /// Packets of half the size: the same increase in bytes, below the rate before a decrease and above it.
+    #[test]
+    fn rescaling_keeps_the_bytes() {
+        let mut law = udt();
+        law.observe(&report(1000.0, 20_000.0), &context());
+        law.cut(Rate::per_sec(10_000.0), true, Signal::Loss, &context());
+        let below = law.increase(Rate::per_sec(9999.0), 1500);
+        let above = law.increase(Rate::per_sec(10_001.0), 1500);
+        assert!(below < above);
+        law.rescale(2.0);
+        assert!((law.increase(Rate::per_sec(19_998.0), 750) - 2.0 * below).abs() < 1e-12);
+        assert!((law.increase(Rate::per_sec(20_002.0), 750) - 2.0 * above).abs() < 1e-12);
+        assert_eq!(law.window(&context()), Some(2.0 * 1000.0 * 0.11 + 16.0));
     }
 
     #[test]

@@ -4,27 +4,29 @@
 //! 13(8), 1995.
 //!
 //! ```text
-//! each round-trip time   diff = w (1 - base / rtt), packets in the queues
-//!                        w <- w + 1 if diff < alpha;  w <- w - 1 if diff > beta
-//! slow start             ends when diff > gamma
-//! at a loss              w <- w / 2
+//! each round-trip time: diff = w (1 - base / rtt), packets in the queues
+//! w <- w + 1 if diff < alpha; w <- w - 1 if diff > beta
+//! slow start: ends when diff > gamma
+//! at a loss: w <- w / 2
 //! ```
 //!
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
-//! | `alpha` | least packets to keep in the queues | packets | 0 < alpha <= 1000 | 2 |
-//! | `beta` | most packets to keep in the queues | packets | 0 < beta <= 1000 | 4 |
+//! | `alpha` | least packets in the queues | packets | 0 < alpha <= 1000 | 2 |
+//! | `beta` | most packets in the queues | packets | 0 < beta <= 1000 | 4 |
 //! | `gamma` | packets in the queues that end slow start | packets | 0 < gamma <= 1000 | 1 |
 //! | `base` | smallest round-trip time of the connection | s | | |
 //! | `rtt` | smallest round-trip time of the round | s | | |
 //!
-//! Gives way to TCP, which fills the queues.
+//! Has a small share beside TCP, which fills the queues.
 //!
-//! Slow-start threshold: half of the window after every signal.
+//! Known deviations:
 //!
-//! Known deviations: slow start doubles the window every round-trip time, Vegas every other; losses
-//! are found and answered as Reno does, without Vegas's fine-grained timers and its cut by 1/4;
-//! `rtt` is the smallest of its round, against delayed acknowledgements.
+//! * Slow start doubles the window every round-trip time, Vegas every other.
+//! * Losses are detected and answered as in Reno, without the fine-grained timers of Vegas and its
+//!   reduction by 1/4; the slow-start threshold is half of the window.
+//! * rtt is the smallest sample of its round, against delayed acknowledgements.
+//! * The window does not decrease below two packets.
 
 use crate::event::Acked;
 use crate::law::{Context, Signal, WindowLaw};
@@ -37,14 +39,14 @@ pub struct Vegas {
     beta: f64,
     gamma: f64,
     round_began: Time,
-    /// The smallest sample of the running round.
+    /// The smallest sample of the current round.
     least: Dur,
-    /// The part of the window that stood in queues in the round that has just ended, until used.
+    /// The fraction of the window in the queues during the last round, until used.
     queued: Option<f64>,
 }
 
 impl Vegas {
-    /// Vegas that keeps between `alpha` and `beta` packets queued and leaves slow start at `gamma`.
+    /// Vegas that holds between `alpha` and `beta` packets in the queues and leaves slow start at `gamma`.
     pub const fn new(alpha: f64, beta: f64, gamma: f64) -> Self {
         let (round_began, least) = (Time::ZERO, Dur::MAX);
         Vegas { alpha, beta, gamma, round_began, least, queued: None }
@@ -101,27 +103,13 @@ impl WindowLaw for Vegas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Limit;
     use crate::laws::testing::at;
 
     /// An acknowledgement at `now` ms of a packet sent `rtt` ms ago; the base is 100 ms.
     fn ack(law: &mut Vegas, now: u64, rtt: u64) -> Context {
         let cx = at(Time::from_nanos(now * 1_000_000));
         let rtt = Dur::from_millis(rtt);
-        law.observe(
-            &Acked {
-                packets: 1,
-                credit: 1,
-                in_flight: 10,
-                sent: 100,
-                sent_at: cx.now - rtt,
-                rtt: Some(rtt),
-                received_at: None,
-                echo: false,
-                limit: Limit::Window,
-            },
-            &cx,
-        );
+        law.observe(&Acked { rtt: Some(rtt), ..Acked::new(1, cx.now - rtt) }, &cx);
         cx
     }
 

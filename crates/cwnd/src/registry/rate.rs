@@ -11,10 +11,11 @@ const SYN: Parameter =
 pub(super) const DAIMD: Algorithm = Algorithm {
     name: "daimd",
     title: "DAIMD, AIMD with decreasing increases",
-    summary: "Raises its rate the less, the nearer it is to the link's capacity.",
+    summary: "Increases its rate by less, the closer the rate is to the link capacity.",
     source: "Gu, Hong and Grossman, An analysis of AIMD algorithm with decreasing increases",
     equations: &[
-        "each SYN with ACKs and no loss: x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * 1/SYN",
+        "each SYN with ACKs and no loss: x <- x + 10^(ceil(log10(L - C(x))) - tau) * 1500/S * \
+         1/SYN",
         "at each negative feedback: x <- (1 - beta) x",
         "feedback = event: each congestion event",
         "feedback = packet: each lost packet: x <- (1 - beta)^n x for n of them",
@@ -23,12 +24,20 @@ pub(super) const DAIMD: Algorithm = Algorithm {
         "flow window, at each report: W <- lambda W + (1 - lambda) AS (SYN + RTT)",
     ],
     deviations: &[
-        "no increase where L <= C(x), the limit of Eq. 8, and before the first estimate of L",
-        "the paper does not print lambda: 7/8",
-        "slow start ends at the arrival rate, or at w / (RTT + SYN) without one",
-        "a timeout is one negative feedback, and so are the marks of a congestion event",
-        "\"any negative feedback\" (Eq. 2), Eq. 3 and Eq. 4 differ: see feedback",
-        "the paper's tables are UDT's, which also cuts in a congestion event at random spacing",
+        "Eq. 2, Eq. 3 and Eq. 4 define negative feedback differently: `feedback` selects the \
+         definition.",
+        "The paper's tables are UDT's, which also reduces the rate within a congestion event, at \
+         growing intervals or at random.",
+        "Increasing delay is no negative feedback; section II counts it, and UDT's library of \
+         September 2003 reduces the rate on it.",
+        "A timeout is one negative feedback, of one packet. The marks (RFC 3168) of a congestion \
+         event are one negative feedback, also with `packet` and `report`.",
+        "Where L <= C(x), Eq. 8 has no logarithm: the increase is its limit 0, and 0 also before \
+         the first estimate of L.",
+        "The paper does not print lambda: 7/8 is that of UDT's library of February 2004.",
+        "The paper does not describe slow start: it ends at the arrival rate, or at w / (RTT + \
+         SYN) without one.",
+        "The flow window is at least 16 packets, and the rate at least 1 packet/s.",
     ],
     parameters: &[
         Parameter::number(
@@ -37,7 +46,7 @@ pub(super) const DAIMD: Algorithm = Algorithm {
             "",
             9.0,
             Range::closed(3.0, 15.0),
-            "protocol parameter: how many powers of ten below L - C(x) the increase is",
+            "protocol parameter: powers of ten by which the increase is below L - C(x)",
         ),
         Parameter::number(
             "beta",
@@ -45,7 +54,7 @@ pub(super) const DAIMD: Algorithm = Algorithm {
             "",
             1.0 / 9.0,
             Range::open(0.0, 1.0),
-            "fraction of the rate given up at a negative feedback",
+            "reduction at a negative feedback as a fraction of the rate",
         ),
         SYN,
         Parameter::number(
@@ -62,13 +71,13 @@ pub(super) const DAIMD: Algorithm = Algorithm {
             "",
             0.875,
             Range::closed(0.0, 1.0),
-            "gain of the flow window's moving average; 1 turns the flow window off",
+            "weight of the old window in the moving average; 1: no flow window",
         ),
         Parameter::choice(
             "feedback",
             &["event", "packet", "syn", "report"],
             Some(0),
-            "one cut for each congestion event, lost packet (Eq. 3), SYN with losses (Eq. 4) or loss report",
+            "one reduction for each congestion event, lost packet (Eq. 3), SYN with losses (Eq. 4) or loss report",
         ),
     ],
     build: Build::Rate(|v, _| {
@@ -93,21 +102,26 @@ pub(super) const DAIMD: Algorithm = Algorithm {
 pub(super) const UDT: Algorithm = Algorithm {
     name: "udt",
     title: "UDT version 4",
-    summary: "UDT's own rate control: DAIMD with a least increase and randomised repeat decreases.",
+    summary: "The rate control of UDT: DAIMD with a least increase and randomised repeated decreases.",
     source: "Gu, draft-gg-udt-03 section 6, and UDT 4.11",
     equations: &[
         "report, SYN after the last: x <- x + inc / SYN, unless a loss report came since",
-        "inc = max(10^ceil(log10(8 S B)) * 1.5e-6 / S, least)",
+        "inc = max(10^ceil(log10(8 S B)) * 1.5e-6 / S, least), in packets; least where B <= 0",
         "B = L - x; at most L / 9 while x is below its value before the last decrease",
-        "loss report of a new congestion period: x <- x / 1.125, d drawn from 1..average reports a period",
+        "loss report of a new congestion period: x <- x / 1.125, d drawn from 1..average reports \
+         a period",
         "its next four loss reports: x <- x / 1.125 at each d-th of the period",
         "flow window: W = A (RTT + SYN) + 16",
+        "slow start: ends at x = A, or w / (RTT + SYN) without A",
     ],
     deviations: &[
-        "UDT 4.11 inverts the period where slow start ends without an arrival rate",
-        "UDT 4.11 rounds periods up to microseconds and averages from 1 packet/s",
-        "UDT 4.11 draws from the C library's generator, seeded with the sequence number",
-        "the draft allows five decreases after the first and counts decreases, not reports",
+        "Slow start without an arrival rate ends at the rate w / (RTT + SYN), to which UDT 4.11 \
+         sets the period.",
+        "UDT 4.11 rounds periods up to microseconds and averages from 1 packet/s, not from the \
+         first report.",
+        "UDT 4.11 draws d from the C library's generator, seeded with the sequence number.",
+        "The draft allows five decreases after the first and counts decreases; as in UDT 4.11 the \
+         first five reports count.",
     ],
     parameters: &[
         SYN,
@@ -126,25 +140,37 @@ pub(super) const UDT: Algorithm = Algorithm {
 pub(super) const TFRC: Algorithm = Algorithm {
     name: "tfrc",
     title: "TFRC, TCP-friendly rate control",
-    summary: "Sends at the rate that TCP's throughput equation gives for the loss event rate it measures.",
+    summary: "Sends at the rate of TCP's throughput equation for the measured loss event rate.",
     source: "Floyd, Handley, Padhye and Widmer, RFC 5348",
     equations: &[
         "loss event rate p > 0: X <- max(min(X_eq, recv_limit), s/t_mbi)",
-        "X_eq = 1 / (R (sqrt(2p/3) + 12 sqrt(3p/8) p (1 + 32p^2)))",
-        "recv_limit = 2 max(X_recv_set)",
+        "X_eq = 1 / (R (sqrt(2p/3) + 12 sqrt(3p/8) p (1 + 32p^2))), b = 1, t_RTO = 4R",
+        "recv_limit = 2 max(X_recv_set), X_recv of the last 2R",
         "no loss yet: X <- max(min(2X, recv_limit), W_init/R), once each R",
-        "without feedback: X <- X/2 before a loss, else X <- min(X_eq/2, X_recv)",
-        "loss events: p = 1 / max(weighted mean of I_1..I_8, weighted mean of I_0..I_7)",
+        "without feedback for RTO = max(4R, 2/X): X <- X/2 before a loss, else X <- min(X_eq/2, \
+         X_recv)",
+        "p = 1 / max(weighted mean of I_1..I_8, weighted mean of I_0..I_7)",
+        "weights: 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2",
+        "loss event: the losses within R of its first one",
         "all but I_0 count DF = max(2 mean/I_0, 1/4) where I_0 > 2 mean",
+        "the interval before the first loss event: 1/p of X_eq = max X_recv",
         "R <- 0.9 R + 0.1 sample, once each R",
     ],
     deviations: &[
-        "the sender keeps the loss history: intervals are counted between the reports of their losses",
-        "a gap is a loss at once, and every new loss event is acted on at once",
-        "X_recv is the receiver's estimate over 16 arrivals, not over a round trip",
-        "lost packets are sent again, inside the rate",
-        "the nofeedback timer expires at the earliest after 300 ms; the least rate is 1 packet/s",
-        "no rules for data-limited and idle senders, no steps against oscillations (4.5, optional)",
+        "The sender keeps the loss history, from the losses that its driver reports, and answers \
+         every new loss event at once, as it would the receiver's expedited feedback (section \
+         6.2).",
+        "The length of a loss interval is the number of packets sent between the reports of its \
+         losses.",
+        "A gap is a loss at once, without three packets after it: packets are not reordered.",
+        "X_recv is the receiver's estimate over 16 arrivals, not over a round trip. Before the \
+         first one it does not limit the rate, and half of X replaces it in section 6.3.1.",
+        "Lost packets are retransmitted within X.",
+        "The nofeedback timer is the sender's retransmission timer, which expires after at least \
+         300 ms; it is no loss event.",
+        "The least rate is 1 packet/s, not s/t_mbi = s/64 s.",
+        "Data-limited intervals and idle periods have no rules of their own.",
+        "The optional reduction of oscillations (section 4.5) is not implemented.",
     ],
     parameters: &[],
     build: Build::Rate(|_, _| Tfrc::new().into()),

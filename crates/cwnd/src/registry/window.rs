@@ -7,7 +7,7 @@ use crate::laws::{
 };
 use crate::units::Dur;
 
-/// The parameters of the machine, which every window law takes.
+/// The parameters of the machine, which every window law has.
 const START: Parameter = Parameter::choice(
     "start",
     &["standard", "hystart"],
@@ -23,13 +23,20 @@ const PACING: Parameter = Parameter::number(
     "pacing rate over window / smoothed round-trip time; 0 is off",
 );
 
-/// A fraction of the window given up at a loss.
+/// The reduction at a loss as a fraction of the window.
 const fn beta(default: f64) -> Parameter {
     let range = Range::open(0.0, 1.0);
-    Parameter::number("beta", "β", "", default, range, "fraction of the window given up at a loss")
+    Parameter::number(
+        "beta",
+        "β",
+        "",
+        default,
+        range,
+        "reduction at a loss as a fraction of the window",
+    )
 }
 
-/// Packets gained.
+/// The growth of the window.
 const fn alpha(default: f64, meaning: &'static str) -> Parameter {
     Parameter::number("alpha", "α", "packets", default, Range::above(0.0, 1000.0), meaning)
 }
@@ -45,17 +52,21 @@ const fn packets(
     Parameter::number(name, symbol, "packets", default, range, meaning)
 }
 
-const EACH_ROUND: &str = "packets gained each round-trip time";
+const EACH_ROUND: &str = "growth in each round-trip time";
 
 const AIMD_EQUATIONS: &[&str] = &["each ACK: w <- w + alpha / w", "at a loss: w <- w - beta w"];
+
+const HALVES: &str = "The source has no rule for the slow-start threshold: in slow start and after a timeout it is \
+     at most half of the window (RFC 5681 equation 4).";
+const BYTES: &str = "With byte counting (RFC 3465) an ACK of n packets counts as n ACKs.";
 
 pub(super) const AIMD: Algorithm = Algorithm {
     name: "aimd",
     title: "AIMD(α, β)",
-    summary: "Gains α packets each round-trip time and gives up the fraction β at a loss.",
+    summary: "Grows by α packets in each round-trip time and shrinks by the fraction β at a loss.",
     source: "Chiu and Jain, Computer Networks and ISDN Systems 17, 1989",
     equations: AIMD_EQUATIONS,
-    deviations: &[],
+    deviations: &[HALVES, BYTES],
     parameters: &[alpha(1.0, EACH_ROUND), beta(0.5), START, PACING],
     build: Build::Window(|v| Aimd::new(v[0], v[1]).into()),
 };
@@ -63,7 +74,7 @@ pub(super) const AIMD: Algorithm = Algorithm {
 pub(super) const RENO: Algorithm = Algorithm {
     name: "reno",
     title: "TCP Reno's AIMD(1, 1/2)",
-    summary: "Gains a packet each round-trip time and halves the window at a loss.",
+    summary: "Grows by a packet in each round-trip time and halves the window at a loss.",
     source: "RFC 5681",
     equations: AIMD_EQUATIONS,
     deviations: &[],
@@ -73,11 +84,17 @@ pub(super) const RENO: Algorithm = Algorithm {
 
 pub(super) const GAIMD: Algorithm = Algorithm {
     name: "gaimd",
-    title: "GAIMD(α, β), its β the fraction kept",
-    summary: "AIMD as the GAIMD paper writes it: the window times β is what a loss leaves.",
+    title: "GAIMD(α, β): a loss multiplies the window by β",
+    summary: "AIMD in the notation of the GAIMD paper.",
     source: "Yang and Lam, General AIMD congestion control, TR-2000-09",
-    equations: AIMD_EQUATIONS,
-    deviations: &["the paper's beta is called kept: everywhere else beta is what is given up"],
+    equations: &["each ACK: w <- w + alpha / w", "at a loss: w <- kept w"],
+    deviations: &[
+        "Yang and Lam halve the window at the congestion indication that ends slow start, as RFC \
+         5681 equation 4 allows; they have no rule for the threshold after a timeout, which is at \
+         most half of the window.",
+        BYTES,
+        "The paper's beta is `kept`: in all other laws `beta` is a reduction.",
+    ],
     parameters: &[
         alpha(0.31, EACH_ROUND),
         Parameter::number(
@@ -86,7 +103,7 @@ pub(super) const GAIMD: Algorithm = Algorithm {
             "",
             0.875,
             Range::open(0.0, 1.0),
-            "fraction of the window kept at a loss",
+            "window after a loss over that before it",
         ),
         START,
         PACING,
@@ -97,18 +114,18 @@ pub(super) const GAIMD: Algorithm = Algorithm {
 pub(super) const FRIENDLY: Algorithm = Algorithm {
     name: "friendly",
     title: "AIMD with the TCP-friendly α",
-    summary: "AIMD whose α follows from β, without or with TCP's timeouts.",
+    summary: "AIMD whose α follows from β by a model without or with TCP's timeouts.",
     source: "Floyd, Handley and Padhye 2000 (without timeouts); Yang and Lam, TR-2000-09 (with)",
     equations: &[
         "each ACK: w <- w + alpha / w",
         "at a loss: w <- w - beta w",
         "without timeouts: alpha = 3 beta / (2 - beta)",
-        "with timeouts: alpha = 4 (1 - kept^2) / 3",
+        "with timeouts: alpha = 4 (1 - (1 - beta)^2) / 3",
     ],
-    deviations: &[],
+    deviations: &[HALVES, BYTES],
     parameters: &[
         beta(0.125),
-        Parameter::switch("timeouts", false, "whether α allows for TCP's timeouts"),
+        Parameter::switch("timeouts", false, "whether α accounts for TCP's timeouts"),
         START,
         PACING,
     ],
@@ -130,18 +147,18 @@ pub(super) const BINOMIAL: Algorithm = Algorithm {
     summary: "Increases by a power of the window and decreases by another.",
     source: BANSAL,
     equations: BINOMIAL_EQUATIONS,
-    deviations: &[],
+    deviations: &[HALVES, BYTES],
     parameters: &[
         Parameter::number("k", "k", "", 1.0, Range::closed(0.0, 4.0), "power of the increase"),
         Parameter::number("l", "l", "", 0.0, Range::closed(0.0, 1.0), "power of the decrease"),
-        alpha(1.0, "packets gained each round-trip time at a window of 1"),
+        alpha(1.0, "growth in each round-trip time at a window of 1"),
         Parameter::number(
             "beta",
             "β",
             "packets",
             2.0 / 3.0,
             Range::open(0.0, 1.0),
-            "packets given up at a window of 1",
+            "reduction at a loss at a window of 1",
         ),
         START,
         PACING,
@@ -155,7 +172,7 @@ pub(super) const IIAD: Algorithm = Algorithm {
     summary: "Inverse increase, additive decrease, as the SIMD paper runs it.",
     source: BANSAL,
     equations: BINOMIAL_EQUATIONS,
-    deviations: &[],
+    deviations: &[HALVES, BYTES],
     parameters: &[START, PACING],
     build: Build::Window(|_| Binomial::iiad().into()),
 };
@@ -166,7 +183,12 @@ pub(super) const SQRT: Algorithm = Algorithm {
     summary: "Increases and decreases by the square root of the window.",
     source: BANSAL,
     equations: BINOMIAL_EQUATIONS,
-    deviations: &["α and β by the TCP-friendly relation α = 3β/2 that IIAD has as well"],
+    deviations: &[
+        HALVES,
+        BYTES,
+        "alpha and beta of SQRT follow the TCP-friendly relation alpha = 3 beta / 2, as those of \
+         IIAD do.",
+    ],
     parameters: &[START, PACING],
     build: Build::Window(|_| Binomial::sqrt().into()),
 };
@@ -177,12 +199,21 @@ pub(super) const SIMD: Algorithm = Algorithm {
     summary: "Grows with the square of the time since the last loss, TCP-friendly.",
     source: "Jin, Guo, Matta and Bestavros, TCP-friendly SIMD congestion control, BU-CS-2001-006",
     equations: &[
+        "each round-trip time: w <- w + alpha sqrt(w - w0)",
         "each ACK: w <- w + alpha sqrt(w - w0) / w",
         "the first ACK: w <- w0 + alpha^2 / (4 w0)",
         "alpha = 3 sqrt(beta) / ((1 - 2 beta / 3) sqrt(2 w_max))",
         "at a loss: w_max <- w, w <- w - beta w, w0 <- w",
+        "so that w(t) = w0 + alpha^2 t^2 / 4, t in round-trip times",
     ],
-    deviations: &["where slow start ends without a loss, w0 = w and w_max = w0 / (1 - β)"],
+    deviations: &[
+        HALVES,
+        "w0 is the window at which congestion avoidance begins (footnote 2), less than (1 - beta) \
+         w_max after a loss in slow start or a timeout. Appendix B sets w0 to the window after \
+         each decrease, one packet after a timeout, and has w0 = (1 - beta) w_max.",
+        "Where slow start ends without a loss, w0 = w and w_max = w0 / (1 - beta).",
+        BYTES,
+    ],
     parameters: &[beta(0.0625), START, PACING],
     build: Build::Window(|v| Simd::new(v[0]).into()),
 };
@@ -195,6 +226,7 @@ pub(super) const AIRA: Algorithm = Algorithm {
     equations: &[
         "each ACK: w <- w + a / w",
         "at a loss: w <- w - beta w",
+        "after round i: p_i = lost / sent, p_0 = 0",
         "decrease, if p_i > p_(i-1): a <- a (1 - p_i)",
         "increase, if p_i < p_(i-1): a <- a (1 + p_(i-1) - p_i)",
         "bound: a >= 0.1",
@@ -202,9 +234,12 @@ pub(super) const AIRA: Algorithm = Algorithm {
         "reset: a <- 1 once w reaches 3/2 of its value at the last loss",
     ],
     deviations: &[
-        "a never exceeds 1, which section 6.3 calls the fastest",
-        "the 0.9 of Eq. 23 is 1 - bound",
-        "a timeout ends no round (see timeout), nor lowers the window that the reset compares with",
+        HALVES,
+        "a never exceeds 1, which section 6.3 calls the fastest.",
+        "The 0.9 of Eq. 23 is 1 - bound.",
+        "A timeout ends no round (see `timeout`).",
+        "A timeout does not change the window with which the reset condition compares.",
+        BYTES,
     ],
     parameters: &[
         beta(0.5),
@@ -219,7 +254,7 @@ pub(super) const AIRA: Algorithm = Algorithm {
             "",
             100.0,
             Range::closed(1.0, 10_000.0),
-            "rounds after which MAIL has come down to the bound",
+            "rounds in which MAIL falls to the bound",
         ),
         Parameter::number(
             "ratio",
@@ -233,7 +268,7 @@ pub(super) const AIRA: Algorithm = Algorithm {
             "timeout",
             &["continues", "ends"],
             Some(0),
-            "whether the round continues after a timeout or ends with it",
+            "effect of a timeout on the current round",
         ),
         START,
         PACING,
@@ -273,16 +308,22 @@ const AIAD_EQUATIONS: &[&str] = &[
     "no sample for tau / 2: a sample of 0 with D = tau / 2",
 ];
 const AIAD_DEVIATIONS: &[&str] = &[
-    "samples at one instant of their clock are taken together",
-    "a rest of a gap shorter than τ/50 is joined to the sample of 0 before it",
-    "the estimate starts at 0; without one a loss halves the window",
-    "Westwood's ns-2 code divides the threshold of a timeout in slow start by 1 to 4: not done here",
+    "Eq. 1 has no bounds: here a loss does not increase the window, and r d counts as at \
+     least 2 packets.",
+    "Samples at one instant of their clock are combined.",
+    "The remainder of a gap shorter than tau / 50 after its samples of 0 is added to the last \
+     of them, as in the ns-2 code of TCP Westwood (10 ms there).",
+    "The estimate starts at 0, as in that code. Without an estimate or a round-trip time a \
+     loss halves the window.",
+    "That code divides the threshold of a timeout in slow start by a factor of 1 to 4, which \
+     grows with each timeout; the letter does not, and neither does this law.",
+    BYTES,
 ];
 
 pub(super) const AIAD: Algorithm = Algorithm {
     name: "aiad",
     title: "AIAD, additive increase, adaptive decrease",
-    summary: "Gains a packet each round-trip time and falls to the estimated rate at a loss.",
+    summary: "Grows by a packet in each round-trip time; a loss reduces the window to the estimated rate.",
     source: "Xu and Ansari, IEEE Communications Letters 2005; filter: Casetti et al., MobiCom 2001",
     equations: AIAD_EQUATIONS,
     deviations: AIAD_DEVIATIONS,
@@ -306,7 +347,7 @@ pub(super) const AIAD: Algorithm = Algorithm {
 pub(super) const WESTWOOD: Algorithm = Algorithm {
     name: "westwood",
     title: "TCP Westwood: aiad(rate=ack)",
-    summary: "Falls to the rate of the acknowledgements times the smallest round-trip time.",
+    summary: "A loss reduces the window to the rate of the acknowledgements times the smallest RTT.",
     source: "Casetti, Gerla, Mascolo, Sanadidi and Wang, MobiCom 2001",
     equations: AIAD_EQUATIONS,
     deviations: AIAD_DEVIATIONS,
@@ -317,25 +358,25 @@ pub(super) const WESTWOOD: Algorithm = Algorithm {
 pub(super) const SCALABLE: Algorithm = Algorithm {
     name: "scalable",
     title: "Scalable TCP",
-    summary: "Gains a fixed part of a packet at each ACK: recovery takes as long at any window.",
+    summary: "Grows by a constant at each ACK: recovery takes the same time at any window.",
     source: "Kelly, ACM SIGCOMM Computer Communication Review 33(2), 2003",
     equations: &[
         "each ACK: w <- w + a",
         "at a loss: w <- w - b w",
-        "below `low`: w <- w + 1 / w and w <- w / 2, as Reno",
+        "up to `low`: w <- w + 1 / w and w <- w / 2, as Reno",
     ],
-    deviations: &[],
+    deviations: &[HALVES, BYTES],
     parameters: &[
-        packets("a", "a", 0.01, Range::above(0.0, 1.0), "packets gained at each ACK"),
+        packets("a", "a", 0.01, Range::above(0.0, 1.0), "growth at each ACK"),
         Parameter::number(
             "b",
             "b",
             "",
             0.125,
             Range::open(0.0, 1.0),
-            "fraction of the window given up at a loss",
+            "reduction at a loss as a fraction of the window",
         ),
-        packets("low", "lwnd", 16.0, Range::closed(1.0, 1e6), "window up to which it is Reno"),
+        packets("low", "lwnd", 16.0, Range::closed(1.0, 1e6), "window up to which the law is Reno"),
         START,
         PACING,
     ],
@@ -345,7 +386,7 @@ pub(super) const SCALABLE: Algorithm = Algorithm {
 pub(super) const HIGHSPEED: Algorithm = Algorithm {
     name: "highspeed",
     title: "HighSpeed TCP",
-    summary: "Reno whose increase and decrease follow the window beyond 38 packets.",
+    summary: "Reno whose increase and decrease depend on the window beyond 38 packets.",
     source: "Floyd, RFC 3649",
     equations: &[
         "each ACK: w <- w + a(w) / w",
@@ -356,11 +397,13 @@ pub(super) const HIGHSPEED: Algorithm = Algorithm {
         "a(w) = 2 w^2 b(w) p(w) / (2 - b(w))",
     ],
     deviations: &[
-        "a(w) is recomputed when the window has moved by a packet",
-        "beyond W1 b stays B1 and a follows its formula",
+        HALVES,
+        "a(w) is recomputed when the window has changed by a packet, not at each ACK.",
+        "Beyond W1, where the RFC has no rule, b stays B1 and a follows its equation.",
+        BYTES,
     ],
     parameters: &[
-        packets("low", "W", 38.0, Range::closed(1.0, 1000.0), "window up to which it is Reno"),
+        packets("low", "W", 38.0, Range::closed(1.0, 1000.0), "window up to which the law is Reno"),
         packets("high", "W1", 83_000.0, Range::closed(1001.0, 1e9), "window of the highest speed"),
         Parameter::number(
             "plow",
@@ -384,7 +427,7 @@ pub(super) const HIGHSPEED: Algorithm = Algorithm {
             "",
             0.1,
             Range::above(0.0, 0.5),
-            "fraction of the window given up at W1",
+            "reduction at W1 as a fraction of the window",
         ),
         START,
         PACING,
@@ -395,23 +438,35 @@ pub(super) const HIGHSPEED: Algorithm = Algorithm {
 pub(super) const BIC: Algorithm = Algorithm {
     name: "bic",
     title: "BIC, binary increase",
-    summary: "Searches for the window of the last loss by halves, then probes beyond it.",
+    summary: "Binary search for the window of the last loss, then a probe beyond it.",
     source: "Xu, Harfoush and Rhee, INFOCOM 2004",
     equations: &[
         "each ACK, w < max: w <- w + s / w, s = (max + w) / 2 - w, at least smin, at most smax",
-        "each ACK, w >= max: w <- w + s / w, s = 1, doubled each time w has grown by it, at most smax",
+        "each ACK, w >= max: w <- w + s / w, s = 1, doubled each time w has grown by it, at most \
+         smax",
         "at a loss: max <- w, or (2 - beta) w / 2 if w < max (fast convergence); w <- w - beta w",
         "below `low`: w <- w + 1 / w and w <- w / 2, as Reno",
     ],
     deviations: &[
-        "the least increment applies at each ACK, where the paper ends its search",
-        "fast convergence compares with the last maximum in the probe beyond it too, as Linux does",
+        HALVES,
+        "The least increment applies at each ACK; the paper ends its binary search when a step \
+         falls below it.",
+        "Before the first loss the maximum is infinite: the window grows by smax.",
+        "Fast convergence compares with the last maximum in the probe beyond it too, as Linux \
+         does; the paper's code resets it there.",
+        BYTES,
     ],
     parameters: &[
-        packets("smax", "Smax", 32.0, Range::closed(1.0, 1000.0), "most packets gained each RTT"),
-        packets("smin", "Smin", 0.01, Range::above(0.0, 1.0), "least packets gained each RTT"),
+        packets("smax", "Smax", 32.0, Range::closed(1.0, 1000.0), "largest growth in an RTT"),
+        packets("smin", "Smin", 0.01, Range::above(0.0, 1.0), "smallest growth in an RTT"),
         beta(0.125),
-        packets("low", "low", 14.0, Range::closed(1.0, 1000.0), "window below which it is Reno"),
+        packets(
+            "low",
+            "low",
+            14.0,
+            Range::closed(1.0, 1000.0),
+            "window below which the law is Reno",
+        ),
         START,
         PACING,
     ],
@@ -423,29 +478,59 @@ pub(super) const BIC: Algorithm = Algorithm {
 pub(super) const CUBIC: Algorithm = Algorithm {
     name: "cubic",
     title: "CUBIC",
-    summary: "A cubic function of the time since the last loss, Reno where that is faster.",
+    summary: "A cubic function of the time since the last loss, Reno where Reno is faster.",
     source: "RFC 9438",
     equations: &[
         "W(t) = C (t - K)^3 + w_max, K = cbrt((w_max - w0) / C), t in seconds since w was w0",
-        "W_est <- W_est + alpha acked / w, alpha = 3 (1 - kept) / (1 + kept), 1 from w_prior",
-        "each ACK: w <- W_est, if W(t) < W_est; else w <- w + (target - w) / w",
+        "W_est <- W_est + alpha n / w for n acknowledged packets",
+        "alpha = 3 (1 - kept) / (1 + kept), 1 from W_est = w_prior on",
+        "each ACK: w <- W_est, if W(t) < W_est; else w <- w + n (target - w) / w",
         "target = W(t + RTT), at least w, at most 3/2 w",
         "at a loss: w_prior <- w; w_max <- w, or (1 + kept) w / 2 if w < w_max; w <- kept w",
         "threshold: ssthresh <- kept w, at a loss, in slow start and after a timeout",
+        "avoidance begins: w0 <- w, W_est <- w",
+        "avoidance begins after a timeout or without a loss: w_max <- w",
+        "avoidance begins before the first loss: w_prior <- w",
     ],
     deviations: &[
-        "`kept` is of the window, not of what is in flight",
-        "a mark leaves two packets at least, where the RFC allows one",
+        "`kept` is a factor of the window, not of flight_size (section 4.6 allows it where an \
+         unused window does not grow).",
+        "Under conventions whose unused window grows (ns-2's), the condition of section 4.6 does \
+         not hold, and t does not advance although the window grows (section 4.2).",
+        "The window grows by (target - w) / w for each acknowledged packet, at most to the \
+         target, where sections 4.4 and 4.5 count ACKs: an event may stand for several ACKs, and \
+         the growth does not depend on the receiver's ACK ratio.",
+        "The packets of Eq. 4 are those that the driver credits: one for each ACK without byte \
+         counting (RFC 3465).",
+        "W_est does not reduce the window (section 4.3: the window SHOULD be W_est where W(t) is \
+         less).",
+        "A loss does not raise a window of less than two packets to two (section 4.6).",
+        "Congestion avoidance begins at w = ssthresh, as RFC 5681 allows; section 4.10 begins it \
+         above.",
+        "HyStart++, which section 4.10 recommends, is `start=hystart`; the default is the \
+         driver's.",
+        "A spurious loss restores the threshold also where the window has grown past its old \
+         value (section 4.9.2 restores nothing then).",
+        "Fast convergence counts a timeout as a congestion event.",
+        "Persistent congestion (RFC 9002), which the RFC does not mention, is like a timeout but \
+         leaves the threshold and w_prior.",
     ],
     parameters: &[
-        Parameter::number("c", "C", "packets/s^3", 0.4, Range::closed(0.001, 100.0), "growth"),
+        Parameter::number(
+            "c",
+            "C",
+            "packets/s^3",
+            0.4,
+            Range::closed(0.001, 100.0),
+            "aggressiveness of the growth",
+        ),
         Parameter::number(
             "kept",
             "β",
             "",
             0.7,
             Range::open(0.0, 1.0),
-            "fraction of the window kept at a loss",
+            "window after a loss over that before it",
         ),
         Parameter::switch("fast", true, "fast convergence"),
         START,
@@ -457,7 +542,7 @@ pub(super) const CUBIC: Algorithm = Algorithm {
 pub(super) const VEGAS: Algorithm = Algorithm {
     name: "vegas",
     title: "TCP Vegas",
-    summary: "Keeps a few packets in the queues, by the round-trip time.",
+    summary: "Holds a few packets in the queues, measured by the round-trip time.",
     source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
     equations: &[
         "each round-trip time: diff = w (1 - base / rtt), packets in the queues",
@@ -466,14 +551,22 @@ pub(super) const VEGAS: Algorithm = Algorithm {
         "at a loss: w <- w / 2",
     ],
     deviations: &[
-        "slow start doubles the window every round-trip time, Vegas every other",
-        "losses are found and answered as Reno does, without the cut by 1/4",
-        "rtt is the smallest of its round",
+        "Slow start doubles the window every round-trip time, Vegas every other.",
+        "Losses are detected and answered as in Reno, without the fine-grained timers of Vegas \
+         and its reduction by 1/4; the slow-start threshold is half of the window.",
+        "rtt is the smallest sample of its round, against delayed acknowledgements.",
+        "The window does not decrease below two packets.",
     ],
     parameters: &[
-        packets("alpha", "α", 2.0, Range::above(0.0, 1000.0), "least packets to keep queued"),
-        packets("beta", "β", 4.0, Range::above(0.0, 1000.0), "most packets to keep queued"),
-        packets("gamma", "γ", 1.0, Range::above(0.0, 1000.0), "packets queued that end slow start"),
+        packets("alpha", "α", 2.0, Range::above(0.0, 1000.0), "least packets in the queues"),
+        packets("beta", "β", 4.0, Range::above(0.0, 1000.0), "most packets in the queues"),
+        packets(
+            "gamma",
+            "γ",
+            1.0,
+            Range::above(0.0, 1000.0),
+            "packets in the queues that end slow start",
+        ),
         START,
         PACING,
     ],

@@ -3,30 +3,30 @@
 
 use crate::units::{Dur, Time};
 
-/// Loss intervals that count, besides the open one: the RFC's n.
+/// Loss intervals in the average, besides the open one: the RFC's n.
 const INTERVALS: usize = 8;
 /// `w_0` to `w_(n-1)` (section 5.4).
 const WEIGHTS: [f64; INTERVALS] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
-/// The least discount: what happened is never forgotten at once (section 5.5).
+/// The smallest discount (section 5.5).
 const THRESHOLD: f64 = 0.25;
 
-/// The latest loss intervals and what each of them counts for.
+/// The most recent loss intervals and their discounts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct History {
     /// `I_0` to `I_n` in packets; `I_0` is open.
     lengths: [f64; INTERVALS + 1],
-    /// `DF_i`, the discounts of intervals that are over.
+    /// `DF_i`, the discounts of the closed intervals.
     discounts: [f64; INTERVALS + 1],
     /// `DF`, the discount of all of them while `I_0` is long.
     discount: f64,
-    /// Intervals that are over, up to n.
+    /// The number of closed intervals, at most n.
     known: usize,
-    /// When the packet that began the last loss event was sent, and how many had been by its report.
+    /// When the first lost packet of the last loss event was sent, and the packets sent until its report.
     event: (Time, u64),
 }
 
 impl History {
-    /// Nothing was lost yet.
+    /// The history before the first loss.
     pub const fn new() -> Self {
         History {
             lengths: [0.0; INTERVALS + 1],
@@ -37,8 +37,8 @@ impl History {
         }
     }
 
-    /// A packet sent at `sent_at` was lost; `sent` were until now. What is lost within `rtt` after the
-    /// first loss of an event belongs to it. `first` makes up the interval before the first event.
+    /// Records the loss of a packet sent at `sent_at`, when `sent` packets were sent in all. Packets sent within `rtt` of
+    /// the first lost packet of an event belong to it. `first` returns the interval before the first event.
     pub fn lost(&mut self, sent_at: Time, sent: u64, rtt: Dur, first: impl FnOnce() -> f64) {
         if self.known == 0 {
             self.lengths[1] = first();
@@ -55,8 +55,8 @@ impl History {
         (self.lengths[0], self.discount, self.event) = (0.0, 1.0, (sent_at, sent));
     }
 
-    /// `sent` packets were sent until now: the open interval grows, and once it is twice as long as
-    /// the average the others count for less.
+    /// Extends the open interval to `sent` packets sent in all. An open interval of more than twice the average
+    /// discounts the others.
     pub fn advance(&mut self, sent: u64) {
         if self.known > 0 {
             self.lengths[0] = sent.saturating_sub(self.event.1) as f64;
@@ -79,14 +79,13 @@ impl History {
         }))
     }
 
-    /// The loss event rate p; none before the first loss. The open interval counts where it makes the
-    /// average longer.
+    /// The loss event rate p; `None` before the first loss. The open interval counts if it increases the average.
     pub fn rate(&self) -> Option<f64> {
         (self.known > 0).then(|| 1.0 / self.closed().max(self.open()).max(1.0))
     }
 }
 
-/// The mean of values with their weights.
+/// The weighted mean of (value, weight) pairs.
 fn average(items: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (sum, weight) = items.fold((0.0, 0.0), |(sum, all), (x, w)| (sum + x * w, all + w));
     sum / weight
@@ -98,15 +97,15 @@ mod tests {
 
     const RTT: Dur = Dur::from_millis(100);
 
-    /// Losses a second apart that close intervals of these lengths, the oldest first: the first of
-    /// them is the one made up.
+    /// Losses a second apart that close intervals of these lengths, the oldest first. The first length is that before
+    /// the first loss event.
     fn history(lengths: &[u64]) -> (History, Time, u64) {
         let (mut history, mut at, mut sent) = (History::new(), Time::from_nanos(1), 1000);
         history.lost(at, sent, RTT, || lengths[0] as f64);
         for length in &lengths[1..] {
             at += Dur::from_millis(1000);
             sent += length;
-            history.lost(at, sent, RTT, || unreachable!("only the first is made up"));
+            history.lost(at, sent, RTT, || unreachable!("only the first loss event needs it"));
         }
         (history, at, sent)
     }
@@ -120,14 +119,14 @@ mod tests {
     fn the_weights_fall_after_four_intervals() {
         let (history, ..) = history(&[800, 700, 600, 500, 400, 300, 200, 100]);
         assert!((interval(&history) - 2200.0 / 6.0).abs() < 1e-9);
-        // A ninth has no weight.
+        // A ninth interval has no weight.
         let (longer, ..) = self::history(&[9999, 800, 700, 600, 500, 400, 300, 200, 100]);
         assert_eq!(longer.rate(), history.rate());
     }
 
-    /// Fewer count with the weights that they have: (100 + 200 + 300) / 3.
+    /// Fewer intervals have the first weights: (100 + 200 + 300) / 3.
     #[test]
-    fn a_short_history_is_averaged_too() {
+    fn a_short_history_is_averaged() {
         assert_eq!(History::new().rate(), None);
         assert_eq!(interval(&history(&[300]).0), 300.0);
         assert!((interval(&history(&[300, 200, 100]).0) - 200.0).abs() < 1e-9);
@@ -139,7 +138,7 @@ mod tests {
         let before = history;
         history.lost(at + Dur::from_millis(40), sent + 3, RTT, || 1.0);
         history.lost(at + RTT, sent + 5, RTT, || 1.0);
-        // Sent before the event began, and named again.
+        // A packet sent before the event began.
         history.lost(at - RTT, sent + 7, RTT, || 1.0);
         assert_eq!(history, before);
         history.lost(at + RTT + Dur::from_nanos(1), sent + 9, RTT, || 1.0);
@@ -147,9 +146,9 @@ mod tests {
         assert!((interval(&history) - 509.0 / 3.0).abs() < 1e-9);
     }
 
-    /// Of two intervals of 100: an open one counts from 100 on, (150 + 100) / 2.
+    /// With two intervals of 100, an open one counts from 100 on: (150 + 100) / 2.
     #[test]
-    fn the_open_interval_counts_where_it_helps() {
+    fn the_open_interval_counts_if_it_increases_the_average() {
         let (mut history, _, sent) = history(&[100, 100]);
         for (open, expected) in [(0, 100.0), (99, 100.0), (100, 100.0), (150, 125.0)] {
             history.advance(sent + open);
@@ -167,10 +166,10 @@ mod tests {
         history.advance(sent + 400);
         assert_eq!(history.discount, 0.5);
         assert!((interval(&history) - 300.0).abs() < 1e-9);
-        // Never less than a quarter: (4000 + 0.25 * 100) / 1.25.
+        // At least a quarter: (4000 + 0.25 * 100) / 1.25.
         history.advance(sent + 4000);
         assert!((interval(&history) - 3220.0).abs() < 1e-9);
-        // A loss keeps the discount of what was before it: (4000 + 2 * 0.25 * 100) / 1.5.
+        // A loss preserves the discount of the intervals before it: (4000 + 2 * 0.25 * 100) / 1.5.
         history.lost(at + Dur::from_millis(9000), sent + 4000, RTT, || 1.0);
         assert_eq!(
             (history.discount, history.discounts[1], history.discounts[2]),
