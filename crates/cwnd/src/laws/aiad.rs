@@ -160,21 +160,12 @@ impl WindowLaw for Aiad {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Limit;
     use crate::laws::testing::at;
 
     fn ack(packets: u32, received_at: Option<Time>) -> Acked {
-        Acked {
-            packets,
-            credit: packets,
-            in_flight: 10,
-            sent: 100,
-            sent_at: Time::ZERO,
-            rtt: None,
-            received_at,
-            echo: false,
-            limit: Limit::Window,
-        }
+        let mut acked = Acked::new(packets, Time::ZERO);
+        acked.received_at = received_at;
+        acked
     }
 
     fn millis(ms: u64) -> Time {

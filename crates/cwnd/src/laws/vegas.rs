@@ -101,27 +101,15 @@ impl WindowLaw for Vegas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Limit;
     use crate::laws::testing::at;
 
     /// An acknowledgement at `now` ms of a packet sent `rtt` ms ago; the base is 100 ms.
     fn ack(law: &mut Vegas, now: u64, rtt: u64) -> Context {
         let cx = at(Time::from_nanos(now * 1_000_000));
         let rtt = Dur::from_millis(rtt);
-        law.observe(
-            &Acked {
-                packets: 1,
-                credit: 1,
-                in_flight: 10,
-                sent: 100,
-                sent_at: cx.now - rtt,
-                rtt: Some(rtt),
-                received_at: None,
-                echo: false,
-                limit: Limit::Window,
-            },
-            &cx,
-        );
+        let mut acked = Acked::new(1, cx.now - rtt);
+        acked.rtt = Some(rtt);
+        law.observe(&acked, &cx);
         cx
     }
 
