@@ -63,6 +63,7 @@ fn equal_controllers_have_one_name() {
         ("aira(timeout=ends)", "aira(timeout=ends)"),
         ("daimd(capacity=1544000)", "daimd(capacity=1544kbit)"),
         ("cubic(start=hystart)", "cubic(start=hystart)"),
+        ("reno(hystart-train)", "reno(start=hystart-train)"),
         ("friendly(1/16, on)", "friendly(beta=1/16, timeouts=on)"),
     ] {
         assert_eq!(canonical(text), expected);
@@ -92,7 +93,10 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
         ("tfrc(1)", "tfrc takes no values"),
         ("tfrc(n=8)", "tfrc has no parameter \"n\" (it takes none)"),
         ("aira(mail=maybe)", "aira: mail cannot be \"maybe\": it is on or off"),
-        ("reno(start=fast)", "reno: start cannot be \"fast\": it is one of standard, hystart"),
+        (
+            "reno(start=fast)",
+            "reno: start cannot be \"fast\": it is one of standard, hystart, hystart-train",
+        ),
         (
             "daimd(feedback=nak)",
             "daimd: feedback cannot be \"nak\": it is one of event, packet, syn, report",
@@ -122,6 +126,7 @@ fn every_window_law_takes_the_machines_start() {
         ("reno", SlowStart::HyStart, 0.25),
         ("reno(start=standard)", SlowStart::HyStart, 1.0),
         ("reno(start=hystart)", SlowStart::Standard, 0.25),
+        ("reno(start=hystart-train)", SlowStart::Standard, 0.25),
     ] {
         let mut settings = Settings::default();
         settings.slow_start = by_driver;

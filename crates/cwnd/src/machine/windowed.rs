@@ -173,11 +173,13 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         let used = matches!(acked.limit, Limit::Window | Limit::Pacing);
         let full = acked.limit == Limit::Receiver && self.window >= self.max_window;
         if !used && !full && !self.conventions.grows_unused {
+            self.unused(&{ *acked }, cx);
             return;
         }
         if self.in_slow_start() {
+            let credit = f64::from(acked.credit).min(f64::from(self.slow_start_limit));
             // A copy: passing a reference to a non-inlined function forces the value out of registers.
-            self.slow_start(&{ *acked }, cx);
+            self.slow_start(&{ *acked }, credit, cx);
         } else {
             if !self.entered {
                 self.enter(cx);
@@ -204,20 +206,31 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         if self.conventions.grows_past_max_window { MAX_WINDOW } else { self.max_window }
     }
 
-    fn slow_start(&mut self, acked: &Acked, cx: Context) {
-        let credit = f64::from(acked.credit).min(f64::from(self.slow_start_limit));
+    /// An acknowledgement for which the window does not grow, because it does not limit the sender. A slow start
+    /// other than the standard one observes it.
+    #[cold]
+    fn unused(&mut self, acked: &Acked, cx: Context) {
+        if self.in_slow_start() && self.slow_start.is_some() {
+            self.slow_start(acked, 0.0, cx);
+        }
+    }
+
+    /// An acknowledgement in slow start, by which the window may grow by `credit` packets.
+    fn slow_start(&mut self, acked: &Acked, credit: f64, cx: Context) {
         let Growth { window, done } = match &mut self.slow_start {
             None => Growth { window: self.window + credit, done: false },
             Some(law) => law.grow(self.window, credit, acked, &cx),
         };
         // A threshold above the largest window would never be reached.
-        let grown = window.min(self.largest());
+        let grown = window.max(MIN_WINDOW).min(self.largest());
         let overshoots = self.conventions.overshoots_threshold;
         self.window = if overshoots { grown } else { grown.min(self.ssthresh) };
-        if done || self.law.leave_slow_start(self.window, &cx) {
+        if done || (credit > 0.0 && self.law.leave_slow_start(self.window, &cx)) {
             self.ssthresh = self.window;
         }
         if !self.in_slow_start() {
+            // Later slow starts are the standard one.
+            self.slow_start = None;
             self.enter(cx);
         }
     }

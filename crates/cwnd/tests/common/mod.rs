@@ -41,7 +41,7 @@ pub fn conventions() -> impl Strategy<Value = &'static Conventions> {
 
 /// Every slow start of the crate.
 pub fn slow_start() -> impl Strategy<Value = SlowStart> {
-    proptest::sample::select(vec![SlowStart::Standard, SlowStart::HyStart])
+    proptest::sample::select(vec![SlowStart::Standard, SlowStart::HyStart, SlowStart::HyStartTrain])
 }
 
 /// Few enough cases that all laws take seconds, and no files beside the tests.
