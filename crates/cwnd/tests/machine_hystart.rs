@@ -57,8 +57,8 @@ fn congestion_avoidance_begins_at_the_window_of_conservative_slow_start() {
     }
 }
 
-/// Section 4.2: loss or an ECN mark "at any time during standard slow start or CSS" begins congestion avoidance;
-/// section 4.3: later slow starts are the standard one.
+/// Section 4.2: a loss or an ECN mark ends slow start and conservative slow start at any time. Section 4.3: later slow
+/// starts are the standard one.
 #[test]
 fn a_congestion_signal_ends_it_for_the_connection() {
     let now = Time::ZERO + ms(1000);

@@ -2,12 +2,28 @@
 //! around a [`WindowLaw`].
 //!
 //! ```text
-//!              w >= ssthresh            loss, once a window of data
-//!  slow start ---------------> avoidance ----------------------> recovery
-//!      ^  \------- loss ------------------------------------------^   |
-//!      |                            ^------------ recovered ----------/
-//!      \----- timeout, from anywhere: w = 1
+//!                 w >= ssthresh; the law or the slow start ends it
+//!  slow start ------------------------------------------------------> avoidance --\
+//!   |  ^   ^                                                            |  ^  ^   | mark
+//!   |  |   \--- timeout: w = 1; persistent congestion: w = 2; ---------/|  |  \---/
+//!   |  |        reduction by the driver: w < ssthresh                   |  |
+//!   |  |                                                           loss |  | recovered,
+//!   |  |                                                                v  | or inferred
+//!   |  \------- timeout: w = 1; persistent congestion: w = 2 -------- recovery
+//!   |                                                                   ^
+//!   \--------------------------------- loss ----------------------------/
 //! ```
+//!
+//! * There is one reduction for each window of data: signals of packets sent before the last reduction change nothing,
+//!   and neither do losses and marks during recovery.
+//! * The window does not grow during recovery.
+//! * A mark in slow start ends it, as in congestion avoidance. Where recovery is inferred (RFC 9002 section 7.3.2), a
+//!   mark begins one as a loss does.
+//! * Recovery returns to slow start if the threshold exceeds the window: by a law's own threshold, or a reduction by
+//!   the driver.
+//! * Undo returns to the state before the last reduction, and ends a recovery.
+//! * A change of the packet size changes no state: the window, the threshold and the largest window stay the same
+//!   numbers of bytes.
 
 use super::slow_start::{AnySlowStart, Growth};
 use crate::controller::{Controller, Cut, Needs, Settings};
@@ -251,7 +267,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         }
         self.end_round(now, sent);
         self.shrink(now, why);
-        if why == Signal::Loss {
+        // RFC 9002 section 7.3.2: a mark begins a recovery period too. In RFC 3168 it does not.
+        if why == Signal::Loss || self.conventions.infers_recovery {
             self.in_recovery = true;
         } else {
             self.close_round(now);
@@ -297,7 +314,7 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         (self.ssthresh, self.window) = match why {
             Signal::Timeout => (threshold, MIN_WINDOW),
             Signal::PersistentCongestion => (self.ssthresh, PERSISTENT_WINDOW.min(before)),
-            Signal::Loss | Signal::Mark => (threshold, window),
+            Signal::Loss | Signal::Mark => (threshold, at_most(window, before).max(MIN_WINDOW)),
         };
         self.slow_start = None;
         self.last_cut = now;
@@ -384,7 +401,9 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         self.packet = packet;
         self.window = (self.window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
         self.ssthresh *= factor;
-        self.max_window = (self.max_window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
+        if self.max_window < MAX_WINDOW {
+            self.max_window = (self.max_window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
+        }
         self.law.rescale(factor);
         if let Some(congestion) = &mut self.congestion {
             congestion.undo = None;
