@@ -23,7 +23,7 @@ pub struct Decision {
     pub slow_start: bool,
     /// Whether this is the first reduction of the connection.
     pub first: bool,
-    /// Whether the previous reduction answered a mark.
+    /// Whether the previous reduction answered a mark and no loss has been reported since.
     pub after_mark: bool,
 }
 
