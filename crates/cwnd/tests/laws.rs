@@ -6,7 +6,9 @@ use common::{EVERY_RULE, conventions, slow_start};
 use cwnd::laws::AnyLaw;
 use cwnd::record::{Record, Recorder, replay};
 use cwnd::registry::Kind;
-use cwnd::{Acked, AnyController, Context, Controller, Conventions, Dur, Event, Law, Lost, Marked};
+use cwnd::{
+    Acked, AnyController, Context, Controller, Conventions, Dur, Event, Law, Limit, Lost, Marked,
+};
 use cwnd::{MakeController, Output, Packets, Round, Settings, Signal, Spec, Time};
 use cwnd::{WindowLaw, Windowed};
 use proptest::prelude::*;
@@ -295,6 +297,27 @@ fn a_replay_finds_what_differs() {
     assert_eq!(message, "entry 0: 2 - - on record, 1 - - in the replay");
 }
 
+/// The example of the documentation, and a line with every field of an acknowledgement.
+#[test]
+fn a_record_reads_back_as_it_was_written() {
+    let text = "50000000 acked 2 2 8 10 0 50000000 - 0 0 window | 12 - -
+61000000 lost 1 50000000 14 | 6 - -
+62000000 acked 2 1 8 10 61000000 1000000 7 1 3 pacing delivery 5 4 3000000 2000000 1 9 1 0 | 6 120.5 -
+63000000 marked 2 62000000 15 | 6 - -
+64000000 report 3 16 - 1000.5 50000000 | 6 - 65000000
+65000000 persistent-congestion | 2 - -
+66000000 reduced 1.5 | 1.5 - -
+67000000 mtu 1200 | 1.875 - -
+";
+    let record: Record = text.parse().unwrap();
+    assert_eq!(record.to_string(), text);
+    let Event::Acked(acked) = record.entries[2].event else { panic!("{record}") };
+    let sample = acked.delivery.unwrap();
+    assert_eq!((acked.limit, acked.echo, acked.marked), (Limit::Pacing, true, 3));
+    assert_eq!((sample.delivered, sample.prior_delivered, sample.in_flight), (5, 4, 9));
+    assert!(sample.application_limited && !sample.reliable);
+}
+
 #[test]
 fn a_records_errors_name_the_line() {
     for (text, message) in [
@@ -303,6 +326,16 @@ fn a_records_errors_name_the_line() {
             "line 4: expected the name of an event",
         ),
         ("12 lost 1 x 3 | 1 - -", "line 1: expected the time of sending in nanoseconds"),
+        ("12 reduced | 1 - -", "line 1: expected the window in packets"),
+        ("12 mtu 1.5 | 1 - -", "line 1: expected the packet size in bytes"),
+        (
+            "12 acked 1 1 0 0 0 - - 0 0 link | 1 - -",
+            "line 1: expected window, pacing, receiver or application",
+        ),
+        (
+            "12 acked 1 1 0 0 0 - - 0 0 window delivery 1 0 5 5 0 1 2 1 | 1 - -",
+            "line 1: expected 0 or 1 for an application-limited sample",
+        ),
         ("12 tick 1 - -", "line 1: expected | between the event and the answer"),
         ("12 tick | 1 - - -", "line 1: expected nothing after the answer"),
     ] {
