@@ -78,14 +78,14 @@ impl Config {
 
     /// The controller's settings for packets of `packet_size` bytes and at most `window` of them in flight.
     /// [`Config::controller`] and these settings make another controller, which answers the connection's
-    /// record bit by bit. A window law leaves slow start by HyStart++ (RFC 9406), unless its spec says
+    /// record bit by bit. A window law leaves slow start by HyStart++ with ACK trains, unless its spec says
     /// `start=standard`.
     pub fn settings(&self, packet_size: u32, window: u32) -> Settings {
         let mut settings = Settings::default();
         settings.packet = packet_size;
         settings.initial_window = INITIAL_WINDOW;
         settings.max_window = Packets::new(f64::from(window));
-        settings.slow_start = SlowStart::HyStart;
+        settings.slow_start = SlowStart::HyStartTrain;
         settings.seed = self.seed;
         settings
     }

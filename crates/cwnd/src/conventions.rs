@@ -25,12 +25,14 @@ pub struct Decision {
     pub slow_start: bool,
     /// Whether this is the first reduction of the connection.
     pub first: bool,
-    /// Whether the previous reduction answered a mark.
+    /// Whether the previous reduction answered a mark and no loss has been reported since.
     pub after_mark: bool,
 }
 
-/// The slow-start threshold and the window after a signal, in packets. After a [`Signal::Timeout`] the window is the
-/// loss window of one packet, whatever is decided.
+/// The slow-start threshold and the window after a signal, in packets. The machine keeps the window between one packet
+/// and the window before the signal. After a [`Signal::Timeout`] it is the loss window of one packet (RFC 5681 section
+/// 3.1), whatever is decided; after [`Signal::PersistentCongestion`] the threshold stays and the window is two packets
+/// (RFC 9002 section 7.6.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decided {
     /// The slow-start threshold.
@@ -57,8 +59,8 @@ pub struct Decided {
 pub struct Conventions {
     /// Decides on a reduction.
     pub reduce: fn(&Decision) -> Decided,
-    /// Whether the driver never reports [`Event::Recovered`](crate::Event::Recovered): recovery ends when a packet
-    /// sent after its beginning is acknowledged (RFC 9002 section 7.3.2).
+    /// Whether the driver never reports [`Event::Recovered`](crate::Event::Recovered): a loss or a mark begins a
+    /// recovery, which ends when a packet sent after its beginning is acknowledged (RFC 9002 section 7.3.2).
     pub infers_recovery: bool,
     /// Whether a mark during recovery reduces the window again.
     pub marks_reduce_in_recovery: bool,

@@ -1,5 +1,5 @@
-//! Delivery-rate samples, as draft-ietf-ccwg-bbr section 4.1 defines them: "how fast did the network deliver the
-//! most recent round trip of data?"
+//! Delivery-rate samples, as draft-ietf-ccwg-bbr section 4.1 defines them: the rate at which the network delivered the
+//! most recent flight of packets.
 //!
 //! A driver keeps one [`DeliveryEstimator`] for a connection and one [`Sent`] for each packet in flight. Volumes are
 //! in packets.
@@ -30,6 +30,8 @@ pub struct Sent {
     delivered_time: Time,
     first_sent_time: Time,
     sent_time: Time,
+    /// The packet's number in order of sending (P.packet_id).
+    number: u64,
     in_flight: u32,
     application_limited: bool,
 }
@@ -106,6 +108,8 @@ struct Newest {
 pub struct DeliveryEstimator {
     delivered: u64,
     lost: u64,
+    /// Packets sent, with retransmissions.
+    sent: u64,
     delivered_time: Time,
     first_sent_time: Time,
     /// The delivered count at which the application-limited phase is over.
@@ -130,12 +134,14 @@ impl DeliveryEstimator {
             self.first_sent_time = now;
             self.delivered_time = now;
         }
+        self.sent += 1;
         Sent {
             delivered: self.delivered,
             lost: self.lost,
             delivered_time: self.delivered_time,
             first_sent_time: self.first_sent_time,
             sent_time: now,
+            number: self.sent,
             in_flight,
             application_limited: self.limited_until.is_some(),
         }
@@ -144,9 +150,8 @@ impl DeliveryEstimator {
     /// The acknowledgement that arrived at `now` newly acknowledges `packet`.
     pub fn acked(&mut self, now: Time, packet: &Sent) {
         self.counted(now, 1);
-        // Of packets sent at the same time the one delivered last counts: its packet number is the highest.
-        let newer = packet.sent_time >= self.first_sent_time;
-        if self.newest.is_none() || newer {
+        // IsNewestPacket: numbers follow the times of sending, and order packets sent at the same time.
+        if self.newest.is_none_or(|newest| packet.number > newest.packet.number) {
             let ack_elapsed = now.since(packet.delivered_time);
             self.newest = Some(Newest { packet: *packet, ack_elapsed });
             self.first_sent_time = packet.sent_time;
@@ -179,11 +184,11 @@ impl DeliveryEstimator {
         let Newest { packet, ack_elapsed } = self.newest.take()?;
         let send_elapsed = packet.sent_time.since(packet.first_sent_time);
         Some(RateSample {
-            delivered: self.delivered - packet.delivered,
+            delivered: self.delivered.saturating_sub(packet.delivered),
             prior_delivered: packet.delivered,
             send_elapsed,
             ack_elapsed,
-            lost: self.lost - packet.lost,
+            lost: self.lost.saturating_sub(packet.lost),
             in_flight: packet.in_flight,
             application_limited: packet.application_limited,
             reliable: send_elapsed.max(ack_elapsed) >= min_rtt,

@@ -1,21 +1,34 @@
-//! What holds for every controller of the registry, whatever it is told.
+//! Properties of every controller of the registry under any events.
 
 mod common;
 
+use common::{EVERY_RULE, conventions, slow_start};
 use cwnd::laws::AnyLaw;
 use cwnd::record::{Record, Recorder, replay};
-use cwnd::registry::{Kind, Law};
+use cwnd::registry::Kind;
 use cwnd::{
-    Acked, Context, Controller, Dur, Event, Limit, Lost, MakeLaw, Marked, Output, Packets, Round,
+    Acked, AnyController, Context, Controller, Conventions, Dur, Event, Law, Limit, Lost, Marked,
 };
-use cwnd::{Settings, Signal, Spec, Time, WindowLaw, Windowed};
+use cwnd::{MakeController, Output, Packets, Round, Settings, Signal, Spec, Time};
+use cwnd::{WindowLaw, Windowed};
 use proptest::prelude::*;
 
 /// The paced machine's smallest flow window.
 const LEAST_FLOW_WINDOW: f64 = 16.0;
 
-fn settings(ns2: bool) -> Settings {
-    Settings { ns2, seed: 7, ..Settings::default() }
+fn settings(conventions: &'static Conventions) -> Settings {
+    let mut settings = Settings::default();
+    settings.conventions = conventions;
+    settings.seed = 7;
+    settings
+}
+
+fn rfc() -> Settings {
+    settings(&Conventions::RFC)
+}
+
+fn controller(spec: &str, settings: &Settings) -> AnyController {
+    Spec::parse(spec).unwrap().controller(settings)
 }
 
 /// A pace, where none is faster than any.
@@ -24,83 +37,96 @@ fn pace(output: &Output) -> f64 {
 }
 
 fn sound(spec: &Spec, output: &Output) -> Result<(), TestCaseError> {
-    let least = match spec.algorithm().kind() {
-        Kind::Window => 1.0,
-        Kind::Rate => LEAST_FLOW_WINDOW,
-    };
+    let rate_law = spec.algorithm().kind() == Kind::Rate;
+    let (least, slowest) = if rate_law { (LEAST_FLOW_WINDOW, 1.0) } else { (1.0, 0.0) };
     // A rate law may leave the flow window to the receiver, whose window has no limit here.
-    let limited = output.window.is_finite() || spec.algorithm().kind() == Kind::Rate;
-    prop_assert!(limited && output.window >= least, "{spec}: window {}", output.window);
+    let window = output.window.get();
+    prop_assert!((window.is_finite() || rate_law) && window >= least, "{spec}: window {window}");
     if let Some(rate) = output.pace {
         let rate = rate.as_per_sec();
-        prop_assert!(rate.is_finite() && rate >= 1.0, "{spec}: pace {rate}");
+        prop_assert!(rate.is_finite() && rate >= slowest, "{spec}: pace {rate}");
     }
     Ok(())
 }
 
-/// A law that is held to account itself, without the clamps of its machine.
-#[derive(Clone)]
+/// Checks the answers of a law before the clamps of its machine.
+#[derive(Clone, Debug)]
 struct Honest(AnyLaw);
 
 impl WindowLaw for Honest {
-    fn grow(&mut self, w: Packets, acked: Packets, cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, cx: &Context) -> f64 {
         let grown = self.0.grow(w, acked, cx);
         assert!(grown.is_finite() && grown >= w - 1.0, "{:?} went from {w} to {grown}", self.0);
         grown
     }
-    fn cut(&mut self, w: Packets, why: Signal, cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64 {
         let cut = self.0.cut(w, why, cx);
-        // A threshold of the law's own may exceed the window.
-        let most = if self.0.own_threshold() { f64::MAX } else { w };
-        assert!((0.0..=most).contains(&cut), "{:?} was cut from {w} to {cut}", self.0);
+        // A law with a threshold of its own may compute it as its answer, which may exceed the window.
+        let most = if self.0.threshold(cut, why).is_some() { f64::MAX } else { w };
+        assert!((0.0..=most).contains(&cut), "{:?} reduced {w} to {cut}", self.0);
         cut
     }
-    fn own_threshold(&self) -> bool {
-        self.0.own_threshold()
+    fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
+        let threshold = self.0.threshold(cut, why);
+        let sound = threshold.is_none_or(|threshold| (0.0..=f64::MAX).contains(&threshold));
+        assert!(sound, "{:?} has the threshold {threshold:?}", self.0);
+        threshold
     }
-    fn enter(&mut self, w: Packets, cx: &Context) {
+    fn enter(&mut self, w: f64, cx: &Context) {
         self.0.enter(w, cx);
     }
     fn round(&mut self, round: &Round, cx: &Context) {
         self.0.round(round, cx);
     }
+    fn timeout_ends_round(&self) -> bool {
+        self.0.timeout_ends_round()
+    }
     fn observe(&mut self, acked: &Acked, cx: &Context) {
         self.0.observe(acked, cx);
     }
-    fn leave_slow_start(&mut self, w: Packets, cx: &Context) -> bool {
+    fn leave_slow_start(&mut self, w: f64, cx: &Context) -> bool {
         self.0.leave_slow_start(w, cx)
+    }
+    fn rescale(&mut self, factor: f64) {
+        self.0.rescale(factor);
     }
 }
 
-/// A law that answers a cut with anything, as a law from outside may; it counts its cuts.
+/// A law that answers a signal with any number, as a law from outside may; it counts its reductions.
 #[derive(Clone, Debug)]
 struct Anything {
-    answers: Vec<Packets>,
+    answers: Vec<f64>,
     own_threshold: bool,
     cuts: usize,
 }
 
-impl WindowLaw for Anything {
-    fn grow(&mut self, w: Packets, acked: Packets, _: &Context) -> Packets {
-        w + acked / w
-    }
-    fn cut(&mut self, _: Packets, _: Signal, _: &Context) -> Packets {
-        self.cuts += 1;
-        self.answers[(self.cuts - 1) % self.answers.len()]
-    }
-    fn own_threshold(&self) -> bool {
-        self.own_threshold
+impl Anything {
+    fn answer(&self) -> f64 {
+        self.answers[self.cuts % self.answers.len()]
     }
 }
 
-fn answer() -> impl Strategy<Value = Packets> {
+impl WindowLaw for Anything {
+    fn grow(&mut self, w: f64, acked: f64, _: &Context) -> f64 {
+        w + acked / w
+    }
+    fn cut(&mut self, _: f64, _: Signal, _: &Context) -> f64 {
+        self.cuts += 1;
+        self.answer()
+    }
+    fn threshold(&self, _: f64, _: Signal) -> Option<f64> {
+        self.own_threshold.then(|| self.answer())
+    }
+}
+
+fn answer() -> impl Strategy<Value = f64> {
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, -1.0, 0.0];
     prop_oneof![proptest::sample::select(odd.to_vec()), 0.0..200.0_f64]
 }
 
 /// Runs `events` through the controller and checks every answer.
-fn check(spec: &Spec, ns2: bool, events: &[(Time, Event)]) -> Result<(), TestCaseError> {
-    let mut controller = spec.controller(settings(ns2));
+fn check(spec: &Spec, settings: &Settings, events: &[(Time, Event)]) -> Result<(), TestCaseError> {
+    let mut controller = spec.controller(settings);
     let windowed = spec.algorithm().kind() == Kind::Window;
     let mut last_cut: Option<Time> = None;
     for (now, event) in events {
@@ -112,21 +138,21 @@ fn check(spec: &Spec, ns2: bool, events: &[(Time, Event)]) -> Result<(), TestCas
             prop_assert!(after.wake.is_none_or(|wake| wake > *now), "{spec}: wakes in the past");
         }
         let cut = controller.take_cut();
-        let bad_news = match event {
+        let signal = match event {
             Event::Lost(lost) => Some(lost.sent_at),
             Event::Marked(marked) => Some(marked.sent_at),
-            Event::Timeout { .. } => Some(*now),
+            Event::Timeout { .. } | Event::PersistentCongestion => Some(*now),
             _ => None,
         };
-        if let Some(sent_at) = bad_news {
+        if let Some(sent_at) = signal {
             prop_assert!(after.window <= before.window, "{spec}: grew at {event:?}");
             prop_assert!(pace(&after) <= pace(&before), "{spec}: sped up at {event:?}");
             if windowed && last_cut.is_some_and(|cut| sent_at < cut) {
-                prop_assert!(cut.is_none(), "{spec}: cut twice in a round at {event:?}");
+                prop_assert!(cut.is_none(), "{spec}: reduced twice in a round at {event:?}");
                 prop_assert_eq!(after, before);
             }
         } else {
-            prop_assert!(cut.is_none(), "{spec}: cut at {event:?}");
+            prop_assert!(cut.is_none(), "{spec}: reduced at {event:?}");
         }
         if cut.is_some() {
             last_cut = Some(*now);
@@ -139,14 +165,25 @@ proptest! {
     #![proptest_config(common::config(256))]
 
     #[test]
-    fn any_spec_stays_sound(spec in common::spec(), ns2: bool, events in common::events(400)) {
-        check(&spec, ns2, &events)?;
+    fn any_spec_stays_sound(
+        spec in common::spec(),
+        conventions in conventions(),
+        events in common::events(400),
+    ) {
+        check(&spec, &settings(conventions), &events)?;
     }
 
     #[test]
-    fn no_law_relies_on_the_clamps(spec in common::spec(), ns2: bool, events in common::events(400)) {
-        if let Law::Window(law) = spec.law(&settings(ns2)) {
-            let mut machine = Windowed::new(Honest(law), spec.settings(settings(ns2)));
+    fn no_law_relies_on_the_clamps(
+        spec in common::spec(),
+        conventions in conventions(),
+        slow_start in slow_start(),
+        events in common::events(400),
+    ) {
+        let mut settings = settings(conventions);
+        settings.slow_start = slow_start;
+        if let Some(Law::Window(law)) = spec.law(&settings) {
+            let mut machine = Windowed::new(Honest(law), &settings);
             for (now, event) in &events {
                 machine.on(*now, event);
             }
@@ -157,34 +194,39 @@ proptest! {
     fn a_law_may_answer_anything(
         answers in prop::collection::vec(answer(), 1..8),
         own_threshold: bool,
-        ns2: bool,
+        conventions in conventions(),
         max_window in proptest::sample::select(vec![2.0, 37.5, f64::INFINITY]),
         events in common::events(400),
     ) {
         let law = Anything { answers, own_threshold, cuts: 0 };
-        let mut machine = Windowed::new(law, Settings { max_window, ..settings(ns2) });
+        let mut settings = settings(conventions);
+        settings.max_window = Packets::new(max_window);
+        let mut machine = Windowed::new(law, &settings);
         for (now, event) in &events {
             let saved = machine.clone();
             machine.on(*now, event);
-            let (before, after) = (saved.unclamped(), machine.unclamped());
+            let (before, after) = (saved.unclamped().get(), machine.unclamped().get());
             prop_assert!((1.0..=f64::from(u32::MAX)).contains(&after), "{after} at {event:?}");
             let Some(cut) = machine.take_cut() else { continue };
             prop_assert!(after <= before, "grew from {before} to {after} at {event:?}");
-            let threshold = machine.ssthresh();
-            let half = cut.before / 2.0;
+            let (window, _) = cut.values();
+            let (threshold, old) = (machine.ssthresh().get(), saved.ssthresh().get());
+            let half = window / 2.0;
             let most = match cut.why {
+                Signal::PersistentCongestion => old,
                 _ if own_threshold => f64::INFINITY,
-                // ns-2 keeps the threshold of a mark at the timeout after it.
-                Signal::Timeout if ns2 => half.max(saved.ssthresh()),
+                // EVERY_RULE keeps the threshold of a mark at the timeout after it.
+                Signal::Timeout if std::ptr::eq(conventions, &EVERY_RULE) => half.max(old),
                 Signal::Timeout => half,
                 _ if saved.in_slow_start() => half,
-                _ => cut.before,
+                _ => window,
             };
-            let allowed = 2.0..=most.max(2.0);
+            // A larger packet size reduces a threshold below two packets.
+            let allowed = old.min(2.0)..=most.max(2.0);
             prop_assert!(allowed.contains(&threshold), "{threshold} at {event:?}");
             let mut spurious = machine.clone();
             spurious.on(*now, &Event::Undo);
-            prop_assert_eq!(spurious.unclamped(), before);
+            prop_assert_eq!(spurious.unclamped(), saved.unclamped());
             prop_assert_eq!(spurious.ssthresh(), saved.ssthresh());
             prop_assert_eq!(spurious.law().cuts, saved.law().cuts);
         }
@@ -192,21 +234,25 @@ proptest! {
 
     #[test]
     fn equal_inputs_give_equal_outputs(spec in common::spec(), events in common::events(200)) {
-        let mut recorder = Recorder::new(spec.controller(settings(false)));
+        let mut recorder = Recorder::new(spec.controller(&rfc()));
         for (now, event) in &events {
             recorder.on(*now, event);
         }
         let record = recorder.record();
-        prop_assert_eq!(replay(spec.controller(settings(false)), record), Ok(()));
+        prop_assert_eq!(replay(spec.controller(&rfc()), record), Ok(()));
         // Through its text as well, and bit for bit.
         let read: Record = record.to_string().parse().expect("a record's text is read back");
         prop_assert_eq!(&read, record);
-        prop_assert_eq!(replay(spec.controller(settings(false)), &read), Ok(()));
+        prop_assert_eq!(replay(spec.controller(&rfc()), &read), Ok(()));
     }
 
     #[test]
-    fn undo_restores(spec in common::spec(), ns2: bool, events in common::events(200)) {
-        let mut controller = spec.controller(settings(ns2));
+    fn undo_restores(
+        spec in common::spec(),
+        conventions in conventions(),
+        events in common::events(200),
+    ) {
+        let mut controller = spec.controller(&settings(conventions));
         for (now, event) in &events {
             let mut spurious = controller.clone();
             let before = spurious.output();
@@ -227,24 +273,49 @@ proptest! {
     #![proptest_config(common::config(16))]
 
     #[test]
-    fn the_ends_of_every_range_stay_sound(ns2: bool, events in common::events(600)) {
+    fn the_ends_of_every_range_stay_sound(
+        conventions in conventions(),
+        events in common::events(600),
+    ) {
         for spec in common::corners() {
-            check(&spec, ns2, &events)?;
+            check(&spec, &settings(conventions), &events)?;
         }
     }
 }
 
 #[test]
 fn a_replay_finds_what_differs() {
-    let mut recorder = Recorder::new(Spec::parse("reno").unwrap().controller(settings(false)));
+    let mut recorder = Recorder::new(controller("reno", &rfc()));
     recorder.on(Time::from_nanos(5), &Event::Timeout { sent: 3 });
     let record = recorder.into_parts().1;
-    let other = Settings { initial_window: 4.0, ..settings(false) };
-    assert_eq!(replay(Spec::parse("reno").unwrap().controller(other), &record), Ok(()));
+    let mut other = rfc();
+    other.initial_window = Packets::new(4.0);
+    assert_eq!(replay(controller("reno", &other), &record), Ok(()));
     let text = record.to_string().replace("| 1 ", "| 2 ");
-    let mismatch = replay(Spec::parse("reno").unwrap().controller(other), &text.parse().unwrap());
+    let mismatch = replay(controller("reno", &other), &text.parse().unwrap());
     let message = mismatch.unwrap_err().to_string();
     assert_eq!(message, "entry 0: 2 - - on record, 1 - - in the replay");
+}
+
+/// The example of the documentation, and a line with every field of an acknowledgement.
+#[test]
+fn a_record_reads_back_as_it_was_written() {
+    let text = "50000000 acked 2 2 8 10 0 50000000 - 0 0 window | 12 - -
+61000000 lost 1 50000000 14 | 6 - -
+62000000 acked 2 1 8 10 61000000 1000000 7 1 3 pacing delivery 5 4 3000000 2000000 1 9 1 0 | 6 120.5 -
+63000000 marked 2 62000000 15 | 6 - -
+64000000 report 3 16 - 1000.5 50000000 | 6 - 65000000
+65000000 persistent-congestion | 2 - -
+66000000 reduced 1.5 | 1.5 - -
+67000000 mtu 1200 | 1.875 - -
+";
+    let record: Record = text.parse().unwrap();
+    assert_eq!(record.to_string(), text);
+    let Event::Acked(acked) = record.entries[2].event else { panic!("{record}") };
+    let sample = acked.delivery.unwrap();
+    assert_eq!((acked.limit, acked.echo, acked.marked), (Limit::Pacing, true, 3));
+    assert_eq!((sample.delivered, sample.prior_delivered, sample.in_flight), (5, 4, 9));
+    assert!(sample.application_limited && !sample.reliable);
 }
 
 #[test]
@@ -255,6 +326,16 @@ fn a_records_errors_name_the_line() {
             "line 4: expected the name of an event",
         ),
         ("12 lost 1 x 3 | 1 - -", "line 1: expected the time of sending in nanoseconds"),
+        ("12 reduced | 1 - -", "line 1: expected the window in packets"),
+        ("12 mtu 1.5 | 1 - -", "line 1: expected the packet size in bytes"),
+        (
+            "12 acked 1 1 0 0 0 - - 0 0 link | 1 - -",
+            "line 1: expected window, pacing, receiver or application",
+        ),
+        (
+            "12 acked 1 1 0 0 0 - - 0 0 window delivery 1 0 5 5 0 1 2 1 | 1 - -",
+            "line 1: expected 0 or 1 for an application-limited sample",
+        ),
         ("12 tick 1 - -", "line 1: expected | between the event and the answer"),
         ("12 tick | 1 - - -", "line 1: expected nothing after the answer"),
     ] {
@@ -262,120 +343,47 @@ fn a_records_errors_name_the_line() {
     }
 }
 
-/// A law that only records its rounds: packets sent and lost, and milliseconds.
-#[derive(Clone, Debug, Default)]
-struct Rounds {
-    told: Vec<(u64, u64, u64)>,
-    timeouts_continue: bool,
-}
-
-impl WindowLaw for Rounds {
-    fn grow(&mut self, w: Packets, acked: Packets, _: &Context) -> Packets {
-        w + acked / w
-    }
-    fn cut(&mut self, w: Packets, _: Signal, _: &Context) -> Packets {
-        w / 2.0
-    }
-    fn round(&mut self, round: &Round, _: &Context) {
-        self.told.push((round.sent, round.lost, round.took.as_nanos() / 1_000_000));
-    }
-    fn timeout_ends_round(&self) -> bool {
-        !self.timeouts_continue
-    }
-}
-
-/// The losses of a round stay with the packets of that round, whatever happens to its repair.
-#[test]
-fn a_timeout_in_recovery_does_not_mix_two_rounds() {
-    let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
-    let lost = |packets, sent| Event::Lost(Lost { packets, sent_at: at(10), sent });
-    let mut machine = Windowed::new(Rounds::default(), Settings::default());
-    machine.on(at(20), &lost(3, 100));
-    machine.on(at(21), &lost(1, 101));
-    assert!(machine.law().told.is_empty());
-    // The repair fails: the round ends with what it had, and the timeout begins no other.
-    machine.on(at(400), &Event::Timeout { sent: 102 });
-    assert_eq!(machine.law().told, [(100, 4, 20)]);
-    // The probe is lost as well.
-    machine.on(at(900), &Event::Timeout { sent: 103 });
-    assert_eq!(machine.law().told, [(100, 4, 20)]);
-    let grows = Acked {
-        packets: 4,
-        credit: 4,
-        in_flight: 1,
-        sent: 104,
-        sent_at: at(900),
-        rtt: None,
-        received_at: None,
-        echo: false,
-        limit: Limit::Window,
-    };
-    machine.on(at(950), &Event::Acked(grows));
-    // A timeout out of the blue ends a round, in which at least one packet was lost.
-    machine.on(at(2000), &Event::Timeout { sent: 143 });
-    assert_eq!(machine.law().told, [(100, 4, 20), (43, 1, 1980)]);
-}
-
-/// A law can let a round continue after a timeout: the lost packet counts in that round.
-#[test]
-fn a_round_continues_after_a_timeout_if_the_law_says_so() {
-    let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
-    let rounds = Rounds { timeouts_continue: true, ..Rounds::default() };
-    let mut machine = Windowed::new(rounds, Settings::default());
-    machine.on(at(400), &Event::Timeout { sent: 60 });
-    assert!(machine.law().told.is_empty());
-    machine.on(at(900), &Event::Lost(Lost { packets: 2, sent_at: at(800), sent: 100 }));
-    machine.on(at(1000), &Event::Recovered);
-    assert_eq!(machine.law().told, [(100, 3, 900)]);
-    // A recovery that fails closes its own round.
-    machine.on(at(1500), &Event::Lost(Lost { packets: 1, sent_at: at(1400), sent: 130 }));
-    machine.on(at(2000), &Event::Timeout { sent: 135 });
-    assert_eq!(machine.law().told, [(100, 3, 900), (30, 1, 600)]);
-}
-
 /// Only UDT's laws use the receiver's estimate of the capacity.
 #[test]
 fn who_uses_the_capacity() {
     for algorithm in cwnd::registry::algorithms() {
-        let uses = Spec::new(algorithm).controller(settings(false)).uses_capacity();
+        let uses = Spec::new(algorithm).controller(&rfc()).needs().capacity;
         assert_eq!(uses, matches!(algorithm.name, "daimd" | "udt"), "{}", algorithm.name);
     }
 }
 
+fn at(millis: u64) -> Time {
+    Time::ZERO + Dur::from_millis(millis)
+}
+
+/// The law of `spec` in its machine, with an initial window of 40.
+fn machine(spec: &str) -> Windowed<AnyLaw> {
+    let mut settings = rfc();
+    settings.initial_window = Packets::new(40.0);
+    let law = Spec::parse(spec).unwrap().law(&settings);
+    let Some(Law::Window(law)) = law else { panic!("{spec}") };
+    Windowed::new(law, &settings)
+}
+
 /// The threshold and the window after `why`, from a window of 40 in slow start or, after a mark, of 40 or
 /// just more in congestion avoidance.
-fn after(spec: &str, ns2: bool, avoidance: bool, why: Signal) -> (f64, f64) {
-    let initial_window = 40.0;
-    let settings = Settings { initial_window, ..settings(ns2) };
-    let Law::Window(law) = spec.parse::<Spec>().unwrap().law(&settings) else { panic!("{spec}") };
-    let mut machine = Windowed::new(law, settings);
-    let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
+fn after(spec: &str, avoidance: bool, why: Signal) -> (f64, f64) {
+    let mut machine = machine(spec);
     let mut sent = 40;
     if avoidance {
-        machine.on(at(1), &Event::Marked(Marked { packets: 1, sent_at: at(1), sent }));
-        while machine.unclamped() < 40.0 {
+        machine.on(at(1), &Event::Marked(Marked::new(1, at(1), sent)));
+        while machine.unclamped().get() < 40.0 {
             sent += 1;
-            let acked = Acked {
-                packets: 1,
-                credit: 1,
-                in_flight: 20,
-                sent,
-                sent_at: at(1),
-                rtt: None,
-                received_at: None,
-                echo: false,
-                limit: Limit::Window,
-            };
-            machine.on(at(2), &Event::Acked(acked));
+            machine.on(at(2), &Event::Acked(Acked::new(1, at(1))));
         }
     }
     let event = match why {
-        Signal::Loss => Event::Lost(Lost { packets: 1, sent_at: at(3), sent }),
-        Signal::Mark => Event::Marked(Marked { packets: 1, sent_at: at(3), sent }),
-        Signal::Timeout => Event::Timeout { sent },
+        Signal::Loss => Event::Lost(Lost::new(1, at(3), sent)),
+        Signal::Mark => Event::Marked(Marked::new(1, at(3), sent)),
+        _ => Event::Timeout { sent },
     };
     machine.on(at(4), &event);
-    (machine.ssthresh(), machine.unclamped())
+    (machine.ssthresh().get(), machine.unclamped().get())
 }
 
 /// RFC 5681 equation 4: at most half, in slow start and after a timeout.
@@ -385,85 +393,57 @@ fn laws_inherit_a_threshold_of_half_of_the_window() {
         ["reno", "gaimd(1, 7/8)", "iiad", "simd", "aira", "bic", "scalable", "highspeed", "vegas"]
     {
         for why in [Signal::Loss, Signal::Mark] {
-            assert_eq!(after(spec, false, false, why), (20.0, 20.0), "{spec}");
+            assert_eq!(after(spec, false, why), (20.0, 20.0), "{spec}");
         }
-        assert_eq!(after(spec, false, false, Signal::Timeout), (20.0, 1.0), "{spec}");
+        assert_eq!(after(spec, false, Signal::Timeout), (20.0, 1.0), "{spec}");
     }
-    assert_eq!(after("gaimd(1, 1/4)", false, false, Signal::Loss), (10.0, 10.0));
-    assert_eq!(after("gaimd(1, 1/4)", false, false, Signal::Timeout), (10.0, 1.0));
-    let (threshold, window) = after("gaimd(1, 7/8)", false, true, Signal::Timeout);
+    assert_eq!(after("gaimd(1, 1/4)", false, Signal::Loss), (10.0, 10.0));
+    assert_eq!(after("gaimd(1, 1/4)", false, Signal::Timeout), (10.0, 1.0));
+    let (threshold, window) = after("gaimd(1, 7/8)", true, Signal::Timeout);
     assert!((threshold - 20.0).abs() < 0.1 && window == 1.0, "{threshold}");
-    let (threshold, window) = after("gaimd(1, 7/8)", false, true, Signal::Loss);
+    let (threshold, window) = after("gaimd(1, 7/8)", true, Signal::Loss);
     assert!((threshold - 35.0).abs() < 0.1 && window == threshold, "{threshold}");
-}
-
-/// tcp.cc, slowdown(): exactly half in slow start, at the first cut and, for the threshold, after a
-/// timeout, whatever the law keeps; the threshold is a whole number.
-#[test]
-fn ns2_takes_exactly_half() {
-    for spec in ["gaimd(1, 1/4)", "gaimd(1, 7/8)", "iiad"] {
-        assert_eq!(after(spec, true, false, Signal::Loss), (20.0, 20.0), "{spec}");
-        assert_eq!(after(spec, true, false, Signal::Timeout), (20.0, 1.0), "{spec}");
-        assert_eq!(after(spec, true, true, Signal::Timeout), (20.0, 1.0), "{spec}");
-    }
-    let (threshold, window) = after("gaimd(1, 1/4)", true, true, Signal::Loss);
-    assert!(threshold == 10.0 && (10.0..10.1).contains(&window), "{threshold} {window}");
 }
 
 /// RFC 9438 sections 4.6 and 4.8: 0.7 of the window, everywhere.
 #[test]
 fn cubic_keeps_its_share_in_slow_start_and_after_a_timeout() {
-    for ns2 in [false, true] {
-        assert_eq!(after("cubic", ns2, false, Signal::Loss), (28.0, 28.0));
-        assert_eq!(after("cubic", ns2, false, Signal::Timeout), (28.0, 1.0));
-        // From the first packet above 40.
-        let (threshold, window) = after("cubic", ns2, true, Signal::Timeout);
-        assert!((28.0..28.1).contains(&threshold) && window == 1.0, "{threshold}");
-    }
+    assert_eq!(after("cubic", false, Signal::Loss), (28.0, 28.0));
+    assert_eq!(after("cubic", false, Signal::Timeout), (28.0, 1.0));
+    // From the first packet above 40.
+    let (threshold, window) = after("cubic", true, Signal::Timeout);
+    assert!((28.0..28.1).contains(&threshold) && window == 1.0, "{threshold}");
 }
 
-/// Westwood: the threshold is r d, also where that is more than the window, which does not grow by it.
+/// Westwood: the threshold is r d, also where it exceeds the window, which does not grow.
 #[test]
 fn westwoods_threshold_is_its_estimate() {
-    let machine = |packets: u32, ns2: bool| {
-        let settings = Settings { initial_window: 40.0, ..settings(ns2) };
-        let Law::Window(law) = "westwood".parse::<Spec>().unwrap().law(&settings) else { panic!() };
-        let mut machine = Windowed::new(law, settings);
+    let estimated = |packets: u32| {
+        let mut machine = machine("westwood");
         // Acknowledges `packets` every 10 ms for 20 s; the round-trip time is 100 ms.
         for n in 0..2000 {
-            let now = Time::from_nanos(n * 10_000_000);
-            let acked = Acked {
-                packets,
-                credit: 0,
-                in_flight: 40,
-                sent: 0,
-                sent_at: now,
-                rtt: Some(Dur::from_millis(100)),
-                received_at: None,
-                echo: false,
-                limit: Limit::Window,
-            };
-            machine.on(now, &Event::Acked(acked));
+            let mut acked = Acked::new(packets, at(10 * n));
+            acked.credit = 0;
+            acked.rtt = Some(Dur::from_millis(100));
+            machine.on(at(10 * n), &Event::Acked(acked));
         }
         machine
     };
-    let now = Time::from_nanos(20_000_000_000);
-    let lost = Event::Lost(Lost { packets: 1, sent_at: now, sent: 2000 });
-    let near = |value: f64, expected: f64| (value - expected).abs() < 1e-6;
+    let now = at(20_000);
+    let lost = Event::Lost(Lost::new(1, now, 2000));
+    let near = |value: Packets, expected: f64| (value.get() - expected).abs() < 1e-6;
     // 300 packets/s in 100 ms are 30, in slow start with a window of 40.
-    let mut less = machine(3, false);
+    let mut less = estimated(3);
     less.on(now, &lost);
-    assert!(near(less.ssthresh(), 30.0) && near(less.unclamped(), 30.0), "{}", less.ssthresh());
-    // 60: the window stays 40, and slow start goes on once the loss is repaired.
-    let mut more = machine(6, false);
+    assert!(near(less.ssthresh(), 30.0) && near(less.unclamped(), 30.0), "{less:?}");
+    // 60: the window stays 40, and slow start continues after the recovery.
+    let mut more = estimated(6);
     more.on(now, &lost);
-    assert!(near(more.ssthresh(), 60.0) && more.unclamped() == 40.0 && more.in_slow_start());
-    for ns2 in [false, true] {
-        let mut timeout = machine(3, ns2);
-        for _ in 0..2 {
-            // A second one at a window of 1 leaves the threshold.
-            timeout.on(now, &Event::Timeout { sent: 2000 });
-            assert!(timeout.ssthresh() >= 29.0 && timeout.unclamped() == 1.0);
-        }
+    assert!(near(more.ssthresh(), 60.0) && near(more.unclamped(), 40.0) && more.in_slow_start());
+    let mut timeout = estimated(3);
+    for _ in 0..2 {
+        // A second one at a window of 1 leaves the threshold.
+        timeout.on(now, &Event::Timeout { sent: 2000 });
+        assert!(timeout.ssthresh().get() >= 29.0 && timeout.unclamped().get() == 1.0);
     }
 }

@@ -3,7 +3,8 @@
 mod common;
 
 use cwnd::registry::{Domain, Kind, algorithms, find};
-use cwnd::{MakeLaw, Settings, SlowStart, Spec};
+use cwnd::{Acked, Dur, Event, Time};
+use cwnd::{AnyController, Controller, MakeController, Rate, Settings, SlowStart, Spec};
 use proptest::prelude::*;
 
 proptest! {
@@ -62,6 +63,7 @@ fn equal_controllers_have_one_name() {
         ("aira(timeout=ends)", "aira(timeout=ends)"),
         ("daimd(capacity=1544000)", "daimd(capacity=1544kbit)"),
         ("cubic(start=hystart)", "cubic(start=hystart)"),
+        ("reno(hystart-train)", "reno(start=hystart-train)"),
         ("friendly(1/16, on)", "friendly(beta=1/16, timeouts=on)"),
     ] {
         assert_eq!(canonical(text), expected);
@@ -73,10 +75,10 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
     let long = "x".repeat(10_000);
     for (text, expected) in [
         ("", "no controller given: write a name such as reno or simd(beta=1/16)"),
-        ("simd(gamma=1)", "simd has no parameter \"gamma\" (it takes: beta, start)"),
+        ("simd(gamma=1)", "simd has no parameter \"gamma\" (it takes: beta, start, pacing)"),
         (
             "simd(bta=1)",
-            "simd has no parameter \"bta\", did you mean beta? (it takes: beta, start)",
+            "simd has no parameter \"bta\", did you mean beta? (it takes: beta, start, pacing)",
         ),
         ("simd(beta=1)", "simd: beta cannot be \"1\": it is a number with 0 < beta < 1"),
         ("simd(beta=1/0)", "simd: beta cannot be \"1/0\": it is a number with 0 < beta < 1"),
@@ -87,11 +89,14 @@ fn mistakes_are_refused_in_one_line_that_says_what_is_allowed() {
         ("simd(1/8) x", "expected nothing after the closing parenthesis, found \"x\""),
         ("simd(1/8))", "expected nothing after the closing parenthesis, found \")\""),
         ("aimd(alpha=1, 1/2)", "aimd: \"1/2\" needs its parameter's name after a named value"),
-        ("reno(classic, 1)", "reno takes at most 1 values: start"),
+        ("reno(standard, 1, 2)", "reno takes at most 2 values: start, pacing"),
         ("tfrc(1)", "tfrc takes no values"),
         ("tfrc(n=8)", "tfrc has no parameter \"n\" (it takes none)"),
         ("aira(mail=maybe)", "aira: mail cannot be \"maybe\": it is on or off"),
-        ("reno(start=fast)", "reno: start cannot be \"fast\": it is one of classic, hystart"),
+        (
+            "reno(start=fast)",
+            "reno: start cannot be \"fast\": it is one of standard, hystart, hystart-train",
+        ),
         (
             "daimd(feedback=nak)",
             "daimd: feedback cannot be \"nak\": it is one of event, packet, syn, report",
@@ -116,13 +121,51 @@ fn every_window_law_takes_the_machines_start() {
         let spec = Spec::parse(&format!("{}(start=hystart)", algorithm.name));
         assert_eq!(spec.is_ok(), algorithm.kind() == Kind::Window, "{}", algorithm.name);
     }
-    let start = |text: &str, slow_start| {
-        let settings = Settings { slow_start, ..Settings::default() };
-        Spec::parse(text).unwrap().settings(settings).slow_start
-    };
-    assert_eq!(start("reno", SlowStart::HyStart), SlowStart::HyStart);
-    assert_eq!(start("reno(start=classic)", SlowStart::HyStart), SlowStart::Classic);
-    assert_eq!(start("reno(start=hystart)", SlowStart::Classic), SlowStart::HyStart);
+    for (text, by_driver, expected) in [
+        ("reno", SlowStart::Standard, 1.0),
+        ("reno", SlowStart::HyStart, 0.25),
+        ("reno(start=standard)", SlowStart::HyStart, 1.0),
+        ("reno(start=hystart)", SlowStart::Standard, 0.25),
+        ("reno(start=hystart-train)", SlowStart::Standard, 0.25),
+    ] {
+        let mut settings = Settings::default();
+        settings.slow_start = by_driver;
+        let mut controller = Spec::parse(text).unwrap().controller(&settings);
+        assert_eq!(growth_after_delay(&mut controller), expected, "{text} {by_driver:?}");
+    }
+}
+
+/// The growth at the last acknowledgement of a round whose round-trip times are twice those of the round before.
+fn growth_after_delay(controller: &mut AnyController) -> f64 {
+    let (mut sent_at, mut growth) = (Time::ZERO, 0.0);
+    for rtt in [50, 50, 100].map(Dur::from_millis) {
+        let now = sent_at + rtt;
+        for n in 0..10 {
+            let before = controller.output().window.get();
+            // The first packet ends the round before.
+            let mut acked = Acked::new(1, if n == 0 { sent_at } else { Time::ZERO });
+            acked.rtt = Some(rtt);
+            controller.on(now, &Event::Acked(acked));
+            growth = controller.output().window.get() - before;
+        }
+        sent_at = now;
+    }
+    growth
+}
+
+#[test]
+fn every_window_law_can_be_paced() {
+    for algorithm in algorithms() {
+        let spec = Spec::parse(&format!("{}(pacing=5/4)", algorithm.name));
+        assert_eq!(spec.is_ok(), algorithm.kind() == Kind::Window, "{}", algorithm.name);
+        let Ok(spec) = spec else { continue };
+        let mut controller = spec.controller(&Settings::default());
+        assert_eq!(controller.output().pace, None, "before the first round-trip time");
+        let mut acked = Acked::new(0, Time::ZERO);
+        acked.rtt = Some(Dur::from_millis(100));
+        controller.on(Time::ZERO + Dur::from_millis(100), &Event::Acked(acked));
+        assert_eq!(controller.output().pace, Some(Rate::per_sec(125.0)), "{}", algorithm.name);
+    }
 }
 
 #[test]
@@ -133,7 +176,8 @@ fn every_entry_is_complete() {
         assert!(!algorithm.title.is_empty() && algorithm.summary.ends_with('.'), "{name}");
         assert!(!algorithm.source.is_empty() && !algorithm.equations.is_empty(), "{name}");
         for parameter in algorithm.parameters {
-            assert!(parameter.allows(parameter.default()), "{name}: {}", parameter.name);
+            let allowed = parameter.default().is_none_or(|default| parameter.allows(default));
+            assert!(allowed, "{name}: {}", parameter.name);
             assert!(!parameter.meaning.is_empty() && !parameter.symbol.is_empty(), "{name}");
             if let Domain::Number { range, .. } = parameter.domain {
                 assert!(range.min.is_finite() && range.max.is_finite() && range.min < range.max);

@@ -1,5 +1,6 @@
 //! The two machines: slow start, recovery, timeouts, clamps and clocks around a law, written once.
 
+mod hystart;
 mod paced;
 mod slow_start;
 mod windowed;

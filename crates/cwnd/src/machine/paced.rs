@@ -1,7 +1,7 @@
 //! The paced machine: the control interval, slow start, the flow window and the clamps around a [`RateLaw`].
 
 use crate::controller::{Controller, Cut, Needs, Settings};
-use crate::event::{Event, Lost, Output, Report};
+use crate::event::{Event, Lost, Marked, Output, Report};
 use crate::law::{Clock, Context, RateLaw, Signal};
 use crate::rtt::Rtt;
 use crate::units::{Packets, Rate, Time};
@@ -31,7 +31,7 @@ pub struct Paced<L> {
 
 impl<L: RateLaw + Clone> Paced<L> {
     /// A controller that runs `law` from the start of a connection. Slow start opens the window by one packet for
-    /// each packet acknowledged, unpaced, until a loss or the largest window (UDT). A law that starts itself is
+    /// each packet acknowledged, unpaced, until a loss, a mark or the largest window (UDT). A law that starts itself is
     /// paced from the first packet.
     pub fn new(law: L, settings: &Settings) -> Self {
         let max_window = settings.max_window.get();
@@ -140,6 +140,19 @@ impl<L: RateLaw + Clone> Paced<L> {
         self.shrink(now, fresh, Signal::Loss);
     }
 
+    /// A mark ends slow start, as a loss does (RFC 3168 section 6.1.2). The law answers one for each congestion
+    /// period.
+    fn marked(&mut self, now: Time, marked: &Marked) {
+        if self.rate.is_none() {
+            self.leave_slow_start(now);
+        }
+        self.report_losses(now, &Lost::new(marked.packets, marked.sent_at, marked.sent));
+        if self.last_cut.is_none_or(|cut| marked.sent_at >= cut) {
+            self.lost = true;
+            self.shrink(now, true, Signal::Mark);
+        }
+    }
+
     fn report_losses(&mut self, now: Time, lost: &Lost) {
         let (rate, cx) = (self.rate.unwrap_or(MIN_RATE), self.context(now));
         self.law.losses(lost, rate, &cx);
@@ -182,15 +195,7 @@ impl<L: RateLaw + Clone> Controller for Paced<L> {
         match event {
             Event::Report(report) => self.report(now, report),
             Event::Lost(lost) => self.lost(now, lost),
-            Event::Marked(marked) => {
-                let lost = Lost::new(marked.packets, marked.sent_at, marked.sent);
-                self.report_losses(now, &lost);
-                let fresh = self.last_cut.is_none_or(|cut| marked.sent_at >= cut);
-                if fresh && self.rate.is_some() {
-                    self.lost = true;
-                    self.shrink(now, true, Signal::Mark);
-                }
-            }
+            Event::Marked(marked) => self.marked(now, marked),
             Event::Timeout { .. } => self.restart(now, Signal::Timeout),
             Event::PersistentCongestion => self.restart(now, Signal::PersistentCongestion),
             Event::Reduced { window } => {

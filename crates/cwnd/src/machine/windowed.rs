@@ -2,12 +2,28 @@
 //! around a [`WindowLaw`].
 //!
 //! ```text
-//!              w >= ssthresh            loss, once a window of data
-//!  slow start ---------------> avoidance ----------------------> recovery
-//!      ^  \------- loss ------------------------------------------^   |
-//!      |                            ^------------ recovered ----------/
-//!      \----- timeout, from anywhere: w = 1
+//!                 w >= ssthresh; the law or the slow start ends it
+//!  slow start ------------------------------------------------------> avoidance --\
+//!   |  ^   ^                                                            |  ^  ^   | mark
+//!   |  |   \--- timeout: w = 1; persistent congestion: w = 2; ---------/|  |  \---/
+//!   |  |        reduction by the driver: w < ssthresh                   |  |
+//!   |  |                                                           loss |  | recovered,
+//!   |  |                                                                v  | or inferred
+//!   |  \------- timeout: w = 1; persistent congestion: w = 2 -------- recovery
+//!   |                                                                   ^
+//!   \--------------------------------- loss ----------------------------/
 //! ```
+//!
+//! * There is one reduction for each window of data: signals of packets sent before the last reduction change nothing,
+//!   and neither do losses and marks during recovery.
+//! * The window does not grow during recovery.
+//! * A mark in slow start ends it, as in congestion avoidance. Where recovery is inferred (RFC 9002 section 7.3.2), a
+//!   mark begins one as a loss does.
+//! * Recovery returns to slow start if the threshold exceeds the window: by a law's own threshold, or a reduction by
+//!   the driver.
+//! * Undo returns to the state before the last reduction, and ends a recovery.
+//! * A change of the packet size changes no state: the window, the threshold and the largest window stay the same
+//!   numbers of bytes.
 
 use super::slow_start::{AnySlowStart, Growth};
 use crate::controller::{Controller, Cut, Needs, Settings};
@@ -178,11 +194,13 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         let used = matches!(acked.limit, Limit::Window | Limit::Pacing);
         let full = acked.limit == Limit::Receiver && self.window >= self.max_window;
         if !used && !full && !self.conventions.grows_unused {
+            self.unused(&{ *acked }, cx);
             return;
         }
         if self.in_slow_start() {
+            let credit = f64::from(acked.credit).min(f64::from(self.slow_start_limit));
             // A copy: passing a reference to a non-inlined function forces the value out of registers.
-            self.slow_start(&{ *acked }, cx);
+            self.slow_start(&{ *acked }, credit, cx);
         } else {
             if !self.entered {
                 self.enter(cx);
@@ -209,20 +227,31 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         if self.conventions.grows_past_max_window { MAX_WINDOW } else { self.max_window }
     }
 
-    fn slow_start(&mut self, acked: &Acked, cx: Context) {
-        let credit = f64::from(acked.credit).min(f64::from(self.slow_start_limit));
+    /// An acknowledgement for which the window does not grow, because it does not limit the sender. A slow start
+    /// other than the standard one observes it.
+    #[cold]
+    fn unused(&mut self, acked: &Acked, cx: Context) {
+        if self.in_slow_start() && self.slow_start.is_some() {
+            self.slow_start(acked, 0.0, cx);
+        }
+    }
+
+    /// An acknowledgement in slow start, by which the window may grow by `credit` packets.
+    fn slow_start(&mut self, acked: &Acked, credit: f64, cx: Context) {
         let Growth { window, done } = match &mut self.slow_start {
             None => Growth { window: self.window + credit, done: false },
             Some(law) => law.grow(self.window, credit, acked, &cx),
         };
         // A threshold above the largest window would never be reached.
-        let grown = window.min(self.largest());
+        let grown = window.max(MIN_WINDOW).min(self.largest());
         let overshoots = self.conventions.overshoots_threshold;
         self.window = if overshoots { grown } else { grown.min(self.ssthresh) };
-        if done || self.law.leave_slow_start(self.window, &cx) {
+        if done || (credit > 0.0 && self.law.leave_slow_start(self.window, &cx)) {
             self.ssthresh = self.window;
         }
         if !self.in_slow_start() {
+            // Later slow starts are the standard one.
+            self.slow_start = None;
             self.enter(cx);
         }
     }
@@ -243,7 +272,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         }
         self.end_round(now, sent);
         self.shrink(now, why);
-        if why == Signal::Loss {
+        // RFC 9002 section 7.3.2: a mark begins a recovery period too. In RFC 3168 it does not.
+        if why == Signal::Loss || self.conventions.infers_recovery {
             self.in_recovery = true;
         } else {
             self.close_round(now);
@@ -289,7 +319,7 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         (self.ssthresh, self.window) = match why {
             Signal::Timeout => (threshold, MIN_WINDOW),
             Signal::PersistentCongestion => (self.ssthresh, PERSISTENT_WINDOW.min(before)),
-            Signal::Loss | Signal::Mark => (threshold, window),
+            Signal::Loss | Signal::Mark => (threshold, at_most(window, before).max(MIN_WINDOW)),
         };
         self.slow_start = None;
         self.last_cut = now;
@@ -376,7 +406,9 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         self.packet = packet;
         self.window = (self.window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
         self.ssthresh *= factor;
-        self.max_window = (self.max_window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
+        if self.max_window < MAX_WINDOW {
+            self.max_window = (self.max_window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
+        }
         self.law.rescale(factor);
         if let Some(congestion) = &mut self.congestion {
             congestion.undo = None;

@@ -169,32 +169,32 @@ pub fn sawtooth(law: Law, window: f64, path: Path, limit: u64) -> Option<Sawtoot
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Spec;
     use crate::units::{Dur, Rate};
+    use crate::{MakeController, Settings, Spec};
 
     fn path() -> Path {
         Path { rtt: Dur::from_millis(100), capacity: Rate::ZERO, packet: 1500 }
     }
 
-    fn spec(text: &str) -> Spec {
-        Spec::parse(text).unwrap()
+    fn law(text: &str) -> Law {
+        Spec::parse(text).unwrap().law(&Settings::default()).unwrap()
     }
 
     #[test]
     fn what_a_law_remembers_is_found_out() {
         for text in ["reno", "aimd(0.31, 1/8)", "simd", "iiad", "sqrt", "scalable", "highspeed"] {
-            assert!(forgets(&spec(text), path()), "{text}");
+            assert!(forgets(&law(text), path()), "{text}");
         }
-        assert!(forgets(&spec("cubic(fast=off)"), path()));
+        assert!(forgets(&law("cubic(fast=off)"), path()));
         for text in ["cubic", "bic", "aira", "aiad", "westwood"] {
-            assert!(!forgets(&spec(text), path()), "{text}");
+            assert!(!forgets(&law(text), path()), "{text}");
         }
     }
 
     /// Reno between losses at 40: w dw = dn gives (40^2 - 20^2) / 2 = 600 packets in 20 rounds.
     #[test]
     fn renos_sawtooth() {
-        let tooth = sawtooth(&spec("reno"), 40.0, path(), 100_000).unwrap();
+        let tooth = sawtooth(law("reno"), 40.0, path(), 100_000).unwrap();
         assert_eq!(tooth.after, 20.0);
         assert!((tooth.packets - 600.0).abs() < 1.0, "{tooth:?}");
         assert!((tooth.rounds - 20.0).abs() < 0.05, "{tooth:?}");
@@ -205,7 +205,7 @@ mod tests {
     fn an_epoch_ends_geometrically() {
         let mut ends = [0.0; 4];
         let mut at = 0;
-        let epoch = Epoch::new(&spec("reno"), 20.0, path(), false);
+        let epoch = Epoch::new(law("reno"), 20.0, path(), false);
         let sums = epoch.run(0.5, 0.125, 1e9, |_, p, _| {
             if p > 0.0 {
                 ends[at] = p;

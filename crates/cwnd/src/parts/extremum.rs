@@ -71,8 +71,8 @@ macro_rules! extremum {
         pub struct $name<V>(Best<V>);
 
         impl<V: Copy + PartialOrd> $name<V> {
-            /// An empty filter over a window of `length`, in the unit of the samples' times: rounds,
-            /// or nanoseconds.
+            /// An empty filter over a window of `length`, in the unit of the samples' times: rounds, or nanoseconds.
+            /// A sample leaves the window when it is older than `length`.
             pub const fn new(length: u64) -> Self {
                 $name(Best { length, best: None })
             }
@@ -103,7 +103,7 @@ extremum! {
     ///
     /// let mut bandwidth = WindowedMax::new(10);
     /// bandwidth.add(1, 40.0);
-    /// assert_eq!(bandwidth.add(2, 30.0), 40.0);
+    /// assert_eq!(bandwidth.add(5, 30.0), 40.0);
     /// assert_eq!(bandwidth.add(12, 20.0), 30.0);
     /// ```
     WindowedMax, >=
@@ -117,7 +117,7 @@ extremum! {
     ///
     /// let mut rtt = WindowedMin::new(10);
     /// rtt.add(1, 40.0);
-    /// assert_eq!(rtt.add(2, 50.0), 40.0);
+    /// assert_eq!(rtt.add(5, 50.0), 40.0);
     /// assert_eq!(rtt.add(12, 60.0), 50.0);
     /// ```
     WindowedMin, <=
@@ -129,13 +129,18 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
+    const LENGTH: u64 = 20;
+
+    fn samples() -> impl Strategy<Value = Vec<(u64, i64)>> {
+        prop::collection::vec((0_u64..8, 0_i64..100), 1..200)
+    }
+
     proptest! {
         /// The filter never exceeds the true maximum of the window, and is exact while the best sample is in it.
         #[test]
-        fn the_maximum_is_bounded_by_the_exact_one(samples in prop::collection::vec((0_u64..5, 0_u32..100), 1..200)) {
-            const LENGTH: u64 = 20;
+        fn the_maximum_is_bounded_by_the_exact_one(samples in samples()) {
             let mut filter = WindowedMax::new(LENGTH);
-            let mut seen: Vec<(u64, u32)> = Vec::new();
+            let mut seen: Vec<(u64, i64)> = Vec::new();
             let mut now = 0;
             for (gap, value) in samples {
                 now += gap;
@@ -144,12 +149,48 @@ mod tests {
                 let inside = seen.iter().filter(|(at, _)| now - at <= LENGTH).map(|(_, value)| *value);
                 let exact = inside.max().unwrap();
                 prop_assert!(found <= exact && found >= value, "{found} {exact}");
+                prop_assert_eq!(filter.get(), Some(found));
                 let overall = seen.iter().map(|(_, value)| *value).max().unwrap();
                 if exact == overall {
                     prop_assert_eq!(found, exact);
                 }
             }
         }
+
+        /// The minimum is the maximum of the negated samples.
+        #[test]
+        fn the_minimum_mirrors_the_maximum(samples in samples()) {
+            let (mut least, mut most) = (WindowedMin::new(LENGTH), WindowedMax::new(LENGTH));
+            let mut now = 0;
+            for (gap, value) in samples {
+                now += gap;
+                prop_assert_eq!(least.add(now, value), -most.add(now, -value));
+            }
+        }
+    }
+
+    /// Of falling samples the second best is of the window's second quarter or later, the third best of its second
+    /// half.
+    #[test]
+    fn successors_come_from_later_parts_of_the_window() {
+        let mut filter = WindowedMax::new(20);
+        let found: Vec<u32> =
+            [(0, 90), (5, 89), (6, 80), (10, 79), (11, 70), (20, 10), (21, 9), (27, 8)]
+                .into_iter()
+                .map(|(at, value)| filter.add(at, value))
+                .collect();
+        // Neither 89, in the first quarter, nor 79, in the first half, is a successor.
+        assert_eq!(found, [90, 90, 90, 90, 90, 90, 80, 70]);
+    }
+
+    /// As large as the best sample: a newer one lasts longer.
+    #[test]
+    fn an_equal_sample_renews_the_extremum() {
+        let mut filter = WindowedMax::new(10);
+        filter.add(0, 5);
+        filter.add(8, 5);
+        assert_eq!(filter.add(18, 1), 5);
+        assert_eq!(filter.add(19, 1), 1);
     }
 
     #[test]

@@ -73,4 +73,35 @@ mod tests {
         pacer.sent(at(14), 1, Some(Rate::ZERO));
         assert_eq!(pacer.departure(at(20)), Time::NEVER);
     }
+
+    /// draft-ietf-ccwg-bbr section 5.6.2: next_send_time = max(Now(), next_send_time) + size / pacing_rate.
+    #[test]
+    fn an_idle_sender_accumulates_no_credit() {
+        let pace = Some(Rate::per_sec(100.0));
+        let mut pacer = Pacer::new(Dur::ZERO);
+        pacer.sent(at(0), 1, pace);
+        assert_eq!(pacer.departure(at(3)), at(10));
+        // On time, early and late.
+        pacer.sent(at(10), 1, pace);
+        pacer.sent(at(15), 1, pace);
+        assert_eq!(pacer.departure(at(16)), at(30));
+        pacer.sent(at(500), 1, pace);
+        assert_eq!(pacer.departure(at(500)), at(510));
+    }
+
+    /// Departures at a coarse timer keep the rate if the bound covers the timer's period.
+    #[test]
+    fn a_coarse_timer_keeps_the_rate() {
+        let pace = Some(Rate::per_sec(1000.0));
+        let mut pacer = Pacer::new(Dur::from_millis(10));
+        let mut sent = 0;
+        for tick in 0..100 {
+            while pacer.departure(at(10 * tick)) == at(10 * tick) {
+                pacer.sent(at(10 * tick), 1, pace);
+                sent += 1;
+            }
+        }
+        // One second, and a burst at the start.
+        assert!((990..=1011).contains(&sent), "{sent}");
+    }
 }

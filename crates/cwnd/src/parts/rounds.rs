@@ -2,8 +2,8 @@
 
 use crate::delivery::RateSample;
 
-/// Counts packet-timed round trips by the delivered count (draft-ietf-ccwg-bbr, BBR.round_count): a round ends when a packet
-/// sent after its beginning is acknowledged.
+/// Counts packet-timed round trips by the delivered count (draft-ietf-ccwg-bbr section 5.5.1, BBR.round_count): a round
+/// ends when a packet sent after its beginning is acknowledged.
 ///
 /// ```
 /// use cwnd::delivery::RateSample;
@@ -33,7 +33,7 @@ impl RoundCounter {
     pub fn acked(&mut self, sample: &RateSample) -> bool {
         let begins = sample.prior_delivered >= self.next;
         if begins {
-            self.next = sample.prior_delivered + sample.delivered;
+            self.next = sample.prior_delivered.saturating_add(sample.delivered);
             self.count += 1;
         }
         begins

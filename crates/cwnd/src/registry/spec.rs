@@ -98,6 +98,7 @@ impl Spec {
         match self.get("start") {
             Some(0.0) => settings.slow_start = SlowStart::Standard,
             Some(1.0) => settings.slow_start = SlowStart::HyStart,
+            Some(2.0) => settings.slow_start = SlowStart::HyStartTrain,
             _ => {}
         }
         if let Some(factor) = self.get("pacing").filter(|&factor| factor > 0.0) {

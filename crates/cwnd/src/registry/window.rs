@@ -10,9 +10,9 @@ use crate::units::Dur;
 /// The parameters of the machine, which every window law has.
 const START: Parameter = Parameter::choice(
     "start",
-    &["standard", "hystart"],
+    &["standard", "hystart", "hystart-train"],
     None,
-    "slow start: RFC 5681, or HyStart++ (RFC 9406)",
+    "slow start: RFC 5681, HyStart++ (RFC 9406), or HyStart++ with acknowledgement trains",
 );
 const PACING: Parameter = Parameter::number(
     "pacing",

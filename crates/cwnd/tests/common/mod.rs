@@ -1,9 +1,48 @@
 //! Random events and random specs, for the property tests.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use cwnd::delivery::RateSample;
 use cwnd::registry::{Algorithm, Domain, algorithms};
-use cwnd::{Acked, Dur, Event, Limit, Lost, Marked, Rate, Report, Spec, Time};
+use cwnd::{Acked, Conventions, Decided, Decision, Dur, Event, Limit, Lost, Marked, Packets};
+use cwnd::{Rate, Report, Signal, SlowStart, Spec, Time};
 use proptest::prelude::*;
+
+/// A policy with every rule of [`Conventions`] turned on, and a reduction that uses every field of the decision.
+pub static EVERY_RULE: Conventions = {
+    let mut conventions = Conventions::RFC;
+    conventions.reduce = halve;
+    conventions.infers_recovery = true;
+    conventions.marks_reduce_in_recovery = true;
+    conventions.threshold_from_max_window = true;
+    conventions.overshoots_threshold = true;
+    conventions.grows_unused = true;
+    conventions.grows_past_max_window = true;
+    conventions
+};
+
+/// Half of the window in slow start, at the first reduction and after a timeout; a timeout keeps the threshold of a
+/// mark before it.
+fn halve(decision: &Decision) -> Decided {
+    let halves = decision.slow_start || decision.first || decision.why == Signal::Timeout;
+    let target = match decision.law_threshold {
+        Some(threshold) => threshold,
+        None if halves => decision.window / 2.0,
+        None => decision.cut,
+    };
+    let kept = decision.why == Signal::Timeout && decision.after_mark;
+    let threshold = if kept { decision.threshold } else { target.floor().max(2.0) };
+    Decided { threshold, window: target.min(decision.window).max(1.0) }
+}
+
+/// The conventions of TCP, of QUIC, and [`EVERY_RULE`].
+pub fn conventions() -> impl Strategy<Value = &'static Conventions> {
+    proptest::sample::select(vec![&Conventions::RFC, &Conventions::QUIC, &EVERY_RULE])
+}
+
+/// Every slow start of the crate.
+pub fn slow_start() -> impl Strategy<Value = SlowStart> {
+    proptest::sample::select(vec![SlowStart::Standard, SlowStart::HyStart, SlowStart::HyStartTrain])
+}
 
 /// Few enough cases that all laws take seconds, and no files beside the tests.
 pub fn config(cases: u32) -> ProptestConfig {
@@ -14,21 +53,20 @@ fn algorithm() -> impl Strategy<Value = &'static Algorithm> {
     (0..algorithms().len()).prop_map(|at| &algorithms()[at])
 }
 
-/// A value of `domain`, as a spec holds it.
-fn value(domain: Domain) -> BoxedStrategy<f64> {
+/// A value of `domain`, as a spec holds it; `None` leaves the parameter as it is.
+fn value(domain: Domain) -> BoxedStrategy<Option<f64>> {
     match domain {
-        Domain::Switch { .. } => prop_oneof![Just(0.0), Just(1.0)].boxed(),
-        Domain::Choice { choices, default } => {
-            let least = if default.is_none() { -1 } else { 0 };
-            (least..choices.len() as i32).prop_map(f64::from).boxed()
+        Domain::Switch { .. } => prop_oneof![Just(Some(0.0)), Just(Some(1.0))].boxed(),
+        Domain::Choice { choices, .. } => {
+            prop::option::of((0..choices.len()).prop_map(|at| at as f64)).boxed()
         }
         Domain::Number { range, .. } => {
             let inside = (0.0..1.0_f64).prop_map(move |u| range.min + u * (range.max - range.min));
             let fraction = (1..64_u32, 1..64_u32).prop_map(|(n, d)| f64::from(n) / f64::from(d));
             let small = (-12.0..0.0_f64).prop_map(move |e| range.min + 10_f64.powf(e));
             let any = prop_oneof![inside, fraction, small];
-            any.prop_map(move |v| if range.contains(v) { v } else { (range.min + range.max) / 2.0 })
-                .boxed()
+            let middle = (range.min + range.max) / 2.0;
+            any.prop_map(move |v| Some(if range.contains(v) { v } else { middle })).boxed()
         }
     }
 }
@@ -39,7 +77,7 @@ pub fn spec() -> impl Strategy<Value = Spec> {
         let values: Vec<_> = algorithm.parameters.iter().map(|p| value(p.domain)).collect();
         values.prop_map(move |values| {
             algorithm.parameters.iter().zip(values).fold(Spec::new(algorithm), |spec, (p, v)| {
-                spec.with(p.name, v).expect("a value of the domain is allowed")
+                v.map_or(spec, |v| spec.with(p.name, v).expect("a value of the domain is allowed"))
             })
         })
     })
@@ -114,28 +152,39 @@ fn packets() -> impl Strategy<Value = u32> {
     prop_oneof![20 => 0..5_u32, 2 => 5..1000_u32, 1 => any::<u32>()]
 }
 
-fn acked() -> impl Strategy<Value = Event> {
-    let limit = prop_oneof![
+fn limit() -> impl Strategy<Value = Limit> {
+    prop_oneof![
         8 => Just(Limit::Window),
         1 => Just(Limit::Pacing),
         1 => Just(Limit::Receiver),
         1 => Just(Limit::Application),
-    ];
+    ]
+}
+
+fn delivery() -> impl Strategy<Value = RateSample> {
+    let volumes = (0..1000_u64, any::<u64>(), 0..1000_u64, any::<u32>());
+    let flags = (any::<bool>(), any::<bool>());
+    (volumes, rtt(), rtt(), flags).prop_map(|(volumes, send_elapsed, ack_elapsed, flags)| {
+        let mut sample = RateSample::new();
+        (sample.delivered, sample.prior_delivered, sample.lost, sample.in_flight) = volumes;
+        (sample.send_elapsed, sample.ack_elapsed) = (send_elapsed, ack_elapsed);
+        (sample.application_limited, sample.reliable) = flags;
+        sample
+    })
+}
+
+fn acked() -> impl Strategy<Value = Event> {
+    let counts = (packets(), packets(), any::<u32>());
     let times = (age(), prop::option::of(rtt()), prop::option::of(age()));
-    (packets(), packets(), any::<u32>(), times, prop::bool::weighted(0.05), limit).prop_map(
-        |(packets, credit, in_flight, (sent_at, rtt, received_at), echo, limit)| {
-            let sent = 0;
-            Event::Acked(Acked {
-                packets,
-                credit,
-                in_flight,
-                sent,
-                sent_at,
-                rtt,
-                received_at,
-                echo,
-                limit,
-            })
+    let marks = (prop::bool::weighted(0.05), prop_oneof![9 => Just(0), 1 => packets()]);
+    (counts, times, marks, limit(), prop::option::of(delivery())).prop_map(
+        |((packets, credit, in_flight), (sent_at, rtt, received_at), marks, limit, delivery)| {
+            let mut acked = Acked::new(packets, sent_at);
+            (acked.credit, acked.in_flight) = (credit, in_flight);
+            (acked.rtt, acked.received_at) = (rtt, received_at);
+            (acked.echo, acked.marked) = marks;
+            (acked.limit, acked.delivery) = (limit, delivery);
+            Event::Acked(acked)
         },
     )
 }
@@ -148,18 +197,22 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         30 => acked(),
         3 => (packets(), age()).prop_map(|(packets, sent_at)| {
-            Event::Lost(Lost { packets, sent_at, sent: 0 })
+            Event::Lost(Lost::new(packets, sent_at, 0))
         }),
         2 => (packets(), age()).prop_map(|(packets, sent_at)| {
-            Event::Marked(Marked { packets, sent_at, sent: 0 })
+            Event::Marked(Marked::new(packets, sent_at, 0))
         }),
         10 => (packets(), rate(), rate(), rtt()).prop_map(|(packets, arrival, capacity, rtt)| {
-            Event::Report(Report { packets, sent: 0, arrival, capacity, rtt })
+            let mut report = Report::new(packets, 0, rtt);
+            (report.arrival, report.capacity) = (arrival, capacity);
+            Event::Report(report)
         }),
         3 => Just(Event::Recovered),
         1 => Just(Event::Timeout { sent: 0 }),
         1 => Just(Event::Undo),
-        1 => (0.0..10.0_f64).prop_map(|packets| Event::Deflated { packets }),
+        1 => Just(Event::PersistentCongestion),
+        1 => (0.0..40.0_f64).prop_map(|w| Event::Reduced { window: Packets::new(w) }),
+        1 => prop_oneof![4 => 500..9000_u32, 1 => any::<u32>()].prop_map(|packet| Event::Mtu { packet }),
         10 => Just(Event::Tick),
     ]
 }
