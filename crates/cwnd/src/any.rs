@@ -13,7 +13,6 @@ use core::fmt;
 /// Any controller.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "one for each flow, on the path of every packet")]
 pub enum AnyController {
     /// A window law in its machine.
     Window(Windowed<AnyLaw>),

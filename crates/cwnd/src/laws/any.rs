@@ -145,7 +145,6 @@ any_law! {
 any_law! {
     rate
     /// Any rate law.
-    #[expect(clippy::large_enum_variant, reason = "laws live in their machine, never in a list")]
     AnyRateLaw {
         Daimd,
         Udt,
