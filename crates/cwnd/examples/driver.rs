@@ -19,7 +19,7 @@ use cwnd::{
 use std::collections::VecDeque;
 
 /// The bottleneck: its rate, the packets that it queues, and the round-trip time of an empty queue.
-pub const LINK: Rate = Rate::per_sec(1000.0);
+pub(crate) const LINK: Rate = Rate::per_sec(1000.0);
 const QUEUE: f64 = 40.0;
 const BASE_RTT: Dur = Dur::from_millis(50);
 /// The interval of the receiver's reports (UDT's SYN), and the retransmission timeout.
@@ -107,7 +107,7 @@ impl Sender {
 }
 
 /// Runs `controller` for `length` and returns the rate at which packets were delivered.
-pub fn transfer(controller: &mut impl Controller, length: Dur) -> Rate {
+pub(crate) fn transfer(controller: &mut impl Controller, length: Dur) -> Rate {
     let (mut sender, mut pacer) = (Sender::default(), Pacer::new(Dur::ZERO));
     let (mut now, mut timeout) = (Time::ZERO, Time::ZERO + RTO);
     let mut report = controller.needs().reports.then_some(Time::ZERO + REPORTS);
@@ -159,7 +159,7 @@ pub fn transfer(controller: &mut impl Controller, length: Dur) -> Rate {
 }
 
 /// The settings of this transport.
-pub fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     // The receiver's window.
     settings.max_window = Packets::new(10_000.0);

@@ -9,7 +9,8 @@
 //! ```
 
 use cwnd::{
-    Acked, Context, Controller, Dur, Event, Lost, Settings, Signal, Time, WindowLaw, Windowed,
+    Acked, Context, Controller, Dur, Event, Lost, Reduction, Settings, Signal, Time, WindowLaw,
+    Windowed,
 };
 
 /// Each ACK: w <- w + c R^2 / w. At a loss: w <- w / 2.
@@ -62,9 +63,10 @@ fn main() {
             controller.on(now, &Event::Lost(Lost::new(1, began, sent)));
             recovery_ends = Some(round + 1);
         }
-        if let Some(cut) = controller.take_cut() {
-            let (before, after) = cut.values();
-            println!("{:5.1} s  {}: {before:.1} -> {after:.1}", now.as_secs(), cut.why.name());
+        let cut = controller.take_cut().map(|cut| (cut.why, cut.reduction));
+        if let Some((why, Reduction::Window { before, after })) = cut {
+            let (before, after) = (before.get(), after.get());
+            println!("{:5.1} s  {}: {before:.1} -> {after:.1}", now.as_secs(), why.name());
         } else if round % 20 == 0 {
             println!("{:5.1} s  {:.1} packets", now.as_secs(), controller.window().get());
         }
