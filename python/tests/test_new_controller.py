@@ -45,6 +45,8 @@ def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind)
     names = ["laws/tcp_lp.rs", "laws/mod.rs", "laws/any.rs", "registry.rs", f"registry/{kind}.rs"]
     changed = [str(CODE / name) for name in names]
     assert {path for path in new if new[path] != old.get(path)} == set(changed)
+    steps = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert all(f"`{path}`" in steps for path in changed[1:])
     told = capsys.readouterr().out.splitlines()
     assert [line.strip() for line in told[1:6]] == changed
     assert "  cargo test -p cwnd" in told

@@ -132,7 +132,7 @@
 //! | [`enter`](WindowLaw::enter) | once after slow start and after each reduction, before the first growth in congestion avoidance |
 //! | [`grow`](WindowLaw::grow) | at each acknowledgement in congestion avoidance, outside of recovery, if the sender used the window |
 //! | [`cut`](WindowLaw::cut), then [`threshold`](WindowLaw::threshold) | at a loss or mark of a packet not sent before the last reduction, outside of recovery; at each timeout; at persistent congestion |
-//! | [`round`](WindowLaw::round) | after the recovery of each reduction; at once after a mark or a timeout |
+//! | [`round`](WindowLaw::round) | after the recovery of each reduction; at once if the reduction begins no recovery: after a timeout, and after a mark unless recovery is inferred |
 //! | [`rescale`](WindowLaw::rescale) | at a change of the packet size |
 //!
 //! The machine keeps the window between 1 packet and the largest window. An answer of `cut` above the window before the
@@ -140,7 +140,7 @@
 //! restore it at [`Event::Undo`]: the state of a law should be small.
 //!
 //! **A rate law** is called by [`Paced`]. Slow start opens a window by one packet for each packet acknowledged, unpaced, up to
-//! the first loss or the largest window; [`start`](RateLaw::start) then sets the rate. After each control interval with
+//! the first loss or mark or the largest window; [`start`](RateLaw::start) then sets the rate. After each control interval with
 //! acknowledgements and without losses [`tick`](RateLaw::tick) raises the rate; [`losses`](RateLaw::losses) and
 //! [`cut`](RateLaw::cut) follow each loss report. A law that [starts itself](RateLaw::starts_itself) has no slow start, and
 //! `tick` runs after each interval. The machine keeps the rate at 1 packet/s or more and the flow window at 16 packets or

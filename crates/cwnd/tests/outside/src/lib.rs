@@ -254,4 +254,13 @@ mod tests {
             assert!((5..=PATH).contains(&mean), "{spec}: {mean} packets in each round");
         }
     }
+
+    #[test]
+    #[cfg(feature = "default")]
+    fn the_readme_of_the_package_lists_the_registry() {
+        let readme = include_str!("../cwnd/README.md");
+        for algorithm in cwnd::registry::algorithms() {
+            assert!(readme.contains(&alloc::format!("`{}`", algorithm.name)), "{}", algorithm.name);
+        }
+    }
 }
