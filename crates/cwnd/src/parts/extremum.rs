@@ -103,7 +103,7 @@ extremum! {
     ///
     /// let mut bandwidth = WindowedMax::new(10);
     /// bandwidth.add(1, 40.0);
-    /// assert_eq!(bandwidth.add(4, 30.0), 40.0);
+    /// assert_eq!(bandwidth.add(5, 30.0), 40.0);
     /// assert_eq!(bandwidth.add(12, 20.0), 30.0);
     /// ```
     WindowedMax, >=
@@ -117,7 +117,7 @@ extremum! {
     ///
     /// let mut rtt = WindowedMin::new(10);
     /// rtt.add(1, 40.0);
-    /// assert_eq!(rtt.add(4, 50.0), 40.0);
+    /// assert_eq!(rtt.add(5, 50.0), 40.0);
     /// assert_eq!(rtt.add(12, 60.0), 50.0);
     /// ```
     WindowedMin, <=
