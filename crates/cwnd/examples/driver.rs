@@ -89,6 +89,7 @@ impl Sender {
         acked.sent = self.sent;
         acked.rtt = Some(rtt);
         acked.limit = limit;
+        // Only controllers whose `Needs` name it use the sample: a driver may do without the estimator for the others.
         acked.delivery = self.estimator.sample(known.min);
         let lost = newest_lost.map(|newest| Lost::new(first as u32, newest.sent_at, self.sent));
         Some((acked, lost))
@@ -127,7 +128,8 @@ pub(crate) fn transfer(controller: &mut impl Controller, length: Dur) -> Rate {
         let limit = if room(&sender) { Limit::Pacing } else { Limit::Window };
         let departure = room(&sender).then(|| pacer.departure(now));
         let answer = sender.flight.iter().find_map(|packet| packet.answer);
-        let times = [departure, answer, report, output.wake, Some(timeout)];
+        let timer = (!sender.flight.is_empty()).then_some(timeout);
+        let times = [departure, answer, report, output.wake, timer];
         now = times.into_iter().flatten().fold(Time::NEVER, Time::min).max(now);
 
         if answer.is_some_and(|at| at <= now)
@@ -139,7 +141,7 @@ pub(crate) fn transfer(controller: &mut impl Controller, length: Dur) -> Rate {
             if let Some(lost) = lost {
                 controller.on(now, &Event::Lost(lost));
             }
-        } else if timeout <= now {
+        } else if timer.is_some_and(|at| at <= now) {
             timeout = now + RTO;
             sender.estimator.lost(sender.flight.len() as u32);
             sender.flight.clear();
