@@ -209,8 +209,10 @@ pub use controller::{Controller, Cut, Needs, Reduction, Settings};
 pub use conventions::{Conventions, Decided, Decision};
 pub use event::{Acked, Event, Limit, Lost, Marked, Output, Report};
 pub use law::{Clock, Context, RateLaw, Round, Signal, WindowLaw};
+#[doc(inline)]
 pub use machine::{Growth, Paced, SlowStart, SlowStartLaw, Windowed};
 #[cfg(feature = "registry")]
+#[doc(inline)]
 pub use registry::{Spec, SpecError};
 pub use rtt::Rtt;
 pub use units::{Dur, Packets, Rate, Time};
