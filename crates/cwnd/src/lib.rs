@@ -37,12 +37,13 @@
 //! by name, such as `cubic(start=hystart)`.
 //!
 //! **Units.** Volumes are numbers of packets of the maximum packet size, [`Settings::packet`] bytes. A packet that is
-//! not full counts as one. [`Time`] is in nanoseconds since the driver's epoch, which SHOULD be the start of the
+//! not full counts as one; packets outside of congestion control, such as pure acknowledgements, do not count. [`Time`] is in nanoseconds since the driver's epoch, which SHOULD be the start of the
 //! connection: before the first reduction, laws that depend on the time since the last reduction count from the epoch.
 //! Any clock that never goes back is suitable; `Time::from_instant` converts that of `std`.
 //!
 //! **Calls.** The times of successive calls MUST NOT decrease. A driver MUST read the [`Output`] again after each
-//! event. A driver that breaks a rule of this section gets an unspecified window and rate, never a panic.
+//! event. A controller that gets events against the rules of this section answers with an unspecified window and rate, and
+//! does not panic.
 //!
 //! **Sending.** The driver MAY send a packet if `in_flight + 1 <= output.window` and, where `output.pace` is a rate, if
 //! the pacer permits it ([`parts::Pacer`]). Retransmissions count like any other packet, except for those that loss
