@@ -122,6 +122,30 @@ fuzz:
 instructions: build valgrind
 	$(BIN)/python bench/instructions.py --write
 
+# The crate cwnd with each of its features alone, with none and with all; without an operating system; and its package as a
+# dependency of a project outside the workspace, which also runs its examples.
+OUTSIDE := target/outside
+EMBEDDED := thumbv7em-none-eabi
+.PHONY: features
+checks: features
+features:
+	for features in "" std registry models records std,registry,models,records; do \
+		cargo clippy -p cwnd --lib --examples --locked --quiet --no-default-features --features "$$features" -- -D warnings \
+		|| exit 1; done
+	@if rustup target list --installed 2>/dev/null | grep -qx $(EMBEDDED) || rustup target add $(EMBEDDED) 2>/dev/null; then \
+		cargo check -p cwnd --lib --locked --quiet --no-default-features --features registry,models,records --target $(EMBEDDED); \
+		else echo "Rust's target $(EMBEDDED) is not installed: no_std is not checked"; fi
+	rm -rf $(OUTSIDE) target/package/cwnd-[0-9]*.crate
+	cp -R crates/cwnd/tests/outside $(OUTSIDE)
+	cargo package -p cwnd --locked --quiet --allow-dirty --no-verify
+	mkdir $(OUTSIDE)/cwnd
+	tar -xf target/package/cwnd-[0-9]*.crate -C $(OUTSIDE)/cwnd --strip-components=1
+	cp Cargo.lock $(OUTSIDE)
+	rustfmt --check --edition 2024 --config-path . $(OUTSIDE)/src/lib.rs
+	cd $(OUTSIDE) && export CARGO_TARGET_DIR=../outside-target && cargo test --quiet --no-default-features && cargo test --quiet \
+		&& cargo clippy --quiet --all-targets -- -D warnings && { cargo run --quiet --example law && cargo run --quiet --example driver \
+		&& cargo run --quiet --example whole && cargo run --quiet --example replay -- reno.record; } > /dev/null
+
 build: man libelf
 	$(BIN)/maturin develop --release --quiet
 	$(BIN)/pip install 'cwnd[all]'

@@ -15,7 +15,7 @@ use proptest::sample::select;
 /// More than any of these runs needs: one that stands still fails instead of running for ever.
 const MOST_EVENTS: u64 = 20_000_000;
 
-const LAWS: [&str; 20] = [
+const LAWS: &[&str] = &[
     "reno",
     "aimd(0.31, 1/8)",
     "aimd(alpha=4, beta=7/8)",
@@ -37,7 +37,7 @@ const LAWS: [&str; 20] = [
     "vegas",
     "cubic(start=hystart)",
 ];
-const PACED: [&str; 4] = ["udt", "daimd", "daimd(lambda=1)", "tfrc"];
+const PACED: &[&str] = &["udt", "daimd", "daimd(lambda=1)", "tfrc"];
 
 fn queues() -> impl Strategy<Value = Queue> {
     let red = (1u32..60, 0.5..10.0, 1.0..20.0, 0.01..1.0, 0.001..1.0, any::<[bool; 3]>());

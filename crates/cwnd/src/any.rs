@@ -10,10 +10,21 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-/// Any controller.
+/// Any controller: the type for a driver that learns its controller at run time, by name for instance.
+///
+/// ```
+/// use cwnd::laws::Aimd;
+/// use cwnd::{AnyController, Controller, Settings, WindowLaw};
+///
+/// let settings = Settings::default();
+/// // A law of this crate, and one from elsewhere, which is boxed.
+/// let reno = AnyController::window(Aimd::reno(), &settings);
+/// let law: Box<dyn WindowLaw> = Box::new(Aimd::new(1.0, 0.25));
+/// let other = AnyController::window(law, &settings);
+/// assert_eq!(reno.output(), other.output());
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "one for each flow, on the path of every packet")]
 pub enum AnyController {
     /// A window law in its machine.
     Window(Windowed<AnyLaw>),

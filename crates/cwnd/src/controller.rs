@@ -13,7 +13,8 @@ use dyn_clone::DynClone;
 ///
 /// A driver reports each [`Event`] with its time and then reads the [`Output`]. Window laws and rate laws have this
 /// interface through their machines, [`Windowed`](crate::Windowed) and [`Paced`](crate::Paced). A controller that
-/// owns all of its state, such as BBR, implements it directly and uses [`crate::parts`].
+/// owns all of its state, such as BBR, implements it directly and uses [`crate::parts`]. What each side may rely on is
+/// in [Writing a driver](crate#writing-a-driver) and [Writing a controller](crate#writing-a-controller).
 ///
 /// ```
 /// use cwnd::{Controller, Cut, Dur, Event, Needs, Output, Packets, Rate, Time};
@@ -41,10 +42,11 @@ use dyn_clone::DynClone;
 /// }
 /// ```
 pub trait Controller: DynClone + fmt::Debug + Send + Sync {
-    /// Processes an event at `now`. Times never decrease.
+    /// Processes an event at `now`. Times never decrease. Any event is accepted in any order; events that a controller
+    /// does not know are ignored.
     fn on(&mut self, now: Time, event: &Event);
 
-    /// The answer as of the last event.
+    /// The answer as of the last event. Cheap: a driver reads it after each event and before each packet.
     fn output(&self) -> Output;
 
     /// What the controller needs from its driver beyond acknowledgements and losses. It never changes.
@@ -52,7 +54,7 @@ pub trait Controller: DynClone + fmt::Debug + Send + Sync {
         Needs::default()
     }
 
-    /// Takes the last reduction, if there was one since the last call.
+    /// Takes the last reduction, if there was one since the last call: for records, and for CWR (RFC 3168 section 6.1.2).
     fn take_cut(&mut self) -> Option<Cut> {
         None
     }

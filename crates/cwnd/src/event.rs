@@ -1,11 +1,12 @@
 //! What a driver (a transport, a simulator, a kernel trace) reports to a controller, and the controller's answer.
 //!
-//! Events are plain data: a run can be recorded and replayed bit for bit (`cwnd::record`).
+//! Events are plain data: a run can be recorded and replayed bit for bit (`cwnd::record`). Their order and the exact
+//! meaning of their fields are in [Writing a driver](crate#writing-a-driver).
 
 use crate::delivery::RateSample;
 use crate::units::{Dur, Packets, Rate, Time};
 
-/// What keeps a sender from sending more.
+/// What keeps a sender from sending more: why it stopped when it last sent packets, or could have sent some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// The congestion window.
@@ -18,7 +19,7 @@ pub enum Limit {
     Application,
 }
 
-/// An acknowledgement.
+/// An acknowledgement that newly acknowledges packets. Its losses follow in an event of their own.
 ///
 /// ```
 /// use cwnd::{Acked, Dur, Time};
@@ -34,8 +35,8 @@ pub enum Limit {
 pub struct Acked {
     /// Packets newly acknowledged, cumulatively or selectively.
     pub packets: u32,
-    /// Packets that the window may grow by in slow start: `packets` with byte counting (RFC 3465), 1 for each
-    /// acknowledgement without (RFC 5681 section 3.1, ns-2).
+    /// Packets that the window may grow for, and by in slow start: `packets` with byte counting (RFC 3465), 1 for each
+    /// acknowledgement without (RFC 5681 section 3.1, ns-2). The window does not grow on 0.
     pub credit: u32,
     /// Packets in flight after this acknowledgement (RFC 6675's pipe, RFC 9002's bytes_in_flight).
     pub in_flight: u32,
@@ -45,7 +46,8 @@ pub struct Acked {
     pub sent_at: Time,
     /// The round-trip time sample; `None` where Karn's algorithm forbids one (RFC 6298 section 3).
     pub rtt: Option<Dur>,
-    /// The arrival time of the newest packet by the receiver's clock (RFC 7323 timestamps).
+    /// The arrival time of the newest packet by the receiver's clock (RFC 7323 timestamps), whose epoch is unknown:
+    /// only differences count.
     pub received_at: Option<Time>,
     /// Whether the acknowledgement carries ECN-Echo (RFC 3168 section 6.1.2). The window does not grow on it.
     pub echo: bool,
@@ -79,7 +81,8 @@ impl Acked {
     }
 }
 
-/// Packets declared lost, one event for each detection.
+/// Packets declared lost: one event for all packets that the same acknowledgement or timer declares lost, in recovery
+/// as well.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Lost {
@@ -147,7 +150,7 @@ impl Report {
     }
 }
 
-/// What happened on a connection.
+/// What happened on a connection: see [Writing a driver](crate#writing-a-driver) for the order of events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -162,7 +165,7 @@ pub enum Event {
     /// Loss recovery is over (RFC 6675, RFC 6582). A driver that never reports it sets
     /// [`Conventions::infers_recovery`](crate::Conventions::infers_recovery).
     Recovered,
-    /// The retransmission timer expired (RFC 6298).
+    /// The retransmission timer expired (RFC 6298). QUIC's probe timeout is no such event (RFC 9002 section 6.2).
     Timeout {
         /// Packets sent since the connection began, with retransmissions.
         sent: u64,
@@ -183,7 +186,7 @@ pub enum Event {
         /// The new size in bytes.
         packet: u32,
     },
-    /// The time of [`Output::wake`] has come.
+    /// The time of [`Output::wake`] has come. A Tick before that time has no effect.
     Tick,
 }
 
@@ -191,11 +194,11 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Output {
-    /// The largest number of packets in flight.
+    /// The largest number of packets in flight. Real-valued; may be infinite.
     pub window: Packets,
     /// The pacing rate; `None` for a sender clocked by acknowledgements alone.
     pub pace: Option<Rate>,
-    /// When the controller wants an [`Event::Tick`].
+    /// When the controller wants an [`Event::Tick`], in place of any earlier wish.
     pub wake: Option<Time>,
 }
 

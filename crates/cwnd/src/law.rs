@@ -91,7 +91,8 @@ impl Context {
 /// A law for the congestion window, clocked by acknowledgements.
 ///
 /// Windows are in packets and real-valued, as in the papers. A law contains no slow start, recovery, clamps or
-/// clocks: the [`Windowed`](crate::Windowed) machine calls it only where the paper's rule applies.
+/// clocks: the [`Windowed`](crate::Windowed) machine calls it only where the paper's rule applies. The calls and their
+/// conditions are in [Writing a controller](crate#writing-a-controller).
 ///
 /// ```
 /// use cwnd::{Context, Settings, Signal, WindowLaw, Windowed};
@@ -209,8 +210,37 @@ pub enum Clock {
 
 /// A law for the sending rate, run once in each control interval.
 ///
-/// Rates are in packets per second. The [`Paced`](crate::Paced) machine contains the interval, slow start and the
-/// clamps.
+/// The [`Paced`](crate::Paced) machine contains the interval, slow start and the clamps. The calls and their conditions
+/// are in [Writing a controller](crate#writing-a-controller).
+///
+/// ```
+/// use cwnd::{Clock, Context, Dur, Paced, Rate, RateLaw, Settings, Signal};
+///
+/// /// Gains 1 packet/s in each interval of 10 ms and gives up an eighth in each congestion period.
+/// #[derive(Clone, Debug)]
+/// struct Additive;
+///
+/// impl RateLaw for Additive {
+///     fn clock(&self) -> Clock {
+///         Clock::Timer
+///     }
+///     fn interval(&self) -> Dur {
+///         Dur::from_millis(10)
+///     }
+///     fn tick(&mut self, rate: Rate, _cx: &Context) -> Rate {
+///         Rate::per_sec(rate.as_per_sec() + 1.0)
+///     }
+///     fn cut(&mut self, rate: Rate, fresh: bool, _why: Signal, _cx: &Context) -> Rate {
+///         if fresh { Rate::per_sec(0.875 * rate.as_per_sec()) } else { rate }
+///     }
+///     fn start(&mut self, w: f64, cx: &Context) -> Rate {
+///         Rate::over(w, cx.rtt.map_or(Dur::from_millis(100), |rtt| rtt.smoothed))
+///     }
+/// }
+///
+/// let controller = Paced::new(Additive, &Settings::default());
+/// assert_eq!(controller.rate(), None, "slow start");
+/// ```
 pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
     /// The clock of the control interval.
     fn clock(&self) -> Clock;

@@ -21,9 +21,8 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _CODE = Path("crates", "cwnd", "src")
 _LAWS, _ANY = _CODE / "laws" / "mod.rs", _CODE / "laws" / "any.rs"
 _REGISTRY = _CODE / "registry.rs"
-# The last variant is the wrapper of laws from outside.
 _VARIANTS = {
-    "window": r"^    AnyLaw \{\n(?:        \w+,\n)*?(?=        Custom,\n)",
+    "window": r"^    AnyLaw \{\n(?:        \w+,\n)+",
     "rate": r"^    AnyRateLaw \{\n(?:        \w+,\n)+",
 }
 

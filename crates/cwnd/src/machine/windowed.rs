@@ -183,8 +183,9 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         self.rtt = rtt;
         let cx = Context { rtt, ..self.context(now) };
         self.law.observe(acked, &cx);
-        if self.in_recovery {
-            self.infer_recovered(now, acked.sent_at);
+        // RFC 9002 section 7.3.2, for drivers that do not report the end of recovery.
+        if self.in_recovery && self.conventions.infers_recovery && acked.sent_at > self.last_cut {
+            self.recovered(now);
         }
         if self.in_recovery || acked.echo || acked.credit == 0 {
             return;
@@ -210,15 +211,6 @@ impl<L: WindowLaw + Clone> Windowed<L> {
             self.ssthresh = self.ssthresh.min(self.window);
         }
         self.window = at_most(self.window, self.largest());
-    }
-
-    /// Ends recovery if a packet sent after its beginning is acknowledged (RFC 9002 section 7.3.2), for drivers that
-    /// do not report the end.
-    #[cold]
-    fn infer_recovered(&mut self, now: Time, sent_at: Time) {
-        if self.conventions.infers_recovery && sent_at > self.last_cut {
-            self.recovered(now);
-        }
     }
 
     /// The largest window that growth reaches, in packets.
