@@ -80,7 +80,7 @@ CASES = (
     Case("1 Gb/s, 5 ms, TCP", ("--rate=1gbit", "--delay=5ms", "--queue=2000p"), tcp=True),
     Case("100 Mb/s, 10 ms, TCP", ("--rate=100mbit", "--delay=10ms", "--queue=250p"), tcp=True),
     Case("100 Mb/s, 10 ms, idle", ("--rate=100mbit", "--delay=10ms")),
-    Case("100 Mb/s, 10 ms, 50 Mb/s beside", ("--rate=100mbit", "--delay=10ms"), beside=50e6),
+    Case("100 Mb/s, 10 ms, 50 Mb/s of other traffic", ("--rate=100mbit", "--delay=10ms"), beside=50e6),
     Case("10 Mb/s, 20 ms, TCP", ("--rate=10mbit", "--delay=20ms", "--queue=50p"), tcp=True),
 )
 
