@@ -20,7 +20,7 @@ TCL = Path(__file__).with_name("dumbbell.tcl")
 # ns-2 needs a minute for the second network.
 NETWORKS = ((Dumbbell(100, 8, 100), 5), (Dumbbell(10_000, 100, 10), 2))
 # Runs of cwnd for each run of ns-2, which takes longer and averages over the machine's load.
-OURS = 3
+RUNS_PER_REFERENCE = 3
 
 
 @dataclass(frozen=True)
@@ -55,18 +55,18 @@ def main() -> None:
     ns = shutil.which("ns")
     rows = []
     for network, rounds in NETWORKS:
-        one, two, theirs = [], [], []
+        one, two, reference = [], [], []
         for _ in range(rounds):
-            for _ in range(OURS):
+            for _ in range(RUNS_PER_REFERENCE):
                 one.append(run_cwnd(network, 1))
                 two.append(run_cwnd(network, 2))
             if ns is not None:
-                theirs.append(run_ns2(ns, network))
-        runs = {"ns-2": theirs, "cwnd, one thread": one, "cwnd, two threads": two}
-        for name, of_name in runs.items():
-            if of_name:
-                ratio = f"{_rate(of_name) / _rate(theirs):.1f}" if theirs else ""
-                rows.append([*_row(network, name, of_name), ratio])
+                reference.append(run_ns2(ns, network))
+        runs = {"ns-2": reference, "cwnd, one thread": one, "cwnd, two threads": two}
+        for name, measured in runs.items():
+            if measured:
+                ratio = f"{_rate(measured) / _rate(reference):.1f}" if reference else ""
+                rows.append([*_row(network, name, measured), ratio])
     heads = ("network", "", "runs", "packets", "s", "M packets/s", "ns/packet", "ratio to ns-2")
     table("Comparison with ns-2", heads, rows)
     if ns is None:

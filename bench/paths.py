@@ -128,11 +128,11 @@ def kernels(names: list[str]) -> list[str]:
     return [name for name in names if name in known]
 
 
-def cells(row: list[float], ours: int) -> list[str]:
-    """Format a row, with the best of the first `ours` values in bold."""
-    best = max((value for value in row[:ours] if value == value), default=0.0)  # noqa: PLR0124
+def cells(row: list[float], count: int) -> list[str]:
+    """Format a row, with the best of the first `count` values in bold."""
+    best = max((value for value in row[:count] if value == value), default=0.0)  # noqa: PLR0124
     return [
-        f"**{value:.1f}**" if index < ours and value == best else f"{value:.1f}"
+        f"**{value:.1f}**" if index < count and value == best else f"{value:.1f}"
         for index, value in enumerate(row)
     ]
 
@@ -152,18 +152,18 @@ def main() -> None:
     options = parser.parse_args()
     chosen = [options.rate or RATES, options.rtt or RTTS, options.loss or LOSSES]
     cases = [Case(*words) for words in itertools.product(*chosen)]
-    beside = kernels([name for name in options.kernel or KERNELS if name != "none"])
+    kernel_names = kernels([name for name in options.kernel or KERNELS if name != "none"])
     common = f"$CWND_PEER --time {options.seconds}"
-    ours = " ".join(CWND)
+    cwnd = " ".join(CWND)
     clients = {
-        spec: f"{ours} perf -c {common} -p {PORT} -i 0 -J -C '{spec}'" for spec in options.specs
+        spec: f"{cwnd} perf -c {common} -p {PORT} -i 0 -J -C '{spec}'" for spec in options.specs
     }
     clients |= {
-        f"kernel {name}": f"iperf3 -c {common} -p {PORT + 1} -J -C {name}" for name in beside
+        f"kernel {name}": f"iperf3 -c {common} -p {PORT + 1} -J -C {name}" for name in kernel_names
     }
     print(f"Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     with serving([*CWND, "perf", "-s", "-p", str(PORT)]):
-        if beside:
+        if kernel_names:
             with serving(["iperf3", "-s", "-p", str(PORT + 1)]):
                 measured = list(rows(cases, clients, options))
         else:

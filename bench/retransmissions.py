@@ -97,13 +97,13 @@ def _of_cwnd(text: str) -> Outcome:
 def compare(programs: Programs, runs: int, seconds: int) -> float:
     """Print retransmissions and rates of both; return the ratio of the medians."""
     outcomes: dict[str, list[Outcome]] = {"Linux, cubic": [], "cwnd, cubic over UDT": []}
-    kernels, ours = outcomes.values()
+    of_kernel, of_cwnd = outcomes.values()
     for seed in range(1, runs + 1):
         kernel, cwnd = _kernel(programs, seconds, seed), _cwnd(programs, seconds, seed)
-        kernels.append(_of_kernel(kernel.wait(3 * seconds)))
-        ours.append(_of_cwnd(cwnd.wait(3 * seconds)))
+        of_kernel.append(_of_kernel(kernel.wait(3 * seconds)))
+        of_cwnd.append(_of_cwnd(cwnd.wait(3 * seconds)))
     medians = [
-        statistics.median(run.retransmissions for run in of_one) for of_one in (kernels, ours)
+        statistics.median(run.retransmissions for run in of_one) for of_one in (of_kernel, of_cwnd)
     ]
     rows = []
     for (name, of_one), median in zip(outcomes.items(), medians, strict=True):

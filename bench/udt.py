@@ -292,30 +292,36 @@ def _row(name: str, runs: list[Run], reference: float | None) -> list[str]:
 class Goal:
     """Bounds on the ratio of two transports' medians: at least for rates, at most for CPU time."""
 
-    ours: str
-    theirs: str
+    measured: str
+    baseline: str
     rate: float | None = None
     cpu: float | None = None
 
     def rows(self, runs: dict[str, list[Run]]) -> list[list[str]]:
         """Return rows of a table: the transports, the ratio, the bound and whether it holds."""
-        ours, theirs = runs.get(self.ours), runs.get(self.theirs)
-        if not ours or not theirs:
+        measured, baseline = runs.get(self.measured), runs.get(self.baseline)
+        if not measured or not baseline:
             return []
         rows = []
         if self.rate is not None:
-            pair = [statistics.median(run.gigabits for run in of_one) for of_one in (ours, theirs)]
+            pair = [
+                statistics.median(run.gigabits for run in runs_of_one)
+                for runs_of_one in (measured, baseline)
+            ]
             ratio = pair[0] / pair[1]
             bound = f"at least {self.rate:.2f}"
             rows.append(["rate", f"{ratio:.2f}", bound, "yes" if ratio >= self.rate else "NO"])
         if self.cpu is not None:
-            pair = [statistics.median(run.cpu for run in of_one) for of_one in (ours, theirs)]
+            pair = [
+                statistics.median(run.cpu for run in runs_of_one)
+                for runs_of_one in (measured, baseline)
+            ]
             ratio = pair[0] / pair[1]
             bound = f"at most {self.cpu:.2f}"
             rows.append(
                 ["CPU time a byte", f"{ratio:.2f}", bound, "yes" if ratio <= self.cpu else "NO"]
             )
-        return [[f"{self.ours} / {self.theirs}", *row] for row in rows]
+        return [[f"{self.measured} / {self.baseline}", *row] for row in rows]
 
 
 GOALS = (
@@ -373,8 +379,10 @@ def main() -> None:
                 except MissingError as missing:
                     print(f"{name} is omitted: {missing}")
                     del runs[name]
-    theirs = runs.get(REFERENCE)
-    reference = statistics.median(run.gigabits for run in theirs) if theirs else None
+    reference_runs = runs.get(REFERENCE)
+    reference = (
+        statistics.median(run.gigabits for run in reference_runs) if reference_runs else None
+    )
     heads = (
         "",
         "Gb/s",
