@@ -108,7 +108,7 @@ def measure(part: Part, laws: list[str], repeat: int) -> None:
         lines.append([law, *(cell(rows[key]) for key in shown), f"{limits} of {repeat}"])
         notes |= dict.fromkeys(note for run in agreement.results[part.on] for note in run.notes)
     title = f"{part.scenario}, sim / {part.on}, {repeat} × {part.seconds} s"
-    table(title, ("law", *heads, "tool limited"), lines)
+    table(title, ("law", *heads, "limited by emulator"), lines)
     for note in notes:
         print(f"* {note}")
     print(flush=True)
