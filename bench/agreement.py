@@ -1,11 +1,10 @@
-"""The matrix of docs/agreement.md: scenarios and laws, simulated and with real sockets.
+"""The matrix of docs/agreement.md: scenarios and laws on the simulator and on real backends.
 
     python bench/agreement.py [--repeat 5] [NAME ...]
 
-Each cell is one `cwnd agree`, in real time, one after the other: 12 minutes in all, as root on
-Linux, on an otherwise idle machine. NAME chooses cells by a part of their name (`scenario law
-backend`). A cell is `simulated / real`: plain where the backends agree, in italics where they are
-undecided, in bold where they differ.
+Each cell is one `cwnd agree` in real time, 12 minutes in all. Needs Linux, root, an idle machine.
+NAME selects cells by a part of their name (`scenario law backend`). A cell is `simulated / real`:
+plain if the backends agree, in italics if they are undecided, in bold if they differ.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ MARKS = {"agrees": "", "undecided": "*", "differs": "**", "unknown": ""}
 
 @dataclass(frozen=True)
 class Part:
-    """Laws on one scenario and one backend: seconds of a run, and of its warm-up."""
+    """Laws on one scenario and one backend; seconds of a run and of its warm-up."""
 
     scenario: str
     on: str
@@ -56,21 +55,21 @@ class Part:
     laws: tuple[str, ...]
 
     def cells(self, names: list[str]) -> list[str]:
-        """Give the laws whose cells are chosen."""
+        """Return the laws whose cells are selected."""
         cells = {law: f"{self.scenario} {law} {self.on}" for law in self.laws}
         return [law for law, cell in cells.items() if not names or any(n in cell for n in names)]
 
     def build(self, law: str) -> cwnd.Scenario:
-        """Give the scenario with a law."""
+        """Return the scenario with a law."""
         document = cwnd.Scenario.from_toml(SCENARIOS / f"{self.scenario}.toml").to_dict()
         document |= {"duration": self.seconds, "warmup": self.warmup}
         document["flow"][0]["controller"] = law
         if "receiver" in law:
-            # Its clock is in the timestamps, which take 12 bytes of each packet.
+            # Its clock needs timestamps, which take 12 bytes of each packet.
             stamped = {"timestamps": True, "packet": 1448, "header": 52, "ack": 52}
             document["tcp"] = document["tcp"] | stamped
         if self.on == "udt":
-            # UDT beside UDT: in the simulator as well.
+            # The simulated flows use UDT too.
             document["flow"] = [flow | {"protocol": "udt"} for flow in document["flow"]]
         return cwnd.Scenario(document)
 
@@ -86,7 +85,7 @@ PARTS = (
 
 
 def cell(row: Row) -> str:
-    """Write a figure of the simulator and of the other backend."""
+    """Format a figure of the simulator and of the other backend."""
     both = (
         number(value.mean, row.kind.digits, row.kind.factor) for value in row.estimates.values()
     )
@@ -96,20 +95,20 @@ def cell(row: Row) -> str:
 
 
 def measure(part: Part, laws: list[str], repeat: int) -> None:
-    """Run the cells of a part and print their table."""
+    """Run the selected cells of a part and print their table."""
     lines, heads = [], []
     notes: dict[str, None] = {}
     for law in laws:
         agreement = cwnd.agree(part.build(law), on=("sim", part.on), repeat=repeat)
         rows = {(row.of, row.kind.name): row for row in agreement.rows}
-        # With one group of flows all is its share.
+        # The share of a single group is always 1.
         shown = [key for key in COLUMNS if key[1] != "share" or len(agreement.groups) > 1]
         heads = [rows[key].title for key in shown]
         limits = sum(run.limit is not None for run in agreement.results[part.on])
         lines.append([law, *(cell(rows[key]) for key in shown), f"{limits} of {repeat}"])
         notes |= dict.fromkeys(note for run in agreement.results[part.on] for note in run.notes)
     title = f"{part.scenario}, sim / {part.on}, {repeat} × {part.seconds} s"
-    table(title, ("law", *heads, "tool limited"), lines)
+    table(title, ("law", *heads, "limited by emulator"), lines)
     for note in notes:
         print(f"* {note}")
     print(flush=True)

@@ -1,6 +1,6 @@
-"""Counts of instructions, by valgrind's callgrind.
+"""Instruction counts by valgrind's callgrind.
 
-Instructions repeat from run to run where seconds do not.
+Unlike wall time, instruction counts are equal in every run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from stages import ROOT, run
 if TYPE_CHECKING:
     from networks import Scenario
 
-# The run alone: neither the scenario nor the records.
+# Counts the run only, without the scenario and the records.
 COUNTED = "cwnd_bench::run*"
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Instructions of a run, in all and by source file and line."""
+    """Instructions of a run, in total and by source file and line."""
 
     packets: int
     total: int
@@ -33,12 +33,12 @@ class Counts:
 
     @property
     def per_packet(self) -> float:
-        """Instructions for each data packet that was sent."""
+        """Instructions for each data packet sent."""
         return self.total / self.packets
 
 
 def missing() -> str:
-    """Say why nothing can be counted here; nothing if it can."""
+    """Return why instructions cannot be counted here; empty if they can."""
     return "" if shutil.which("valgrind") else "valgrind is not installed"
 
 
@@ -59,7 +59,7 @@ def count(scenario: Scenario, *arguments: str) -> Counts:
 
 
 def _read(text: str, packets: int) -> Counts:
-    """Read what callgrind wrote: costs by line, below the names of files."""
+    """Parse callgrind's output: costs by line, after the name of a file."""
     lines: Counter[tuple[str, int]] = Counter()
     total = 0
     file = ""
@@ -70,7 +70,7 @@ def _read(text: str, packets: int) -> Counts:
         elif row.startswith("totals:"):
             total = int(row.split()[1])
         elif cost := re.fullmatch(r"(\d+) (\d+)", row):
-            # After a call stands what was spent in the function called: counted there.
+            # The line after a call has the cost of the called function, which is counted there.
             if not called:
                 lines[file, int(cost[1])] += int(cost[2])
             called = False
@@ -79,7 +79,7 @@ def _read(text: str, packets: int) -> Counts:
 
 
 def files(counts: Counts) -> Counter[str]:
-    """Give the instructions by source file."""
+    """Return the instructions by source file."""
     spent: Counter[str] = Counter()
     for (file, _), instructions in counts.lines.items():
         spent[_place(file)] += instructions
@@ -87,7 +87,7 @@ def files(counts: Counts) -> Counter[str]:
 
 
 def functions(counts: Counts) -> Counter[str]:
-    """Give the instructions of each function as it stands in the source, inlined or not."""
+    """Return the instructions of each function as in the source, inlined or not."""
     spent: Counter[str] = Counter()
     sources: dict[str, list[str]] = {}
     for (file, line), instructions in counts.lines.items():
@@ -97,19 +97,19 @@ def functions(counts: Counts) -> Counter[str]:
             sources[file] = Path(file).read_text(encoding="utf-8").splitlines()
         above = reversed(sources[file][:line])
         named = (found[1] for row in above if (found := re.search(r"\bfn (\w+)", row)))
-        # Some code belongs to no line.
+        # Some code has no line.
         spent[f"{_place(file)} {next(named, '')}".rstrip()] += instructions
     return spent
 
 
 def _place(file: str) -> str:
-    """Name a source file of ours; the rest is one."""
+    """Return the path of a source file of this project; all others have one name."""
     path = Path(file)
-    ours = path.is_relative_to(ROOT)
-    return str(path.relative_to(ROOT / "crates")) if ours else "the standard library and libc"
+    inside = path.is_relative_to(ROOT)
+    return str(path.relative_to(ROOT / "crates")) if inside else "the standard library and libc"
 
 
 def compiler() -> str:
-    """Name the compiler: counts are its own."""
+    """Return the version of the compiler, which the counts depend on."""
     done = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True)
     return done.stdout.strip()

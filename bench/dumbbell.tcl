@@ -1,8 +1,8 @@
-# A dumbbell in ns-2, as bench/run.py builds it in cwnd: SACK flows through one RED queue.
+# The dumbbell of bench/networks.py in ns-2: SACK flows through one RED queue.
 #   ns dumbbell.tcl RATE_MBIT FLOWS SECONDS
 foreach {rate flows seconds} $argv break
 
-# Only the headers that TCP needs: ns-2 is about a quarter faster without the rest.
+# TCP's headers only, which makes ns-2 about a quarter faster.
 remove-all-packet-headers
 add-packet-header Flags IP RTP TCP
 

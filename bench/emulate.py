@@ -1,12 +1,12 @@
-"""What emulated links reach here: rate, delay and jitter, and what the tool says of itself.
+"""Emulated links on this machine: rate, delay, jitter, and the lateness of the emulator.
 
     python bench/emulate.py [--rounds 5] [--seconds 5] [NAME ...]
 
-Each case is one `cwnd emulate` with a command behind the link and its other end here: TCP (iperf3,
-the kernel's reno, without its first seconds), or datagrams that are sent back, with or without a
-flood beside them. Jitter is what a round trip takes above the fastest. Needs root; without iperf3
-the cases with TCP are left out, and that is said. On a virtual machine all depends on how much of
-its processors the host takes away: of the rounds of a case that with the least of it is shown.
+Each case is one `cwnd emulate` with a command behind the link and its peer in this process: TCP
+(iperf3, the kernel's Reno, without its first seconds), or echoed datagrams, with or without other
+traffic. Jitter is the round-trip time above its minimum. Needs root. Without iperf3 the cases with
+TCP are omitted. On a virtual machine the figures depend on the processor time that the host takes
+away: the round with the least of it is shown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PORT = 9117
 SKIPPED_S = 2
 PATIENCE_S = 120.0
-# Behind the link: datagrams there and back, beside others of so many bits per second.
+# Runs behind the link: echoed datagrams, with a flood of `rate` bit/s.
 TRIPS = """
 import json, os, socket, sys, threading, time
 port, seconds, rate = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
@@ -68,41 +68,43 @@ print(json.dumps(trips))
 
 @dataclass(frozen=True)
 class Case:
-    """A link and what crosses it; for datagrams, the bits per second of the flood beside them."""
+    """A link and its traffic: TCP, or datagrams with a flood of `flood` bit/s."""
 
     name: str
     link: tuple[str, ...]
     tcp: bool = False
-    beside: float = 0.0
+    flood: float = 0.0
 
 
 CASES = (
     Case("1 Gb/s, 5 ms, TCP", ("--rate=1gbit", "--delay=5ms", "--queue=2000p"), tcp=True),
     Case("100 Mb/s, 10 ms, TCP", ("--rate=100mbit", "--delay=10ms", "--queue=250p"), tcp=True),
     Case("100 Mb/s, 10 ms, idle", ("--rate=100mbit", "--delay=10ms")),
-    Case("100 Mb/s, 10 ms, 50 Mb/s beside", ("--rate=100mbit", "--delay=10ms"), beside=50e6),
+    Case(
+        "100 Mb/s, 10 ms, 50 Mb/s of other traffic", ("--rate=100mbit", "--delay=10ms"), flood=50e6
+    ),
     Case("10 Mb/s, 20 ms, TCP", ("--rate=10mbit", "--delay=20ms", "--queue=50p"), tcp=True),
 )
 
 
 @contextmanager
 def peer() -> Iterator[None]:
-    """Answer datagrams, and let others come to nothing."""
+    """Echo the datagrams of the first port, and discard those of the second."""
     stop = threading.Event()
     ends = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
     for number, end in enumerate(ends):
         end.bind(("0.0.0.0", PORT + number))
         end.settimeout(0.1)
 
-    def serve(end: socket.socket, *, answers: bool) -> None:
+    def serve(end: socket.socket, *, echoes: bool) -> None:
         while not stop.is_set():
             with suppress(TimeoutError):
                 data, sender = end.recvfrom(2048)
-                if answers:
+                if echoes:
                     end.sendto(data, sender)
 
     threads = [
-        threading.Thread(target=serve, args=(end,), kwargs={"answers": number == 0})
+        threading.Thread(target=serve, args=(end,), kwargs={"echoes": number == 0})
         for number, end in enumerate(ends)
     ]
     for thread in threads:
@@ -119,7 +121,7 @@ def peer() -> Iterator[None]:
 
 @contextmanager
 def iperf3_server() -> Iterator[None]:
-    """Let iperf3 listen."""
+    """Run an iperf3 server."""
     words = ["iperf3", "--server", "--port", str(PORT)]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         time.sleep(0.3)
@@ -130,7 +132,7 @@ def iperf3_server() -> Iterator[None]:
 
 
 def behind(link: tuple[str, ...], words: list[str]) -> tuple[str, dict[str, Any]]:
-    """Run a command behind a link; give its output and what the tool measured."""
+    """Run a command behind a link; return its output and the result of the emulator."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
         command = [sys.executable, "-m", "cwnd", "emulate", *link, f"--result={result}", "--"]
@@ -143,7 +145,7 @@ def behind(link: tuple[str, ...], words: list[str]) -> tuple[str, dict[str, Any]
 
 
 def tcp(case: Case, seconds: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Measure what TCP gets, in Mb/s at the receiver."""
+    """Measure the goodput of TCP at the receiver, in Mb/s."""
     script = (
         f"exec iperf3 --client $CWND_PEER --port {PORT} --congestion reno --json "
         f"--omit {SKIPPED_S} --time {seconds}"
@@ -155,8 +157,8 @@ def tcp(case: Case, seconds: int) -> tuple[dict[str, float], dict[str, Any]]:
 
 
 def trips(case: Case, seconds: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Measure round trips, in milliseconds."""
-    words = [sys.executable, "-c", TRIPS, str(PORT), str(seconds), str(case.beside)]
+    """Measure round-trip times, in milliseconds."""
+    words = [sys.executable, "-c", TRIPS, str(PORT), str(seconds), str(case.flood)]
     with peer():
         output, measured = behind(case.link, words)
     times = sorted(1e3 * trip for trip in json.loads(output))
@@ -171,7 +173,7 @@ COLUMNS = ("Mb/s", "RTT, ms", "jitter p99, ms", "late p50, µs", "late p99, µs"
 
 
 def ticks() -> list[int]:
-    """Give what the processors did so far; the eighth is what the host took away."""
+    """Return the ticks of the processors by state; the eighth is time stolen by the host."""
     return [int(word) for word in Path("/proc/stat").read_text().split()[1:9]]
 
 
@@ -204,12 +206,12 @@ def main() -> None:
         case for case in CASES if not options.names or any(n in case.name for n in options.names)
     ]
     if shutil.which("iperf3") is None:
-        print("iperf3 is not installed: TCP is left out")
+        print("iperf3 is not installed: the cases with TCP are omitted")
         chosen = [case for case in chosen if not case.tcp]
     load = os.getloadavg()[0]
     print(f"Linux {platform.release()}, {os.cpu_count()} processors, load {load:.1f}")
     rows = [run(case, options.rounds, options.seconds) for case in chosen]
-    heads = ("link", *COLUMNS, "the tool was the limit")
+    heads = ("link", *COLUMNS, "limited by the emulator")
     table("Emulated links", heads, rows)
 
 

@@ -1,10 +1,10 @@
-"""The instructions of a packet, held against what is written down.
+"""The instructions of a packet, compared with the expected ones.
 
-    python bench/instructions.py              hold them against instructions.json
+    python bench/instructions.py              compare with instructions.json
     python bench/instructions.py --write      write instructions.json
-    python bench/instructions.py --profile reno-ns2     say where they go
+    python bench/instructions.py --profile reno-ns2     print a profile
 
-Fewer instructions than written are a difference too: a gain is written down, so that it is kept.
+Fewer instructions than expected are a failure too, so that every gain is recorded.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tables import table
 
 WRITTEN = Path(__file__).with_name("instructions.json")
 MARGIN = 0.03
-# Another compiler's code differs by more than a change that one would notice.
+# Code of another compiler differs by more than the changes to be detected.
 MARGIN_ELSEWHERE = 0.25
 # Rows of a profile.
-MOST = 16
+ROWS = 16
 RED = {"kind": "red", "limit": "3125p", "mean_packet": 1000}
 
 
 def dumbbell(rate: str, seconds: float, **rest: object) -> Scenario:
-    """Give a dumbbell with access links, with the default step of the series."""
+    """Return a dumbbell with access links and the default sampling interval."""
     return {
         "name": "dumbbell",
         "duration": seconds,
@@ -44,7 +44,7 @@ def dumbbell(rate: str, seconds: float, **rest: object) -> Scenario:
 
 
 def reno(conventions: str) -> Scenario:
-    """Give eight SACK flows through one RED queue, as ``networks.Dumbbell`` has them."""
+    """Return eight SACK flows through one RED queue, as in ``networks.Dumbbell``."""
     network = dumbbell(
         "100mbit",
         20,
@@ -61,7 +61,7 @@ UDT = dumbbell("100mbit", 10, flow=[{"controller": "udt"}])
 CASES: dict[str, tuple[Scenario, list[str]]] = {
     "reno-ns2": (reno("ns2"), []),
     "reno-ns2-sampled-once": (networks.sampled(reno("ns2"), "20s"), []),
-    "reno-ns2-told": (reno("ns2"), ["--tell"]),
+    "reno-ns2-recorded": (reno("ns2"), ["--tell"]),
     "reno-rfc": (reno("rfc"), []),
     "cubic-100": (FAST, []),
     "cubic-100-sampled-once": (networks.sampled(FAST, "2s"), []),
@@ -81,17 +81,17 @@ def measure() -> dict[str, float]:
     return {name: round(count.result().per_packet, 1) for name, count in counts.items()}
 
 
-def hold(measured: dict[str, float]) -> bool:
-    """Print what was measured beside what is written; give whether it is the same."""
+def compare(measured: dict[str, float]) -> bool:
+    """Print the measured counts and their changes; return whether all are within the margin."""
     written = json.loads(WRITTEN.read_text(encoding="utf-8"))
     here = callgrind.compiler()
     same = here == written["compiler"]
     margin = MARGIN if same else MARGIN_ELSEWHERE
     if not same:
-        print(f"counted with {here}, written with {written['compiler']}: {margin:.0%} are allowed")
+        print(f"counted with {here}, expected for {written['compiler']}: {margin:.0%} are allowed")
     agreed: bool = measured.keys() == written["per_packet"].keys()
     if not agreed:
-        print("other cases are written down than are measured")
+        print(f"the cases differ from those of {WRITTEN.name}")
     for name, count in measured.items():
         before = written["per_packet"].get(name, count)
         change = count / before - 1
@@ -103,7 +103,7 @@ def hold(measured: dict[str, float]) -> bool:
 
 
 def profile(name: str) -> None:
-    """Print where the instructions of a case go."""
+    """Print the instructions of a case by file and by function."""
     scenario, arguments = CASES[name]
     counts = callgrind.count(scenario, *arguments)
     print(f"{name}: {counts.per_packet:,.0f} instructions a packet")
@@ -111,20 +111,20 @@ def profile(name: str) -> None:
     for title, spent in parts.items():
         rows = [
             [place, f"{instructions / counts.packets:.0f}", f"{instructions / counts.total:.1%}"]
-            for place, instructions in spent.most_common(MOST)
+            for place, instructions in spent.most_common(ROWS)
         ]
         table(title, ("", "instructions a packet", "share"), rows)
 
 
 def main() -> None:
-    """Count, and hold or write or explain."""
+    """Count, and compare, write or print a profile."""
     parser = argparse.ArgumentParser(description="The instructions of a packet.")
     parser.add_argument("--write", action="store_true", help=f"write {WRITTEN.name}")
-    parser.add_argument("--profile", choices=CASES, metavar="CASE", help="say where they go")
+    parser.add_argument("--profile", choices=CASES, metavar="CASE", help="print a profile")
     arguments = parser.parse_args()
     reason = callgrind.missing()
     if not reason and platform.machine() != "x86_64":
-        reason = f"they are written down for x86_64, and this is {platform.machine()}"
+        reason = f"the expected counts are for x86_64, and this is {platform.machine()}"
     if reason:
         print(f"instructions are not counted: {reason}")
         return
@@ -135,8 +135,10 @@ def main() -> None:
     if arguments.write:
         document = {"compiler": callgrind.compiler(), "per_packet": measured}
         WRITTEN.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    elif not hold(measured):
-        sys.exit("If that is meant, say why in the commit and run: make instructions")
+    elif not compare(measured):
+        sys.exit(
+            "If the change is intended, run make instructions and explain it in the commit message"
+        )
 
 
 if __name__ == "__main__":

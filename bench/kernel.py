@@ -1,10 +1,10 @@
-"""Each law in the kernel moves a gigabyte through an emulated link, and is held against ours.
+"""Transfers a gigabyte through an emulated link with each law in the kernel, and replays it.
 
     python bench/kernel.py [--megabytes 1000] [--rate 500mbit] [--loss 1e-5] [SPEC ...]
 
-One connection each from behind the link: hashes at both ends, cuts, packets sent again, and the
-replay of every event through the law of crate `cwnd`: steps compared and the largest difference, as
-a part of the window. Needs root, BTF and /dev/net/tun.
+For each law, one connection from behind the link: hashes at both ends, cuts, retransmissions, and
+the replay of every event through the law of crate `cwnd`: steps compared and the largest difference
+relative to the window. Needs root, BTF and /dev/net/tun.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SPECS = (
 )
 NAME = "cwnd_bench"
 LINK = ("rate", "delay", "queue", "loss")
-# Behind the link: bytes that are not all alike, by TCP under the controller.
+# Runs behind the link: sends varying bytes over TCP with the controller.
 SENDER = """
 import hashlib, os, socket, sys
 port, size, name = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -57,7 +57,7 @@ print(digest.hexdigest())
 
 
 def received(listener: socket.socket, into: list[str]) -> None:
-    """Take in one connection, and keep the hash of what came and its rate."""
+    """Receive one connection, and store the hash and the rate in Mb/s."""
     end, _ = listener.accept()
     digest, count, began = hashlib.sha256(), 0, time.perf_counter()
     with end:
@@ -68,12 +68,13 @@ def received(listener: socket.socket, into: list[str]) -> None:
 
 
 def row(spec: str, options: argparse.Namespace) -> list[str]:
-    """Move the bytes under one law."""
+    """Transfer the bytes with one law."""
     kernel.load(spec, name=NAME)
     try:
-        trace, came = kernel.trace(NAME), []
+        trace = kernel.trace(NAME)
+        found: list[str] = []
         with socket.create_server(("", PORT)) as listener:
-            receiver = threading.Thread(target=received, args=(listener, came))
+            receiver = threading.Thread(target=received, args=(listener, found))
             receiver.start()
             link = [f"--{key}={getattr(options, key)}" for key in LINK]
             sender = [sys.executable, "-c", SENDER, str(PORT), str(options.megabytes * 10**6), NAME]
@@ -86,16 +87,25 @@ def row(spec: str, options: argparse.Namespace) -> list[str]:
         trace.read(0.1)
         flow = max(trace.flows(), key=lambda flow: flow["packets_sent"])
         steps, cuts, worst = flow["agreement"] or (0, 0, float("nan"))
-        same = "equal" if sent.strip() == came[0] else "NOT EQUAL"
-        again, missed = str(flow["retransmissions"]), str(trace.missed())
-        return [spec, came[1], same, again, f"{steps:,}", str(cuts), f"{worst:.1e}", missed]
+        same = "equal" if sent.strip() == found[0] else "NOT EQUAL"
+        retransmissions, missed = str(flow["retransmissions"]), str(trace.missed())
+        return [
+            spec,
+            found[1],
+            same,
+            retransmissions,
+            f"{steps:,}",
+            str(cuts),
+            f"{worst:.1e}",
+            missed,
+        ]
     finally:
         kernel.unload(NAME)
 
 
 def main() -> None:
     """Print a row for each law."""
-    parser = argparse.ArgumentParser(description="A gigabyte under each law in the kernel.")
+    parser = argparse.ArgumentParser(description="A gigabyte with each law in the kernel.")
     parser.add_argument("specs", nargs="*", metavar="SPEC", default=SPECS)
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--rate", default="500mbit")
@@ -103,7 +113,16 @@ def main() -> None:
     parser.add_argument("--queue", default="400p")
     parser.add_argument("--loss", default="1e-5")
     options = parser.parse_args()
-    heads = ("", "Mb/s", "hashes", "sent again", "steps compared", "cuts", "difference", "missed")
+    heads = (
+        "",
+        "Mb/s",
+        "hashes",
+        "retransmissions",
+        "steps compared",
+        "cuts",
+        "difference",
+        "missed",
+    )
     rows = [row(spec, options) for spec in options.specs]
     link = {key: getattr(options, key) for key in LINK}
     table(f"{options.megabytes} MB through {json.dumps(link)}", heads, rows)

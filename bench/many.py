@@ -1,4 +1,4 @@
-"""Many flows: time, memory, and how the cost of a packet grows with them."""
+"""Many flows: time, memory, and the cost of a packet by number of flows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROUNDS = 3
 
 
 def main() -> None:
-    """Print what many flows cost."""
+    """Print time and memory of many flows."""
     _sizes()
     _memory()
     _growth()
@@ -39,35 +39,35 @@ def _sizes() -> None:
                 amount(done.peak_bytes),
             ]
         )
-    table("Many flows", ("", "packets", "s", "of it run", "ns/packet", "peak memory"), rows)
+    table("Many flows", ("", "packets", "total, s", "run, s", "ns/packet", "peak memory"), rows)
 
 
 def _memory() -> None:
-    """Print the memory of a flow that has not begun, and of a packet in flight."""
+    """Print the memory of a flow that has not started, and of a packet in flight."""
     few, many = 100_000, 200_000
     rows = []
-    for name, hosts in (("idle flow", False), ("idle flow on hosts of its own", True)):
+    for name, hosts in (("idle flow", False), ("idle flow with own hosts", True)):
         one, two = (run(idle_flows(count, hosts=hosts)) for count in (few, many))
         inside = (_grown(two) - _grown(one)) / (many - few)
         whole = (two.peak_bytes - one.peak_bytes) / (many - few)
         rows.append([name, f"{inside:.0f}", f"{whole:.0f}"])
-    # The window is no power of two, nor near one: buffers are as full as they are in the mean.
+    # Windows that are not near a power of two fill the buffers to an average degree.
     flows, few, many = 100, 3_000, 6_000
     one, two = (run(full_pipe(flows, window)) for window in (few, many))
     packets = flows * (many - few)
     inside = (_grown(two) - _grown(one)) / packets
     whole = (two.peak_bytes - one.peak_bytes) / packets
     rows.append(["packet in flight", f"{inside:.0f}", f"{whole:.0f}"])
-    table("Bytes", ("", "of the simulation", "of the process at its peak"), rows)
+    table("Memory", ("bytes", "of the simulation", "of the process at its peak"), rows)
 
 
 def _grown(done: Run) -> float:
-    """Give the memory of a simulation when it has run."""
+    """Return the memory of a simulation at its end."""
     return done.stages["create"].bytes + done.stages["run"].bytes
 
 
 def _growth() -> None:
-    """Print what a packet costs as flows grow on the same link."""
+    """Print the cost of a packet by number of flows on the same link."""
     counts = (10, 100, 1_000, 10_000)
     rounds = [[run(long_flows(count, 4)) for count in counts] for _ in range(ROUNDS)]
     costs = [statistics.median(r.ns_per_packet for r in runs) for runs in zip(*rounds, strict=True)]
@@ -77,9 +77,15 @@ def _growth() -> None:
             f"{rounds[0][at].packets:,}",
             f"{cost:.0f}",
             f"{cost / costs[0]:.2f}",
-            f"{math.log(count) / math.log(counts[0]):.0f}",
+            f"{math.log10(count):.0f}",
         ]
         for at, (count, cost) in enumerate(zip(counts, costs, strict=True))
     ]
-    heads = ("flows on 10 Gb/s", "packets", "ns/packet", "beside 10 flows", "log of the flows")
+    heads = (
+        "flows on 10 Gb/s",
+        "packets",
+        "ns/packet",
+        "relative to 10 flows",
+        "log₁₀ of the flows",
+    )
     table("Growth", heads, rows)

@@ -1,4 +1,4 @@
-"""The networks that are measured, as scenarios."""
+"""The measured networks, as scenarios."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Scenario = dict[str, Any]
 
 @dataclass(frozen=True)
 class Dumbbell:
-    """SACK flows through one RED queue, each on access links of its own: ``dumbbell.tcl``."""
+    """SACK flows through one RED queue, each with its own access links, as in ``dumbbell.tcl``."""
 
     megabits: int
     flows: int
@@ -24,7 +24,7 @@ class Dumbbell:
         return f"{size}, {self.flows} flows, {self.seconds} s"
 
     def scenario(self) -> Scenario:
-        """Give the network as ``dumbbell.tcl`` has it, in ns-2's conventions."""
+        """Return the network of ``dumbbell.tcl``, with ns-2's conventions."""
         access = 10 * self.megabits if self.megabits > 900 else 1000
         spacing = 0.01 if self.flows > 20 else 0.1
         limit = int(2.5 * int(self.megabits * 1e6 * 0.1 / 8000))
@@ -52,7 +52,7 @@ class Dumbbell:
 
 
 def bare(seconds: float, rate: str, delay: str, flows: Mapping[str, object]) -> Scenario:
-    """Give a network of one link there and one back that samples once: what flows alone cost."""
+    """Return a network with one link in each direction and one sample, to measure flows alone."""
     return {
         "name": "bare",
         "duration": seconds,
@@ -63,19 +63,19 @@ def bare(seconds: float, rate: str, delay: str, flows: Mapping[str, object]) -> 
 
 
 def short_flows(count: int) -> Scenario:
-    """Give transfers of ten packets each, over ten seconds of one link of 100 Gb/s."""
+    """Return transfers of ten packets each, during ten seconds on one link of 100 Gb/s."""
     transfer = {"controller": "cubic", "count": count, "bytes": 14_600, "start": "0s..9.5s"}
     return bare(10, "100gbit", "10ms", transfer)
 
 
 def long_flows(count: int, seconds: int) -> Scenario:
-    """Give endless flows over one link of 10 Gb/s, on hosts of their own."""
+    """Return endless flows over one link of 10 Gb/s, with their own hosts."""
     endless = {"controller": "cubic", "count": count, "start": "0s..1s", "rtt": "80ms..120ms"}
     return bare(seconds, "10gbit", "20ms", endless)
 
 
 def idle_flows(count: int, *, hosts: bool) -> Scenario:
-    """Give flows that do not begin before the run ends."""
+    """Return flows that start after the end of the run."""
     waiting: Scenario = {"controller": "cubic", "count": count, "start": "2s"}
     if hosts:
         waiting["rtt"] = "80ms..120ms"
@@ -83,7 +83,7 @@ def idle_flows(count: int, *, hosts: bool) -> Scenario:
 
 
 def full_pipe(flows: int, window: int) -> Scenario:
-    """Give flows that keep a window each in flight, on a path that never queues for long."""
+    """Return flows that each keep a window in flight, on a path without a bottleneck."""
     endless = {"controller": "reno", "count": flows, "start": "0s..1s", "tcp": {"window": window}}
     network = bare(8, "1tbit", "200ms", endless)
     network["dumbbell"]["queue"] = "infinite"
@@ -91,5 +91,5 @@ def full_pipe(flows: int, window: int) -> Scenario:
 
 
 def sampled(scenario: Scenario, sample: str | float) -> Scenario:
-    """Give the same network with another step of the series."""
+    """Return the same network with another sampling interval."""
     return {**scenario, "sample": sample}

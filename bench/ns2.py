@@ -1,4 +1,4 @@
-"""The simulator beside ns-2: the same dumbbells, run in turn."""
+"""The simulator compared with ns-2: the same dumbbells, run alternately."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from tables import table
 from cwnd import _native
 
 TCL = Path(__file__).with_name("dumbbell.tcl")
-# ns-2 takes a minute for the second.
+# ns-2 needs a minute for the second network.
 NETWORKS = ((Dumbbell(100, 8, 100), 5), (Dumbbell(10_000, 100, 10), 2))
-# Of ours to one of ns-2's: a machine's slow moments even out over a minute, not over a second.
-OURS = 3
+# Runs of cwnd for each run of ns-2, which takes longer and averages over the machine's load.
+RUNS_PER_REFERENCE = 3
 
 
 @dataclass(frozen=True)
 class Run:
-    """Data packets that the senders put on the wire, and the seconds it took."""
+    """Transmitted data packets, and the seconds of the run."""
 
     packets: int
     seconds: float
 
 
 def run_cwnd(network: Dumbbell, threads: int) -> Run:
-    """Run a network here, as Python does; Python's own start is not counted."""
+    """Run a network in cwnd through Python, without Python's start-up."""
     scenario = json.dumps(network.scenario())
     (record,) = _native.simulate([(scenario, 1)], threads=threads)
     return Run(record["engine"]["packets"], record["engine"]["wall_s"])
 
 
 def run_ns2(ns: str, network: Dumbbell) -> Run:
-    """Run a network in ns-2; its start is counted, for a run of seconds it is nothing."""
+    """Run a network in ns-2, including its start-up, which is negligible for runs of seconds."""
     size = [str(value) for value in (network.megabits, network.flows, network.seconds)]
     begin = time.perf_counter()
     done = subprocess.run([ns, str(TCL), *size], capture_output=True, text=True, check=True)
     took = time.perf_counter() - begin
     match = re.search(r"packets (\d+)", done.stdout)
     if match is None:
-        raise RuntimeError(f"ns-2 printed no count of packets: {done.stdout!r}")
+        raise RuntimeError(f"ns-2 printed no packet count: {done.stdout!r}")
     return Run(int(match[1]), took)
 
 
@@ -55,31 +55,31 @@ def main() -> None:
     ns = shutil.which("ns")
     rows = []
     for network, rounds in NETWORKS:
-        one, two, theirs = [], [], []
+        one, two, reference = [], [], []
         for _ in range(rounds):
-            for _ in range(OURS):
+            for _ in range(RUNS_PER_REFERENCE):
                 one.append(run_cwnd(network, 1))
                 two.append(run_cwnd(network, 2))
             if ns is not None:
-                theirs.append(run_ns2(ns, network))
-        runs = {"ns-2": theirs, "cwnd, one thread": one, "cwnd, two threads": two}
-        for name, of_name in runs.items():
-            if of_name:
-                ratio = f"{_rate(of_name) / _rate(theirs):.1f}" if theirs else ""
-                rows.append([*_row(network, name, of_name), ratio])
+                reference.append(run_ns2(ns, network))
+        runs = {"ns-2": reference, "cwnd, one thread": one, "cwnd, two threads": two}
+        for name, measured in runs.items():
+            if measured:
+                ratio = f"{_rate(measured) / _rate(reference):.1f}" if reference else ""
+                rows.append([*_row(network, name, measured), ratio])
     heads = ("network", "", "runs", "packets", "s", "M packets/s", "ns/packet", "ratio to ns-2")
-    table("Beside ns-2", heads, rows)
+    table("Comparison with ns-2", heads, rows)
     if ns is None:
-        print("ns-2 is not installed: no ratio")
+        print("ns-2 is not installed: its rows and the ratios are omitted")
 
 
 def _rate(runs: list[Run]) -> float:
-    """Give the median packets per second."""
+    """Return the median packets per second."""
     return statistics.median(run.packets / run.seconds for run in runs)
 
 
 def _row(network: Dumbbell, name: str, runs: list[Run]) -> list[str]:
-    """Give a simulator's row."""
+    """Return the row of a simulator."""
     rate = _rate(runs)
     packets, seconds = runs[0].packets, statistics.median(run.seconds for run in runs)
     figures = [str(len(runs)), f"{packets:,}", f"{seconds:.3f}"]

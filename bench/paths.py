@@ -1,13 +1,13 @@
-"""Which controller suits which path: goodput over emulated links, beside the kernel's TCP.
+"""Goodput of each controller over emulated links, compared with the kernel's TCP.
 
     python bench/paths.py [--seconds 10] [--rounds 1] [--rate 20mbit] [--rtt 100ms] [--loss 1%]
                           [--kernel NAME] [SPEC ...]
 
 Each cell is one `cwnd perf` through `cwnd emulate`, with a DropTail queue of one bandwidth-delay
-product and random loss each way: the payload that has arrived, in Mb/s over the whole test, slow
-start included; the median of the rounds. The best controller of each row is in bold. The kernel's
-CUBIC and BBR run the same paths with iperf3. All of it takes about 25 minutes. Needs root; without
-iperf3, or without a controller in the kernel, those columns are left out, and that is said.
+product and random loss in each direction: the goodput in Mb/s over the whole test including slow
+start, the median of the rounds. The best of cwnd's controllers is in bold. The kernel's CUBIC and
+BBR use the same paths with iperf3. The whole table takes about 25 minutes. Needs root. Without
+iperf3, or without a controller in the kernel, its columns are omitted with a message.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CWND = (sys.executable, "-m", "cwnd")
 
 @dataclass(frozen=True)
 class Case:
-    """A link that data and acknowledgements cross."""
+    """A link, in both directions."""
 
     rate: str
     rtt: str
@@ -70,19 +70,19 @@ class Case:
 
 @contextmanager
 def serving(command: list[str]) -> Iterator[None]:
-    """Run a server beside the tests."""
+    """Run a server during the tests."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         time.sleep(START_S)
         try:
             if server.poll() is not None:
-                sys.exit(f"{' '.join(command)}: it has ended")
+                sys.exit(f"{' '.join(command)}: the server has ended")
             yield
         finally:
             server.terminate()
 
 
 def behind(case: Case, seed: int, client: str, seconds: int) -> float:
-    """Run a client behind the link; return what has arrived, in Mb/s. NaN if the test failed."""
+    """Run a client behind the link; return its goodput in Mb/s, or NaN if the test failed."""
     command = [*CWND, "emulate", *case.options(seed), "--", "sh", "-c", f"exec {client}"]
     try:
         done = subprocess.run(
@@ -115,24 +115,24 @@ def rows(
         yield row
 
 
-def kernels(asked: list[str]) -> list[str]:
-    """Return the kernel's controllers that can be measured, and say which cannot."""
+def kernels(names: list[str]) -> list[str]:
+    """Return the available controllers of the kernel; print a message for each other one."""
     if shutil.which("iperf3") is None:
-        print("iperf3 is not installed: the kernel's TCP is left out")
+        print("iperf3 is not installed: the kernel's TCP is omitted")
         return []
     path = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
     known = path.read_text().split()
-    for name in asked:
+    for name in names:
         if name not in known:
-            print(f"the kernel has no {name}: it is left out")
-    return [name for name in asked if name in known]
+            print(f"the kernel has no {name}, which is omitted")
+    return [name for name in names if name in known]
 
 
-def cells(row: list[float], ours: int) -> list[str]:
-    """Write a row; the best of our controllers is in bold."""
-    best = max((value for value in row[:ours] if value == value), default=0.0)  # noqa: PLR0124
+def cells(row: list[float], count: int) -> list[str]:
+    """Format a row, with the best of the first `count` values in bold."""
+    best = max((value for value in row[:count] if value == value), default=0.0)  # noqa: PLR0124
     return [
-        f"**{value:.1f}**" if index < ours and value == best else f"{value:.1f}"
+        f"**{value:.1f}**" if index < count and value == best else f"{value:.1f}"
         for index, value in enumerate(row)
     ]
 
@@ -152,18 +152,18 @@ def main() -> None:
     options = parser.parse_args()
     chosen = [options.rate or RATES, options.rtt or RTTS, options.loss or LOSSES]
     cases = [Case(*words) for words in itertools.product(*chosen)]
-    beside = kernels([name for name in options.kernel or KERNELS if name != "none"])
+    kernel_names = kernels([name for name in options.kernel or KERNELS if name != "none"])
     common = f"$CWND_PEER --time {options.seconds}"
-    ours = " ".join(CWND)
+    cwnd = " ".join(CWND)
     clients = {
-        spec: f"{ours} perf -c {common} -p {PORT} -i 0 -J -C '{spec}'" for spec in options.specs
+        spec: f"{cwnd} perf -c {common} -p {PORT} -i 0 -J -C '{spec}'" for spec in options.specs
     }
     clients |= {
-        f"kernel {name}": f"iperf3 -c {common} -p {PORT + 1} -J -C {name}" for name in beside
+        f"kernel {name}": f"iperf3 -c {common} -p {PORT + 1} -J -C {name}" for name in kernel_names
     }
     print(f"Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     with serving([*CWND, "perf", "-s", "-p", str(PORT)]):
-        if beside:
+        if kernel_names:
             with serving(["iperf3", "-s", "-p", str(PORT + 1)]):
                 measured = list(rows(cases, clients, options))
         else:

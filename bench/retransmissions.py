@@ -1,9 +1,9 @@
-"""Retransmissions of CUBIC over UDT beside the kernel's CUBIC, through an emulated link.
+"""Retransmissions of CUBIC over UDT compared with the kernel's CUBIC, over an emulated link.
 
     python bench/retransmissions.py [--runs 6] [--seconds 20]
 
 100 Mb/s, 100 ms, a queue of one bandwidth-delay product and no random loss. In each run both send
-for as long, each over a link of its own. Needs root, as `cwnd emulate` does, and iperf3.
+for the same time, each over its own link. Needs root and iperf3.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from udt import MissingError, Programs, free_port
 
 RATE_MBIT = 100
 LINK = ["--rate", f"{RATE_MBIT}mbit", "--delay", "50ms", "--queue", "1bdp"]
-# What a receiver has to be there before its sender starts.
+# Time from the start of a receiver to that of its sender.
 START_S = 0.5
-# The most retransmissions, as a multiple of the kernel's.
-WANTED = 4 / 3
+# Upper bound on the retransmissions, relative to the kernel's.
+BOUND = 4 / 3
 
 
 @dataclass(frozen=True)
 class Outcome:
     """Retransmitted packets and the rate of a transfer."""
 
-    again: int
+    retransmissions: int
     megabits: float
 
 
 class Transfer:
-    """A sender behind the emulated link and a receiver in front of it."""
+    """A sender behind the emulated link and a receiver outside."""
 
     def __init__(self, receiver: list[object], sender: str, seed: int) -> None:
         cwnd = Path(sys.executable).parent / "cwnd"
@@ -49,10 +49,10 @@ class Transfer:
         time.sleep(START_S)
         self.sender = _start(link)
 
-    def wait(self, patience: float) -> str:
-        """Wait for the sender to end and return what it printed."""
+    def wait(self, timeout: float) -> str:
+        """Wait for the sender to end; return its output."""
         try:
-            text, errors = self.sender.communicate(timeout=patience)
+            text, errors = self.sender.communicate(timeout=timeout)
         finally:
             for process in (self.sender, self.receiver):
                 process.kill()
@@ -95,31 +95,34 @@ def _of_cwnd(text: str) -> Outcome:
 
 
 def compare(programs: Programs, runs: int, seconds: int) -> float:
-    """Print retransmissions and rates of both, and return the ratio of the medians."""
+    """Print retransmissions and rates of both; return the ratio of the medians."""
     outcomes: dict[str, list[Outcome]] = {"Linux, cubic": [], "cwnd, cubic over UDT": []}
-    kernels, ours = outcomes.values()
+    of_kernel, of_cwnd = outcomes.values()
     for seed in range(1, runs + 1):
         kernel, cwnd = _kernel(programs, seconds, seed), _cwnd(programs, seconds, seed)
-        kernels.append(_of_kernel(kernel.wait(3 * seconds)))
-        ours.append(_of_cwnd(cwnd.wait(3 * seconds)))
-    medians = [statistics.median(run.again for run in of_one) for of_one in (kernels, ours)]
+        of_kernel.append(_of_kernel(kernel.wait(3 * seconds)))
+        of_cwnd.append(_of_cwnd(cwnd.wait(3 * seconds)))
+    medians = [
+        statistics.median(run.retransmissions for run in of_one) for of_one in (of_kernel, of_cwnd)
+    ]
     rows = []
     for (name, of_one), median in zip(outcomes.items(), medians, strict=True):
-        spread = f"{min(run.again for run in of_one)}..{max(run.again for run in of_one)}"
+        counts = [run.retransmissions for run in of_one]
+        spread = f"{min(counts)}..{max(counts)}"
         rate = statistics.median(run.megabits for run in of_one)
         rows.append([name, f"{median:.0f}", spread, f"{rate:.0f}"])
     table(
         f"100 Mb/s, 100 ms, a queue of 1 BDP: medians of {runs} runs of {seconds} s",
-        ("", "retransmissions", "least..most", "Mb/s"),
+        ("", "retransmissions", "min..max", "Mb/s"),
         rows,
     )
     ratio = medians[1] / medians[0] if medians[0] else float("inf")
-    print(f"retransmissions, cwnd to Linux: {ratio:.2f} (wanted: at most {WANTED:.2f})")
+    print(f"retransmissions, cwnd to Linux: {ratio:.2f} (allowed: at most {BOUND:.2f})")
     return ratio
 
 
 def main() -> None:
-    """Compare both and fail if cwnd retransmits too much."""
+    """Compare both, and fail if cwnd exceeds the bound."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--seconds", type=int, default=20)
@@ -128,7 +131,7 @@ def main() -> None:
         parser.error("iperf3 is not installed")
     with tempfile.TemporaryDirectory() as folder:
         ratio = compare(Programs(Path(folder)), options.runs, options.seconds)
-    sys.exit(0 if ratio <= WANTED else 1)
+    sys.exit(0 if ratio <= BOUND else 1)
 
 
 if __name__ == "__main__":

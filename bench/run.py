@@ -1,9 +1,8 @@
-"""The speed of the simulator: everything that docs/performance.md says of seconds and bytes.
+"""The speed of the simulator: the times and memory sizes of docs/performance.md.
 
-    python bench/run.py [ns2] [many] [watching] [command] [reproduce]
+    python bench/run.py [ns2] [many] [recording] [command] [reproduce]
 
-All of it takes about five minutes on two cores. Packets are data packets put on the wire by the
-senders.
+All parts take about five minutes on two cores. Packets are data packets transmitted by the senders.
 """
 
 from __future__ import annotations
@@ -15,26 +14,26 @@ import platform
 import command
 import many
 import ns2
-import watching
+import recording
 
 PARTS = {
     "ns2": ns2.main,
     "many": many.main,
-    "watching": watching.main,
+    "recording": recording.main,
     "command": command.main,
     "reproduce": command.reproduce,
 }
 
 
 def main() -> None:
-    """Run the parts asked for."""
+    """Run the selected parts."""
     parser = argparse.ArgumentParser(description="The speed of the simulator.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; by default all"
+    )
     parts = parser.parse_args().parts or list(PARTS)
     if unknown := set(parts) - PARTS.keys():
-        parser.error(
-            f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}"
-        )
+        parser.error(f"unknown part {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for part in parts:
         PARTS[part]()

@@ -1,8 +1,8 @@
-"""Install a wheel into a new virtual environment without extras and without Rust, and use it.
+"""Install a wheel into a new virtual environment without extras and Rust, and test it.
 
     python bench/smoke.py cwnd-*.whl
 
-Each command runs as a user would run it. The first failure ends the script with exit status 1.
+Each command is run as by a user. The first failure ends the script with exit status 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ count = 2
 
 
 class Installation:
-    """A virtual environment with a wheel and what it depends on, below a folder."""
+    """A virtual environment with a wheel and its dependencies, in a folder."""
 
     def __init__(self, wheel: Path, folder: Path) -> None:
         venv.create(folder / "venv", with_pip=True)
@@ -72,7 +72,7 @@ class Installation:
 
 
 def main() -> None:
-    """Check the wheel that the command line names."""
+    """Check the wheel named on the command line."""
     wheel = Path(sys.argv[1]).resolve()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def check_contents(installed: Installation) -> None:
-    """Check the version and the files; neither Rust nor an extra is there."""
+    """Check the version and the files, and that neither Rust nor an extra is installed."""
     assert shutil.which("cargo", path=installed.environment["PATH"]) is None
     assert installed.run("cwnd", "--version").stdout.startswith("cwnd ")
     findings = {f["name"]: f for f in installed.document("doctor")["findings"]}
@@ -107,7 +107,7 @@ def check_contents(installed: Installation) -> None:
 
 
 def check_simulator(installed: Installation) -> None:
-    """Compare two controllers, run a scenario, and ask for a report that needs an extra."""
+    """Compare two controllers, run a scenario, and request a report that needs an extra."""
     compared = installed.document("compare", "simd", "--time", "8s", "--repeat", "2")
     assert [row["controller"] for row in compared["alone"]] == ["reno", "simd"]
     (installed.folder / "two.toml").write_text(SCENARIO)
@@ -141,16 +141,16 @@ def check_transfer(installed: Installation) -> None:
 
 
 def check_kernel(installed: Installation) -> None:
-    """Load the kernel's controllers, which takes the bundled libelf."""
+    """Load the kernel's controllers, which needs the bundled libelf."""
     findings = {f["name"]: f for f in installed.document("kernel", "check")["findings"]}
     assert all(finding["detail"] for finding in findings.values())
-    # Without these the kernel offers nothing, and the findings say so.
+    # Without these no controller can be loaded, and the findings give the reason.
     if all(findings[name]["fine"] for name in ("kernel", "rights", "types", "compiler")):
         assert findings["simd"]["fine"], findings["simd"]["detail"]
 
 
 def measure(folder: Path) -> int:
-    """Return the size of a folder in MB, without pip and setuptools, which a user has."""
+    """Return the size of a folder in MB, without pip and setuptools."""
     return round(
         sum(
             path.stat().st_size

@@ -1,4 +1,4 @@
-"""Runs of the simulator alone, by the program of `crates/cwnd-bench`."""
+"""Runs of the simulator without Python, by the program of `crates/cwnd-bench`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUILD = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "cwnd-bench
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a run: its seconds, and the bytes by which the process grew (Linux alone knows)."""
+    """A stage of a run: its seconds, and the growth of the process in bytes (on Linux only)."""
 
     seconds: float
     bytes: float
@@ -26,7 +26,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run cost."""
+    """Time and memory of one run."""
 
     flows: int
     packets: int
@@ -36,13 +36,13 @@ class Run:
 
     @property
     def ns_per_packet(self) -> float:
-        """Nanoseconds that a packet took, without setting up."""
+        """Nanoseconds for each packet, without the setup."""
         return 1e9 * self.stages["run"].seconds / self.packets
 
 
 @cache
 def program() -> str:
-    """Build the program, as everything that is measured: optimised across crates. Give its path."""
+    """Build the program in the release profile; return its path."""
     done = subprocess.run(
         [*BUILD, "--message-format=json-render-diagnostics"],
         cwd=ROOT,
@@ -56,7 +56,7 @@ def program() -> str:
 
 
 def run(scenario: Scenario, *arguments: str, under: tuple[str, ...] = ()) -> Run:
-    """Run a scenario in a process of its own, perhaps under another program."""
+    """Run a scenario in a separate process, optionally under another program."""
     done = subprocess.run(
         [*under, program(), *arguments],
         input=json.dumps(scenario),

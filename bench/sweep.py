@@ -1,9 +1,9 @@
-"""Sweeps: what a run costs beside the engine, memory, and two Dask workers beside one.
+"""Sweeps: overhead of a run, memory, and two Dask workers compared with one.
 
     python bench/sweep.py [--runs 10000]
 
-About five minutes on two cores that do nothing else. The overhead is measured on one core: what
-passes while the engine does not run. On an idle machine the clock and the processor time agree.
+About five minutes on two idle cores. The overhead is the time outside the simulator, measured on
+one core. On an idle machine wall time and processor time agree.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ with tempfile.TemporaryDirectory() as out:
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description="Sweeps.")
-    parser.add_argument("--runs", type=int, default=10_000, help="Runs of the largest sweep.")
+    parser.add_argument("--runs", type=int, default=10_000, help="runs of the largest sweep")
     runs = parser.parse_args().runs
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     _overhead()
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def _sweep(plan: dict[str, object], *, cores: int) -> dict[str, float]:
-    """Make a sweep in a process of its own, on the first cores; return what it took."""
+    """Make a sweep in a separate process, on the first cores; return its times and sizes."""
     allowed = sorted(os.sched_getaffinity(0))[:cores]
     done = subprocess.run(
         [sys.executable, "-c", SWEEP, json.dumps(plan)],
@@ -85,7 +85,7 @@ def _sweep(plan: dict[str, object], *, cores: int) -> dict[str, float]:
 
 
 def _overhead() -> None:
-    """Print what a run costs beside the engine, on one core."""
+    """Print the overhead of a run on one core."""
     rows = []
     for tables, keep in (
         ("runs", []),
@@ -100,8 +100,8 @@ def _overhead() -> None:
             for name, less in (("engine", 0), ("wall", 1), ("busy", 1))
         ]
         rows.append([tables, *(f"{cost:.2f}" for cost in costs)])
-    heads = ("tables", "engine", "the rest, by the clock", "the rest, processor time")
-    table("Local overhead, one core, ms a run", heads, rows)
+    heads = ("tables", "simulator", "sweep, wall time", "sweep, processor time")
+    table("Overhead, one core, ms a run", heads, rows)
 
 
 def _size(most: int) -> None:
@@ -121,12 +121,12 @@ def _size(most: int) -> None:
                 f"{done['peak'] / 1e6:.0f}",
             ]
         )
-    heads = ("runs", "s", "runs/s", "s to find nothing to do", "bytes a run on disk", "peak MB")
+    heads = ("runs", "s", "runs/s", "s to resume without work", "bytes a run on disk", "peak MB")
     table("Size, tables runs and flows, all cores", heads, rows)
 
 
 def _cluster() -> None:
-    """Print the time of one and of two Dask workers, medians over alternating rounds."""
+    """Print the times of one and of two Dask workers, medians over alternating rounds."""
     from distributed import LocalCluster
 
     rows = []
@@ -147,7 +147,7 @@ def _cluster() -> None:
 
 
 def _timed(plan: dict[str, object], address: str) -> float:
-    """Make a sweep on a cluster that has run something before; return the seconds it took."""
+    """Make a sweep on a warmed-up cluster; return the wall time in seconds."""
     with tempfile.TemporaryDirectory() as out:
         cwnd.sweep({**plan, "seeds": 1}, out=Path(out) / "first", dask=address)
         begin = time.perf_counter()

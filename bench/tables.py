@@ -1,4 +1,4 @@
-"""Tables in Markdown, as docs/performance.md has them."""
+"""Markdown tables, as in docs/performance.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table: its first column says what, the others how much."""
+    """Print a table, with the first column left-aligned and the others right-aligned."""
     widths = [max(len(cell) for cell in column) for column in zip(heads, *rows, strict=True)]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     print(f"\n### {title}\n")
@@ -21,7 +21,7 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> No
 
 
 def amount(size: float) -> str:
-    """Write a number of bytes."""
+    """Format a number of bytes with its unit."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size >= unit:
             return f"{size / unit:.3g} {name}"

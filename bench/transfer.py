@@ -1,11 +1,11 @@
-"""`cwnd send` to `cwnd recv` beside `rsync -a` to its daemon, over loopback and with a warm cache.
+"""`cwnd send` compared with `rsync -a` to its daemon, over loopback with a warm cache.
 
     python bench/transfer.py [--rounds 5] [--files 10000] [--large 1000] [NAME ...]
 
 Three cases: many files of 4 KB copied into an empty folder (`first`), the same again with nothing
-to do (`again`), and one large file (`large`). Each round runs both programs in turn, from the start
-of the process that sends to its end; the ratio is that of the medians. Without rsync its column is
-left out, and that is said. The files are in TMPDIR: a disk that is busy makes the figures its own.
+to do (`again`), and one large file (`large`). Each round runs both programs in turn and measures
+the time from the start to the end of the sending process; the ratio is that of the medians. Without
+rsync its column is omitted with a message. The files are in TMPDIR, which should be an idle disk.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ read only = false
 
 @dataclass(frozen=True)
 class Receiver:
-    """A running receiver: the command that sends to it, without the source, and its folder."""
+    """A running receiver: the command that sends a source to it, and its folder."""
 
     name: str
     command: Callable[[Path], list[str]]
@@ -70,7 +70,7 @@ def make_sources(folder: Path, files: int, megabytes: int) -> tuple[Path, Path]:
 
 @contextmanager
 def stopping(process: subprocess.Popen[str]) -> Iterator[None]:
-    """End a process afterwards."""
+    """Terminate a process at the end."""
     try:
         yield
     finally:
@@ -101,7 +101,7 @@ def rsync_receiver(out: Path) -> Iterator[Receiver]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     config = out.parent / "rsyncd.conf"
-    # As root the daemon would become nobody.
+    # Started by root, the daemon would run as nobody.
     root = "uid = 0\ngid = 0\n" if os.geteuid() == 0 else ""
     config.write_text(RSYNC_CONFIG.format(folder=out.parent, out=out) + root)
     options = ["--daemon", "--no-detach", "--address=127.0.0.1", f"--port={port}"]
@@ -118,7 +118,7 @@ def rsync_receiver(out: Path) -> Iterator[Receiver]:
 
 
 def run(receiver: Receiver, source: Path) -> float:
-    """Send a source, and return the seconds from start to end."""
+    """Send a source; return the wall time in seconds."""
     start = time.perf_counter()
     done = subprocess.run(receiver.command(source), capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - start
@@ -130,13 +130,13 @@ def run(receiver: Receiver, source: Path) -> float:
 def measure(
     receivers: list[Receiver], source: Path, rounds: int, *, fresh: bool
 ) -> list[list[float]]:
-    """Return the seconds of all rounds for each receiver."""
+    """Return the times of all rounds for each receiver, in seconds."""
     seconds: list[list[float]] = [[] for _ in receivers]
     for _ in range(rounds):
         for receiver, taken in zip(receivers, seconds, strict=True):
             there = receiver.out / source.name
             if fresh and there.exists():
-                # Removing many files would keep the journal of the file system busy.
+                # Renaming is used because removing many files loads the journal of the file system.
                 there.rename(Path(tempfile.mkdtemp(dir=receiver.out.parent)) / source.name)
             elif not fresh and not there.exists():
                 run(receiver, source)
@@ -145,7 +145,7 @@ def measure(
 
 
 def main() -> None:
-    """Run the cases, and print a table."""
+    """Run the cases and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)}")
     parser.add_argument("--rounds", type=int, default=5)
@@ -154,7 +154,7 @@ def main() -> None:
     arguments = parser.parse_args()
     names = arguments.names or list(CASES)
     if unknown := set(names) - set(CASES):
-        parser.error(f"no such case: {', '.join(unknown)}")
+        parser.error(f"unknown case {', '.join(unknown)}; the cases are {', '.join(CASES)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         many, large = make_sources(folder, arguments.files, arguments.large)
@@ -179,7 +179,7 @@ def main() -> None:
 def rsync_or_nothing(out: Path) -> Iterator[list[Receiver]]:
     """Run rsync's daemon, if rsync is installed."""
     if shutil.which("rsync") is None:
-        print("rsync is not installed: there will be no ratio to it")
+        print("rsync is not installed: its column is omitted")
         yield []
         return
     with rsync_receiver(out) as receiver:

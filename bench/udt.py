@@ -1,13 +1,13 @@
-"""UDT over loopback beside the reference library, SRT, QUIC and TCP: rates and CPU time, in turn.
+"""UDT over loopback compared with UDT4, SRT, QUIC and TCP: rates and CPU time.
 
     python bench/udt.py [--rounds 5] [--megabytes 1000] [NAME ...]
 
-Then what a transfer of 1 Gb/s keeps of its rate beside floods of requests.
+Afterwards, the rate of a transfer of 1 Gb/s during floods of requests.
 
-Each transport moves the same bytes from one process to another in packets of 1500 bytes; TCP does
-as Linux lets it, and once with segments of 1448 bytes. A rate is the receiver's, from the first
-byte to the last. CPU time is the whole process's, with the system's part. What cannot be had is
-said and left out.
+Each transport transfers the same bytes between two processes in packets of 1500 bytes. TCP uses
+Linux's defaults, and once segments of 1448 bytes. A rate is the receiver's, from the first byte to
+the last. CPU time is that of the whole process, user and system. A transport that is not available
+is omitted with a message.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 REFERENCE = "UDT4"
 PATIENCE_S = 120.0
-# What a receiver has to be there before its sender starts.
+# Time from the start of a receiver to that of its sender.
 START_S = 0.3
 
 Command = list[object]
 
 
 class MissingError(Exception):
-    """A program cannot be had here."""
+    """A program is not available."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A transfer: bytes, the receiver's seconds, CPU seconds of the sender and of the receiver."""
+    """A transfer: bytes, seconds at the receiver, CPU seconds of the sender and of the receiver."""
 
     size: int
     seconds: float
@@ -63,31 +63,31 @@ class Run:
 
     @property
     def cpu(self) -> float:
-        """CPU seconds of both ends for a gigabyte."""
+        """CPU seconds of both ends for each gigabyte."""
         return 1e9 * (self.send_cpu + self.recv_cpu) / self.size
 
 
 class Programs:
-    """The programs that are compared, each made when it is first asked for."""
+    """The compared programs, each built on first use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @cached_property
     def cwnd(self) -> Path:
-        """Ours."""
+        """The example `udt-speed` of crate `cwnd-udt`."""
         return self._cargo(ROOT, "-p", "cwnd-udt", "--example", "udt-speed") / "examples/udt-speed"
 
     @cached_property
     def key(self) -> Path:
-        """A key that both ends have."""
+        """A shared key."""
         path = self.folder / "key"
         path.write_bytes(os.urandom(32))
         return path
 
     @cached_property
     def udt4(self) -> Path:
-        """The reference library's peer, which the tests use too."""
+        """The peer with the reference library, which the tests use too."""
         return self._compiled(ROOT / "crates/cwnd-udt/tests/support/udt4.cpp", "udt", "libudt-dev")
 
     @cached_property
@@ -97,12 +97,12 @@ class Programs:
 
     @cached_property
     def quinn(self) -> Path:
-        """QUIC."""
+        """QUIC by quinn."""
         return self._cargo(HERE / "udt/quinn") / "bench-quinn"
 
     @cached_property
     def iperf3(self) -> Path:
-        """TCP."""
+        """TCP by iperf3."""
         found = shutil.which("iperf3")
         if found is None:
             raise MissingError("iperf3 is not installed")
@@ -112,7 +112,7 @@ class Programs:
         program = self.folder / source.stem
         compiler = os.environ.get("CXX", "c++")
         if shutil.which(compiler) is None:
-            raise MissingError("there is no C++ compiler")
+            raise MissingError("no C++ compiler is installed")
         files = ["-o", str(program), str(source), f"-l{library}", "-lpthread"]
         command = [compiler, "-std=c++17", "-O2", *files]
         if subprocess.run(command, check=False, capture_output=True).returncode != 0:
@@ -122,7 +122,7 @@ class Programs:
     @staticmethod
     def _cargo(workspace: Path, *words: str) -> Path:
         target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-        # Another workspace has a target folder of its own.
+        # Another workspace has its own target folder.
         target = target if workspace == ROOT else target / workspace.name
         command = ["cargo", "build", "--release", "--quiet", "--locked", f"--target-dir={target}"]
         if subprocess.run([*command, *words], check=False, cwd=workspace).returncode != 0:
@@ -132,15 +132,15 @@ class Programs:
 
 @dataclass(frozen=True)
 class Transport:
-    """The commands of both ends for a port and a number of bytes; how to read the seconds."""
+    """The commands of both ends for a port and a number of bytes; a parser of the seconds."""
 
     receiver: Callable[[Programs, int, int], Command]
     sender: Callable[[Programs, int, int], Command]
     seconds: Callable[[str, int], float]
 
 
-def printed(pattern: str) -> Callable[[str, int], float]:
-    """Find the receiver's seconds in its words."""
+def seconds_in(pattern: str) -> Callable[[str, int], float]:
+    """Return a parser of the receiver's seconds in its output."""
 
     def read(text: str, _: int) -> float:
         match = re.search(pattern, text, re.MULTILINE)
@@ -152,12 +152,12 @@ def printed(pattern: str) -> Callable[[str, int], float]:
 
 
 def iperf_seconds(text: str, _: int) -> float:
-    """Find the receiver's seconds in iperf3's JSON."""
+    """Return the receiver's seconds from iperf3's JSON."""
     return float(json.loads(text)["end"]["sum_received"]["seconds"])
 
 
 def cwnd_seconds(text: str, size: int) -> float:
-    """Compute the receiver's seconds from the rate that it prints."""
+    """Return the receiver's seconds from the rate that it prints."""
     match = re.search(r"recv ([\d.]+) Gb/s", text)
     if match is None:
         raise RuntimeError(f"no rate in {text!r}")
@@ -209,8 +209,8 @@ def _srt(verb: str) -> Callable[[Programs, int, int], Command]:
     return lambda p, port, size: [p.srt, verb, port, size]
 
 
-_OF_UDT4 = printed(r"^received \d+ \w+ ([\d.]+)")
-_RECEIVED = printed(r"^received ([\d.]+)")
+_OF_UDT4 = seconds_in(r"^received \d+ \w+ ([\d.]+)")
+_RECEIVED = seconds_in(r"^received ([\d.]+)")
 
 TRANSPORTS = {
     REFERENCE: Transport(_udt4, _from_udt4, _OF_UDT4),
@@ -229,7 +229,7 @@ TRANSPORTS = {
 
 
 def free_port() -> int:
-    """Find a port that neither TCP nor UDP uses now."""
+    """Return a port that is free for TCP and UDP."""
     with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
         tcp.bind(("127.0.0.1", 0))
         port: int = tcp.getsockname()[1]
@@ -243,7 +243,7 @@ def _start(command: Command, output: int) -> subprocess.Popen[str]:
 
 
 def _wait(process: subprocess.Popen[str], deadline: float) -> float:
-    """Wait for the end of a process: its CPU seconds."""
+    """Wait for a process to end; return its CPU seconds."""
     while time.monotonic() < deadline:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
@@ -256,7 +256,7 @@ def _wait(process: subprocess.Popen[str], deadline: float) -> float:
 
 
 def run(transport: Transport, programs: Programs, size: int) -> Run:
-    """Move `size` bytes."""
+    """Transfer `size` bytes."""
     port = free_port()
     commands = [end(programs, port, size) for end in (transport.receiver, transport.sender)]
     deadline = time.monotonic() + PATIENCE_S
@@ -290,32 +290,38 @@ def _row(name: str, runs: list[Run], reference: float | None) -> list[str]:
 
 @dataclass(frozen=True)
 class Goal:
-    """A bound on the ratio of two transports' medians: of rates at least, of CPU time at most."""
+    """Bounds on the ratio of two transports' medians: at least for rates, at most for CPU time."""
 
-    ours: str
-    theirs: str
+    measured: str
+    baseline: str
     rate: float | None = None
     cpu: float | None = None
 
     def rows(self, runs: dict[str, list[Run]]) -> list[list[str]]:
-        """Rows of a table: what is compared, the ratio, the bound and whether it holds."""
-        ours, theirs = runs.get(self.ours), runs.get(self.theirs)
-        if not ours or not theirs:
+        """Return rows of a table: the transports, the ratio, the bound and whether it holds."""
+        measured, baseline = runs.get(self.measured), runs.get(self.baseline)
+        if not measured or not baseline:
             return []
         rows = []
         if self.rate is not None:
-            pair = [statistics.median(run.gigabits for run in of_one) for of_one in (ours, theirs)]
+            pair = [
+                statistics.median(run.gigabits for run in runs_of_one)
+                for runs_of_one in (measured, baseline)
+            ]
             ratio = pair[0] / pair[1]
             bound = f"at least {self.rate:.2f}"
             rows.append(["rate", f"{ratio:.2f}", bound, "yes" if ratio >= self.rate else "NO"])
         if self.cpu is not None:
-            pair = [statistics.median(run.cpu for run in of_one) for of_one in (ours, theirs)]
+            pair = [
+                statistics.median(run.cpu for run in runs_of_one)
+                for runs_of_one in (measured, baseline)
+            ]
             ratio = pair[0] / pair[1]
             bound = f"at most {self.cpu:.2f}"
             rows.append(
-                ["CPU time for a byte", f"{ratio:.2f}", bound, "yes" if ratio <= self.cpu else "NO"]
+                ["CPU time a byte", f"{ratio:.2f}", bound, "yes" if ratio <= self.cpu else "NO"]
             )
-        return [[f"{self.ours} / {self.theirs}", *row] for row in rows]
+        return [[f"{self.measured} / {self.baseline}", *row] for row in rows]
 
 
 GOALS = (
@@ -326,37 +332,42 @@ GOALS = (
 
 
 def goals(runs: dict[str, list[Run]]) -> None:
-    """Print the ratios that are asked for, and whether they hold."""
+    """Print the ratios with bounds, and whether they hold."""
     rows = [row for goal in GOALS for row in goal.rows(runs)]
     if rows:
-        heads = ("", "of", "ratio", "wanted", "holds")
+        heads = ("", "of", "ratio", "bound", "holds")
         table("Ratios of medians; CPU time of both ends together", heads, rows)
 
 
 def floods() -> None:
-    """Print the rate of a transfer without and with each kind of flood, from its tests."""
+    """Print the rate of a transfer without and with each kind of flood, by running its tests."""
     command = ["cargo", "test", "--release", "--quiet", "-p", "cwnd-udt", "--no-fail-fast"]
     command += ["--test", "flood", "--test", "sealed_flood"]
     command += ["a_transfer_keeps_its_rate", "--", "--ignored", "--nocapture"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    print("\nA transfer limited to 1 Gb/s beside 10,000 requests a second,")
-    print("and one of 200 Mb/s with a key beside as many hellos as can be")
+    print(
+        "\nA transfer of at most 1 Gb/s during 10,000 requests a second, and one of 200 Mb/s with a"
+    )
+    print("key during as many hellos as can be sent")
     for line in done.stdout.splitlines():
         if line.startswith(("good cookies", "hellos")):
             print(f"  {line}")
-    print("  it keeps 90 %" if done.returncode == 0 else "  it does not keep 90 %")
+    kept = "keeps" if done.returncode == 0 else "does not keep"
+    print(f"  the transfer {kept} 90 % of its rate")
 
 
 def main() -> None:
     """Print the medians of alternating rounds."""
-    parser = argparse.ArgumentParser(description="UDT over loopback beside other transports.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TRANSPORTS)}; all")
+    parser = argparse.ArgumentParser(
+        description="UDT over loopback compared with other transports."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TRANSPORTS)}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--megabytes", type=int, default=1000)
     options = parser.parse_args()
     names = options.names or list(TRANSPORTS)
     if unknown := set(names) - TRANSPORTS.keys():
-        parser.error(f"no transport is called {', '.join(sorted(unknown))}")
+        parser.error(f"unknown transport {', '.join(sorted(unknown))}")
     print(f"{platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}")
     runs: dict[str, list[Run]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
@@ -366,14 +377,16 @@ def main() -> None:
                 try:
                     runs[name].append(run(TRANSPORTS[name], programs, options.megabytes * 10**6))
                 except MissingError as missing:
-                    print(f"{name}: {missing}; left out")
+                    print(f"{name} is omitted: {missing}")
                     del runs[name]
-    theirs = runs.get(REFERENCE)
-    reference = statistics.median(run.gigabits for run in theirs) if theirs else None
+    reference_runs = runs.get(REFERENCE)
+    reference = (
+        statistics.median(run.gigabits for run in reference_runs) if reference_runs else None
+    )
     heads = (
         "",
         "Gb/s",
-        "least..most",
+        "min..max",
         "send CPU s/GB",
         "receive CPU s/GB",
         f"ratio to {REFERENCE}",

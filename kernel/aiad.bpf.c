@@ -10,7 +10,7 @@ struct flow;
 static __attribute__((always_inline)) void observe(struct tcp_sock *tp, struct flow *f, u32 acked);
 #include "window.h"
 
-/* The estimate reads one of two clocks; a connection without timestamps has none of the receiver's. */
+/* The estimate uses one of two clocks; without timestamps the receiver's is not available. */
 static __attribute__((always_inline)) void observe(struct tcp_sock *tp, struct flow *f, u32 acked)
 {
 	u32 stamp = tp->rx_opt.rcv_tsval;

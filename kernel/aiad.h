@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * AIAD, with the rate of the acknowledgements or of the receiver's timestamps:
+ * AIAD, with the rate from acknowledgements or from the receiver's timestamps:
  * crates/cwnd/src/laws/aiad.rs in fixed point.
  *
  *   each ACK       w <- w + 1 / w
@@ -10,19 +10,19 @@
  *   filter         r <- r + g (b_k + b_(k-1) - 2 r),   g = D_k / (2 tau + D_k)
  *   no sample for tau / 2: a sample of 0 with D = tau / 2
  *
- * which is the law's filter with its numerator and denominator multiplied by D_k. r and b are rates
- * (Q24), g is Q60, times are in nanoseconds and d, the smallest round-trip time, in microseconds. The
+ * This is the law's filter with numerator and denominator multiplied by D_k. r and b are rates
+ * (Q24), g is Q60, times are in nanoseconds and d, the minimum round-trip time, in microseconds. The
  * receiver's timestamps count milliseconds (Linux; RFC 7323 allows 1 ms to 1 s).
  *
  * One step from the same state differs from the real law's by at most
  *
  *   grow by g for n packets    2^-30 g + 2^-39 n
  *   observe    r by 2^-28 g (b_k + b_(k-1) + 2 r) + 2^-22
- *       the ratios of b and g, and a unit each; in a gap every sample of 0 shrinks what was wrong
+ *       the ratios of b and g, and a unit each; in a gap every sample of 0 reduces the error
  *   cut        2^-29 r d + 2^-54 r + 2^-39
  *       the ratio of d to a second and its unit, and the product's unit
  *
- * where a gap is not within 10 ns of the borders of its rules (tau / 2, and tau / 50 for its rest).
+ * if a gap is not within 10 ns of the bounds of its rules (tau / 2, and tau / 50 for its rest).
  */
 #ifndef CWND_AIAD_H
 #define CWND_AIAD_H
@@ -31,7 +31,7 @@
 #define AIAD_MOST_ZEROS 128
 /* The largest sample: 2^38 packets per second. */
 #define AIAD_MOST_RATE (1ULL << 62)
-/* 3/5, what is left of r after a second sample of 0: (2 tau - D) / (2 tau + D) with D = tau / 2. */
+/* 3/5, the factor of r at a second sample of 0: (2 tau - D) / (2 tau + D) with D = tau / 2. */
 #define AIAD_LEFT 2576980378ULL
 
 struct aiad_params {
@@ -62,7 +62,7 @@ FX_INLINE void aiad_filter(const struct aiad_params *p, struct aiad_state *s, u6
 	s->sample = sample;
 }
 
-/* Feeds the samples of 0 of a gap and returns what is left of it. */
+/* Feeds the samples of 0 of a gap and returns its rest. */
 FX_INLINE u64 aiad_idle(const struct aiad_params *p, struct aiad_state *s, u64 gap)
 {
 	u64 step = p->tau / 2, zeros = gap / step, rest = gap - zeros * step;
@@ -83,7 +83,7 @@ FX_INLINE u64 aiad_idle(const struct aiad_params *p, struct aiad_state *s, u64 g
 	return rest;
 }
 
-/* `acked` packets arrived, by an acknowledgement at `now` (ns of the clock that the law reads). */
+/* `acked` packets arrived, by an acknowledgement at `now` (ns of the law's clock). */
 FX_INLINE void aiad_observe(const struct aiad_params *p, struct aiad_state *s, u32 acked, u64 now)
 {
 	u64 gap, sample;
@@ -106,7 +106,7 @@ FX_INLINE void aiad_observe(const struct aiad_params *p, struct aiad_state *s, u
 	s->pending = 0;
 }
 
-/* The receiver's clock in nanoseconds, from its newest timestamp; it does not go back. */
+/* The receiver's clock in nanoseconds, from its newest timestamp; monotonic. */
 FX_INLINE u64 aiad_received(struct aiad_state *s, u32 stamp)
 {
 	s32 ticks = s->begun ? (s32)(stamp - s->stamp) : 0;
@@ -123,7 +123,7 @@ FX_INLINE u64 aiad_grow(const struct aiad_params *p, struct aiad_state *s, u64 w
 	return fx_grow(w, FX_PACKET, acked);
 }
 
-/* `min_rtt` is in microseconds; 0 is none. The result may exceed w; it saturates at 2^24 packets. */
+/* `min_rtt` is in microseconds; 0: none. The result may exceed w; it saturates at 2^24 packets. */
 FX_INLINE u64 aiad_cut(const struct aiad_params *p, struct aiad_state *s, u64 w, u32 min_rtt)
 {
 	if (!s->rate || !min_rtt)

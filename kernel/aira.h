@@ -11,10 +11,10 @@
  *     MAIL                         a >= 1 - (1 - bound) R_N / R, R_N rounds completed
  *   reset                          a <- 1 once w reaches ratio times its value at the last loss
  *
- * A timeout ends a round with timeout=ends; with timeout=continues the round goes on.
+ * A timeout ends a round with timeout=ends; with timeout=continues the round continues.
  *
- * a, p, beta, bound and ratio are Q32; slope = (1 - bound) / R is Q48. A round of which nothing was
- * sent has p = 0 at first and p = min(lost, sent) / 1 after: both are 0. Loss rates are compared as
+ * a, p, beta, bound and ratio are Q32; slope = (1 - bound) / R is Q48. A round without packets
+ * has p = 0 at first and p = min(lost, sent) / 1 later, which is 0 too. Loss rates are compared as
  * fractions, without rounding: lost_i sent_(i-1) against lost_(i-1) sent_i.
  *
  * One step from the same state differs from the real law's by at most
@@ -24,7 +24,7 @@
  *   round      a by 2^-30
  *       two loss rates and a product of a unit each; R slopes of half a unit are 2^-35
  *
- * where w is not within 2^-31 of its reset (ratio's half a unit).
+ * if w is not within 2^-31 of its reset (ratio's half a unit).
  */
 #ifndef CWND_AIRA_H
 #define CWND_AIRA_H
@@ -40,13 +40,13 @@ struct aira_params {
 	u64 reset;
 	u64 increase;
 	u64 decrease;
-	u64 timeout; /* whether it ends a round */
+	u64 timeout; /* whether a timeout ends a round */
 };
 
 struct aira_state {
-	/* The window at which a is reset; 0 is none. */
+	/* The window at which a is reset; 0: none. */
 	u64 reset_at;
-	u32 taken; /* 1 - a: a state of zeros is the first one. */
+	u32 taken; /* 1 - a, so that the initial state is zero. */
 	u32 rounds;
 	u32 lost;
 	u32 sent;
@@ -94,7 +94,7 @@ FX_INLINE void aira_round(const struct aira_params *p, struct aira_state *s, u32
 	if (p->mail)
 		least = fx_max(least, FX_ONE - (p->slope * s->rounds >> 16));
 	a = fx_min(fx_max(a, least), FX_ONE);
-	/* An a of 0 needs its 33rd bit: it is held as 2^-32. */
+	/* An a of 0 would need a 33rd bit: it is stored as 2^-32. */
 	s->taken = FX_ONE - fx_max(a, 1);
 	s->lost = lost;
 	s->sent = sent;

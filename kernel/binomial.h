@@ -6,8 +6,8 @@
  *   each ACK      w <- w + alpha / w^(k+1)
  *   at a loss     w <- w - beta w^l
  *
- * k and l are held twice as large; alpha is a gain (Q40), beta a fraction (Q32). The power of the
- * increase is taken by dividing k times by w, and once by its root.
+ * k and l are stored doubled; alpha is a gain (Q40), beta a fraction (Q32). The power of the
+ * increase is computed by dividing k times by w, and once by its root.
  *
  * One step from the same window differs from the real law's by at most
  *

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * DAIMD as the kernel's tcp_congestion_ops: it paces (TCP's own timer, no queueing discipline is
- * needed), and its flow window is the congestion window. TCP's receiver measures nothing: the arrival
- * rate is the kernel's delivery rate, and an unset capacity the largest of them. What the paced
- * machine does around the law is here: the control interval, slow start, the smallest rate and window.
+ * DAIMD as the kernel's tcp_congestion_ops: it paces by TCP's own timer, without a queueing discipline,
+ * and its flow window is the congestion window. TCP's receiver measures no rate: the arrival
+ * rate is the kernel's delivery rate, and an unset capacity the largest of them. This file also implements
+ * the parts of the paced machine: the control interval, slow start, the minimum rate and window.
  */
 #include "daimd.h"
 #include "trace.h"
 
 #define SMALLEST_RATE (1ULL << 24)
 #define SMALLEST_WINDOW 16
-/* Of so few packets no rate is taken: UDT's receiver wants more than 8 intervals too. */
+/* At most this many packets give no rate: UDT's receiver requires more than 8 intervals too. */
 #define FEW_PACKETS 8
 
 struct flow {
 	struct daimd_state law;
-	u64 interval; /* us: when the running control interval began */
+	u64 interval; /* us: start of the current control interval */
 	u64 sampled;  /* the newest delivery rate, Q24 */
-	u64 reported; /* us: when a rate was last taken */
-	u32 arrived;  /* packets, since then */
-	u32 acked;    /* packets, in the running interval */
-	u32 cut_at;   /* packets delivered when the rate was last cut */
+	u64 reported; /* us: time of the last rate */
+	u32 arrived;  /* packets since then */
+	u32 acked;    /* packets in the current interval */
+	u32 cut_at;   /* packets delivered before the last cut */
 	u8 lost;
 	u8 cut; /* whether there was a cut */
 };
 
 _Static_assert(sizeof(struct flow) <= 104, "icsk_ca_priv has 104 bytes");
 
-/* Not const: the loader fills it, and what is const clang knows the value of. */
+/* Not const: the loader fills it, and clang would fold the zeros of a constant. */
 struct daimd_params params SEC(".rodata.params");
 
 FX_INLINE u32 packet_of(struct tcp_sock *tp)
@@ -78,8 +78,8 @@ FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 kind)
 	tell(tp, f, kind, before, f->law.rate);
 }
 
-/* Whether a loss report begins a congestion event: prior_delivered is what had been delivered when the
- * newest packet that it reports delivered was sent. */
+/* Whether a loss report begins a congestion event: prior_delivered is the number of packets delivered when
+ * the newest packet that it reports as delivered was sent. */
 FX_INLINE u32 begins_event(struct flow *f, const struct rate_sample *rs)
 {
 	return !f->cut || (rs->delivered > 0 && (s32)(rs->prior_delivered - f->cut_at) >= 0);
@@ -92,11 +92,11 @@ FX_INLINE void interval(struct tcp_sock *tp, struct flow *f)
 	if (tp->tcp_mstamp - f->interval < params.syn)
 		return;
 	f->interval = tp->tcp_mstamp;
-	/* Slow start by the interval, so that an overshoot is lost in few gaps, each a loss report. No
-	 * report acknowledges more than a window. */
+	/* Slow start opens the window at intervals, so that an overshoot is lost in few gaps, each a loss
+	 * report. No report acknowledges more than a window. */
 	if (!before && window_limited(tp))
 		tp->snd_cwnd += fx_min(f->acked, tp->snd_cwnd);
-	/* Where a round trip has too few, all since the last report, as (21) has it. */
+	/* If a round trip has too few packets, all since the last report, as in (21). */
 	if (!f->sampled && f->arrived > FEW_PACKETS)
 		f->sampled = fx_ratio((u64)f->arrived * FX_MICROS, tp->tcp_mstamp - f->reported, 24);
 	if (f->sampled) {
@@ -138,7 +138,7 @@ SEC("struct_ops/init") int init(u64 *ctx)
 
 	__builtin_memset(f, 0, sizeof(*f));
 	f->interval = f->reported = tp->tcp_mstamp;
-	/* A pacing queueing discipline may have said more already (SK_PACING_FQ). */
+	/* A pacing queueing discipline may already have set SK_PACING_FQ. */
 	if (!sk->sk_pacing_status)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	tell(tp, f, EVENT_BEGIN, 0, 0);
@@ -168,7 +168,7 @@ SEC("struct_ops/cong_control") int cong_control(u64 *ctx)
 		f->sampled = fx_ratio((u64)delivered * FX_MICROS, micros, 24);
 	interval(tp, f);
 	if (rs->losses > 0) {
-		/* No growth in an interval with losses, whether they cut or not. */
+		/* No growth in an interval with losses, also without a cut. */
 		f->lost = 1;
 		if (params.report || begins_event(f, rs))
 			cut(tp, f, EVENT_CUT);
@@ -186,7 +186,7 @@ SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 	return 0;
 }
 
-/* There is no threshold and no undoing: the rate is what is cut. */
+/* There is no threshold and no undo: cuts reduce the rate. */
 SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
 {
 	return tcp_of(ctx)->snd_ssthresh;
@@ -197,7 +197,7 @@ SEC("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
 	return tcp_of(ctx)->snd_cwnd;
 }
 
-/* A packet at a time, where TCP would hand over at least two and pause for both. */
+/* One packet at a time: TCP would send at least two and then pause for both. */
 SEC("struct_ops/min_tso_segs") u32 min_tso_segs(u64 *ctx)
 {
 	return 1;

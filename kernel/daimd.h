@@ -8,8 +8,8 @@
  *     feedback = report              each loss report
  *   flow window, at each report      W <- lambda W + (1 - lambda) AS (SYN + RTT)
  *
- * A loss report is an acknowledgement that finds new losses. It begins a congestion event if it reports a
- * packet delivered that was sent after the last cut. The law's other two values of feedback, packet and
+ * A loss report is an acknowledgement that reveals new losses. It begins a congestion event if it reports
+ * the delivery of a packet sent after the last cut. The law's other two values of feedback, packet and
  * syn, are not implemented here.
  *
  * x and AS are rates (Q24), L and C(x) = 8 S x whole bits per second, W a window (Q40), beta and lambda
@@ -23,8 +23,8 @@
  *   observe     W by 2^-28 (W + AS (SYN + RTT)) + 2^-38 + 2^-54 AS
  *   start       2^-29 x + 2^-23
  *
- * where an increase is below 2^40 / S packets per second, and L - C(x) is not within 1 bit/s (2^-24 packets of x, and C's fraction) of a power of ten, at
- * which the increase goes from one stage to the next.
+ * if an increase is below 2^40 / S packets per second, and L - C(x) is not within 1 bit/s (2^-24 packets of x, and C's fraction) of a power of ten, at
+ * which the increase changes from one stage to the next.
  */
 #ifndef CWND_DAIMD_H
 #define CWND_DAIMD_H
@@ -38,8 +38,8 @@ struct daimd_params {
 	u64 beta;
 	u64 lambda;
 	u64 syn;      /* us */
-	u64 capacity; /* bit/s; 0: the largest rate at which packets were delivered */
-	u64 report;   /* cut at each loss report, not once in a congestion event */
+	u64 capacity; /* bit/s; 0: the largest delivery rate */
+	u64 report;   /* cut at each loss report, instead of once in a congestion event */
 	u64 gain[DAIMD_STAGES];
 };
 
@@ -47,10 +47,10 @@ struct daimd_state {
 	u64 rate; /* 0: in slow start */
 	u64 arrival;
 	u64 capacity; /* packets/s, Q24: the largest arrival rate */
-	u64 window;   /* 0: none yet */
+	u64 window;   /* 0: none */
 };
 
-/* Bits per second of a rate, with packets of so many bytes. */
+/* Bits per second of a rate, for packets of `bytes` bytes. */
 FX_INLINE u64 daimd_bits(u64 rate, u32 bytes)
 {
 	return fx_mul(rate, 8ULL * bytes, 24);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Fixed point for the laws: what the kernel has instead of real numbers.
+ * Fixed-point arithmetic of the laws, because the kernel has no floating point.
  *
- * Plain integers, no kernel types and no library, so that the same text is compiled for the kernel
- * and, by a test, for this machine. Qn is an unsigned number in units of 2^-n.
+ * Plain integers without kernel types and libraries, so that the same code is compiled for the kernel
+ * and, by a test, for the host. Qn is an unsigned number in units of 2^-n.
  *
  *   windows          Q40   up to 2^24 packets
  *   fractions        Q32
  *   gains            Q40   packets
  *   rates            Q24   packets per second, up to 2^40
  *
- * A window of 2^24 full packets is 25 GB in flight. 40 bits of fraction let IIAD, which gains 1/w^2
- * at each acknowledgement, still grow at a million packets.
+ * A window of 2^24 full packets is 25 GB in flight. With 40 fractional bits IIAD, which gains 1/w^2
+ * at each acknowledgement, still grows at a million packets.
  */
 #ifndef CWND_FIXED_H
 #define CWND_FIXED_H
@@ -26,10 +26,10 @@ typedef long long s64;
 #define FX_INLINE static inline __attribute__((always_inline, unused))
 
 #define FX_MAX (~0ULL)
-/* One packet of a window, and one whole of a fraction. */
+/* One packet as a window, and 1 as a fraction. */
 #define FX_PACKET (1ULL << 40)
 #define FX_ONE (1ULL << 32)
-/* The largest window, and the most packets that one acknowledgement counts for. */
+/* The maximum window, and the maximum of packets counted for one acknowledgement. */
 #define FX_MAX_WINDOW (((1ULL << 24) - 1) << 40)
 #define FX_MAX_ACKED 8191
 /* A microsecond as a fraction of a second, times 2^54. */
@@ -51,9 +51,9 @@ FX_INLINE u64 fx_add(u64 a, u64 b)
 }
 
 /*
- * How many of the highest bits of x are 0. The BPF machine has no instruction for it; a search by
- * halves would do, but at each of its branches the verifier would look at all that follows twice.
- * So: fill the bits below the highest one, and add up those that are left.
+ * Number of leading zeros of x. BPF has no instruction for it. A binary search has branches, at each of
+ * which the verifier follows both paths to the end of the program. Instead, this sets all bits below the
+ * highest one, and counts the others.
  */
 FX_INLINE u32 fx_zeros(u64 x)
 {
@@ -70,7 +70,7 @@ FX_INLINE u32 fx_zeros(u64 x)
 	return x * 0x0101010101010101ULL >> 56;
 }
 
-/* a b / 2^shift for a shift of 1..63, rounded down; FX_MAX where that has more than 64 bits. */
+/* a b / 2^shift for a shift of 1..63, rounded down; FX_MAX if the result exceeds 64 bits. */
 FX_INLINE u64 fx_mul(u64 a, u64 b, u32 shift)
 {
 	u64 a1 = a >> 32, a0 = (u32)a, b1 = b >> 32, b0 = (u32)b;
@@ -84,11 +84,11 @@ FX_INLINE u64 fx_mul(u64 a, u64 b, u32 shift)
 }
 
 /*
- * a 2^shift / b for a shift of 0..63; FX_MAX where that has more than 64 bits or b is 0;
- * 0 where a is.
+ * a 2^shift / b for a shift of 0..63; FX_MAX if the result exceeds 64 bits or b is 0;
+ * 0 if a is 0.
  *
- * b counts with its 32 highest bits (at most 2^-31 too much) and the quotient has at least 32 bits
- * (at most 2^-31 too little): the relative error is below 2^-30, and what is below a unit is cut off.
+ * b is truncated to its 32 highest bits (result at most 2^-31 too large), and the quotient has at least 32
+ * bits (at most 2^-31 too small): the relative error is below 2^-30 before truncation to a unit.
  */
 FX_INLINE u64 fx_ratio(u64 a, u64 b, u32 shift)
 {
@@ -112,8 +112,8 @@ FX_INLINE u64 fx_ratio(u64 a, u64 b, u32 shift)
 }
 
 /*
- * The root of a Q40 as a Q32: the relative error is below 2^-31, and what is below a unit is cut off.
- * Newton from the chord of the root between 1 and 4, which is at most 6 % too small.
+ * The square root of a Q40 as a Q32: the relative error is below 2^-31 before truncation to a unit.
+ * Newton's method from the chord of the root between 1 and 4, which is at most 6 % too small.
  */
 FX_INLINE u64 fx_root(u64 x)
 {
@@ -134,7 +134,7 @@ FX_INLINE u64 fx_root(u64 x)
 	return r << 12 >> zeros / 2;
 }
 
-/* The window after `acked` packets that are worth `each` (Q40) a window: w + each acked / w. */
+/* The window after `acked` packets, for an increase of `each` (Q40) a window: w + each acked / w. */
 FX_INLINE u64 fx_grow(u64 w, u64 each, u32 acked)
 {
 	u64 gain = fx_min(fx_ratio(each, w, 40), 1ULL << 50);
@@ -142,7 +142,7 @@ FX_INLINE u64 fx_grow(u64 w, u64 each, u32 acked)
 	return fx_min(fx_add(w, gain * fx_min(acked, FX_MAX_ACKED)), FX_MAX_WINDOW);
 }
 
-/* Packets (Q40) that a rate (Q24) makes in so many microseconds, which are less than 2^28. */
+/* Packets (Q40) of a rate (Q24) in `micros` microseconds, at most 2^28 - 1. */
 FX_INLINE u64 fx_packets(u64 rate, u64 micros)
 {
 	return fx_mul(rate, fx_ratio(fx_min(micros, (1ULL << 28) - 1), FX_MICROS, 54), 38);

@@ -8,7 +8,7 @@
  *   at a loss      w_max <- w,  w <- w - beta w,  w0 <- w
  *
  * c and alpha are gains (Q40), beta and kept = 1 - beta fractions (Q32), w0 and w_max windows. c is
- * computed at load. A w_max of 0 stands for none: it is then w / kept.
+ * computed at load. A w_max of 0 means none: w / kept is used.
  *
  * One step from the same state differs from the real law's by at most
  *
@@ -16,11 +16,11 @@
  *       the ratio's 2^-30, the root's 2^-31 and unit, kept's half a unit over kept / 2; c's half a
  *       unit over sqrt(w_max) >= 1
  *   grow by g for n packets    2^-26 g + 2^-31 n (1 + alpha) / w + 2^-37 n
- *       alpha's 2^-28, the ratio's 2^-30 and the root's 2^-31; the root's unit times alpha; what alpha
- *       is off times sqrt(w - w0) / w <= 1
+ *       alpha's 2^-28, the ratio's 2^-30 and the root's 2^-31; the root's unit times alpha; the error of
+ *       alpha times sqrt(w - w0) / w <= 1
  *   cut        2^-32 w + 2^-39
  *
- * for beta up to 15/16 where there was no cut (kept is then off by at most 2^-29 of itself), and a
+ * for beta up to 15/16 without a cut (the relative error of kept is then at most 2^-29), and a
  * w_max below 2^24 packets.
  */
 #ifndef CWND_SIMD_H

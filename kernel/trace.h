@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What happened to a window, through a ring buffer, while somebody listens. Who listens puts the time
- * until which it does into `control`, again and again: when it is killed the events end by themselves.
+ * Events of a window in a ring buffer, for a listener. The listener repeatedly writes the time until which
+ * events are wanted to `control`, so that they end if it is killed.
  * crates/cwnd-linux/src/bpf/event.rs reads them.
  */
 #ifndef CWND_TRACE_H
@@ -9,33 +9,33 @@
 #include "kernel.h"
 
 enum kind {
-	EVENT_BEGIN = 0,    /* the law was given a connection */
-	EVENT_END = 1,      /* and left it */
+	EVENT_BEGIN = 0,    /* a connection starts using the law */
+	EVENT_END = 1,      /* and stops using it */
 	EVENT_ACKED = 2,    /* an acknowledgement, in any phase */
 	EVENT_SLOW = 3,     /* slow start grew the window */
 	EVENT_GROW = 4,     /* the law grew the window */
 	EVENT_ENTER = 5,    /* congestion avoidance begins */
-	EVENT_ROUND = 6,    /* a round is over and its losses are known */
+	EVENT_ROUND = 6,    /* a round has ended and its losses are known */
 	EVENT_CUT = 7,      /* the law cut the window */
-	EVENT_TIMEOUT = 8,  /* that cut was a timeout's: made again */
-	EVENT_UNDO = 9,     /* that cut is taken back */
-	EVENT_REPORT = 10,  /* rate laws: an interval's arrival rate */
-	EVENT_TICK = 11,    /* the law raised the rate */
+	EVENT_TIMEOUT = 8,  /* the cut was for a timeout and is repeated */
+	EVENT_UNDO = 9,     /* the cut is undone */
+	EVENT_REPORT = 10,  /* rate laws: the arrival rate of an interval */
+	EVENT_TICK = 11,    /* the law increased the rate */
 	EVENT_START = 12,   /* the rate law left slow start */
 };
 
 struct event {
 	u64 at;     /* ns, CLOCK_MONOTONIC */
-	u64 flow;   /* the same for all of a connection */
+	u64 flow;   /* identifies the connection */
 	u64 before; /* window (Q40) or rate (Q24) */
 	u64 after;
 	u64 arrival; /* rates (Q24) */
 	u64 capacity;
 	u32 kind;
-	u32 packets; /* newly arrived, or to grow for */
-	u32 sent;    /* in all; of the round */
+	u32 packets; /* newly arrived, or counted for growth */
+	u32 sent;    /* in total; of the round */
 	u32 lost;
-	u32 rtt; /* us; 0 is none */
+	u32 rtt; /* us; 0: none */
 	u32 min_rtt;
 	u32 in_flight;
 	u32 cwnd;
@@ -51,15 +51,15 @@ struct event {
 };
 
 struct control {
-	u64 until; /* ns, CLOCK_MONOTONIC: somebody listens */
-	u64 missed; /* events for which the ring had no room */
+	u64 until; /* ns, CLOCK_MONOTONIC: end of listening */
+	u64 missed; /* events lost because the ring was full */
 	char spec[128];
 	char previous[16]; /* the default controller before this one */
 };
 
 volatile struct control control SEC(".data.control");
 
-/* Its members' types are what libbpf reads: BPF_MAP_TYPE_RINGBUF, and 1 MB, some ten thousand events. */
+/* libbpf reads the types of its members: BPF_MAP_TYPE_RINGBUF, and 1 MB, some ten thousand events. */
 struct {
 	int (*type)[27];
 	int (*max_entries)[1 << 20];

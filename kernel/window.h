@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A window law as the kernel's tcp_congestion_ops: written once. Before it is included,
+ * A window law as the kernel's tcp_congestion_ops. A program defines these before it includes this file:
  *
- *   LAW(part)      names the law's parts: struct LAW(params), LAW(grow), ...
- *   LAW_ENTER      it has an enter, LAW_ROUND a round and a timeout_ends_round, LAW_OBSERVE an observe
- *   LAW_CUT        how its cut is called with w, timeout and the smallest round-trip time (us)
- *   LAW_THRESHOLD  its cut is the threshold in slow start and after a timeout too; that of the others is
+ *   LAW(part)      the names of the law's parts: struct LAW(params), LAW(grow), ...
+ *   LAW_ENTER      if it has an enter; LAW_ROUND if a round and a timeout_ends_round; LAW_OBSERVE if an observe
+ *   LAW_CUT        the call of its cut with w, timeout and the minimum round-trip time (us)
+ *   LAW_THRESHOLD  if its cut is the threshold in slow start and after a timeout too; that of the others is
  *                  at most w / 2 there (RFC 5681 equation 4)
  *
- * Slow start, recovery, proportional rate reduction and the timers stay the kernel's. The window with
- * its fraction is kept beside the kernel's whole one; where the two differ by more than that
- * fraction the kernel has moved its own (recovery, idle restart), and the law goes on from there.
+ * Slow start, recovery, proportional rate reduction and the timers are the kernel's. The law's window has
+ * a fraction, the kernel's is whole. If the two differ by more than that fraction, the kernel has changed
+ * its own (recovery, idle restart), and the law continues from the kernel's.
  */
 #include "trace.h"
 
@@ -23,8 +23,8 @@ struct flow {
 #endif
 	u32 delivered;
 	u32 min_rtt;
-	u32 began; /* packets sent when the running round began */
-	u32 sent;  /* packets of the round that the last cut ended */
+	u32 began; /* packets sent before the current round */
+	u32 sent;  /* packets of the round ended by the last cut */
 	u32 lost;
 	u8 entered;
 	u8 round;
@@ -34,7 +34,7 @@ struct flow {
 
 _Static_assert(sizeof(struct flow) <= 104, "icsk_ca_priv has 104 bytes");
 
-/* Not const: the loader fills it, and what is const clang knows the value of. */
+/* Not const: the loader fills it, and clang would fold the zeros of a constant. */
 struct LAW(params) params SEC(".rodata.params");
 
 #define SMALLEST (2 * FX_PACKET)
@@ -51,7 +51,7 @@ FX_INLINE void tell(struct tcp_sock *tp, u32 kind, u64 before, u64 after, u32 pa
 	bpf_ringbuf_submit(event, 0);
 }
 
-/* Takes over a window that the kernel has moved. */
+/* Adopts the kernel's window if the kernel has changed it. */
 FX_INLINE void follow(struct tcp_sock *tp, struct flow *f)
 {
 	if (f->w >> 40 != tp->snd_cwnd)
@@ -83,7 +83,7 @@ FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 timeout)
 	u64 w = f->w, target = LAW_CUT(&params, &f->law, w, timeout, f->min_rtt);
 	struct event *event;
 
-	/* At the end of a recovery the kernel takes the threshold for the window, which does not grow by it. */
+	/* After recovery the kernel sets the window to the threshold, which must not increase the window. */
 #ifdef LAW_THRESHOLD
 	target = fx_min(target, timeout ? FX_MAX_WINDOW : w);
 #else
@@ -101,7 +101,7 @@ FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 timeout)
 	bpf_ringbuf_submit(event, 0);
 }
 
-/* Cuts, and gives the threshold. */
+/* Cuts, and returns the threshold. */
 FX_INLINE u32 reduce(struct tcp_sock *tp, struct flow *f, u32 slow)
 {
 	follow(tp, f);
@@ -120,8 +120,8 @@ FX_INLINE u32 reduce(struct tcp_sock *tp, struct flow *f, u32 slow)
 	return f->w >> 40;
 }
 
-/* With many connections ssthresh and undo_cwnd are now and then not run, and the kernel takes for their
- * answer what it finds: the low half of an address of its own, above all thresholds. */
+/* With many connections the kernel sometimes does not run ssthresh and undo_cwnd, and uses as their result
+ * the low half of a kernel address, which exceeds all thresholds. */
 FX_INLINE void mend(struct tcp_sock *tp, struct flow *f)
 {
 	if (tp->snd_cwnd > FX_MAX_WINDOW >> 40)
@@ -160,7 +160,7 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 	s32 rtt = sample->rtt_us;
 	struct event *event;
 
-	/* The kernel tells of the handshake's acknowledgement before init. */
+	/* The kernel reports the handshake's acknowledgement before init. */
 	if (!f->w)
 		return 0;
 	f->delivered = tp->delivered;
@@ -222,7 +222,7 @@ SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
 	return reduce(tp, private_of(tp), tp->snd_cwnd < tp->snd_ssthresh);
 }
 
-/* The kernel says so right after it has asked for a threshold or an old window. */
+/* The kernel calls it right after ssthresh or undo_cwnd. */
 SEC("struct_ops/set_state") int set_state(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
@@ -236,7 +236,7 @@ SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 	struct tcp_sock *tp = tcp_of(ctx);
 	struct flow *f = private_of(tp);
 
-	/* The kernel asks for a threshold first, and says then that it was for a timeout. */
+	/* The kernel calls ssthresh first, and reports the timeout afterwards. */
 	if ((u32)ctx[1] != CA_EVENT_LOSS)
 		return 0;
 	mend(tp, f);

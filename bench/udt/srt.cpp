@@ -1,4 +1,4 @@
-// A file's worth of bytes over SRT's file mode, for bench/udt.py:
+// Transfers bytes with SRT's file mode, for bench/udt.py:
 //
 //     srt recv PORT BYTES
 //     srt send PORT BYTES
@@ -61,7 +61,7 @@ static void receive(const sockaddr_in& here, int64_t left) {
 
 static void transmit(const sockaddr_in& there, int64_t left) {
     SRTSOCKET socket = open_socket();
-    // SRT's file mode does not linger unless it is told to.
+    // SRT's file mode does not linger by default.
     linger how{1, 60};
     set(socket, SRTO_LINGER, how);
     if (srt_connect(socket, reinterpret_cast<const sockaddr*>(&there), sizeof there) == SRT_ERROR) {

@@ -1,5 +1,5 @@
-//! A connection that is told anything at any time, by a peer who knows its numbers: it neither panics nor
-//! sends what is too large, and always says when it is to be woken or that it is over.
+//! Arbitrary calls and datagrams, including those of a peer that knows the connection's numbers: the connection
+//! neither panics nor sends oversized datagrams, and always has a next wake-up or a close reason.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ const PEER: u32 = 11;
 const INITIAL: u32 = (1 << 31) - 20;
 const LAWS: [&str; 4] = ["udt", "reno", "cubic", "tfrc"];
 
-/// Takes the input apart; zeros when it is used up.
+/// Splits the input; yields zeros at its end.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -34,13 +34,13 @@ impl<'a> Input<'a> {
 
 fuzz_target!(|bytes: &[u8]| {
     let mut input = Input(bytes);
-    let how = input.byte();
-    let messages = how & 1 != 0;
-    let mut config = Config::new(Spec::parse(LAWS[usize::from(how >> 1 & 3)]).unwrap());
+    let options = input.byte();
+    let messages = options & 1 != 0;
+    let mut config = Config::new(Spec::parse(LAWS[usize::from(options >> 1 & 3)]).unwrap());
     config.send_buffer = 64;
     config.receive_buffer = 64;
     config.socket_type = if messages { SocketType::Message } else { SocketType::Stream };
-    let mut end = connection(&config, how >> 3);
+    let mut end = connection(&config, options >> 3);
     let mut now = Time::ZERO;
     let mut buffer = vec![0; 64 * 1456];
     while !input.0.is_empty() {
@@ -61,7 +61,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
             4 if input.byte() == 0 => end.shutdown(now),
             _ => {
-                let datagram = said(&mut input);
+                let datagram = datagram(&mut input);
                 end.handle_datagram(now, &datagram);
             }
         }
@@ -71,13 +71,13 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(transmit.segment <= 1472 && transmit.datagrams.len() <= 4 * 1472);
         }
         while end.poll_event().is_some() {}
-        let _ = end.stats(now, how & 64 != 0);
+        let _ = end.stats(now, options & 64 != 0);
         assert!(end.next_wakeup().is_some() || end.close_reason().is_some());
     }
 });
 
-/// A datagram of the input's bytes; its first half may be what a peer who knows the numbers would send.
-fn said(input: &mut Input<'_>) -> Vec<u8> {
+/// A datagram from the input's bytes, whose header may be that of a peer that knows the numbers.
+fn datagram(input: &mut Input<'_>) -> Vec<u8> {
     let kind = input.byte();
     let length = usize::from(input.byte());
     let rest = input.take(length);
@@ -111,10 +111,10 @@ fn connection(config: &Config, role: u8) -> Connection {
     }
 }
 
-/// A connection that a listener let in.
+/// A connection accepted by a listener.
 fn accepted(config: &Config, initial: Seq) -> Connection {
     let listener = Listener::new([0; 16], config.socket_type);
-    let mut asked = Handshake {
+    let mut request = Handshake {
         version: VERSION,
         socket_type: config.socket_type,
         initial,
@@ -126,13 +126,13 @@ fn accepted(config: &Config, initial: Seq) -> Connection {
         peer: [0; 16],
     };
     let mut bytes = [0; 64];
-    Control::Handshake(asked).encode(0, 0, &mut bytes);
+    Control::Handshake(request).encode(0, 0, &mut bytes);
     let Answer::Reply(reply) = listener.handle(Time::ZERO, address(), &bytes) else {
         panic!("no reply")
     };
-    asked.request = Request::Agree;
-    asked.cookie = u32::from_be_bytes([reply[44], reply[45], reply[46], reply[47]]);
-    Control::Handshake(asked).encode(0, 0, &mut bytes);
+    request.request = Request::Agree;
+    request.cookie = u32::from_be_bytes([reply[44], reply[45], reply[46], reply[47]]);
+    Control::Handshake(request).encode(0, 0, &mut bytes);
     match listener.handle(Time::ZERO, address(), &bytes) {
         Answer::Accept(invitation) => Connection::accept(config, Time::ZERO, ID, &invitation),
         answer => panic!("{answer:?}"),

@@ -1,4 +1,4 @@
-//! Any datagram parses or is refused, and what parses is written as it was read.
+//! Every datagram is parsed or refused, and a parsed control packet is encoded to equal contents.
 
 #![no_main]
 
@@ -10,18 +10,18 @@ fuzz_target!(|datagram: &[u8]| {
     match packet.body {
         Body::Data(data) => assert_eq!(data.payload, &datagram[16..]),
         Body::Control(Control::Nak(losses)) => {
-            // Each range takes at least four bytes.
+            // Each range has at least four bytes.
             assert!(losses.count() <= datagram.len() / 4);
-            again(packet, datagram.len());
+            round_trip(packet, datagram.len());
         }
         Body::Control(Control::Other { .. }) => {}
-        Body::Control(_) => again(packet, datagram.len()),
+        Body::Control(_) => round_trip(packet, datagram.len()),
     }
 });
 
-fn again(packet: Packet<'_>, length: usize) {
+fn round_trip(packet: Packet<'_>, length: usize) {
     let Body::Control(control) = packet.body else { return };
-    let mut written = vec![0; length + 64];
-    let count = control.encode(packet.timestamp, packet.destination, &mut written);
-    assert_eq!(Packet::parse(&written[..count]), Ok(packet));
+    let mut encoded = vec![0; length + 64];
+    let count = control.encode(packet.timestamp, packet.destination, &mut encoded);
+    assert_eq!(Packet::parse(&encoded[..count]), Ok(packet));
 }

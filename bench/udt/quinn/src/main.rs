@@ -1,13 +1,13 @@
-//! A file's worth of bytes over QUIC, for bench/udt.py:
+//! Transfers bytes over QUIC, for bench/udt.py:
 //!
 //! ```text
 //! bench-quinn recv|send PORT BYTES [plain]
 //! ```
 //!
-//! The receiver prints the seconds from the first byte to the last. Packets are as large as UDT's of 1500
-//! bytes, and the socket buffers are those of quinn's own `quinn-perf`: with the system's smaller ones quinn
-//! loses packets on loopback and measures its congestion control. Its flow-control windows are as large as UDT's
-//! receive buffer. Everything else is quinn's default.
+//! The receiver prints the seconds from the first byte to the last. Packets have 1500 bytes, as UDT's. The socket
+//! buffers are those of `quinn-perf`: with the smaller defaults of the system quinn loses packets on loopback, and
+//! its congestion control limits the rate. The flow-control windows are as large as UDT's receive buffer. Everything
+//! else is quinn's default.
 
 mod plain;
 
@@ -25,11 +25,11 @@ use std::time::Instant;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const PIECE: usize = 1 << 20;
-/// Bytes that may be unread or unacknowledged: UDT's 16,384 packets. quinn's default of 1.25 MB would be the limit.
+/// Unread or unacknowledged bytes at most: UDT's 16,384 packets. quinn's default of 1.25 MB would limit the rate.
 const WINDOW: u32 = 16_384 * 1456;
 /// Bytes of the socket's buffers in each direction, as in quinn-perf.
 const SOCKET_BUFFER: usize = 2 << 20;
-/// What fits into 1500 bytes after the headers of IPv6, as quinn's limit for its search of the MTU.
+/// UDP payload of a packet of 1500 bytes over IPv6: the upper bound of quinn's MTU discovery.
 const MTU: u16 = 1452;
 
 #[tokio::main(flavor = "current_thread")]
@@ -50,7 +50,7 @@ async fn main() -> Outcome<()> {
     }
 }
 
-/// Where the receiver leaves its certificate for the sender.
+/// File in which the receiver stores its certificate for the sender.
 fn certificate(address: SocketAddr) -> PathBuf {
     std::env::temp_dir().join(format!("bench-quinn-{}.der", address.port()))
 }
@@ -62,7 +62,7 @@ fn transport() -> Arc<TransportConfig> {
     Arc::new(transport)
 }
 
-/// An endpoint on `address`, which accepts connections if it has a `config` for them.
+/// An endpoint on `address`, which accepts connections if it has a server `config`.
 fn endpoint(address: SocketAddr, config: Option<ServerConfig>) -> Outcome<Endpoint> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
     socket.bind(&address.into())?;

@@ -1,5 +1,5 @@
-//! QUIC without encryption: keys that change nothing, around those of the handshake. It cannot be spoken
-//! with anybody else, and shows what is left of the cost.
+//! QUIC without encryption: after the handshake, keys that leave packets unchanged. It interoperates with no other
+//! implementation, and measures the cost of QUIC without that of encryption.
 
 use bytes::BytesMut;
 use quinn::crypto::{
@@ -110,7 +110,7 @@ impl Session for Bare {
     }
 }
 
-/// Either side's settings, with [`Nothing`] for keys.
+/// The TLS configuration of either side, with [`Nothing`] as keys.
 pub struct Plain<Config>(pub Arc<Config>);
 
 impl<Config: ClientConfig> ClientConfig for Plain<Config> {
