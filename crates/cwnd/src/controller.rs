@@ -179,10 +179,10 @@ pub struct Settings {
     /// Packets by which one acknowledgement opens the window in slow start at most: L of RFC 3465 section 2.2. An
     /// acknowledgement of a QUIC stack may cover many packets; RFC 9406 section 4.3 recommends 8, and no limit for
     /// paced senders.
-    pub slow_start_limit: f32,
+    pub slow_start_limit: f64,
     /// The pacing rate of a window law as a multiple of window / smoothed round-trip time, such as 1.25 (RFC 9002
     /// section 7.7); `None` does not pace.
-    pub pacing: Option<f32>,
+    pub pacing: Option<f64>,
     /// The rules of the driver's stack.
     pub conventions: &'static Conventions,
     /// Seed of a controller's own randomness.

@@ -209,7 +209,7 @@ proptest! {
             prop_assert!((1.0..=f64::from(u32::MAX)).contains(&after), "{after} at {event:?}");
             let Some(cut) = machine.take_cut() else { continue };
             prop_assert!(after <= before, "grew from {before} to {after} at {event:?}");
-            let (window, _) = cut.values();
+            let window = cut.before();
             let (threshold, old) = (machine.ssthresh().get(), saved.ssthresh().get());
             let half = window / 2.0;
             let most = match cut.why {

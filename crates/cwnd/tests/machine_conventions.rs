@@ -73,7 +73,7 @@ fn a_law_runs_at_the_largest_window() {
 /// not.
 #[test]
 fn slow_start_grows_by_at_most_its_limit() {
-    for (limit, grown) in [(2.0, 12.0), (8.0, 18.0), (f32::INFINITY, 50.0)] {
+    for (limit, grown) in [(2.0, 12.0), (8.0, 18.0), (f64::INFINITY, 50.0)] {
         let mut bench = Bench::with(|settings| settings.slow_start_limit = limit);
         bench.ack(20, 40);
         assert_eq!(bench.values(), (SlowStart, grown, f64::INFINITY));
@@ -143,7 +143,7 @@ fn a_change_of_the_packet_size_keeps_the_bytes() {
 /// The window stays between one packet and the largest count of packets; no largest window stays none.
 #[test]
 fn any_packet_size_is_accepted() {
-    let mut bench = Bench::with(|settings| settings.slow_start_limit = f32::INFINITY);
+    let mut bench = Bench::with(|settings| settings.slow_start_limit = f64::INFINITY);
     for packet in [0, 1, u32::MAX, 500, 1500] {
         bench.on(20, Event::Mtu { packet });
         assert!((1.0..=f64::from(u32::MAX)).contains(&bench.window()), "{packet}");

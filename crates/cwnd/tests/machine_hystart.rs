@@ -15,7 +15,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(window: f64, limit: f32) -> Self {
+    fn new(window: f64, limit: f64) -> Self {
         let mut settings = Settings::default();
         settings.initial_window = Packets::new(window);
         settings.slow_start = SlowStart::HyStart;
@@ -45,7 +45,7 @@ impl Connection {
 #[test]
 fn congestion_avoidance_begins_at_the_window_of_conservative_slow_start() {
     let rtts = [100, 100, 120, 120, 120, 120, 120];
-    for (limit, packets, grown) in [(2.0, 2, 2.0), (8.0, 40, 8.0), (f32::INFINITY, 40, 40.0)] {
+    for (limit, packets, grown) in [(2.0, 2, 2.0), (8.0, 40, 8.0), (f64::INFINITY, 40, 40.0)] {
         let mut connection = Connection::new(10.0, limit);
         let windows = connection.rounds(packets, Limit::Window, &rtts);
         // Two rounds of slow start, one that becomes conservative with its eighth sample, and four more.

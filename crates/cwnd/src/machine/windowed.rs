@@ -56,6 +56,7 @@ pub struct Windowed<L> {
     slow_start: Option<Box<AnySlowStart>>,
     congestion: Option<Box<Congestion<L>>>,
     packet: u32,
+    /// Single precision for the sake of size.
     slow_start_limit: f32,
     pacing: Option<f32>,
     in_recovery: bool,
@@ -112,8 +113,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
             slow_start: AnySlowStart::new(settings.slow_start),
             congestion: None,
             packet: settings.packet,
-            slow_start_limit: settings.slow_start_limit,
-            pacing: settings.pacing,
+            slow_start_limit: settings.slow_start_limit as f32,
+            pacing: settings.pacing.map(|factor| factor as f32),
             in_recovery: false,
             entered: false,
             cut_before: false,

@@ -62,7 +62,7 @@ pub struct Alone {
     /// two of them in round-trip times.
     left: f64,
     spacing: f64,
-    /// f64 acknowledged since the last cut, and the part of them not yet observed by the law.
+    /// Packets acknowledged since the last cut, and the part of them not yet observed by the law.
     acked: f64,
     unseen: f64,
     sent: u64,

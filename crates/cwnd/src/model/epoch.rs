@@ -22,7 +22,7 @@ pub struct Sawtooth {
     pub after: f64,
     /// Round-trip times until the window is back, at the window of each instant in each.
     pub rounds: f64,
-    /// f64 acknowledged until then.
+    /// Packets acknowledged until then.
     pub packets: f64,
 }
 
@@ -37,7 +37,7 @@ pub struct Sums {
     pub square: f64,
     /// The window at the loss that ends the epoch.
     pub at_loss: f64,
-    /// f64 sent: up to the lost one and, but in the ideal, the window behind it.
+    /// Packets sent: up to the lost one and, but in the ideal, the window behind it.
     pub packets: f64,
 }
 

@@ -102,7 +102,7 @@ impl Spec {
             _ => {}
         }
         if let Some(factor) = self.get("pacing").filter(|&factor| factor > 0.0) {
-            settings.pacing = Some(factor as f32);
+            settings.pacing = Some(factor);
         }
         settings
     }
