@@ -12,18 +12,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where the first thing that goes wrong in Python is kept until the run can be stopped.
 #[derive(Default)]
-pub struct Failure {
+pub(crate) struct Failure {
     error: Mutex<Option<PyErr>>,
     happened: AtomicBool,
 }
 
 impl Failure {
-    pub fn happened(&self) -> bool {
+    pub(crate) fn happened(&self) -> bool {
         self.happened.load(Ordering::Relaxed)
     }
 
     /// Makes no further call into Python: a run that is stopped does not wait for a slow law.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.happened.store(true, Ordering::Relaxed);
     }
 
@@ -34,12 +34,12 @@ impl Failure {
     }
 
     /// Takes the error. [`Failure::happened`] stays true.
-    pub fn take(&self) -> Option<PyErr> {
+    pub(crate) fn take(&self) -> Option<PyErr> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Fails with the error, if there is one.
-    pub fn check(&self) -> PyResult<()> {
+    pub(crate) fn check(&self) -> PyResult<()> {
         self.take().map_or(Ok(()), Err)
     }
 }
@@ -95,7 +95,7 @@ struct PyLaw {
 
 /// A controller as Python names it: its specification, or what makes it.
 #[derive(FromPyObject)]
-pub enum Given {
+pub(crate) enum Given {
     Spec(String),
     Factory(Py<PyAny>),
 }
@@ -105,7 +105,7 @@ impl Given {
     ///
     /// # Errors
     /// `SpecError` for a specification that is wrong.
-    pub fn read(&self, failure: &Arc<Failure>) -> PyResult<Arc<dyn MakeController>> {
+    pub(crate) fn read(&self, failure: &Arc<Failure>) -> PyResult<Arc<dyn MakeController>> {
         match self {
             Given::Spec(text) => match Spec::parse(text) {
                 Ok(spec) => Ok(Arc::new(spec)),
@@ -120,7 +120,7 @@ impl Given {
 }
 
 /// Makes laws by calling a Python object.
-pub struct Factory {
+pub(crate) struct Factory {
     pub factory: Py<PyAny>,
     pub failure: Arc<Failure>,
 }

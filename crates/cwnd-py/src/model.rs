@@ -16,7 +16,7 @@ const SAWTOOTH_LIMIT: u64 = 100_000_000;
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 type Table<'py> = Bound<'py, PyArray2<f64>>;
 
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(law_acks, module)?)?;
     module.add_function(wrap_pyfunction!(law_rounds, module)?)?;
     module.add_function(wrap_pyfunction!(law_cut, module)?)?;
@@ -128,7 +128,7 @@ fn law_acks<'py>(
 /// The window before the first round and after each.
 #[pyfunction]
 #[pyo3(signature = (spec, window, rounds, *, rtt, packet, capacity, whole, at_loss))]
-#[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 fn law_rounds<'py>(
     py: Python<'py>,
     spec: Given,
@@ -205,7 +205,7 @@ fn law_sawtooth<'py>(
 /// as flows each, the first row being the start.
 #[pyfunction]
 #[pyo3(signature = (specs, windows, capacity, rounds, *, rtt, packet, whole))]
-#[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 fn synchronous<'py>(
     py: Python<'py>,
     specs: Vec<Given>,
@@ -242,7 +242,7 @@ fn synchronous<'py>(
 /// to fairness, losses in those.
 #[pyfunction]
 #[pyo3(signature = (specs, first, second, capacity, epsilon, *, limit, rtt, packet, whole))]
-#[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 fn converge<'py>(
     py: Python<'py>,
     specs: (Given, Given),
@@ -276,7 +276,7 @@ fn converge<'py>(
 /// the mean is kept; the grid has at least two.
 #[pyfunction]
 #[pyo3(signature = (spec, grid, p, *, tail, ideal, rtt, packet))]
-#[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 fn loss_chain<'py>(
     py: Python<'py>,
     spec: Given,

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 
 /// Every controller of the registry.
 #[pyfunction]
-pub fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for algorithm in registry::algorithms() {
         let entry = PyDict::new(py);
@@ -36,7 +36,7 @@ pub fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 /// The canonical spelling of a specification.
 #[pyfunction]
-pub fn canonical(spec: &str) -> PyResult<String> {
+pub(crate) fn canonical(spec: &str) -> PyResult<String> {
     let parsed = Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))?;
     Ok(parsed.to_string())
 }

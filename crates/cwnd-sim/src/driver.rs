@@ -38,7 +38,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub fn new(clock: Clock, controller: AnyController, tell: bool) -> Self {
+    pub(crate) fn new(clock: Clock, controller: AnyController, tell: bool) -> Self {
         Driver {
             controller,
             packets_sent: 0,
@@ -55,19 +55,19 @@ impl Driver {
     }
 
     /// The measurement begins.
-    pub fn reset(&mut self, now: u64) {
+    pub(crate) fn reset(&mut self, now: u64) {
         self.settle(now);
         self.counters = Counters { sent_before: self.packets_sent, ..Counters::default() };
     }
 
     /// Packets sent since the measurement began.
-    pub fn sent(&self) -> u64 {
+    pub(crate) fn sent(&self) -> u64 {
         self.packets_sent - self.counters.sent_before
     }
 
     /// The congestion window, or the flow window, in packets.
     #[inline(always)]
-    pub fn window(&self) -> f64 {
+    pub(crate) fn window(&self) -> f64 {
         match &self.controller {
             AnyController::Window(machine) => machine.window().get(),
             controller => controller.output().window.get(),
@@ -75,13 +75,13 @@ impl Driver {
     }
 
     /// The transfer begins.
-    pub fn start(&mut self, now: u64) {
+    pub(crate) fn start(&mut self, now: u64) {
         self.limit_since = now;
     }
 
     /// Tells the controller.
     #[inline(always)]
-    pub fn tell(&mut self, now: u64, event: Event) {
+    pub(crate) fn tell(&mut self, now: u64, event: Event) {
         let now = self.clock.time(now);
         self.controller.on(now, &event);
         if let Some(told) = &mut self.told {
@@ -90,7 +90,7 @@ impl Driver {
     }
 
     /// Tells the controller of what may make it cut, and notes the cut. True if there was one.
-    pub fn tell_congestion(&mut self, now: u64, event: Event) -> bool {
+    pub(crate) fn tell_congestion(&mut self, now: u64, event: Event) -> bool {
         self.tell(now, event);
         let cut = self.controller.take_cut();
         self.cuts.extend(cut.map(|cut| CutRecord { at: self.clock.time(now), cut }));
@@ -99,7 +99,7 @@ impl Driver {
 
     /// A round-trip time was measured.
     #[inline(always)]
-    pub fn measured(&mut self, rtt: u64) -> Dur {
+    pub(crate) fn measured(&mut self, rtt: u64) -> Dur {
         self.last_rtt = rtt;
         self.min_rtt = self.min_rtt.min(rtt);
         self.counters.rtt_sum += rtt;
@@ -109,7 +109,7 @@ impl Driver {
 
     /// From now on this is what keeps the sender from sending more.
     #[inline(always)]
-    pub fn limited_by(&mut self, now: u64, limit: Limit) {
+    pub(crate) fn limited_by(&mut self, now: u64, limit: Limit) {
         self.settle(now);
         self.limit = limit;
     }
@@ -117,7 +117,7 @@ impl Driver {
     /// Brings the time that each limit held up to date. What comes after the end (duplicates, a
     /// burst put off) is no time of the transfer.
     #[inline(always)]
-    pub fn settle(&mut self, now: u64) {
+    pub(crate) fn settle(&mut self, now: u64) {
         if self.completed == NONE {
             self.counters.limited[self.limit as usize] += now - self.limit_since;
             self.limit_since = now;

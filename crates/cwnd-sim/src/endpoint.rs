@@ -27,7 +27,7 @@ pub(crate) enum Endpoint {
 
 impl Endpoint {
     /// The ends of a flow whose sink answers along the route that begins at `back`.
-    pub fn new(
+    pub(crate) fn new(
         flow: &Flow,
         place: Place,
         back: u32,
@@ -61,7 +61,7 @@ impl Endpoint {
     }
 
     /// Data packets delivered in order since the start.
-    pub fn delivered(&self) -> u64 {
+    pub(crate) fn delivered(&self) -> u64 {
         match self {
             Endpoint::Tcp(tcp) => tcp.1.delivered(),
             Endpoint::Paced(paced) => u64::from(paced.1.in_order()),
@@ -72,7 +72,7 @@ impl Endpoint {
     }
 
     /// Data packets that arrived with a mark since the measurement began.
-    pub fn marked(&self) -> u64 {
+    pub(crate) fn marked(&self) -> u64 {
         match self {
             Endpoint::Tcp(tcp) => tcp.1.marked,
             Endpoint::Waiting | Endpoint::Paced(_) | Endpoint::Udt(_) | Endpoint::Source(_) => 0,
@@ -89,14 +89,14 @@ impl Endpoint {
         }
     }
 
-    pub fn total_sent(&self) -> u64 {
+    pub(crate) fn total_sent(&self) -> u64 {
         match self {
             Endpoint::Source(source) => source.sent,
             _ => self.driver().map_or(0, |driver| driver.packets_sent),
         }
     }
 
-    pub fn reset(&mut self, now: u64) {
+    pub(crate) fn reset(&mut self, now: u64) {
         let driver = match self {
             Endpoint::Tcp(tcp) => {
                 tcp.1.marked = 0;
@@ -115,7 +115,7 @@ impl Endpoint {
 
     /// Emits what is sampled of its source: packets sent, and of a controller the window, the
     /// round-trip time and its own variables.
-    pub fn look(&self, clock: Clock, emit: &mut dyn FnMut(&'static str, f64)) {
+    pub(crate) fn look(&self, clock: Clock, emit: &mut dyn FnMut(&'static str, f64)) {
         emit("sent", self.total_sent() as f64);
         let Some(driver) = self.driver() else { return };
         let rtt = driver.last_rtt;
@@ -128,7 +128,7 @@ impl Endpoint {
         controller.gauges(emit);
     }
 
-    pub fn finish(self, end: u64, clock: Clock, record: &mut FlowRecord) {
+    pub(crate) fn finish(self, end: u64, clock: Clock, record: &mut FlowRecord) {
         let mut driver = match self {
             Endpoint::Tcp(tcp) => tcp.0.driver,
             Endpoint::Paced(paced) => paced.0.driver,
@@ -208,7 +208,7 @@ impl<'a> Prospects<'a> {
     ///
     /// # Errors
     /// A controller that is not known.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         flow: &'a Flow,
         place: Place,

@@ -76,7 +76,7 @@ impl Plan {
 }
 
 impl PacedSender {
-    pub fn new(tcp: &Tcp, driver: Driver, place: Place) -> Self {
+    pub(crate) fn new(tcp: &Tcp, driver: Driver, place: Place) -> Self {
         let Place { clock, hop, timer, .. } = place;
         let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
         PacedSender {
@@ -100,25 +100,25 @@ impl PacedSender {
 
     /// Nobody else sends on its first link: what it will send whatever happens, it may send at once.
     /// Its answers come from hop `back` on.
-    pub fn send_ahead(&mut self, net: &Net, back: u32) {
+    pub(crate) fn send_ahead(&mut self, net: &Net, back: u32) {
         if net.may_send_ahead(self.hop, u64::from(self.size)) {
             self.back = Some(back);
         }
     }
 
-    pub fn start(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
         self.next_send = now;
         self.plan = Plan::of(&self.driver);
         self.send(net, now);
     }
 
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.total = self.total.min(self.board.high());
     }
 
     /// The timer fired.
-    pub fn wake(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn wake(&mut self, net: &mut Net, now: u64) {
         if now < self.due {
             // The timer had been set to this time before. What has been sent ahead of the clock may have
             // been sent after it.
@@ -143,7 +143,7 @@ impl PacedSender {
     }
 
     /// A report or a list of losses arrived.
-    pub fn answer(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    pub(crate) fn answer(&mut self, net: &mut Net, now: u64, packet: Packet) {
         let extra = net.extras[self.timer / TIMERS].take(packet.aux());
         self.expect_answer(now);
         if packet.flags() & flags::NAK != 0 {
@@ -302,7 +302,7 @@ pub(crate) struct PacedReceiver {
 }
 
 impl PacedReceiver {
-    pub fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
+    pub(crate) fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
         PacedReceiver {
             clock,
             hop,
@@ -321,12 +321,12 @@ impl PacedReceiver {
     }
 
     /// Packets that arrived in order.
-    pub fn in_order(&self) -> u32 {
+    pub(crate) fn in_order(&self) -> u32 {
         self.missing.front().map_or(self.highest, |range| range.0)
     }
 
     /// A data packet arrived.
-    pub fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    pub(crate) fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
         if let Some(inbox) = &mut net.inboxes[self.timer / TIMERS] {
             while let Some((at, packet)) = inbox.take_before_event() {
                 self.count(at, packet);
@@ -345,7 +345,7 @@ impl PacedReceiver {
     }
 
     /// Deals with the packets put by that have arrived by `now`.
-    pub fn catch_up(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn catch_up(&mut self, net: &mut Net, now: u64) {
         if let Some(inbox) = &mut net.inboxes[self.timer / TIMERS] {
             while let Some((at, packet)) = inbox.take(now) {
                 self.count(at, packet);
@@ -395,7 +395,7 @@ impl PacedReceiver {
     }
 
     /// The report timer fired. `rtt` is what the sender believes: losses are named again after it.
-    pub fn wake(&mut self, net: &mut Net, now: u64, rtt: u64) {
+    pub(crate) fn wake(&mut self, net: &mut Net, now: u64, rtt: u64) {
         self.catch_up(net, now);
         let syn = self.clock.ticks(SYN);
         let patience = 4 * rtt + syn;

@@ -83,7 +83,7 @@ pub(crate) struct UdtFlow {
 
 impl UdtFlow {
     /// A flow that starts at `start` and is answered along the route that begins at `back`.
-    pub fn new(
+    pub(crate) fn new(
         udt: &Udt,
         make: Arc<dyn MakeController>,
         place: Place,
@@ -118,34 +118,34 @@ impl UdtFlow {
         }
     }
 
-    pub fn start(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
         self.send(net, now, SOURCE);
     }
 
     /// The source writes no more.
-    pub fn stop(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn stop(&mut self, net: &mut Net, now: u64) {
         self.left = 0;
         self.send(net, now, SOURCE);
     }
 
-    pub fn reset(&mut self, now: u64) {
+    pub(crate) fn reset(&mut self, now: u64) {
         self.driver.reset(now);
         self.before = *self.source.counters();
     }
 
     /// Data packets that arrived in order.
-    pub fn delivered(&self) -> u64 {
+    pub(crate) fn delivered(&self) -> u64 {
         self.delivered
     }
 
     /// The controller, once the connection is open; until then another like it.
-    pub fn controller(&self) -> &AnyController {
+    pub(crate) fn controller(&self) -> &AnyController {
         self.source.controller().unwrap_or(&self.driver.controller)
     }
 
     /// What is known of the sender at the end.
-    pub fn into_driver(mut self) -> Driver {
+    pub(crate) fn into_driver(mut self) -> Driver {
         let since = self.source.counters().since(&self.before);
         self.driver.counters.retransmitted = since.pkt_retrans;
         self.driver.counters.timeouts = since.timeouts as u32;
@@ -154,7 +154,7 @@ impl UdtFlow {
     }
 
     /// A datagram arrives at one end.
-    pub fn arrive(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    pub(crate) fn arrive(&mut self, net: &mut Net, now: u64, packet: Packet) {
         let end = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
         let Some(letter) = self.mail[1 - end].take(packet.aux()) else { return };
         let at = self.clock.time(now);
@@ -189,7 +189,7 @@ impl UdtFlow {
     }
 
     /// The timer of one end fired.
-    pub fn wake(&mut self, net: &mut Net, now: u64, end: usize) {
+    pub(crate) fn wake(&mut self, net: &mut Net, now: u64, end: usize) {
         if now < self.due[end] {
             // It had been set to this time before.
             if self.due[end] != NONE {

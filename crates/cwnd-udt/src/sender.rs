@@ -88,7 +88,7 @@ pub(crate) struct Sender {
 
 impl Sender {
     /// Creates the sender of a connection to the socket `destination`, whose flow window is `window` packets.
-    pub fn new(
+    pub(crate) fn new(
         config: &Config,
         now: Time,
         (destination, initial): (u32, Seq),
@@ -140,33 +140,33 @@ impl Sender {
         }
     }
 
-    pub fn controller(&self) -> &AnyController {
+    pub(crate) fn controller(&self) -> &AnyController {
         &self.controller
     }
 
-    pub fn told(&self) -> Option<&Record> {
+    pub(crate) fn told(&self) -> Option<&Record> {
         self.told.as_ref()
     }
 
-    pub fn output(&self) -> Output {
+    pub(crate) fn output(&self) -> Output {
         self.output
     }
 
-    pub fn limit(&self) -> Limit {
+    pub(crate) fn limit(&self) -> Limit {
         self.limit
     }
 
     /// Packets after the acknowledged ones that the receiver has room for.
-    pub fn flow_window(&self) -> u64 {
+    pub(crate) fn flow_window(&self) -> u64 {
         self.edge.saturating_sub(self.buffer.una())
     }
 
     /// Takes the last round-trip time passed to the controller.
-    pub fn take_sample(&mut self) -> Option<Dur> {
+    pub(crate) fn take_sample(&mut self) -> Option<Dur> {
         self.sample.take()
     }
 
-    pub fn take_cut(&mut self) -> Option<Cut> {
+    pub(crate) fn take_cut(&mut self) -> Option<Cut> {
         self.controller.take_cut()
     }
 
@@ -185,7 +185,7 @@ impl Sender {
     }
 
     /// The pacing interval between two packets; zero without pacing.
-    pub fn period(&self) -> Dur {
+    pub(crate) fn period(&self) -> Dur {
         match (self.output.pace, self.rate_limit) {
             (Some(pace), Some(limit)) => pace.period().max(limit.period()),
             (pace, limit) => pace.or(limit).map_or(Dur::ZERO, Rate::period),
@@ -240,7 +240,7 @@ impl Sender {
 
     /// Prepares the next transmission allowed now: up to `most` packets adjacent in memory.
     #[inline]
-    pub fn poll(
+    pub(crate) fn poll(
         &mut self,
         now: Time,
         start: Time,
@@ -306,7 +306,7 @@ impl Sender {
 
     /// Records when news from the receiver allows another packet.
     #[inline]
-    pub fn unblock(&mut self, now: Time) {
+    pub(crate) fn unblock(&mut self, now: Time) {
         let closed = matches!(self.shares.state(), Some(Limit::Window | Limit::Receiver));
         if closed && self.opened.is_none() && self.choose().is_ok() {
             self.opened = Some(now);
@@ -324,13 +324,13 @@ impl Sender {
     }
 
     /// Attributes the time up to `now` to what limits the sender.
-    pub fn account(&mut self, now: Time, count: &mut Counters) {
+    pub(crate) fn account(&mut self, now: Time, count: &mut Counters) {
         self.shares.elapse(now, count);
     }
 
     /// Attributes the time in which the packets of the poll at `polled` were sent to the processor if they
     /// were the last ones: the application could not have supplied packets that leave earlier.
-    pub fn sent_by(&mut self, polled: Time, now: Time, count: &mut Counters) {
+    pub(crate) fn sent_by(&mut self, polled: Time, now: Time, count: &mut Counters) {
         if self.shares.state() == Some(Limit::Application) && self.last_sent == polled {
             self.shares.busy_until(now, count);
         }
@@ -374,14 +374,20 @@ impl Sender {
     }
 
     /// Returns the number of the acknowledgement to answer, if an answer is due.
-    pub fn poll_ack2(&mut self, now: Time) -> Option<AckNo> {
+    pub(crate) fn poll_ack2(&mut self, now: Time) -> Option<AckNo> {
         let number = self.ack2.take()?;
         self.last_ack2 = Some((number, now));
         Some(number)
     }
 
     /// Processes a full acknowledgement. Returns false if it covers packets that were never sent.
-    pub fn acked(&mut self, now: Time, ack: &Ack, rtt: &mut Rtt, count: &mut Counters) -> bool {
+    pub(crate) fn acked(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        rtt: &mut Rtt,
+        count: &mut Counters,
+    ) -> bool {
         let Some(at) = self.buffer.packet_of(ack.next).filter(|at| *at <= self.buffer.next())
         else {
             return false;
@@ -437,7 +443,7 @@ impl Sender {
     }
 
     /// Processes a light acknowledgement. Returns false if it covers packets that were never sent.
-    pub fn light_acked(&mut self, now: Time, next: Seq, count: &mut Counters) -> bool {
+    pub(crate) fn light_acked(&mut self, now: Time, next: Seq, count: &mut Counters) -> bool {
         let at = self.buffer.packet_of(next).filter(|at| *at <= self.buffer.next());
         if let Some(at) = at {
             self.advance(now, (at, at, at), count);
@@ -446,7 +452,12 @@ impl Sender {
     }
 
     /// Processes a progress report. Returns false if it is inconsistent.
-    pub fn progressed(&mut self, now: Time, progress: &Progress, count: &mut Counters) -> bool {
+    pub(crate) fn progressed(
+        &mut self,
+        now: Time,
+        progress: &Progress,
+        count: &mut Counters,
+    ) -> bool {
         let limit = self.buffer.next();
         let at = self.buffer.packet_of(progress.next).filter(|at| *at <= limit);
         let highest = self.buffer.packet_of(progress.highest).filter(|at| *at <= limit);
@@ -524,7 +535,7 @@ impl Sender {
     }
 
     /// One SYN after everything written was acknowledged; `None` before.
-    pub fn delivered_until(&self) -> Option<Time> {
+    pub(crate) fn delivered_until(&self) -> Option<Time> {
         (self.buffer.una() == self.buffer.end()).then(|| self.since + SYN)
     }
 
@@ -536,7 +547,7 @@ impl Sender {
     }
 
     /// Processes the timers due at `now`. Returns true if a keep-alive is due.
-    pub fn handle_timeout(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) -> bool {
+    pub(crate) fn handle_timeout(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) -> bool {
         if self.output.wake.is_some_and(|at| at <= now) {
             self.tell(now, Event::Tick);
         }
@@ -554,7 +565,7 @@ impl Sender {
     }
 
     /// The earliest timer; `Time::NEVER` if none is armed.
-    pub fn next_wakeup(&self, rtt: &Rtt) -> Time {
+    pub(crate) fn next_wakeup(&self, rtt: &Rtt) -> Time {
         let paced = (self.limit == Limit::Pacing).then_some(self.next_send);
         let due = |at: Option<Time>| at.unwrap_or(Time::NEVER);
         due(paced)

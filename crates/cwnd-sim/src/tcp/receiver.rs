@@ -133,7 +133,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
+    pub(crate) fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
         Receiver {
             hop,
             timer: timer as u32,
@@ -156,13 +156,13 @@ impl Receiver {
     }
 
     /// Data packets that arrived in order.
-    pub fn delivered(&self) -> u64 {
+    pub(crate) fn delivered(&self) -> u64 {
         u64::from(self.expected.saturating_sub(u32::from(self.syn)))
     }
 
     /// A data packet arrived.
     #[inline(always)]
-    pub fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    pub(crate) fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
         if self.ecn {
             self.news |= packet.flags();
             self.marked += u64::from(packet.flags() & flags::CE != 0);
@@ -202,7 +202,7 @@ impl Receiver {
     }
 
     /// The delayed-acknowledgement timer fired.
-    pub fn wake(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn wake(&mut self, net: &mut Net, now: u64) {
         if self.pending <= now {
             self.pending = NONE;
             self.acknowledge(net, now);

@@ -29,7 +29,7 @@ enum Estimator {
 }
 
 impl Rto {
-    pub fn new(tcp: &Tcp, clock: Clock, rng: &mut Rng) -> Self {
+    pub(super) fn new(tcp: &Tcp, clock: Clock, rng: &mut Rng) -> Self {
         let granularity = clock.ticks(tcp.granularity.as_nanos()).max(1);
         let twelve_seconds = clock.ticks(12_000_000_000);
         let steps = |min_first| Estimator::Steps {
@@ -61,7 +61,7 @@ impl Rto {
     }
 
     /// A round-trip time was measured from a packet sent at `sent_at`.
-    pub fn sample(&mut self, now: u64, sent_at: u64) {
+    pub(super) fn sample(&mut self, now: u64, sent_at: u64) {
         let rtt = now - sent_at;
         match &mut self.estimator {
             Estimator::Rfc(state) => {
@@ -94,7 +94,7 @@ impl Rto {
 
     /// The next timeout.
     #[inline(always)]
-    pub fn timeout(&self) -> u64 {
+    pub(super) fn timeout(&self) -> u64 {
         self.timeout
     }
 
@@ -113,7 +113,7 @@ impl Rto {
     }
 
     /// A timeout expired: the next is twice as long.
-    pub fn back_off(&mut self) {
+    pub(super) fn back_off(&mut self) {
         let room = match self.estimator {
             Estimator::Rfc(_) => self.timeout() < self.max,
             Estimator::Steps { min_first, .. } => {
@@ -135,7 +135,7 @@ impl Rto {
 
     /// New data was acknowledged: no more back-off.
     #[inline]
-    pub fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         if self.backoff > 1 {
             self.backoff = 1;
             self.update();

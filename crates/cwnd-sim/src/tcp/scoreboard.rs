@@ -45,7 +45,7 @@ pub(crate) struct Newly {
 
 impl Newly {
     /// Both taken together.
-    pub fn and(self, other: Newly) -> Newly {
+    pub(crate) fn and(self, other: Newly) -> Newly {
         let newest = if other.sent_at > self.sent_at { other } else { self };
         Newly {
             packets: self.packets + other.packets,
@@ -74,7 +74,7 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Scoreboard {
             segments: Ring::new(),
             una: 0,
@@ -91,27 +91,27 @@ impl Scoreboard {
 
     /// The oldest packet not acknowledged.
     #[inline(always)]
-    pub fn una(&self) -> u32 {
+    pub(crate) fn una(&self) -> u32 {
         self.una
     }
 
     /// One past the highest packet sent.
     #[inline(always)]
-    pub fn high(&self) -> u32 {
+    pub(crate) fn high(&self) -> u32 {
         self.una + self.segments.len() as u32
     }
 
     /// Packets in flight: RFC 6675's pipe.
     #[inline(always)]
-    pub fn in_flight(&self) -> u32 {
+    pub(crate) fn in_flight(&self) -> u32 {
         self.segments.len() as u32 - self.sacked - self.lost + self.resent
     }
 
-    pub fn sacked(&self) -> u32 {
+    pub(crate) fn sacked(&self) -> u32 {
         self.sacked
     }
 
-    pub fn lost(&self) -> u32 {
+    pub(crate) fn lost(&self) -> u32 {
         self.lost
     }
 
@@ -120,18 +120,18 @@ impl Scoreboard {
     }
 
     /// When an outstanding packet was last sent.
-    pub fn sent_at(&mut self, seq: u32) -> u64 {
+    pub(crate) fn sent_at(&mut self, seq: u32) -> u64 {
         self.segment(seq).sent_at()
     }
 
     /// Packet `high` is sent for the first time.
     #[inline(always)]
-    pub fn sent(&mut self, now: u64) {
+    pub(crate) fn sent(&mut self, now: u64) {
         self.segments.push(Segment(now << STATE_BITS));
     }
 
     /// Packet `seq` is sent again.
-    pub fn resent(&mut self, now: u64, seq: u32) {
+    pub(crate) fn resent(&mut self, now: u64, seq: u32) {
         let segment = self.segment(seq);
         let counts = segment.has(LOST) && !segment.has(RESENT);
         let state =
@@ -144,7 +144,7 @@ impl Scoreboard {
 
     /// Everything below `ack` has arrived.
     #[inline]
-    pub fn acked(&mut self, ack: u32) -> Newly {
+    pub(crate) fn acked(&mut self, ack: u32) -> Newly {
         let mut newly = Newly::default();
         while self.una < ack && self.segments.len() > 0 {
             let segment = self.segments.pop();
@@ -170,7 +170,7 @@ impl Scoreboard {
     }
 
     /// The packets of an acknowledgement's blocks have arrived: first numbers, and one past the last.
-    pub fn sack(&mut self, blocks: &[(u32, u32)]) -> Newly {
+    pub(crate) fn sack(&mut self, blocks: &[(u32, u32)]) -> Newly {
         // A new block comes first and moves the others one place on.
         let before = self.seen;
         let mut newly = Newly::default();
@@ -219,19 +219,19 @@ impl Scoreboard {
     }
 
     /// One past the highest packet SACKed.
-    pub fn highest_sacked(&self) -> u32 {
+    pub(crate) fn highest_sacked(&self) -> u32 {
         self.top[0]
     }
 
     /// Marks as lost every hole with enough packets SACKed above it (RFC 6675's IsLost). Returns
     /// how many are new, and when the newest of them was sent.
-    pub fn find_lost(&mut self) -> (u32, u64) {
+    pub(crate) fn find_lost(&mut self) -> (u32, u64) {
         let threshold = self.top[DUP_THRESH - 1];
         self.mark_lost_below(threshold.saturating_sub(1))
     }
 
     /// Marks every hole below `bound` as lost.
-    pub fn mark_lost_below(&mut self, bound: u32) -> (u32, u64) {
+    pub(crate) fn mark_lost_below(&mut self, bound: u32) -> (u32, u64) {
         let (mut found, mut newest) = (0, 0);
         let bound = bound.min(self.high());
         for seq in self.swept.max(self.una)..bound {
@@ -249,7 +249,7 @@ impl Scoreboard {
     }
 
     /// Marks every packet that is not SACKed as lost and in need of another transmission.
-    pub fn lose_all(&mut self) {
+    pub(crate) fn lose_all(&mut self) {
         for seq in self.una..self.high() {
             let segment = self.segment(seq);
             if !segment.has(SACKED) {
@@ -265,7 +265,7 @@ impl Scoreboard {
 
     /// The receiver names packets `range.0 .. range.1` as lost, for the first time or again. Returns
     /// how many of them count, and when the newest was sent.
-    pub fn lose(&mut self, range: (u32, u32)) -> (u32, u64) {
+    pub(crate) fn lose(&mut self, range: (u32, u32)) -> (u32, u64) {
         let (mut found, mut newest) = (0, 0);
         let end = range.1.min(self.high());
         self.marked = self.marked.max(end);
@@ -286,7 +286,7 @@ impl Scoreboard {
     }
 
     /// The first lost packet that was not sent again.
-    pub fn next_lost(&mut self) -> Option<u32> {
+    pub(crate) fn next_lost(&mut self) -> Option<u32> {
         if self.lost == self.resent {
             return None;
         }
@@ -299,7 +299,7 @@ impl Scoreboard {
     }
 
     /// The first packet at or above those sent again that is not SACKed and has a SACKed one above.
-    pub fn next_hole(&mut self) -> Option<u32> {
+    pub(crate) fn next_hole(&mut self) -> Option<u32> {
         let bound = self.top[0].min(self.high());
         let found =
             (self.repaired.max(self.una)..bound).find(|&seq| !self.segment(seq).has(SACKED));
@@ -309,7 +309,7 @@ impl Scoreboard {
 
     /// Forgets what was SACKed and lost: ns-2 does outside recovery, and everybody may after a
     /// timeout (RFC 2018 section 8).
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         if self.marked == 0 {
             return;
         }

@@ -98,7 +98,7 @@ struct PutOff {
 }
 
 impl Sender {
-    pub fn new(tcp: &Tcp, driver: Driver, place: Place, seed: u64) -> Self {
+    pub(crate) fn new(tcp: &Tcp, driver: Driver, place: Place, seed: u64) -> Self {
         let Place { clock, flow, hop, timer } = place;
         let mut rng = Rng::new(seed, "sender", u64::from(flow));
         let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
@@ -150,7 +150,7 @@ impl Sender {
 
     /// The congestion window in packets.
     #[inline(always)]
-    pub fn window(&self) -> f64 {
+    pub(crate) fn window(&self) -> f64 {
         self.driver.window()
     }
 
@@ -175,23 +175,23 @@ impl Sender {
     }
 
     /// Whether the sender only answers packets and its retransmission timer, each at its time.
-    pub fn is_prompt(&self) -> bool {
+    pub(crate) fn is_prompt(&self) -> bool {
         self.put_off.is_none() && self.demands.is_none()
     }
 
     /// The transfer begins.
-    pub fn start(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
         self.resume(net, now);
     }
 
     /// No new data from now on.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.total = self.total.min(self.board.high());
     }
 
     /// The timer fired.
-    pub fn wake(&mut self, net: &mut Net, now: u64) {
+    pub(crate) fn wake(&mut self, net: &mut Net, now: u64) {
         if let Some(put_off) = &mut self.put_off
             && put_off.until <= now
         {
@@ -213,7 +213,7 @@ impl Sender {
 
     /// An acknowledgement arrived.
     #[inline(always)]
-    pub fn acknowledgement(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    pub(crate) fn acknowledgement(&mut self, net: &mut Net, now: u64, packet: Packet) {
         let taken;
         let extra = if packet.aux() == 0 {
             &Extra::NONE

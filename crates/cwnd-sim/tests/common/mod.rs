@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-pub mod wire;
+pub(crate) mod wire;
 
 use cwnd::{Dur, Time};
 use cwnd_sim::network::{
@@ -11,24 +11,24 @@ use cwnd_sim::network::{
 use cwnd_sim::record::Records;
 use cwnd_sim::{Options, Simulation};
 
-pub const MS: Dur = Dur::from_millis(1);
+pub(crate) const MS: Dur = Dur::from_millis(1);
 
-pub fn ms(count: u64) -> Dur {
+pub(crate) fn ms(count: u64) -> Dur {
     Dur::from_millis(count)
 }
 
 /// A time that many milliseconds after the start.
-pub fn at_ms(count: u64) -> Time {
+pub(crate) fn at_ms(count: u64) -> Time {
     Time::from_nanos(count * 1_000_000)
 }
 
-pub fn packets(limit: u32) -> Queue {
+pub(crate) fn packets(limit: u32) -> Queue {
     Queue::DropTail { limit: QueueLimit::Packets(limit) }
 }
 
 /// TCP as the RFCs have it, with packets of 1000 bytes on the wire and an immediate acknowledgement
 /// of each: sums are easy.
-pub fn tcp(controller: &str) -> Tcp {
+pub(crate) fn tcp(controller: &str) -> Tcp {
     Tcp {
         controller: controller.into(),
         bytes: None,
@@ -55,7 +55,7 @@ pub fn tcp(controller: &str) -> Tcp {
 }
 
 /// A one-way link without loss.
-pub fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) -> Link {
+pub(crate) fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) -> Link {
     Link {
         name: format!("{from}-{to}"),
         from,
@@ -68,7 +68,7 @@ pub fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) -> Link
     }
 }
 
-pub fn flow(traffic: Traffic) -> Flow {
+pub(crate) fn flow(traffic: Traffic) -> Flow {
     Flow {
         name: "flow".into(),
         path: vec![0],
@@ -81,7 +81,13 @@ pub fn flow(traffic: Traffic) -> Flow {
 }
 
 /// One link there and one back with the same delay: the bottleneck, and an infinitely fast one.
-pub fn pair(rate: f64, delay: Dur, queue: Queue, traffic: Vec<Traffic>, duration: Dur) -> Network {
+pub(crate) fn pair(
+    rate: f64,
+    delay: Dur,
+    queue: Queue,
+    traffic: Vec<Traffic>,
+    duration: Dur,
+) -> Network {
     let mut back = link(1, 0, rate, delay, packets(u32::MAX));
     back.rate = None;
     Network {
@@ -96,16 +102,16 @@ pub fn pair(rate: f64, delay: Dur, queue: Queue, traffic: Vec<Traffic>, duration
 }
 
 /// Runs to the end.
-pub fn run(network: &Network, seed: u64) -> Records {
+pub(crate) fn run(network: &Network, seed: u64) -> Records {
     run_with(network, seed, &Options::default())
 }
 
 /// Runs to the end and records what the controllers are told.
-pub fn run_told(network: &Network, seed: u64) -> Records {
+pub(crate) fn run_told(network: &Network, seed: u64) -> Records {
     run_with(network, seed, &Options { tell: true, ..Options::default() })
 }
 
-pub fn run_with(network: &Network, seed: u64, options: &Options) -> Records {
+pub(crate) fn run_with(network: &Network, seed: u64, options: &Options) -> Records {
     let mut simulation = Simulation::new(network, seed, options).unwrap();
     simulation.run();
     simulation.finish()

@@ -21,7 +21,7 @@ impl Write for Memory {
 }
 
 /// The pcap file of what crossed link number `link`.
-pub fn capture(network: &Network, seed: u64, link: usize) -> Vec<u8> {
+pub(crate) fn capture(network: &Network, seed: u64, link: usize) -> Vec<u8> {
     let file = Memory::default();
     let writer = PcapWriter::new(file.clone(), network).unwrap();
     let writer = Arc::new(Mutex::new(Some(writer)));
@@ -36,7 +36,7 @@ pub fn capture(network: &Network, seed: u64, link: usize) -> Vec<u8> {
 
 /// A TCP packet of flow 0 that left a link's transmitter.
 #[derive(Clone, Debug)]
-pub struct Crossed {
+pub(crate) struct Crossed {
     /// Milliseconds since the start.
     pub at: f64,
     /// The number of the data packet, or the next number expected by an acknowledgement.
@@ -46,7 +46,7 @@ pub struct Crossed {
 }
 
 /// What of flow 0 crossed a link, for a flow with packets of 960 bytes.
-pub fn crossed(network: &Network, seed: u64, link: usize) -> Vec<Crossed> {
+pub(crate) fn crossed(network: &Network, seed: u64, link: usize) -> Vec<Crossed> {
     let bytes = capture(network, seed, link);
     let mut reader = PcapReader::new(&bytes[..]).unwrap();
     let mut all = Vec::new();

@@ -3,7 +3,7 @@
 use crate::compare::{Allowed, Case, Row, cases, draws, over_seeds, run};
 
 /// The scenario of `exp_aira`: `n` flows over one DropTail bottleneck.
-pub fn scenario(case: &Case, seed: u64) -> String {
+pub(crate) fn scenario(case: &Case, seed: u64) -> String {
     let mut draw = draws(seed);
     let number = |key, default| case.number(key, default);
     let delay = number("delay", 0.020);
@@ -96,12 +96,12 @@ fn rows(cases: &[Case], seeds: u64, checked: bool) -> Vec<Row> {
 }
 
 /// Table 1: two and four flows on 1 Mb/s with increases from 2 to 1/5, and with delayed ACKs.
-pub fn table_1(seeds: u64) -> Vec<Row> {
+pub(crate) fn table_1(seeds: u64) -> Vec<Row> {
     rows(&cases(include_str!("aira_table1.json")), seeds, true)
 }
 
 /// Table 3 (flows that join one after the other), Table 4 (four round-trip times), section 7 (ten
 /// flows).
-pub fn tables_3_and_4(seeds: u64) -> Vec<Row> {
+pub(crate) fn tables_3_and_4(seeds: u64) -> Vec<Row> {
     rows(&cases(include_str!("aira_tables34.json")), seeds, false)
 }

@@ -10,13 +10,13 @@ use cwnd_sim::{Options, Simulation};
 use serde_json::Value;
 
 /// One experiment of ns-2, with its parameters and results.
-pub struct Case {
+pub(crate) struct Case {
     pub name: String,
     value: Value,
 }
 
 /// The cases of a recorded experiment.
-pub fn cases(json: &str) -> Vec<Case> {
+pub(crate) fn cases(json: &str) -> Vec<Case> {
     let mut file: Value = serde_json::from_str(json).expect("recorded results are JSON");
     let Value::Array(cases) = file["cases"].take() else { panic!("no cases") };
     cases
@@ -27,7 +27,7 @@ pub fn cases(json: &str) -> Vec<Case> {
 
 impl Case {
     /// A parameter of the experiment, if it was given.
-    pub fn text(&self, key: &str) -> Option<String> {
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
         match &self.value["params"][key] {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
@@ -36,12 +36,12 @@ impl Case {
     }
 
     /// A numeric parameter, or what the experiment uses when it is not given.
-    pub fn number(&self, key: &str, default: f64) -> f64 {
+    pub(crate) fn number(&self, key: &str, default: f64) -> f64 {
         self.value["params"][key].as_f64().unwrap_or(default)
     }
 
     /// A result: its mean and its standard deviation over ns-2's seeds.
-    pub fn result(&self, key: &str) -> (f64, f64) {
+    pub(crate) fn result(&self, key: &str) -> (f64, f64) {
         match &self.value[key] {
             Value::Array(pair) => {
                 (pair[0].as_f64().expect("a mean"), pair[1].as_f64().expect("a standard deviation"))
@@ -51,23 +51,23 @@ impl Case {
     }
 
     /// How many runs of ns-2 the results are the mean of.
-    pub fn seeds(&self) -> u64 {
+    pub(crate) fn seeds(&self) -> u64 {
         self.value["seeds"].as_u64().unwrap_or(1)
     }
 
     /// Whether ns-2 measured this.
-    pub fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         !self.value[key].is_null()
     }
 
     /// A list among the results, or an empty one.
-    pub fn list(&self, key: &str) -> &[Value] {
+    pub(crate) fn list(&self, key: &str) -> &[Value] {
         self.value[key].as_array().map_or(&[], Vec::as_slice)
     }
 }
 
 /// The uniform numbers from 0 to 1 with which ns-2 placed the flows of this seed, in order.
-pub fn draws(seed: u64) -> impl FnMut() -> f64 {
+pub(crate) fn draws(seed: u64) -> impl FnMut() -> f64 {
     let mut file: Value = serde_json::from_str(include_str!("draws.json")).expect("JSON");
     let lists = file["draws"].as_array_mut().expect("lists of draws");
     let at = (seed - 1) as usize % lists.len();
@@ -77,7 +77,7 @@ pub fn draws(seed: u64) -> impl FnMut() -> f64 {
 }
 
 /// Hosts with a link of their own, and delays as ns-2 drew them.
-pub struct Hosts<D> {
+pub(crate) struct Hosts<D> {
     /// Rate of their links.
     pub rate: f64,
     /// The next uniform number.
@@ -90,7 +90,7 @@ pub struct Hosts<D> {
 
 impl<D: FnMut() -> f64> Hosts<D> {
     /// Adds a host at a router to a scenario; returns its name.
-    pub fn add(&mut self, scenario: &mut String, router: &str) -> String {
+    pub(crate) fn add(&mut self, scenario: &mut String, router: &str) -> String {
         self.count += 1;
         let (rate, delay) = (self.rate, self.least + (self.longest - self.least) * (self.draw)());
         *scenario += &format!(
@@ -109,7 +109,7 @@ impl<D: FnMut() -> f64> Hosts<D> {
 }
 
 /// A TCP flow in a scenario, without an end to its table.
-pub fn tcp_flow(name: &str, law: &str, from: &str, to: &str, start: f64) -> String {
+pub(crate) fn tcp_flow(name: &str, law: &str, from: &str, to: &str, start: f64) -> String {
     format!(
         r#"
         [[flow]]
@@ -123,13 +123,13 @@ pub fn tcp_flow(name: &str, law: &str, from: &str, to: &str, start: f64) -> Stri
 }
 
 /// A run: the network and what it left.
-pub struct Run {
+pub(crate) struct Run {
     pub network: Network,
     pub records: Records,
 }
 
 /// Runs a scenario written as TOML.
-pub fn run(toml: &str, seed: u64) -> Run {
+pub(crate) fn run(toml: &str, seed: u64) -> Run {
     let scenario = Scenario::from_toml(toml, "oracle.toml").unwrap_or_else(|error| {
         panic!("{error}\n{toml}");
     });
@@ -142,30 +142,30 @@ pub fn run(toml: &str, seed: u64) -> Run {
 
 impl Run {
     /// The records of the link of this name.
-    pub fn link(&self, name: &str) -> &LinkRecord {
+    pub(crate) fn link(&self, name: &str) -> &LinkRecord {
         let index = self.network.links.iter().position(|link| link.name == name);
         &self.records.links[index.unwrap_or_else(|| panic!("no link {name}"))]
     }
 
     /// The measured flows.
-    pub fn flows(&self) -> impl Iterator<Item = &FlowRecord> {
+    pub(crate) fn flows(&self) -> impl Iterator<Item = &FlowRecord> {
         let flows = self.network.flows.iter().zip(&self.records.flows);
         flows.filter(|(flow, _)| flow.measured).map(|(_, record)| record)
     }
 
     /// A sum over the measured flows.
-    pub fn sum(&self, of: impl Fn(&FlowRecord) -> f64) -> f64 {
+    pub(crate) fn sum(&self, of: impl Fn(&FlowRecord) -> f64) -> f64 {
         self.flows().map(of).sum()
     }
 
     /// Seconds measured.
-    pub fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         (self.network.duration.as_nanos() - self.network.warmup.as_nanos()) as f64 / 1e9
     }
 }
 
 /// `work` on every item, on as many threads as there are cores; results in the items' order.
-pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(items.len()));
     let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get());
@@ -189,7 +189,7 @@ pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec
 
 /// Runs every case with seeds 1 to `seeds`. Of each run `measure` takes some quantities; the result
 /// is the mean and standard deviation of each, for each case.
-pub fn over_seeds<const N: usize>(
+pub(crate) fn over_seeds<const N: usize>(
     cases: &[Case],
     seeds: impl Fn(&Case) -> u64,
     measure: impl Fn(&Case, u64) -> [f64; N] + Sync,
@@ -213,7 +213,7 @@ pub fn over_seeds<const N: usize>(
 
 /// A mean over seeds.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     pub mean: f64,
     /// Standard deviation over the seeds.
     pub spread: f64,
@@ -222,7 +222,7 @@ pub struct Measured {
 
 impl Measured {
     /// The mean of those values that are numbers.
-    pub fn of(mut values: Vec<f64>) -> Self {
+    pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.retain(|value| !value.is_nan());
         let runs = values.len() as f64;
         let mean = values.iter().sum::<f64>() / runs;
@@ -242,7 +242,7 @@ impl Measured {
 
 /// How far cwnd may be from ns-2.
 #[derive(Clone, Copy, Debug)]
-pub enum Allowed {
+pub(crate) enum Allowed {
     /// By this much.
     Absolute(f64),
     /// By this share of ns-2's number.
@@ -258,7 +258,7 @@ pub enum Allowed {
 }
 
 /// One quantity of one case.
-pub struct Row {
+pub(crate) struct Row {
     case: String,
     what: &'static str,
     pub ns2: Measured,
@@ -268,7 +268,7 @@ pub struct Row {
 
 impl Row {
     /// A quantity of `case` that ns-2's results call `key`.
-    pub fn new(
+    pub(crate) fn new(
         case: &Case,
         what: &'static str,
         key: &str,
@@ -324,7 +324,7 @@ fn short(value: f64) -> String {
 }
 
 /// Fails with all rows that do not hold.
-pub fn check(rows: &[Row]) {
+pub(crate) fn check(rows: &[Row]) {
     let wrong: Vec<_> = rows
         .iter()
         .filter(|row| !row.holds())
@@ -351,7 +351,7 @@ pub fn check(rows: &[Row]) {
 }
 
 /// Prints a table: a line for each case, ns-2 / cwnd in each column.
-pub fn print(rows: &[Row]) {
+pub(crate) fn print(rows: &[Row]) {
     let mut columns: Vec<&str> = Vec::new();
     for row in rows {
         if !columns.contains(&row.what) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 const STEADY: f64 = 10.0;
 
 /// ns-2's names for laws, as cwnd's specifications.
-pub fn controller(cc: &str) -> String {
+pub(crate) fn controller(cc: &str) -> String {
     match cc {
         "tcp" => "reno".into(),
         "aimd5_8" => "aimd(1/5, 1/8)".into(),
@@ -26,7 +26,7 @@ pub fn controller(cc: &str) -> String {
 }
 
 /// The set of ns-2's defaults an experiment starts from.
-pub fn conventions(case: &Case) -> &'static str {
+pub(crate) fn conventions(case: &Case) -> &'static str {
     match case.text("profile").as_deref() {
         Some("y2001") => "ns2-2001",
         _ => "ns2",
@@ -107,7 +107,7 @@ fn simulate(case: &Case) -> Vec<Run> {
 }
 
 /// Every quantity that is compared.
-pub fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let cases = cases(include_str!("micro.json"));
     let runs = each(&cases, simulate);
     cases.iter().zip(&runs).flat_map(|(case, runs)| case_rows(case, runs)).collect()

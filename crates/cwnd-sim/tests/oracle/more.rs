@@ -23,7 +23,7 @@ fn rows<const N: usize>(
 
 /// 16 GAIMD and 16 Reno flows among UDP sources that are on and off for Pareto-distributed times
 /// (section 2.4 of the GAIMD paper).
-pub fn gaimd() -> Vec<Row> {
+pub(crate) fn gaimd() -> Vec<Row> {
     let quantities = [
         ("GAIMD: cuts per packet", "gaimd_p_events"),
         ("packets/s", "gaimd_rate_pps"),
@@ -111,7 +111,7 @@ fn gaimd_run(case: &Case, seed: u64) -> [f64; 6] {
 }
 
 /// Two flows that come to share a link at 400 s (section 5.3 of the SIMD paper).
-pub fn converge() -> Vec<Row> {
+pub(crate) fn converge() -> Vec<Row> {
     let quantities = [
         ("W1", "W1"),
         ("W2", "W2"),
@@ -206,7 +206,7 @@ fn convergence(run: &Run, propagation: f64) -> [f64; 6] {
 }
 
 /// Ten flows on 1 Gb/s with round-trip times from 10 us to 1 s (Table 5 of the DAIMD paper).
-pub fn daimd() -> Vec<Row> {
+pub(crate) fn daimd() -> Vec<Row> {
     let mut cases = cases(include_str!("daimd_table5.json"));
     cases.retain(|case| case.name.starts_with("10flows:"));
     let quantities =

@@ -6,7 +6,7 @@ use crate::micro::{controller, conventions};
 
 /// How much is run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Seeds {
+pub(crate) enum Seeds {
     /// For every change.
     Few,
     /// For the documentation.
@@ -60,7 +60,7 @@ fn measure(case: &Case, seed: u64) -> [f64; 4] {
 }
 
 /// Throughput of every law at every loss rate, and its ratio to TCP's.
-pub fn rows(seeds: Seeds) -> Vec<Row> {
+pub(crate) fn rows(seeds: Seeds) -> Vec<Row> {
     let mut cases = cases(include_str!("simd_randloss.json"));
     if seeds == Seeds::Few {
         cases.retain(|case| conventions(case) == "ns2-2001");

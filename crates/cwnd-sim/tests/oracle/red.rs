@@ -6,7 +6,7 @@ use crate::micro::controller;
 
 /// How much is run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Cases {
+pub(crate) enum Cases {
     /// For every change: 15 Mb/s, every queue, few and many flows.
     Some,
     /// For the documentation.
@@ -102,7 +102,7 @@ fn cuts(run: &Run) -> f64 {
 }
 
 /// Rates of loss and marking, and the shares that follow from them.
-pub fn rows(which: Cases) -> Vec<Row> {
+pub(crate) fn rows(which: Cases) -> Vec<Row> {
     let mut cases = cases(include_str!("simd_compat.json"));
     if which == Cases::Some {
         cases.retain(|case| {

@@ -41,7 +41,13 @@ impl Sender {
     }
 
     /// Processes a loss report. Returns false if it names packets never sent, or out of order.
-    pub fn nacked(&mut self, now: Time, losses: Losses, rtt: &Rtt, count: &mut Counters) -> bool {
+    pub(crate) fn nacked(
+        &mut self,
+        now: Time,
+        losses: Losses,
+        rtt: &Rtt,
+        count: &mut Counters,
+    ) -> bool {
         count.pkt_recv_nak += 1;
         // The receiver cannot yet miss a packet retransmitted less than a round trip ago.
         let moment = rtt.smoothed;

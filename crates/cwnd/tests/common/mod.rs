@@ -8,7 +8,7 @@ use cwnd::{Rate, Report, Signal, SlowStart, Spec, Time};
 use proptest::prelude::*;
 
 /// A policy with every rule of [`Conventions`] turned on, and a reduction that uses every field of the decision.
-pub static EVERY_RULE: Conventions = {
+pub(crate) static EVERY_RULE: Conventions = {
     let mut conventions = Conventions::RFC;
     conventions.reduce = halve;
     conventions.infers_recovery = true;
@@ -35,17 +35,17 @@ fn halve(decision: &Decision) -> Decided {
 }
 
 /// The conventions of TCP, of QUIC, and [`EVERY_RULE`].
-pub fn conventions() -> impl Strategy<Value = &'static Conventions> {
+pub(crate) fn conventions() -> impl Strategy<Value = &'static Conventions> {
     proptest::sample::select(vec![&Conventions::RFC, &Conventions::QUIC, &EVERY_RULE])
 }
 
 /// Every slow start of the crate.
-pub fn slow_start() -> impl Strategy<Value = SlowStart> {
+pub(crate) fn slow_start() -> impl Strategy<Value = SlowStart> {
     proptest::sample::select(vec![SlowStart::Standard, SlowStart::HyStart, SlowStart::HyStartTrain])
 }
 
 /// Few enough cases that all laws take seconds, and no files beside the tests.
-pub fn config(cases: u32) -> ProptestConfig {
+pub(crate) fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
@@ -72,7 +72,7 @@ fn value(domain: Domain) -> BoxedStrategy<Option<f64>> {
 }
 
 /// Any controller with any values of its parameters.
-pub fn spec() -> impl Strategy<Value = Spec> {
+pub(crate) fn spec() -> impl Strategy<Value = Spec> {
     algorithm().prop_flat_map(|algorithm| {
         let values: Vec<_> = algorithm.parameters.iter().map(|p| value(p.domain)).collect();
         values.prop_map(move |values| {
@@ -84,7 +84,7 @@ pub fn spec() -> impl Strategy<Value = Spec> {
 }
 
 /// Each controller with its defaults, and with each number at both ends of its range.
-pub fn corners() -> Vec<Spec> {
+pub(crate) fn corners() -> Vec<Spec> {
     let mut specs = Vec::new();
     for algorithm in algorithms() {
         let plain = Spec::new(algorithm);
@@ -103,13 +103,13 @@ pub fn corners() -> Vec<Spec> {
 
 /// One event and the time that passes before it.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub(crate) struct Step {
     pub after: Dur,
     pub event: Event,
 }
 
 /// Times run on, and packets sent are counted up, as a driver would.
-pub fn timed(steps: Vec<Step>) -> Vec<(Time, Event)> {
+pub(crate) fn timed(steps: Vec<Step>) -> Vec<(Time, Event)> {
     let (mut now, mut total) = (Time::ZERO, 0_u64);
     let timed = steps.into_iter().map(|Step { after, mut event }| {
         now += after;
@@ -218,7 +218,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 /// What a driver might tell a controller, in any order.
-pub fn events(most: usize) -> impl Strategy<Value = Vec<(Time, Event)>> {
+pub(crate) fn events(most: usize) -> impl Strategy<Value = Vec<(Time, Event)>> {
     let after = prop_oneof![
         1 => Just(Dur::ZERO),
         8 => (0..30_000_000_u64).prop_map(Dur::from_nanos),

@@ -4,13 +4,13 @@
 use cwnd::{Acked, Context, Controller, Dur, Event, Lost, Marked, Round, Settings, Signal, Time};
 use cwnd::{WindowLaw, Windowed};
 
-pub fn at(millis: u64) -> Time {
+pub(crate) fn at(millis: u64) -> Time {
     Time::ZERO + Dur::from_millis(millis)
 }
 
 /// A call of the law.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Call {
+pub(crate) enum Call {
     /// Growth for these packets.
     Grow(f64),
     /// A reduction at this window.
@@ -25,7 +25,7 @@ pub enum Call {
 
 /// AIMD(gain, 1/2) that records its calls.
 #[derive(Clone, Debug)]
-pub struct Trace {
+pub(crate) struct Trace {
     pub calls: Vec<Call>,
     /// The lengths of the rounds in milliseconds.
     pub took: Vec<u64>,
@@ -92,7 +92,7 @@ impl WindowLaw for Trace {
 
 /// A state of the diagram in `src/machine/windowed.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     SlowStart,
     Avoidance,
     Recovery,
@@ -100,7 +100,7 @@ pub enum State {
 
 /// A machine and its events, at times in milliseconds. A packet is sent in each millisecond.
 #[derive(Clone, Debug)]
-pub struct Bench {
+pub(crate) struct Bench {
     pub machine: Windowed<Trace>,
     /// The number of calls before those that [`calls`](Self::calls) returns.
     skipped: usize,
@@ -114,18 +114,18 @@ impl Default for Bench {
 }
 
 impl Bench {
-    pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
         Bench::of(Trace::default(), change)
     }
 
-    pub fn of(law: Trace, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn of(law: Trace, change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings::default();
         change(&mut settings);
         Bench { machine: Windowed::new(law, &settings), skipped: 0 }
     }
 
     /// Congestion avoidance at 5.2 packets with a threshold of 5, or slow start at 11.
-    pub fn in_avoidance_if(avoidance: bool) -> Self {
+    pub(crate) fn in_avoidance_if(avoidance: bool) -> Self {
         let mut bench = Bench::default();
         if avoidance {
             bench.mark(20, 19);
@@ -135,32 +135,32 @@ impl Bench {
         bench
     }
 
-    pub fn on(&mut self, millis: u64, event: Event) -> &mut Self {
+    pub(crate) fn on(&mut self, millis: u64, event: Event) -> &mut Self {
         self.machine.on(at(millis), &event);
         self
     }
 
     /// An acknowledgement of `packets` packets, sent a millisecond before.
-    pub fn ack(&mut self, millis: u64, packets: u32) -> &mut Self {
+    pub(crate) fn ack(&mut self, millis: u64, packets: u32) -> &mut Self {
         self.on(millis, Event::Acked(Acked::new(packets, at(millis - 1))))
     }
 
     /// An acknowledgement of a packet sent at `sent_at`.
-    pub fn ack_of(&mut self, millis: u64, sent_at: u64) -> &mut Self {
+    pub(crate) fn ack_of(&mut self, millis: u64, sent_at: u64) -> &mut Self {
         self.on(millis, Event::Acked(Acked::new(1, at(sent_at))))
     }
 
     /// The loss of a packet sent at `sent_at`.
-    pub fn lose(&mut self, millis: u64, sent_at: u64) -> &mut Self {
+    pub(crate) fn lose(&mut self, millis: u64, sent_at: u64) -> &mut Self {
         self.on(millis, Event::Lost(Lost::new(1, at(sent_at), millis)))
     }
 
     /// A mark of a packet sent at `sent_at`.
-    pub fn mark(&mut self, millis: u64, sent_at: u64) -> &mut Self {
+    pub(crate) fn mark(&mut self, millis: u64, sent_at: u64) -> &mut Self {
         self.on(millis, Event::Marked(Marked::new(1, at(sent_at), millis)))
     }
 
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         if self.machine.in_recovery() {
             State::Recovery
         } else if self.machine.in_slow_start() {
@@ -171,24 +171,24 @@ impl Bench {
     }
 
     /// The state, the window and the slow-start threshold.
-    pub fn values(&self) -> (State, f64, f64) {
+    pub(crate) fn values(&self) -> (State, f64, f64) {
         (self.state(), self.window(), self.machine.ssthresh().get())
     }
 
-    pub fn window(&self) -> f64 {
+    pub(crate) fn window(&self) -> f64 {
         self.machine.window().get()
     }
 
-    pub fn calls_from_here(&mut self) -> &mut Self {
+    pub(crate) fn calls_from_here(&mut self) -> &mut Self {
         self.skipped = self.machine.law().calls.len();
         self
     }
 
-    pub fn calls(&self) -> Vec<Call> {
+    pub(crate) fn calls(&self) -> Vec<Call> {
         self.machine.law().calls[self.skipped..].to_vec()
     }
 
-    pub fn rounds(&self) -> Vec<Call> {
+    pub(crate) fn rounds(&self) -> Vec<Call> {
         self.calls().into_iter().filter(|call| matches!(call, Call::Round(..))).collect()
     }
 }

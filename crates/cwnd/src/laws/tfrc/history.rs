@@ -27,7 +27,7 @@ pub(super) struct History {
 
 impl History {
     /// The history before the first loss.
-    pub const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         History {
             lengths: [0.0; INTERVALS + 1],
             discounts: [1.0; INTERVALS + 1],
@@ -39,7 +39,7 @@ impl History {
 
     /// Records the loss of a packet sent at `sent_at`, when `sent` packets were sent in all. Packets sent within `rtt` of
     /// the first lost packet of an event belong to it. `first` returns the interval before the first event.
-    pub fn lost(&mut self, sent_at: Time, sent: u64, rtt: Dur, first: impl FnOnce() -> f64) {
+    pub(super) fn lost(&mut self, sent_at: Time, sent: u64, rtt: Dur, first: impl FnOnce() -> f64) {
         if self.known == 0 {
             self.lengths[1] = first();
         } else if sent_at.since(self.event.0) > rtt {
@@ -57,7 +57,7 @@ impl History {
 
     /// Extends the open interval to `sent` packets sent in all. An open interval of more than twice the average
     /// discounts the others.
-    pub fn advance(&mut self, sent: u64) {
+    pub(super) fn advance(&mut self, sent: u64) {
         if self.known > 0 {
             self.lengths[0] = sent.saturating_sub(self.event.1) as f64;
             let twice = 2.0 * self.closed();
@@ -80,7 +80,7 @@ impl History {
     }
 
     /// The loss event rate p; `None` before the first loss. The open interval counts if it increases the average.
-    pub fn rate(&self) -> Option<f64> {
+    pub(super) fn rate(&self) -> Option<f64> {
         (self.known > 0).then(|| 1.0 / self.closed().max(self.open()).max(1.0))
     }
 }
