@@ -179,6 +179,17 @@ fn a_custom_slow_start_decides_on_its_end() {
     assert_eq!(bench.values(), (SlowStart, 5.0, 16.0));
 }
 
+/// A slow start observes every acknowledgement; a law is asked for the end of slow start only where the window grows.
+#[test]
+fn a_law_does_not_end_slow_start_at_an_unused_window() {
+    for slow_start in [cwnd::SlowStart::Standard, cwnd::SlowStart::HyStart] {
+        let law = Trace { leaves_at: 10.0, ..Trace::default() };
+        let mut bench = Bench::of(law, |settings| settings.slow_start = slow_start);
+        bench.on(20, limited(20, Limit::Application));
+        assert_eq!(bench.values(), (SlowStart, 10.0, f64::INFINITY));
+    }
+}
+
 #[test]
 fn a_custom_slow_start_may_answer_anything() {
     let answers = [
@@ -223,7 +234,8 @@ fn the_conventions_decide_on_a_reduction() {
 /// A policy cannot leave a window outside of one packet and the window before.
 #[test]
 fn a_decision_is_kept_within_bounds() {
-    let decided: [(fn(&Decision) -> Decided, f64); 3] = [
+    type Reduce = fn(&Decision) -> Decided;
+    let decided: [(Reduce, f64); 3] = [
         (|_| Decided { threshold: 2.0, window: 0.0 }, 1.0),
         (|_| Decided { threshold: 2.0, window: 1e9 }, 10.0),
         (|_| Decided { threshold: 2.0, window: f64::NAN }, 10.0),
