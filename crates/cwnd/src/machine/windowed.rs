@@ -196,13 +196,15 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         let used = matches!(acked.limit, Limit::Window | Limit::Pacing);
         let full = acked.limit == Limit::Receiver && self.window >= self.max_window;
         if !used && !full && !self.conventions.grows_unused {
-            self.unused(&{ *acked }, cx);
+            // A slow start other than the standard one observes the acknowledgement.
+            if self.slow_start.is_some() && self.in_slow_start() {
+                self.slow_start(acked, 0.0, cx);
+            }
             return;
         }
         if self.in_slow_start() {
             let credit = f64::from(acked.credit).min(f64::from(self.slow_start_limit));
-            // A copy: passing a reference to a non-inlined function forces the value out of registers.
-            self.slow_start(&{ *acked }, credit, cx);
+            self.slow_start(acked, credit, cx);
         } else {
             if !self.entered {
                 self.enter(cx);
@@ -220,20 +222,13 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         if self.conventions.grows_past_max_window { MAX_WINDOW } else { self.max_window }
     }
 
-    /// An acknowledgement for which the window does not grow, because it does not limit the sender. A slow start
-    /// other than the standard one observes it.
-    #[cold]
-    fn unused(&mut self, acked: &Acked, cx: Context) {
-        if self.in_slow_start() && self.slow_start.is_some() {
-            self.slow_start(acked, 0.0, cx);
-        }
-    }
-
     /// An acknowledgement in slow start, by which the window may grow by `credit` packets.
+    #[inline(always)]
     fn slow_start(&mut self, acked: &Acked, credit: f64, cx: Context) {
         let Growth { window, done } = match &mut self.slow_start {
             None => Growth { window: self.window + credit, done: false },
-            Some(law) => law.grow(self.window, credit, acked, &cx),
+            // Copies: passing a reference to a non-inlined function forces the value out of registers.
+            Some(law) => law.grow(self.window, credit, &{ *acked }, &{ cx }),
         };
         // A threshold above the largest window would never be reached.
         let grown = window.max(MIN_WINDOW).min(self.largest());
