@@ -196,9 +196,8 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         let used = matches!(acked.limit, Limit::Window | Limit::Pacing);
         let full = acked.limit == Limit::Receiver && self.window >= self.max_window;
         if !used && !full && !self.conventions.grows_unused {
-            // A slow start other than the standard one observes the acknowledgement.
-            if self.slow_start.is_some() && self.in_slow_start() {
-                self.slow_start(acked, 0.0, cx);
+            if self.slow_start.is_some() {
+                self.unused(&{ *acked }, cx);
             }
             return;
         }
@@ -220,6 +219,15 @@ impl<L: WindowLaw + Clone> Windowed<L> {
     #[inline]
     fn largest(&self) -> f64 {
         if self.conventions.grows_past_max_window { MAX_WINDOW } else { self.max_window }
+    }
+
+    /// An acknowledgement for which the window does not grow, because it does not limit the sender. A slow start
+    /// other than the standard one observes it.
+    #[cold]
+    fn unused(&mut self, acked: &Acked, cx: Context) {
+        if self.in_slow_start() {
+            self.slow_start(acked, 0.0, cx);
+        }
     }
 
     /// An acknowledgement in slow start, by which the window may grow by `credit` packets.
