@@ -33,6 +33,7 @@ impl Endpoint {
         back: u32,
         seed: u64,
         options: &Options,
+        specs: &mut Specs,
     ) -> Result<Self, SimulationError> {
         let tcp = match &flow.traffic {
             Traffic::Tcp(tcp) => tcp,
@@ -46,7 +47,8 @@ impl Endpoint {
                 return Ok(Endpoint::Source(Box::new(source.expect("an open-loop source"))));
             }
         };
-        let controller = controller(flow, tcp, settings(tcp, seed, place.flow as usize), options)?;
+        let settings = settings(tcp, seed, place.flow as usize);
+        let controller = specs.controller(flow, tcp, settings, options)?;
         let clock = place.clock;
         let driver = Driver::new(clock, controller, options.tell);
         Ok(if driver.controller.needs().reports {
@@ -201,6 +203,7 @@ impl SenderKind {
 pub(crate) struct Prospects<'a> {
     /// The last controller and its kind of sender: the flows of a group share it.
     last: Option<(&'a str, SenderKind)>,
+    pub(crate) specs: Specs,
 }
 
 impl<'a> Prospects<'a> {
@@ -220,7 +223,7 @@ impl<'a> Prospects<'a> {
         let tcp = match &flow.traffic {
             Traffic::Tcp(tcp) => tcp,
             Traffic::Udt(udt) if custom_name(&udt.controller).is_some() => {
-                let endpoint = Endpoint::new(flow, place, back, seed, options)?;
+                let endpoint = Endpoint::new(flow, place, back, seed, options, &mut self.specs)?;
                 return Ok(Prospect { endpoint, ..waits });
             }
             Traffic::Udt(udt) => {
@@ -233,14 +236,14 @@ impl<'a> Prospects<'a> {
         };
         if custom_name(&tcp.controller).is_some() {
             // Made while it can be asked for.
-            let endpoint = Endpoint::new(flow, place, back, seed, options)?;
+            let endpoint = Endpoint::new(flow, place, back, seed, options, &mut self.specs)?;
             let prompt = matches!(&endpoint, Endpoint::Tcp(tcp) if tcp.0.is_prompt());
             return Ok(Prospect { endpoint, prompt, paced: None });
         }
         let (_, kind) = match self.last {
             Some(known) if known.0 == tcp.controller => known,
             _ => {
-                let made = controller(flow, tcp, settings(tcp, seed, 0), options)?;
+                let made = self.specs.controller(flow, tcp, settings(tcp, seed, 0), options)?;
                 (tcp.controller.as_str(), SenderKind::of(&made))
             }
         };
@@ -256,19 +259,33 @@ fn refuse(flow: &Flow, message: impl ToString) -> SimulationError {
     SimulationError::Controller { flow: flow.name.clone(), message: message.to_string() }
 }
 
-/// The controller of a TCP or paced flow.
-fn controller(
-    flow: &Flow,
-    tcp: &Tcp,
-    settings: Settings,
-    options: &Options,
-) -> Result<AnyController, SimulationError> {
-    if custom_name(&tcp.controller).is_some() {
-        return Ok(find(flow, &tcp.controller, options)?.controller(&settings));
+/// The specification parsed last: the flows of a group share it, and may be short and many.
+#[derive(Default)]
+pub(crate) struct Specs {
+    last: Option<(String, Spec)>,
+}
+
+impl Specs {
+    /// The controller of a TCP or paced flow.
+    fn controller(
+        &mut self,
+        flow: &Flow,
+        tcp: &Tcp,
+        settings: Settings,
+        options: &Options,
+    ) -> Result<AnyController, SimulationError> {
+        if let Some((text, spec)) = &self.last
+            && *text == tcp.controller
+        {
+            return Ok(spec.controller(&settings));
+        }
+        if custom_name(&tcp.controller).is_some() {
+            return Ok(find(flow, &tcp.controller, options)?.controller(&settings));
+        }
+        let spec = Spec::parse(&tcp.controller).map_err(|error| refuse(flow, error))?;
+        self.last = Some((tcp.controller.clone(), spec));
+        Ok(spec.controller(&settings))
     }
-    // Not by `find`, which allocates: flows may be short and many.
-    let spec = Spec::parse(&tcp.controller).map_err(|error| refuse(flow, error))?;
-    Ok(spec.controller(&settings))
 }
 
 /// The factory of a flow's controllers.

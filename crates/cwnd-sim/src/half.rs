@@ -2,7 +2,7 @@
 
 use crate::beside::{Batch, Other};
 use crate::cast::{saturate32, to_index};
-use crate::endpoint::{Endpoint, Prospects};
+use crate::endpoint::{Endpoint, Prospects, Specs};
 use crate::engine::net::{LIFE, Net, Next, SINK, SOURCE, TIMERS, own_links};
 use crate::engine::packet::{Packet, flags};
 use crate::engine::schedule::NONE;
@@ -25,6 +25,7 @@ pub(crate) struct Half {
     /// For each flow the first hops of its ways.
     hops: Vec<[u32; 2]>,
     seed: u64,
+    specs: Specs,
     tell: bool,
     /// For each flow whether its source and its sink are in this half.
     here: Vec<[bool; 2]>,
@@ -101,6 +102,7 @@ impl Half {
             own,
             hops,
             seed,
+            specs: prospects.specs,
             tell: options.tell,
             here,
             links_here: (0..network.links.len()).map(link_here).collect(),
@@ -299,7 +301,8 @@ impl Half {
             let place = Place { clock, flow: saturate32(index), hop, timer: TIMERS * index };
             let options = Options { tell: self.tell, ..Options::default() };
             let flow = &self.network.flows[index];
-            let mut endpoint = Endpoint::new(flow, place, back, self.seed, &options)
+            let specs = &mut self.specs;
+            let mut endpoint = Endpoint::new(flow, place, back, self.seed, &options, specs)
                 .expect("a controller that was made before");
             if self.own[flow.path[0]] {
                 match &mut endpoint {
