@@ -28,10 +28,10 @@ if TYPE_CHECKING:
         units,
     )
     from cwnd._native import ScenarioError, SpecError
-    from cwnd.agreeing import agree
-    from cwnd.agreement import Agreement
-    from cwnd.comparing import compare
-    from cwnd.comparison import Comparison
+    from cwnd.agreement.outcome import Agreement
+    from cwnd.agreement.run import agree
+    from cwnd.comparison.outcome import Comparison
+    from cwnd.comparison.run import compare
     from cwnd.extras import MissingExtraError
     from cwnd.papers.runner import reproduce
     from cwnd.registry import Algorithm, algorithms, canonical
@@ -79,9 +79,9 @@ if not TYPE_CHECKING:
         __name__,
         dict.fromkeys(__all__, "")
         | {
-            "Agreement": "agreement",
+            "Agreement": "agreement.outcome",
             "Algorithm": "registry",
-            "Comparison": "comparison",
+            "Comparison": "comparison.outcome",
             "MissingExtraError": "extras",
             "Result": "result",
             "Scenario": "scenario",
@@ -89,10 +89,10 @@ if not TYPE_CHECKING:
             "SpecError": "_native",
             "Sweep": "sweeps.sweep",
             "__version__": "version",
-            "agree": "agreeing",
+            "agree": "agreement.run",
             "algorithms": "registry",
             "canonical": "registry",
-            "compare": "comparing",
+            "compare": "comparison.run",
             "reproduce": "papers.runner",
             "run": "running",
             "sweep": "sweeps.sweep",

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
+from cwnd.toml import tomllib
 from cwnd.units import Kind, check_unit, tc_rate, tc_time
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

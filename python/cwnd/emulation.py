@@ -6,17 +6,12 @@ Linux only. The links themselves are `cwnd_linux::emulate`: see `docs/emulate.md
 from __future__ import annotations
 
 import re
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
 from cwnd.errors import ArgumentError, read_argument
+from cwnd.toml import tomllib
 from cwnd.units import Kind, check_unit, format_rate, format_time
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

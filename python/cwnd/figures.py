@@ -12,7 +12,7 @@ from cwnd.units import format_rate, format_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cwnd.comparison import Comparison
+    from cwnd.comparison.outcome import Comparison
     from cwnd.records import JsonObject, Limited
     from cwnd.result import Result
     from cwnd.stats import Estimate

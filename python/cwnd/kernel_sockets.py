@@ -20,7 +20,7 @@ _EXTENSIONS = 1 << (2 - 1) | 1 << (4 - 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class KernelSocket:
     """A TCP connection.
 
     Attributes
@@ -55,12 +55,12 @@ class Connection:
         return asdict(self)
 
 
-def connections() -> list[Connection]:
+def kernel_sockets() -> list[KernelSocket]:
     """List the TCP connections of this network namespace.
 
     Returns
     -------
-    list of Connection
+    list of KernelSocket
         Those of IPv4, then those of IPv6.
 
     Raises
@@ -72,7 +72,7 @@ def connections() -> list[Connection]:
         raise KernelError("this is not Linux")
     # pyroute2 runs an event loop, and a thread (a notebook's) has at most one running.
     with ThreadPoolExecutor(1) as thread:
-        return [_connection(message) for message in thread.submit(_dump).result()]
+        return [_socket(message) for message in thread.submit(_dump).result()]
 
 
 def sockets_of(pid: int) -> set[int]:
@@ -123,11 +123,11 @@ def _dump() -> list[Any]:
         ]
 
 
-def _connection(message: Any) -> Connection:  # noqa: ANN401
+def _socket(message: Any) -> KernelSocket:  # noqa: ANN401
     """Return the connection of an ``inet_diag_msg``."""
     # A connection that is closing has neither a controller nor its information.
     info = message.get_attr("INET_DIAG_INFO") or {}
-    return Connection(
+    return KernelSocket(
         message.get_attr("INET_DIAG_CONG") or "",
         (message["idiag_src"], message["idiag_sport"]),
         (message["idiag_dst"], message["idiag_dport"]),

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import ParamSpec
 
-    from cwnd.agreement import Agreement
-    from cwnd.comparison import Comparison
+    from cwnd.agreement.outcome import Agreement
+    from cwnd.comparison.outcome import Comparison
     from cwnd.registry import Algorithm
     from cwnd.result import Result
     from cwnd.scenario import Scenario
@@ -166,7 +166,7 @@ def comparison_html(comparison: Comparison) -> str:
 @_or_text
 def agreement_html(agreement: Agreement) -> str:
     """Return an agreement as HTML: the counts of its verdicts and its tables."""
-    from cwnd.agreement import NETWORK
+    from cwnd.agreement.outcome import NETWORK
     from cwnd.figures import agreement_text, caveats, counts_text
     from cwnd.report.agree import cells, heads
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from cwnd.agreement import Agreement
-    from cwnd.comparison import Comparison, Row
+    from cwnd.agreement.outcome import Agreement
+    from cwnd.comparison.outcome import Comparison, Row
     from cwnd.model.catalog import Model
     from cwnd.result import Result
 

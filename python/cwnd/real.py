@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
     from cwnd.scenario import Scenario
 
-REALITIES = ("sim", "udt", "linux")
+BACKENDS = ("sim", "udt", "linux")
 """Where a scenario can run: the simulator, UDT sockets, the kernel's TCP."""
 
 
-def check_reality(on: str, scenarios: Iterable[Scenario] = ()) -> None:
+def check_backend(on: str, scenarios: Iterable[Scenario] = ()) -> None:
     """Refuse a reality that is none, or is none for these scenarios or on this machine.
 
     Parameters
     ----------
     on
-        One of `REALITIES`.
+        One of `BACKENDS`.
     scenarios
         What is to run there.
 
@@ -43,8 +43,8 @@ def check_reality(on: str, scenarios: Iterable[Scenario] = ()) -> None:
     ScenarioError
         A scenario asks for what is not to be had there, as a controller without a kernel form.
     """
-    if on not in REALITIES:
-        raise ArgumentError("on", f"{on!r} is none of {', '.join(REALITIES)}")
+    if on not in BACKENDS:
+        raise ArgumentError("on", f"{on!r} is none of {', '.join(BACKENDS)}")
     if on == "sim":
         return
     if sys.platform != "linux":
@@ -78,7 +78,7 @@ def run_real(
     progress: Callable[[float], None] | None = None,
     scales: list[float] | None = None,
 ) -> Result:
-    """Run one scenario in real time, where `check_reality` has found nothing against it.
+    """Run one scenario in real time, where `check_backend` has found nothing against it.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from cwnd.assignment import check_values, write_values
 from cwnd.controller import add_controller, explain_answers
 from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
-from cwnd.real import check_reality, run_real
+from cwnd.real import check_backend, run_real
 from cwnd.result import Result
 from cwnd.scenario import Scenario
 
@@ -161,7 +161,7 @@ def measure(
         for name, factory in scenario.controllers.items():
             add_controller(controllers, name, factory)
 
-    check_reality(on, [scenario for scenario, _ in jobs])
+    check_backend(on, [scenario for scenario, _ in jobs])
     if on != "sim":
         kept = []
         for job, (scenario, seed) in enumerate(jobs):

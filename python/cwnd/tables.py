@@ -14,7 +14,7 @@ require("cwnd.tables", "pyarrow")
 import pyarrow as pa  # noqa: E402
 
 if TYPE_CHECKING:
-    from cwnd.comparison import Comparison
+    from cwnd.comparison.outcome import Comparison
     from cwnd.records import JsonObject
     from cwnd.result import Result
 

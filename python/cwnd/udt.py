@@ -70,7 +70,7 @@ _OS_ERROR = re.compile(r" \(os error (\d+)\)$")
 """What Rust adds to the text of an error of the system."""
 
 
-class Settings(TypedDict):
+class SocketOptions(TypedDict):
     """How a connection is made, as the native module reads it."""
 
     controller: str | Factory
@@ -371,7 +371,7 @@ def connect(  # noqa: PLR0913
     ...             other.recv()
     b'between us'
     """
-    settings = client_settings(
+    options = client_options(
         port,
         controller,
         messages=messages,
@@ -384,14 +384,14 @@ def connect(  # noqa: PLR0913
         peers=peers,
         code=code,
     )
-    settings["bind"] = bind
+    options["bind"] = bind
     try:
-        return Connection(_native.udt_connect(host, port, settings), messages=messages)
+        return Connection(_native.udt_connect(host, port, options), messages=messages)
     except OSError as error:
         raise _at(host, port, error) from None
 
 
-def client_settings(  # noqa: PLR0913
+def client_options(  # noqa: PLR0913
     port: int,
     controller: Spec = "udt",
     *,
@@ -404,9 +404,9 @@ def client_settings(  # noqa: PLR0913
     pair: bytes | None = None,
     peers: Iterable[str] = (),
     code: str | None = None,
-) -> Settings:
+) -> SocketOptions:
     """Check the arguments of :func:`connect`, and return them as the native module reads them."""
-    settings = _settings(
+    options = _socket_options(
         controller,
         messages=messages,
         packet_size=packet_size,
@@ -414,13 +414,13 @@ def client_settings(  # noqa: PLR0913
         rate_limit=rate_limit,
         timeout=read_argument("timeout", parse_time, timeout),
     )
-    _add_credentials(settings, key=key, pair=pair, peers=peers, code=code)
-    if pair is not None and len(settings["peers"]) != 1:
-        count = len(settings["peers"])
+    _add_credentials(options, key=key, pair=pair, peers=peers, code=code)
+    if pair is not None and len(options["peers"]) != 1:
+        count = len(options["peers"])
         text = f"to connect, name one public key, that of the listener: {count} given"
         raise ArgumentError("peers", text)
     _check_port(port, least=1)
-    return settings
+    return options
 
 
 def listen(  # noqa: PLR0913
@@ -480,7 +480,7 @@ def listen(  # noqa: PLR0913
     ArgumentError
         The credentials, a network or a number are none.
     """
-    settings = _settings(
+    options = _socket_options(
         controller,
         messages=messages,
         packet_size=packet_size,
@@ -488,21 +488,21 @@ def listen(  # noqa: PLR0913
         rate_limit=rate_limit,
         timeout=_CONNECT_TIMEOUT,
     )
-    _add_credentials(settings, key=key, pair=pair, peers=peers, code=code)
-    settings["allow"] = list(allow)
-    for network in settings["allow"]:
+    _add_credentials(options, key=key, pair=pair, peers=peers, code=code)
+    options["allow"] = list(allow)
+    for network in options["allow"]:
         read_argument("allow", _native.udt_check_network, network)
     if per_address is not None and per_address < 1:
         raise ArgumentError("per_address", f"{per_address} connections: 1 or more")
-    settings["per_address"] = per_address
+    options["per_address"] = per_address
     _check_port(port, least=0)
     try:
-        return Listener(_native.udt_listen(host, port, settings), messages=messages)
+        return Listener(_native.udt_listen(host, port, options), messages=messages)
     except OSError as error:
         raise _at(host, port, error) from None
 
 
-def _settings(
+def _socket_options(
     controller: Spec,
     *,
     messages: bool,
@@ -510,7 +510,7 @@ def _settings(
     buffer: int,
     rate_limit: Quantity | None,
     timeout: float,
-) -> Settings:
+) -> SocketOptions:
     if not 100 <= packet_size <= 65_535:
         raise ArgumentError("packet_size", f"{packet_size} bytes: 100 to 65535 are possible")
     if not 32 <= buffer <= 1 << 20:
@@ -535,7 +535,7 @@ def _settings(
 
 
 def _add_credentials(
-    settings: Settings,
+    options: SocketOptions,
     *,
     key: bytes | None,
     pair: bytes | None,
@@ -544,23 +544,23 @@ def _add_credentials(
 ) -> None:
     if isinstance(peers, str):
         raise ArgumentError("peers", "a list of public keys is needed, not one text")
-    settings["peers"] = list(peers)
+    options["peers"] = list(peers)
     if code is not None and (key is not None or pair is not None):
         raise ArgumentError("code", "give a code, or a key or pair, not both")
     if key is not None:
         read_argument("key", _native.udt_check_key, key)
     if pair is not None:
         read_argument("pair", _native.udt_check_pair, pair)
-        if not settings["peers"]:
+        if not options["peers"]:
             raise ArgumentError("peers", "a pair needs the public keys of its peers")
-    elif settings["peers"]:
+    elif options["peers"]:
         raise ArgumentError("peers", "public keys of peers need this end's pair as well")
-    for peer in settings["peers"]:
+    for peer in options["peers"]:
         read_argument("peers", _native.udt_check_peer, peer)
-    settings["key"] = key
-    settings["pair"] = pair
+    options["key"] = key
+    options["pair"] = pair
     if code is not None:
-        settings["code"] = read_argument("code", _native.udt_check_code, code)
+        options["code"] = read_argument("code", _native.udt_check_code, code)
 
 
 def _check_port(port: int, *, least: int) -> None:

@@ -14,7 +14,7 @@ import pytest
 import cwnd
 import cwnd.real
 from cwnd import _native
-from cwnd.agreement import OF_FLOWS, OF_NETWORK, judge
+from cwnd.agreement.outcome import OF_FLOWS, OF_NETWORK, judge
 from cwnd.cli import run as command_line
 from cwnd.errors import ArgumentError, KernelError
 

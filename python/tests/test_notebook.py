@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 import cwnd
-from cwnd.agreement import Agreement
+from cwnd.agreement.outcome import Agreement
 from cwnd.frames import Frame
 from cwnd.notebook import MOST_ROWS, with_notebook_bar
 

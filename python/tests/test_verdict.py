@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from cwnd.comparison.verdict import Figures, judge
 from cwnd.repeats import MOST, targets
 from cwnd.stats import UNIT, Estimate, estimate
-from cwnd.verdict import Figures, judge
 
 NOTHING = estimate([])
 

@@ -56,8 +56,8 @@ def agree(
     """
     check_outputs(report=report, plot=plot)
     from cwnd import Scenario
-    from cwnd.agreeing import REPEATS, check_backends
-    from cwnd.agreeing import agree as agree_backends
+    from cwnd.agreement.run import REPEATS, check_backends
+    from cwnd.agreement.run import agree as agree_backends
     from cwnd.repeats import read_repeat, repeats_text
     from cwnd.running import check_seed
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,10 +85,8 @@ def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
     """Parse TOML."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from cwnd.toml import tomllib
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cwnd.kernel import Instance, Trace
-    from cwnd.kernel_sockets import Connection
+    from cwnd.kernel_sockets import KernelSocket
     from cwnd.records import JsonObject, KernelFlowRecord
 
 _SLICE = 0.1
@@ -91,9 +91,9 @@ def list_loaded(as_json: bool) -> None:  # noqa: FBT001
 def status(as_json: bool) -> None:  # noqa: FBT001
     """Show the connections that use each controller, in this network namespace."""
     from cwnd.kernel import listing
-    from cwnd.kernel_sockets import connections
+    from cwnd.kernel_sockets import kernel_sockets
 
-    instances, found = listing(), connections()
+    instances, found = listing(), kernel_sockets()
     used = {one.name: [it for it in found if it.controller == one.name] for one in instances}
     if as_json:
         print_json(
@@ -178,7 +178,7 @@ def _words(instance: Instance) -> str:
     return instance.controller + (", the default" if instance.default else "")
 
 
-def _line(connection: Connection) -> str:
+def _line(connection: KernelSocket) -> str:
     """Say what a connection does."""
     (here, port), (there, peer) = connection.local, connection.peer
     return (
@@ -191,10 +191,10 @@ def _process(pid: int) -> tuple[str, set[int]]:
     """Find the controller of a process's connections, and their ports."""
     from cwnd.errors import KernelError
     from cwnd.kernel import listing
-    from cwnd.kernel_sockets import connections, sockets_of
+    from cwnd.kernel_sockets import kernel_sockets, sockets_of
 
     sockets, names = sockets_of(pid), {instance.name for instance in listing()}
-    own = [it for it in connections() if it.inode in sockets and it.controller in names]
+    own = [it for it in kernel_sockets() if it.inode in sockets and it.controller in names]
     used = sorted({it.controller for it in own})
     if not used:
         raise KernelError(f"process {pid} has no connection here with a controller of cwnd's")

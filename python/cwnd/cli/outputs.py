@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from cwnd.agreement import Agreement
-    from cwnd.comparison import Comparison
+    from cwnd.agreement.outcome import Agreement
+    from cwnd.comparison.outcome import Comparison
     from cwnd.records import JsonObject
     from cwnd.result import Result
 

@@ -160,18 +160,18 @@ def _serve(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  #
     from cwnd.perf import Server
     from cwnd.udt import listen
 
-    host, settings = options["bind"], {"per_address": _PER_ADDRESS, **secret}
+    host, socket = options["bind"], {"per_address": _PER_ADDRESS, **secret}
     if host is not None:
         host = resolve(host, options["port"], _family(options))[0]
     elif options["version4"]:
         host = "0.0.0.0"  # noqa: S104
     elif options["version6"]:
-        host, settings["allow"] = "::", ["::/0"]
+        host, socket["allow"] = "::", ["::/0"]
 
-    with closing(open_listener(options["port"], host, **settings)) as listener:
+    with closing(open_listener(options["port"], host, **socket)) as listener:
 
         def relisten(controller: str) -> Listener:
-            return listen(0, listener.address[0], controller=controller, **settings)
+            return listen(0, listener.address[0], controller=controller, **socket)
 
         server = (
             Server(listener, relisten, publish=print_json)
@@ -192,7 +192,7 @@ def _check(options: dict[str, Any]) -> None:
 
 def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Measure the throughput to a server."""
-    from cwnd.perf import PerfError, Settings, measure
+    from cwnd.perf import PerfError, PerfOptions, measure
 
     host, port, every = options["client"], options["port"], options["interval"]
     if not port:
@@ -203,7 +203,7 @@ def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # n
         )
     _check(options)
     bitrate, burst = options["bitrate"] or (0.0, 1)
-    settings = Settings(
+    test = PerfOptions(
         seconds=options["time"],
         streams=options["parallel"],
         reverse=options["reverse"],
@@ -214,7 +214,7 @@ def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # n
         burst=burst,
     )
     # A side that only receives needs no controller of its own.
-    connection = {"controller": "udt" if settings.reverse else settings.controller, **secret}
+    connection = {"controller": "udt" if test.reverse else test.controller, **secret}
     family = _family(options)
     if options["bind"] is not None:
         connection["bind"] = resolve(options["bind"], 0, family)[0]
@@ -226,7 +226,7 @@ def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # n
     if not as_json:
         click.echo(f"Connecting to host {host}, port {port}")
     try:
-        document = measure(dial, settings, every=every, tell=None if as_json else click.echo)
+        document = measure(dial, test, every=every, tell=None if as_json else click.echo)
     except (PerfError, OSError) as problem:
         where = "" if isinstance(problem, NoConnection) else f"{host}, port {port}: "
         why = where + explain(problem)

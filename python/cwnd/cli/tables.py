@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from cwnd.agreement import Agreement
-    from cwnd.comparison import Comparison, Row
+    from cwnd.agreement.outcome import Agreement
+    from cwnd.comparison.outcome import Comparison, Row
     from cwnd.doctor import Finding
     from cwnd.figures import Column, Sheet
     from cwnd.records import JsonObject

@@ -211,7 +211,7 @@ def compare(  # noqa: PLR0913
         raise click.UsageError(f"one network at a time, not {' and '.join(files)}")
     with show_progress("comparing") as progress:
         from cwnd.assignment import read_values
-        from cwnd.comparing import Plan
+        from cwnd.comparison.run import Plan
 
         # Defaults of the dumbbell do not contradict a file.
         given = {
@@ -268,14 +268,14 @@ def run(
     check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
     from cwnd import Scenario
     from cwnd.assignment import read_values
-    from cwnd.real import check_reality
+    from cwnd.real import check_backend
     from cwnd.running import check_seed
     from cwnd.running import run as run_scenario
 
     values = read_values(assignments)
     scenario = Scenario.from_toml(Path(file)).with_values(values)
     compiled = scenario.validate()
-    check_reality(on, [scenario])
+    check_backend(on, [scenario])
     if seed is not None:
         check_seed(seed)
     links = compiled["links"]

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from cwnd.comparison.verdict import ALIKE
 from cwnd.stats import ANY, POSITIVE, Range, estimate, estimate_difference, estimate_ratio
-from cwnd.verdict import ALIKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cwnd.stats import Estimate
 
-Verdict: TypeAlias = Literal["agrees", "close", "differs", "undecided"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+Rating: TypeAlias = Literal["agrees", "close", "differs", "undecided"]
+RATINGS: tuple[Rating, ...] = get_args(Rating)
 
 AGREES, CLOSE, WIDE = 0.05, 0.15, 0.25
 """Relative deviation of a number that agrees, of one that is close, and width of an interval that
@@ -72,7 +72,7 @@ class Grade:
     interval: tuple[float, float] | None
     runs: int
     rule: str
-    verdict: Verdict
+    verdict: Rating
 
 
 def number(printed: str, values: Iterable[float] | float, within: Range = POSITIVE) -> Grade:
@@ -94,7 +94,7 @@ def number(printed: str, values: Iterable[float] | float, within: Range = POSITI
         )
     e = estimate(values, within)
     interval = (e.low, e.high) if e.known else None
-    verdict: Verdict = "undecided"
+    verdict: Rating = "undecided"
     if e.known:
         nearest = max(e.low - target, target - e.high, 0.0)
         farthest = max(abs(e.low - target), abs(e.high - target))
@@ -180,7 +180,7 @@ def read_printed(printed: str) -> tuple[float, float]:
     return value, 0.5 * 10.0 ** (int(exponent or 0) - places)
 
 
-def _grade(deviation: float, target: float, precision: float) -> Verdict:
+def _grade(deviation: float, target: float, precision: float) -> Rating:
     """Grade a deviation from a printed number."""
     if not math.isfinite(deviation):
         return "undecided" if math.isnan(deviation) else "differs"
@@ -193,7 +193,7 @@ def _grade(deviation: float, target: float, precision: float) -> Verdict:
 
 def _bounded(published: str, e: Estimate, bounds: tuple[float, float], rule: str) -> Grade:
     """Grade an interval against bounds."""
-    verdict: Verdict = "undecided"
+    verdict: Rating = "undecided"
     if e.known and bounds[0] <= e.low and e.high <= bounds[1]:
         verdict = "agrees"
     elif e.known and (e.high < bounds[0] or bounds[1] < e.low):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from cwnd.papers.grades import VERDICTS
+from cwnd.papers.grades import RATINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cwnd.papers.grades import Verdict
+    from cwnd.papers.grades import Rating
     from cwnd.papers.text import Headline
     from cwnd.records import JsonObject
 
@@ -37,7 +37,7 @@ def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[
     for headline in main:
         under = [name for name in named if any(fnmatchcase(name, p) for p in headline.rests_on)]
         if under:
-            verdicts: list[Verdict] = [named[name]["verdict"] for name in under]
+            verdicts: list[Rating] = [named[name]["verdict"] for name in under]
             found.append(
                 {
                     "claim": headline.claim,
@@ -50,7 +50,7 @@ def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[
     return found
 
 
-def judge(verdicts: list[Verdict]) -> Verdict:
+def judge(verdicts: list[Rating]) -> Rating:
     """Judge a main claim by the verdicts that it rests on; `RULE` is the rule."""
     agree, near, open_ = (verdicts.count(v) for v in ("agrees", "close", "undecided"))
     enough = MOST * len(verdicts)
@@ -61,8 +61,8 @@ def judge(verdicts: list[Verdict]) -> Verdict:
     return "undecided" if agree + near + open_ >= enough else "differs"
 
 
-def _reason(verdicts: list[Verdict]) -> str:
+def _reason(verdicts: list[Rating]) -> str:
     """Say how many claims have which verdict."""
     words = {"agrees": "agree", "close": "close", "differs": "differ", "undecided": "undecided"}
-    counts = ", ".join(f"{verdicts.count(v)} {words[v]}" for v in VERDICTS if v in verdicts)
+    counts = ", ".join(f"{verdicts.count(v)} {words[v]}" for v in RATINGS if v in verdicts)
     return f"Of {len(verdicts)} claims: {counts}." if len(verdicts) > 1 else f"1 claim: {counts}."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.figures import figure_text, measured_text
 from cwnd.papers import headlines
-from cwnd.papers.grades import RULES, VERDICTS
+from cwnd.papers.grades import RATINGS, RULES
 from cwnd.papers.text import CAUSES
 from cwnd.report.page import render
 from cwnd.result import write_text
@@ -42,7 +42,7 @@ def write_report(
             ("main claim", headlines.RULE),
             *((f"cause: {cause}", text) for cause, text in CAUSES.items()),
         ],
-        verdicts=VERDICTS,
+        verdicts=RATINGS,
         rules=RULES,
         causes=CAUSES,
         options=(" --quick" if quick else "") + (f" --repeat {repeat}" if repeat else ""),
@@ -59,7 +59,7 @@ def _counts(document: JsonObject, *, quick: bool) -> list[tuple[str, str, str]]:
     total, length = sum(summary.values()), "quick run" if quick else "full run"
     return [
         ("Claims of the papers", str(total), length),
-        *((v.capitalize(), str(summary[v]), f"{summary[v] / max(total, 1):.0%}") for v in VERDICTS),
+        *((v.capitalize(), str(summary[v]), f"{summary[v] / max(total, 1):.0%}") for v in RATINGS),
         ("Our checks", str(sum(checks.values())), f"{checks['differs']} differ"),
     ]
 
@@ -84,7 +84,7 @@ def _exhibit(exhibit: JsonObject) -> JsonObject:
         ("Comparison with ns-2", [c for c in claims if c["kind"] == "ns-2"]),
     )
     return exhibit | {
-        "tally": {verdict: verdicts.count(verdict) for verdict in VERDICTS},
+        "tally": {verdict: verdicts.count(verdict) for verdict in RATINGS},
         "parts": parts,
         "reasons": list(dict.fromkeys((c["cause"], c["why"]) for c in claims if c["why"])),
     }
@@ -111,17 +111,17 @@ def markdown(document: JsonObject) -> str:
                 f"| {h['claim']} | **{h['verdict']}** | {_because(h)} |" for h in paper["headlines"]
             ]
             lines.append("")
-    heads = " | ".join(VERDICTS)
+    heads = " | ".join(RATINGS)
     lines += ["## Claims", "", f"| paper | exhibit | {heads} |", "|---|---|---|---|---|---|"]
     for paper in document["papers"]:
         for e in paper["exhibits"]:
             verdicts = [claim["verdict"] for claim in e["claims"]]
-            counts = " | ".join(str(verdicts.count(verdict)) for verdict in VERDICTS)
+            counts = " | ".join(str(verdicts.count(verdict)) for verdict in RATINGS)
             new = " (new)" if e["new"] else ""
             lines.append(f"| {paper['paper']} | {e['title']}{new} | {counts} |")
     for title, counts in (("Claims of the papers", "summary"), ("Our checks", "checks")):
         found = document[counts]
-        lines += ["", f"{title}: " + ", ".join(f"{found[v]} {v}" for v in VERDICTS) + "."]
+        lines += ["", f"{title}: " + ", ".join(f"{found[v]} {v}" for v in RATINGS) + "."]
     for paper in document["papers"]:
         open_ = [line for e in paper["exhibits"] for line in _open_claims(e)]
         if open_:

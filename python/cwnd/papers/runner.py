@@ -19,7 +19,7 @@ from cwnd.errors import ArgumentError
 from cwnd.extras import require
 from cwnd.notebook import with_notebook_bar
 from cwnd.papers.exhibit import PAPERS, Exhibit, Known, Lab, exhibits
-from cwnd.papers.grades import VERDICTS
+from cwnd.papers.grades import RATINGS
 from cwnd.papers.headlines import OURS, headlines
 from cwnd.papers.text import read_text
 from cwnd.result import dumps, jsonable, write_text
@@ -247,7 +247,7 @@ def _document(parts: list[tuple[Exhibit, JsonObject]]) -> JsonObject:
 def _count(claims: Iterable[JsonObject]) -> JsonObject:
     """Count verdicts."""
     found = [claim["verdict"] for claim in claims]
-    return {verdict: found.count(verdict) for verdict in VERDICTS}
+    return {verdict: found.count(verdict) for verdict in RATINGS}
 
 
 def _part_path(parts: Path, exhibit: Exhibit) -> Path:

@@ -13,8 +13,8 @@ from cwnd.perf.protocol import (
     COOKIE,
     PATIENCE,
     PerfError,
+    PerfOptions,
     Role,
-    Settings,
     greet,
     read_message,
     write_message,
@@ -33,7 +33,11 @@ Dial: TypeAlias = "Callable[[int | None], Connection]"
 
 
 def measure(
-    dial: Dial, settings: Settings, *, every: float = 1.0, tell: Callable[[str], None] | None = None
+    dial: Dial,
+    options: PerfOptions,
+    *,
+    every: float = 1.0,
+    tell: Callable[[str], None] | None = None,
 ) -> JsonObject:
     """Measure the throughput between this host and a server.
 
@@ -41,7 +45,7 @@ def measure(
     ----------
     dial
         Connects to the server.
-    settings
+    options
         The test's parameters.
     every
         Seconds between two reports; 0 is none before the end.
@@ -60,7 +64,7 @@ def measure(
     OSError
         A connection failed.
     """
-    report = Report(settings, not settings.reverse, tell or (lambda _: None))
+    report = Report(options, not options.reverse, tell or (lambda _: None))
     control = dial(None)
     try:
         return _Client(dial, control, report).run(every)
@@ -74,11 +78,11 @@ class _Client:
         self._dial = dial
         self._control = control
         self._report = report
-        self._settings = report.settings
+        self._options = report.options
         self._over = threading.Event()
         self._heard: list[JsonObject | PerfError | OSError] = []
         self._streams: list[Stream] = []
-        self._load = None if self._settings.reverse else Load(self._settings)
+        self._load = None if self._options.reverse else Load(self._options)
         self._base = 0
 
     def run(self, every: float) -> JsonObject:
@@ -98,16 +102,16 @@ class _Client:
         return self._report.to_json(start, own, other)
 
     def _open(self) -> None:
-        """Send the server the settings, and open the streams."""
+        """Send the server the options, and open the streams."""
         cookie = os.urandom(COOKIE)
         greet(self._control, Role.CONTROL, cookie)
-        write_message(self._control, self._settings.to_json())
+        write_message(self._control, self._options.to_json())
         port = read_message(self._control).get("port")
         if not (port is None or (isinstance(port, int) and 0 < port < 65536)):
             raise PerfError("the server names a port that does not exist")
-        if self._settings.reverse:
+        if self._options.reverse:
             self._report.tell(f"Reverse mode, remote host {self._control.peer[0]} is sending")
-        for number in range(1, self._settings.streams + 1):
+        for number in range(1, self._options.streams + 1):
             connection = self._dial(port)
             stream = Stream(number, connection, self._load, self._over)
             self._streams.append(stream)
@@ -126,17 +130,17 @@ class _Client:
 
     def _measure(self, every: float) -> JsonObject:
         """Let data flow for the time of the test."""
-        settings = self._settings
-        if not settings.omit:
+        options = self._options
+        if not options.omit:
             self._begin()
         for stream in self._streams:
             stream.start()
-        if settings.omit:
+        if options.omit:
             self._report.begin(self._samples(), omitted=True)
-            watch(self._report, self._samples, self._over, every=every, seconds=settings.omit)
+            watch(self._report, self._samples, self._over, every=every, seconds=options.omit)
             self._begin()
-        limit = settings.longest - settings.omit
-        enough = self._has_all if settings.bytes else None
+        limit = options.longest - options.omit
+        enough = self._has_all if options.bytes else None
         if not self._over.is_set():
             watch(
                 self._report, self._samples, self._over, every=every, seconds=limit, enough=enough
@@ -151,8 +155,8 @@ class _Client:
         """Start what counts in the results."""
         samples = self._samples()
         self._base = sum(sample.count for sample in samples)
-        if self._load is not None and self._settings.bytes:
-            self._load.limit(self._settings.bytes)
+        if self._load is not None and self._options.bytes:
+            self._load.limit(self._options.bytes)
         self._report.begin(samples)
 
     def _has_all(self) -> bool:
@@ -160,7 +164,7 @@ class _Client:
         if self._load is not None and not self._load.exhausted:
             return False
         count = sum(stream.sample().count for stream in self._streams)
-        return count - self._base >= self._settings.bytes
+        return count - self._base >= self._options.bytes
 
     def _samples(self) -> list[Sample]:
         return [stream.sample() for stream in self._streams]
@@ -188,7 +192,7 @@ class _Client:
         reply = self._heard[0]
         if isinstance(reply, Exception):
             raise reply
-        return check_result(reply, self._settings.streams)
+        return check_result(reply, self._options.streams)
 
 
 def check_result(document: JsonObject, streams: int) -> JsonObject:

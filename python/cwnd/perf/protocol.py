@@ -51,7 +51,7 @@ class VersionError(PerfError):
 
 
 @dataclass(frozen=True)
-class Settings:
+class PerfOptions:
     """The parameters of a test.
 
     Attributes
@@ -96,12 +96,12 @@ class Settings:
         return self.omit + (MOST_SECONDS if self.bytes else self.seconds)
 
     def to_json(self) -> JsonObject:
-        """Return the settings as plain data."""
+        """Return the options as plain data."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, document: JsonObject) -> Settings:
-        """Read the settings that a client sent.
+    def from_json(cls, document: JsonObject) -> PerfOptions:
+        """Read the options that a client sent.
 
         Raises
         ------

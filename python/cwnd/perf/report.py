@@ -14,7 +14,7 @@ from cwnd.limits import advise, conclude_limits, to_shares
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cwnd.perf.protocol import Settings
+    from cwnd.perf.protocol import PerfOptions
     from cwnd.records import JsonObject
 
 RULE = "- " * 25
@@ -121,7 +121,7 @@ class Report:
 
     Parameters
     ----------
-    settings
+    options
         The test's.
     sends
         Whether this side sends.
@@ -129,7 +129,7 @@ class Report:
         Takes each line.
     """
 
-    settings: Settings
+    options: PerfOptions
     sends: bool
     tell: Callable[[str], None] = lambda _: None
     intervals: list[JsonObject] = field(default_factory=list)
@@ -229,7 +229,7 @@ class Report:
         for left, right in pairs:
             self._tell_stream(sender, [left], left["number"], sends=True)
             self._tell_stream(receiver, [right], left["number"], sends=False)
-        if self.settings.streams > 1:
+        if self.options.streams > 1:
             self._tell_stream(sender, sender["streams"], "SUM", sends=True)
             self._tell_stream(receiver, receiver["streams"], "SUM", sends=False)
         self.tell("")
@@ -244,7 +244,7 @@ class Report:
 
     def _advise(self, shares: Mapping[str, float] | None) -> str | None:
         """Return advice on the sender's limit; none where --bitrate was meant to be the limit."""
-        return None if self.settings.bitrate else advise(shares)
+        return None if self.options.bitrate else advise(shares)
 
     def _retr(self) -> str:
         return "         Retr" if self.sends else ""
@@ -277,7 +277,7 @@ class Report:
         """
         sender, receiver = (own, other) if self.sends else (other, own)
         streams = []
-        for index in range(self.settings.streams):
+        for index in range(self.options.streams):
             both: JsonObject = {}
             if sender is not None:
                 both["sender"] = self._final(sender, index, sends=True)
@@ -297,11 +297,11 @@ class Report:
             if side is not None
             for kind in ("total", "user", "system")
         }
-        end["sender_congestion"] = self.settings.controller
+        end["sender_congestion"] = self.options.controller
         end["limited"] = None if sender is None else sender["limited"]
         end["advice"] = None if sender is None else self._advise(sender["limited"])
         return {
-            "start": {**describe(self.settings), **start},
+            "start": {**describe(self.options), **start},
             "intervals": self.intervals,
             "end": end,
         }
@@ -352,7 +352,7 @@ class Report:
         return span | {"omitted": self._omitted, "sender": sender}
 
 
-def describe(settings: Settings) -> JsonObject:
+def describe(options: PerfOptions) -> JsonObject:
     """Return the test's parameters, the system and the time."""
     from cwnd import __version__
 
@@ -366,14 +366,14 @@ def describe(settings: Settings) -> JsonObject:
         },
         "test_start": {
             "protocol": "UDT",
-            "num_streams": settings.streams,
-            "blksize": settings.block,
-            "omit": settings.omit,
-            "duration": 0 if settings.bytes else settings.seconds,
-            "bytes": settings.bytes,
-            "reverse": int(settings.reverse),
-            "target_bitrate": settings.bitrate,
-            "congestion": settings.controller,
+            "num_streams": options.streams,
+            "blksize": options.block,
+            "omit": options.omit,
+            "duration": 0 if options.bytes else options.seconds,
+            "bytes": options.bytes,
+            "reverse": int(options.reverse),
+            "target_bitrate": options.bitrate,
+            "congestion": options.controller,
         },
     }
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from cwnd.perf.protocol import (
     PATIENCE,
     PerfError,
+    PerfOptions,
     Role,
-    Settings,
     VersionError,
     read_greeting,
     read_message,
@@ -169,11 +169,11 @@ class Server:
             with self._lock:
                 self._guests.pop(connection, None)
         try:
-            settings = Settings.from_json(document)
+            options = PerfOptions.from_json(document)
         except PerfError as problem:
             _refuse(connection, problem)
         else:
-            self._host(connection, cookie, settings)
+            self._host(connection, cookie, options)
 
     def _join(self, connection: Connection, cookie: bytes) -> None:
         """Give a stream to its test."""
@@ -184,9 +184,9 @@ class Server:
                 raise PerfError("the stream belongs to no test")
             test.streams.put_nowait(connection)
 
-    def _host(self, control: Connection, cookie: bytes, settings: Settings) -> None:
+    def _host(self, control: Connection, cookie: bytes, options: PerfOptions) -> None:
         """Run a test, unless another one is running."""
-        test = _Test(control, cookie, settings, queue.Queue(settings.streams))
+        test = _Test(control, cookie, options, queue.Queue(options.streams))
         with self._lock:
             busy = self._test is not None
             if not busy:
@@ -211,20 +211,20 @@ class Server:
         """Run a test."""
         host, port = test.control.peer[:2]
         self._tell(f"Accepted connection from {host}, port {port}")
-        settings = test.settings
-        report = Report(settings, settings.reverse, self._tell)
-        load = Load(settings) if settings.reverse else None
-        if load is not None and settings.bytes and not settings.omit:
-            load.limit(settings.bytes)
+        options = test.options
+        report = Report(options, options.reverse, self._tell)
+        load = Load(options) if options.reverse else None
+        if load is not None and options.bytes and not options.omit:
+            load.limit(options.bytes)
         streams: list[Stream] = []
         second: Listener | None = None
         try:
-            second = self._second(settings)
+            second = self._second(options)
             write_message(test.control, {"port": second and second.address[1]})
             deadline = time.monotonic() + PATIENCE
             if second is not None:
                 self._admit_from(second, test, deadline)
-            for number in range(1, settings.streams + 1):
+            for number in range(1, options.streams + 1):
                 connection = test.streams.get(timeout=max(0.0, deadline - time.monotonic()))
                 test.opened.append(connection)
                 streams.append(Stream(number, connection, load, test.over))
@@ -246,15 +246,15 @@ class Server:
         write_message(test.control, own)
         self._publish_test(report, streams, own)
 
-    def _second(self, settings: Settings) -> Listener | None:
+    def _second(self, options: PerfOptions) -> Listener | None:
         """Listen at another port if this side sends with a controller other than `udt`."""
         from cwnd import SpecError, canonical
 
-        if not settings.reverse:
+        if not options.reverse:
             return None
         try:
             # Only the registry: a peer names no file that this host runs.
-            controller = canonical(settings.controller)
+            controller = canonical(options.controller)
         except SpecError as problem:
             raise PerfError(str(problem)) from None
         if controller == canonical("udt"):
@@ -264,7 +264,7 @@ class Server:
     def _admit_from(self, listener: Listener, test: _Test, deadline: float) -> None:
         """Accept a test's streams from a listener of its own."""
         taken = 0
-        while taken < test.settings.streams and time.monotonic() < deadline:
+        while taken < test.options.streams and time.monotonic() < deadline:
             with suppress(TimeoutError):
                 self._admit(listener.accept(timeout=_TICK))
                 taken += 1
@@ -275,19 +275,19 @@ class Server:
         def sample() -> list[Sample]:
             return [stream.sample() for stream in streams]
 
-        settings, over = test.settings, test.over
+        options, over = test.options, test.over
         threading.Thread(target=test.listen, daemon=True).start()
         # At a low rate the bursts of a stream are farther apart.
-        gap = 8 * settings.block * settings.burst / settings.bitrate if settings.bitrate else 0.0
+        gap = 8 * options.block * options.burst / options.bitrate if options.bitrate else 0.0
         silence = _SILENCE + 2 * gap
-        report.begin(sample(), omitted=bool(settings.omit))
+        report.begin(sample(), omitted=bool(options.omit))
         for stream in streams:
             stream.start()
-        if settings.omit and not watch(
-            report, sample, over, every=_EVERY, seconds=settings.omit, silence=silence
+        if options.omit and not watch(
+            report, sample, over, every=_EVERY, seconds=options.omit, silence=silence
         ):
             report.begin(sample())
-        limit = settings.longest - settings.omit + _GRACE
+        limit = options.longest - options.omit + _GRACE
         if not watch(report, sample, over, every=_EVERY, seconds=limit, silence=silence):
             raise PerfError("the client does not end the test")
         own = report.result(sample())
@@ -312,7 +312,7 @@ class _Test:
 
     control: Connection
     cookie: bytes
-    settings: Settings
+    options: PerfOptions
     streams: queue.Queue[Connection]
     opened: list[Connection] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)

@@ -16,7 +16,7 @@ from cwnd.perf.report import Sample
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cwnd.perf.protocol import Settings
+    from cwnd.perf.protocol import PerfOptions
     from cwnd.perf.report import Report
     from cwnd.records import JsonObject
     from cwnd.udt import Connection
@@ -31,15 +31,15 @@ class Load:
 
     Parameters
     ----------
-    settings
+    options
         The test's.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.bitrate = settings.bitrate
-        self.burst = settings.burst
+    def __init__(self, options: PerfOptions) -> None:
+        self.bitrate = options.bitrate
+        self.burst = options.burst
         # Random bytes cannot be compressed on the path.
-        self.block = os.urandom(settings.block)
+        self.block = os.urandom(options.block)
         self._left: int | None = None
         self._lock = threading.Lock()
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.agreement import NETWORK, RULE
+from cwnd.agreement.outcome import NETWORK, RULE
 from cwnd.colors import PALETTE, REFERENCE, colors
 from cwnd.figures import PLACES, agreement_text, caveats, counts_text, warmup_text
 from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
-    from cwnd.agreement import Agreement, Row
+    from cwnd.agreement.outcome import Agreement, Row
     from cwnd.records import JsonObject
 
 _PANELS = (("utilization", 100, "used, %"), ("loss_rate", 100, "loss, %"))

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
+from cwnd.comparison.verdict import RULE
 from cwnd.figures import (
     against_columns,
     alone_columns,
@@ -17,10 +18,9 @@ from cwnd.figures import (
 )
 from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_rate, format_time
-from cwnd.verdict import RULE
 
 if TYPE_CHECKING:
-    from cwnd.comparison import Comparison, Row
+    from cwnd.comparison.outcome import Comparison, Row
     from cwnd.figures import Column
     from cwnd.records import JsonObject
 

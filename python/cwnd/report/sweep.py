@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,10 +107,8 @@ def sweep_page(out: str | Path) -> str:
 
 def _plan(out: Path) -> tuple[str, JsonObject]:
     """Read the plan, as text and as data."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from cwnd.toml import tomllib
+
     try:
         text = (out / "plan.toml").read_text(encoding="utf-8")
         return text, tomllib.loads(text)

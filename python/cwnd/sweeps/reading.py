@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -91,10 +90,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
 
 def _load(path: Path) -> tuple[str, dict[str, Any]]:
     """Read a TOML file: its text, and what it says."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from cwnd.toml import tomllib
+
     try:
         text = path.read_text(encoding="utf-8")
         return text, tomllib.loads(text)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
-from cwnd.udt import client_settings
+from cwnd.udt import client_options
 
 if TYPE_CHECKING:
     import threading
@@ -189,14 +189,14 @@ def send(
     ArgumentError
         An argument makes no sense, such as a pattern that is none.
     """
-    settings = client_settings(port, **connection)
+    socket = client_options(port, **connection)
     paths = [os.fsdecode(source) for source in sources]
     chosen = asdict(options) | {
         "include": list(options.include),
         "exclude": list(options.exclude),
     }
     try:
-        transfer = _native.transfer_send(paths, host, port, settings, chosen)
+        transfer = _native.transfer_send(paths, host, port, socket, chosen)
     except ValueError as mistake:
         raise ArgumentError("include" if options.include else "exclude", str(mistake)) from None
     ends = _run(transfer, observe, None)

@@ -116,7 +116,7 @@ OF_FLOWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Equivalence:
     """Whether a backend agrees with the first one in a figure.
 
     Attributes
@@ -170,7 +170,7 @@ class Row:
         return {on: estimate(values, within) for on, values in self.values.items()}
 
     @cached_property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[Equivalence]:
         """Those on each backend but the first."""
         (_, first), *others = self.values.items()
         return [judge(on, self.kind, first, other, self.slack) for on, other in others]
@@ -194,7 +194,7 @@ class Row:
 
 def judge(
     on: str, kind: Kind, first: Sequence[float], other: Sequence[float], slack: float
-) -> Verdict:
+) -> Equivalence:
     """Say whether two backends agree in a figure, by `RULE`.
 
     Parameters
@@ -210,7 +210,7 @@ def judge(
 
     Returns
     -------
-    Verdict
+    Equivalence
         The word, the ratio and a text.
 
     Examples
@@ -226,9 +226,9 @@ def judge(
     difference = estimate_difference(other, first)
     both = estimate(first, within), estimate(other, within)
     if not difference.n:
-        return Verdict(on, "unknown", ratio, "unknown")
+        return Equivalence(on, "unknown", ratio, "unknown")
     if not difference.known:
-        return Verdict(on, "undecided", ratio, "undecided (one seed)")
+        return Equivalence(on, "undecided", ratio, "undecided (one seed)")
     words = {_relative(kind, both[1], ratio)}
     if kind.ratio:
         words.add(_rare(both))
@@ -237,8 +237,8 @@ def judge(
     # It is enough to be within one of two tolerances; to differ is to be outside both.
     word = "agrees" if "agrees" in words else words.pop() if len(words) == 1 else "undecided"
     if word == "agrees":
-        return Verdict(on, word, ratio, word)
-    return Verdict(on, word, ratio, f"{word} ({_apart(kind, both[1], ratio, word)})")
+        return Equivalence(on, word, ratio, word)
+    return Equivalence(on, word, ratio, f"{word} ({_apart(kind, both[1], ratio, word)})")
 
 
 def _place(value: Estimate, low: float, high: float) -> str:

@@ -12,12 +12,12 @@ import numpy as np
 
 from cwnd import metrics
 from cwnd.assignment import write_values
-from cwnd.comparison import Comparison, Row
+from cwnd.comparison.outcome import Comparison, Row
 from cwnd.controller import command_specification, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.networks import DUMBBELL, Network, any_network, dumbbell, measured_controllers
 from cwnd.notebook import with_notebook_bar
-from cwnd.real import check_reality
+from cwnd.real import check_backend
 from cwnd.repeats import Repeat, read_repeat, targets
 from cwnd.result import SCALES, Result, link_loss_rate
 from cwnd.running import check_seed, measure, part_of
@@ -253,7 +253,7 @@ class Plan:
                 f"{repeat} is odd: the paths of {net.scenario.title} differ, so that the "
                 "controllers change places from repeat to repeat",
             )
-        check_reality(on, [turns[0] for turns in self.scenarios])
+        check_backend(on, [turns[0] for turns in self.scenarios])
 
     def _scenario(self, one: str, other: str | None, turn: int) -> Scenario:
         against = None if other is None else self.specs[other]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd import metrics
+from cwnd.comparison.verdict import Figures, Verdict, judge
 from cwnd.extras import require
 from cwnd.result import jsonable, write_text
 from cwnd.stats import Estimate, estimate, estimate_ratio
-from cwnd.verdict import Figures, Verdict, judge
 
 if TYPE_CHECKING:
     from pathlib import Path

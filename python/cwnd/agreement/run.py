@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwnd.agreement import Agreement
+from cwnd.agreement.outcome import Agreement
 from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
-from cwnd.real import REALITIES, check_reality
+from cwnd.real import BACKENDS, check_backend
 from cwnd.repeats import Repeat, read_repeat, targets
 from cwnd.running import check_seed, measure, part_of
 from cwnd.scenario import Scenario
@@ -127,8 +127,8 @@ def check_backends(on: Sequence[str], scenario: Scenario) -> None:
         One of them is not available on this machine.
     """
     for place in on:
-        check_reality(place, [scenario])
+        check_backend(place, [scenario])
     if len(on) < 2 or len(set(on)) < len(on):
         raise ArgumentError(
-            "on", f"at least two different ones of {', '.join(REALITIES)} are needed"
+            "on", f"at least two different ones of {', '.join(BACKENDS)} are needed"
         )
