@@ -1,4 +1,4 @@
-"""A laboratory for congestion control.
+"""Simulation, models, transports and measurement of congestion controllers.
 
 >>> import cwnd
 >>> comparison = cwnd.compare(["simd"], reference="reno", time="4s", repeat=2)
@@ -73,7 +73,7 @@ __all__ = [
     "units",
 ]
 
-# Not for type checkers: they would take every attribute of the package for defined.
+# Hidden from type checkers: with `__getattr__` they would accept any attribute of the package.
 if not TYPE_CHECKING:
     __getattr__, __dir__ = attach(
         __name__,

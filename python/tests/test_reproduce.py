@@ -16,7 +16,7 @@ import pytest
 from cwnd.errors import ArgumentError
 from cwnd.papers.exhibit import PAPERS, Exhibit, Lab, exhibits
 from cwnd.papers.figure import Curve, Figure, Panel, Regions
-from cwnd.papers.grades import RULES, RATINGS, at_least, less
+from cwnd.papers.grades import RATINGS, RULES, at_least, less
 from cwnd.papers.headlines import OURS
 from cwnd.papers.runner import reproduce
 from cwnd.papers.text import CAUSES, KINDS, ExhibitText, Wording, read_text

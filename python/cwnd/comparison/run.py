@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cwnd.units import Quantity
 
 REPEATS = 10
-"""Repeats that ``auto`` begins with."""
+"""Number of repeats that ``auto`` starts with."""
 
 _ASSIGNMENTS = {
     "rate": "dumbbell.rate=15mbit",
@@ -43,10 +43,10 @@ _ASSIGNMENTS = {
     "warmup": "warmup=30s",
     "loss": "dumbbell.loss=0.1%",
 }
-"""What to write for a scenario in place of an argument of the dumbbell."""
+"""Assignments that replace the arguments of the dumbbell if the network is a scenario."""
 
 _Kept: TypeAlias = tuple[dict[str, float], Result]
-"""The figures of a run, and the run."""
+"""Figures of a run, and the run."""
 
 
 @with_notebook_bar
@@ -77,45 +77,46 @@ def compare(  # noqa: PLR0913
     ----------
     controllers
         Specifications such as ``simd(beta=1/16)``, and Python classes with ``grow`` and ``cut``.
-        May be empty with a ``network``: those of its measured flows are compared then.
+        May be empty with a ``network``: the controllers of its measured flows are then compared.
     reference
-        What they are compared with.
+        The controller that the others are compared with.
     network
-        A scenario or the path of its file, in place of the dumbbell. Its measured flows get the
-        controllers: alone all of them, against the reference every second one. Where the halves
-        differ, they change places from repeat to repeat.
+        A scenario or the path of its file, instead of the dumbbell. The controllers replace those
+        of its measured flows: all of them in runs alone, every second one against the reference.
+        If the two halves have different paths, the controllers alternate between them from repeat
+        to repeat.
     values
-        Values of the network to replace, by their paths, as for `Scenario.with_values`.
+        Values of the network to replace, by path; see `Scenario.with_values`.
     rate
-        Rate of the bottleneck in bits per second; 15 Mbit/s by default. This and the following
-        arguments up to ``loss`` are of the dumbbell.
+        Rate of the bottleneck in bits per second; 15 Mbit/s by default. This argument and those
+        up to ``loss`` describe the dumbbell.
     rtt
-        Round-trip time without queue in seconds; 100 ms by default. The flows of each controller
-        are dealt evenly over a list (``20ms,100ms``); of a range (``20ms..200ms``) each flow draws
-        its own.
+        Round-trip time without queueing in seconds; 100 ms by default. With a list
+        (``20ms,100ms``) each controller has equally many flows of each value; with a range
+        (``20ms..200ms``) each flow draws its own value.
     queue
         ``red`` (the parameters of SIMD's Table 2), ``red-ecn`` (the same, marking), ``droptail``
         (one bandwidth-delay product), or the size of a DropTail queue: ``20p``, ``64kb``,
         ``1.5bdp``. ``red`` by default.
     flows
-        Flows in each run, even; 8 by default.
+        Flows in each run, an even number; 8 by default.
     time
         Length of each run in seconds; 120 s by default.
     warmup
-        Length of its beginning that no figure includes; a quarter of the run by default.
+        Length of the warm-up, which all figures exclude; a quarter of the run by default.
     loss
         Probability of random loss at the bottleneck, such as ``0.1%``; 0 by default.
     repeat
-        Runs of each case; their seeds are ``seed``, ``seed + 1`` and so on. Fewer than five leave
-        most verdicts undecided. ``auto`` begins with 10 and doubles them until every verdict is
-        decided, up to 80 (20 in real time).
+        Runs of each case, with the seeds ``seed``, ``seed + 1`` and so on. Fewer than five leave
+        most verdicts undecided. ``auto`` starts with 10 and doubles the number until every verdict
+        is decided, up to 80 (20 in real time).
     seed
-        The seed of the first run; that of the ``network`` by default, or 1. The same arguments and
-        seed always give the same result on the simulator.
+        The seed of the first run; the seed of the ``network`` by default, or 1. Simulations with
+        the same arguments and seed always have the same result.
     on
-        ``sim``, or in real time, one run after the other: ``udt`` or ``linux``, as for `cwnd.run`.
+        Backend: ``sim``, or ``udt`` or ``linux`` in real time, one run at a time; see `cwnd.run`.
     progress
-        Called now and then with the fraction that is done.
+        Called periodically with the completed fraction.
 
     Returns
     -------
@@ -125,8 +126,8 @@ def compare(  # noqa: PLR0913
     Raises
     ------
     ValueError
-        An argument makes no sense; the message names it. ``SpecError`` and ``ScenarioError`` are
-        ValueErrors too.
+        An argument is invalid; the message names it. ``SpecError`` and ``ScenarioError`` are
+        subclasses.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def compare(  # noqa: PLR0913
 
 
 def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list[str]]:
-    """List what is run: each controller alone, and each against the reference.
+    """List the cases: controllers that run alone, and those that run against the reference.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list
     Raises
     ------
     ArgumentError
-        There is none, or one of them twice.
+        The list is empty or has a controller twice.
 
     Examples
     --------
@@ -189,16 +190,16 @@ class Plan:
     controllers, reference, network, values, repeat, seed, on
         As for `compare`.
     options
-        The arguments of the dumbbell; None stands for the default.
+        The arguments of the dumbbell; None for a default.
 
     Attributes
     ----------
     duration_s
         Length of each run in seconds.
     most_runs
-        Number of runs, at most.
+        Largest number of runs.
     most
-        Number of repeats, at most.
+        Largest number of repeats.
     """
 
     def __init__(
@@ -215,7 +216,7 @@ class Plan:
         self.first, self.most = read_repeat(repeat, REPEATS, real=on != "sim")
         self.on = on
         if isinstance(controllers, str):
-            raise ArgumentError("controllers", "a list is needed, not one text")
+            raise ArgumentError("controllers", "a list is needed, not a single text")
         given = {name: value for name, value in options.items() if value is not None}
         if network is None:
             net = dumbbell({**DUMBBELL, **given}, values, controllers=2)
@@ -223,7 +224,7 @@ class Plan:
             for name in given:
                 raise ArgumentError(
                     name,
-                    "the network is a scenario: write --set PATH=VALUE, such as "
+                    "the network is a scenario: use --set PATH=VALUE, such as "
                     f"--set {_ASSIGNMENTS[name]}",
                 )
             net = any_network(network, values)
@@ -260,24 +261,24 @@ class Plan:
         return self.network.with_controllers(self.specs[one], against, turn)
 
     def run(self, progress: Callable[[float], None] | None = None) -> Comparison:
-        """Make the runs.
+        """Run all cases.
 
         Parameters
         ----------
         progress
-            Called now and then with the fraction that is done.
+            Called periodically with the completed fraction.
 
         Returns
         -------
         Comparison
             Tables, verdicts, plots.
         """
-        # What the intervals need takes a while to import: meanwhile the runs go on.
+        # SciPy takes long to import: import it in a thread while the runs go on.
         Thread(target=import_module, args=("scipy.special",)).start()
         runs: list[list[_Kept]] = [[] for _ in self.scenarios]
         network = self.network
         if network.rtt_s is None:
-            # The first run tells the time scales and the bottleneck of all.
+            # The time scales and the bottleneck of the first run apply to all runs.
             (run,) = measure([(self.scenarios[0][0], self.seed)], lambda _, run: run, on=self.on)
             network = network.seen(run)
             run.scales = network.scales_s or run.scales
@@ -298,7 +299,7 @@ class Plan:
         network: Network,
         progress: Callable[[float], None] | None,
     ) -> None:
-        """Make the runs that are missing for a number of repeats."""
+        """Add runs to each case up to a number of repeats."""
         jobs = [(case, i) for case, made in enumerate(runs) for i in range(len(made), target)]
         done = sum(map(len, runs))
         part = None
@@ -319,7 +320,7 @@ class Plan:
             runs[case].append(each)
 
     def _figures(self, case: int, run: Result, network: Network) -> dict[str, float]:
-        """Give the figures of a run of a case."""
+        """Return the figures of a run of a case."""
         link = network.bottleneck(run)
         if case < len(self.alone):
             return _alone(run, link)
@@ -330,7 +331,7 @@ class Plan:
         return _against(run, link, own)
 
     def _outcome(self, runs: list[list[_Kept]], network: Network) -> Comparison:
-        """Collect what was found."""
+        """Build the comparison from the runs."""
         alone, repeat = len(self.alone), len(runs[0])
         rows = [
             Row(
@@ -347,7 +348,7 @@ class Plan:
         return Comparison(described, self.reference, rows[:alone], rows[alone:], rerun, problem)
 
     def _command(self, repeat: int) -> tuple[str, str]:
-        """Write the command that repeats the comparison, or say why there is none."""
+        """Return the command that repeats the comparison, or the reason why there is none."""
         words = self.network.words
         if words is None:
             return "", "the network was built in Python and has no file"
@@ -363,7 +364,7 @@ class Plan:
         command += names if file is None else [words[0], *names]
         command += ["--reference", str(specs[self.reference])]
         command += words if file is None else words[1:]
-        # `auto` has chosen the samples for as many runs as it may make.
+        # `auto` chose the sampling period for the largest number of runs.
         again = self._asked.sampled(repeat * len(self.scenarios), self._flows, self.duration_s)
         if again.sample_s != self.network.sample_s:
             command += write_values({"sample": self.network.sample_s})
@@ -373,13 +374,13 @@ class Plan:
 
 
 def _others(known: Mapping[str, Spec], reference: Spec) -> list[Spec]:
-    """Return controllers without the reference, unless it is the only one."""
+    """Return the controllers without the reference, unless it is the only one."""
     home = read_controller(reference)[0]
     return [spec for name, spec in known.items() if name != home] or list(known.values())
 
 
 def _alone(run: Result, link: LinkRecord) -> dict[str, float]:
-    """Give the figures of a run whose flows are all of one controller."""
+    """Return the figures of a run whose flows are all of one controller."""
     flows = run.measured_flows
     goodputs = [run.goodput_bps(flow) for flow in flows]
     return {
@@ -391,7 +392,7 @@ def _alone(run: Result, link: LinkRecord) -> dict[str, float]:
 
 
 def _against(run: Result, link: LinkRecord, own: list[FlowRecord]) -> dict[str, float]:
-    """Give the figures of a run in which the flows beside ``own`` are the reference's."""
+    """Return the figures of a run shared by the flows ``own`` and the reference's flows."""
     flows = run.measured_flows
     names = {flow["name"] for flow in own}
     goodputs = [run.goodput_bps(flow) for flow in own]
@@ -407,7 +408,7 @@ def _against(run: Result, link: LinkRecord, own: list[FlowRecord]) -> dict[str, 
 
 
 def _network_figures(link: LinkRecord) -> dict[str, float]:
-    """Give the figures of the bottleneck."""
+    """Return the figures of the bottleneck."""
     return {
         "utilization": link["utilization"],
         "loss_rate": link_loss_rate(link),
@@ -420,11 +421,11 @@ def _network_figures(link: LinkRecord) -> dict[str, float]:
 
 
 def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
-    """Give the figures of the flows of one controller."""
+    """Return the figures of the flows of one controller."""
     sent = sum(flow["packets_sent"] for flow in flows)
     seconds = sum(run.seconds(flow) for flow in flows) or math.nan
     smooth = [run.smoothness(flow) for flow in flows]
-    # Flows that start after the end have no part in the time.
+    # Flows that start after the end have no time.
     limits = [flow["limited"] for flow in flows if run.seconds(flow) > 0]
     cuts = sum(int(np.count_nonzero(f["cuts"]["time"] >= run.warmup_s)) for f in flows)
     return {

@@ -548,7 +548,7 @@ def _finite(name: str, values: npt.ArrayLike) -> Array:
 
 
 def _root(b: Array, c: Array, branch: int) -> npt.NDArray[np.complex128]:
-    """Give b + W(ce^(-b)) of one branch."""
+    """Return b + W(ce^(-b)) of one branch."""
     from scipy.special import lambertw
 
     size = np.log(np.where(c == 0, 1.0, np.abs(c))) - b

@@ -271,12 +271,12 @@ class _Solver:
         return change, 0.0 if blocked else growth
 
     def _loss(self, rates: Array) -> float:
-        """Give p(y)."""
+        """Return p(y)."""
         relative = max(float(np.add.reduce(rates)), 0.0) / self.system.capacity
         return min(1.0, float(self.system.p0 * relative**self.system.sharpness))
 
     def _look_back(self, time: float) -> Array:
-        """Give every flow's rate at a time in the past."""
+        """Return every flow's rate at a time in the past."""
         if time <= 0:
             return np.asarray(self._rows[0])
         index = min(int(time / self.step), self.count - 1)

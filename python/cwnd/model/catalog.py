@@ -168,7 +168,7 @@ class Range(NamedTuple):
         return self.low > 0 and self.high / self.low >= 10
 
     def points(self, count: int, *, whole: bool = False) -> Array:
-        """Give values from one end to the other.
+        """Return values from one end to the other.
 
         Parameters
         ----------
@@ -361,7 +361,7 @@ class Model:
         return _with_unit(column, self.unit(column))
 
     def unit(self, column: str) -> str:
-        """Give the unit of a column of the result, '' if it has none.
+        """Return the unit of a column of the result, '' if it has none.
 
         Parameters
         ----------
@@ -523,7 +523,7 @@ def find_model(name: str) -> Model:
 
 
 def models() -> list[Model]:
-    """Give all models, in the order of `ENTRIES`.
+    """Return all models, in the order of `ENTRIES`.
 
     Examples
     --------

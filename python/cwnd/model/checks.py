@@ -15,7 +15,7 @@ Value: TypeAlias = float | Array
 
 
 def plain(values: npt.ArrayLike) -> Value:
-    """Give a number as a number and an array as an array.
+    """Return a number as a number and an array as an array.
 
     Parameters
     ----------

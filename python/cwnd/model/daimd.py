@@ -575,11 +575,11 @@ def utility(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
 
 
 def _increase(spare_bps: Array) -> Array:
-    """Give the increase in packets per SYN that a spare capacity allows."""
+    """Return the increase in packets per SYN that a spare capacity allows."""
     power = exponent(np.where(spare_bps > 0, spare_bps, 1.0)) - TAU
     return np.where(spare_bps > 0, 10**power, 0.0)
 
 
 def _log_utility(x: Array, increase: Value) -> Array:
-    """Give the integral of 1/x - β/(α + βx)."""
+    """Return the integral of 1/x - β/(α + βx)."""
     return np.asarray(np.log(x / (increase + BETA * x)), dtype=float)

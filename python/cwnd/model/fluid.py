@@ -95,7 +95,7 @@ class Red:
     wait: bool = True
 
     def drops(self, average: float) -> float:
-        """Give the share of arriving packets that RED drops.
+        """Return the share of arriving packets that RED drops.
 
         With b for RED's probability there are (3 / b - 1) / 2 packets from one drop to the next in
         the mean if it waits, and (1 / b + 1) / 2 if not.
@@ -122,7 +122,7 @@ class Red:
         return 2 * b / (3 - b) if self.wait else 2 * b / (1 + b)
 
     def average(self, drops: float) -> float:
-        """Give the averaged queue at which RED drops a share of the packets; inverts `drops`.
+        """Return the averaged queue at which RED drops a share of the packets; inverts `drops`.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class _Law:
         self.losses = np.array([tooth.at_loss - tooth.after for tooth in teeth])
 
     def at(self, rtt: float) -> tuple[Array, Array]:
-        """Give the gains and losses of all windows of the table at a round-trip time."""
+        """Return the gains and losses of all windows of the table at a round-trip time."""
         place = (rtt - self.rtt) / (self.delays[-1] - self.rtt) * (DELAYS - 1)
         below = min(max(int(place), 0), DELAYS - 2)
         part = min(max(place - below, 0.0), 1.0)
@@ -245,13 +245,13 @@ class _Law:
         return gains, losses
 
     def window(self, loss: float, rtt: float) -> float:
-        """Give the window at which gains and losses balance: a = c W p."""
+        """Return the window at which gains and losses balance: a = c W p."""
         gains, losses = self.at(rtt)
         balance = gains / (losses * self.windows)
         return float(np.exp(np.interp(-np.log(loss), -np.log(balance), np.log(self.windows))))
 
     def rates(self) -> Callable[[float, float], tuple[float, float]]:
-        """Give a quick function of window and round-trip time: packets gained and given up."""
+        """Return a quick function of window and round-trip time: packets gained and given up."""
         start, step = math.log(self.windows[0]), math.log(self.windows[1] / self.windows[0])
         gains, losses = self.gains.tolist(), self.losses.tolist()
         per_delay = (DELAYS - 1) / (self.delays[-1] - self.rtt)
@@ -403,7 +403,7 @@ def red_equilibrium(
     high: float,
     max_p: float = 0.1,
 ) -> Point:
-    """Give the equilibrium of flows of one law at a RED queue, which is gentle and waits.
+    """Return the equilibrium of flows of one law at a RED queue, which is gentle and waits.
 
     Misra, Gong and Towsley 2000.
 
@@ -440,7 +440,7 @@ def red_equilibrium(
 def droptail_equilibrium(
     spec: Spec, count: int, rtt: float, capacity: float, limit: float
 ) -> Point:
-    """Give the equilibrium of flows of one law at a DropTail queue, which is full.
+    """Return the equilibrium of flows of one law at a DropTail queue, which is full.
 
     Misra, Gong and Towsley 2000.
 
@@ -471,7 +471,7 @@ def droptail_equilibrium(
 
 
 def _point(found: Equilibrium) -> Point:
-    """Give the equilibrium of a single class."""
+    """Return the equilibrium of a single class."""
     return Point(
         float(found.window[0]),
         float(found.rtt[0]),
@@ -496,7 +496,7 @@ def _integrate(
     arrivals: list[list[float]] = []
 
     def loss(w: list[float], q: float, x: float) -> tuple[float, float]:
-        """Give the probability of a drop, and packets sent per second by all."""
+        """Return the probability of a drop, and packets sent per second by all."""
         sent = sum(counts[i] * w[i] / (rtts[i] + q / c) for i in every)
         p = red.drops(x) if red else 0.0
         if q >= limit and sent * (1 - p) > c:
@@ -504,7 +504,7 @@ def _integrate(
         return p, sent
 
     def ago(i: int, now: float) -> float:
-        """Give the losses that arrived at a time, in steps."""
+        """Return the losses that arrived at a time, in steps."""
         if now <= 0:
             return 0.0
         at = min(int(now), len(arrivals) - 2)

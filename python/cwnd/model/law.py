@@ -264,7 +264,7 @@ def rounds(
 def cut(
     spec: Spec, window: npt.ArrayLike, *, rtt: float = RTT_S, packet: int = PACKET_BYTES
 ) -> Value:
-    """Give what a law leaves of a window at the first loss that it sees.
+    """Return what a law leaves of a window at the first loss that it sees.
 
     RFC 5681, section 3.1, for Reno; the decrease of each law's own paper.
 

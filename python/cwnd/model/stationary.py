@@ -114,7 +114,7 @@ class Stationary:
         return self.variance / self.rtt**2
 
     def quantile(self, q: npt.ArrayLike) -> Value:
-        """Give windows in packets that are not exceeded for a share of the time.
+        """Return windows in packets that are not exceeded for a share of the time.
 
         Divided by the round-trip time they are quantiles of the rate.
 
@@ -132,7 +132,7 @@ class Stationary:
         return plain(np.interp(shares, np.cumsum(self.over_time), self._edges()[1:]))
 
     def density(self) -> tuple[Array, Array]:
-        """Give the density of the window over time.
+        """Return the density of the window over time.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class Stationary:
         return self.grid, np.asarray(self.over_time / np.diff(self._edges()))
 
     def _edges(self) -> Array:
-        """Give the bounds of the cells around the points of the grid."""
+        """Return the bounds of the cells around the points of the grid."""
         middle = (self.grid[1:] + self.grid[:-1]) / 2
         return np.concatenate([self.grid[:1], middle, self.grid[-1:]])
 
@@ -277,7 +277,7 @@ def stationary(
 def figures(
     spec: Spec, p: npt.ArrayLike, *, rtt: float = law.RTT_S, ideal: bool = False
 ) -> Figures:
-    """Give figures of the stationary distribution, at one or many loss rates.
+    """Return figures of the stationary distribution, at one or many loss rates.
 
     Ott, Kemperman and Mathis 1996, for any law that remembers no more than its window at a loss.
 
@@ -314,7 +314,7 @@ def figures(
 
 
 def aimd_moments(alpha: npt.ArrayLike, beta: npt.ArrayLike, p: npt.ArrayLike) -> Moments:
-    """Give mean and variance of AIMD's window over time in the limit of small ``p``.
+    """Return mean and variance of AIMD's window over time in the limit of small ``p``.
 
     With ``X = W² / 2`` at a loss, ``X' = (1 - beta)² X + alpha E``, E exponential of mean ``1 /
     p``: growth by ``alpha / W`` for each packet is growth of ``X`` by ``alpha``. The moments of

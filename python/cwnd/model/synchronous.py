@@ -255,7 +255,7 @@ def table1(
     epsilon: npt.ArrayLike,
     beta: npt.ArrayLike | None = None,
 ) -> Table1:
-    """Give the closed forms of the SIMD paper's Table 1 (derived in its appendix A).
+    """Return the closed forms of the SIMD paper's Table 1 (derived in its appendix A).
 
     ``delta`` is where the efficiency line is first reached, and ``t2`` is counted from there with
     epochs of the length that they have near fairness. IIAD's ``t2`` is a lower bound, as the paper
@@ -308,7 +308,7 @@ def table1(
 def epoch_length(
     name: Name, w1: npt.ArrayLike, w2: npt.ArrayLike, beta: npt.ArrayLike | None = None
 ) -> Value:
-    """Give the round-trip times L of a congestion epoch, from loss to loss (appendix A.2).
+    """Return the round-trip times L of a congestion epoch, from loss to loss (appendix A.2).
 
     The appendix writes some of them by W, which is ``(w1 + w2) / (1 - beta)`` there, and
     ``w1 + w2 + 2 beta`` for IIAD.
@@ -338,7 +338,7 @@ def epoch_length(
 
 
 def contraction(name: Name, capacity: npt.ArrayLike, beta: npt.ArrayLike | None = None) -> Value:
-    """Give what an epoch leaves of the difference of two windows, Delta' / Delta (appendix A.2).
+    """Return what an epoch leaves of the difference of two windows, Delta' / Delta (appendix A.2).
 
     Parameters
     ----------
@@ -369,7 +369,7 @@ def fairness_epochs(
     epsilon: npt.ArrayLike,
     beta: npt.ArrayLike | None = None,
 ) -> Value:
-    """Give T2 in congestion epochs, not rounded (appendix A.2): a logarithm of epsilon / Delta.
+    """Return T2 in congestion epochs, not rounded (appendix A.2): a logarithm of epsilon / Delta.
 
     Parameters
     ----------
@@ -545,7 +545,7 @@ def plane(
 
 
 def _index(a: Array, c: Array) -> Array:
-    """Give the paper's fairness index of two shares; 1 is fair."""
+    """Return the paper's fairness index of two shares; 1 is fair."""
     return np.maximum(a / c, c / a)
 
 
@@ -576,13 +576,13 @@ def _beta(name: Name, beta: npt.ArrayLike | None) -> Array:
 
 
 def _steady_length(name: Name, w: Array, b: Array) -> Array:
-    """Give the length of an epoch near fairness, as Table 1 approximates it."""
+    """Return the length of an epoch near fairness, as Table 1 approximates it."""
     factors: dict[str, float] = {"iiad": 1 / 3, "simd": float(np.sqrt(2)) / 3}
     return np.asarray(factors[name] * w if name in factors else (2 - b) / 6 * w)
 
 
 def _epoch_length(name: Name, a: Array, c: Array, b: Array) -> Array:
-    """Give appendix A.2's L for windows just after a loss."""
+    """Return appendix A.2's L for windows just after a loss."""
     if name == "simd":
         return np.asarray(2 / 3 * (1 - 2 * b / 3) / (1 - b) * np.sqrt(2 * a * c))
     if name == "iiad":
@@ -591,12 +591,12 @@ def _epoch_length(name: Name, a: Array, c: Array, b: Array) -> Array:
 
 
 def _contraction(name: Name, w: Array, b: Array) -> Array:
-    """Give appendix A.2's Delta' / Delta."""
+    """Return appendix A.2's Delta' / Delta."""
     taken = {"iiad": 2 * b / w, "simd": 2 * b}.get(name, b)
     return np.asarray(1 - taken + 0 * w)
 
 
 def _fairness_epochs(name: Name, delta: Array, w: Array, epsilon: Array, b: Array) -> Array:
-    """Give the logarithm of epsilon / delta to the base of the contraction, at least 0."""
+    """Return the logarithm of epsilon / delta to the base of the contraction, at least 0."""
     ratio = np.maximum(delta / epsilon, 1.0)
     return np.asarray(-np.log(ratio) / np.log(_contraction(name, w, b)))

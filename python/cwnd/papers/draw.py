@@ -58,7 +58,7 @@ def draw(figure: Figure, base: Path) -> None:
 
 
 def _margins(panels: list[Panel]) -> tuple[float, float]:
-    """Give the inches that names need at the left and at the bottom of each panel."""
+    """Return the inches that names need at the left and at the bottom of each panel."""
     rows = max((len(name) for panel in panels for name in panel.y_ticks), default=0)
     tilted = [panel.ticks for panel in panels if _tilts(panel)]
     names = max((len(name) for ticks in tilted for name in ticks), default=0)

@@ -63,7 +63,7 @@ def reproduce(
         Directory of the report. What an interrupted run left there is used if the same run is
         asked for again.
     progress
-        Called now and then with the fraction that is done.
+        Called periodically with the completed fraction.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Tests of speed over UDT, as iperf3 makes them over TCP: `measure` and `Server`.
+"""Throughput tests over UDT with iperf3's options and reports: `measure` and `Server`.
 
 The protocol is described in docs/transfer.md.
 """

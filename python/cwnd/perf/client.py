@@ -1,4 +1,4 @@
-"""The client of a speed test."""
+"""Client of a throughput test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cwnd.udt import Connection
 
 Dial: TypeAlias = "Callable[[int | None], Connection]"
-"""Connects to a port of the server; None is the port where it listens."""
+"""Function that connects to a port of the server; None for its listening port."""
 
 
 def measure(
@@ -48,14 +48,14 @@ def measure(
     options
         The test's parameters.
     every
-        Seconds between two reports; 0 is none before the end.
+        Seconds between two reports; 0 for none before the end.
     tell
-        Takes each line of the report.
+        Called with each line of the report.
 
     Returns
     -------
     dict
-        The results in iperf3's shape: see docs/json.md.
+        The results in iperf3's format; see docs/json.md.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class _Client:
         return self._report.to_json(start, own, other)
 
     def _open(self) -> None:
-        """Send the server the options, and open the streams."""
+        """Send the options to the server, and open the streams."""
         cookie = os.urandom(COOKIE)
         greet(self._control, Role.CONTROL, cookie)
         write_message(self._control, self._options.to_json())
@@ -121,7 +121,7 @@ class _Client:
         threading.Thread(target=self._listen, name="results", daemon=True).start()
 
     def _listen(self) -> None:
-        """Receive the server's results, or the reason why there are none."""
+        """Receive the server's results or error."""
         try:
             self._heard.append(read_message(self._control))
         except (PerfError, OSError) as problem:
@@ -129,7 +129,7 @@ class _Client:
         self._over.set()
 
     def _measure(self, every: float) -> JsonObject:
-        """Let data flow for the time of the test."""
+        """Transfer data for the duration of the test."""
         options = self._options
         if not options.omit:
             self._begin()
@@ -152,7 +152,7 @@ class _Client:
         return own
 
     def _begin(self) -> None:
-        """Start what counts in the results."""
+        """Start the measured part of the test."""
         samples = self._samples()
         self._base = sum(sample.count for sample in samples)
         if self._load is not None and self._options.bytes:
@@ -160,7 +160,7 @@ class _Client:
         self._report.begin(samples)
 
     def _has_all(self) -> bool:
-        """Whether the bytes of the test have arrived."""
+        """Test whether all bytes of the test have arrived."""
         if self._load is not None and not self._load.exhausted:
             return False
         count = sum(stream.sample().count for stream in self._streams)
@@ -170,11 +170,11 @@ class _Client:
         return [stream.sample() for stream in self._streams]
 
     def _check(self) -> None:
-        """Raise the error that has ended the test, if there is one."""
+        """Raise the error that ended the test, if any."""
         for reply in self._heard:
             if isinstance(reply, Exception):
                 raise reply
-            raise PerfError("the server has ended the test")
+            raise PerfError("the server ended the test")
         for stream in self._streams:
             if stream.problem is not None:
                 raise stream.problem
@@ -188,7 +188,7 @@ class _Client:
             self._over.wait(0.1)
             self._over.clear()
         if not self._heard:
-            raise PerfError("the server does not send its results")
+            raise PerfError("the server did not send its results")
         reply = self._heard[0]
         if isinstance(reply, Exception):
             raise reply
@@ -196,7 +196,7 @@ class _Client:
 
 
 def check_result(document: JsonObject, streams: int) -> JsonObject:
-    """Check the other side's result, and return the parts that are known.
+    """Validate the other side's result, and return its known keys.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def check_result(document: JsonObject, streams: int) -> JsonObject:
     try:
         rows = document["streams"]
         if len(rows) != streams:
-            raise PerfError("the server has measured other streams")
+            raise PerfError("the server measured other streams")
         limited = document["limited"]
         return {
             "seconds": _number(document["seconds"]),
@@ -224,11 +224,11 @@ def check_result(document: JsonObject, streams: int) -> JsonObject:
             else {name: min(1.0, _number(limited[name])) for name in LIMITS},
         }
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise PerfError("the server's results make no sense") from None
+        raise PerfError("the server's results are malformed") from None
 
 
 def _number(value: object) -> float:
-    """Read a number from 0 to 2**63; NaN and booleans are refused."""
+    """Check that a value is a number from 0 to 2**63, not NaN or a boolean."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 2**63:
         raise ValueError(value)
     return float(value)

@@ -1,4 +1,4 @@
-"""The results of a speed test: as iperf3's lines and as its JSON."""
+"""Results of a throughput test: lines and JSON in iperf3's formats."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Sample:
     number
         The stream's number.
     count
-        Bytes received, or for a sender those that the peer has acknowledged.
+        Bytes received; for a sender, bytes acknowledged by the peer.
     retransmits
         Retransmitted packets.
     window
-        The congestion window in bytes.
+        Congestion window in bytes.
     rtt_us
-        The round-trip time in microseconds.
+        Round-trip time in microseconds.
     limited_s
-        Seconds for which each limit held the sender back: see `cwnd.limits`.
+        Seconds for which each limit held back the sender; see `cwnd.limits`.
     """
 
     number: int
@@ -48,7 +48,7 @@ class Sample:
     limited_s: Mapping[str, float] = field(default_factory=dict)
 
     def since(self, before: Sample) -> Sample:
-        """Return the sample with the counters since an earlier one."""
+        """Return the difference of the counters from an earlier sample."""
         return replace(
             self,
             count=self.count - before.count,
@@ -61,7 +61,7 @@ class Sample:
 
 
 def format_bytes(count: float) -> str:
-    """Write a number of bytes as iperf3 does, in powers of 1024.
+    """Format a number of bytes as iperf3 does, in powers of 1024.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def format_bytes(count: float) -> str:
 
 
 def format_bits(rate: float) -> str:
-    """Write a rate in bit/s as iperf3 does, in powers of 1000.
+    """Format a rate in bit/s as iperf3 does, in powers of 1000.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def _scale(number: float, base: float, unit: str) -> str:
 
 
 def line(label: int | str, start: float, end: float, count: int, tail: str = "") -> str:
-    """Write a line about one stream, or about all of them.
+    """Format a line about one stream, or about all of them.
 
     Parameters
     ----------
@@ -117,16 +117,16 @@ def line(label: int | str, start: float, end: float, count: int, tail: str = "")
 
 @dataclass
 class Report:
-    """The results of one side, printed line by line.
+    """Results of one side, printed line by line.
 
     Parameters
     ----------
     options
-        The test's.
+        Parameters of the test.
     sends
         Whether this side sends.
     tell
-        Takes each line.
+        Called with each line.
     """
 
     options: PerfOptions
@@ -142,14 +142,14 @@ class Report:
     _cpu: tuple[float, float] = (0.0, 0.0)
 
     def begin(self, samples: Sequence[Sample], *, omitted: bool = False) -> None:
-        """Start measuring from now on; the omitted seconds are a part of their own.
+        """Start a measured period; the warm-up is a period of its own.
 
         Parameters
         ----------
         samples
-            One of each stream.
+            One sample of each stream.
         omitted
-            Whether these seconds count in no result.
+            Whether the period is the warm-up, which results exclude.
         """
         if not self._base:
             window = "         Retr  Cwnd" if self.sends else ""
@@ -161,7 +161,7 @@ class Report:
         self._samples.clear()
 
     def interval(self, samples: Sequence[Sample]) -> None:
-        """Report what has happened since the last interval."""
+        """Report the time since the last interval."""
         start, self._elapsed = self._elapsed, time.perf_counter() - self._start
         rows = [sample.since(before) for sample, before in zip(samples, self._last, strict=True)]
         if self.intervals:
@@ -190,7 +190,7 @@ class Report:
         self.tell(f"{text:<80} (omitted)" if self._omitted else text)
 
     def result(self, samples: Sequence[Sample]) -> JsonObject:
-        """Return what this side has measured up to now, to be sent to the other side."""
+        """Return this side's result so far, to be sent to the peer."""
         elapsed = time.perf_counter() - self._start
         user, system = (
             100.0 * (now - then) / max(elapsed, 1e-9)
@@ -213,7 +213,7 @@ class Report:
         }
 
     def tell_own(self, own: JsonObject) -> None:
-        """Print this side's result, as a server does."""
+        """Print this side's result, for a server."""
         self.tell(RULE)
         self.tell("[ ID] Interval           Transfer     Bitrate" + self._retr())
         self._tell_side(own, sends=self.sends)
@@ -221,7 +221,7 @@ class Report:
             self.tell_limits(own)
 
     def tell_both(self, own: JsonObject, other: JsonObject) -> None:
-        """Print both sides' results, as a client does."""
+        """Print both sides' results, for a client."""
         sender, receiver = (own, other) if self.sends else (other, own)
         self.tell(RULE)
         self.tell("[ ID] Interval           Transfer     Bitrate         Retr")
@@ -237,13 +237,13 @@ class Report:
         self.tell("cwnd perf done.")
 
     def tell_limits(self, sender: JsonObject) -> None:
-        """Print what limited the sender, and advice."""
+        """Print the sender's limits, and advice."""
         shares = sender["limited"]
         if shares is not None:
             self.tell(conclude_limits(shares, self._advise(shares)))
 
     def _advise(self, shares: Mapping[str, float] | None) -> str | None:
-        """Return advice on the sender's limit; none where --bitrate was meant to be the limit."""
+        """Return advice on the sender's limit; none if --bitrate is the intended limit."""
         return None if self.options.bitrate else advise(shares)
 
     def _retr(self) -> str:
@@ -264,16 +264,16 @@ class Report:
         self.tell(line(label, 0.0, side["seconds"], count, tail))
 
     def to_json(self, start: JsonObject, own: JsonObject, other: JsonObject | None) -> JsonObject:
-        """Return everything in iperf3's shape.
+        """Return all results in iperf3's format.
 
         Parameters
         ----------
         start
-            The addresses of the two sides.
+            Addresses of the two sides.
         own
             This side's `result`.
         other
-            The other side's; None where it is unknown.
+            The other side's result; None if unknown.
         """
         sender, receiver = (own, other) if self.sends else (other, own)
         streams = []
@@ -334,7 +334,7 @@ class Report:
         *,
         sends: bool | None = None,
     ) -> JsonObject:
-        """Return the counters of an interval in iperf3's shape."""
+        """Return the counters of an interval in iperf3's format."""
         seconds = end - start
         span: JsonObject = {} if sample is None else {"socket": sample.number}
         span |= {
@@ -353,7 +353,7 @@ class Report:
 
 
 def describe(options: PerfOptions) -> JsonObject:
-    """Return the test's parameters, the system and the time."""
+    """Return the parameters of the test, the system and the time."""
     from cwnd import __version__
 
     now = datetime.now(timezone.utc)

@@ -92,7 +92,7 @@ def utility(lab: Lab) -> None:
 
 
 def three(p: float) -> float:
-    """Give the rate in packets per SYN at which Eq. 3 has no net change on 1 Gb/s."""
+    """Return the rate in packets per SYN at which Eq. 3 has no net change on 1 Gb/s."""
     low, high = 0.0, float(model.stage_end(0, 1e9))
     for _ in range(60):
         middle = (low + high) / 2
@@ -218,6 +218,6 @@ def section_7(lab: Lab) -> None:
 
 
 def larger_ratio(error: float) -> float:
-    """Give the larger rate over the smaller one at the equilibrium of Eq. 4."""
+    """Return the larger rate over the smaller one at the equilibrium of Eq. 4."""
     ratio = read.sharing(100.0, 100.0 * (1 + error))
     return ratio if error > 0 else 1 / ratio

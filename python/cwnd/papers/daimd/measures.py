@@ -61,13 +61,13 @@ class Response(NamedTuple):
 
 
 def rate(result: Result, flow: FlowRecord, begin_s: float, end_s: float) -> float:
-    """Give the rate at which a flow's packets were delivered between two times, in Mb/s."""
+    """Return the rate at which a flow's packets were delivered between two times, in Mb/s."""
     first, last = np.interp([begin_s, end_s], result.time, flow["delivered"])
     return float(last - first) * flow["packet_bytes"] * 8e-6 / (end_s - begin_s)
 
 
 def sent(result: Result, flows: Sequence[FlowRecord], begin_s: float, end_s: float) -> Array:
-    """Give what each flow sent in each second between two times, one row a flow, in Mb/s."""
+    """Return what each flow sent in each second between two times, one row a flow, in Mb/s."""
     here = result.time <= end_s + 1e-9
     rows = [
         metrics.binned_rate(
@@ -79,7 +79,7 @@ def sent(result: Result, flows: Sequence[FlowRecord], begin_s: float, end_s: flo
 
 
 def indices(rates: Array, series: Array) -> Quantities:
-    """Give EI in Mb/s, FI (Eq. 7) and SI (Eq. 18) of samples of a second."""
+    """Return EI in Mb/s, FI (Eq. 7) and SI (Eq. 18) of samples of a second."""
     return {
         "EI": metrics.efficiency_index(rates),
         "FI": metrics.fairness_index(rates),
@@ -122,7 +122,7 @@ def read_stages(result: Result) -> Staircase:
 
 
 def window_bound(result: Result) -> float:
-    """Give what a flow sent in an RTT over (1 + SYN/RTT) times what arrived in the RTT before.
+    """Return what a flow sent in an RTT over (1 + SYN/RTT) times what arrived in the RTT before.
 
     The latter is the arrival rate that the sender knows when the RTT begins, times the RTT. The
     value is the 99th percentile over time, mean over the flows.
@@ -147,7 +147,7 @@ def read_climb(result: Result) -> Climb:
 
 
 def time_to(climb: Climb, fraction: float, capacity_mbps: float) -> float:
-    """Give the seconds from 0 until a fraction of the capacity is first sent.
+    """Return the seconds from 0 until a fraction of the capacity is first sent.
 
     The time that Eq. 15 takes from 0 to where the climb starts is added. Where the fraction is not
     reached it is the whole run.
@@ -159,14 +159,14 @@ def time_to(climb: Climb, fraction: float, capacity_mbps: float) -> float:
 
 
 def read_recovery(result: Result) -> float:
-    """Give the mean time between the cuts of a window that had filled the link, in seconds."""
+    """Return the mean time between the cuts of a window that had filled the link, in seconds."""
     cuts = result.measured_flows[0]["cuts"]
     full = cuts["before"] > 0.9 * cuts["before"].max(initial=0.0)
     return float(np.mean(np.diff(cuts["time"][full]))) if full.sum() > 1 else float("nan")
 
 
 def printed_increase(law: str, w: Array) -> Array:
-    """Give the increase per RTT that Table 6 prints, at windows in packets; BIC's is its limit."""
+    """Return the increase per RTT printed in Table 6, at windows in packets; for BIC its limit."""
     if law == "highspeed":
         cut = printed_decrease(law, w)
         return 0.1578 * w**0.8024 * cut / (2 - cut)
@@ -174,7 +174,7 @@ def printed_increase(law: str, w: Array) -> Array:
 
 
 def printed_decrease(law: str, w: Array) -> Array:
-    """Give the fraction given up that Table 6 prints, at windows in packets."""
+    """Return the fraction given up that Table 6 prints, at windows in packets."""
     if law == "highspeed":
         return np.asarray(0.6892 - 0.0520 * np.log(w))
     return np.full_like(w, 0.5 if law == "reno" else 0.125)
@@ -221,14 +221,14 @@ def read_paced(result: Result) -> Response:
 
 
 def capacity_estimate(result: Result) -> float:
-    """Give the mean of the flows' estimates of the capacity after the warm-up, in Mb/s."""
+    """Return the mean of the flows' estimates of the capacity after the warm-up, in Mb/s."""
     here = result.time > result.warmup_s
     estimates = [f["gauges"]["capacity"][here] for f in result.measured_flows]
     return float(np.nanmean(estimates)) * PACKET_BITS / 1e6
 
 
 def max_min() -> Array:
-    """Give the max-min fair rates of the parking lot's flows in Mb/s, by progressive filling."""
+    """Return the max-min fair rates of the parking lot's flows in Mb/s, by progressive filling."""
     names = [a for a, _, _ in PARKING_LOT] + [PARKING_LOT[-1][1]]
     crossed = np.array(
         [[names.index(a) <= n < names.index(b) for n in range(len(PARKING_LOT))] for a, b in PATHS]

@@ -166,7 +166,7 @@ def table_6(lab: Lab) -> None:
 
 
 def stage_rate(capacity_mbps: float, p: float) -> float:
-    """Give the printed response in packets per SYN, in the stage of Eq. 12 and 14 as mended."""
+    """Return the printed response in packets per SYN, in the stage of Eq. 12 and 14 as mended."""
     stage = model.stable_stage(p, capacity_mbps * 1e6)
     return float(np.asarray(udt_response(p, capacity_mbps * 1e6, stage)))
 
@@ -223,23 +223,23 @@ def protocol(lab: Lab) -> None:
 
 
 def of_shares(result: Result) -> read.Quantities:
-    """Give EI, as on the wire, and FI of the flows."""
+    """Return EI, as on the wire, and FI of the flows."""
     indices = read.read_shares(result).indices
     return {"EI": indices["EI"] * _headers(result), "FI": indices["FI"]}
 
 
 def of_stages(result: Result) -> read.Quantities:
-    """Give EI of stages of one, four and again one flow, of payload."""
+    """Return EI of stages of one, four and again one flow, of payload."""
     stages = read.read_stages(result).stages
     return {f"EI of stage {n + 1}": stages[n]["EI"] for n in (0, 3, 6)}
 
 
 def of_ratio(result: Result) -> read.Quantities:
-    """Give UDT's rate over TCP's, both as on the wire."""
+    """Return UDT's rate over TCP's, both as on the wire."""
     udt, tcp = read.read_shares(result).rates
     return {"UDT over TCP": float(udt / tcp) * _headers(result)}
 
 
 def _headers(result: Result) -> float:
-    """Give bytes on the wire over those counted: of UDT the payload, of all else the packet."""
+    """Return bytes on the wire over those counted: of UDT the payload, of all else the packet."""
     return net.PACKET_BITS / 8 / float(result.measured_flows[0]["packet_bytes"])
