@@ -127,7 +127,7 @@ def _read(assignment: str, text: str) -> object:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
-        refused = f"{assignment!r}: a scenario has no dates, infinities or NaN"
+        refused = f"{assignment!r}: a scenario cannot contain a date, infinity or NaN"
         raise ArgumentError("set", refused) from None
     return value
 

@@ -200,7 +200,7 @@ def test_directories_that_hold_something_else_are_refused(tmp_path):
         cwnd.sweep(PLAN, out=tmp_path)
     with pytest.raises(ArgumentError, match="is not a directory"):
         cwnd.sweep(PLAN, out=tmp_path / "thesis.tex")
-    with pytest.raises(ArgumentError, match="holds no runs of a sweep"):
+    with pytest.raises(ArgumentError, match="has no runs of a sweep"):
         cwnd.Sweep(tmp_path)
 
 
@@ -368,7 +368,7 @@ def test_the_command(tmp_path, command):
     done = command("sweep", path, "--out", tmp_path / "other")
     assert done.returncode == 2
     assert done.stderr == (
-        f"cwnd: {path}: seed: unknown key; a plan has base, axes, latin, controllers, reference, "
+        f"cwnd: {path}: seed: unknown key; the keys of a plan are base, axes, latin, controllers, reference, "
         "seeds, keep\n"
     )
     assert not (tmp_path / "other").exists()

@@ -154,7 +154,7 @@ def test_runs_that_end_their_worker_are_rows(cluster, plan, tmp_path):
     runs = sweep.runs.set_index(["controller", "rate"]).sort_index()
     assert len(runs) == 4
     assert runs["error"].dropna().to_dict() == {
-        ("mine.py:Deadly", "10mbit"): "lost: its worker died again and again"
+        ("mine.py:Deadly", "10mbit"): "lost: its worker died repeatedly"
     }
 
 

@@ -127,7 +127,7 @@ def test_everything_and_nothing():
 def test_what_is_not_known_is_not_claimed():
     unknown = verdict(share=NOTHING, roughness=NOTHING, queue=NOTHING)
     assert {unknown.fairness, unknown.smoothness, unknown.queue} == {"unknown"}
-    assert "not known" in unknown.sentence
+    assert "is unknown" in unknown.sentence
 
 
 def test_other_limits_are_told():
