@@ -181,7 +181,7 @@ def test_a_client_that_goes_away_leaves_the_server_ready(udt, hall):
     control.close()
     data.close()
     assert hall.idle()
-    assert any("the test failed: the other side has ended" in line for line in hall.lines)
+    assert any("the test failed: the peer ended" in line for line in hall.lines)
     measure(dialer(udt, hall), PerfOptions(0.2))
 
 

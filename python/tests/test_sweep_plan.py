@@ -123,7 +123,10 @@ def test_sampled_whole_numbers_are_equally_likely(low, more):
         (["1mbit", "2mbit", "1mbit"], '"1mbit" is listed twice'),
         ("1mbit", "needs a list of values, or a range"),
         ({"rate": ["1mbit"]}, '"x.rate" = …'),
-        ({"from": 1, "to": 2, "steps": 1}, "unknown key 'steps'; the keys of a range are from, to, step"),
+        (
+            {"from": 1, "to": 2, "steps": 1},
+            "unknown key 'steps'; the keys of a range are from, to, step",
+        ),
         ({"from": 1}, "a range needs 'to'"),
         ({"from": 2, "to": 1, "step": 1}, "'from' must be below 'to': 2 is not below 1"),
         ({"from": 0, "to": 1, "count": 3, "log": True}, "must begin above 0"),
@@ -164,8 +167,14 @@ def test_mistakes_of_an_axis(given, words):
         ({"axes": {"flow[7].count": [1]}}, "flow has 1 items, numbered from 0"),
         ({"axes": {"rate": {"from": 1, "to": 2}}}, "axes.rate: a range needs 'step' or 'count'"),
         ({"latin": {"points": 5}}, "plan: latin: no axis is a range without"),
-        ({"latin": {"points": 5, "sed": 1}}, "plan: latin.sed: unknown key; the keys are points, seed"),
-        ({"controllers": []}, "plan: controllers: must be a list of at least one controller; a [base]"),
+        (
+            {"latin": {"points": 5, "sed": 1}},
+            "plan: latin.sed: unknown key; the keys are points, seed",
+        ),
+        (
+            {"controllers": []},
+            "plan: controllers: must be a list of at least one controller; a [base]",
+        ),
         ({"controllers": ["reno", "reno"]}, "plan: controllers: reno is listed twice"),
         ({"controllers": ["renno"]}, "plan: controllers: unknown controller"),
         ({"controllers": ["none.py:Law"]}, "plan: controllers: none.py: No such file"),

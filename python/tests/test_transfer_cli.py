@@ -274,8 +274,14 @@ def _refuse_to_send(sources, host, port, *, options, observe, controller, rate_l
         (["-", "127.0.0.1:9000", "--key", "/dev/zero"], "--key: "),
         (["-", "127.0.0.1:9000", "--pair", "x"], "--pair also needs --peers"),
         (["-", "127.0.0.1:9000", "--peers", "x"], "--peers also needs --pair"),
-        (["-", "127.0.0.1:9000", "--key", "x", "--insecure"], "--key and --insecure are mutually exclusive"),
-        (["-", "127.0.0.1:9000", "--code", "x", "--insecure"], "--code and --insecure are mutually exclusive"),
+        (
+            ["-", "127.0.0.1:9000", "--key", "x", "--insecure"],
+            "--key and --insecure are mutually exclusive",
+        ),
+        (
+            ["-", "127.0.0.1:9000", "--code", "x", "--insecure"],
+            "--code and --insecure are mutually exclusive",
+        ),
         (["-", "127.0.0.1:9000", "--code", "-"], "both the code and the data"),
         (["-", "127.0.0.1:9000", "--code", "x"], "--code: "),
     ],

@@ -1,4 +1,4 @@
-"""The report of a reproduction: a page to read and to print, and a summary in Markdown."""
+"""Report of a reproduction: an HTML page, and a summary in Markdown."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def write_report(
     Parameters
     ----------
     document
-        What `cwnd.papers.runner.reproduce` returned.
+        Result of `cwnd.papers.runner.reproduce`.
     out
-        Directory, in which ``figures`` has been filled.
+        Directory that contains ``figures``.
     quick
         Whether it was a quick run.
     repeat
-        Seeds of each case, if they were asked for.
+        Seeds of each case, if set by the user.
     """
     page = render(
         "reproduce.html",
@@ -54,7 +54,7 @@ def write_report(
 
 
 def _counts(document: JsonObject, *, quick: bool) -> list[tuple[str, str, str]]:
-    """Count the claims of the papers by verdict, and our checks."""
+    """Count the verdicts on the papers' claims, and on our checks."""
     summary, checks = document["summary"], document["checks"]
     total, length = sum(summary.values()), "quick run" if quick else "full run"
     return [
@@ -65,7 +65,7 @@ def _counts(document: JsonObject, *, quick: bool) -> list[tuple[str, str, str]]:
 
 
 def _paper(paper: JsonObject) -> JsonObject:
-    """Add to a paper the exhibits that each main claim rests on, and what its exhibits show."""
+    """Add the exhibits of each main claim, and the contents of the exhibits, to a paper."""
     main = [
         headline
         | {"exhibits": list(dict.fromkeys(n.partition("/")[0] for n in headline["rests_on"]))}
@@ -75,7 +75,7 @@ def _paper(paper: JsonObject) -> JsonObject:
 
 
 def _exhibit(exhibit: JsonObject) -> JsonObject:
-    """Add to an exhibit its verdicts' counts, its claims by kind and each explanation once."""
+    """Add counts of the verdicts, claims by kind and distinct explanations to an exhibit."""
     claims = exhibit["claims"]
     verdicts = [claim["verdict"] for claim in claims]
     parts = (
@@ -91,17 +91,17 @@ def _exhibit(exhibit: JsonObject) -> JsonObject:
 
 
 def _because(headline: JsonObject) -> str:
-    """Say what the verdict on a main claim rests on and what it depends on."""
+    """Explain the verdict on a main claim, and what it depends on."""
     return f"{headline['reason']} Depends on: {headline['hangs_on']}"
 
 
 def markdown(document: JsonObject) -> str:
-    """Return the main claims, the counts and the reason of each claim that differs, in Markdown.
+    """Format the main claims, the counts and the reasons of differing claims as Markdown.
 
     Parameters
     ----------
     document
-        What `cwnd.papers.runner.reproduce` returned.
+        Result of `cwnd.papers.runner.reproduce`.
     """
     lines = ["# Reproduction of the papers", ""]
     for paper in document["papers"]:
@@ -130,7 +130,7 @@ def markdown(document: JsonObject) -> str:
 
 
 def _open_claims(exhibit: JsonObject) -> list[str]:
-    """List the claims of an exhibit that differ by their reasons."""
+    """List the claims of an exhibit that differ, by reason."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for claim in exhibit["claims"]:
         if claim["verdict"] == "differs":
