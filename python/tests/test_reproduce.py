@@ -130,7 +130,7 @@ def test_mistakes_are_one_line(command, tmp_path, arguments, words):
     assert done.stderr.count("\n") == 1
     for word in words:
         assert word in done.stderr
-    with pytest.raises(ArgumentError, match="'smd' is none of"):
+    with pytest.raises(ArgumentError, match="'smd' is not one of"):
         reproduce(["smd"], out=tmp_path)
 
 

@@ -227,7 +227,7 @@ def test_the_credentials_of_a_connection_are_of_one_kind():
         udt.connect(HERE, 9, pair=private, peers=[public, public])
     for wrong, words in (
         ({"allow": ["10.0.0.0/33"]}, "allow: .* is no network, such as 10.0.0.0/8"),
-        ({"per_address": 0}, "per_address: 0 connections: 1 or more"),
+        ({"per_address": 0}, "per_address: 0 is not at least 1"),
     ):
         with pytest.raises(ArgumentError, match=words):
             udt.listen(0, HERE, **wrong)
