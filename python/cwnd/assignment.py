@@ -157,7 +157,7 @@ def _convert_all(
     converted = {}
     for path, value in values.items():
         try:
-            converted[path] = _convert(_find(path), value, convert)
+            converted[path] = _convert(_find_schema(path), value, convert)
         except ValueError as mistake:
             raise ArgumentError("set", f"{path}: {mistake}") from None
     return converted
@@ -166,22 +166,24 @@ def _convert_all(
 def _convert(node: JsonObject, value: Any, convert: Callable[[Kind, object], object]) -> Any:  # noqa: ANN401
     """Convert the rates, times and sizes in a value that the schema ``node`` describes."""
     if isinstance(value, dict):
-        return {key: _convert(_below(node, key), item, convert) for key, item in value.items()}
+        return {
+            key: _convert(_child_schema(node, key), item, convert) for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [_convert(_below(node, 0), item, convert) for item in value]
+        return [_convert(_child_schema(node, 0), item, convert) for item in value]
     kinds = [_KINDS[name] for name, _ in _definitions(node) if name in _KINDS]
     return convert(kinds[0], value) if kinds and not isinstance(value, bool) else value
 
 
-def _find(path: str) -> JsonObject:
+def _find_schema(path: str) -> JsonObject:
     """Return the schema of the value at a path; empty if there is none."""
     node = schema()
     for key, number in re.findall(r"([^.\[\]]+)|\[([0-9]+)\]", path):
-        node = _below(node, key or int(number))
+        node = _child_schema(node, key or int(number))
     return node
 
 
-def _below(node: JsonObject, key: str | int) -> JsonObject:
+def _child_schema(node: JsonObject, key: str | int) -> JsonObject:
     """Return the schema of a key or of a list item; empty if it has none."""
     for _, definition in _definitions(node):
         if isinstance(key, int) and "items" in definition:

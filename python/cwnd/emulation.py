@@ -99,7 +99,7 @@ def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | 
     from cwnd import ScenarioError
     from cwnd._native import load
 
-    differing = {"up": _pairs("up", up), "down": _pairs("down", down)}
+    differing = {"up": _split_pairs("up", up), "down": _split_pairs("down", down)}
     links: list[JsonObject] = []
     for name, start, end in _WAYS:
         keys = {**shared, **differing[name]}
@@ -114,10 +114,10 @@ def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | 
     try:
         return load(tomli_w.dumps(document), "link")
     except ScenarioError as mistake:
-        raise _blame(str(mistake), differing) from None
+        raise _option_error(str(mistake), differing) from None
 
 
-def _pairs(option: str, text: str | None) -> dict[str, str]:
+def _split_pairs(option: str, text: str | None) -> dict[str, str]:
     """Split KEY=VALUE,...; commas within braces belong to the value."""
     pairs: dict[str, str] = {}
     for pair in re.split(r",(?![^{]*\})", text) if text is not None else []:
@@ -143,7 +143,7 @@ def _value(key: str, text: str) -> str | JsonObject:
     return text
 
 
-def _blame(message: str, differing: Mapping[str, Mapping[str, str]]) -> ArgumentError:
+def _option_error(message: str, differing: Mapping[str, Mapping[str, str]]) -> ArgumentError:
     """Convert a scenario error to an error of the option that caused it."""
     match = _MISTAKE.fullmatch(message)
     if match is None or match["key"] is None:

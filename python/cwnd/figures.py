@@ -77,10 +77,10 @@ def alone_columns(comparison: Comparison) -> list[Column]:
     return [
         _GOODPUT,
         Column("utilization", "used", "%", "Utilisation of the bottleneck.", 100, 1),
-        *_lost(comparison),
+        *_loss_columns(comparison),
         _QUEUE,
         Column("queueing_delay_p95_s", "p95", "ms", "95th percentile of queueing delay.", 1e3, 1),
-        _variation(comparison),
+        _variation_column(comparison),
         _JAIN,
     ]
 
@@ -103,21 +103,21 @@ def against_columns(comparison: Comparison) -> list[Column]:
         Column("share", "share", "", f"A flow's share against {other}'s; 0.5 is equal.", 1, 3),
         _GOODPUT,
         Column("reference_goodput_bps", other, "Mbit/s", f"Goodput of {other}'s flows.", 1e-6, 2),
-        *_lost(comparison),
+        *_loss_columns(comparison),
         _QUEUE,
-        _variation(comparison),
+        _variation_column(comparison),
         _JAIN,
     ]
 
 
-def _lost(comparison: Comparison) -> list[Column]:
+def _loss_columns(comparison: Comparison) -> list[Column]:
     """Return the columns of loss and marks; marks only if any packet was marked."""
     rows = [*comparison.rows_alone, *comparison.rows_against]
     marked = any(row.figures["mark_rate"].mean > 0 for row in rows)
     return [_LOSS, _MARKS] if marked else [_LOSS]
 
 
-def _variation(comparison: Comparison) -> Column:
+def _variation_column(comparison: Comparison) -> Column:
     """Return the column of the coefficient of variation, with its time scale."""
     scale = format_time(comparison.rows_alone[0].results[0].scales[1])
     meaning = f"Coefficient of variation of a flow's throughput over {scale}; 0 is smooth."

@@ -75,16 +75,16 @@ class Finding:
         return asdict(self)
 
 
-def _linux() -> None:
+def _require_linux() -> None:
     """Raise an error on systems other than Linux."""
     if not sys.platform.startswith("linux"):
         raise KernelError("this is not Linux")
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Convert errors of the native module to `KernelError`."""
-    _linux()
+    _require_linux()
     try:
         yield
     except _native.KernelError as problem:
@@ -99,7 +99,7 @@ def forms() -> list[str]:
     list of str
         Their names.
     """
-    _linux()
+    _require_linux()
     return list(_native.KERNEL_FORMS)
 
 
@@ -129,7 +129,7 @@ def load(controller: str, *, name: str | None = None, default: bool = False) -> 
     """
     if ".py:" in controller and read_controller(controller)[1] is not None:
         raise KernelError(f"{controller}: a law in Python has no kernel implementation")
-    with _explained():
+    with _convert_errors():
         return Instance(**_native.kernel_load(controller, name, default))
 
 
@@ -146,7 +146,7 @@ def listing() -> list[Instance]:
     KernelError
         This user may not list them.
     """
-    with _explained():
+    with _convert_errors():
         return [Instance(**entry) for entry in _native.kernel_list()]
 
 
@@ -168,7 +168,7 @@ def find(what: str) -> Instance:
     KernelError
         It is not loaded.
     """
-    with _explained():
+    with _convert_errors():
         return Instance(**_native.kernel_find(what))
 
 
@@ -192,7 +192,7 @@ def unload(what: str) -> Instance:
     KernelError
         It is not loaded, or the system refuses to unload it.
     """
-    with _explained():
+    with _convert_errors():
         return Instance(**_native.kernel_unload(what))
 
 
@@ -204,7 +204,7 @@ def check() -> list[Finding]:
     list of Finding
         One for each requirement.
     """
-    with _explained():
+    with _convert_errors():
         return [Finding(*found) for found in _native.kernel_check()]
 
 
@@ -229,7 +229,7 @@ class Trace:
         KernelError
             It is not loaded, or this user may not trace it.
         """
-        with _explained():
+        with _convert_errors():
             self._trace = _native.KernelTrace(what)
 
     def read(self, seconds: float) -> list[tuple[int, int, str]]:
@@ -246,7 +246,7 @@ class Trace:
             For each event the number of the connection, its local port, and a line of its record:
             time in ns, event, answer.
         """
-        with _explained():
+        with _convert_errors():
             return self._trace.read(seconds)
 
     def missed(self) -> int:
@@ -257,7 +257,7 @@ class Trace:
         int
             Number of lost events.
         """
-        with _explained():
+        with _convert_errors():
             return self._trace.missed()
 
     def flows(self) -> list[KernelFlowRecord]:

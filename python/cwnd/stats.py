@@ -141,9 +141,9 @@ def estimate(values: Iterable[float], within: Range = ANY) -> Estimate:
     if x.min() == x.max():
         mean = float(x[0])
         reach = within.step * -math.log((1 - LEVEL) / 2) / x.size
-        return _united(mean, [(mean - reach, mean + reach)], x.size, within)
+        return _union(mean, [(mean - reach, mean + reach)], x.size, within)
     skewness = _skewness(x) if x.size > 2 else 0.0
-    return _united(
+    return _union(
         mean,
         [
             _on_open_scale(mean, deviation / math.sqrt(x.size), x.size, within),
@@ -286,7 +286,7 @@ def _without_skewness(
     return mean - deviation * high, mean - deviation * low
 
 
-def _united(mean: float, intervals: list[tuple[float, float]], n: int, within: Range) -> Estimate:
+def _union(mean: float, intervals: list[tuple[float, float]], n: int, within: Range) -> Estimate:
     """Return an estimate with the union of some intervals, clipped to a range."""
     low = max(min(low for low, _ in intervals), within.low)
     high = min(max(high for _, high in intervals), within.high)

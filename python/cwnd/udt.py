@@ -388,7 +388,7 @@ def connect(  # noqa: PLR0913
     try:
         return Connection(_native.udt_connect(host, port, options), messages=messages)
     except OSError as error:
-        raise _at(host, port, error) from None
+        raise _with_address(host, port, error) from None
 
 
 def client_options(  # noqa: PLR0913
@@ -497,7 +497,7 @@ def listen(  # noqa: PLR0913
     try:
         return Listener(_native.udt_listen(host, port, options), messages=messages)
     except OSError as error:
-        raise _at(host, port, error) from None
+        raise _with_address(host, port, error) from None
 
 
 def _socket_options(
@@ -573,7 +573,7 @@ def _timeout(value: Quantity | None) -> float | None:
     return read_argument("timeout", parse_time, value)
 
 
-def _at(host: str, port: int, error: OSError) -> OSError:
+def _with_address(host: str, port: int, error: OSError) -> OSError:
     """Prefix the text of an error with the address."""
     text = error.strerror or str(error)
     number = _OS_ERROR.search(text)

@@ -229,42 +229,42 @@ def judge(
         return Equivalence(on, "unknown", ratio, "unknown")
     if not difference.known:
         return Equivalence(on, "undecided", ratio, "undecided (one seed)")
-    words = {_relative(kind, both[1], ratio)}
+    words = {_compare_ratio(kind, both[1], ratio)}
     if kind.ratio:
-        words.add(_rare(both))
+        words.add(_compare_rare(both))
     elif slack:
-        words.add(_place(difference, -slack, slack))
+        words.add(_compare_interval(difference, -slack, slack))
     # One satisfied tolerance is enough to agree; to differ, both must be violated.
     word = "agrees" if "agrees" in words else words.pop() if len(words) == 1 else "undecided"
     if word == "agrees":
         return Equivalence(on, word, ratio, word)
-    return Equivalence(on, word, ratio, f"{word} ({_apart(kind, both[1], ratio, word)})")
+    return Equivalence(on, word, ratio, f"{word} ({_deviation_text(kind, both[1], ratio, word)})")
 
 
-def _place(value: Estimate, low: float, high: float) -> str:
+def _compare_interval(value: Estimate, low: float, high: float) -> str:
     """Compare an interval with the range of tolerated values."""
     if low <= value.low and value.high <= high:
         return "agrees"
     return "differs" if value.high < low or high < value.low else "undecided"
 
 
-def _relative(kind: Kind, other: Estimate, ratio: Estimate) -> str:
+def _compare_ratio(kind: Kind, other: Estimate, ratio: Estimate) -> str:
     """Compare a ratio with its tolerance. The first mean may be 0."""
     if ratio.known:
-        return _place(ratio, *kind.bounds)
+        return _compare_interval(ratio, *kind.bounds)
     if other.mean == 0:
         return "agrees"
     return "differs" if other.low > 0 else "undecided"
 
 
-def _rare(both: Iterable[Estimate]) -> str:
+def _compare_rare(both: Iterable[Estimate]) -> str:
     """Test whether two rates are so small that their ratio does not matter."""
     if all(rate.high < RARE for rate in both):
         return "agrees"
     return "differs" if any(rate.low >= RARE for rate in both) else "undecided"
 
 
-def _apart(kind: Kind, other: Estimate, ratio: Estimate, word: str) -> str:
+def _deviation_text(kind: Kind, other: Estimate, ratio: Estimate, word: str) -> str:
     """Describe the deviation of two means, with the interval if undecided."""
     if not ratio.known:
         return f"{number(other.mean, kind.digits, kind.factor)} {kind.unit} instead of 0"

@@ -103,8 +103,8 @@ def _extend(
     real = [(seed, on) for seed in seeds for on in results if on != "sim"]
     # Real-time runs come first: errors of this machine show before time is spent on simulation.
     for made, (seed, on) in enumerate(real):
-        told = None if progress is None else part_of(progress, made, 1, len(real))
-        results[on] += measure([(scenario, seed)], lambda _, run: run, on=on, progress=told)
+        reported = None if progress is None else part_of(progress, made, 1, len(real))
+        results[on] += measure([(scenario, seed)], lambda _, run: run, on=on, progress=reported)
     if "sim" in results:
         results["sim"] += measure([(scenario, seed) for seed in seeds], lambda _, run: run)
 

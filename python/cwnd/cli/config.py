@@ -110,11 +110,11 @@ def _read_table(
             option = options[key]
             found[str(option.name)] = _read_value(option, value, where)
         else:
-            raise click.UsageError(f"{where}: {_unknown(key, options, commands, above)}")
+            raise click.UsageError(f"{where}: {_suggest_key(key, options, commands, above)}")
     return found
 
 
-def _unknown(
+def _suggest_key(
     key: str,
     options: Mapping[str, click.Option],
     commands: Mapping[str, click.Command],
@@ -133,7 +133,7 @@ def _read_value(option: click.Option, value: object, where: str) -> object:
     values = value if option.multiple and isinstance(value, list) else [value]
     if option.multiple is not isinstance(value, list):
         raise click.UsageError(f"{where} needs {'a list' if option.multiple else 'one value'}")
-    wanted, name = _wanted(option)
+    wanted, name = _accepted_types(option)
     for one in values:
         if not isinstance(one, wanted) or (isinstance(one, bool) and bool not in wanted):
             raise click.UsageError(f"{where} needs {name}, not {one!r}")
@@ -145,7 +145,7 @@ def _read_value(option: click.Option, value: object, where: str) -> object:
     return value
 
 
-def _wanted(option: click.Option) -> tuple[tuple[type, ...], str]:
+def _accepted_types(option: click.Option) -> tuple[tuple[type, ...], str]:
     """Return the TOML types that an option accepts, and their description."""
     if option.is_flag:
         return (bool,), "true or false"

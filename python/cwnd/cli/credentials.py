@@ -80,7 +80,7 @@ def read_credentials(host: str | None = None) -> dict[str, Any]:
     click.UsageError
         A file cannot be read, others can access it, or options are mutually exclusive.
     """
-    given = _given()
+    given = _nearest_credentials()
     kinds = {_KINDS[name] for name in given}
     if len(kinds) > 1:
         raise click.UsageError(
@@ -91,7 +91,7 @@ def read_credentials(host: str | None = None) -> dict[str, Any]:
     return _read_keys(given, host) if kinds == {"key"} else {}
 
 
-def _given() -> dict[str, Any]:
+def _nearest_credentials() -> dict[str, Any]:
     """Return the credentials of the source with the highest priority, completed from others."""
     context = click.get_current_context()
     chosen: dict[str, Any] = {}

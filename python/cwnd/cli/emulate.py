@@ -78,7 +78,7 @@ def emulate(
         if path is not None:
             check_file(option, Path(path))
     emulation = _open(scenario, seed, record)
-    with _passed_on(emulation):
+    with _forward_signals(emulation):
         try:
             emulation.start(program, list(command[1:]))
         except OSError as problem:
@@ -116,7 +116,7 @@ def _explain(problem: OSError) -> NoReturn:
 
 
 @contextmanager
-def _passed_on(emulation: Emulation) -> Iterator[None]:
+def _forward_signals(emulation: Emulation) -> Iterator[None]:
     """Forward signals to the command."""
 
     def pass_on(number: int, _: FrameType | None) -> None:

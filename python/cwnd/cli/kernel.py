@@ -52,7 +52,7 @@ def load(controller: str, name: str | None, default: bool, as_json: bool) -> Non
     if as_json:
         print_json(instance.to_json())
     else:
-        click.echo(f"{instance.name}: {_words(instance)}")
+        click.echo(f"{instance.name}: {_describe(instance)}")
 
 
 @kernel.command()
@@ -80,7 +80,7 @@ def list_loaded(as_json: bool) -> None:  # noqa: FBT001
         print_json({"controllers": [instance.to_json() for instance in instances]})
         return
     for instance in instances:
-        click.echo(f"{instance.name}: {_words(instance)}")
+        click.echo(f"{instance.name}: {_describe(instance)}")
     if not instances:
         click.echo("no controllers are loaded", err=True)
 
@@ -107,9 +107,9 @@ def status(as_json: bool) -> None:  # noqa: FBT001
     for instance in instances:
         users = used[instance.name]
         count = f"{len(users)} connection{'' if len(users) == 1 else 's'}"
-        click.echo(f"{instance.name}: {_words(instance)}, {count}")
+        click.echo(f"{instance.name}: {_describe(instance)}, {count}")
         for connection in users:
-            click.echo(f"  {_line(connection)}")
+            click.echo(f"  {_describe_connection(connection)}")
     if not instances:
         click.echo("no controllers are loaded", err=True)
 
@@ -136,18 +136,18 @@ def trace(what: str, time: str | None, record: str | None, as_json: bool) -> Non
     from cwnd.units import parse_time
 
     limit = math.inf if time is None else read_argument("time", parse_time, time)
-    what, ports = _process(int(what)) if what.isdecimal() else (what, None)
+    what, ports = _find_process(int(what)) if what.isdecimal() else (what, None)
     listener = Trace(what)
     if record is not None:
         check_directory("record", Path(record))
     lines: dict[int, list[str]] = {}
-    for number, line in _lines(listener, clock.monotonic() + limit, ports):
+    for number, line in _read_lines(listener, clock.monotonic() + limit, ports):
         if record is not None:
             lines.setdefault(number, []).append(f"{line}\n")
         elif not as_json:
             click.echo(f"{number} {line}")
-    for number, told in lines.items():
-        (Path(str(record)) / f"{number}.txt").write_text("".join(told))
+    for number, record_lines in lines.items():
+        (Path(str(record)) / f"{number}.txt").write_text("".join(record_lines))
     flows = [it for it in listener.flows() if ports is None or it["port"] in ports]
     if as_json:
         print_json({"flows": [_plain(flow) for flow in flows], "missed": listener.missed()})
@@ -172,12 +172,12 @@ def check(as_json: bool) -> None:  # noqa: FBT001
         click.echo(f"{'yes' if finding.fine else 'no ':3}  {finding.name}: {finding.detail}")
 
 
-def _words(instance: Instance) -> str:
+def _describe(instance: Instance) -> str:
     """Describe a controller."""
     return instance.controller + (", the default" if instance.default else "")
 
 
-def _line(connection: KernelSocket) -> str:
+def _describe_connection(connection: KernelSocket) -> str:
     """Describe a connection."""
     (here, port), (there, peer) = connection.local, connection.peer
     return (
@@ -186,7 +186,7 @@ def _line(connection: KernelSocket) -> str:
     )
 
 
-def _process(pid: int) -> tuple[str, set[int]]:
+def _find_process(pid: int) -> tuple[str, set[int]]:
     """Find the controller of a process's connections, and their ports."""
     from cwnd.errors import KernelError
     from cwnd.kernel import listing
@@ -202,7 +202,7 @@ def _process(pid: int) -> tuple[str, set[int]]:
     return used[0], {it.local[1] for it in own}
 
 
-def _lines(listener: Trace, until: float, ports: set[int] | None) -> Iterator[tuple[int, str]]:
+def _read_lines(listener: Trace, until: float, ports: set[int] | None) -> Iterator[tuple[int, str]]:
     """Yield lines of the trace until a time, or until interrupted."""
     try:
         while clock.monotonic() < until:

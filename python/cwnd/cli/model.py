@@ -167,21 +167,23 @@ def _evaluate(model: Model, given: dict[str, Any], *, as_json: bool, plot: str |
         for name, value in given.items()
         if value is not None
     }
-    over = _only("ranges", [name for name in arguments if isinstance(arguments[name], Range)])
-    by = _only("lists", [name for name in arguments if isinstance(arguments[name], list)])
+    over = _single_name(
+        "ranges", [name for name in arguments if isinstance(arguments[name], Range)]
+    )
+    by = _single_name("lists", [name for name in arguments if isinstance(arguments[name], list)])
     fixed = {name: value for name, value in arguments.items() if name not in (over, by)}
-    family = _Family(model, fixed, by, [None] if by is None else arguments[by])
+    family = _CurveFamily(model, fixed, by, [None] if by is None else arguments[by])
     if over is None:
         results = [model.evaluate(case) for case in family.cases]
         if by is None or any(map(_is_series, results[0].values())):
             _show_results(family, results, as_json=as_json, plot=plot)
             return
         # A list of values produces a table, as a range does.
-        over, family = by, _Family(model, fixed, None, [None])
+        over, family = by, _CurveFamily(model, fixed, None, [None])
     _show_table(family, over, arguments[over], as_json=as_json, plot=plot)
 
 
-def _only(kind: str, names: list[str]) -> str | None:
+def _single_name(kind: str, names: list[str]) -> str | None:
     """Return the name of the only parameter with many values, if any."""
     if len(names) > 1:
         first, second = (f"--{name.replace('_', '-')}" for name in names[:2])
@@ -190,7 +192,7 @@ def _only(kind: str, names: list[str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Family:
+class _CurveFamily:
     """A model with its parameters, one of which may have several values, for one curve each."""
 
     model: Model
@@ -239,7 +241,7 @@ class _Family:
 
 
 def _show_results(
-    family: _Family, results: list[dict[str, Any]], *, as_json: bool, plot: str | None
+    family: _CurveFamily, results: list[dict[str, Any]], *, as_json: bool, plot: str | None
 ) -> None:
     """Print one or several results, and draw their series."""
     model = family.model
@@ -247,7 +249,7 @@ def _show_results(
     if plot is not None:
         if not series[0]:
             raise click.UsageError("--plot needs a range, such as --p 0.001..0.2")
-        family.save_plot([_numbered(columns) for columns in series], plot)
+        family.save_plot([_with_step_numbers(columns) for columns in series], plot)
     if as_json:
         plain = [{name: _plain_each(v) for name, v in result.items()} for result in results]
         if family.by is None:
@@ -261,14 +263,14 @@ def _show_results(
             click.echo(label)
         for name, value in result.items():
             if name not in columns:
-                shown = f"{_text(_plain(value))} {model.unit(name)}".rstrip()
+                shown = f"{_format_value(_plain(value))} {model.unit(name)}".rstrip()
                 click.echo(shown if name == "value" else f"{name}: {shown}")
         if columns:
             _print_series(model, columns)
 
 
 def _show_table(
-    family: _Family, over: str, chosen: Range | list[Any], *, as_json: bool, plot: str | None
+    family: _CurveFamily, over: str, chosen: Range | list[Any], *, as_json: bool, plot: str | None
 ) -> None:
     """Compute and print a table over one parameter, and draw its curve."""
     from cwnd.model.catalog import Range
@@ -321,7 +323,7 @@ def _print_series(model: Model, series: dict[str, Any]) -> None:
 def _print_table(model: Model, table: dict[str, Any]) -> None:
     """Print right-aligned columns."""
     heads = [model.label(name) for name in table]
-    columns = [[_text(_plain(value)) for value in column] for column in table.values()]
+    columns = [[_format_value(_plain(value)) for value in column] for column in table.values()]
     widths = [
         max(len(head), *(len(text) for text in column))
         for head, column in zip(heads, columns, strict=True)
@@ -331,7 +333,7 @@ def _print_table(model: Model, table: dict[str, Any]) -> None:
         click.echo("  ".join(cells))
 
 
-def _numbered(columns: dict[str, Any]) -> dict[str, Any]:
+def _with_step_numbers(columns: dict[str, Any]) -> dict[str, Any]:
     """Add a column with the number of each step to series without times."""
     if "time" in columns:
         return columns
@@ -356,7 +358,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
     return value
 
 
-def _text(value: float | str | bool | None) -> str:  # noqa: FBT001
+def _format_value(value: float | str | bool | None) -> str:  # noqa: FBT001
     """Format a value for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"

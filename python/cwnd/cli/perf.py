@@ -135,11 +135,11 @@ def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
         for name in _CLIENT_ONLY:
             if _is_given(name):
                 raise click.UsageError(f"--{name} is a client option")
-        _serve(secret, as_json=as_json, **options)
+        _run_server(secret, as_json=as_json, **options)
     else:
         if _is_given("one_off"):
             raise click.UsageError("--one-off is a server option")
-        _ask(secret, as_json=as_json, **options)
+        _run_client(secret, as_json=as_json, **options)
 
 
 def _is_given(name: str) -> bool:
@@ -155,7 +155,7 @@ def _family(options: dict[str, Any]) -> int:
     return int(socket.AF_INET6) if options["version6"] else 0
 
 
-def _serve(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Serve tests until interrupted."""
     from cwnd.perf import Server
     from cwnd.udt import listen
@@ -190,7 +190,7 @@ def _check(options: dict[str, Any]) -> None:
         raise click.UsageError("--time and --bytes are mutually exclusive")
 
 
-def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def _run_client(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Measure the throughput to a server."""
     from cwnd.perf import PerfError, PerfOptions, measure
 

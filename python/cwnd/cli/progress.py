@@ -140,7 +140,7 @@ class Monitor:
         else:
             self._bars.say(line)
 
-    def _say_some(self, transfer: int, line: str) -> None:
+    def _say_limited(self, transfer: int, line: str) -> None:
         """Print a line about a single file, up to a limit for each transfer."""
         count = self._lines[transfer] = self._lines.get(transfer, 0) + 1
         if count <= _LINES:
@@ -160,11 +160,11 @@ class Monitor:
     def _show_error(self, event: Event) -> None:
         word = "not sent" if self._verb == "sent" else "refused"
         where = f"{event['path']}: " if event["path"] else ""
-        self._say_some(event["transfer"], f"{word}: {where}{event['reason']}")
+        self._say_limited(event["transfer"], f"{word}: {where}{event['reason']}")
 
     def _show_note(self, event: Event) -> None:
         where = f"{event['path']}: " if event["path"] else ""
-        self._say_some(event["transfer"], f"{where}{event['reason']}")
+        self._say_limited(event["transfer"], f"{where}{event['reason']}")
 
     def _show_retry(self, event: Event) -> None:
         self._say(

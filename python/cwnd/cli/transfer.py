@@ -210,7 +210,11 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
             listeners.append(stack.enter_context(closing(listener)))
         number = listeners[0].address[1]
         where = "all addresses" if hosts == [None] else " and ".join(map(str, hosts))
-        reach = "" if credentials.keys() & {"key", "pair", "code", "per_address"} else _reach(hosts)
+        reach = (
+            ""
+            if credentials.keys() & {"key", "pair", "code", "per_address"}
+            else _describe_reach(hosts)
+        )
         say(f"receiving into {folder} on {where}, port {number}{reach}")
         if "code" in credentials:
             say(f"one-time code {credentials['code']}: cwnd send FILE HOST:{number} --code -")
@@ -299,7 +303,7 @@ def _hosts(bind: str | None, port: int, *, is_open: bool) -> list[str | None]:
     return [host for host in LOOPBACK if ":" not in host or has_ipv6()]
 
 
-def _reach(hosts: Sequence[str | None]) -> str:
+def _describe_reach(hosts: Sequence[str | None]) -> str:
     """Describe which hosts are accepted without credentials."""
     return f", from this host only: {_TO_RECEIVE}" if hosts != [None] else ""
 

@@ -45,7 +45,7 @@ _ASSIGNMENTS = {
 }
 """Assignments that replace the arguments of the dumbbell if the network is a scenario."""
 
-_Kept: TypeAlias = tuple[dict[str, float], Result]
+_Measured: TypeAlias = tuple[dict[str, float], Result]
 """Figures of a run, and the run."""
 
 
@@ -232,7 +232,7 @@ class Plan:
         if network is None:
             _check_halves(net.scenario)
         elif not controllers:
-            controllers = _others(measured_controllers(net.scenario), reference)
+            controllers = _without_reference(measured_controllers(net.scenario), reference)
         self.seed = net.scenario.seed if seed is None else seed
         check_seed(self.seed)
         check_seed(self.seed + self.most - 1)
@@ -275,7 +275,7 @@ class Plan:
         """
         # SciPy takes long to import: import it in a thread while the runs go on.
         Thread(target=import_module, args=("scipy.special",)).start()
-        runs: list[list[_Kept]] = [[] for _ in self.scenarios]
+        runs: list[list[_Measured]] = [[] for _ in self.scenarios]
         network = self.network
         if network.rtt_s is None:
             # The time scales and the bottleneck of the first run apply to all runs.
@@ -294,7 +294,7 @@ class Plan:
 
     def _extend(
         self,
-        runs: list[list[_Kept]],
+        runs: list[list[_Measured]],
         target: int,
         network: Network,
         progress: Callable[[float], None] | None,
@@ -306,7 +306,7 @@ class Plan:
         if progress is not None:
             part = part_of(progress, done, len(jobs), self.most_runs)
 
-        def keep(job: int, run: Result) -> _Kept:
+        def keep(job: int, run: Result) -> _Measured:
             return self._figures(jobs[job][0], run, network), run
 
         kept = measure(
@@ -323,14 +323,14 @@ class Plan:
         """Return the figures of a run of a case."""
         link = network.bottleneck(run)
         if case < len(self.alone):
-            return _alone(run, link)
+            return _alone_figures(run, link)
         name, flows = self.names[case - len(self.alone)], run.measured_flows
         own = [flow for flow in flows if flow["controller"] == name]
         if name == self.reference:
             own = flows[: len(flows) // 2]
-        return _against(run, link, own)
+        return _against_figures(run, link, own)
 
-    def _outcome(self, runs: list[list[_Kept]], network: Network) -> Comparison:
+    def _outcome(self, runs: list[list[_Measured]], network: Network) -> Comparison:
         """Build the comparison from the runs."""
         alone, repeat = len(self.alone), len(runs[0])
         rows = [
@@ -373,13 +373,13 @@ class Plan:
         return shlex.join(command), ""
 
 
-def _others(known: Mapping[str, Spec], reference: Spec) -> list[Spec]:
+def _without_reference(known: Mapping[str, Spec], reference: Spec) -> list[Spec]:
     """Return the controllers without the reference, unless it is the only one."""
     home = read_controller(reference)[0]
     return [spec for name, spec in known.items() if name != home] or list(known.values())
 
 
-def _alone(run: Result, link: LinkRecord) -> dict[str, float]:
+def _alone_figures(run: Result, link: LinkRecord) -> dict[str, float]:
     """Return the figures of a run whose flows are all of one controller."""
     flows = run.measured_flows
     goodputs = [run.goodput_bps(flow) for flow in flows]
@@ -391,7 +391,7 @@ def _alone(run: Result, link: LinkRecord) -> dict[str, float]:
     }
 
 
-def _against(run: Result, link: LinkRecord, own: list[FlowRecord]) -> dict[str, float]:
+def _against_figures(run: Result, link: LinkRecord, own: list[FlowRecord]) -> dict[str, float]:
     """Return the figures of a run shared by the flows ``own`` and the reference's flows."""
     flows = run.measured_flows
     names = {flow["name"] for flow in own}

@@ -106,13 +106,13 @@ def judge(controller: str, reference: str, figures: Figures) -> Verdict:
     Verdict
         Verdicts by `RULE`.
     """
-    fairness, fair_text = _fairness(reference, figures.share)
-    smoothness, smooth_text = _alike(
+    fairness, fair_text = _judge_share(reference, figures.share)
+    smoothness, smooth_text = _judge_ratio(
         figures.roughness,
         ("smoother", "as smooth", "less smooth"),
         "its rate varies {} times as much",
     )
-    queue, queue_text = _alike(
+    queue, queue_text = _judge_ratio(
         figures.queue, ("less queue", "as much queue", "more queue"), "{} times the delay"
     )
     if controller == reference:
@@ -132,13 +132,13 @@ def judge(controller: str, reference: str, figures: Figures) -> Verdict:
     return Verdict(controller, fairness, smoothness, queue, sentence)
 
 
-def _fairness(reference: str, share: Estimate) -> tuple[str, str]:
+def _judge_share(reference: str, share: Estimate) -> tuple[str, str]:
     """Judge the share of a controller against the reference."""
     if not math.isfinite(share.mean):
         return "unknown", "its share against the reference is unknown"
     words = ("yields", "roughly fair", "fair", "roughly fair", "takes more")
     bounds = sorted((*_shares(ALIKE), *_shares(ROUGHLY)))
-    found = _within(share, words, bounds)
+    found = _overlapped_words(share, words, bounds)
     if len(found) != 1:
         figure = f"share {share.mean:.2f} against {reference}{_interval(share)}"
         return "undecided", f"{_undecided(found)} ({figure})"
@@ -159,18 +159,18 @@ def _fairness(reference: str, share: Estimate) -> tuple[str, str]:
     return word, f"yields to {reference}: it gets {got} ({figure})"
 
 
-def _alike(ratio: Estimate, words: tuple[str, str, str], figure: str) -> tuple[str, str]:
+def _judge_ratio(ratio: Estimate, words: tuple[str, str, str], figure: str) -> tuple[str, str]:
     """Judge a ratio to the reference: less, alike or more."""
     if not math.isfinite(ratio.mean):
         return "unknown", ""
-    found = _within(ratio, words, [1 / ALIKE, ALIKE])
+    found = _overlapped_words(ratio, words, [1 / ALIKE, ALIKE])
     mean = figure.format(f"{ratio.mean:.2f}")
     if len(found) == 1:
         return found[0], f"{found[0]} ({mean})"
     return "undecided", f"{_undecided(found)} ({mean}{_interval(ratio)})"
 
 
-def _within(value: Estimate, words: Sequence[str], bounds: Sequence[float]) -> list[str]:
+def _overlapped_words(value: Estimate, words: Sequence[str], bounds: Sequence[float]) -> list[str]:
     """Return the words whose bounds the interval overlaps; none without an interval.
 
     Word ``i`` covers values from bound ``i - 1`` to bound ``i``, both included.

@@ -389,9 +389,9 @@ class Model:
     @property
     def returns(self) -> str:
         """Description of the result, from the docstring or its class; empty if neither has one."""
-        told = " ".join(part.description for part in self._sections.get("returns", []))
-        if told:
-            return " ".join(told.split())
+        described = " ".join(part.description for part in self._sections.get("returns", []))
+        if described:
+            return " ".join(described.split())
         kind = str(inspect.signature(self.function).return_annotation)
         found = getattr(import_module(self.function.__module__), kind, None)
         text = inspect.getdoc(found) if inspect.isclass(found) else None
@@ -404,8 +404,8 @@ class Model:
 
     def _find_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """Extract the parameters from the signature and the docstring."""
-        told = self._sections.get("parameters", [])
-        texts = {part.name: " ".join(part.description.split()) for part in told}
+        sections = self._sections.get("parameters", [])
+        texts = {part.name: " ".join(part.description.split()) for part in sections}
         open_ended = False
         for name, found in inspect.signature(self.function).parameters.items():
             if found.kind is inspect.Parameter.VAR_KEYWORD:

@@ -401,25 +401,29 @@ def whole_rounds(per: str) -> bool:
 
 def _scalar(name: str, value: float) -> float:
     """Validate a number above 0."""
-    return _one(name, checks.positive(name, value))
+    return _require_number(name, checks.positive(name, value))
 
 
 def _window(name: str, value: float) -> float:
     """Validate a window."""
-    return _one(name, checks.between(name, value, 1, 1e9))
+    return _require_number(name, checks.between(name, value, 1, 1e9))
 
 
 def _packet(value: int) -> int:
     """Validate a packet size."""
-    return int(_one("packet", checks.between("packet", checks.whole("packet", value), 1, 65535)))
+    return int(
+        _require_number("packet", checks.between("packet", checks.whole("packet", value), 1, 65535))
+    )
 
 
 def _count(name: str, value: int) -> int:
     """Validate a number of steps."""
-    return int(_one(name, checks.between(name, checks.whole(name, value), 0, MOST_STEPS)))
+    return int(
+        _require_number(name, checks.between(name, checks.whole(name, value), 0, MOST_STEPS))
+    )
 
 
-def _one(name: str, array: Array) -> float:
+def _require_number(name: str, array: Array) -> float:
     """Raise an error for an array where a number is needed."""
     if array.ndim:
         raise ArgumentError(name, "must be one number, not an array")

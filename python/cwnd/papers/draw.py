@@ -60,13 +60,13 @@ def draw(figure: Figure, base: Path) -> None:
 def _margins(panels: list[Panel]) -> tuple[float, float]:
     """Return the margins in inches for labels at the left and at the bottom of each panel."""
     rows = max((len(name) for panel in panels for name in panel.y_ticks), default=0)
-    tilted = [panel.ticks for panel in panels if _tilts(panel)]
+    tilted = [panel.ticks for panel in panels if _is_tilted(panel)]
     names = max((len(name) for ticks in tilted for name in ticks), default=0)
     # A tilted label takes half of its length vertically.
     return max(LEFT, 0.45 + LETTER * rows), BOTTOM + LETTER * names / 2
 
 
-def _tilts(panel: Panel) -> bool:
+def _is_tilted(panel: Panel) -> bool:
     """Test whether the labels along an axis have to be tilted."""
     return sum(map(len, panel.ticks)) > 30
 
@@ -113,7 +113,7 @@ def _frame(axes: Axes, panel: Panel) -> None:
     if panel.regions is None:
         axes.grid(alpha=0.2)
     if panel.ticks:
-        tilt = 30 if _tilts(panel) else 0
+        tilt = 30 if _is_tilted(panel) else 0
         axes.set_xticks(
             range(len(panel.ticks)), panel.ticks, rotation=tilt, ha="right" if tilt else "center"
         )

@@ -305,7 +305,7 @@ class Lab:
                     continue
                 kept = values if isinstance(values, (int, float)) else list(values)
                 limits = (within or {}).get(column, POSITIVE)
-                line.append(_shown(kept, limits))
+                line.append(_format_mean(kept, limits))
                 if cells.get(column):
                     grade = number(cells[column], kept, limits)
                     before, comma = (f"{law} ", f"{law}, ") if law else ("", "")
@@ -344,7 +344,7 @@ class Lab:
         self.findings.claims.append(Claim(name, words, grade, cause, why))
 
 
-def _shown(values: float | list[float], within: Range) -> str | float:
+def _format_mean(values: float | list[float], within: Range) -> str | float:
     """Format a mean with its interval."""
     if isinstance(values, (int, float)):
         return values

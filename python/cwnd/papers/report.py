@@ -47,7 +47,7 @@ def write_report(
         causes=CAUSES,
         options=(" --quick" if quick else "") + (f" --repeat {repeat}" if repeat else ""),
         text=figure_text,
-        because=_because,
+        because=_explain_verdict,
     )
     write_text(out / "index.html", page)
     write_text(out / "summary.md", markdown(document))
@@ -90,7 +90,7 @@ def _exhibit(exhibit: JsonObject) -> JsonObject:
     }
 
 
-def _because(headline: JsonObject) -> str:
+def _explain_verdict(headline: JsonObject) -> str:
     """Explain the verdict on a main claim, and what it depends on."""
     return f"{headline['reason']} Depends on: {headline['hangs_on']}"
 
@@ -108,7 +108,8 @@ def markdown(document: JsonObject) -> str:
         if paper["headlines"]:
             lines += [f"## {paper['title']}", "", "| main claim | verdict | why |", "|---|---|---|"]
             lines += [
-                f"| {h['claim']} | **{h['verdict']}** | {_because(h)} |" for h in paper["headlines"]
+                f"| {h['claim']} | **{h['verdict']}** | {_explain_verdict(h)} |"
+                for h in paper["headlines"]
             ]
             lines.append("")
     heads = " | ".join(RATINGS)

@@ -175,10 +175,10 @@ class Report:
         self.intervals.append(
             {
                 "streams": [
-                    self._span(start, self._elapsed, row.count, row.retransmits, row)
+                    self._interval_json(start, self._elapsed, row.count, row.retransmits, row)
                     for row in rows
                 ],
-                "sum": self._span(start, self._elapsed, total, again),
+                "sum": self._interval_json(start, self._elapsed, total, again),
             }
         )
         self._last = list(samples)
@@ -280,9 +280,9 @@ class Report:
         for index in range(self.options.streams):
             both: JsonObject = {}
             if sender is not None:
-                both["sender"] = self._final(sender, index, sends=True)
+                both["sender"] = self._totals(sender, index, sends=True)
             if receiver is not None:
-                both["receiver"] = self._final(receiver, index, sends=False)
+                both["receiver"] = self._totals(receiver, index, sends=False)
             streams.append(both)
         end: JsonObject = {"streams": streams}
         for name, side, sends in (
@@ -290,7 +290,7 @@ class Report:
             ("sum_received", receiver, False),
         ):
             if side is not None:
-                end[name] = self._final(side, None, sends=sends)
+                end[name] = self._totals(side, None, sends=sends)
         end["cpu_utilization_percent"] = {
             f"{where}_{kind}": side["cpu"][kind]
             for where, side in (("host", own), ("remote", other))
@@ -306,12 +306,12 @@ class Report:
             "end": end,
         }
 
-    def _final(self, side: JsonObject, index: int | None, *, sends: bool) -> JsonObject:
+    def _totals(self, side: JsonObject, index: int | None, *, sends: bool) -> JsonObject:
         """Return the totals of one stream, or of all."""
         chosen = side["streams"] if index is None else [side["streams"][index]]
         count = sum(stream["count"] for stream in chosen)
         again = sum(stream["retransmits"] for stream in chosen)
-        span = self._span(0.0, side["seconds"], count, again, sends=sends)
+        span = self._interval_json(0.0, side["seconds"], count, again, sends=sends)
         del span["omitted"]
         if index is None:
             return span
@@ -324,7 +324,7 @@ class Report:
             span["mean_rtt"] = round(sum(rtts) / len(rtts))
         return span
 
-    def _span(
+    def _interval_json(
         self,
         start: float,
         end: float,

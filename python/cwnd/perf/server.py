@@ -219,7 +219,7 @@ class Server:
         streams: list[Stream] = []
         second: Listener | None = None
         try:
-            second = self._second(options)
+            second = self._second_listener(options)
             write_message(test.control, {"port": second and second.address[1]})
             deadline = time.monotonic() + PATIENCE
             if second is not None:
@@ -246,7 +246,7 @@ class Server:
         write_message(test.control, own)
         self._publish_test(report, streams, own)
 
-    def _second(self, options: PerfOptions) -> Listener | None:
+    def _second_listener(self, options: PerfOptions) -> Listener | None:
         """Listen on another port if this side sends with a controller other than `udt`."""
         from cwnd import SpecError, canonical
 

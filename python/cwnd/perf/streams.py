@@ -241,7 +241,7 @@ def watch(
     PerfError
         No data arrived for `silence` seconds.
     """
-    start = heard = time.perf_counter()
+    start = last_data = time.perf_counter()
     count = 0
     end = start + seconds
     due = start + every if every else end
@@ -257,8 +257,8 @@ def watch(
             report.interval(samples)
             before, count = count, sum(one.count for one in samples)
             if count != before:
-                heard = now
-            elif now - heard > silence:
+                last_data = now
+            elif now - last_data > silence:
                 raise PerfError(f"no data for {silence:.0f} s")
         if finished:
             return False

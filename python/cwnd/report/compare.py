@@ -47,7 +47,7 @@ def compare_page(comparison: Comparison) -> str:
     place = "" if network["queue"] else f" on {network['scenario']}"
     return render(
         "compare.html",
-        title=f"{_listed(others or names)} against {reference}{place}",
+        title=f"{_join_names(others or names)} against {reference}{place}",
         network=_network(network),
         caveats=[
             *([f"Replaced values of the scenario: {changes}."] if changes else []),
@@ -177,6 +177,6 @@ def cells(columns: list[Column], rows: list[Row]) -> list[list[str | tuple[str, 
     ]
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     """Join names as in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

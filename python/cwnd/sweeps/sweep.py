@@ -201,11 +201,11 @@ def sweep(
     plan = read_plan(plan)
     workers = Cores(plan) if dask is None else Cluster(plan, dask)
     with workers, DataSet(Path(out), plan) as data:
-        made = _Missing(plan, data, workers).make(progress)
+        made = _MissingRuns(plan, data, workers).make(progress)
     return Sweep(out, made=made)
 
 
-class _Missing:
+class _MissingRuns:
     """Executes the runs that a data set lacks, in batches."""
 
     def __init__(self, plan: Plan, data: DataSet, workers: Workers) -> None:
@@ -220,8 +220,8 @@ class _Missing:
 
     def make(self, progress: Callable[[float], None] | None) -> int:
         """Execute the runs; return their number."""
-        while self._begin():
-            for future in self._first():
+        while self._submit_batches():
+            for future in self._wait_for_batches():
                 self._end(future, self._batches.pop(future))
             self._data.flush_old()
             if progress is not None:
@@ -234,7 +234,7 @@ class _Missing:
             if not (len(self._data) and self._data.has(run_key(self._plan, run))):
                 yield run
 
-    def _begin(self) -> bool:
+    def _submit_batches(self) -> bool:
         """Submit batches until enough are in flight; return whether any are."""
         most = IN_FLIGHT * self._workers.slots()
         # Large batches have less overhead; small ones at the end keep all workers busy.
@@ -258,7 +258,7 @@ class _Missing:
         self._batches[future] = batch
         future.add_done_callback(self._ended.put)
 
-    def _first(self) -> list[Future[Any]]:
+    def _wait_for_batches(self) -> list[Future[Any]]:
         """Wait up to a second for a batch to complete; return all completed ones."""
         try:
             first = [self._ended.get(timeout=1.0)]
