@@ -198,7 +198,7 @@ def compare(  # noqa: PLR0913
     trace: str | None,
     **options: Any,  # noqa: ANN401
 ) -> None:
-    """Compare CONTROLLERS on one network: each alone, and half and half against a reference.
+    """Compare CONTROLLERS on one network: each alone, and in competition with a reference.
 
     The network is a dumbbell, or the scenario FILE.toml. The controllers replace those of its
     measured flows: all of them in runs alone, every second one against the reference. Without

@@ -1,4 +1,4 @@
-"""Compare controllers on one network: each alone, and half and half against a reference."""
+"""Compare controllers on one network: each alone, and in competition with a reference."""
 
 from __future__ import annotations
 
@@ -70,8 +70,9 @@ def compare(  # noqa: PLR0913
 ) -> Comparison:
     """Compare controllers with a reference, on a dumbbell or on any network.
 
-    Every controller runs alone (all flows are its own) and half and half against the reference.
-    On the dumbbell access delays and starts are random, drawn from the seed.
+    Every controller runs alone (all flows are its own) and against the reference (half of the
+    flows are the reference's). On the dumbbell access delays and start times are random, drawn from
+    the seed.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def phi(rate: npt.ArrayLike, total: npt.ArrayLike, capacity: npt.ArrayLike) -> V
     Raises
     ------
         An argument outside its domain, or a flow's rate above the total.
-        An argument outside its domain, or a flow that sends more than all.
+        An argument outside its domain, or a flow's rate above the total.
 
     Examples
     --------

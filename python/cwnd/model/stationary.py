@@ -14,7 +14,7 @@ The law's environment is modelled as follows:
   it have been acknowledged and have grown the window.
 * A round-trip time of recovery follows at the reduced window, without growth. Losses of packets
   already in flight cause no further reduction. Packets sent in recovery grow the window after it,
-  and their losses count.
+  and their losses cause reductions.
 * Whole packets are sent: the window is rounded down. The acknowledgements of a round are evenly
   spaced, by the window sent in the previous round.
 * There are no timeouts, no slow start and no largest window; the smallest window is 1 packet.
