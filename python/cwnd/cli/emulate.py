@@ -64,8 +64,8 @@ def emulate(
 ) -> None:
     """Run COMMAND in a network namespace whose only route is an emulated link.
 
-    The other end of the link is in this network namespace; its address is in COMMAND's variable
-    CWND_PEER. Links can be nested; CWND_BASE is then the outermost end. The exit status is
+    The other end of the link is in the caller's network namespace; its address is in COMMAND's
+    variable CWND_PEER. Links can be nested; CWND_BASE is then the outermost end. The exit status is
     COMMAND's, and all its processes end with it. The queues are the simulator's.
     """
     from cwnd.emulation import read_links, summarise, to_json

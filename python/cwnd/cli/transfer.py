@@ -174,8 +174,8 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
     """Receive files from `cwnd send` into one folder.
 
     Nothing is written outside the folder. Without credentials only senders on this host are
-    accepted. An incomplete file is named NAME.cwnd-part, where an interrupted transfer continues;
-    a complete one gets its name. An existing file that differs is kept, and the new one refused.
+    accepted. A file is named NAME.cwnd-part until it is complete, so that an interrupted transfer
+    can continue. An existing file that differs is kept, and the new one is refused.
 
     Exit status: 0 after --once, 1 if receiving failed, 2 for an error on the command line, 130 if
     interrupted.
