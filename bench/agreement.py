@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from tables import table
 
 import cwnd
-from cwnd.agreement import NETWORK
+from cwnd.agreement.outcome import NETWORK
 from cwnd.figures import number
 
 if TYPE_CHECKING:
-    from cwnd.agreement import Row
+    from cwnd.agreement.outcome import Row
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 GROUP = "law"

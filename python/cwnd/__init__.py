@@ -1,4 +1,4 @@
-"""A laboratory for congestion control.
+"""Simulation, models, transports and measurement of congestion controllers.
 
 >>> import cwnd
 >>> comparison = cwnd.compare(["simd"], reference="reno", time="4s", repeat=2)
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
         units,
     )
     from cwnd._native import ScenarioError, SpecError
-    from cwnd.agreeing import agree
-    from cwnd.agreement import Agreement
-    from cwnd.comparing import compare
-    from cwnd.comparison import Comparison
+    from cwnd.agreement.outcome import Agreement
+    from cwnd.agreement.run import agree
+    from cwnd.comparison.outcome import Comparison
+    from cwnd.comparison.run import compare
     from cwnd.extras import MissingExtraError
     from cwnd.papers.runner import reproduce
     from cwnd.registry import Algorithm, algorithms, canonical
@@ -73,15 +73,15 @@ __all__ = [
     "units",
 ]
 
-# Not for type checkers: they would take every attribute of the package for defined.
+# Hidden from type checkers: with `__getattr__` they would accept any attribute of the package.
 if not TYPE_CHECKING:
     __getattr__, __dir__ = attach(
         __name__,
         dict.fromkeys(__all__, "")
         | {
-            "Agreement": "agreement",
+            "Agreement": "agreement.outcome",
             "Algorithm": "registry",
-            "Comparison": "comparison",
+            "Comparison": "comparison.outcome",
             "MissingExtraError": "extras",
             "Result": "result",
             "Scenario": "scenario",
@@ -89,10 +89,10 @@ if not TYPE_CHECKING:
             "SpecError": "_native",
             "Sweep": "sweeps.sweep",
             "__version__": "version",
-            "agree": "agreeing",
+            "agree": "agreement.run",
             "algorithms": "registry",
             "canonical": "registry",
-            "compare": "comparing",
+            "compare": "comparison.run",
             "reproduce": "papers.runner",
             "run": "running",
             "sweep": "sweeps.sweep",

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line and leave with its exit status."""
+    """Run the command line and exit with its status."""
     try:
         from cwnd.cli import run
     except KeyboardInterrupt:

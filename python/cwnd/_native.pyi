@@ -15,7 +15,7 @@ from cwnd.records import (
     RunRecord,
     Series,
 )
-from cwnd.udt import Settings
+from cwnd.udt import SocketOptions
 
 _T = TypeVar("_T")
 _Given: TypeAlias = str | Callable[[], Controller]
@@ -205,12 +205,12 @@ def transfer_send(
     sources: list[str],
     host: str,
     port: int,
-    settings: Settings,
+    socket: SocketOptions,
     options: dict[str, Any],
 ) -> Transfer: ...
 def transfer_receive(listener: UdtListener, out: str, options: dict[str, Any]) -> Transfer: ...
-def udt_connect(host: str, port: int, settings: Settings) -> UdtStream: ...
-def udt_listen(host: str, port: int, settings: Settings) -> UdtListener: ...
+def udt_connect(host: str, port: int, options: SocketOptions) -> UdtStream: ...
+def udt_listen(host: str, port: int, options: SocketOptions) -> UdtListener: ...
 
 # On Linux only.
 class KernelError(ValueError): ...

@@ -1,21 +1,16 @@
-"""Values of a scenario by their paths, as ``--set PATH=VALUE`` writes them."""
+"""Assignments to values of a scenario, as in ``--set PATH=VALUE``."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
+from cwnd.toml import tomllib
 from cwnd.units import Kind, check_unit, tc_rate, tc_time
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,17 +31,17 @@ _KINDS: dict[str, Kind] = {
 _TOML = re.compile(
     r"true|false|[+-]?[0-9][0-9_]*(\.[0-9_]+)?([eE][+-]?[0-9]+)?|[\[{\"'].*", re.DOTALL
 )
-"""What is read as TOML: switches, numbers, lists, tables and quoted text."""
+"""Text that is read as TOML: booleans, numbers, lists, tables and quoted strings."""
 
 
 def read_values(texts: Iterable[str]) -> dict[str, object]:
-    """Read the arguments of ``--set``.
+    """Parse the arguments of ``--set``.
 
     Parameters
     ----------
     texts
-        ``PATH=VALUE`` each. A value is text as in a scenario file; true, false, numbers, lists,
-        inline tables and quoted text are read as TOML.
+        ``PATH=VALUE`` each. Booleans, numbers, lists, inline tables and quoted strings are read as
+        TOML; any other value is a string, as in a scenario file.
 
     Returns
     -------
@@ -56,7 +51,7 @@ def read_values(texts: Iterable[str]) -> dict[str, object]:
     Raises
     ------
     ArgumentError
-        A text is no assignment, or a rate, time or size lacks its unit.
+        A text is not an assignment, or a rate, time or size lacks its unit.
 
     Examples
     --------
@@ -78,7 +73,7 @@ def read_values(texts: Iterable[str]) -> dict[str, object]:
 
 
 def check_values(values: Mapping[str, object]) -> None:
-    """Refuse text without a unit where a rate, time or size is expected.
+    """Raise an error for text without a unit where a rate, time or size is expected.
 
     Parameters
     ----------
@@ -94,7 +89,7 @@ def check_values(values: Mapping[str, object]) -> None:
 
 
 def write_values(values: Mapping[str, object]) -> list[str]:
-    """Write values as the words of a command line.
+    """Format values as words of a command line.
 
     Parameters
     ----------
@@ -119,7 +114,7 @@ def write_values(values: Mapping[str, object]) -> list[str]:
 
 
 def _read(assignment: str, text: str) -> object:
-    """Read a value."""
+    """Parse a value."""
     if not _TOML.fullmatch(text):
         return text
     try:
@@ -132,13 +127,13 @@ def _read(assignment: str, text: str) -> object:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
-        refused = f"{assignment!r}: a date, infinity or NaN is no value of a scenario"
+        refused = f"{assignment!r}: a scenario cannot contain a date, infinity or NaN"
         raise ArgumentError("set", refused) from None
     return value
 
 
 def _write(value: Any) -> str:  # noqa: ANN401
-    """Write a value as TOML in one line."""
+    """Format a value as TOML on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {_write(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
@@ -147,7 +142,7 @@ def _write(value: Any) -> str:  # noqa: ANN401
 
 
 def _with_unit(kind: Kind, value: Any) -> object:  # noqa: ANN401
-    """Write a number with its unit; text has one."""
+    """Format a number with its unit; text has one already."""
     if isinstance(value, str) or not value:
         return value
     if kind in ("rate", "time"):
@@ -162,31 +157,33 @@ def _convert_all(
     converted = {}
     for path, value in values.items():
         try:
-            converted[path] = _convert(_find(path), value, convert)
+            converted[path] = _convert(_find_schema(path), value, convert)
         except ValueError as mistake:
             raise ArgumentError("set", f"{path}: {mistake}") from None
     return converted
 
 
 def _convert(node: JsonObject, value: Any, convert: Callable[[Kind, object], object]) -> Any:  # noqa: ANN401
-    """Convert the rates, times and sizes in a value whose place in the schema is ``node``."""
+    """Convert the rates, times and sizes in a value that the schema ``node`` describes."""
     if isinstance(value, dict):
-        return {key: _convert(_below(node, key), item, convert) for key, item in value.items()}
+        return {
+            key: _convert(_child_schema(node, key), item, convert) for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [_convert(_below(node, 0), item, convert) for item in value]
+        return [_convert(_child_schema(node, 0), item, convert) for item in value]
     kinds = [_KINDS[name] for name, _ in _definitions(node) if name in _KINDS]
     return convert(kinds[0], value) if kinds and not isinstance(value, bool) else value
 
 
-def _find(path: str) -> JsonObject:
-    """Return the place of a path in the schema; empty if there is none."""
+def _find_schema(path: str) -> JsonObject:
+    """Return the schema of the value at a path; empty if there is none."""
     node = schema()
     for key, number in re.findall(r"([^.\[\]]+)|\[([0-9]+)\]", path):
-        node = _below(node, key or int(number))
+        node = _child_schema(node, key or int(number))
     return node
 
 
-def _below(node: JsonObject, key: str | int) -> JsonObject:
+def _child_schema(node: JsonObject, key: str | int) -> JsonObject:
     """Return the schema of a key or of a list item; empty if it has none."""
     for _, definition in _definitions(node):
         if isinstance(key, int) and "items" in definition:
@@ -197,7 +194,7 @@ def _below(node: JsonObject, key: str | int) -> JsonObject:
 
 
 def _definitions(node: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    """Give the definitions that a value may have, with their names."""
+    """Yield the definitions that apply to a value, with their names."""
     yield "", node
     if "$ref" in node:
         name = node["$ref"].rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""One color for each controller, the same in every plot."""
+"""Colors of controllers, the same in every plot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 REFERENCE = "#828b98"
-"""The reference's grey."""
+"""Grey of the reference."""
 
 PALETTE = (
     "#2f6fdb",
@@ -22,17 +22,17 @@ PALETTE = (
     "#6f8f2f",
     "#50607a",
 )
-"""Ten colors that can be told apart."""
+"""Ten distinguishable colors."""
 
 
 def colors(controllers: Iterable[str], reference: str | None = None) -> dict[str, str]:
-    """Give each controller a color.
+    """Assign each controller a color.
 
     Parameters
     ----------
     controllers
         Their names, in the order in which they are shown.
-    reference
+        The controller that is drawn in grey.
         The one that is grey.
 
     Returns
@@ -53,11 +53,11 @@ def colors(controllers: Iterable[str], reference: str | None = None) -> dict[str
 
 
 DASHES = ("solid", "dash", "dot", "dashdot")
-"""Dashes of lines, by their names in Plotly."""
+"""Line styles by their names in Plotly."""
 
 
 def strokes(color: str, count: int) -> list[tuple[str, str]]:
-    """Tell lines of one color apart: by four shades of it, then by dashes.
+    """Return distinguishable line styles of one color: four shades of it, then dashes.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def strokes(color: str, count: int) -> list[tuple[str, str]]:
     count
         How many lines, at most 16.
 
-    Returns
+    list of tuple
     -------
     list of tuple
         A color and one of `DASHES` for each line, all different.
@@ -90,7 +90,7 @@ def shades(color: str, count: int) -> list[str]:
     color
         Such as ``#2f6fdb``.
     count
-        How many.
+        Number of shades.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Keys, key pairs and one-time codes of `cwnd.udt`, and the files that they are kept in."""
+"""Keys, key pairs and one-time codes of `cwnd.udt`, and their files."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from cwnd.errors import ArgumentError
 
 
 def read_secret(path: str | os.PathLike[str]) -> bytes:
-    """Read the file of a key or of a private key.
+    """Read the file of a shared key or of a private key.
 
     Parameters
     ----------
     path
-        The file. A regular file has to belong to this user or root, and neither its group nor
-        others may use it (mode 0600 or 0400).
+        The file. A regular file must belong to this user or root and be inaccessible to its group
+        and others (mode 0600 or 0400).
 
     Returns
     -------
     bytes
-        What it holds, for ``key`` or ``pair`` of `cwnd.udt.connect` and `cwnd.udt.listen`.
+        Its contents, for ``key`` or ``pair`` of `cwnd.udt.connect` and `cwnd.udt.listen`.
 
     Raises
     ------
     OSError
-        It cannot be read, or others can use it (:class:`PermissionError`). The message names the
-        file and what to do.
+        It cannot be read, or others can access it (:class:`PermissionError`). The message names
+        the file and the remedy.
     """
     return _native.udt_read_secret(os.fspath(path))
 
 
 def read_peers(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read a list of public keys: one a line, with an optional name behind it.
+    """Read a list of public keys: one per line, each with an optional name.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def read_peers(path: str | os.PathLike[str]) -> dict[str, str]:
     Returns
     -------
     dict of str
-        The name of each key, empty without one; for ``peers`` of `cwnd.udt.connect` and
+        The name of each key, empty if it has none; for ``peers`` of `cwnd.udt.connect` and
         `cwnd.udt.listen`.
 
     Raises
@@ -51,7 +51,7 @@ def read_peers(path: str | os.PathLike[str]) -> dict[str, str]:
     OSError
         It cannot be read.
     ArgumentError
-        A line holds no public key; the message names the file and the line.
+        A line is not a public key; the message names the file and the line.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def read_peers(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def generate_key(path: str | os.PathLike[str]) -> None:
-    """Write a new key of 256 random bits to a new file that only its owner can use.
+    """Write a new key of 256 random bits to a new file with mode 0600.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def generate_key(path: str | os.PathLike[str]) -> None:
     Raises
     ------
     OSError
-        There is such a file already (:class:`FileExistsError`), or it cannot be written.
+        The file exists already (:class:`FileExistsError`), or it cannot be written.
 
     Examples
     --------
@@ -92,17 +92,17 @@ def generate_pair(path: str | os.PathLike[str]) -> str:
     Parameters
     ----------
     path
-        The file of the private key, which only its owner can use.
+        The file of the private key; it gets mode 0600.
 
     Returns
     -------
     str
-        The public key, for the peers.
+        The public key, which the peers need.
 
     Raises
     ------
     OSError
-        One of the files is there already (:class:`FileExistsError`), or cannot be written.
+        One of the files exists already (:class:`FileExistsError`), or cannot be written.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def generate_pair(path: str | os.PathLike[str]) -> str:
 
 
 def generate_code() -> str:
-    """Generate a one-time code such as ``4821-kavo-miro``: one of 2^38.6.
+    """Generate a one-time code such as ``4821-kavo-miro``, one of 2^38.6 possible codes.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The lines of plots: which flows are drawn, how, and with which points."""
+"""Lines of plots: selection of flows, line styles and thinning of points."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from cwnd.records import FlowRecord, Series
 
 MOST_LINES = 16
-"""Flows in one plot: more cannot be told apart."""
+"""Largest number of flows in one plot: more lines cannot be distinguished."""
 
 
 class Line(NamedTuple):
-    """A flow as a plot draws it.
+    """Line style of a flow.
 
     Attributes
     ----------
@@ -31,8 +31,8 @@ class Line(NamedTuple):
     color
         Such as ``#2f6fdb``.
     dash
-        ``solid``, ``dash``, ``dot`` or ``dashdot``; no other line of the plot has both the same
-        color and the same dash.
+        ``solid``, ``dash``, ``dot`` or ``dashdot``. The pair of color and dash is unique in the
+        plot.
     """
 
     flow: FlowRecord
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 
 def lines(flows: list[FlowRecord], colors: Mapping[str, str]) -> list[Line]:
-    """Choose the flows to draw, equally many of each controller, and tell them apart.
+    """Choose the flows to draw, equally many of each controller, and their line styles.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def lines(flows: list[FlowRecord], colors: Mapping[str, str]) -> list[Line]:
     chosen = sorted(range(len(flows)), key=rank.__getitem__)[:MOST_LINES]
     drawn = [flows[i] for i in sorted(chosen)]
     color_of = [colors.get(flow["controller"], REFERENCE) for flow in drawn]
-    # Colors repeat after ten controllers: their flows share the strokes of the color.
+    # Colors repeat after ten controllers: the flows of one color share its line styles.
     free = {color: iter(strokes(color, count)) for color, count in Counter(color_of).items()}
     return [
         Line(flow, _label(flow), *next(free[color]))
@@ -73,7 +73,7 @@ def lines(flows: list[FlowRecord], colors: Mapping[str, str]) -> list[Line]:
 
 
 def _label(flow: FlowRecord) -> str:
-    """Name a flow and its controller."""
+    """Label a flow with its name and controller."""
     name, controller = flow["name"], flow["controller"]
     return name if name.startswith(controller) else f"{name} ({controller})"
 
@@ -81,7 +81,7 @@ def _label(flow: FlowRecord) -> str:
 def throughput(
     time: Series, packets: Series, packet_bytes: float, scale: float
 ) -> tuple[Series, Series]:
-    """Return a flow's throughput as the steps of a line that ends at the last sample.
+    """Return a flow's throughput as a step line that ends at the last sample.
 
     Parameters
     ----------
@@ -92,15 +92,15 @@ def throughput(
     packet_bytes
         Payload of a packet in bytes.
     scale
-        Length of an interval in seconds. The last interval ends at the last sample: its length is
-        between half of that and one and a half.
+        Length of an interval in seconds. The last interval ends at the last sample and is 0.5 to
+        1.5 times as long.
 
     Returns
     -------
     edges : ndarray
-        Where each interval begins, and the end of the last one.
+        Beginning of each interval, and the end of the last one.
     rates : ndarray
-        Bits per second from each edge on; the last interval's rate twice.
+        Bits per second from each edge on; the rate of the last interval appears twice.
 
     Examples
     --------
@@ -117,19 +117,19 @@ def throughput(
 
 
 def thin(time: Series, values: Series, most: int) -> tuple[Series, Series]:
-    """Reduce a series to few points: the first, the last, and the extremes of equal parts.
+    """Reduce the points of a series: keep the first, the last and the extremes of equal parts.
 
     Parameters
     ----------
     time, values
         The series.
     most
-        Points to keep at most, 4 or more.
+        Largest number of points to keep, at least 4.
 
     Returns
     -------
     time, values : ndarray
-        The points that are kept.
+        The remaining points.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What of the optional outside world is there, and what it is good for."""
+"""Optional dependencies: what is installed, and what it is needed for."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ _EXTRAS = {
 
 _PROGRAMS = {
     "ns": "ns-2, to compare the simulator's speed with",
-    "wireshark": "opens what `cwnd run --pcap` writes",
-    "tshark": "prints what `cwnd run --pcap` writes",
+    "wireshark": "opens the files of `cwnd run --pcap`",
+    "tshark": "prints the files of `cwnd run --pcap`",
     "ip": "lets the tests join network namespaces",
-    "tc": "gives the tests a bottleneck of the kernel's own",
-    "clang-14": "builds the kernel's programs again; those of the package need no compiler",
-    "iperf3": "makes traffic to measure emulated links with",
+    "tc": "sets up the kernel's own bottleneck for tests",
+    "clang-14": "rebuilds the eBPF programs; the package contains compiled ones",
+    "iperf3": "generates traffic to measure emulated links",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked for.
+    """Result of the check for one dependency.
 
     Attributes
     ----------
     name
-        What it is called.
+        Name of the dependency.
     present
-        Whether it is there.
+        Whether it is installed.
     detail
-        Its version or place, or what is missing.
+        Its version or path, or what is missing.
     purpose
-        What it is good for.
+        What it is needed for.
     """
 
     name: str
@@ -58,25 +58,25 @@ class Finding:
     purpose: str
 
     def to_json(self) -> JsonObject:
-        """Give the finding as plain data."""
+        """Return the finding as plain data."""
         return asdict(self)
 
 
 def examine() -> list[Finding]:
-    """Look for everything that cwnd can use.
+    """Check all dependencies.
 
     Returns
     -------
     list of Finding
-        What is needed first, then what is optional.
+        Required dependencies first, then optional ones.
     """
     from cwnd import __version__
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return [
         Finding("cwnd", True, __version__, "laws and simulator"),  # noqa: FBT003
-        Finding("python", True, platform.python_version(), "everything above them"),  # noqa: FBT003
-        Finding("cores", True, str(cores), "runs go on all of them"),  # noqa: FBT003
+        Finding("python", True, platform.python_version(), "command line and API"),  # noqa: FBT003
+        Finding("cores", True, str(cores), "used by parallel runs"),  # noqa: FBT003
         *_extras(),
         *_programs(),
         *_kernel(),
@@ -84,7 +84,7 @@ def examine() -> list[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    """Look for the libraries of the package and of each of its extras."""
+    """Check the libraries of the package and of each of its extras."""
     required = ["click", "griffelib", "numpy", "rich", "scipy", "tomli-w"]
     if sys.platform == "linux":
         required.append("pyroute2")
@@ -105,14 +105,14 @@ def _versions(libraries: Sequence[str]) -> str:
 
 
 def _programs() -> Iterator[Finding]:
-    """Look for programs."""
+    """Check for programs."""
     for name, purpose in _PROGRAMS.items():
         path = shutil.which(name)
         yield Finding(name, path is not None, path or "not installed", purpose)
 
 
 def _kernel() -> Iterator[Finding]:
-    """Look for what the kernel offers."""
+    """Check the kernel's features."""
     tun = Path("/dev/net/tun")
     yield Finding(
         "TUN",
@@ -132,12 +132,12 @@ def _kernel() -> Iterator[Finding]:
         "namespaces",
         spaces,
         "can be made" if spaces else "cannot be made by this user",
-        "emulated networks without touching the machine's own",
+        "emulated networks isolated from the machine's own network",
     )
 
 
 def _namespaces() -> bool:
-    """Tell whether this user can make a network namespace."""
+    """Test whether this user can create a network namespace."""
     unshare = shutil.which("unshare")
     if unshare is None:
         return False

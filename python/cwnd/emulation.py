@@ -1,22 +1,17 @@
-"""Emulated links for real traffic: what the options say, and what came of it.
+"""Emulated links for real traffic: options and measurements.
 
-Linux only. The links themselves are `cwnd_linux::emulate`: see `docs/emulate.md`.
+Linux only. The links are implemented in `cwnd_linux::emulate`; see `docs/emulate.md`.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
 from cwnd.errors import ArgumentError, read_argument
+from cwnd.toml import tomllib
 from cwnd.units import Kind, check_unit, format_rate, format_time
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +19,7 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject, LinkRecord, Series
 
 KEYS = ("rate", "delay", "queue", "loss")
-"""What can be said of a link, spelled as in scenario files."""
+"""Keys of a link, as in scenario files."""
 
 _UNITS: dict[str, Kind] = {"rate": "rate", "delay": "time"}
 _WAYS = (("up", "inside", "outside"), ("down", "outside", "inside"))
@@ -33,7 +28,7 @@ _MISTAKE = re.compile(r"(?:[^:]*:\d+: )?(?:link\[(?P<link>\d)\]\.(?P<key>\w+)\S*
 
 
 class LatenessRecord(TypedDict):
-    """How long after their time packets were released, in seconds."""
+    """Delay between the scheduled and the actual release of packets, in seconds."""
 
     p50: float
     p90: float
@@ -43,11 +38,11 @@ class LatenessRecord(TypedDict):
 
 
 class ToolRecord(TypedDict):
-    """What the emulator itself did.
+    """Statistics of the emulator itself.
 
-    ``late`` are the packets released over 0.2 ms after their time, ``overrun`` those that the
-    kernel dropped before the emulator read them, ``refused`` those that it would not take back;
-    ``limit`` says why the tool, not the link, was the limit.
+    ``late`` counts packets released more than 0.2 ms late, ``overrun`` packets that the kernel
+    dropped before the emulator read them, ``refused`` packets that the kernel did not accept back.
+    ``limit`` is the reason why the emulator, not the link, was the bottleneck, if it was.
     """
 
     realtime: bool
@@ -62,7 +57,7 @@ class ToolRecord(TypedDict):
 
 
 class EmulationRecord(TypedDict):
-    """What an emulation measured: the links are up and down."""
+    """Measurements of an emulation; the links are up and down."""
 
     time: Series
     links: list[LinkRecord]
@@ -70,24 +65,24 @@ class EmulationRecord(TypedDict):
 
 
 def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | None = None) -> str:
-    """Read what is said of a link.
+    """Build the scenario of a link from its options.
 
     Parameters
     ----------
     shared
         Values of `KEYS` for both directions, as in scenario files; ``red-ecn`` is RED that marks.
     up, down
-        What differs in one direction: ``KEY=VALUE,...``.
+        Values that differ in one direction: ``KEY=VALUE,...``.
 
     Returns
     -------
     str
-        A scenario of the two links in JSON.
+        A scenario with the two links as JSON.
 
     Raises
     ------
     ArgumentError
-        A value is wrong; its name is that of the option.
+        A value is invalid; the error names the option.
 
     Examples
     --------
@@ -104,7 +99,7 @@ def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | 
     from cwnd import ScenarioError
     from cwnd._native import load
 
-    differing = {"up": _pairs("up", up), "down": _pairs("down", down)}
+    differing = {"up": _split_pairs("up", up), "down": _split_pairs("down", down)}
     links: list[JsonObject] = []
     for name, start, end in _WAYS:
         keys = {**shared, **differing[name]}
@@ -113,17 +108,17 @@ def read_links(shared: Mapping[str, str], *, up: str | None = None, down: str | 
             read_argument(option, partial(check_unit, kind), keys.get(key))
         ends = {"name": name, "from": start, "to": end, "duplex": False, "loss_of_acks": True}
         links.append({**ends, **{key: _value(key, text) for key, text in keys.items()}})
-    # Whose packets and whose round-trip time a queue in `bdp` is of.
+    # The controller defines the packet size and the round-trip time of a queue in `bdp`.
     flow = {"controller": "reno", "from": "inside", "to": "outside"}
     document = {"duration": 1, "link": links, "flow": [flow]}
     try:
         return load(tomli_w.dumps(document), "link")
     except ScenarioError as mistake:
-        raise _blame(str(mistake), differing) from None
+        raise _option_error(str(mistake), differing) from None
 
 
-def _pairs(option: str, text: str | None) -> dict[str, str]:
-    """Take KEY=VALUE,... apart; a comma in braces is part of a value."""
+def _split_pairs(option: str, text: str | None) -> dict[str, str]:
+    """Split KEY=VALUE,...; commas within braces belong to the value."""
     pairs: dict[str, str] = {}
     for pair in re.split(r",(?![^{]*\})", text) if text is not None else []:
         key, equals, value = (part.strip() for part in pair.partition("="))
@@ -135,9 +130,9 @@ def _pairs(option: str, text: str | None) -> dict[str, str]:
 
 
 def _value(key: str, text: str) -> str | JsonObject:
-    """Return the value of a link's key; a queue may be an inline table of TOML."""
+    """Return the value of a link's key; a queue may be a TOML inline table."""
     if not text.isprintable():
-        raise ArgumentError(key, f"{text!r} is more than one line")
+        raise ArgumentError(key, f"{text!r} has more than one line")
     if key == "queue" and text == "red-ecn":
         return _RED_ECN
     if key == "queue" and text.startswith("{"):
@@ -148,8 +143,8 @@ def _value(key: str, text: str) -> str | JsonObject:
     return text
 
 
-def _blame(message: str, differing: Mapping[str, Mapping[str, str]]) -> ArgumentError:
-    """Tell a scenario's mistake as one of the option that said it."""
+def _option_error(message: str, differing: Mapping[str, Mapping[str, str]]) -> ArgumentError:
+    """Convert a scenario error to an error of the option that caused it."""
     match = _MISTAKE.fullmatch(message)
     if match is None or match["key"] is None:
         return ArgumentError("queue", message if match is None else match["text"])
@@ -160,12 +155,12 @@ def _blame(message: str, differing: Mapping[str, Mapping[str, str]]) -> Argument
 
 
 def summarise(record: EmulationRecord) -> list[str]:
-    """Say in a few lines what an emulation measured.
+    """Summarise the measurements of an emulation in a few lines.
 
     Parameters
     ----------
     record
-        What it measured.
+        The measurements.
     """
     lines = []
     for link in record["links"]:
@@ -184,17 +179,17 @@ def summarise(record: EmulationRecord) -> list[str]:
             f"{format_time(late['p99'], 2)}; CPU {100 * tool['cpu_s'] / tool['wall_s']:.0f} %"
         )
     if tool["limit"] is not None:
-        lines.append(f"the tool, not the link, was the limit: {tool['limit']}")
+        lines.append(f"limited by the emulator, not by the link: {tool['limit']}")
     return lines
 
 
 def to_json(record: EmulationRecord, seed: int) -> JsonObject:
-    """Give the document of an emulation, as ``docs/emulate.md`` describes it.
+    """Return the JSON document of an emulation; see ``docs/emulate.md``.
 
     Parameters
     ----------
     record
-        What it measured.
+        The measurements.
     seed
         The seed of random loss and RED.
     """

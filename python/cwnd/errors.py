@@ -1,4 +1,4 @@
-"""Mistakes of the caller."""
+"""Errors caused by invalid arguments or missing capabilities."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ V = TypeVar("V")
 
 
 class ArgumentError(ValueError):
-    """An argument that makes no sense.
+    """An invalid argument.
 
     Parameters
     ----------
     argument
         Its name.
     problem
-        What is wrong with it and what was expected.
+        What is wrong, and what is allowed.
     """
 
     def __init__(self, argument: str, problem: str) -> None:
@@ -29,38 +29,38 @@ class ArgumentError(ValueError):
 
 
 class PlanError(ValueError):
-    """A plan of a sweep that makes no sense; one line names the file and the key."""
+    """An invalid plan of a sweep; the message names the file and the key."""
 
 
 class KernelError(ValueError):
-    """What the kernel does not have, or does not let this user do; one line says it."""
+    """The kernel lacks a capability or denies it to this user; the message names it."""
 
 
 def read_argument(name: str, parse: Callable[[V], T], value: V) -> T:
-    """Read an argument; a mistake is told with its name.
+    """Parse an argument; errors name the argument.
 
     Parameters
     ----------
     name
         The argument's name.
     parse
-        What reads it; raises ValueError.
+        Parser that raises ValueError for an invalid value.
     value
-        What was given.
+        The value.
 
     Returns
     -------
     object
-        What ``parse`` returned.
+        Result of ``parse``.
 
     Raises
     ------
     ArgumentError
-        ``parse`` refused the value.
+        ``parse`` rejected the value.
     """
     try:
         return parse(value)
     except ValueError as mistake:
         raise ArgumentError(name, str(mistake)) from None
     except TypeError:
-        raise ArgumentError(name, f"{value!r} is neither a text nor a number") from None
+        raise ArgumentError(name, f"{value!r} is neither text nor a number") from None

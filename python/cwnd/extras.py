@@ -1,4 +1,4 @@
-"""Optional dependencies: the extras of the package, and the error if one is not installed."""
+"""Optional dependencies: the package's extras, and the error for a missing one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EXTRAS = {
     "sweep": ("duckdb",),
     "dask": ("distributed",),
 }
-"""Libraries of each extra. Each extra includes those before it."""
+"""Libraries of each extra. Each extra includes the extras before it."""
 
 
 class MissingExtraError(ModuleNotFoundError):
@@ -27,7 +27,7 @@ def find_missing(extra: str) -> list[str]:
     Returns
     -------
     list of str
-        Names of modules, without those of the extras that it includes.
+        Names of modules, without those of the included extras.
     """
     return [library for library in EXTRAS[extra] if find_spec(library) is None]
 
@@ -35,7 +35,7 @@ def find_missing(extra: str) -> list[str]:
 def require(feature: str, *libraries: str) -> None:
     """Raise an error if a library that a feature needs is not installed.
 
-    Nothing is imported.
+    The libraries are not imported.
 
     Parameters
     ----------

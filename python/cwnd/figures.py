@@ -1,4 +1,4 @@
-"""Which figures tables show, how they are called and how they are written."""
+"""Figures in tables: selection, titles and formatting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cwnd.units import format_rate, format_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cwnd.comparison import Comparison
+    from cwnd.comparison.outcome import Comparison
     from cwnd.records import JsonObject, Limited
     from cwnd.result import Result
     from cwnd.stats import Estimate
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A figure of a comparison as a table shows it.
+    """A figure of a comparison as a column of a table.
 
     Attributes
     ----------
     figure
         Its name in a row.
     title, unit
-        What stands above it.
+        Title and unit of the column.
     meaning
-        What it is, in a sentence.
+        Its meaning, in one sentence.
     factor
-        From the figure to the unit shown.
+        Conversion factor from the figure to the unit shown.
     digits
-        Decimals shown.
+        Decimal places shown.
     """
 
     figure: str
@@ -44,97 +44,97 @@ class Column:
     digits: int
 
     def mean(self, value: Estimate) -> str:
-        """Write the mean."""
+        """Format the mean."""
         return number(value.mean, self.digits, self.factor)
 
     def interval(self, value: Estimate) -> str:
-        """Write the interval; empty without one."""
+        """Format the confidence interval; empty without one."""
         return interval_text(value, self.digits, self.factor)
 
 
 _GOODPUT = Column(
     "goodput_bps", "goodput", "Mbit/s", "Payload delivered in order, all its flows.", 1e-6, 2
 )
-_LOSS = Column("loss_rate", "loss", "%", "Packets the bottleneck lost.", 100, 2)
-_MARKS = Column("mark_rate", "marks", "%", "Packets the bottleneck marked.", 100, 2)
+_LOSS = Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2)
+_MARKS = Column("mark_rate", "marks", "%", "Packets marked at the bottleneck.", 100, 2)
 _QUEUE = Column("queueing_delay_s", "queue", "ms", "Mean queueing delay.", 1e3, 1)
 _JAIN = Column("jain", "Jain", "", "Jain's fairness index of all flows; 1 is equal.", 1, 3)
 
 
 def alone_columns(comparison: Comparison) -> list[Column]:
-    """Choose what to show of each controller alone.
+    """Choose the columns for controllers alone.
 
     Parameters
     ----------
     comparison
-        What ``compare`` found.
+        Result of ``compare``.
 
     Returns
     -------
     list of Column
-        From left to right.
+        The columns from left to right.
     """
     return [
         _GOODPUT,
-        Column("utilization", "used", "%", "Share of the bottleneck's capacity used.", 100, 1),
-        *_lost(comparison),
+        Column("utilization", "used", "%", "Utilisation of the bottleneck.", 100, 1),
+        *_loss_columns(comparison),
         _QUEUE,
-        Column("queueing_delay_p95_s", "p95", "ms", "95 % waited no longer.", 1e3, 1),
-        _variation(comparison),
+        Column("queueing_delay_p95_s", "p95", "ms", "95th percentile of queueing delay.", 1e3, 1),
+        _variation_column(comparison),
         _JAIN,
     ]
 
 
 def against_columns(comparison: Comparison) -> list[Column]:
-    """Choose what to show of each controller against the reference.
+    """Choose the columns for controllers against the reference.
 
     Parameters
     ----------
     comparison
-        What ``compare`` found.
+        Result of ``compare``.
 
     Returns
     -------
     list of Column
-        From left to right.
+        The columns from left to right.
     """
     other = comparison.reference
     return [
-        Column("share", "share", "", f"Of a flow against one of {other}; 0.5 is equal.", 1, 3),
+        Column("share", "share", "", f"A flow's share against {other}'s; 0.5 is equal.", 1, 3),
         _GOODPUT,
         Column("reference_goodput_bps", other, "Mbit/s", f"Goodput of {other}'s flows.", 1e-6, 2),
-        *_lost(comparison),
+        *_loss_columns(comparison),
         _QUEUE,
-        _variation(comparison),
+        _variation_column(comparison),
         _JAIN,
     ]
 
 
-def _lost(comparison: Comparison) -> list[Column]:
-    """Show marks only where there are some."""
+def _loss_columns(comparison: Comparison) -> list[Column]:
+    """Return the columns of loss and marks; marks only if any packet was marked."""
     rows = [*comparison.rows_alone, *comparison.rows_against]
     marked = any(row.figures["mark_rate"].mean > 0 for row in rows)
     return [_LOSS, _MARKS] if marked else [_LOSS]
 
 
-def _variation(comparison: Comparison) -> Column:
-    """Name the time scale of the coefficient of variation."""
+def _variation_column(comparison: Comparison) -> Column:
+    """Return the column of the coefficient of variation, with its time scale."""
     scale = format_time(comparison.rows_alone[0].results[0].scales[1])
     meaning = f"Coefficient of variation of a flow's throughput over {scale}; 0 is smooth."
     return Column("cov_10rtt", "CoV", scale, meaning, 1, 3)
 
 
 def number(value: float | None, digits: int, factor: float = 1.0) -> str:
-    """Write a number with so many decimals; a dash for what is not known.
+    """Format a number with a fixed number of decimals; a dash if it is unknown.
 
     Parameters
     ----------
     value
         The number.
     digits
-        Decimals.
+        Decimal places.
     factor
-        What it is multiplied by first.
+        Factor to multiply the number by first.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def number(value: float | None, digits: int, factor: float = 1.0) -> str:
 
 
 def interval_text(value: Estimate, digits: int, factor: float = 1.0) -> str:
-    """Write the interval of an estimate; empty without one.
+    """Format the interval of an estimate; empty without one.
 
     Parameters
     ----------
@@ -168,12 +168,12 @@ def interval_text(value: Estimate, digits: int, factor: float = 1.0) -> str:
 
 
 def figure_text(value: float | str | None) -> str:
-    """Write a figure of a reproduction: words as they are, numbers with four digits.
+    """Format a figure of a reproduction: text unchanged, numbers with four significant digits.
 
     Parameters
     ----------
     value
-        The figure; None gives a dash.
+        The figure; None is shown as a dash.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def figure_text(value: float | str | None) -> str:
 
 
 def measured_text(claim: JsonObject) -> str:
-    """Write what was measured for a claim, with its interval.
+    """Format the measurement of a claim, with its interval.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def network_text(network: JsonObject) -> str:
 
 
 def length_text(duration_s: float, warmup_s: float) -> str:
-    """Write the length of a run and of its warm-up.
+    """Format the length of a run and of its warm-up.
 
     Parameters
     ----------
@@ -222,19 +222,19 @@ def length_text(duration_s: float, warmup_s: float) -> str:
     Examples
     --------
     >>> length_text(20, 5), length_text(20, 0)
-    ('20 s, of which the first 5 s do not count', '20 s')
+    ('20 s, of which the first 5 s are warm-up', '20 s')
     """
-    rest = f", of which the first {format_time(warmup_s)} do not count" if warmup_s else ""
+    rest = f", of which the first {format_time(warmup_s)} are warm-up" if warmup_s else ""
     return f"{format_time(duration_s)}{rest}"
 
 
 def warmup_text(warmup_s: float) -> str:
-    """Write the length of a warm-up.
+    """Format the length of a warm-up.
 
     Parameters
     ----------
     warmup_s
-        In seconds.
+        Length in seconds.
 
     Examples
     --------
@@ -273,7 +273,7 @@ def path_text(network: JsonObject) -> str:
 
 
 def changes_text(network: JsonObject) -> str:
-    """Write the values that replace those of a comparison's network; empty without any.
+    """Format the values set on a comparison's network; empty without any.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def changes_text(network: JsonObject) -> str:
 
 
 def rtt_text(network: JsonObject) -> str:
-    """Write the round-trip time of a comparison's network; a list or range as it was asked for.
+    """Format the round-trip time of a comparison's network; lists and ranges as in the argument.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def run_text(result: Result) -> str:
 
 
 def caveats(results: Iterable[Result]) -> list[str]:
-    """Say what to know of runs in real time, a line each: their notes, and where the tool failed.
+    """Return notes on runs in real time, one line each: approximations, and emulator limits.
 
     Parameters
     ----------
@@ -340,12 +340,12 @@ def caveats(results: Iterable[Result]) -> list[str]:
         limits = [run.limit for run in here if run.limit is not None]
         often = f" in {len(limits)} of {len(here)} runs" if len(here) > 1 else ""
         if limits:
-            lines.append(f"{on}: the tool, not the network, was the limit{often}: {limits[0]}")
+            lines.append(f"{on}: limited by the emulator, not by the network{often}: {limits[0]}")
     return list(dict.fromkeys(lines))
 
 
 def agreement_text(backends: Sequence[str]) -> str:
-    """Name backends, the first as the one that the others are compared with.
+    """Name the backends, the reference last.
 
     Parameters
     ----------
@@ -355,13 +355,13 @@ def agreement_text(backends: Sequence[str]) -> str:
     Examples
     --------
     >>> agreement_text(["sim", "udt", "linux"])
-    'udt and linux beside sim'
+    'udt and linux against sim'
     """
-    return f"{' and '.join(backends[1:])} beside {backends[0]}"
+    return f"{' and '.join(backends[1:])} against {backends[0]}"
 
 
 def counts_text(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Say how many figures of each backend got each verdict, a line each.
+    """Count the figures with each verdict, one line for each backend.
 
     Parameters
     ----------
@@ -387,7 +387,7 @@ def counts_text(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 
 def limits_text(limited: Limited) -> str:
-    """Say what kept a flow from sending more.
+    """Describe what limited a flow's rate.
 
     Parameters
     ----------
@@ -413,7 +413,7 @@ def limits_text(limited: Limited) -> str:
 
 
 MOST_ROWS = 40
-"""Rows of a table: more are read by machines."""
+"""Largest number of rows in a table for people; JSON has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,9 +425,9 @@ class Sheet:
     heads
         Title, unit and meaning of each column.
     rows
-        The cells of each row, as many as there are heads.
+        The cells of each row, in the order of ``heads``.
     more
-        How many rows are left out.
+        Number of omitted rows.
     """
 
     heads: list[tuple[str, str, str]]
@@ -451,10 +451,10 @@ def flow_sheet(document: JsonObject) -> Sheet:
             ("sent", "packets", "Data packets sent, retransmissions included."),
             ("retransmitted", "packets", "Retransmissions."),
             ("lost", "%", "Packets of the flow that were lost."),
-            ("cuts", "", "How often its window was cut."),
-            ("timeouts", "", "How often its retransmission timer expired."),
+            ("cuts", "", "Window reductions."),
+            ("timeouts", "", "Expirations of the retransmission timer."),
             ("RTT", "ms", "Mean round-trip time."),
-            ("limited by", "", "What kept it from sending more, by time."),
+            ("limited by", "", "Limits of the sending rate, by time."),
         ],
         [
             [
@@ -476,7 +476,7 @@ def flow_sheet(document: JsonObject) -> Sheet:
 
 
 def link_sheet(document: JsonObject) -> Sheet:
-    """Tabulate the links of a run where a queue can form, the busiest first.
+    """Tabulate the links of a run where a queue can form, highest utilisation first.
 
     Parameters
     ----------
@@ -489,12 +489,12 @@ def link_sheet(document: JsonObject) -> Sheet:
         [
             ("link", "", ""),
             ("rate", "", "Capacity."),
-            ("used", "%", "Share of its capacity used."),
-            ("lost", "%", "Packets dropped by its queue or lost on the way."),
-            ("marked", "%", "Packets marked by its queue."),
-            ("queue", "packets", "Mean length of its queue."),
+            ("used", "%", "Utilisation of the link."),
+            ("lost", "%", "Packets dropped by the queue or lost on the link."),
+            ("marked", "%", "Packets marked by the queue."),
+            ("queue", "packets", "Mean queue length."),
             ("queue", "ms", "Mean queueing delay."),
-            ("p95", "ms", "95 % waited no longer."),
+            ("p95", "ms", "95th percentile of queueing delay."),
         ],
         [
             [
@@ -514,7 +514,7 @@ def link_sheet(document: JsonObject) -> Sheet:
 
 
 def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
-    """List the metrics of a run: what it is, its value, a remark.
+    """List the metrics of a run: title, value and remark.
 
     Parameters
     ----------
@@ -546,22 +546,24 @@ def metric_items(metrics: JsonObject) -> list[tuple[str, str, str]]:
 
 
 SWEEP_COLUMNS = (
-    Column("share", "share", "", "Of a flow against one of the reference; 0.5 is equal.", 1, 3),
-    Column("utilization", "utilization", "%", "Share of the bottleneck's capacity used.", 100, 1),
+    Column("share", "share", "", "A flow's share against the reference's; 0.5 is equal.", 1, 3),
+    Column("utilization", "utilization", "%", "Utilisation of the bottleneck.", 100, 1),
     Column("goodput_bps", "goodput", "Mbit/s", "Payload delivered in order, all flows.", 1e-6, 2),
     _JAIN,
-    Column("loss_rate", "loss", "%", "Packets the bottleneck lost.", 100, 2),
-    Column("mark_rate", "marks", "%", "Packets the bottleneck marked.", 100, 2),
+    Column("loss_rate", "loss", "%", "Packets lost at the bottleneck.", 100, 2),
+    Column("mark_rate", "marks", "%", "Packets marked at the bottleneck.", 100, 2),
     Column("retransmission_rate", "retransmissions", "%", "Share of the packets sent.", 100, 2),
     Column("queueing_delay_s", "queueing delay", "ms", "Mean queueing delay.", 1e3, 1),
-    Column("queueing_delay_p50_s", "queueing delay, p50", "ms", "Its median.", 1e3, 1),
-    Column("queueing_delay_p95_s", "queueing delay, p95", "ms", "95 % waited no longer.", 1e3, 1),
-    Column("queueing_delay_p99_s", "queueing delay, p99", "ms", "99 % waited no longer.", 1e3, 1),
-    Column("cov_2rtt", "CoV, 2 RTT", "", "Variation of a flow's throughput; 0 is smooth.", 1, 3),
+    Column("queueing_delay_p50_s", "queueing delay, p50", "ms", "Median.", 1e3, 1),
+    Column("queueing_delay_p95_s", "queueing delay, p95", "ms", "95th percentile.", 1e3, 1),
+    Column("queueing_delay_p99_s", "queueing delay, p99", "ms", "99th percentile.", 1e3, 1),
+    Column(
+        "cov_2rtt", "CoV, 2 RTT", "", "Variation of throughput over two RTT; 0 is smooth.", 1, 3
+    ),
     Column("cov_10rtt", "CoV, 10 RTT", "", "The same over ten round-trip times.", 1, 3),
     Column("cov_50rtt", "CoV, 50 RTT", "", "The same over fifty round-trip times.", 1, 3),
     Column("stability_index", "stability index", "", "DAIMD's index; 0 is smooth.", 1, 3),
     Column("alpha_fairness", "α-fairness", "", "Jain's index of AIRA's increases.", 1, 3),
     Column("convergence_time_s", "convergence", "s", "Time until all rates stay fair.", 1, 2),
 )
-"""Metrics of a sweep: those of `Result.metrics`, without second names of the same figure."""
+"""Metrics of a sweep: those of `Result.metrics`, without duplicates."""

@@ -1,4 +1,4 @@
-"""Frames that show the columns that matter, and hold them all."""
+"""Frames that display their main columns and contain all."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ FLOWS = (
     *("controller", "measured", "goodput_bps", "packets_sent", "retransmissions"),
     *("loss_rate", "cuts", "timeouts", "mean_rtt_s", "mean_window"),
 )
-"""Columns of `Result.flows` that are shown."""
+"""Displayed columns of `Result.flows`."""
 
 LINKS = (
     *("rate_bps", "utilization", "arrivals", "drops", "marks"),
     *("loss_rate", "mean_queue", "queue_limit", "queueing_delay_mean_s", "queueing_delay_p95_s"),
 )
-"""Columns of `Result.links` that are shown."""
+"""Displayed columns of `Result.links`."""
 
 FIGURES = (
     *("share", "goodput_bps", "reference_goodput_bps", "utilization", "loss_rate"),
     *("queueing_delay_s", "cov_10rtt", "jain", "retransmission_rate", "mean_window"),
     *("queueing_delay_p95_s", "mean_rtt_s"),
 )
-"""Figures of `Comparison.alone` and `Comparison.against` that are shown, as far as there are."""
+"""Displayed figures of `Comparison.alone` and `Comparison.against`, as far as they exist."""
 
 MOST_COLUMNS = 10
-"""Columns that are shown."""
+"""Largest number of displayed columns."""
 
 
 class Frame(pd.DataFrame):
-    """A pandas frame that is displayed with few of its columns.
+    """A pandas frame that displays only some of its columns.
 
-    Everything but the display is pandas': what is made of it by indexing is a plain frame. Columns
-    of two levels, a figure and its ``mean``, ``low`` and ``high``, are displayed as one column for
-    each figure.
+    Only the display differs from pandas; indexing returns a plain frame. Columns of two levels, a
+    figure and its ``mean``, ``low`` and ``high``, are displayed as one column per figure.
 
     Examples
     --------
@@ -46,7 +45,7 @@ class Frame(pd.DataFrame):
     >>> print(frame)
        c  a
     0  3  1
-    2 of 3 columns are shown: .columns lists all.
+    2 of 3 columns are shown; .columns lists all.
     >>> list(frame.columns), type(frame[["a", "b"]]).__name__
     (['a', 'b', 'c'], 'DataFrame')
     """
@@ -59,7 +58,7 @@ class Frame(pd.DataFrame):
         return pd.DataFrame
 
     def _view(self) -> pd.DataFrame:
-        """Return what is displayed."""
+        """Return the displayed part."""
         if self.columns.nlevels == 1:
             return self[list(self._shown)]
         texts = {
@@ -71,7 +70,7 @@ class Frame(pd.DataFrame):
     def _note(self, view: pd.DataFrame) -> str:
         names = self.columns.get_level_values(0).unique()
         kind = "columns" if self.columns.nlevels == 1 else "figures"
-        return f"{view.shape[1]} of {len(names)} {kind} are shown: .columns lists all."
+        return f"{view.shape[1]} of {len(names)} {kind} are shown; .columns lists all."
 
     def __repr__(self) -> str:
         view = self._view()
@@ -84,14 +83,14 @@ class Frame(pd.DataFrame):
 
 
 def show_columns(frame: pd.DataFrame, names: Sequence[str]) -> Frame:
-    """Choose the columns, or the figures, of a frame that are displayed.
+    """Choose the displayed columns, or figures, of a frame.
 
     Parameters
     ----------
     frame
         The frame.
     names
-        Their names, from left to right; at most `MOST_COLUMNS` of those that exist are displayed.
+        Names from left to right; the first `MOST_COLUMNS` of those that exist are displayed.
     """
     known = frame.columns.get_level_values(0)
     made = Frame(frame)
@@ -100,7 +99,7 @@ def show_columns(frame: pd.DataFrame, names: Sequence[str]) -> Frame:
 
 
 def _texts(mean: pd.Series[float], low: pd.Series[float], high: pd.Series[float]) -> list[str]:
-    """Write means with their intervals."""
+    """Format means with their intervals."""
     return [
         f"{m:.4g} [{lower:.4g}, {upper:.4g}]" if np.isfinite(lower) else f"{m:.4g}"
         for m, lower, upper in zip(mean, low, high, strict=True)

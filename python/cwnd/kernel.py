@@ -1,7 +1,7 @@
-"""Controllers under the kernel's own TCP, on Linux: load, list, watch and unload them.
+"""Controllers of the kernel's TCP on Linux: load, list, trace and unload them.
 
-The laws are those of the simulator, as eBPF programs (``struct_ops``) in fixed point: see
-``docs/kernel.md``. Loading needs root and a kernel of 6.4 or later that describes its types (BTF).
+The laws are the simulator's, as eBPF programs (``struct_ops``) in fixed point: see
+``docs/kernel.md``. Loading needs root and Linux 6.4 or later with BTF type information.
 
 Examples
 --------
@@ -31,16 +31,16 @@ __all__ = ["Instance", "Trace", "check", "find", "forms", "listing", "load", "tr
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A controller that is loaded into the kernel.
+    """A controller loaded into the kernel.
 
     Attributes
     ----------
     name
-        Its name for the kernel, as in ``setsockopt(TCP_CONGESTION)``.
+        Its name in the kernel, as in ``setsockopt(TCP_CONGESTION)``.
     controller
         Its specification.
     default
-        Whether it is the default of this network namespace.
+        Whether it is the default controller of this network namespace.
     """
 
     name: str
@@ -48,22 +48,22 @@ class Instance:
     default: bool
 
     def to_json(self) -> JsonObject:
-        """Give it as plain data."""
+        """Return the instance as plain data."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that the laws need of the system.
+    """Result of checking one requirement of the kernel controllers.
 
     Attributes
     ----------
     name
-        What it is.
+        The requirement.
     fine
-        Whether it is as it must be.
+        Whether it is met.
     detail
-        What was found, or what is missing and what to do.
+        What was found, or what is missing and how to fix it.
     """
 
     name: str
@@ -71,20 +71,20 @@ class Finding:
     detail: str
 
     def to_json(self) -> JsonObject:
-        """Give it as plain data."""
+        """Return the finding as plain data."""
         return asdict(self)
 
 
-def _linux() -> None:
-    """Refuse other systems."""
+def _require_linux() -> None:
+    """Raise an error on systems other than Linux."""
     if not sys.platform.startswith("linux"):
         raise KernelError("this is not Linux")
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Turn the bridge's errors into the package's."""
-    _linux()
+def _convert_errors() -> Iterator[None]:
+    """Convert errors of the native module to `KernelError`."""
+    _require_linux()
     try:
         yield
     except _native.KernelError as problem:
@@ -92,66 +92,66 @@ def _explained() -> Iterator[None]:
 
 
 def forms() -> list[str]:
-    """List the controllers that have a form in the kernel.
+    """List the controllers that have a kernel implementation.
 
     Returns
     -------
     list of str
         Their names.
     """
-    _linux()
+    _require_linux()
     return list(_native.KERNEL_FORMS)
 
 
 def load(controller: str, *, name: str | None = None, default: bool = False) -> Instance:
-    """Load a controller; it stays loaded until it is unloaded or the machine restarts.
+    """Load a controller. It stays loaded until it is unloaded or the machine restarts.
 
     Parameters
     ----------
     controller
         A specification such as ``simd(beta=1/16)``.
     name
-        Its name for the kernel, up to 15 characters; ``cwnd_`` and the controller's by default.
+        Its name in the kernel, up to 15 characters; ``cwnd_`` and the controller's by default.
     default
         Make it the default of this network namespace until it is unloaded.
 
     Returns
     -------
     Instance
-        What was loaded.
+        The loaded controller.
 
     Raises
     ------
     SpecError
-        The specification is wrong.
+        The specification is invalid.
     KernelError
-        It has no form in the kernel, the name is taken, or the system lacks something.
+        It has no kernel implementation, the name is taken, or the system lacks a requirement.
     """
     if ".py:" in controller and read_controller(controller)[1] is not None:
         raise KernelError(f"{controller}: a law in Python has no kernel implementation")
-    with _explained():
+    with _convert_errors():
         return Instance(**_native.kernel_load(controller, name, default))
 
 
 def listing() -> list[Instance]:
-    """List what is loaded, by name.
+    """List the loaded controllers, sorted by name.
 
     Returns
     -------
     list of Instance
-        The controllers that :func:`load` has loaded.
+        Controllers loaded by :func:`load`.
 
     Raises
     ------
     KernelError
-        This user may not look.
+        This user may not list them.
     """
-    with _explained():
+    with _convert_errors():
         return [Instance(**entry) for entry in _native.kernel_list()]
 
 
 def find(what: str) -> Instance:
-    """Find a controller that is loaded.
+    """Find a loaded controller.
 
     Parameters
     ----------
@@ -168,14 +168,14 @@ def find(what: str) -> Instance:
     KernelError
         It is not loaded.
     """
-    with _explained():
+    with _convert_errors():
         return Instance(**_native.kernel_find(what))
 
 
 def unload(what: str) -> Instance:
-    """Unload a controller; a default that it was made goes back to the one before.
+    """Unload a controller; if it was made the default, restore the previous default.
 
-    Connections that use it go on with it until they end.
+    Open connections keep using it until they end.
 
     Parameters
     ----------
@@ -185,38 +185,39 @@ def unload(what: str) -> Instance:
     Returns
     -------
     Instance
-        What was unloaded.
+        The unloaded controller.
 
     Raises
     ------
     KernelError
-        It is not loaded, or the system refuses.
+        It is not loaded, or the system refuses to unload it.
     """
-    with _explained():
+    with _convert_errors():
         return Instance(**_native.kernel_unload(what))
 
 
 def check() -> list[Finding]:
-    """Look at what this kernel allows, and try each law for a moment where this user may.
+    """Check the kernel's features, and load each law briefly if this user may.
 
     Returns
     -------
     list of Finding
-        What was found.
+        One for each requirement.
     """
-    with _explained():
+    with _convert_errors():
         return [Finding(*found) for found in _native.kernel_check()]
 
 
 class Trace:
-    """Every change of a window under one controller of the kernel, as it happens.
+    """Live trace of every window change under one controller of the kernel.
 
-    One listener at a time hears everything; its threads may share it, and wait for each other. When
-    it is killed, the kernel stops telling by itself within three seconds.
+    Use one trace of a controller at a time: concurrent traces split the events. Calls from several
+    threads are serialised. If this process is killed, the kernel stops sending events within three
+    seconds.
     """
 
     def __init__(self, what: str) -> None:
-        """Listen.
+        """Start the trace.
 
         Parameters
         ----------
@@ -226,9 +227,9 @@ class Trace:
         Raises
         ------
         KernelError
-            It is not loaded, or this user may not listen.
+            It is not loaded, or this user may not trace it.
         """
-        with _explained():
+        with _convert_errors():
             self._trace = _native.KernelTrace(what)
 
     def read(self, seconds: float) -> list[tuple[int, int, str]]:
@@ -237,41 +238,41 @@ class Trace:
         Parameters
         ----------
         seconds
-            How long at most; up to 1 s.
+            Maximum wait in seconds, up to 1.
 
         Returns
         -------
         list of (int, int, str)
-            The number of a connection, its port here, and a line of its record: time in ns, event,
-            answer.
+            For each event the number of the connection, its local port, and a line of its record:
+            time in ns, event, answer.
         """
-        with _explained():
+        with _convert_errors():
             return self._trace.read(seconds)
 
     def missed(self) -> int:
-        """Count the events that came faster than they were read.
+        """Return the number of events that were lost because they were not read in time.
 
         Returns
         -------
         int
-            Their number.
+            Number of lost events.
         """
-        with _explained():
+        with _convert_errors():
             return self._trace.missed()
 
     def flows(self) -> list[KernelFlowRecord]:
-        """Tell what was seen of each connection.
+        """Return a record of each traced connection.
 
         Returns
         -------
         list of KernelFlowRecord
-            As the simulator's records say it, and the replay through the law.
+            Like the simulator's records, with the replay through the law.
         """
         return self._trace.flows()
 
 
 def trace(what: str) -> Trace:
-    """Listen to a controller of the kernel.
+    """Trace a controller of the kernel.
 
     Parameters
     ----------
@@ -281,6 +282,6 @@ def trace(what: str) -> Trace:
     Returns
     -------
     Trace
-        The listener.
+        The trace.
     """
     return Trace(what)

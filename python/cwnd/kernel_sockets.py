@@ -1,4 +1,4 @@
-"""The TCP connections of this network namespace, as the kernel's socket diagnosis tells them."""
+"""TCP sockets of this network namespace, from the kernel's socket diagnosis (sock_diag)."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from cwnd.errors import KernelError
 if TYPE_CHECKING:
     from cwnd.records import JsonObject
 
-# The bits of INET_DIAG_INFO and INET_DIAG_CONG in a request: pyroute2 has only their names.
+# Bits of INET_DIAG_INFO and INET_DIAG_CONG in a request; pyroute2 defines only the names.
 _EXTENSIONS = 1 << (2 - 1) | 1 << (4 - 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """A TCP connection.
+class KernelSocket:
+    """A TCP socket of the kernel.
 
     Attributes
     ----------
     controller
-        The kernel's name of its controller.
+        The kernel's name of its congestion controller.
     local, peer
-        Its ends: address and port.
+        Addresses and ports of the two ends.
     inode
-        The number of its socket.
+        Inode number of the socket.
     window
         Congestion window in packets.
     ssthresh
-        Threshold of slow start in packets.
+        Slow-start threshold in packets.
     rtt_s
         Smoothed round-trip time in seconds.
     retransmissions
-        Packets sent again since it began.
+        Retransmitted packets.
     """
 
     controller: str
@@ -51,57 +51,57 @@ class Connection:
     retransmissions: int
 
     def to_json(self) -> JsonObject:
-        """Give it as plain data."""
+        """Return the socket as plain data."""
         return asdict(self)
 
 
-def connections() -> list[Connection]:
-    """List the TCP connections of this network namespace.
+def kernel_sockets() -> list[KernelSocket]:
+    """List the TCP sockets of this network namespace, except listening ones.
 
     Returns
     -------
-    list of Connection
-        Those of IPv4, then those of IPv6.
+    list of KernelSocket
+        IPv4 sockets, then IPv6 sockets.
 
     Raises
     ------
     KernelError
-        This is not Linux.
+        The system is not Linux.
     """
     if not sys.platform.startswith("linux"):
         raise KernelError("this is not Linux")
-    # pyroute2 runs an event loop, and a thread (a notebook's) has at most one running.
+    # pyroute2 runs an event loop, and a thread can run only one: a notebook's thread runs one.
     with ThreadPoolExecutor(1) as thread:
-        return [_connection(message) for message in thread.submit(_dump).result()]
+        return [_socket(message) for message in thread.submit(_dump).result()]
 
 
 def sockets_of(pid: int) -> set[int]:
-    """Find the sockets of a process.
+    """Return the sockets of a process.
 
     Parameters
     ----------
     pid
-        The process.
+        Process ID.
 
     Returns
     -------
     set of int
-        The numbers (inodes) of its sockets.
+        Inode numbers of its sockets.
 
     Raises
     ------
     KernelError
-        There is no such process, or this user may not look at it.
+        There is no such process, or this user may not inspect it.
     """
     try:
         links = list(Path(f"/proc/{pid}/fd").iterdir())
     except FileNotFoundError:
         raise KernelError(f"there is no process {pid}") from None
     except PermissionError:
-        raise KernelError(f"this user may not look at process {pid}") from None
+        raise KernelError(f"this user may not inspect process {pid}") from None
     found = set()
     for link in links:
-        # What was closed meanwhile is none of its sockets.
+        # Skip descriptors that were closed since they were listed.
         with suppress(FileNotFoundError):
             name = str(link.readlink())
             if name.startswith("socket:["):
@@ -110,7 +110,7 @@ def sockets_of(pid: int) -> set[int]:
 
 
 def _dump() -> list[Any]:
-    """Return pyroute2's ``inet_diag_msg`` of each connection."""
+    """Return pyroute2's ``inet_diag_msg`` of each socket."""
     from pyroute2.netlink.diag import SS_ALL, SS_LISTEN, DiagSocket
 
     states = SS_ALL & ~(1 << SS_LISTEN)
@@ -123,11 +123,11 @@ def _dump() -> list[Any]:
         ]
 
 
-def _connection(message: Any) -> Connection:  # noqa: ANN401
-    """Return the connection of an ``inet_diag_msg``."""
-    # A connection that is closing has neither a controller nor its information.
+def _socket(message: Any) -> KernelSocket:  # noqa: ANN401
+    """Convert an ``inet_diag_msg``."""
+    # A closing socket has neither a controller nor TCP information.
     info = message.get_attr("INET_DIAG_INFO") or {}
-    return Connection(
+    return KernelSocket(
         message.get_attr("INET_DIAG_CONG") or "",
         (message["idiag_src"], message["idiag_sport"]),
         (message["idiag_dst"], message["idiag_dport"]),

@@ -1,4 +1,4 @@
-"""Packages that import their parts on first use (PEP 562)."""
+"""Packages that import their submodules on first use (PEP 562)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def attach(
     package: str, home: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Make ``__getattr__`` and ``__dir__`` for a package.
+    """Create ``__getattr__`` and ``__dir__`` for a package.
 
     Parameters
     ----------

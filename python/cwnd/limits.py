@@ -1,4 +1,4 @@
-"""What limits the rate of a connection: shares of time, and advice."""
+"""Limits of a connection's rate: shares of time, and advice."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LIMITS = ("window", "pacing", "receiver", "application", "disk", "processor")
-"""The limits of a sender's rate, in the order in which they are written."""
+"""Limits of a sender's rate, in the order of output."""
 
 _WORTH_NAMING = 0.005
-"""The least share that is written: half a percent rounds to one."""
+"""Smallest share that is shown: 0.5 % rounds to 1 %."""
 
 
 def read_limited(stats: Mapping[str, Any]) -> dict[str, float]:
-    """Return the seconds for which each limit held a connection's sender back.
+    """Return the seconds for which each limit held back a connection's sender.
 
     Parameters
     ----------
     stats
-        As `cwnd.udt.Connection.stats` returns them.
+        Result of `cwnd.udt.Connection.stats`.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def read_limited(stats: Mapping[str, Any]) -> dict[str, float]:
 
 
 def to_shares(seconds: Mapping[str, float]) -> dict[str, float] | None:
-    """Turn seconds into shares of their sum; None where nothing was measured.
+    """Convert seconds to shares of their sum; None without measurements.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def to_shares(seconds: Mapping[str, float]) -> dict[str, float] | None:
 
 
 def describe_limits(shares: Mapping[str, float]) -> str:
-    """Name the limits in percent, the largest first.
+    """Format the shares in percent, largest first.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def describe_limits(shares: Mapping[str, float]) -> str:
 
 
 def conclude_limits(shares: Mapping[str, float] | None, advice: str | None) -> str:
-    """Return the line that says what limited the rate, with advice if there is one.
+    """Return the line that names the limits of the rate, with advice if there is any.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def conclude_limits(shares: Mapping[str, float] | None, advice: str | None) -> s
 
 
 def main_limit(shares: Mapping[str, float] | None) -> tuple[str, float] | None:
-    """Return the largest share and its name.
+    """Return the limit with the largest share, and the share.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def main_limit(shares: Mapping[str, float] | None) -> tuple[str, float] | None:
 
 
 def advise(shares: Mapping[str, float] | None) -> str | None:
-    """Return one sentence of advice if a limit held for more than a third of the time.
+    """Return one sentence of advice if a limit applied for more than a third of the time.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The metrics of RFC 5166 and of the papers, each one function on plain arrays.
+"""Metrics of RFC 5166 and of the papers, one function on plain arrays each.
 
-Rates are in bits per second, times in seconds, windows in packets. A figure that the data cannot
-give (no packets, no time) is NaN.
+Rates are in bits per second, times in seconds, windows in packets. A metric without data (no
+packets, no time) is NaN.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COUNTS = {"timeouts", "cuts"}
 
 
 def range_of(name: str) -> Range:
-    """Return the values that a metric of `cwnd.compare` or `cwnd.agree` can take.
+    """Return the range of values of a metric of `cwnd.compare` or `cwnd.agree`.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def throughput(packets_sent: float, packet_bytes: float, seconds: float) -> floa
     packet_bytes
         Payload of a packet in bytes.
     seconds
-        How long the flow was there.
+        How long the flow was active.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def goodput(packets_delivered: float, packet_bytes: float, seconds: float) -> fl
     packet_bytes
         Payload of a packet in bytes.
     seconds
-        How long the flow was there.
+        How long the flow was active.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def goodput(packets_delivered: float, packet_bytes: float, seconds: float) -> fl
 
 
 def utilization(bytes_departed: float, rate_bps: float, seconds: float) -> float:
-    """Fraction of a link's capacity that was used (RFC 5166, section 2.1.1).
+    """Fraction of a link's capacity in use (RFC 5166, section 2.1.1).
 
     Parameters
     ----------
@@ -120,12 +120,12 @@ def utilization(bytes_departed: float, rate_bps: float, seconds: float) -> float
 
 
 def loss_rate(lost: float, packets: float) -> float:
-    """Fraction of the packets that was lost (RFC 5166, section 2.1.3).
+    """Fraction of packets lost (RFC 5166, section 2.1.3).
 
     Parameters
     ----------
     lost
-        Packets lost: dropped by the queue or by the link.
+        Packets dropped by the queue or lost on the link.
     packets
         Packets that arrived at a link, or that a flow sent.
 
@@ -138,7 +138,7 @@ def loss_rate(lost: float, packets: float) -> float:
 
 
 def mark_rate(marked: float, packets: float) -> float:
-    """Fraction of the packets that was marked instead of dropped (RFC 3168).
+    """Fraction of packets marked instead of dropped (RFC 3168).
 
     Parameters
     ----------
@@ -156,12 +156,12 @@ def mark_rate(marked: float, packets: float) -> float:
 
 
 def retransmission_rate(retransmissions: float, packets_sent: float) -> float:
-    """Fraction of the packets sent that repeated earlier ones: effort without gain.
+    """Fraction of retransmissions among the packets sent.
 
     Parameters
     ----------
     retransmissions
-        Packets sent again.
+        Retransmitted packets.
     packets_sent
         Packets sent, retransmissions included.
 
@@ -183,19 +183,19 @@ class Delay(NamedTuple):
 
 
 def queueing_delay(delays: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Delay:
-    """Time that packets waited in a queue (RFC 5166, section 2.1.2).
+    """Queueing delay of packets (RFC 5166, section 2.1.2).
 
     Parameters
     ----------
     delays
-        Waiting times in seconds, one a packet or one a sample.
+        Waiting times in seconds, one for each packet or sample.
     weights
-        How many packets each waiting time stands for; one each by default.
+        Number of packets of each waiting time; 1 by default.
 
     Returns
     -------
     Delay
-        The mean and the smallest delays that 50, 95 and 99 % of the packets did not exceed.
+        The mean, and the smallest delays that 50, 95 and 99 % of the packets do not exceed.
 
     Examples
     --------
@@ -216,12 +216,12 @@ def jain(rates: npt.ArrayLike) -> float:
     Parameters
     ----------
     rates
-        What each flow got, in any unit.
+        Rate of each flow, in any unit.
 
     Returns
     -------
     float
-        1 when all got the same, 1/n when one got everything.
+        1 for equal rates, 1/n if one flow has everything.
 
     Examples
     --------
@@ -239,8 +239,7 @@ def jain(rates: npt.ArrayLike) -> float:
 def alpha_fairness(increases: npt.ArrayLike) -> float:
     """AIRA's α-fairness: Jain's index of the flows' additive increases (AIRA, Eq. 4).
 
-    The paper prints Σa² over nΣa², which is 1/n whatever the flows do; it is read as
-    (Σa)² / (n Σa²).
+    The paper prints Σa² over nΣa², which is always 1/n; (Σa)² / (n Σa²) is used instead.
 
     Parameters
     ----------
@@ -250,7 +249,7 @@ def alpha_fairness(increases: npt.ArrayLike) -> float:
     Returns
     -------
     float
-        1 when all flows grow by the same.
+        1 for equal increases.
 
     Examples
     --------
@@ -303,12 +302,12 @@ def stability_index(rates: npt.ArrayLike) -> float:
     Parameters
     ----------
     rates
-        One row a flow, one column an interval: the rate of each flow in each of m intervals.
+        One row for each flow: its rate in each of m intervals.
 
     Returns
     -------
     float
-        0 when no rate ever changes. Flows that sent nothing are left out.
+        0 for constant rates. Flows that sent nothing are omitted.
 
     Examples
     --------
@@ -339,20 +338,20 @@ def binned_rate(
     time
         Times of the samples in seconds, ascending.
     packets
-        Packets counted since the beginning, at those times.
+        Packets counted since the start of the flow, at those times.
     packet_bytes
         Payload of a packet in bytes.
     scale
         Length of an interval in seconds.
     start
-        Where the first interval begins; the first sample by default.
+        Beginning of the first interval; the first sample by default.
 
     Returns
     -------
     edges : ndarray
-        Where each interval begins.
+        Beginning of each interval.
     rates : ndarray
-        Bits per second in each whole interval.
+        Bits per second in each complete interval.
 
     Examples
     --------
@@ -405,16 +404,16 @@ def smoothness(
     time
         Times of the samples in seconds, ascending.
     packets
-        Packets counted since the beginning, at those times.
+        Packets counted since the start of the flow, at those times.
     scales
         Lengths of the intervals in seconds.
     start
-        Where the first interval begins; the first sample by default.
+        Beginning of the first interval; the first sample by default.
 
     Returns
     -------
     dict
-        The coefficient of variation for each time scale: lower is smoother.
+        The coefficient of variation by time scale; lower is smoother.
 
     Examples
     --------
@@ -429,9 +428,9 @@ def smoothness(
 
 
 def friendliness(controller: npt.ArrayLike, reference: npt.ArrayLike) -> float:
-    """Share of the controller's flows in what they and the reference's flows got together.
+    """Share of the controller's flows in the rates of both groups of flows together.
 
-    Groups of different size are compared by what a flow of each got on average.
+    Groups of different sizes are compared by their mean rates.
 
     Parameters
     ----------
@@ -443,7 +442,7 @@ def friendliness(controller: npt.ArrayLike, reference: npt.ArrayLike) -> float:
     Returns
     -------
     float
-        1/2 when a flow of either got the same, 1 when the reference got nothing.
+        1/2 for equal mean rates, 1 if the reference has nothing.
 
     Examples
     --------
@@ -463,26 +462,26 @@ def convergence_time(
     epsilon: float = 0.1,
     hold: float = 0.0,
 ) -> float:
-    """Time until all flows are, and for a while stay, within ε of the fair share.
+    """Time until all flows are within ε of the fair share and stay there for ``hold``.
 
-    RFC 5166, section 2.3.2 (δ-fair convergence time), for any number of flows and with the
-    fair share taken as the mean of the flows at that time.
+    The δ-fair convergence time of RFC 5166, section 2.3.2, for any number of flows. The fair share
+    is the mean of the flows at each time.
 
     Parameters
     ----------
     time
-        Times of the samples in seconds, ascending; the first is when the clock starts.
+        Times of the samples in seconds, ascending; the first is the origin of the result.
     rates
-        One row a flow: its rate (or window) at those times.
+        One row for each flow: its rate (or window) at those times.
     epsilon
-        Largest relative distance from the mean.
+        Largest relative deviation from the mean.
     hold
-        How long the flows must stay there, in seconds.
+        Seconds for which the flows must stay within ``epsilon``.
 
     Returns
     -------
     float
-        Seconds from the first sample; NaN if it is never reached, or not held to the end.
+        Seconds since the first sample; NaN if not reached, or not held until the end.
 
     Examples
     --------
@@ -506,7 +505,7 @@ def convergence_time(
 def responsiveness(
     time: npt.ArrayLike, rate: npt.ArrayLike, congestion: float, rtt: float, factor: float = 0.5
 ) -> float:
-    """Round-trip times of lasting congestion until a sender has halved its rate.
+    """Round-trip times of persistent congestion until a sender has halved its rate.
 
     RFC 5166, section 2.2.1; Bansal et al. 2001.
 
@@ -517,16 +516,16 @@ def responsiveness(
     rate
         The sender's rate (or window) at those times.
     congestion
-        When the congestion began, in seconds; the rate there is what is to be halved.
+        Beginning of the congestion in seconds; the rate at that time is the initial one.
     rtt
         Round-trip time in seconds.
     factor
-        Fraction of the rate to come down to.
+        Fraction of the initial rate to reach.
 
     Returns
     -------
     float
-        Round-trip times; NaN if the rate never came down so far.
+        Round-trip times; NaN if the rate never fell that far.
 
     Examples
     --------
@@ -544,5 +543,5 @@ def responsiveness(
 
 
 def _ratio(part: float, whole: float) -> float:
-    """Divide; NaN where there is nothing to divide by."""
+    """Divide; NaN if the denominator is zero."""
     return part / whole if whole > 0 else math.nan

@@ -1,4 +1,4 @@
-"""The networks that controllers are compared on: a dumbbell, or any scenario."""
+"""Networks for comparisons: a dumbbell, or any scenario."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
     from cwnd.result import Result
 
 WARMUP = 0.25
-"""Fraction of a run on a dumbbell that is left out of every figure."""
+"""Warm-up of a run on a dumbbell, as a fraction of the run."""
 
 STARTS = 0.05
-"""Fraction of a run over which the flows start, at random."""
+"""Fraction of a run within which the flows start at random."""
 
 ACCESS = 1 / 80
-"""Longest delay of an access link in round-trip times: four of them add up to 5 % at most."""
+"""Longest access-link delay in round-trip times; a round trip crosses four, up to 5 % in total."""
 
 SPREAD = 1 + 4 * ACCESS
-"""Longest round-trip time of flows that share one of several, divided by the shortest."""
+"""Ratio of the longest to the shortest round-trip time among flows of one configured value."""
 
 MOST_FLOWS = 10_000
-"""Flows in one run on a dumbbell, at most."""
+"""Largest number of flows in one run on a dumbbell."""
 
 MOST_FLOWS_ALTOGETHER = 100_000
-"""Flows of all runs together, at most."""
+"""Largest number of flows in all runs together."""
 
 MOST_SAMPLES = 5_000_000
-"""Samples of all flows and runs together, at most: about 600 MB of series."""
+"""Largest number of samples of all flows and runs together: about 600 MB of series."""
 
 MOST_SAMPLES_EACH = 2400
-"""Samples of one series on a dumbbell, at most."""
+"""Largest number of samples of one series on a dumbbell."""
 
 FEWEST_SAMPLES = 100
-"""Samples of each series, at least."""
+"""Smallest number of samples of each series."""
 
 DUMBBELL: JsonObject = {
     "rate": "15mbit",
@@ -60,10 +60,10 @@ DUMBBELL: JsonObject = {
     "warmup": None,
     "loss": 0,
 }
-"""The arguments of a dumbbell and their defaults."""
+"""Arguments of a dumbbell with their defaults."""
 
 ENDLESS = 2**32 - 1
-"""Limit of a queue without one, in packets."""
+"""Limit of an unlimited queue, in packets."""
 
 _ARGUMENTS = {
     "duration": "time",
@@ -75,27 +75,27 @@ _ARGUMENTS = {
     "dumbbell.queue": "queue",
     "dumbbell.loss": "loss",
 }
-"""Keys of a dumbbell by the argument that they come from."""
+"""Scenario keys of a dumbbell, by argument."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network whose measured flows get the controllers that are compared.
+    """A network on which controllers are compared.
 
     Attributes
     ----------
     scenario
         The network with all its flows.
     values
-        Values that replace those of the scenario, by path; they are in ``scenario``.
+        Values set on the scenario, by path; ``scenario`` already contains them.
     words
-        What gives the network on a command line; None if it was built in Python.
+        Arguments that select the network on a command line; None if it was built in Python.
     asked
-        What was asked for, by the names of the JSON document.
+        The requested values, by their names in the JSON document.
     arguments
-        Keys of the scenario by the argument that they come from.
+        Scenario keys by the argument that sets them.
     rtt_s, link
-        Round-trip time without queue, and the name of the bottleneck; None until a run tells them.
+        Round-trip time without queueing, and the name of the bottleneck; None before a run.
     """
 
     scenario: Scenario
@@ -108,38 +108,38 @@ class Network:
 
     @property
     def sample_s(self) -> float:
-        """The time between two samples of the series, in seconds."""
+        """Sampling period of the series in seconds."""
         return scenario_time(self.scenario.to_dict().get("sample", 0.1))
 
     @property
     def scales_s(self) -> list[float] | None:
-        """The time scales of smoothness in seconds, the same ones for all runs."""
+        """Time scales of smoothness in seconds, the same for all runs."""
         if self.rtt_s is None:
             return None
         unit = max(self.sample_s, self.rtt_s)
         return [float(f"{scale * unit:.6g}") for scale in SCALES]
 
     def sampled(self, runs: int, flows: int, duration_s: float) -> Network:
-        """Return the network with as many samples as memory allows.
+        """Return the network with the sampling rate adapted to the memory limit.
 
         Parameters
         ----------
         runs
-            Number of all runs.
+        Number of runs.
         flows
             Flows in each.
         duration_s
-            Length of each.
+        Length of each in seconds.
 
         Raises
         ------
         ArgumentError
-            There are too many.
+        There are too many flows.
         """
         if flows * runs > MOST_FLOWS_ALTOGETHER:
             raise ArgumentError(
                 "repeat",
-                f"{runs} runs of {flows} flows are too many: all together may have "
+                f"{runs} runs of {flows} flows are too many: the limit for all runs together is "
                 f"{MOST_FLOWS_ALTOGETHER} flows",
             )
         most = MOST_SAMPLES / (flows * runs)
@@ -149,7 +149,7 @@ class Network:
         return replace(self, scenario=self.scenario.with_values({"sample": needed}))
 
     def with_controllers(self, one: Spec, other: Spec | None, turn: int) -> Scenario:
-        """Return the network with the controllers of a case, checked.
+        """Return the network with the controllers of a case, validated.
 
         Parameters
         ----------
@@ -159,19 +159,19 @@ class Network:
         Raises
         ------
         ScenarioError, ArgumentError
-            They do not fit the network.
+            The controllers do not fit the network.
         """
         scenario = self.scenario.with_controllers(one, other, turn=turn)
         self.check(scenario)
         return scenario
 
     def check(self, scenario: Scenario) -> tuple[int, float]:
-        """Return the number of flows and the length in seconds; mistakes name the argument.
+        """Return the number of flows and the length in seconds; errors name the argument.
 
         Parameters
         ----------
         scenario
-            This network with some controllers.
+            This network with controllers.
         """
         try:
             compiled = scenario.validate()
@@ -183,7 +183,7 @@ class Network:
         return compiled["flows"], compiled["duration_s"]
 
     def seen(self, run: Result) -> Network:
-        """Return the network with what its first run tells of it.
+        """Return the network with the round-trip time and bottleneck found in its first run.
 
         Parameters
         ----------
@@ -192,12 +192,12 @@ class Network:
         """
         trips = [flow["min_rtt_s"] for flow in run.measured_flows]
         known = [trip for trip in trips if math.isfinite(trip)]
-        # Two digits: the figure is of one run.
+        # Two digits: the estimate is from a single run.
         rtt = float(f"{np.median(known):.2g}") if known else self.sample_s
         return replace(self, rtt_s=rtt, link=run.bottleneck["name"])
 
     def bottleneck(self, run: Result) -> LinkRecord:
-        """Return the link whose figures count: the same one in all runs.
+        """Return the link whose figures are reported, the same one in all runs.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class Network:
         return next(links, run.bottleneck)
 
     def describe(self, run: Result) -> JsonObject:
-        """Describe the network, with what its first run tells of it.
+        """Describe the network, with estimates from its first run.
 
         Parameters
         ----------
@@ -238,21 +238,21 @@ class Network:
 def dumbbell(
     arguments: JsonObject, values: Mapping[str, object], *, controllers: int = 1
 ) -> Network:
-    """Make a dumbbell.
+    """Create a dumbbell.
 
     Parameters
     ----------
     arguments
         All of `DUMBBELL`, as for `cwnd.compare`; ``queue`` may be a table of a scenario file.
     values
-        Values to replace, by path.
+        Values to set, by path.
     controllers
-        Number of controllers that share the flows of each round-trip time evenly.
+        Number of controllers that evenly share the flows of each round-trip time.
 
     Raises
     ------
     ArgumentError
-        One of them makes no sense.
+        An argument is invalid.
     """
     rate, rtt, queue, flows, time, warmup, loss = (arguments[name] for name in DUMBBELL)
     bps = read_argument("rate", parse_rate, rate)
@@ -306,19 +306,19 @@ def dumbbell(
 
 
 def any_network(network: Scenario | str | Path, values: Mapping[str, object]) -> Network:
-    """Take a scenario as a network.
+    """Use a scenario as a network.
 
     Parameters
     ----------
     network
         The scenario, or the path of its file.
     values
-        Values to replace, by path.
+        Values to set, by path.
 
     Raises
     ------
     ScenarioError, OSError
-        The scenario makes no sense, or its file cannot be read.
+        The scenario is invalid, or its file cannot be read.
     """
     path = None if isinstance(network, Scenario) else str(network)
     scenario = network if isinstance(network, Scenario) else Scenario.from_toml(Path(network))
@@ -342,7 +342,7 @@ def measured_controllers(scenario: Scenario) -> dict[str, Spec]:
 
 
 def _with_values(network: Network, values: Mapping[str, object]) -> Network:
-    """Replace values of a network."""
+    """Set values of a network."""
     check_values(values)
     words = None if network.words is None else [*network.words, *write_values(values)]
     scenario = network.scenario.with_values(values)
@@ -350,20 +350,20 @@ def _with_values(network: Network, values: Mapping[str, object]) -> Network:
 
 
 def _read_rtt(rtt: Quantity) -> tuple[list[float], bool]:
-    """Read a round-trip time, a list or a range of them; says whether it is a range."""
+    """Parse a round-trip time, list or range; the flag is true for a range."""
     if not isinstance(rtt, str):
         return [parse_time(rtt)], False
     ends = rtt.split("..")
     if len(ends) == 2:
         low, high = map(parse_time, ends)
         if not low < high:
-            raise ValueError(f"{rtt!r} does not rise from A to B")
+            raise ValueError(f"{rtt!r}: A must be less than B in A..B")
         return [low, high], True
     return [parse_time(each) for each in rtt.split(",")], False
 
 
 def _read_probability(value: Quantity) -> float:
-    """Read a number from 0 to 1, or a percentage."""
+    """Parse a number from 0 to 1, or a percentage."""
     text = str(value).strip()
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)

@@ -1,4 +1,4 @@
-"""Objects in notebooks: their HTML, their summaries as frames, and a bar of progress."""
+"""Notebook output: HTML of objects, summaries as frames, and a progress bar."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import ParamSpec
 
-    from cwnd.agreement import Agreement
-    from cwnd.comparison import Comparison
+    from cwnd.agreement.outcome import Agreement
+    from cwnd.comparison.outcome import Comparison
     from cwnd.registry import Algorithm
     from cwnd.result import Result
     from cwnd.scenario import Scenario
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE = 1.0
-"""Seconds after which a bar is shown."""
+"""Seconds before a progress bar is shown."""
 
 MOST_ROWS = 12
 """Rows of a table in a notebook."""
 
 INTERVAL = 0.1
-"""Seconds between two updates of a bar."""
+"""Seconds between two updates of a progress bar."""
 
 
 def with_notebook_bar(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function whose argument ``progress`` is called with the fraction that is done.
+    """Decorate a function that reports its completed fraction to the argument ``progress``.
 
-    Called in a notebook without ``progress``, the function shows a bar, from `PATIENCE` on until
-    it returns. Elsewhere the function is called as it is.
+    Called in a notebook without ``progress``, the function shows a progress bar after `PATIENCE`
+    seconds until it returns. Elsewhere the function is called unchanged.
 
     Parameters
     ----------
@@ -60,14 +60,14 @@ def with_notebook_bar(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _in_notebook() -> bool:
-    """Say whether a Jupyter kernel runs the code; a process without IPython is not asked."""
+    """Test whether a Jupyter kernel runs this code, without importing IPython."""
     shell = sys.modules.get("IPython")
     return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None
 
 
 @contextmanager
 def _bar(task: str) -> Iterator[Callable[[float], None]]:
-    """Show a bar in the output of a notebook's cell, and remove it at the end."""
+    """Show a progress bar in the output of a notebook cell; remove it at the end."""
     from IPython import display
 
     start = time.monotonic()
@@ -97,7 +97,7 @@ def _bar(task: str) -> Iterator[Callable[[float], None]]:
 
 
 def _or_text(function: Callable[P, str]) -> Callable[P, str | None]:
-    """Return None where a library of a report is missing: notebooks show the object's text."""
+    """Return None if a library of reports is missing; notebooks then show the plain text."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> str | None:
@@ -110,7 +110,7 @@ def _or_text(function: Callable[P, str]) -> Callable[P, str | None]:
 
 
 def _html(**content: object) -> str:
-    """Fill the template."""
+    """Render the template."""
     from cwnd.report.page import render
 
     empty: dict[str, object] = {
@@ -165,8 +165,8 @@ def comparison_html(comparison: Comparison) -> str:
 
 @_or_text
 def agreement_html(agreement: Agreement) -> str:
-    """Return an agreement as HTML: the counts of its verdicts and its tables."""
-    from cwnd.agreement import NETWORK
+    """Return an agreement as HTML: counts of the verdicts, and tables."""
+    from cwnd.agreement.outcome import NETWORK
     from cwnd.figures import agreement_text, caveats, counts_text
     from cwnd.report.agree import cells, heads
 
@@ -188,7 +188,7 @@ def agreement_html(agreement: Agreement) -> str:
 
 @_or_text
 def scenario_html(scenario: Scenario) -> str:
-    """Return a scenario as HTML: its flows, and the whole as TOML."""
+    """Return a scenario as HTML: its flows, and the scenario file."""
     groups = scenario.to_dict().get("flow", [])
     keys = list(dict.fromkeys(key for group in groups for key in group))
     rows = [
@@ -235,7 +235,7 @@ def algorithms_html(algorithms: list[Algorithm]) -> str:
 
 
 def summarize_scenario(scenario: Scenario) -> pd.DataFrame:
-    """Return the groups of flows with the keys that are set, as in the scenario file."""
+    """Return one row for each group of flows, with the keys that are set."""
     require("Scenario.summary", "pandas")
     groups = scenario.to_dict().get("flow", [])
     keys = list(dict.fromkeys(key for group in groups for key in group))
@@ -244,7 +244,7 @@ def summarize_scenario(scenario: Scenario) -> pd.DataFrame:
 
 
 def summarize_result(result: Result) -> pd.DataFrame:
-    """Return ten figures of each flow, in units for people."""
+    """Return ten figures of each flow, in readable units."""
     from cwnd.figures import limits_text
 
     flows = result.flows
@@ -304,7 +304,7 @@ def summarize_agreement(agreement: Agreement) -> pd.DataFrame:
 
 
 def _frame(columns: dict[str, Any], index: Sequence[str | int], name: str) -> pd.DataFrame:
-    """Make a frame with four decimals."""
+    """Create a frame with four decimals."""
     import pandas as pd
 
     return pd.DataFrame(columns, index=pd.Index(list(index), name=name)).round(4)

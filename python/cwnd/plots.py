@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from cwnd.agreement import Agreement
-    from cwnd.comparison import Comparison, Row
+    from cwnd.agreement.outcome import Agreement
+    from cwnd.comparison.outcome import Comparison, Row
     from cwnd.model.catalog import Model
     from cwnd.result import Result
 
@@ -32,7 +32,7 @@ _DASHES = dict(zip(DASHES, ("solid", "dashed", "dotted", "dashdot"), strict=True
 
 
 class Picture(Figure):
-    """A figure that a notebook shows without pyplot."""
+    """A figure that a notebook displays without pyplot."""
 
     def _repr_png_(self) -> bytes:
         buffer = BytesIO()
@@ -41,7 +41,7 @@ class Picture(Figure):
 
 
 def plot_result(result: Result) -> Figure:
-    """Draw windows, throughput and the queue of the bottleneck over time.
+    """Draw windows, throughput and the bottleneck's queue over time.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def plot_result(result: Result) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Three panels that share the axis of time.
+        Three panels with a common time axis.
     """
     figure = Picture(figsize=(9, 7.5), layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
@@ -84,17 +84,17 @@ def plot_result(result: Result) -> Figure:
 
 
 def plot_comparison(comparison: Comparison) -> Figure:
-    """Draw fairness, smoothness and queue of all controllers, and a window of each.
+    """Draw fairness, smoothness and queue of all controllers, and one window of each.
 
     Parameters
     ----------
     comparison
-        What ``compare`` found.
+        Result of ``compare``.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Three panels of figures with their intervals above one window for each controller.
+        Three panels of figures with intervals above a window plot for each controller.
     """
     alone, against = comparison.rows_alone, comparison.rows_against
     height = 1.6 + 0.35 * len(alone)
@@ -126,24 +126,22 @@ def plot_comparison(comparison: Comparison) -> Figure:
         _shade(axes, run.warmup_s)
         axes.set_xlim(0, run.duration_s)
     panels[0].set_ylim(0, _largest(list(panels), network["warmup_s"]))
-    panels[-1].set_xlabel(
-        "time (s); the window of the first flow in packets, each controller alone"
-    )
+    panels[-1].set_xlabel("time (s); window of the first flow in packets, each controller alone")
     return figure
 
 
 def plot_agreement(agreement: Agreement) -> Figure:
-    """Draw the windows and the queue of the bottleneck on each backend, side by side.
+    """Draw windows and the bottleneck's queue on each backend side by side.
 
     Parameters
     ----------
     agreement
-        What ``agree`` found.
+        Result of ``agree``.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A column for each backend, of its first seed; all share their axes.
+        One column for each backend, for its first seed, with common axes.
     """
     count = len(agreement.results)
     figure = Picture(figsize=(1.5 + 4.5 * count, 6), layout="constrained")
@@ -158,7 +156,7 @@ def plot_agreement(agreement: Agreement) -> Figure:
             top.plot(run.time, flow["window"], label=name, **style)
         for queue in (each["queue"] for each in run.record["links"] if each["name"] == link):
             bottom.plot(run.time, queue, color=REFERENCE, linewidth=0.7)
-        top.set_title(on if run.limit is None else f"{on} (the tool was the limit)", fontsize=10)
+        top.set_title(on if run.limit is None else f"{on} (emulator limited)", fontsize=10)
         bottom.set_xlabel("time (s)")
         for axes in (top, bottom):
             _tidy(axes)
@@ -180,24 +178,25 @@ def plot_model(
     *,
     logarithmic: bool = False,
 ) -> Figure:
-    """Draw the results of a model over one of its parameters, or over time.
+    """Draw the results of a model over one of its parameters or over time.
 
     Parameters
     ----------
     model
         The model.
     curves
-        The name of each curve and its columns, the same for all curves: the first is the x-axis,
-        and each other has a panel.
+        Name of each curve and its columns, the same columns for all curves. The first column is
+        the x-axis; each other column has a panel.
     fixed
         The other parameters, for the title.
     logarithmic
-        Whether the x-axis is logarithmic; a y-axis is too if its values span a wide range.
+        Whether the x-axis is logarithmic. A y-axis is then logarithmic if its values span a wide
+        range.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A panel for each column, in two columns of panels if there are more than three.
+        One panel for each column, side by side if there are more than three.
     """
     over, *names = curves[0][1]
     across = 1 if len(names) < 4 else 2
@@ -231,7 +230,7 @@ def plot_model(
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    """Name the lines of some axes below the figure."""
+    """Draw the legend of some axes below the figure."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
 
@@ -239,7 +238,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
 def _dots(
     axes: Axes, rows: list[Row], name: str, shades: dict[str, str], factor: float = 1.0
 ) -> None:
-    """Draw one figure of each controller as a dot with its interval."""
+    """Draw a figure of each controller as a dot with its interval."""
     places = list(shades)
     for row in rows:
         figure = row.figures[name]
@@ -249,7 +248,7 @@ def _dots(
                 [figure.low * factor, figure.high * factor], [place] * 2, color=shade, linewidth=2
             )
         axes.plot([figure.mean * factor], [place], "o", color=shade, markersize=7)
-    # A limit given by hand takes the margin away: the largest dot would be cut in half.
+    # An explicit limit removes the margin, which would clip the largest dot.
     ends = [end for row in rows for end in (row.figures[name].mean, row.figures[name].high)]
     most = max((end for end in ends if np.isfinite(end)), default=0.0)
     axes.set_xlim(0, 1.05 * most * factor or 1.0)
@@ -258,7 +257,7 @@ def _dots(
 
 
 def _largest(panels: list[Axes], start: float) -> float:
-    """Give room for the largest value that counts: a start may reach far above it."""
+    """Return the largest value after ``start``; the initial transient may exceed it."""
     most = 0.0
     for line in (line for axes in panels for line in axes.get_lines()):
         x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
@@ -268,11 +267,11 @@ def _largest(panels: list[Axes], start: float) -> float:
 
 
 def _shade(axes: Axes, warmup_s: float) -> None:
-    """Mark the warm-up."""
+    """Shade the warm-up."""
     if warmup_s > 0:
         axes.axvspan(0, warmup_s, color="0.5", alpha=0.12, linewidth=0)
 
 
 def _tidy(axes: Axes) -> None:
-    """Remove what says nothing."""
+    """Remove redundant frame lines."""
     axes.spines[["top", "right"]].set_visible(False)

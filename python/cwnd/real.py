@@ -1,6 +1,6 @@
-"""Runs in real time: the scenario's network emulated, real sockets on it.
+"""Runs in real time: real sockets on an emulation of the scenario's network.
 
-Linux only. What runs there is `cwnd_linux::run`: see `docs/agreement.md`.
+Linux only. The runs are implemented in `cwnd_linux::run`; see `docs/agreement.md`.
 """
 
 from __future__ import annotations
@@ -20,35 +20,36 @@ if TYPE_CHECKING:
 
     from cwnd.scenario import Scenario
 
-REALITIES = ("sim", "udt", "linux")
-"""Where a scenario can run: the simulator, UDT sockets, the kernel's TCP."""
+BACKENDS = ("sim", "udt", "linux")
+"""Backends of a scenario: the simulator, UDT sockets, the kernel's TCP."""
 
 
-def check_reality(on: str, scenarios: Iterable[Scenario] = ()) -> None:
-    """Refuse a reality that is none, or is none for these scenarios or on this machine.
+def check_backend(on: str, scenarios: Iterable[Scenario] = ()) -> None:
+    """Check that a backend exists and can run scenarios on this machine.
 
     Parameters
     ----------
     on
-        One of `REALITIES`.
+        One of `BACKENDS`.
     scenarios
-        What is to run there.
+        The scenarios to run.
 
     Raises
     ------
     ArgumentError
-        There is no such reality, or a controller is written in Python.
+        There is no such backend, or it does not support a controller written in Python.
     KernelError
-        It needs Linux, or rights that this user does not have.
+        The backend needs Linux, or privileges that this user lacks.
     ScenarioError
-        A scenario asks for what is not to be had there, as a controller without a kernel form.
+        A scenario needs a feature that the backend lacks, such as a controller without a kernel
+        implementation.
     """
-    if on not in REALITIES:
-        raise ArgumentError("on", f"{on!r} is none of {', '.join(REALITIES)}")
+    if on not in BACKENDS:
+        raise ArgumentError("on", f"{on!r} is not one of {', '.join(BACKENDS)}")
     if on == "sim":
         return
     if sys.platform != "linux":
-        raise KernelError(f"--on {on} needs Linux, for the emulated network; --on sim does not")
+        raise KernelError(f"--on {on} needs Linux for the emulated network; --on sim does not")
     if any(scenario.controllers for scenario in scenarios):
         raise ArgumentError("on", f"controllers written in Python run on sim only, not on {on}")
     for scenario in scenarios:
@@ -60,12 +61,12 @@ def check_reality(on: str, scenarios: Iterable[Scenario] = ()) -> None:
 
 
 def emulates() -> None:
-    """Make an emulated link and take it away again: a matter of milliseconds.
+    """Create and remove an emulated link, which takes milliseconds.
 
     Raises
     ------
     OSError
-        This machine or its user cannot.
+        This machine or user does not support emulated links.
     """
     _native.Emulation(read_links({}), 1, None)
 
@@ -78,33 +79,33 @@ def run_real(
     progress: Callable[[float], None] | None = None,
     scales: list[float] | None = None,
 ) -> Result:
-    """Run one scenario in real time, where `check_reality` has found nothing against it.
+    """Run one scenario in real time; call `check_backend` first.
 
     Parameters
     ----------
     scenario
         The scenario.
     seed
-        Of all that is drawn: starts, delays, random loss, RED. Real time is not drawn: no two runs
-        are equal.
+        Seed of all random values: starts, delays, random loss, RED. Runs in real time still differ
+        in their timing.
     on
         ``udt`` or ``linux``.
     progress
-        Called now and then with the fraction that is done.
+        Called periodically with the completed fraction.
     scales
         As for `cwnd.result.Result`.
 
     Returns
     -------
     Result
-        As the simulator's, with notes, and why the tool was the limit if it was.
+        Like the simulator's, with notes and the reason why the emulator was the bottleneck, if so.
 
     Raises
     ------
     KernelError
-        This machine or its user cannot.
+        This machine or user does not support the run.
     ScenarioError
-        The scenario makes no sense, or no sense there.
+        The scenario is invalid, or the backend does not support it.
     """
     try:
         real = _native.run_real(scenario.to_json(), seed, on, progress)
@@ -123,9 +124,9 @@ def run_real(
 
 
 def _reason(problem: OSError) -> str:
-    """Say what is missing."""
+    """Describe the missing capability."""
     if problem.errno in {errno.EPERM, errno.EACCES}:
-        return "needs root, for namespaces and the emulated network"
+        return "needs root for namespaces and the emulated network"
     if problem.errno in {errno.ENOENT, errno.ENODEV} and not Path("/dev/net/tun").exists():
         return "needs /dev/net/tun"
     return f"failed: {problem.strerror or problem}"

@@ -1,7 +1,7 @@
-"""The shapes of what the simulator returns, as it returns it.
+"""Types of the records that the simulator returns.
 
-Times are in seconds. Counters run from the end of the warm-up to the end of the run; series cover
-the whole run, at the times of ``RunRecord["time"]``.
+Times are in seconds. Counters cover the run without the warm-up; series cover the whole run, at
+the times of ``RunRecord["time"]``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Series: TypeAlias = npt.NDArray[np.float64]
 """One number for each sample."""
 
 JsonObject: TypeAlias = "dict[str, Any]"
-"""What a JSON object is in Python."""
+"""A JSON object."""
 
 
 class Limited(TypedDict):
-    """Seconds in which each thing kept a flow from sending more."""
+    """Seconds for which each limit held back a flow."""
 
     window: float
     pacing: float
@@ -31,7 +31,7 @@ class Limited(TypedDict):
 
 
 class CutsRecord(TypedDict):
-    """The cuts of a flow's window in the whole run; causes are loss, mark and timeout."""
+    """Window reductions of a flow in the whole run; causes are loss, mark and timeout."""
 
     time: Series
     cause: list[str]
@@ -40,7 +40,7 @@ class CutsRecord(TypedDict):
 
 
 class FlowRecord(TypedDict):
-    """What one traffic source did; its kind is tcp, cbr or pareto."""
+    """Record of one traffic source; its kind is tcp, cbr or pareto."""
 
     name: str
     controller: str
@@ -71,13 +71,12 @@ class FlowRecord(TypedDict):
 
 
 class KernelFlowRecord(FlowRecord):
-    """What a connection of the kernel's TCP did, as far as a controller sees it.
+    """Record of a connection of the kernel's TCP, as far as its controller observes it.
 
-    Series have one number for each event that tells the window, at ``time``; ``port`` is the one
-    here. ``measured`` is whether it
-    was seen from its beginning on; its losses are what it sent again. ``agreement`` are the steps
-    that were compared with the law, the cuts among them, and the largest difference as a part of
-    the window.
+    Series have one value for each event that reports the window, at ``time``. ``port`` is the local
+    port. ``measured`` tells whether the trace covers the connection from its beginning. ``losses``
+    are its retransmissions. ``agreement`` holds the number of steps replayed through the law, the
+    number of cuts among them, and the largest deviation relative to the window.
     """
 
     port: int
@@ -86,7 +85,7 @@ class KernelFlowRecord(FlowRecord):
 
 
 class KernelInstance(TypedDict):
-    """A controller that is loaded into the kernel."""
+    """A controller loaded into the kernel."""
 
     name: str
     controller: str
@@ -103,7 +102,7 @@ class DelayRecord(TypedDict):
 
 
 class LinkRecord(TypedDict):
-    """What one link did; ``losses`` are those of the link itself, ``drops`` those of its queue."""
+    """Record of one link; ``losses`` occur on the link itself, ``drops`` in its queue."""
 
     name: str
     rate_bps: float
@@ -123,7 +122,7 @@ class LinkRecord(TypedDict):
 
 
 class EngineRecord(TypedDict):
-    """What the run cost: packets sent by all sources, events handled, seconds of wall clock."""
+    """Cost of a run: packets sent by all sources, events processed, wall-clock seconds."""
 
     packets: int
     events: int
@@ -146,8 +145,8 @@ class RunRecord(TypedDict):
 class RealRecord(TypedDict):
     """A run in real time, over an emulated network.
 
-    ``limit`` is why the tool, and not the network, was the limit, if it was. ``notes`` are what of
-    the scenario the reality cannot do, or does in another way, a sentence each.
+    ``limit`` is the reason why the emulator, not the network, was the bottleneck, if it was.
+    ``notes`` names parts of the scenario that the backend does not support or approximates.
     """
 
     record: RunRecord
@@ -156,7 +155,7 @@ class RealRecord(TypedDict):
 
 
 class Compiled(TypedDict):
-    """What a scenario is compiled to."""
+    """Summary of a compiled scenario."""
 
     flows: int
     links: list[str]
@@ -164,7 +163,7 @@ class Compiled(TypedDict):
 
 
 class ParameterRecord(TypedDict):
-    """A parameter of an algorithm; ``choices`` is empty when it is a number."""
+    """A parameter of an algorithm; ``choices`` is empty for a number."""
 
     name: str
     symbol: str

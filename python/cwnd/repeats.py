@@ -1,4 +1,4 @@
-"""How often a case is repeated: a fixed number of times, or until its verdicts are decided."""
+"""Number of repeats of a case: fixed, or until its verdicts are decided."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Repeat: TypeAlias = int | Literal["auto"]
-"""A number of repeats, or ``auto``: as many as the verdicts need."""
+"""A number of repeats, or ``auto``: as many as the verdicts need, up to a limit."""
 
 MOST = 80
-"""Repeats that ``auto`` makes on the simulator, at most."""
+"""Largest number of repeats of ``auto`` on the simulator."""
 
 MOST_REAL = 20
-"""Repeats that ``auto`` makes in real time, at most."""
+"""Largest number of repeats of ``auto`` in real time."""
 
 
 def read_repeat(repeat: Repeat, first: int, *, real: bool = False) -> tuple[int, int]:
-    """Return the number of repeats to begin with, and the largest one.
+    """Return the first and the largest number of repeats.
 
     Parameters
     ----------
     repeat
-        What was asked for.
+        The requested number.
     first
-        What ``auto`` begins with.
+        Number of repeats that ``auto`` starts with.
     real
         Whether the runs take real time.
 
     Raises
     ------
     ArgumentError
-        It is neither.
+        The value is neither a positive number nor ``auto``.
 
     Examples
     --------
@@ -44,12 +44,12 @@ def read_repeat(repeat: Repeat, first: int, *, real: bool = False) -> tuple[int,
     if repeat == "auto":
         return first, MOST_REAL if real else MOST
     if not isinstance(repeat, int) or repeat < 1:
-        raise ArgumentError("repeat", f"{repeat!r} is neither auto nor at least 1")
+        raise ArgumentError("repeat", f"{repeat!r} is neither auto nor a whole number above 0")
     return repeat, repeat
 
 
 def targets(first: int, most: int) -> Iterator[int]:
-    """Give the numbers of repeats after which the verdicts are looked at: each doubles the last.
+    """Yield the numbers of repeats after which ``auto`` checks the verdicts, doubling each time.
 
     Examples
     --------
@@ -63,22 +63,22 @@ def targets(first: int, most: int) -> Iterator[int]:
 
 
 def repeats_text(repeat: int, undecided: list[str]) -> str:
-    """Say how many repeats ``auto`` has made, and what they did not decide.
+    """Describe how many repeats ``auto`` made, and which verdicts are still undecided.
 
     Parameters
     ----------
     repeat
-        The number.
+        Number of repeats.
     undecided
-        What is not decided.
+        Undecided verdicts.
 
     Examples
     --------
     >>> repeats_text(20, [])
     '20 repeats: every verdict is decided'
     >>> repeats_text(80, ["fairness of simd"])
-    '80 repeats, the limit: undecided are fairness of simd'
+    '80 repeats, the limit; undecided: fairness of simd'
     """
     if not undecided:
         return f"{repeat} repeats: every verdict is decided"
-    return f"{repeat} repeats, the limit: undecided are {', '.join(undecided)}"
+    return f"{repeat} repeats, the limit; undecided: {', '.join(undecided)}"

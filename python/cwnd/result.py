@@ -1,4 +1,4 @@
-"""What one run of a scenario gave: figures, tables and series."""
+"""Result of one run of a scenario: figures, tables and series."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cwnd.records import FlowRecord, JsonObject, LinkRecord, RunRecord, Series
 
 SCALES = (2, 10, 50)
-"""Time scales of smoothness, in round-trip times (or in samples where these are longer)."""
+"""Time scales of smoothness in round-trip times (or in sampling periods if longer)."""
 
 
 class Result:
@@ -34,19 +34,19 @@ class Result:
     Parameters
     ----------
     record
-        What the simulator returned.
+        The simulator's record.
     title
-        What the run is called in reports; the scenario's name by default.
+        Title in reports; the scenario's name by default.
     rerun
         The command that repeats the run, for reports.
     scales
         Time scales of smoothness in seconds; ``SCALES`` by default.
     on
-        Where it ran: ``sim``, ``udt`` or ``linux``.
+        Backend of the run: ``sim``, ``udt`` or ``linux``.
     limit
-        Why the tool that emulated the network, and not the network, was the limit, if it was.
+        Reason why the emulator, not the network, was the bottleneck, if it was.
     notes
-        What of the scenario could not be done there, or was done in another way.
+        Parts of the scenario that the backend does not support or approximates.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Result:
         return result_html(self)
 
     def summary(self) -> pd.DataFrame:
-        """Return the figures of the flows that matter, in units for people: ten columns."""
+        """Return the main figures of the flows in readable units: ten columns."""
         from cwnd.notebook import summarize_result
 
         return summarize_result(self)
@@ -104,12 +104,12 @@ class Result:
 
     @property
     def warmup_s(self) -> float:
-        """Length of its beginning that no counter includes, in seconds."""
+        """Length of the warm-up in seconds; counters exclude it."""
         return self.record["warmup_s"]
 
     @property
     def measured_s(self) -> float:
-        """Length of what the counters include, in seconds."""
+        """Length of the run without the warm-up, in seconds."""
         return self.duration_s - self.warmup_s
 
     @property
@@ -119,30 +119,30 @@ class Result:
 
     @property
     def measured_flows(self) -> list[FlowRecord]:
-        """Flows that count in the metrics; background traffic does not."""
+        """Flows that the metrics include; background traffic is excluded."""
         return [flow for flow in self.record["flows"] if flow["measured"]]
 
     @property
     def bottleneck(self) -> LinkRecord:
-        """The link of finite rate that was used most."""
+        """The link of finite rate with the highest utilisation."""
         finite = [link for link in self.record["links"] if math.isfinite(link["rate_bps"])]
         return max(finite or self.record["links"], key=lambda link: link["utilization"])
 
     def seconds(self, flow: FlowRecord) -> float:
-        """Give how long a flow was there, warm-up excluded."""
+        """Return the seconds for which a flow was active, without the warm-up."""
         end = min(self.duration_s, flow["stop_s"])
-        # Not a number where it was never complete, and then not less than anything.
+        # `completed_s` is NaN for a flow that never completed; min() then keeps `end`.
         end = min(end, flow["completed_s"])
         return max(end - max(flow["start_s"], self.warmup_s), 0.0)
 
     def goodput_bps(self, flow: FlowRecord) -> float:
-        """Give the payload a flow delivered in order, in bits per second."""
+        """Return a flow's payload delivered in order, in bits per second."""
         return metrics.goodput(flow["packets_delivered"], flow["packet_bytes"], self.seconds(flow))
 
     def smoothness(
         self, flow: FlowRecord, scales: Sequence[float] | None = None
     ) -> dict[float, float]:
-        """Give the coefficient of variation of a flow's throughput at each time scale (seconds)."""
+        """Return the coefficient of variation of a flow's throughput, by time scale in seconds."""
         start = max(self.warmup_s, flow["start_s"])
         end = start + self.seconds(flow)
         here = self.time <= end
@@ -155,12 +155,12 @@ class Result:
 
     @cached_property
     def _smooth(self) -> dict[str, dict[float, float]]:
-        """The smoothness of each flow, by its name: two documents ask for it."""
+        """Smoothness of each flow, by name; cached for several documents."""
         return {flow["name"]: self.smoothness(flow) for flow in self.record["flows"]}
 
     @cached_property
     def metrics(self) -> JsonObject:
-        """The metrics of the measured flows together; see docs/metrics.md."""
+        """Metrics of the measured flows together; see docs/metrics.md."""
         flows, link = self.measured_flows, self.bottleneck
         goodputs = [self.goodput_bps(flow) for flow in flows]
         sent = sum(flow["packets_sent"] for flow in flows)
@@ -192,7 +192,7 @@ class Result:
 
     @cached_property
     def flows(self) -> pd.DataFrame:
-        """One row a flow; the columns are those of the JSON document, ``limited`` spread out.
+        """One row for each flow; columns as in the JSON document, with ``limited`` flattened.
 
         Ten of the columns are displayed.
         """
@@ -215,7 +215,7 @@ class Result:
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """One row a link; the columns are those of the JSON document; ten are displayed."""
+        """One row for each link; columns as in the JSON document, ten of them displayed."""
         require("Result.links", "pandas")
         import pandas as pd
 
@@ -234,7 +234,7 @@ class Result:
 
     @cached_property
     def cuts(self) -> pd.DataFrame:
-        """One row for each time a window was cut, warm-up included."""
+        """One row for each window reduction, warm-up included."""
         from cwnd.tables import cuts
 
         frame: pd.DataFrame = cuts(self).to_pandas()
@@ -242,7 +242,7 @@ class Result:
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """One row for each flow and sample: window, ssthresh, RTT, counters and the law's own."""
+        """One row for each flow and sample: window, ssthresh, RTT, counters and law variables."""
         from cwnd.tables import samples
 
         frame: pd.DataFrame = samples(self).to_pandas()
@@ -250,7 +250,7 @@ class Result:
 
     @cached_property
     def queues(self) -> pd.DataFrame:
-        """One row for each link and sample: the queue in packets and the drops so far."""
+        """One row for each link and sample: queue in packets and cumulative drops."""
         from cwnd.tables import queues
 
         frame: pd.DataFrame = queues(self).to_pandas()
@@ -281,7 +281,7 @@ class Result:
         write_text(path, run_page(self))
 
     def to_json(self) -> JsonObject:
-        """Give the figures as plain data; docs/json.md describes them. Unknown figures are None."""
+        """Return the figures as plain data, unknown ones as None; see docs/json.md."""
         return jsonable(
             {
                 "scenario": self.scenario,
@@ -299,7 +299,7 @@ class Result:
         )
 
     def _flow_json(self, flow: FlowRecord) -> JsonObject:
-        """Give the figures of a flow."""
+        """Return the figures of a flow."""
         seconds = self.seconds(flow)
         smooth = self._smooth[flow["name"]]
         return {
@@ -330,7 +330,7 @@ class Result:
         }
 
     def _rates(self, scale: float) -> Series:
-        """Give the throughput of each measured flow in intervals of one length."""
+        """Return the throughput of each measured flow in intervals of equal length."""
         return np.array(
             [
                 metrics.binned_rate(
@@ -341,7 +341,7 @@ class Result:
         )
 
     def _convergence_time(self) -> float:
-        """Give the time from the last start until all flows stay near the fair share."""
+        """Return the time from the last start until all flows stay near the fair share."""
         flows = self.measured_flows
         if len(flows) < 2:
             return math.nan
@@ -357,18 +357,18 @@ class Result:
 
 
 def default_scales(record: RunRecord) -> list[float]:
-    """Choose the time scales of smoothness: multiples of the round-trip time.
+    """Choose the time scales of smoothness as multiples of the round-trip time.
 
     Parameters
     ----------
     record
-        What the simulator returned.
+        The simulator's record.
 
     Returns
     -------
     list of float
-        ``SCALES`` times the median of the flows' smallest round-trip times (or the time between two
-        samples, if that is longer), in seconds to two digits.
+        ``SCALES`` times the median of the flows' smallest round-trip times (or the sampling
+        period, if longer), in seconds to two digits.
     """
     rtts = sorted(f["min_rtt_s"] for f in record["flows"] if math.isfinite(f["min_rtt_s"]))
     sample = record["duration_s"] / max(record["time"].size - 1, 1)
@@ -378,17 +378,17 @@ def default_scales(record: RunRecord) -> list[float]:
 
 
 def link_loss_rate(link: LinkRecord) -> float:
-    """Give the fraction of the arrivals that the queue dropped or the link lost."""
+    """Return the fraction of arrivals that the queue dropped or the link lost."""
     return metrics.loss_rate(link["drops"] + link["losses"], link["arrivals"])
 
 
 def jsonable(document: JsonObject) -> JsonObject:
-    """Turn figures that are not numbers into None, through and through: JSON knows no NaN."""
+    """Replace NaN and infinities by None at all levels: JSON has neither."""
     return {key: _jsonable(item) for key, item in document.items()}
 
 
 def _jsonable(value: object) -> object:
-    """Turn one value into what JSON knows."""
+    """Convert one value to a JSON value."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, str | int):
@@ -401,17 +401,17 @@ def _jsonable(value: object) -> object:
 
 
 def dumps(document: JsonObject) -> str:
-    """Write a JSON document."""
+    """Format a JSON document."""
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
 
 def link_json(link: LinkRecord) -> JsonObject:
-    """Give the figures of a link.
+    """Return the figures of a link.
 
     Parameters
     ----------
     link
-        What it did.
+        Record of the link.
     """
     return {
         "name": link["name"],
@@ -432,7 +432,7 @@ def link_json(link: LinkRecord) -> JsonObject:
 
 
 def _mean(values: list[float]) -> float:
-    """Average what is known."""
+    """Return the mean of the values that are not NaN."""
     known = [value for value in values if math.isfinite(value)]
     return float(np.mean(known)) if known else math.nan
 

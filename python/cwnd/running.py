@@ -1,4 +1,4 @@
-"""Run scenarios: on the simulator, or in real time."""
+"""Run scenarios on the simulator or in real time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cwnd.assignment import check_values, write_values
 from cwnd.controller import add_controller, explain_answers
 from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
-from cwnd.real import check_reality, run_real
+from cwnd.real import check_backend, run_real
 from cwnd.result import Result
 from cwnd.scenario import Scenario
 
@@ -43,17 +43,17 @@ def run(
     scenario
         A scenario, or the path of a scenario file.
     seed
-        The same scenario and seed always give the same result on the simulator; the scenario's own
-        by default.
+        Seed of the run; the scenario's seed by default. Simulations with the same scenario and seed
+        always have the same result.
     on
-        ``sim``, or in real time on an emulated network (Linux, root): ``udt`` sockets, or the
-        kernel's TCP, ``linux``. See ``docs/agreement.md``.
+        Backend: ``sim``, or in real time on an emulated network (Linux, root) ``udt`` for UDT
+        sockets or ``linux`` for the kernel's TCP. See ``docs/agreement.md``.
     values
-        Values of the scenario to replace, by their paths, as for `Scenario.with_values`.
+        Values of the scenario to replace, by path; see `Scenario.with_values`.
     pcap
-        The name of a link and the file to write what crosses it to, for Wireshark; on ``sim`` only.
+        Name of a link, and the capture file for its packets; on ``sim`` only.
     progress
-        Called now and then with the fraction that is done.
+        Called periodically with the completed fraction.
 
     Returns
     -------
@@ -63,11 +63,11 @@ def run(
     Raises
     ------
     ScenarioError
-        The scenario makes no sense; the message names the file, the line and the key.
+        The scenario is invalid; the message names the file, the line and the key.
     ArgumentError
-        An argument makes no sense.
+        An argument is invalid.
     KernelError
-        This machine or its user cannot run it in real time.
+        This machine or user cannot run scenarios in real time.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def run(
     scenario = scenario.with_values(values)
     seed = scenario.seed if seed is None else seed
     if pcap is not None and on != "sim":
-        raise ArgumentError("pcap", "packets are captured on sim only")
+        raise ArgumentError("pcap", "packet capture needs the backend sim")
     capture = None if pcap is None else (pcap[0], str(pcap[1]))
     jobs = [(scenario, seed)]
     (result,) = measure(jobs, lambda _, run: run, pcap=capture, progress=progress, on=on)
@@ -103,18 +103,18 @@ def simulate(
     progress: Callable[[float], None] | None = None,
     threads: int = 0,
 ) -> list[Result]:
-    """Run many scenarios, side by side.
+    """Simulate many scenarios in parallel.
 
     Parameters
     ----------
     jobs
         Scenarios with their seeds.
     pcap
-        The name of a link and the file to write what crosses it to; only with one job.
+        Name of a link, and the capture file for its packets; only with one job.
     progress
-        Called now and then with the fraction that is done.
+        Called periodically with the completed fraction.
     threads
-        Cores to use; 0 means all.
+        Number of threads; 0 for one per core.
 
     Returns
     -------
@@ -134,26 +134,26 @@ def measure(
     threads: int = 0,
     on: str = "sim",
 ) -> list[T]:
-    """Run many scenarios, side by side, and keep of each run only what is asked for.
+    """Run many scenarios in parallel, and keep a part of each result.
 
     Parameters
     ----------
     jobs
         Scenarios with their seeds.
     keep
-        Called with the number of a job and its result as soon as it is there, while others go on;
-        what it returns is kept.
+        Called with the number of a job and its result as soon as the job is complete, while others
+        run. Its return value is kept.
     pcap, progress, threads
         As for `simulate`.
     scales
         Time scales of smoothness in seconds; chosen for each run by default.
     on
-        Where they run; in real time one after the other, as they would disturb each other.
+        Backend. Runs in real time are sequential, as they would disturb each other.
 
     Returns
     -------
     list
-        What was kept, in the order of the jobs.
+        The return values of ``keep`` in the order of the jobs.
     """
     controllers: dict[str, Factory] = {}
     for scenario, seed in jobs:
@@ -161,7 +161,7 @@ def measure(
         for name, factory in scenario.controllers.items():
             add_controller(controllers, name, factory)
 
-    check_reality(on, [scenario for scenario, _ in jobs])
+    check_backend(on, [scenario for scenario, _ in jobs])
     if on != "sim":
         kept = []
         for job, (scenario, seed) in enumerate(jobs):
@@ -184,7 +184,7 @@ def measure(
 
 
 def check_seed(seed: int) -> None:
-    """Refuse a seed that is too small or too large.
+    """Raise an error for a seed that is out of range.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def check_seed(seed: int) -> None:
     Raises
     ------
     ArgumentError
-        It is no unsigned number of 64 bits.
+        It is not an unsigned 64-bit number.
     """
     if not 0 <= seed <= LARGEST_SEED:
         raise ArgumentError("seed", f"{seed} is not between 0 and {LARGEST_SEED}")
@@ -203,14 +203,14 @@ def check_seed(seed: int) -> None:
 def part_of(
     progress: Callable[[float], None], done: int, part: int, jobs: int
 ) -> Callable[[float], None]:
-    """Turn what is done of some jobs into what is done of all, all of one length.
+    """Map the completed fraction of some jobs to that of all jobs, which have equal length.
 
     Parameters
     ----------
     progress
-        Is told what is done of all.
+        Receives the completed fraction of all jobs.
     done
-        Number of jobs that precede these.
+        Number of jobs completed before these.
     part, jobs
         Number of these jobs, and of all.
     """

@@ -36,7 +36,7 @@ class Scenario:
     document
         The scenario as plain data.
     controllers
-        What makes the controllers ``python:NAME`` of the document, by those names.
+        Factories of controllers written in Python, by their names in the document, ``python:NAME``.
 
     Examples
     --------
@@ -80,12 +80,12 @@ class Scenario:
         Parameters
         ----------
         source
-            A path, or TOML text (which has at least one line break).
+            A path, or TOML text, which must contain a line break.
 
         Raises
         ------
         ScenarioError
-            The scenario makes no sense; the message names the file, the line and the key.
+            The scenario is invalid; the message names the file, the line and the key.
         OSError
             The file cannot be read.
         """
@@ -115,9 +115,9 @@ class Scenario:
         sample: Quantity = 0.1,
         name: str = "dumbbell",
     ) -> Self:
-        """Make a dumbbell: one bottleneck that all flows share, in both directions.
+        """Create a dumbbell: one bottleneck shared by all flows, in both directions.
 
-        TCP is as the RFCs have it, with timestamps (RFC 7323).
+        TCP follows the RFCs, with timestamps (RFC 7323).
 
         Parameters
         ----------
@@ -128,12 +128,12 @@ class Scenario:
             bandwidth-delay product), the size of a DropTail queue (``20p``, ``64kb``,
             ``1.5bdp``), or a table as in a scenario file.
         time, warmup
-            Length of the run, and of its beginning that no counter includes.
+            Length of the run and of its warm-up, which counters exclude.
         access
-            One-way delay between a host and the bottleneck; from a range such as ``0ms..2ms``
+            One-way delay between a host and the bottleneck; with a range such as ``0ms..2ms``
             each host draws its own.
         sample
-            Time between two samples of the series.
+            Sampling period of the series.
         name
             The scenario's name.
         """
@@ -169,29 +169,28 @@ class Scenario:
         ----------
         controller
             A specification such as ``simd(beta=1/16)`` or ``mine.py:Law(beta=1/8)``, a Python
-            class with ``grow`` and ``cut``, a ``functools.partial`` of one, or an instance, of
-            which each flow gets a copy.
+            class with ``grow`` and ``cut``, a ``functools.partial`` of one, or an instance, which
+            is copied for each flow.
         **keys
-            What else a ``[[flow]]`` of a scenario file takes: ``count``, ``start``, ``stop``,
-            ``bytes`` and so on.
+            Other keys of a ``[[flow]]`` table: ``count``, ``start``, ``stop``, ``bytes`` and so on.
 
         Returns
         -------
         Scenario
-            The same scenario, so that calls can follow each other.
+            This scenario, so that calls can be chained.
         """
         name = self._name(controller)
         self._document.setdefault("flow", []).append({"controller": name, **keys})
         return self
 
     def with_values(self, values: Mapping[str, object]) -> Self:
-        """Return the scenario with some of its values replaced.
+        """Return a copy of the scenario with some values replaced.
 
         Parameters
         ----------
         values
-            Values by their paths, as messages name them: ``dumbbell.rate``, ``flow[0].count``,
-            ``link[2].queue.limit``. Tables that are missing are added; list items are not.
+            Values by path, such as ``dumbbell.rate``, ``flow[0].count`` or
+            ``link[2].queue.limit``. Missing tables are added; missing list items are not.
 
         Returns
         -------
@@ -218,17 +217,17 @@ class Scenario:
     def with_controllers(
         self, controller: Spec, other: Spec | None = None, *, turn: int = 0
     ) -> Self:
-        """Return the scenario with other controllers for its measured TCP and UDT flows.
+        """Return a copy of the scenario with other controllers for its measured TCP and UDT flows.
 
         Parameters
         ----------
         controller
-            The controller of all of these flows.
+            The controller of these flows.
         other
-            The controller of half of these flows: of every second one.
+            The controller of every second one of these flows.
         turn
-            Which controller the first flow gets: 0 for ``controller``, 1 for ``other``. Runs with
-            either balance paths that differ.
+            Controller of the first flow: 0 for ``controller``, 1 for ``other``. A run with each
+            value balances paths that differ.
 
         Returns
         -------
@@ -238,7 +237,7 @@ class Scenario:
         Raises
         ------
         ArgumentError
-            The scenario has no such flow, or only one to share between two controllers.
+            The scenario has no such flow, or only one for two controllers.
         """
         document = self.to_dict()
         groups = document.get("flow", [])
@@ -264,7 +263,7 @@ class Scenario:
         return made
 
     def _name(self, controller: Spec) -> str:
-        """Return the name of a controller; one written in Python is noted."""
+        """Return the name of a controller; a controller written in Python is registered."""
         if isinstance(controller, str) and controller in self._controllers:
             return controller
         name, factory = read_controller(controller)
@@ -274,7 +273,7 @@ class Scenario:
 
     @property
     def _flows(self) -> list[JsonObject]:
-        """The groups of flows that are tables; `validate` refuses others."""
+        """Groups of flows that are tables; `validate` rejects others."""
         groups = self._document.get("flow")
         return (
             [flow for flow in groups if isinstance(flow, dict)] if isinstance(groups, list) else []
@@ -282,31 +281,31 @@ class Scenario:
 
     @property
     def controllers(self) -> dict[str, Factory]:
-        """The controllers written in Python, by the name the scenario calls them."""
+        """Factories of controllers written in Python, by their names in the scenario."""
         return dict(self._controllers)
 
     @property
     def title(self) -> str:
-        """What the scenario is called: its title, or else its name."""
+        """Title of the scenario, or else its name."""
         return str(self._document.get("title") or self._document.get("name", ""))
 
     @property
     def seed(self) -> int:
-        """The seed of a run that is given none."""
+        """Default seed of a run."""
         seed = self._document.get("seed")
-        # `validate` refuses any other.
+        # `validate` rejects an invalid seed.
         return seed if isinstance(seed, int) and 0 <= seed < 2**64 else 1
 
     def to_dict(self) -> JsonObject:
-        """Give the scenario as plain data."""
+        """Return the scenario as plain data."""
         return _copy(self._document)
 
     def to_json(self) -> str:
-        """Write the scenario as JSON."""
+        """Return the scenario as JSON text."""
         return json.dumps(self._document)
 
     def to_toml(self) -> str:
-        """Write the scenario as a scenario file."""
+        """Return the scenario as the text of a scenario file."""
         import tomli_w
 
         return tomli_w.dumps(self._document)
@@ -322,23 +321,23 @@ class Scenario:
         Raises
         ------
         ScenarioError
-            It cannot; the message names the key.
+            The scenario is invalid; the message names the key.
         """
         return _native.validate(self.to_json(), self.seed)
 
 
 def _copy(document: JsonObject) -> JsonObject:
-    """Copy plain data. `copy.deepcopy` takes ten times as long, a tenth of a sweep's overhead."""
+    """Copy plain data. Pickle is ten times faster than deepcopy, a tenth of a sweep's overhead."""
     copied: JsonObject = pickle.loads(pickle.dumps(document))  # noqa: S301
     return copied
 
 
 _KEY = re.compile(r"([A-Za-z_]+)((?:\[[0-9]+\])*)")
-"""A key of a path, and the numbers of list items behind it."""
+"""A key of a path, with indices of list items."""
 
 
 def _replace(document: JsonObject, path: str, value: object) -> None:
-    """Replace the value at a path of a scenario."""
+    """Set the value at a path of a scenario."""
     keys: list[str | int] = []
     for part in path.split("."):
         match = _KEY.fullmatch(part)
@@ -365,12 +364,12 @@ def _replace(document: JsonObject, path: str, value: object) -> None:
 
 
 def _path(keys: Sequence[str | int]) -> str:
-    """Write the path of keys."""
+    """Format a list of keys as a path."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
 
 
 def _share(flow: JsonObject, parts: int, turn: int) -> list[JsonObject]:
-    """Divide the flows of a group among ``parts`` controllers, which alternate from ``turn`` on."""
+    """Divide a group's flows among ``parts`` controllers, which alternate, starting at ``turn``."""
     count, shared = flow.get("count", 1), []
     for part in range(parts):
         first = (part - turn) % parts
@@ -386,6 +385,6 @@ def _share(flow: JsonObject, parts: int, turn: int) -> list[JsonObject]:
 
 
 def _later(start: Quantity, delay: float) -> str:
-    """Add a delay to a time or to both ends of a range."""
+    """Add a delay to a time or to both ends of a range of times."""
     ends = [start] if isinstance(start, int | float) else start.split("..")
     return "..".join(f"{scenario_time(end) + delay:.9f}s" for end in ends)

@@ -1,11 +1,12 @@
 """Confidence intervals of means, differences and ratios over independent runs.
 
-Every interval is at the 95 % level and is the union of two, because each alone is too narrow for
-some distributions:
+Every interval is at the 95 % level and is the union of two intervals, each of which is too narrow
+for some distributions:
 
-* Student's interval of the mean on a scale on which the range has no bound (the logarithm for
-  values of zero or more, the logit between two bounds), mapped back. It has n - 2 degrees of
-  freedom from four runs on: with n - 1 five runs cover too seldom. Without bounds it is Student's.
+* Student's interval of the mean on a transformed scale without bounds (the logarithm for values of
+  zero or more, the logit between two bounds), mapped back. It has n - 2 degrees of freedom from
+  four runs on, as the coverage with n - 1 is too low for five runs. Metrics without bounds are not
+  transformed.
 * Student's interval corrected for the skewness of the values by Hall's cubic transformation
   (P. Hall, "On the removal of skewness by transformation", J. R. Statist. Soc. B 54, 1992), as far
   as its slope is positive.
@@ -30,22 +31,22 @@ if TYPE_CHECKING:
     Array: TypeAlias = npt.NDArray[np.float64]
 
 LEVEL = 0.95
-"""Confidence of every interval."""
+"""Confidence level of every interval."""
 
 _LARGEST = 700.0
-"""The exponential of more is not a floating-point number."""
+"""Largest argument of the exponential function that does not overflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values that a metric can take.
+    """Range of values of a metric.
 
     Attributes
     ----------
     low, high
         The smallest and the largest value; infinite without a bound.
     step
-        What one event adds to a count; 0 for a metric that is not a count.
+        Increment of a count by one event; 0 for a metric that is not a count.
     """
 
     low: float = -math.inf
@@ -87,7 +88,7 @@ class Estimate:
 
     @property
     def known(self) -> bool:
-        """Whether there is an interval."""
+        """Whether the estimate has an interval."""
         return math.isfinite(self.low)
 
     def to_json(self) -> dict[str, object]:
@@ -104,9 +105,9 @@ def estimate(values: Iterable[float], within: Range = ANY) -> Estimate:
     Parameters
     ----------
     values
-        One value for each run; NaN (a run without this value) is left out.
+        One value for each run; NaN (a run without this value) is ignored.
     within
-        The values that the metric can take: the interval stays inside.
+        The metric's range of values, which bounds the interval.
 
     Returns
     -------
@@ -115,10 +116,10 @@ def estimate(values: Iterable[float], within: Range = ANY) -> Estimate:
 
     Notes
     -----
-    Equal values have an interval of width zero: a continuous metric that does not change from seed
-    to seed does not depend on the seed. A count is different, because an event that is rarer than
-    one in a few runs is absent from all of them. Its interval reaches to the rate at which no event
-    in ``n`` runs has the probability 2.5 % (Poisson): 3.69 / n steps.
+    Equal values have an interval of width zero: a continuous metric that is equal for all seeds
+    does not depend on the seed. A count differs, because no event may have occurred in any run even
+    if its rate is not zero. The interval of a count extends to the rate at which ``n`` runs without
+    an event have probability 2.5 % (Poisson): 3.69 / n steps.
 
     Examples
     --------
@@ -140,9 +141,9 @@ def estimate(values: Iterable[float], within: Range = ANY) -> Estimate:
     if x.min() == x.max():
         mean = float(x[0])
         reach = within.step * -math.log((1 - LEVEL) / 2) / x.size
-        return _united(mean, [(mean - reach, mean + reach)], x.size, within)
+        return _union(mean, [(mean - reach, mean + reach)], x.size, within)
     skewness = _skewness(x) if x.size > 2 else 0.0
-    return _united(
+    return _union(
         mean,
         [
             _on_open_scale(mean, deviation / math.sqrt(x.size), x.size, within),
@@ -159,13 +160,14 @@ def estimate_difference(a: Iterable[float], b: Iterable[float]) -> Estimate:
     Parameters
     ----------
     a, b
-        One value for each run. As many of both are paired in their order, because the same seed is
-        the same traffic; NaN removes its pair. Otherwise the interval is Welch's.
+        One value for each run. If both have the same number of values, these are paired in order,
+        because the same seed generates the same traffic; NaN removes its pair. Otherwise the
+        interval is Welch's.
 
     Returns
     -------
     Estimate
-        The difference and its interval; its ``n`` is the number of pairs, or of the fewer runs.
+        The difference and its interval. ``n`` is the number of pairs, or of the fewer runs.
 
     Examples
     --------
@@ -185,7 +187,7 @@ def estimate_difference(a: Iterable[float], b: Iterable[float]) -> Estimate:
     from scipy.stats import ttest_ind
 
     with warnings.catch_warnings():
-        # SciPy warns of equal values: runs that do not depend on their seed have a variance of 0.
+        # SciPy warns of equal values; runs that do not depend on their seed have variance 0.
         warnings.simplefilter("ignore", RuntimeWarning)
         interval = ttest_ind(x, y, equal_var=False).confidence_interval(LEVEL)
     return Estimate(difference, float(interval.low), float(interval.high), n)
@@ -200,13 +202,13 @@ def estimate_ratio(numerators: Iterable[float], denominators: Iterable[float]) -
     Parameters
     ----------
     numerators, denominators
-        One value of zero or more for each run, as many of both, paired in their order; NaN removes
+        One value of zero or more for each run, equally many of both, paired in order; NaN removes
         its pair.
 
     Returns
     -------
     Estimate
-        The ratio and its interval; NaN where the denominators are all 0.
+        The ratio and its interval; NaN if all denominators are 0.
 
     Examples
     --------
@@ -224,7 +226,7 @@ def estimate_ratio(numerators: Iterable[float], denominators: Iterable[float]) -
 
 
 def _array(values: Iterable[float]) -> Array:
-    """Collect numbers."""
+    """Convert numbers to an array."""
     return np.fromiter(values, dtype=np.float64)
 
 
@@ -246,7 +248,7 @@ def _skewness(x: Array) -> float:
 
 
 def _on_open_scale(mean: float, error: float, n: int, within: Range) -> tuple[float, float]:
-    """Return Student's interval, taken on a scale without the bounds of a range.
+    """Return Student's interval on a transformed scale on which a range has no bounds.
 
     ``error`` is the standard error of the mean of ``n`` values.
     """
@@ -269,9 +271,9 @@ def _on_open_scale(mean: float, error: float, n: int, within: Range) -> tuple[fl
 def _without_skewness(
     mean: float, deviation: float, skewness: float, n: int
 ) -> tuple[float, float]:
-    """Return Hall's interval: Student's after a cubic transformation without skewness.
+    """Return Hall's interval: Student's after a cubic transformation that removes the skewness.
 
-    The inverse transformation ends where the slope of the cubic is zero.
+    The inverse transformation is limited to where the slope of the cubic is positive.
     """
     t = _student(n - 1) / math.sqrt(n)
     if abs(skewness) < 1e-9:
@@ -284,8 +286,8 @@ def _without_skewness(
     return mean - deviation * high, mean - deviation * low
 
 
-def _united(mean: float, intervals: list[tuple[float, float]], n: int, within: Range) -> Estimate:
-    """Return the estimate with the union of some intervals, cut to a range."""
+def _union(mean: float, intervals: list[tuple[float, float]], n: int, within: Range) -> Estimate:
+    """Return an estimate with the union of some intervals, clipped to a range."""
     low = max(min(low for low, _ in intervals), within.low)
     high = min(max(high for _, high in intervals), within.high)
     return Estimate(mean, float(min(low, mean)), float(max(high, mean)), n)

@@ -1,4 +1,4 @@
-"""A run as tables in Arrow's format, and as files of Parquet and CSV."""
+"""Tables of a run in Arrow format, and files in Parquet and CSV."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ require("cwnd.tables", "pyarrow")
 import pyarrow as pa  # noqa: E402
 
 if TYPE_CHECKING:
-    from cwnd.comparison import Comparison
+    from cwnd.comparison.outcome import Comparison
     from cwnd.records import JsonObject
     from cwnd.result import Result
 
@@ -32,7 +32,7 @@ def samples(result: Result) -> pa.Table:
     pyarrow.Table
         ``time_s``, ``flow``, ``controller``, ``window`` and ``ssthresh`` in packets, ``rtt_s``,
         ``sent`` and ``delivered`` in packets since the start, and a column for each variable that
-        a law shows (null where a flow's law has none of that name).
+        a law exposes (null for flows of laws without it).
     """
     flows = result.record["flows"]
     n = result.time.size
@@ -78,7 +78,7 @@ def queues(result: Result) -> pa.Table:
 
 
 def cuts(result: Result) -> pa.Table:
-    """Tabulate the cuts of the flows' windows, in the order of time.
+    """Tabulate the window reductions of the flows, ordered by time.
 
     Parameters
     ----------
@@ -114,13 +114,13 @@ def write_trace(result: Result, directory: str | Path) -> list[Path]:
     result
         A run.
     directory
-        Where to write; it is made if need be.
+        Output directory; created if missing.
 
     Returns
     -------
     list of Path
-        What was written: ``samples``, ``queues``, ``cuts``, ``flows`` and ``links``, each as
-        ``.parquet`` and as ``.csv``, and ``run.json``.
+        The files: ``samples``, ``queues``, ``cuts``, ``flows`` and ``links``, each as ``.parquet``
+        and as ``.csv``, and ``run.json``.
     """
     tables = {
         "samples": samples(result),
@@ -138,16 +138,16 @@ def write_comparison(comparison: Comparison, directory: str | Path) -> list[Path
     Parameters
     ----------
     comparison
-        What ``compare`` found.
+        Result of ``compare``.
     directory
-        Where to write; it is made if need be.
+        Output directory; created if missing.
 
     Returns
     -------
     list of Path
-        What was written: ``runs``, ``flows`` and ``links``, each as ``.parquet`` and as ``.csv``,
-        and ``compare.json``. ``runs`` has one row for each controller, mode and repeat with its
-        seed and all figures; the flows and links refer to it by the number ``run``.
+        The files: ``runs``, ``flows`` and ``links``, each as ``.parquet`` and as ``.csv``, and
+        ``compare.json``. ``runs`` has one row for each controller, mode and repeat with its seed
+        and all figures; flows and links refer to it by the number ``run``.
     """
     import pandas as pd
 
@@ -186,12 +186,12 @@ def _write(home: Path, tables: dict[str, pa.Table], name: str, figures: JsonObje
 
 
 def _stacked(series: list[np.ndarray]) -> pa.Array:
-    """Put series one below the other; what is not a number becomes null."""
+    """Concatenate series into one column, with null for NaN."""
     values = np.concatenate(series) if series else np.empty(0)
     return pa.array(values, mask=np.isnan(values))
 
 
 def _labels(names: list[str], counts: int | list[int]) -> pa.Array:
-    """Repeat each name for its rows, stored once."""
+    """Repeat each name for its rows, dictionary-encoded."""
     indices = np.repeat(np.arange(len(names), dtype=np.int32), counts)
     return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string())).cast(pa.string())

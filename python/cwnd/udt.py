@@ -1,14 +1,14 @@
 """UDT sockets: reliable streams and messages over UDP, with any controller.
 
 The protocol is UDT version 4, wire-compatible with the reference library 4.11 (draft-gg-udt-03). It
-has no encryption and does not know who its peer is: use it where the network is trusted, or with
-credentials. Then all that travels is sealed, between two ends of this package. Credentials are one
-of
+has neither encryption nor authentication: use it on a trusted network, or with credentials, which
+add both between two endpoints of this package. Credentials are one of
 
-* ``key``: a secret that both ends share (:func:`generate_key` writes one to a file);
-* ``pair`` and ``peers``: a key pair of each end (:func:`generate_pair`) and the public keys of its
-  peers. A ``key`` beside them is a secret that both ends share as well;
-* ``code``: a one-time code (:func:`generate_code`) that the listener's user tells the client's.
+* ``key``: a secret shared by both endpoints (:func:`generate_key` writes one to a file);
+* ``pair`` and ``peers``: a key pair of each endpoint (:func:`generate_pair`) and the public keys of
+  its peers, optionally with a shared ``key`` as well;
+* ``code``: a one-time code (:func:`generate_code`), passed from the listener's user to the client's
+  user.
 
 A listener and a client, in two threads of one process:
 
@@ -67,11 +67,11 @@ __all__ = [
 _BUFFER = 16_384
 _CONNECT_TIMEOUT = 3.0
 _OS_ERROR = re.compile(r" \(os error (\d+)\)$")
-"""What Rust adds to the text of an error of the system."""
+"""Suffix of the text of an operating system error from Rust."""
 
 
-class Settings(TypedDict):
-    """How a connection is made, as the native module reads it."""
+class SocketOptions(TypedDict):
+    """Options of a connection or listener, as the native module reads them."""
 
     controller: str | Factory
     messages: bool
@@ -89,22 +89,23 @@ class Settings(TypedDict):
 
 
 class Connection:
-    """One end of a connection. Use it in a ``with`` statement, or call :meth:`close`.
+    """A UDT connection. Use it in a ``with`` statement, or call :meth:`close`.
 
-    :func:`connect` and :meth:`Listener.accept` make them. Calls that wait release the interpreter's
-    lock: one thread may receive while another sends. They raise subclasses of :class:`OSError`:
-    :class:`BrokenPipeError` once the connection is closed, :class:`ConnectionAbortedError` when the
-    peer does not answer any more, :class:`ConnectionResetError` when the peer answers that it does
-    not know the connection (it was restarted), :class:`TimeoutError` when ``timeout`` is over.
+    Create one with :func:`connect` or :meth:`Listener.accept`. Blocking calls release the
+    interpreter's lock: one thread may receive while another sends. They raise subclasses of
+    :class:`OSError`: :class:`BrokenPipeError` after the connection was closed,
+    :class:`ConnectionAbortedError` if the peer no longer answers, :class:`ConnectionResetError` if
+    the peer does not know the connection (it was restarted), :class:`TimeoutError` after
+    ``timeout``.
 
     Attributes
     ----------
     messages : bool
-        Whether it carries messages, and not a stream of bytes.
+        Whether the connection carries messages instead of a byte stream.
     peer, address : tuple of str and int
-        The addresses and UDP ports of the other end and of this one.
+        Addresses and UDP ports of the peer and of this endpoint.
     identity : str or None
-        The public key that the other end has proved, in base64; None without key pairs.
+        The peer's authenticated public key in base64; None without key pairs.
     """
 
     def __init__(self, stream: _native.UdtStream, *, messages: bool) -> None:
@@ -117,23 +118,22 @@ class Connection:
     def send(
         self, data: bytes | bytearray | memoryview, *, timeout: Quantity | None = None
     ) -> None:
-        """Send all of the data, or one message.
+        """Send all data of a stream, or one message.
 
-        Returns once the send buffer has it all, which waits until the network has taken enough of
-        what was sent before.
+        Returns when all data are in the send buffer, after waiting for room if it is full.
 
         Parameters
         ----------
         data
-            What to send.
+            The data.
         timeout
-            How long to wait for room at most, in seconds or as ``500ms``; for ever by default.
+            Maximum wait for room in seconds or as ``500ms``; unlimited by default.
 
         Raises
         ------
         OSError
-            See the class. A stream may have taken a part of the data. Also for a message that is
-            larger than the send buffer.
+            See the class. A part of a stream's data may have been accepted. Also raised for a
+            message larger than the send buffer.
         """
         limit = _timeout(timeout)
         if self.messages:
@@ -142,19 +142,19 @@ class Connection:
             self._stream.write(bytes(data), limit)
 
     def recv(self, size: int = 65_536, *, timeout: Quantity | None = None) -> bytes:
-        """Receive what is there, and wait for something to be there.
+        """Receive available data; wait if there are none.
 
         Parameters
         ----------
         size
-            Bytes of a stream to receive at most. A message comes as a whole.
+            Largest number of bytes from a stream. A message is returned whole.
         timeout
-            How long to wait at most, in seconds or as ``500ms``; for ever by default.
+            Maximum wait in seconds or as ``500ms``; unlimited by default.
 
         Returns
         -------
         bytes
-            Up to 65,536 bytes of the stream, or the next message. Empty when the peer has closed.
+            Up to 65,536 bytes of the stream, or the next message; empty if the peer has closed.
 
         Raises
         ------
@@ -162,28 +162,28 @@ class Connection:
             See the class.
         """
         if size < 1:
-            raise ArgumentError("size", f"{size} bytes cannot be received: 1 or more")
+            raise ArgumentError("size", f"{size} is not a number of bytes of at least 1")
         limit = _timeout(timeout)
         if self.messages:
             return self._stream.recv_message(limit) or b""
         return self._stream.read(size, limit)
 
     def stats(self, *, clear: bool = False) -> dict[str, float]:
-        """Say how the connection is doing, as the reference library's ``perfmon`` does.
+        """Return statistics of the connection, like the reference library's ``perfmon``.
 
         Parameters
         ----------
         clear
-            Begin the counters of the interval anew.
+            Whether to reset the counters of the interval.
 
         Returns
         -------
         dict
-            Its fields in snake case: counters since the connection was made (``pkt_sent_total``)
-            and since the last call that cleared (``pkt_sent``), rates in Mb/s (``mbps_send_rate``),
-            ``ms_rtt``, windows and packets in flight, the time between packets in microseconds
-            (``us_pkt_snd_period``), the path's capacity (``mbps_bandwidth``) and bytes free in the
-            buffers.
+            The fields in snake case: counters since the start of the connection
+            (``pkt_sent_total``) and since the last reset (``pkt_sent``), rates in Mb/s
+            (``mbps_send_rate``), ``ms_rtt``, windows and packets in flight, the interval between
+            packets in microseconds (``us_pkt_snd_period``), the path's capacity
+            (``mbps_bandwidth``) and bytes free in the buffers.
 
         Examples
         --------
@@ -196,26 +196,25 @@ class Connection:
         return self._stream.stats(clear)
 
     def close(self, *, timeout: Quantity | None = None) -> None:
-        """End the connection, and wait until all that was sent is delivered.
+        """Close the connection after all sent data are delivered.
 
         Parameters
         ----------
         timeout
-            How long to wait at most, in seconds or as ``500ms``. By default the protocol's own
-            limit applies: 180 s.
+            Maximum wait in seconds or as ``500ms``; by default the protocol's limit of 180 s.
 
         Raises
         ------
         OSError
-            Not everything was delivered: the peer is gone or has closed before, or the time is
-            over.
+            Not all data were delivered: the peer is gone or closed the connection first, or the
+            timeout expired.
         """
         self._stream.close(_timeout(timeout))
 
     def abort(self) -> None:
-        """End the connection at once, and tell the peer; what is not delivered is lost.
+        """Abort the connection and notify the peer; undelivered data are lost.
 
-        Calls that wait in other threads end. A connection that has ended already is left alone.
+        Blocking calls in other threads return. Has no effect on a closed connection.
         """
         self._stream.abort()
 
@@ -231,7 +230,7 @@ class Connection:
         if kind is None:
             self.close()
         else:
-            # What went wrong is told at once, not after what was sent is delivered.
+            # Raise the error at once: closing would first wait for delivery.
             self._stream.finish()
 
     def __repr__(self) -> str:
@@ -240,14 +239,14 @@ class Connection:
 
 
 class Listener:
-    """A socket that accepts connections. :func:`listen` makes it.
+    """A socket that accepts connections, created by :func:`listen`.
 
     Attributes
     ----------
     messages : bool
-        Whether its connections carry messages, and not streams of bytes.
+        Whether its connections carry messages instead of byte streams.
     address : tuple of str and int
-        The address and UDP port that it listens at.
+        The local address and UDP port.
     """
 
     def __init__(self, listener: _native.UdtListener, *, messages: bool) -> None:
@@ -261,27 +260,27 @@ class Listener:
         Parameters
         ----------
         timeout
-            How long to wait at most, in seconds or as ``500ms``; for ever by default.
+            Maximum wait in seconds or as ``500ms``; unlimited by default.
 
         Returns
         -------
         Connection
-            This end of it.
+            The new connection.
 
         Raises
         ------
         OSError
-            None came in time (:class:`TimeoutError`), the listener is closed, or too many wrong
-            guesses have made its one-time code void (:class:`PermissionError`).
+            No connection in time (:class:`TimeoutError`), the listener is closed, or its one-time
+            code was revoked after too many wrong guesses (:class:`PermissionError`).
         """
         return Connection(self._listener.accept(_timeout(timeout)), messages=self.messages)
 
     def spend_code(self) -> None:
-        """Use up the one-time code: no more clients are let in. Open connections go on."""
+        """Invalidate the one-time code: no further clients are accepted."""
         self._listener.spend_code()
 
     def close(self) -> None:
-        """Accept no more connections. Those that were accepted go on."""
+        """Accept no further connections; accepted ones stay open."""
         self._listener.close()
 
     def __enter__(self) -> Self:
@@ -316,48 +315,49 @@ def connect(  # noqa: PLR0913
     Parameters
     ----------
     host, port
-        Where it listens: a name or address, and a UDP port.
+        Address of the listener: a name or IP address, and a UDP port.
     controller
-        What controls the rate that this end sends at: any of :func:`cwnd.algorithms`, such as
-        ``udt``, ``cubic`` or ``simd(beta=1/16)``, or one written in Python, as for
-        :func:`cwnd.compare`. An exception in it is raised by the methods of the connection.
+        Congestion controller of this endpoint: one of :func:`cwnd.algorithms`, such as ``udt``,
+        ``cubic`` or ``simd(beta=1/16)``, or one written in Python, as for :func:`cwnd.compare`.
+        The connection's methods raise exceptions of a Python controller.
     messages
-        Whether to exchange messages instead of a stream of bytes. The listener has to do the same.
+        Whether to exchange messages instead of a byte stream; must match the listener.
     packet_size
-        Bytes of a packet, IP's and UDP's headers included, 100 to 65,535; the smaller of both ends'
-        counts.
+        Packet size in bytes with IP and UDP headers, 100 to 65,535; the smaller value of both
+        endpoints is used.
     buffer
-        Packets that the send buffer and the receive buffer hold at most, each. A connection carries
-        no more than that in a round-trip time.
+        Size of the send buffer and of the receive buffer in packets: the largest amount of data in
+        flight during a round-trip time.
     rate_limit
-        What this end sends at most: bits a second, or as ``100mbit``.
+        Upper limit of the sending rate in bits per second, or as ``100mbit``.
     timeout
-        How long to try, in seconds or as ``500ms``.
+        Maximum duration of the attempt in seconds or as ``500ms``.
     key
-        A secret that the listener has as well: at least 32 random bytes, or twice as many
-        hexadecimal digits. Without credentials everything is sent in clear.
+        A secret shared with the listener: at least 32 random bytes, or twice as many hexadecimal
+        digits. Without credentials nothing is encrypted.
     pair, peers
-        The contents of the file of this end's private key, and the public key of the listener.
+        Contents of this endpoint's private key file, and the public key of the listener.
     code
         The listener's one-time code.
     bind
-        The address of this host to connect from; any by default.
+        The local address to connect from; any by default.
 
     Returns
     -------
     Connection
-        This end of the connection.
+        The new connection.
 
     Raises
     ------
     OSError
-        The name has no address, nobody answers (:class:`TimeoutError`), or the answer is no
-        (:class:`ConnectionRefusedError`). The message names the host and port. A listener does not
-        answer those who have other credentials, and refuses those who have none.
+        The name cannot be resolved, nobody answers (:class:`TimeoutError`), or the listener refuses
+        the connection (:class:`ConnectionRefusedError`). The message names the host and port. A
+        listener with credentials does not answer clients with other credentials, and refuses
+        clients without.
     SpecError
         There is no such controller.
     ArgumentError
-        The credentials or a number are none.
+        The credentials or a number are invalid.
 
     Examples
     --------
@@ -371,7 +371,7 @@ def connect(  # noqa: PLR0913
     ...             other.recv()
     b'between us'
     """
-    settings = client_settings(
+    options = client_options(
         port,
         controller,
         messages=messages,
@@ -384,14 +384,14 @@ def connect(  # noqa: PLR0913
         peers=peers,
         code=code,
     )
-    settings["bind"] = bind
+    options["bind"] = bind
     try:
-        return Connection(_native.udt_connect(host, port, settings), messages=messages)
+        return Connection(_native.udt_connect(host, port, options), messages=messages)
     except OSError as error:
-        raise _at(host, port, error) from None
+        raise _with_address(host, port, error) from None
 
 
-def client_settings(  # noqa: PLR0913
+def client_options(  # noqa: PLR0913
     port: int,
     controller: Spec = "udt",
     *,
@@ -404,9 +404,9 @@ def client_settings(  # noqa: PLR0913
     pair: bytes | None = None,
     peers: Iterable[str] = (),
     code: str | None = None,
-) -> Settings:
-    """Check the arguments of :func:`connect`, and return them as the native module reads them."""
-    settings = _settings(
+) -> SocketOptions:
+    """Validate the arguments of :func:`connect`, and convert them for the native module."""
+    options = _socket_options(
         controller,
         messages=messages,
         packet_size=packet_size,
@@ -414,13 +414,13 @@ def client_settings(  # noqa: PLR0913
         rate_limit=rate_limit,
         timeout=read_argument("timeout", parse_time, timeout),
     )
-    _add_credentials(settings, key=key, pair=pair, peers=peers, code=code)
-    if pair is not None and len(settings["peers"]) != 1:
-        count = len(settings["peers"])
-        text = f"to connect, name one public key, that of the listener: {count} given"
+    _add_credentials(options, key=key, pair=pair, peers=peers, code=code)
+    if pair is not None and len(options["peers"]) != 1:
+        count = len(options["peers"])
+        text = f"a client needs exactly one public key, the listener's: {count} given"
         raise ArgumentError("peers", text)
     _check_port(port, least=1)
-    return settings
+    return options
 
 
 def listen(  # noqa: PLR0913
@@ -439,37 +439,35 @@ def listen(  # noqa: PLR0913
     allow: Iterable[str] = (),
     per_address: int | None = None,
 ) -> Listener:
-    """Accept connections at a UDP port.
+    """Accept connections on a UDP port.
 
     Parameters
     ----------
     port
-        The port; 0 is any free one, which :attr:`Listener.address` tells.
+        The port; 0 for any free port, see :attr:`Listener.address`.
     host
-        The address of this machine to listen at; all of IPv4 by default, ``::`` for IPv6 and IPv4.
+        The local address; all IPv4 addresses by default, ``::`` for IPv6 and IPv4.
     controller, messages, packet_size, buffer, rate_limit
-        As for :func:`connect`, for each connection.
+        Options of each connection, as for :func:`connect`.
     key
-        A secret: only those who have it are accepted. Without credentials, only those who have
-        none.
+        A secret: only clients that share it are accepted. Without credentials, only clients
+        without credentials are accepted.
     pair, peers
-        The contents of the file of this end's private key, and the public keys of those who are
-        accepted.
+        Contents of this endpoint's private key file, and the public keys of accepted clients.
     code
-        A one-time code: one client at a time that has it is accepted. Another one with the code
-        takes the place of the one before. After five wrong guesses the code is void, and
-        :meth:`Listener.accept` raises :class:`PermissionError`; :meth:`Listener.spend_code` uses
-        it up.
+        A one-time code, for one client at a time; a second client with the code replaces the
+        first. After five wrong guesses the code is revoked, and :meth:`Listener.accept` raises
+        :class:`PermissionError`; :meth:`Listener.spend_code` invalidates it.
     allow
-        Networks and addresses that are answered, such as ``10.0.0.0/8``; all by default.
+        Networks and addresses of accepted clients, such as ``10.0.0.0/8``; all by default.
     per_address
-        Open connections of one address at most; no limit by default. Further clients are not
-        answered until one of them has ended.
+        Largest number of open connections per address; unlimited by default. Further clients are
+        not answered until one of them ends.
 
     Returns
     -------
     Listener
-        To accept connections from.
+        The listener.
 
     Raises
     ------
@@ -478,9 +476,9 @@ def listen(  # noqa: PLR0913
     SpecError
         There is no such controller.
     ArgumentError
-        The credentials, a network or a number are none.
+        The credentials, a network or a number are invalid.
     """
-    settings = _settings(
+    options = _socket_options(
         controller,
         messages=messages,
         packet_size=packet_size,
@@ -488,21 +486,21 @@ def listen(  # noqa: PLR0913
         rate_limit=rate_limit,
         timeout=_CONNECT_TIMEOUT,
     )
-    _add_credentials(settings, key=key, pair=pair, peers=peers, code=code)
-    settings["allow"] = list(allow)
-    for network in settings["allow"]:
+    _add_credentials(options, key=key, pair=pair, peers=peers, code=code)
+    options["allow"] = list(allow)
+    for network in options["allow"]:
         read_argument("allow", _native.udt_check_network, network)
     if per_address is not None and per_address < 1:
-        raise ArgumentError("per_address", f"{per_address} connections: 1 or more")
-    settings["per_address"] = per_address
+        raise ArgumentError("per_address", f"{per_address} is not at least 1")
+    options["per_address"] = per_address
     _check_port(port, least=0)
     try:
-        return Listener(_native.udt_listen(host, port, settings), messages=messages)
+        return Listener(_native.udt_listen(host, port, options), messages=messages)
     except OSError as error:
-        raise _at(host, port, error) from None
+        raise _with_address(host, port, error) from None
 
 
-def _settings(
+def _socket_options(
     controller: Spec,
     *,
     messages: bool,
@@ -510,11 +508,11 @@ def _settings(
     buffer: int,
     rate_limit: Quantity | None,
     timeout: float,
-) -> Settings:
+) -> SocketOptions:
     if not 100 <= packet_size <= 65_535:
-        raise ArgumentError("packet_size", f"{packet_size} bytes: 100 to 65535 are possible")
+        raise ArgumentError("packet_size", f"{packet_size} is not from 100 to 65535 bytes")
     if not 32 <= buffer <= 1 << 20:
-        raise ArgumentError("buffer", f"{buffer} packets: 32 to {1 << 20} are possible")
+        raise ArgumentError("buffer", f"{buffer} is not from 32 to {1 << 20} packets")
     limit = None if rate_limit is None else read_argument("rate_limit", parse_rate, rate_limit)
     name, factory = read_controller(controller)
     return {
@@ -535,7 +533,7 @@ def _settings(
 
 
 def _add_credentials(
-    settings: Settings,
+    options: SocketOptions,
     *,
     key: bytes | None,
     pair: bytes | None,
@@ -543,40 +541,40 @@ def _add_credentials(
     code: str | None,
 ) -> None:
     if isinstance(peers, str):
-        raise ArgumentError("peers", "a list of public keys is needed, not one text")
-    settings["peers"] = list(peers)
+        raise ArgumentError("peers", "a list of public keys is needed, not a single text")
+    options["peers"] = list(peers)
     if code is not None and (key is not None or pair is not None):
-        raise ArgumentError("code", "give a code, or a key or pair, not both")
+        raise ArgumentError("code", "a code excludes a key and a pair")
     if key is not None:
         read_argument("key", _native.udt_check_key, key)
     if pair is not None:
         read_argument("pair", _native.udt_check_pair, pair)
-        if not settings["peers"]:
+        if not options["peers"]:
             raise ArgumentError("peers", "a pair needs the public keys of its peers")
-    elif settings["peers"]:
-        raise ArgumentError("peers", "public keys of peers need this end's pair as well")
-    for peer in settings["peers"]:
+    elif options["peers"]:
+        raise ArgumentError("peers", "the peers' public keys need this endpoint's pair too")
+    for peer in options["peers"]:
         read_argument("peers", _native.udt_check_peer, peer)
-    settings["key"] = key
-    settings["pair"] = pair
+    options["key"] = key
+    options["pair"] = pair
     if code is not None:
-        settings["code"] = read_argument("code", _native.udt_check_code, code)
+        options["code"] = read_argument("code", _native.udt_check_code, code)
 
 
 def _check_port(port: int, *, least: int) -> None:
     if not least <= port <= 65_535:
-        raise ArgumentError("port", f"{port}: {least} to 65535 are possible")
+        raise ArgumentError("port", f"{port} is not from {least} to 65535")
 
 
 def _timeout(value: Quantity | None) -> float | None:
-    # Zero only looks whether something is there.
+    # 0 polls without waiting.
     if value is None or value == 0:
         return value
     return read_argument("timeout", parse_time, value)
 
 
-def _at(host: str, port: int, error: OSError) -> OSError:
-    """Put the place before the text of an error."""
+def _with_address(host: str, port: int, error: OSError) -> OSError:
+    """Prefix the text of an error with the address."""
     text = error.strerror or str(error)
     number = _OS_ERROR.search(text)
     named = type(error)(f"{host}:{port}: {_OS_ERROR.sub('', text)}")

@@ -1,4 +1,4 @@
-"""Rates, times and sizes: read as ``tc`` writes them, and written for people."""
+"""Rates, times and sizes: parsed as ``tc`` does, and formatted for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Quantity: TypeAlias = str | float
 """A number in SI base units, or text with a unit such as ``15mbit`` or ``100ms``."""
 
 Kind: TypeAlias = Literal["rate", "time", "size", "limit", "threshold"]
-"""What a quantity is; limits and thresholds are those of queues."""
+"""Kind of a quantity; limits and thresholds are those of queues."""
 
 _EXAMPLES: dict[Kind, str] = {
     "rate": "15mbit",
@@ -51,7 +51,7 @@ _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ]*)\s*", r
 
 
 def parse_rate(value: Quantity) -> float:
-    """Read a rate.
+    """Parse a rate.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def parse_rate(value: Quantity) -> float:
     Raises
     ------
     ValueError
-        Not a rate, or text without a unit; also for ``mbps``, which is megabytes to ``tc`` and
-        megabits to everyone else.
+        Not a rate, or text without a unit; also for ``mbps``, which is ambiguous: tc reads
+        megabytes per second, most others megabits per second.
 
     Examples
     --------
@@ -78,19 +78,19 @@ def parse_rate(value: Quantity) -> float:
 
 
 def parse_time(value: Quantity, *, zero: bool = False) -> float:
-    """Read a time.
+    """Parse a time.
 
     Parameters
     ----------
     value
         Seconds, or text with a unit: ``100ms``, ``2min``.
     zero
-        Whether it may be 0, which needs no unit.
+        Whether 0 is allowed; it needs no unit.
 
     Returns
     -------
     float
-        Seconds, above zero or not below it.
+        Seconds: positive, or zero if allowed.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def parse_time(value: Quantity, *, zero: bool = False) -> float:
 
 
 def scenario_time(value: Quantity) -> float:
-    """Read a time of a scenario file, where a bare number is in seconds.
+    """Parse a time of a scenario file, where a number without unit is in seconds.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def scenario_time(value: Quantity) -> float:
     Returns
     -------
     float
-        Seconds, not below 0.
+        Seconds, zero or more.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def scenario_time(value: Quantity) -> float:
 
 
 def parse_size(value: Quantity) -> int:
-    """Read a number of bytes.
+    """Parse a number of bytes.
 
     Parameters
     ----------
@@ -174,19 +174,19 @@ def parse_size(value: Quantity) -> int:
 
 
 def check_unit(kind: Kind, value: object) -> None:
-    """Refuse text that lacks its unit, where something else reads the text.
+    """Raise an error for text without a unit.
 
     Parameters
     ----------
     kind
-        What the text is.
+        Kind of the quantity.
     value
         The text, or a range ``A..B`` of two; numbers and 0 need no unit.
 
     Raises
     ------
     ValueError
-        There is no unit.
+        The unit is missing.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def check_unit(kind: Kind, value: object) -> None:
 
 
 def _parse(value: Quantity, kind: Kind, units: dict[str, float], *, zero: bool = False) -> float:
-    """Read a positive number with one of ``units``; 0 without a unit if that is possible."""
+    """Parse a positive number with one of ``units``; ``zero`` allows 0 without a unit."""
     expected = f"a {kind} such as {_EXAMPLES[kind]}"
     if isinstance(value, str):
         match = _NUMBER.fullmatch(value)
@@ -228,7 +228,7 @@ def _parse(value: Quantity, kind: Kind, units: dict[str, float], *, zero: bool =
 
 
 def format_rate(bps: float, digits: int = 4) -> str:
-    """Write a rate for people.
+    """Format a rate for people.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def format_rate(bps: float, digits: int = 4) -> str:
 
 
 def format_size(count: float) -> str:
-    """Write a number of bytes for people, in powers of 1000.
+    """Format a number of bytes for people, in powers of 1000.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def format_size(count: float) -> str:
 
 
 def format_time(seconds: float, digits: int = 4) -> str:
-    """Write a time for people.
+    """Format a time for people.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def format_time(seconds: float, digits: int = 4) -> str:
 
 
 def tc_rate(bps: float) -> str:
-    """Write a rate as ``tc`` does.
+    """Format a rate as ``tc`` does.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def tc_rate(bps: float) -> str:
 
 
 def tc_time(seconds: float) -> str:
-    """Write a time as ``tc`` does.
+    """Format a time as ``tc`` does.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def tc_time(seconds: float) -> str:
 
 
 def _exact(number: float, units: tuple[tuple[float, str], ...], base: str) -> str:
-    """Write a number in the largest unit that leaves it whole."""
+    """Format a number in the largest unit in which it is an integer."""
     for factor, unit in units:
         if number >= factor and (number / factor).is_integer():
             return f"{number / factor:.0f}{unit}"

@@ -1,4 +1,4 @@
-"""The version of the package, as compiled."""
+"""The version of the package, as compiled into the native module."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 import cwnd
 import cwnd.real
 from cwnd import _native
-from cwnd.agreement import OF_FLOWS, OF_NETWORK, judge
+from cwnd.agreement.outcome import OF_FLOWS, OF_NETWORK, judge
 from cwnd.cli import run as command_line
 from cwnd.errors import ArgumentError, KernelError
 
@@ -144,7 +144,7 @@ def test_auto_adds_seeds_up_to_its_limit(real, scenario_file, capsys):
     said = capsys.readouterr()
     assert [seed for seed, _ in real.asked] == list(range(1, 21))
     assert json.loads(said.out)["seeds"] == list(range(1, 21))
-    assert "20 repeats, the limit: undecided are" in said.err
+    assert "20 repeats, the limit; undecided:" in said.err
     assert "goodput_bps of reno on linux" in said.err
 
 
@@ -245,7 +245,7 @@ def test_run_says_where_it_ran(real, scenario_file, capsys):
     assert told.err == "cwnd: on linux in real time: one run: 20 s\n"
     assert "the kernel's TCP" in told.out
     assert "linux: delays are rounded" in told.out
-    assert "the tool, not the network, was the limit: packets came late" in told.out
+    assert "limited by the emulator, not by the network: packets came late" in told.out
 
 
 def test_run_in_json_and_as_a_page(real, scenario_file, tmp_path, capsys):
@@ -317,7 +317,7 @@ def test_one_seed_decides_nothing(real, scenario_file, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "FILE", "--on", "moon"], "--on: 'moon' is none of sim, udt, linux"),
+        (["run", "FILE", "--on", "moon"], "--on: 'moon' is not one of sim, udt, linux"),
         (["run", "FILE", "--on", "udt", "--pcap", "x", "--link", "left-right"], "--pcap"),
         (["compare", "reno", "--on", "moon"], "--on"),
         (["agree", "FILE", "--on", "sim"], "--on: at least two"),
@@ -342,7 +342,7 @@ def test_elsewhere_than_on_linux(real, scenario_file, monkeypatch, capsys):
     monkeypatch.setattr(sys, "platform", "darwin")
     assert command_line(["agree", str(scenario_file)]) == 2
     assert capsys.readouterr().err == (
-        "cwnd: --on linux needs Linux, for the emulated network; --on sim does not\n"
+        "cwnd: --on linux needs Linux for the emulated network; --on sim does not\n"
     )
 
 

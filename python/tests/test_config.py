@@ -112,7 +112,7 @@ def test_a_file_that_is_named_must_exist(tmp_path, monkeypatch, capsys):
             '[send]\nrate_limit = "1mbit"',
             "send.rate_limit: no such option; did you mean rate-limit?",
         ),
-        ('[send]\nx = "y"', "send.x: no such option; known are "),
+        ('[send]\nx = "y"', "send.x: no such option; valid are "),
         ("[send]\ncc = 3", "send.cc needs a text in quotes, not 3"),
         ('[send]\ncc = "renoo"', 'send.cc: unknown controller "renoo"'),
         ('[send]\nrate-limit = "15mbps"', "send.rate-limit: '15mbps' is ambiguous"),

@@ -14,7 +14,7 @@ from cwnd.papers.text import Headline
 from cwnd.stats import ANY, UNIT
 
 FINITE = st.floats(-1e6, 1e6)
-VERDICTS = st.lists(st.sampled_from(grades.VERDICTS), min_size=1, max_size=12)
+RATINGS = st.lists(st.sampled_from(grades.RATINGS), min_size=1, max_size=12)
 
 
 def verdict(printed, low, high, runs=20):
@@ -117,7 +117,7 @@ def test_a_bound_and_its_opposite_never_both_agree(values, bound):
         assert most == "agrees"
 
 
-@given(VERDICTS)
+@given(RATINGS)
 def test_a_main_claim_is_undecided_only_where_it_could_still_agree(verdicts):
     got = judge(verdicts)
     best = judge(["agrees" if v == "undecided" else v for v in verdicts])

@@ -18,7 +18,7 @@ import pytest
 from cwnd import kernel
 from cwnd.cli import run
 from cwnd.errors import KernelError
-from cwnd.kernel_sockets import connections, sockets_of
+from cwnd.kernel_sockets import kernel_sockets, sockets_of
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
 
@@ -108,7 +108,7 @@ def test_connections_are_those_of_the_system(address):
         with socket.create_connection((address, port)) as sender:
             controller = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
             own = os.fstat(sender.fileno()).st_ino
-            [found] = [it for it in connections() if it.inode == own]
+            [found] = [it for it in kernel_sockets() if it.inode == own]
             assert found.controller.encode() == controller.rstrip(b"\0")
             assert found.peer == (address, port)
             assert found.local == sender.getsockname()[:2]
@@ -119,7 +119,7 @@ def test_connections_are_those_of_the_system(address):
 
 def test_connections_are_listed_where_an_event_loop_runs():
     async def in_a_notebook():
-        return connections()
+        return kernel_sockets()
 
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
@@ -138,7 +138,7 @@ def test_a_closed_connection_has_no_controller():
         with receiver:
             assert receiver.recv(1) == b""
     # It waits for stray packets (TIME_WAIT), without a socket.
-    [closed] = [it for it in connections() if it.local == local]
+    [closed] = [it for it in kernel_sockets() if it.local == local]
     assert (closed.controller, closed.inode, closed.window, closed.rtt_s) == ("", 0, 0, 0.0)
 
 

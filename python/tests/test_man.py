@@ -43,7 +43,7 @@ def test_variables_and_exit_codes_are_told(made):
     for name in ("cwnd.1", "cwnd-send.1", "cwnd-recv.1"):
         text = (made / name).read_text()
         assert "Exit status: 0" in text
-        assert "130 when interrupted" in text.replace("\n", " ")
+        assert "130 if interrupted" in text.replace("\n", " ")
 
 
 def test_pages_have_no_warnings(made):
@@ -69,4 +69,4 @@ def test_roff_is_escaped():
 
 def test_a_directory_that_cannot_be_written(capsys):
     assert run(["man", "/proc/x"]) == 2
-    assert capsys.readouterr().err.startswith("cwnd: --directory: cannot make /proc/x")
+    assert capsys.readouterr().err.startswith("cwnd: --directory: cannot create /proc/x")

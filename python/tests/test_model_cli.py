@@ -244,7 +244,7 @@ def test_help_has_the_facts(command):
     ("arguments", "words"),
     [
         (("pfkt",), ("'pfkt'", "pftk")),
-        (("nothing-like-it",), ("there is no 'nothing-like-it'", "lists them")),
+        (("nothing-like-it",), ("there is no 'nothing-like-it'", "lists all models")),
         (("pftk", "--p", "0.1"), ("--rtt",)),
         (("pftk", "--p", "2", *NETWORK), ("--p", "at most 1")),
         (("pftk", "--p", "often", *NETWORK), ("--p", "'often'")),
@@ -252,9 +252,9 @@ def test_help_has_the_facts(command):
         (("pftk", "--p", "0.1", "--rtt", "1", "--rto", "1s"), ("--rtt: a time needs a unit",)),
         (("pftk", "--p", "0.1..0.2", "--rtt", "1ms..1s", "--rto", "1s"), ("--p and --rtt",)),
         (("pftk", "--p", "0.1,0.2", "--rtt", "1ms,1s", "--rto", "1s"), ("--p and --rtt", "lists")),
-        (("pftk", "--p", "0.1,0.1", *NETWORK), ("--p", "twice")),
+        (("pftk", "--p", "0.1,0.1", *NETWORK), ("--p", "repeated")),
         (("pftk", "--p", "0.1,", *NETWORK), ("--p", "''")),
-        (("pftk", "--p", "0.2..0.1", *NETWORK), ("--p", "rise")),
+        (("pftk", "--p", "0.2..0.1", *NETWORK), ("--p", "A less than B")),
         (("pftk", "--p", "0..0.1", *NETWORK), ("--p", "above 0")),
         (("pftk", "--p", "0.1", *NETWORK, "--plot", "x.png"), ("--plot needs a range",)),
         (("pftk", "--p", "0.1..1", *NETWORK, "--plot", "x.pdf"), ("--plot", "x.pdf")),
@@ -264,7 +264,7 @@ def test_help_has_the_facts(command):
         (("daimd-trajectory", "--intervals", "5..9", "--capacity-bps", "1gbit"), ("series",)),
         (("loss-for-rate", "--rate", "1", "--formula", "cubic"), ("--formula", "'cubic'")),
         (("loss-for-rate", "--rate", "1", "--formula", "pftk"), ("--rtt", "needs it")),
-        (("--json", "pftk"), ("--json goes behind pftk",)),
+        (("--json", "pftk"), ("--json must follow pftk",)),
     ],
 )
 def test_mistakes(command, arguments, words):

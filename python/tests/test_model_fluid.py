@@ -67,9 +67,9 @@ class TestEquilibrium:
 
     def test_refusals(self):
         flows = Flows("reno", 20, 0.1)
-        with pytest.raises(ArgumentError, match="follows the delay"):
+        with pytest.raises(ArgumentError, match="depends on the delay"):
             equilibrium(Flows("vegas", 20, 0.1), CAPACITY, STEADY)
-        with pytest.raises(ArgumentError, match="does not do the same"):
+        with pytest.raises(ArgumentError, match="behaves differently"):
             equilibrium(Flows("aira", 20, 0.1), CAPACITY, STEADY)
         with pytest.raises(cwnd.SpecError, match="a law for the window"):
             equilibrium(Flows("udt", 20, 0.1), CAPACITY, STEADY)

@@ -113,7 +113,7 @@ def test_ratio_of_functions():
 
 
 def test_ratio_mistakes():
-    with pytest.raises(ArgumentError, match="first: 'x' is none of"):
+    with pytest.raises(ArgumentError, match="first: 'x' is not one of"):
         model.friendliness_ratio("x", "pftk", 0.1)
     with pytest.raises(ArgumentError, match="rto: pftk needs it"):
         model.friendliness_ratio("pftk", "square_root", 0.1, rtt=0.1)

@@ -117,7 +117,7 @@ class TestChain:
 
     def test_refusals(self):
         for spec in ("cubic", "bic", "aira", "westwood"):
-            with pytest.raises(ArgumentError, match="remembers more than the window"):
+            with pytest.raises(ArgumentError, match="has more memory than the window"):
                 stationary(spec, 1e-2)
         with pytest.raises(cwnd.SpecError, match="a law for the window"):
             stationary("daimd", 1e-2)

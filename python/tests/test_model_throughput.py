@@ -114,7 +114,7 @@ def test_rates_that_no_loss_gives():
         model.loss_for_rate(1.0, "pftk", rto=1.0)
     with pytest.raises(ArgumentError, match="beta: the formula has no such parameter"):
         model.loss_for_rate(1.0, "reno_response", beta=0.5)
-    with pytest.raises(ArgumentError, match="formula: 'cubic' is none of"):
+    with pytest.raises(ArgumentError, match="formula: 'cubic' is not one of"):
         model.loss_for_rate(1.0, "cubic")
 
 

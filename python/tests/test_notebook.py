@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 import cwnd
-from cwnd.agreement import Agreement
+from cwnd.agreement.outcome import Agreement
 from cwnd.frames import Frame
 from cwnd.notebook import MOST_ROWS, with_notebook_bar
 
@@ -46,7 +46,7 @@ def test_the_text_of_an_object_is_one_line(objects, kind):
     [
         ("result", ["Two of each", "Jain", "simd-2", "Mbit/s", "window 100 %"]),
         ("comparison", ["against reno", "simd", "aimd(", "share", "undecided between"]),
-        ("agreement", ["udt beside sim", "udt: of 20 figures", "window,<wbr> p90", "agrees"]),
+        ("agreement", ["udt against sim", "udt: of 20 figures", "window,<wbr> p90", "agrees"]),
         ("scenario", ["Two of each", "0s..1s", "[dumbbell]"]),
         ("algorithm", ["AIMD(α, β)", "alpha", "Chiu and Jain", "above 0 to 1000"]),
         ("algorithms", ["19 controllers", "TFRC", "westwood"]),

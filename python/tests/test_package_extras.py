@@ -9,11 +9,7 @@ import pytest
 import cwnd
 from cwnd.doctor import examine
 from cwnd.extras import EXTRAS, require
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from cwnd.toml import tomllib
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = [library for libraries in EXTRAS.values() for library in libraries]

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cwnd.cli import run
-from cwnd.perf import PerfError, Server, Settings, measure
+from cwnd.perf import PerfError, PerfOptions, Server, measure
 from cwnd.perf import server as server_module
 from cwnd.perf.client import check_result
 from cwnd.perf.protocol import (
@@ -96,7 +96,7 @@ def dialer(udt, hall):
 @pytest.mark.parametrize("streams", [1, 3])
 def test_both_sides_measure_what_flows(udt, hall, reverse, streams):
     lines: list[str] = []
-    asked = Settings(0.6, streams, reverse)
+    asked = PerfOptions(0.6, streams, reverse)
     document = measure(dialer(udt, hall), asked, every=0.2, tell=lines.append)
     sent, received = document["end"]["sum_sent"], document["end"]["sum_received"]
     # A stream that begins a little after the others ends with them.
@@ -127,7 +127,7 @@ def test_both_sides_measure_what_flows(udt, hall, reverse, streams):
 
 def test_lines_look_like_iperf3s(udt, hall):
     lines: list[str] = []
-    measure(dialer(udt, hall), Settings(0.4, 2), every=0.2, tell=lines.append)
+    measure(dialer(udt, hall), PerfOptions(0.4, 2), every=0.2, tell=lines.append)
     number = r" *\d+(\.\d+)? [KMGT]?"
     span = rf" +\d+\.\d\d-\d+\.\d\d +sec {number}Bytes {number}bits/sec"
     assert sum(bool(re.fullmatch(rf"\[  \d\]{span} +\d+ +{number}Bytes", x)) for x in lines) == 4
@@ -140,11 +140,11 @@ def test_lines_look_like_iperf3s(udt, hall):
 
 
 def test_a_sending_server_has_the_clients_controller(udt, hall):
-    measure(dialer(udt, hall), Settings(0.2, 2, reverse=True, controller="reno"))
+    measure(dialer(udt, hall), PerfOptions(0.2, 2, reverse=True, controller="reno"))
     assert hall.asked == ["reno"]
     with pytest.raises(PerfError, match="renoo"):
-        measure(dialer(udt, hall), Settings(0.2, reverse=True, controller="renoo"))
-    measure(dialer(udt, hall), Settings(0.2, controller="reno"))
+        measure(dialer(udt, hall), PerfOptions(0.2, reverse=True, controller="renoo"))
+    measure(dialer(udt, hall), PerfOptions(0.2, controller="reno"))
     assert hall.asked == ["reno"]
 
 
@@ -152,20 +152,20 @@ def test_a_client_names_no_file_that_the_server_runs(udt, hall, tmp_path):
     law, trace = tmp_path / "mine.py", tmp_path / "ran"
     law.write_text(f"open({str(trace)!r}, 'w')\n\nclass Law:\n    grow = cut = print\n")
     with pytest.raises(PerfError, match="unknown controller"):
-        measure(dialer(udt, hall), Settings(0.2, reverse=True, controller=f"{law}:Law"))
+        measure(dialer(udt, hall), PerfOptions(0.2, reverse=True, controller=f"{law}:Law"))
     assert hall.idle()
     assert hall.asked == []
     assert not trace.exists()
 
 
 def test_a_busy_server_says_so(udt, hall):
-    first = threading.Thread(target=lambda: measure(dialer(udt, hall), Settings(1.5)))
+    first = threading.Thread(target=lambda: measure(dialer(udt, hall), PerfOptions(1.5)))
     first.start()
     deadline = time.monotonic() + 5
     while hall.server._test is None and time.monotonic() < deadline:
         time.sleep(0.01)
     with pytest.raises(PerfError, match="the server is busy running a test"):
-        measure(dialer(udt, hall), Settings(0.2))
+        measure(dialer(udt, hall), PerfOptions(0.2))
     first.join()
     assert hall.idle()
 
@@ -173,7 +173,7 @@ def test_a_busy_server_says_so(udt, hall):
 def test_a_client_that_goes_away_leaves_the_server_ready(udt, hall):
     control = udt.connect("127.0.0.1", hall.port)
     greet(control, Role.CONTROL, b"c" * 16)
-    write_message(control, Settings(5.0).to_json())
+    write_message(control, PerfOptions(5.0).to_json())
     read_message(control)
     data = udt.connect("127.0.0.1", hall.port)
     greet(data, Role.DATA, b"c" * 16)
@@ -181,15 +181,15 @@ def test_a_client_that_goes_away_leaves_the_server_ready(udt, hall):
     control.close()
     data.close()
     assert hall.idle()
-    assert any("the test failed: the other side has ended" in line for line in hall.lines)
-    measure(dialer(udt, hall), Settings(0.2))
+    assert any("the test failed: the peer ended" in line for line in hall.lines)
+    measure(dialer(udt, hall), PerfOptions(0.2))
 
 
 def test_a_client_that_sends_nothing(udt, hall, monkeypatch):
     monkeypatch.setattr(server_module, "_SILENCE", 1.5)
     control = udt.connect("127.0.0.1", hall.port)
     greet(control, Role.CONTROL, b"c" * 16)
-    write_message(control, Settings(60.0).to_json())
+    write_message(control, PerfOptions(60.0).to_json())
     read_message(control)
     data = udt.connect("127.0.0.1", hall.port)
     greet(data, Role.DATA, b"c" * 16)
@@ -205,7 +205,7 @@ def test_a_client_that_opens_no_streams(udt, hall, monkeypatch):
     monkeypatch.setattr(server_module, "PATIENCE", 0.2)
     control = udt.connect("127.0.0.1", hall.port)
     greet(control, Role.CONTROL, b"c" * 16)
-    write_message(control, Settings(5.0).to_json())
+    write_message(control, PerfOptions(5.0).to_json())
     read_message(control)
     with pytest.raises(PerfError, match="did not open its streams"):
         read_message(control)
@@ -224,7 +224,7 @@ def test_strangers_are_sent_away(udt, hall, monkeypatch):
         with suppress(ConnectionResetError):
             assert guest.socket.recv(10) == b""
         guest.close()
-    measure(dialer(udt, hall), Settings(0.2))
+    measure(dialer(udt, hall), PerfOptions(0.2))
 
 
 def test_a_server_that_goes_away(udt):
@@ -245,7 +245,7 @@ def test_a_server_that_goes_away(udt):
         thread = threading.Thread(target=serve)
         thread.start()
         with pytest.raises((PerfError, OSError)):
-            measure(lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(5.0))
+            measure(lambda _: udt.connect("127.0.0.1", door.address[1]), PerfOptions(5.0))
         thread.join()
 
 
@@ -264,10 +264,10 @@ def test_documents_of_strangers_make_sense_or_are_refused(document):
         "cpu": {"total": 1.0, "user": 1.0, "system": 0.0},
         "limited": None,
     }
-    for text in (document, Settings().to_json() | document):
+    for text in (document, PerfOptions().to_json() | document):
         with suppress(PerfError):
-            asked = Settings.from_json(text)
-            assert asked == Settings.from_json(asked.to_json())
+            asked = PerfOptions.from_json(text)
+            assert asked == PerfOptions.from_json(asked.to_json())
     for text in (document, valid | document):
         with suppress(PerfError):
             json.dumps(check_result(text, 1), allow_nan=False)
@@ -331,11 +331,11 @@ def test_a_client_of_another_version_is_told(udt, hall):
 )
 def test_a_test_out_of_bounds_is_refused_with_the_reason(udt, hall, name, value):
     with pytest.raises(PerfError, match=name):
-        Settings.from_json(Settings().to_json() | {name: value})
+        PerfOptions.from_json(PerfOptions().to_json() | {name: value})
     if not math.isnan(value):
         control = udt.connect("127.0.0.1", hall.port)
         greet(control, Role.CONTROL, b"c" * 16)
-        write_message(control, Settings().to_json() | {name: value})
+        write_message(control, PerfOptions().to_json() | {name: value})
         with pytest.raises(PerfError, match=name):
             read_message(control)
         control.close()
@@ -344,7 +344,7 @@ def test_a_test_out_of_bounds_is_refused_with_the_reason(udt, hall, name, value)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("streams", [1, 3])
 def test_bytes_end_a_test(udt, hall, reverse, streams):
-    asked = Settings(streams=streams, reverse=reverse, bytes=1_000_001)
+    asked = PerfOptions(streams=streams, reverse=reverse, bytes=1_000_001)
     document = measure(dialer(udt, hall), asked)
     assert document["end"]["sum_sent"]["bytes"] == 1_000_001
     assert document["start"]["test_start"]["bytes"] == 1_000_001
@@ -357,7 +357,7 @@ def test_bytes_end_a_test(udt, hall, reverse, streams):
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_bitrate_limits_each_stream(udt, hall, reverse):
-    asked = Settings(1.0, 2, reverse, bitrate=8e6)
+    asked = PerfOptions(1.0, 2, reverse, bitrate=8e6)
     document = measure(dialer(udt, hall), asked)
     for stream in document["end"]["streams"]:
         assert stream["sender"]["bits_per_second"] == pytest.approx(8e6, rel=0.1)
@@ -381,7 +381,7 @@ def test_a_burst_is_sent_at_once():
         def abort(self):
             pass
 
-    load = Load(Settings(bitrate=800e3, burst=4))
+    load = Load(PerfOptions(bitrate=800e3, burst=4))
     stream = Stream(1, Taker(), load, threading.Event())
     stream.start()
     time.sleep(0.3)
@@ -395,7 +395,7 @@ def test_a_burst_is_sent_at_once():
 @pytest.mark.parametrize("reverse", [False, True])
 def test_omitted_seconds_count_in_no_result(udt, hall, reverse):
     lines: list[str] = []
-    asked = Settings(0.4, 1, reverse, omit=0.4, bitrate=8e6)
+    asked = PerfOptions(0.4, 1, reverse, omit=0.4, bitrate=8e6)
     document = measure(dialer(udt, hall), asked, every=0.2, tell=lines.append)
     omitted = [span for span in document["intervals"] if span["sum"]["omitted"]]
     counted = [span for span in document["intervals"] if not span["sum"]["omitted"]]
@@ -411,7 +411,7 @@ def test_omitted_seconds_count_in_no_result(udt, hall, reverse):
 
 def test_bytes_are_counted_after_the_omitted_seconds(udt, hall):
     for reverse in (False, True):
-        asked = Settings(1.0, 2, reverse, omit=0.2, bitrate=8e6, bytes=400_000)
+        asked = PerfOptions(1.0, 2, reverse, omit=0.2, bitrate=8e6, bytes=400_000)
         document = measure(dialer(udt, hall), asked)
         total = document["end"]["sum_received" if reverse else "sum_sent"]
         assert 400_000 <= total["bytes"] < 500_000
@@ -428,7 +428,7 @@ def test_what_limited_the_sender_is_told(udt, hall, wires, monkeypatch, reverse)
 
     monkeypatch.setattr(type(wires()[0]), "stats", stats)
     lines: list[str] = []
-    document = measure(dialer(udt, hall), Settings(0.3, reverse=reverse), tell=lines.append)
+    document = measure(dialer(udt, hall), PerfOptions(0.3, reverse=reverse), tell=lines.append)
     limited = document["end"]["limited"]
     assert limited["receiver"] == pytest.approx(0.8, abs=0.01)
     assert limited["window"] == pytest.approx(0.2, abs=0.01)
@@ -439,7 +439,7 @@ def test_what_limited_the_sender_is_told(udt, hall, wires, monkeypatch, reverse)
     assert hall.idle()
     assert (text in hall.lines) is reverse
     # Where the user has set the rate, there is nothing to advise.
-    document = measure(dialer(udt, hall), Settings(0.2, reverse=reverse, bitrate=1e6))
+    document = measure(dialer(udt, hall), PerfOptions(0.2, reverse=reverse, bitrate=1e6))
     assert document["end"]["advice"] is None
 
 
@@ -455,7 +455,7 @@ def test_a_server_serves_one_test(udt, capsys):
         stranger.close()
         time.sleep(0.1)
         assert thread.is_alive()
-        measure(lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(0.2))
+        measure(lambda _: udt.connect("127.0.0.1", door.address[1]), PerfOptions(0.2))
         thread.join(5)
         assert done == [True]
 
@@ -470,7 +470,7 @@ def test_a_reader_that_goes_away_ends_the_server(udt):
 
         def ask():
             with suppress(PerfError, OSError):
-                measure(lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(0.2))
+                measure(lambda _: udt.connect("127.0.0.1", door.address[1]), PerfOptions(0.2))
 
         client = threading.Thread(target=ask)
         client.start()
@@ -492,7 +492,7 @@ def test_a_server_that_is_interrupted_ends_its_test(udt):
         thread = threading.Thread(target=run_quietly, args=[server])
         thread.start()
         with pytest.raises((PerfError, OSError)):
-            measure(lambda _: udt.connect("127.0.0.1", door.address[1]), Settings(10.0))
+            measure(lambda _: udt.connect("127.0.0.1", door.address[1]), PerfOptions(10.0))
         thread.join(5)
         assert not thread.is_alive()
 
@@ -510,7 +510,7 @@ def test_one_off_reports_a_test_that_failed(udt):
         thread.start()
         control = udt.connect("127.0.0.1", door.address[1])
         greet(control, Role.CONTROL, b"c" * 16)
-        write_message(control, Settings(5.0).to_json())
+        write_message(control, PerfOptions(5.0).to_json())
         read_message(control)
         data = udt.connect("127.0.0.1", door.address[1])
         greet(data, Role.DATA, b"c" * 16)
@@ -564,22 +564,22 @@ def test_the_command_prints_lines_or_json(udt, hall, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "either -s or -c"),
-        (["-s", "-c", "x"], "either -s or -c"),
-        (["-s", "-t", "3"], "--time is an option of the client"),
-        (["-s", "-R"], "--reverse is an option of the client"),
-        (["-s", "-b", "1M"], "--bitrate is an option of the client"),
+        ([], "one of -s and -c"),
+        (["-s", "-c", "x"], "one of -s and -c"),
+        (["-s", "-t", "3"], "--time is a client option"),
+        (["-s", "-R"], "--reverse is a client option"),
+        (["-s", "-b", "1M"], "--bitrate is a client option"),
         (["-s", "-B", "no-such-host.invalid"], "no such host"),
         (["-s", "-4", "-6"], "-4 and -6"),
         (["-s", "-B", "203.0.113.7", "-p", "0"], "203.0.113.7"),
-        (["-c", "127.0.0.1", "-1"], "--one-off is an option of the server"),
+        (["-c", "127.0.0.1", "-1"], "--one-off is a server option"),
         (["-c", "127.0.0.1", "-u"], "-u: UDT always runs over UDP"),
-        (["-c", "127.0.0.1", "-n", "1M", "-t", "3"], "either --time or --bytes"),
+        (["-c", "127.0.0.1", "-n", "1M", "-t", "3"], "--time and --bytes"),
         (["-c", "127.0.0.1", "-n", "0"], "less than a byte"),
         (["-c", "127.0.0.1", "-n", "1x"], "-n"),
         (["-c", "127.0.0.1", "-b", "fast"], "-b"),
-        (["-c", "127.0.0.1", "-b", "1M/0"], "blocks of a burst"),
-        (["-c", "127.0.0.1", "-b", "1M/1001"], "blocks of a burst"),
+        (["-c", "127.0.0.1", "-b", "1M/0"], "number of blocks"),
+        (["-c", "127.0.0.1", "-b", "1M/1001"], "number of blocks"),
         (["-c", "127.0.0.1", "-O", "-1"], "-O"),
         (["-c", "127.0.0.1", "-O", "601"], "-O"),
         (["-c", "127.0.0.1", "-p", "0"], "--port"),

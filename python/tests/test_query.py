@@ -140,15 +140,15 @@ def test_mistakes_are_told_in_a_line(out):
     assert refuse(out, "selekt 1") == 'Parser Error: syntax error at or near "selekt"'
     assert 'column "nope" not found' in refuse(out, "select nope from runs")
     assert refuse(out, "select dumbbell.rate from runs").endswith('quotes: "dumbbell.rate"')
-    assert refuse(out, " ") == "the statement returns no rows; start with select"
+    assert refuse(out, " ") == "the statement returns no rows; use select"
 
 
 def test_a_directory_without_data_is_refused(tmp_path):
     (tmp_path / "runs").mkdir()
-    with pytest.raises(ArgumentError, match="holds no runs of a sweep") as caught:
+    with pytest.raises(ArgumentError, match="has no runs of a sweep") as caught:
         query(tmp_path, "select 1")
     assert caught.value.argument == "out"
-    with pytest.raises(ArgumentError, match="holds no runs of a sweep"):
+    with pytest.raises(ArgumentError, match="has no runs of a sweep"):
         Sweep(tmp_path)
     (tmp_path / "runs" / "part-000001.parquet").write_bytes(b"no Parquet")
     with pytest.raises(ArgumentError, match="cannot read the table runs"):
@@ -208,11 +208,11 @@ def test_the_command_prints_csv_and_json(command, out):
     ("arguments", "word"),
     [
         (("{out}", "selekt"), 'cwnd: Parser Error: syntax error at or near "selekt"'),
-        (("{out}/runs", "select 1"), "holds no runs of a sweep"),
-        (("{out}/nowhere",), "holds no runs of a sweep"),
+        (("{out}/runs", "select 1"), "has no runs of a sweep"),
+        (("{out}/nowhere",), "has no runs of a sweep"),
         (("{out}", "--csv"), "--csv needs a statement"),
-        (("{out}", "select 1", "--csv", "--json"), "exclude each other"),
-        (("{out}", "select 1, 1 a, 2 a", "--json"), "two columns are called a"),
+        (("{out}", "select 1", "--csv", "--json"), "are mutually exclusive"),
+        (("{out}", "select 1, 1 a, 2 a", "--json"), "two columns are named a"),
         (("{out}", "--report", "/nowhere/x.html"), "--report: cannot write"),
     ],
 )

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import cwnd
+from cwnd.comparison.verdict import Figures, judge
 from cwnd.curves import lines, thin
 from cwnd.report.compare import compare_page
 from cwnd.report.page import FEWEST_POINTS, MOST_POINTS, PAGE_POINTS, points_of, render
 from cwnd.report.run import run_page
 from cwnd.stats import UNIT, estimate
-from cwnd.verdict import Figures, judge
 
 
 class Reader(HTMLParser):

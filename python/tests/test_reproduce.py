@@ -16,16 +16,12 @@ import pytest
 from cwnd.errors import ArgumentError
 from cwnd.papers.exhibit import PAPERS, Exhibit, Lab, exhibits
 from cwnd.papers.figure import Curve, Figure, Panel, Regions
-from cwnd.papers.grades import RULES, VERDICTS, at_least, less
+from cwnd.papers.grades import RATINGS, RULES, at_least, less
 from cwnd.papers.headlines import OURS
 from cwnd.papers.runner import reproduce
 from cwnd.papers.text import CAUSES, KINDS, ExhibitText, Wording, read_text
 from cwnd.scenario import Scenario
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from cwnd.toml import tomllib
 
 CLAIM = {
     *("name", "text", "kind", "published", "measured", "interval", "runs", "rule", "verdict"),
@@ -114,7 +110,7 @@ def test_only_one_exhibit_in_one_json_document(command, tmp_path):
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert [e["id"] for e in document["papers"][0]["exhibits"]] == ["fig-4a"]
-    assert set(document["summary"]) == set(document["checks"]) == set(VERDICTS)
+    assert set(document["summary"]) == set(document["checks"]) == set(RATINGS)
     assert f"{tmp_path}/index.html" in done.stderr
 
 
@@ -134,7 +130,7 @@ def test_mistakes_are_one_line(command, tmp_path, arguments, words):
     assert done.stderr.count("\n") == 1
     for word in words:
         assert word in done.stderr
-    with pytest.raises(ArgumentError, match="'smd' is none of"):
+    with pytest.raises(ArgumentError, match="'smd' is not one of"):
         reproduce(["smd"], out=tmp_path)
 
 

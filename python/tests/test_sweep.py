@@ -124,7 +124,7 @@ def test_more_seeds_and_controllers_are_added(swept, tmp_path):
 )
 def test_runs_of_another_plan_are_refused(change, key, swept):
     before = (swept.out / "plan.toml").read_text()
-    with pytest.raises(ArgumentError, match=f"another `{key}`: choose another directory"):
+    with pytest.raises(ArgumentError, match=f"a different `{key}`: choose another directory"):
         cwnd.sweep({**PLAN, **change}, out=swept.out)
     assert (swept.out / "plan.toml").read_text() == before
 
@@ -140,7 +140,7 @@ def test_runs_by_other_code_are_refused(tmp_path):
     path.write_text('controllers = ["mine.py:Law"]\n[base]\ntime = "4s"\nflows = 1\n')
     assert cwnd.sweep(path, out=tmp_path / "out").made == 1
     law.write_text(law.read_text() + "# Changed.\n")
-    with pytest.raises(ArgumentError, match=r"runs of mine\.py:Law by other code"):
+    with pytest.raises(ArgumentError, match=r"runs of mine\.py:Law with different code"):
         cwnd.sweep(path, out=tmp_path / "out")
 
 
@@ -196,11 +196,11 @@ def test_an_error_is_one_line(tmp_path):
 
 def test_directories_that_hold_something_else_are_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(ArgumentError, match="is not empty and holds no sweep"):
+    with pytest.raises(ArgumentError, match="is not empty and has no sweep"):
         cwnd.sweep(PLAN, out=tmp_path)
     with pytest.raises(ArgumentError, match="is not a directory"):
         cwnd.sweep(PLAN, out=tmp_path / "thesis.tex")
-    with pytest.raises(ArgumentError, match="holds no runs of a sweep"):
+    with pytest.raises(ArgumentError, match="has no runs of a sweep"):
         cwnd.Sweep(tmp_path)
 
 
@@ -339,7 +339,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path, command):
     done = len(cwnd.Sweep(out))
     assert 0 < done < 1000
     assert said == (
-        f"cwnd: {done} of 1,000 runs are in {out}: the same command resumes the sweep\n"
+        f"cwnd: {done} of 1,000 runs are in {out}; the same command resumes the sweep\n"
         "cwnd: interrupted\n"
     )
     before, wanted = set(cwnd.Sweep(out).runs["seed"]), set(range(1, done + 4))
@@ -368,8 +368,8 @@ def test_the_command(tmp_path, command):
     done = command("sweep", path, "--out", tmp_path / "other")
     assert done.returncode == 2
     assert done.stderr == (
-        f"cwnd: {path}: seed: unknown key; a plan has base, axes, latin, controllers, reference, "
-        "seeds, keep\n"
+        f"cwnd: {path}: seed: unknown key; the keys of a plan are base, axes, latin, controllers, "
+        "reference, seeds, keep\n"
     )
     assert not (tmp_path / "other").exists()
     done = command("sweep", tmp_path / "none.toml", "--out", tmp_path / "other")

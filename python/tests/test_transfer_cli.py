@@ -153,7 +153,7 @@ def test_what_is_present_is_in_no_rate(receiver, capsys, tmp_path):
 
 def test_recv_listens_on_loopback_only_by_default(receiver, tmp_path):
     port, process, first = receiver()
-    assert f"at 127.0.0.1 and ::1, port {port}, from this host only: --key FILE" in first
+    assert f"on 127.0.0.1 and ::1, port {port}, from this host only: --key FILE" in first
     table = Path("/proc/net/udp").read_text() + Path("/proc/net/udp6").read_text()
     listening = [line.split()[1] for line in table.splitlines() if f":{port:04X} " in line]
     assert sorted(listening) == [f"{'0' * 24}01000000:{port:04X}", f"0100007F:{port:04X}"]
@@ -171,7 +171,7 @@ def test_credentials_or_insecure_open_all_addresses(receiver, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     udt.generate_key("key")
     port, _, first = receiver(*options)
-    assert f"at all addresses, port {port}\n" in first
+    assert f"on all addresses, port {port}\n" in first
     table = Path("/proc/net/udp6").read_text()
     assert f" {'0' * 32}:{port:04X} " in table
 
@@ -179,12 +179,12 @@ def test_credentials_or_insecure_open_all_addresses(receiver, tmp_path, monkeypa
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "203.0.113.9"])
 def test_binding_elsewhere_needs_credentials(capsys, tmp_path, address):
     assert run(["recv", "--bind", address, "--out", str(tmp_path)]) == 2
-    one_line(capsys, f"--bind {address} can be reached from other hosts", "--key", "--insecure")
+    one_line(capsys, f"--bind {address} is reachable from other hosts", "--key", "--insecure")
 
 
 def test_bind_to_loopback(receiver, tmp_path):
     port, _, first = receiver("--bind", "127.0.0.1")
-    assert f"at 127.0.0.1, port {port}, from this host only" in first
+    assert f"on 127.0.0.1, port {port}, from this host only" in first
 
 
 def test_send_to_another_host_needs_credentials(capsys, monkeypatch, tmp_path):
@@ -259,7 +259,7 @@ def _refuse_to_send(sources, host, port, *, options, observe, controller, rate_l
     [
         (["nowhere", "127.0.0.1:9000"], "nowhere: No such file"),
         (["/dev/null", "127.0.0.1:9000"], "/dev/null is neither"),
-        (["-", "-", "127.0.0.1:9000"], "standard input (-) can be sent once"),
+        (["-", "-", "127.0.0.1:9000"], "standard input (-) can be sent only once"),
         (["-", "127.0.0.1:x"], "is not HOST:PORT"),
         (["-", "127.0.0.1:0"], "is not HOST:PORT"),
         (["-", ":9000"], "is not HOST:PORT"),
@@ -272,10 +272,16 @@ def _refuse_to_send(sources, host, port, *, options, observe, controller, rate_l
         (["-", "127.0.0.1:9000", "--key", "/"], "--key: "),
         (["-", "127.0.0.1:9000", "--key", "/dev/null"], "--key: "),
         (["-", "127.0.0.1:9000", "--key", "/dev/zero"], "--key: "),
-        (["-", "127.0.0.1:9000", "--pair", "x"], "--pair needs --peers"),
-        (["-", "127.0.0.1:9000", "--peers", "x"], "--peers needs --pair"),
-        (["-", "127.0.0.1:9000", "--key", "x", "--insecure"], "--key and --insecure exclude"),
-        (["-", "127.0.0.1:9000", "--code", "x", "--insecure"], "--code and --insecure exclude"),
+        (["-", "127.0.0.1:9000", "--pair", "x"], "--pair also needs --peers"),
+        (["-", "127.0.0.1:9000", "--peers", "x"], "--peers also needs --pair"),
+        (
+            ["-", "127.0.0.1:9000", "--key", "x", "--insecure"],
+            "--key and --insecure are mutually exclusive",
+        ),
+        (
+            ["-", "127.0.0.1:9000", "--code", "x", "--insecure"],
+            "--code and --insecure are mutually exclusive",
+        ),
         (["-", "127.0.0.1:9000", "--code", "-"], "both the code and the data"),
         (["-", "127.0.0.1:9000", "--code", "x"], "--code: "),
     ],
@@ -298,7 +304,7 @@ def test_mistakes_of_send_are_one_line(capsys, arguments, words):
         (["--bind", "no-such-host.invalid"], "no such host"),
         (["--bind", "203.0.113.9", "--insecure"], "203.0.113.9 is not an address of this host"),
         (["--port", "65536"], "--port"),
-        (["--out", "/proc/x"], "--out: cannot make /proc/x"),
+        (["--out", "/proc/x"], "--out: cannot create /proc/x"),
         (["--key", "/nowhere"], "--key: "),
     ],
 )
@@ -334,7 +340,7 @@ def test_peers_of_several_hosts(capsys, tmp_path):
     peers.write_text(f"{keys[0]} one\n{keys[1]} two\n")
     sent = ["send", str(tmp_path / "f"), "127.0.0.1:1", "--pair", str(tmp_path / "c")]
     assert run([*sent, "--peers", str(peers)]) == 2
-    one_line(capsys, "holds 2 public keys, and not one of them named 127.0.0.1")
+    one_line(capsys, "has 2 public keys, and not exactly one for 127.0.0.1")
     peers.write_text("x\n")
     assert run([*sent, "--peers", str(peers)]) == 2
     one_line(capsys, "--peers: ", str(peers))
@@ -347,7 +353,7 @@ def test_a_port_in_use(capsys, tmp_path):
     with udt.listen(0, "127.0.0.1") as listener:
         port = listener.address[1]
         assert run(["recv", "--port", f"{port}", "--out", str(tmp_path)]) == 2
-    one_line(capsys, f"127.0.0.1, port {port} is in use: --port takes another")
+    one_line(capsys, f"127.0.0.1, port {port} is in use: choose another with --port")
 
 
 def test_nobody_there(capsys, free_port, tmp_path):
@@ -516,7 +522,7 @@ def test_lines_about_single_files_are_bounded(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 101
     assert lines[0] == "cwnd: refused: 0: no"
-    assert "left out" in lines[-1]
+    assert "omitted" in lines[-1]
 
 
 def test_the_last_line_says_what_limited_the_rate(capsys):
@@ -634,7 +640,7 @@ def test_help_explains_credentials_and_exit_codes(command, capsys):
     assert "Without credentials nothing is encrypted" in said
     assert "cwnd keygen FILE" in said
     assert "Exit status: 0" in said
-    assert "130 when interrupted" in said
+    assert "130 if interrupted" in said
 
 
 @pytest.mark.parametrize("text", ["", ":", "host:", "host:99999", "host:-1", "[]:1", "host:²"])

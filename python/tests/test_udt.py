@@ -206,10 +206,10 @@ def test_the_credentials_of_a_connection_are_of_one_kind():
     public = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
     private = b"cwnd-private-key-v1 dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo="
     for wrong, words in (
-        ({"key": key, "code": code}, "code: give a code, or a key or pair"),
-        ({"pair": private, "code": code}, "code: give a code, or a key or pair"),
+        ({"key": key, "code": code}, "code: a code excludes a key"),
+        ({"pair": private, "code": code}, "code: a code excludes a key"),
         ({"pair": private}, "peers: a pair needs the public keys"),
-        ({"peers": [public]}, "peers: public keys of peers need this end's pair"),
+        ({"peers": [public]}, "peers: the peers' public keys need this endpoint's pair"),
         ({"pair": private, "peers": public}, "peers: a list of public keys"),
         ({"pair": private, "peers": ["x"]}, "peers: .*'?x.* is not a public key"),
         ({"pair": public.encode(), "peers": [public]}, "pair: .*cwnd keygen --pair"),
@@ -223,11 +223,11 @@ def test_the_credentials_of_a_connection_are_of_one_kind():
             with pytest.raises(ArgumentError, match=words) as error:
                 open_end(wrong)
             assert "\n" not in str(error.value)
-    with pytest.raises(ArgumentError, match="peers: to connect, name one public key"):
+    with pytest.raises(ArgumentError, match="peers: a client needs exactly one public key"):
         udt.connect(HERE, 9, pair=private, peers=[public, public])
     for wrong, words in (
         ({"allow": ["10.0.0.0/33"]}, "allow: .* is no network, such as 10.0.0.0/8"),
-        ({"per_address": 0}, "per_address: 0 connections: 1 or more"),
+        ({"per_address": 0}, "per_address: 0 is not at least 1"),
     ):
         with pytest.raises(ArgumentError, match=words):
             udt.listen(0, HERE, **wrong)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from cwnd.comparison.verdict import Figures, judge
 from cwnd.repeats import MOST, targets
 from cwnd.stats import UNIT, Estimate, estimate
-from cwnd.verdict import Figures, judge
 
 NOTHING = estimate([])
 
@@ -127,7 +127,7 @@ def test_everything_and_nothing():
 def test_what_is_not_known_is_not_claimed():
     unknown = verdict(share=NOTHING, roughness=NOTHING, queue=NOTHING)
     assert {unknown.fairness, unknown.smoothness, unknown.queue} == {"unknown"}
-    assert "not known" in unknown.sentence
+    assert "is unknown" in unknown.sentence
 
 
 def test_other_limits_are_told():

@@ -1,7 +1,7 @@
 //! Transfers of files, for `cwnd.transfer`.
 
 use crate::custom::Failure;
-use crate::udt::{Listener, Settings};
+use crate::udt::{Listener, SocketOptions};
 use cwnd_transfer::claims::ReceiveOptions;
 use cwnd_transfer::event::Event;
 use cwnd_transfer::report::Shares;
@@ -206,11 +206,11 @@ fn transfer_send(
     sources: Vec<PathBuf>,
     host: String,
     port: u16,
-    settings: Settings,
+    socket: SocketOptions,
     options: Sending,
 ) -> PyResult<Transfer> {
     let failure = Arc::default();
-    let config = settings.config(&failure)?;
+    let config = socket.config(&failure)?;
     let Sending { include, exclude, checksum, dry_run, retry } = options;
     let select = Select::new(&include, &exclude).map_err(PyValueError::new_err)?;
     let options = SendOptions { select, checksum, dry_run, retry };

@@ -20,9 +20,9 @@ const SLICE: Duration = Duration::from_millis(100);
 /// Bytes that one call receives at most: what a lock of the connection covers.
 const PIECE: usize = 1 << 16;
 
-/// How a connection is made: a dictionary.
+/// Options of a UDT socket: a Python dictionary.
 #[derive(FromPyObject)]
-pub(crate) struct Settings {
+pub(crate) struct SocketOptions {
     #[pyo3(item)]
     controller: Given,
     #[pyo3(item)]
@@ -81,7 +81,7 @@ fn read_network(text: &str) -> PyResult<IpNet> {
     })
 }
 
-impl Settings {
+impl SocketOptions {
     fn credentials(&self) -> PyResult<Option<Credentials>> {
         let key = self.key.as_deref().map(read_key).transpose()?;
         Ok(match (&self.pair, &self.code) {
@@ -99,7 +99,7 @@ impl Settings {
         })
     }
 
-    /// The configuration that these settings describe. Errors of a controller written in Python are kept in
+    /// The configuration that these options describe. Errors of a controller written in Python are kept in
     /// `failure`.
     ///
     /// # Errors
@@ -412,10 +412,10 @@ fn udt_generate_pair(path: PathBuf) -> PyResult<String> {
 
 /// Connects to a listener.
 #[pyfunction]
-fn udt_connect(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyResult<Stream> {
+fn udt_connect(py: Python<'_>, host: &str, port: u16, options: SocketOptions) -> PyResult<Stream> {
     let failure = Arc::<Failure>::default();
-    let config = settings.config(&failure)?;
-    let local = settings.bind.as_deref().map(|host| Endpoint::bind((host, 0))).transpose()?;
+    let config = options.config(&failure)?;
+    let local = options.bind.as_deref().map(|host| Endpoint::bind((host, 0))).transpose()?;
     let mut failed = PyOSError::new_err("the name has no address");
     for peer in resolve(py, host, port)? {
         let stream = py.detach(|| match &local {
@@ -434,9 +434,9 @@ fn udt_connect(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyR
 
 /// Accepts connections at a port.
 #[pyfunction]
-fn udt_listen(py: Python<'_>, host: &str, port: u16, settings: Settings) -> PyResult<Listener> {
+fn udt_listen(py: Python<'_>, host: &str, port: u16, options: SocketOptions) -> PyResult<Listener> {
     let failure = Arc::default();
-    let config = settings.config(&failure)?;
+    let config = options.config(&failure)?;
     let addresses = resolve(py, host, port)?;
     let listener = UdtListener::bind(&addresses[..], &config)?;
     Ok(Listener { listener: Mutex::new(Some(Arc::new(listener))), failure })

@@ -103,8 +103,8 @@ numbered! {
 }
 
 numbered! {
-    /// What a receiver makes of an offer.
-    Verdict {
+    /// What a receiver decides about an offer.
+    Decision {
         /// It is there, complete: the last answer.
         Present = 1,
         /// Send the blocks from `first` on.
@@ -147,7 +147,7 @@ pub struct Plan {
     pub bytes: u64,
     /// Bytes that they occupy: less than `bytes` where they have holes.
     pub space: u64,
-    /// Nothing is to be written: only the verdicts are wanted.
+    /// Nothing is to be written: only the decisions are wanted.
     pub dry_run: bool,
     /// Hashes decide what is there, not sizes and times.
     pub checksum: bool,
@@ -234,7 +234,7 @@ pub enum Frame<'a> {
     End { number: u64, size: u64, root: Option<Value> },
     Abort { number: u64, reason: &'a [u8] },
     Counted,
-    Answer { number: u64, verdict: Verdict, first: u64, reason: &'a [u8] },
+    Answer { number: u64, decision: Decision, first: u64, reason: &'a [u8] },
     Want { number: u64, first: u64, count: u64 },
     Room { survey: bool },
     Stop { again: bool, reason: &'a [u8] },
@@ -329,9 +329,9 @@ impl<'a> Frame<'a> {
                 put(out, &[number]);
                 out.extend(sentence(reason));
             }
-            Frame::Answer { number, verdict, first, reason } => {
+            Frame::Answer { number, decision, first, reason } => {
                 put(out, &[number]);
-                out.push(verdict as u8);
+                out.push(decision as u8);
                 put(out, &[first]);
                 out.extend(sentence(reason));
             }
@@ -402,7 +402,7 @@ impl<'a> Frame<'a> {
             Kind::Abort => Frame::Abort { number: fields.u64()?, reason: fields.rest() },
             Kind::Answer => Frame::Answer {
                 number: fields.u64()?,
-                verdict: Verdict::from_byte(fields.u8()?)?,
+                decision: Decision::from_byte(fields.u8()?)?,
                 first: fields.u64()?,
                 reason: fields.rest(),
             },
@@ -535,8 +535,8 @@ mod tests {
 
         #[test]
         fn other_frames_survive(a: u64, b: u64, c in 1u64.., flag: bool, root: Option<[u8; 32]>,
-                                reason in vec(any::<u8>(), 0..SENTENCE), verdict in 1u8..=5) {
-            let verdict = Verdict::from_byte(verdict).unwrap();
+                                reason in vec(any::<u8>(), 0..SENTENCE), decision in 1u8..=5) {
+            let decision = Decision::from_byte(decision).unwrap();
             let reason = &reason[..];
             let plan = Plan { files: a, bytes: b, space: c, dry_run: flag, checksum: !flag };
             for frame in [
@@ -546,7 +546,7 @@ mod tests {
                 Frame::Want { number: a, first: b, count: c },
                 Frame::End { number: a, size: b, root },
                 Frame::Abort { number: a, reason },
-                Frame::Answer { number: a, verdict, first: b, reason },
+                Frame::Answer { number: a, decision, first: b, reason },
                 Frame::Room { survey: flag },
                 Frame::Stop { again: flag, reason },
                 Frame::Counted, Frame::Done, Frame::Ping,

@@ -7,7 +7,7 @@ use crate::channel::{Failure, Reader, SILENCE, Writer, stopped, unexpected};
 use crate::claims::{Holder, Shared, Slot};
 use crate::event::Event;
 use crate::folder::{Identity, Place, Refusal};
-use crate::frame::{Frame, LARGE_WINDOW, Plan, Verdict, WINDOW, violation};
+use crate::frame::{Decision, Frame, LARGE_WINDOW, Plan, WINDOW, violation};
 use crate::names::printable;
 use crate::part::Content;
 use crate::ranges::Ranges;
@@ -347,8 +347,8 @@ impl<'m, 'o> Receiver<'m, 'o> {
         }
     }
 
-    fn answer(&mut self, number: u64, verdict: Verdict, first: u64, reason: &str) {
-        self.writer.put(&Frame::Answer { number, verdict, first, reason: reason.as_bytes() });
+    fn answer(&mut self, number: u64, decision: Decision, first: u64, reason: &str) {
+        self.writer.put(&Frame::Answer { number, decision, first, reason: reason.as_bytes() });
     }
 
     /// Refuses an offer: what has arrived of it can never be complete, and is removed.
@@ -364,7 +364,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
         if !self.survey {
             self.meter.error(Some(path), &reason);
         }
-        self.answer(number, Verdict::Refused, 0, &reason);
+        self.answer(number, Decision::Refused, 0, &reason);
         Ok(())
     }
 

@@ -5,7 +5,9 @@ mod inbox;
 
 use crate::channel::{Failure, PING, Pulse, Reader, Writer};
 use crate::event::{Event, FileOutcome};
-use crate::frame::{DAMAGED, Frame, LARGE_WINDOW, Offer, Plan, RANGES, Verdict, WINDOW, violation};
+use crate::frame::{
+    DAMAGED, Decision, Frame, LARGE_WINDOW, Offer, Plan, RANGES, WINDOW, violation,
+};
 use crate::frame::{What, What::*};
 use crate::hash::{BLOCK, blocks};
 use crate::names::printable;
@@ -430,8 +432,8 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 self.work.push_back(Work::Again { number, first, count });
                 Ok(())
             }
-            Reply::Answer { number, verdict, first, reason } => {
-                self.answered(number, verdict, first, &reason)
+            Reply::Answer { number, decision, first, reason } => {
+                self.answered(number, decision, first, &reason)
             }
         }
     }
@@ -443,7 +445,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     fn answered(
         &mut self,
         number: u64,
-        verdict: Verdict,
+        decision: Decision,
         first: u64,
         reason: &[u8],
     ) -> Result<(), Failure> {
@@ -457,26 +459,26 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         };
         let entry = &self.task.source.entries[item.index];
         let sendable = item.role == Role::Itself && matches!(entry.what, File | Stream);
-        match verdict {
-            Verdict::Refused => {
+        match decision {
+            Decision::Refused => {
                 let reason = printable(reason);
                 self.failed(number, &reason);
                 Ok(())
             }
-            Verdict::Present => {
+            Decision::Present => {
                 self.present(number);
                 Ok(())
             }
             _ if !sendable || item.begun => Ok(violation("a wish for what cannot be sent")?),
-            Verdict::Wait if std::mem::replace(&mut item.waiting, true) => {
+            Decision::Wait if std::mem::replace(&mut item.waiting, true) => {
                 Ok(violation("a second delay")?)
             }
-            Verdict::Wait => {
+            Decision::Wait => {
                 let path = self.task.source.path(item.index);
                 self.meter.note(&path, &format!("waiting: {}", printable(reason)));
                 Ok(())
             }
-            Verdict::Claim => {
+            Decision::Claim => {
                 if item.claimed || entry.what == Stream || entry.size == 0 {
                     return Ok(violation("a second wish for values")?);
                 }
@@ -484,11 +486,11 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 self.work.push_back(Work::Claim(number));
                 Ok(())
             }
-            Verdict::Send if self.trial => {
+            Decision::Send if self.trial => {
                 self.would_send(number);
                 Ok(())
             }
-            Verdict::Send => {
+            Decision::Send => {
                 if first > blocks(entry.size) || (entry.what == Stream && first > 0) {
                     return Ok(violation("a wish for what was not offered")?);
                 }

@@ -4,7 +4,7 @@ mod support;
 
 use cwnd_transfer::claims::ReceiveOptions;
 use cwnd_transfer::event::{Event, Outcome};
-use cwnd_transfer::frame::{Frame, Kind, LARGE_WINDOW, Offer, Stamp, Verdict, WINDOW, What};
+use cwnd_transfer::frame::{Decision, Frame, Kind, LARGE_WINDOW, Offer, Stamp, WINDOW, What};
 use cwnd_transfer::hash::BLOCK;
 use cwnd_transfer::send::{Control, SendOptions, send};
 use cwnd_transfer::stream::Stream;
@@ -37,7 +37,7 @@ fn offer<'a>(what: What, path: &'a [u8], target: &'a [u8]) -> Frame<'a> {
 const END: Frame<'static> = Frame::End { number: 0, size: 3, root: None };
 
 /// Offers a file, sends it, and ends; returns the answers.
-fn send_file(server: &Server, path: &[u8]) -> Vec<(Option<Verdict>, String)> {
+fn send_file(server: &Server, path: &[u8]) -> Vec<(Option<Decision>, String)> {
     let script = Script::new(server);
     script.offer(path, 3, 1);
     script.block(0, 0, b"abc");
@@ -53,7 +53,7 @@ fn a_sender_that_breaks_the_rules_is_stopped() {
     let hole = Frame::Hole { number: 0, first: 0, count: 1 };
     let cases: Vec<Vec<Frame<'_>>> = vec![
         vec![Frame::Room { survey: false }],
-        vec![Frame::Answer { number: 0, verdict: Verdict::Present, first: 0, reason: b"" }],
+        vec![Frame::Answer { number: 0, decision: Decision::Present, first: 0, reason: b"" }],
         vec![Frame::Want { number: 0, first: 0, count: 1 }],
         vec![Frame::Counted],
         vec![Frame::Plan(Default::default())],
@@ -84,14 +84,14 @@ fn a_sender_that_breaks_the_rules_is_stopped() {
     ] {
         let script = Script::new(&server);
         script.end.say(raw);
-        assert!(script.answers(SECOND).iter().any(|(verdict, _)| verdict.is_none()));
+        assert!(script.answers(SECOND).iter().any(|(decision, _)| decision.is_none()));
     }
     // Blocks that the file does not have.
     for (index, data) in [(1, &b"abc"[..]), (0, b"abcd"), (0, b"ab"), (u64::MAX, b"abc")] {
         let script = Script::new(&server);
         script.say(&file);
         script.block_of(0, index, [0; 32], data);
-        assert!(script.answers(SECOND).iter().any(|(verdict, _)| verdict.is_none()), "{index}");
+        assert!(script.answers(SECOND).iter().any(|(decision, _)| decision.is_none()), "{index}");
     }
     assert!(list(&server.out).is_empty());
 }
@@ -103,7 +103,7 @@ fn offers_are_bounded() {
         let script = Script::new(&server);
         (0..=most).for_each(|n| script.offer(n.to_string().as_bytes(), size, 1));
         let answers = script.answers(SECOND);
-        assert!(answers.iter().any(|(verdict, _)| verdict.is_none()), "{}", answers.len());
+        assert!(answers.iter().any(|(decision, _)| decision.is_none()), "{}", answers.len());
     }
     // Data of many files at once: each would keep a file open.
     let script = Script::new(&server);
@@ -141,7 +141,7 @@ fn nothing_is_written_outside() {
         ["../out/secret", "/abs/x", "link/secret", "link/new", "file-link", "hard", "pipe", "a\0b"]
     {
         let answers = send_file(&server, path.as_bytes());
-        let refused = answers.iter().any(|(verdict, _)| *verdict == Some(Verdict::Refused));
+        let refused = answers.iter().any(|(decision, _)| *decision == Some(Decision::Refused));
         assert!(refused, "{path}: {answers:?}");
     }
     for what in [What::Folder, What::Seal, What::Symlink, What::Link] {
@@ -151,7 +151,7 @@ fn nothing_is_written_outside() {
             let target = if what == What::Link { &number_and_path[..] } else { b"x" };
             script.say(&offer(what, path.as_bytes(), target));
             let answers = script.answers(Duration::from_millis(300));
-            assert_eq!(answers[0].0, Some(Verdict::Refused), "{what:?} {path}");
+            assert_eq!(answers[0].0, Some(Decision::Refused), "{what:?} {path}");
         }
     }
     // A sidecar that is something else.
@@ -162,7 +162,9 @@ fn nothing_is_written_outside() {
     untouched(&dir);
     assert_eq!(dir.path().join("out").metadata().unwrap().mode(), before);
     assert!(
-        send_file(&server, b"fine").iter().any(|(verdict, _)| *verdict == Some(Verdict::Present))
+        send_file(&server, b"fine")
+            .iter()
+            .any(|(decision, _)| *decision == Some(Decision::Present))
     );
 }
 
@@ -178,11 +180,12 @@ fn symbolic_links_stay_inside_their_folder() {
     }
     script.say(&offer(What::Symlink, b"top", b"d"));
     script.say(&offer(What::Symlink, b"d/good", b"fine"));
-    let verdicts: Vec<_> = script.answers(SECOND).into_iter().map(|(verdict, _)| verdict).collect();
-    let refused = Some(Verdict::Refused);
+    let decisions: Vec<_> =
+        script.answers(SECOND).into_iter().map(|(decision, _)| decision).collect();
+    let refused = Some(Decision::Refused);
     let mut expected = vec![refused; 10];
-    (expected[0], expected[9]) = (Some(Verdict::Present), Some(Verdict::Present));
-    assert_eq!(verdicts, expected);
+    (expected[0], expected[9]) = (Some(Decision::Present), Some(Decision::Present));
+    assert_eq!(decisions, expected);
     assert_eq!(list(&server.out.join("d")), ["good"]);
     untouched(&dir);
 }
@@ -203,7 +206,7 @@ fn hard_links_lead_only_to_files_of_this_transfer() {
     script.say(&offer(What::Link, b"new", b"short"));
     let answers = script.answers(SECOND);
     assert!(
-        answers[2..].iter().all(|(verdict, _)| *verdict == Some(Verdict::Refused)),
+        answers[2..].iter().all(|(decision, _)| *decision == Some(Decision::Refused)),
         "{answers:?}"
     );
     assert!(!server.out.join("new").exists());
@@ -216,12 +219,12 @@ fn a_link_that_appears_under_way_is_not_followed() {
     fs::create_dir(server.out.join("d")).unwrap();
     let script = Script::new(&server);
     script.offer(b"d/secret", 3, 1);
-    assert_eq!(script.answers(Duration::from_millis(300))[0].0, Some(Verdict::Send));
+    assert_eq!(script.answers(Duration::from_millis(300))[0].0, Some(Decision::Send));
     fs::remove_dir(server.out.join("d")).unwrap();
     symlink(dir.path().join("out"), server.out.join("d")).unwrap();
     script.block(0, 0, b"abc");
     script.say(&END);
-    assert_eq!(script.answers(SECOND)[0].0, Some(Verdict::Refused));
+    assert_eq!(script.answers(SECOND)[0].0, Some(Decision::Refused));
     untouched(&dir);
 }
 
@@ -236,8 +239,12 @@ fn one_name_twice_and_a_part_that_holds_something_else() {
     script.block(1, 0, b"xyz");
     script.say(&END);
     script.say(&Frame::End { number: 1, size: 3, root: None });
-    let verdicts: Vec<_> = script.answers(SECOND).into_iter().map(|(verdict, _)| verdict).collect();
-    assert_eq!(verdicts.iter().filter(|verdict| **verdict == Some(Verdict::Refused)).count(), 1);
+    let decisions: Vec<_> =
+        script.answers(SECOND).into_iter().map(|(decision, _)| decision).collect();
+    assert_eq!(
+        decisions.iter().filter(|decision| **decision == Some(Decision::Refused)).count(),
+        1
+    );
     assert_eq!(fs::read(server.out.join("a")).unwrap(), b"abc");
     assert_eq!(list(&server.out), ["a"]);
 }
@@ -330,7 +337,7 @@ fn a_listener_that_fails_does_not_end_the_transfer_that_runs() {
     let (_dir, server) = world_with(ReceiveOptions { once: true, ..open() });
     let script = Script::new(&server);
     script.offer(b"f", 3, 1);
-    assert_eq!(script.answers(SECOND / 5), [(Some(Verdict::Send), String::new())]);
+    assert_eq!(script.answers(SECOND / 5), [(Some(Decision::Send), String::new())]);
     server.fail_accept();
     std::thread::sleep(SECOND / 5);
     script.block(0, 0, b"abc");
@@ -401,14 +408,14 @@ fn a_peer_of_another_protocol_gets_one_clear_line() {
 
 #[test]
 fn a_receiver_that_breaks_the_rules() {
-    let answer = |number, verdict, first| Frame::Answer { number, verdict, first, reason: b"" };
+    let answer = |number, decision, first| Frame::Answer { number, decision, first, reason: b"" };
     let cases = [
-        vec![answer(7, Verdict::Send, 0)],
-        vec![answer(0, Verdict::Send, 2)],
+        vec![answer(7, Decision::Send, 0)],
+        vec![answer(0, Decision::Send, 2)],
         vec![Frame::Want { number: 0, first: 0, count: 1 }],
         vec![Frame::Want { number: 3, first: 0, count: 1 }],
-        vec![answer(0, Verdict::Send, 0), Frame::Want { number: 0, first: u64::MAX, count: 9 }],
-        vec![answer(0, Verdict::Claim, 0), answer(0, Verdict::Claim, 0)],
+        vec![answer(0, Decision::Send, 0), Frame::Want { number: 0, first: u64::MAX, count: 9 }],
+        vec![answer(0, Decision::Claim, 0), answer(0, Decision::Claim, 0)],
         vec![Frame::Done],
         vec![offer(What::File, b"a", b"")],
         vec![Frame::Counted],
@@ -425,13 +432,13 @@ fn a_receiver_that_breaks_the_rules() {
 
 #[test]
 fn a_receiver_that_wants_everything_again_and_again_is_left() {
-    let answer = |verdict| Frame::Answer { number: 0, verdict, first: 0, reason: b"" };
+    let answer = |decision| Frame::Answer { number: 0, decision, first: 0, reason: b"" };
     let want = Frame::Want { number: 0, first: 0, count: 1 };
     for (first, later) in [
-        (vec![answer(Verdict::Send); 2], vec![]),
-        (vec![answer(Verdict::Wait); 2], vec![]),
-        (vec![answer(Verdict::Send)], vec![want.clone(); 20]),
-        (vec![answer(Verdict::Claim)], vec![want; 20]),
+        (vec![answer(Decision::Send); 2], vec![]),
+        (vec![answer(Decision::Wait); 2], vec![]),
+        (vec![answer(Decision::Send)], vec![want.clone(); 20]),
+        (vec![answer(Decision::Claim)], vec![want; 20]),
     ] {
         let mut more = words(&later);
         more.drain(..words(&[]).len());
@@ -475,8 +482,12 @@ fn a_hard_link_counts_as_large_as_its_file() {
 
 #[test]
 fn a_receivers_words_cannot_play_with_the_terminal() {
-    let refused =
-        Frame::Answer { number: 0, verdict: Verdict::Refused, first: 0, reason: b"\x1b[2J\nhello" };
+    let refused = Frame::Answer {
+        number: 0,
+        decision: Decision::Refused,
+        first: 0,
+        reason: b"\x1b[2J\nhello",
+    };
     let (_, events) = send_to(&words(&[refused, Frame::Done]));
     assert_eq!(support::errors(&events), [("f".into(), "\\u{1b}[2J\\nhello".into())]);
     let stop = Frame::Stop { again: false, reason: b"\x07" };

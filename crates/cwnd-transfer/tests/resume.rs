@@ -4,7 +4,7 @@ mod support;
 
 use cwnd_transfer::claims::{ReceiveOptions, Reserve};
 use cwnd_transfer::event::{Event, FileOutcome, Outcome};
-use cwnd_transfer::frame::{Frame, Offer, Stamp, Verdict, What};
+use cwnd_transfer::frame::{Decision, Frame, Offer, Stamp, What};
 use cwnd_transfer::hash::BLOCK;
 use cwnd_transfer::send::SendOptions;
 use cwnd_transfer::stream::Stream;
@@ -228,7 +228,7 @@ fn assert_other_content_is_refused(server: &Server, mtime: i64) {
     let answers = other.answers(Duration::from_millis(500));
     assert_eq!(
         answers[0],
-        (Some(Verdict::Refused), "it is being received from another sender".into())
+        (Some(Decision::Refused), "it is being received from another sender".into())
     );
 }
 
@@ -339,7 +339,10 @@ fn a_receiver_takes_so_many_bytes_and_entries() {
     }));
     (0..3).for_each(|index| stream.block(0, index, &noise(MIB, 1)));
     let answers = stream.answers(Duration::from_secs(1));
-    assert!(answers.iter().any(|(verdict, _)| *verdict == Some(Verdict::Refused)), "{answers:?}");
+    assert!(
+        answers.iter().any(|(decision, _)| *decision == Some(Decision::Refused)),
+        "{answers:?}"
+    );
     assert_eq!(list(&server.out), ["large"]);
 
     let server =

@@ -1,4 +1,4 @@
-"""The command line: its commands, and how errors are reported."""
+"""Command line: commands, and reporting of errors."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def run(arguments: Sequence[str]) -> int:
     Returns
     -------
     int
-        The exit status: 0; 1 when a transfer or test failed, or something was not sent; 2 for a
-        user's mistake, with one line on standard error; 130 when interrupted; 141 when the reader
-        of standard output has gone.
+        The exit status: 0 for success; 1 if a transfer or test failed or something was not sent;
+        2 for an error of the user, with one line on standard error; 130 if interrupted; 141 if
+        standard output was closed by its reader.
     """
     try:
         status = command.main(list(arguments), prog_name="cwnd", standalone_mode=False)
         sys.stdout.flush()
     except (ReaderGone, BrokenPipeError):
-        # Python would complain again when it closes standard output.
+        # Avoid a second error when Python flushes standard output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (Interrupted, KeyboardInterrupt, click.Abort):
@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _explain(problem: BaseException) -> str:
-    """Return the message for a user's mistake; anything else is a bug and raised again."""
+    """Return the message for an error of the user; raise any other exception again."""
     from cwnd import ScenarioError, SpecError
     from cwnd.controller import explain_failure
     from cwnd.errors import ArgumentError, KernelError, PlanError
@@ -76,7 +76,7 @@ def _explain(problem: BaseException) -> str:
 
 
 def _variable(problem: click.ClickException) -> str:
-    """Name the environment variable that a bad value comes from."""
+    """Name the environment variable that an invalid value comes from."""
     if not isinstance(problem, click.BadParameter) or problem.ctx is None or problem.param is None:
         return ""
     source = problem.ctx.get_parameter_source(str(problem.param.name))
@@ -84,6 +84,6 @@ def _variable(problem: click.ClickException) -> str:
 
 
 def _fail(message: str, status: int) -> int:
-    """Print an error in one line."""
+    """Print an error on one line."""
     click.echo(f"cwnd: {' '.join(message.split())}", err=True)
     return status

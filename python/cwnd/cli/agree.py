@@ -1,4 +1,4 @@
-"""The verb `agree`: one scenario on several backends."""
+"""The command `agree`: one scenario on several backends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     default="sim,linux",
     show_default=True,
     metavar="sim,udt,linux",
-    help="Two or three backends; the others are compared with the first.",
+    help="Two or three backends; the first is the reference.",
 )
 @click.option(
     "--repeat",
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     show_default=True,
     type=REPEAT,
     metavar="N|auto",
-    help="Seeds on each backend; auto takes 5, 10 or 20, until every figure is decided.",
+    help="Seeds on each backend; auto uses 5, 10 or 20, until every figure is decided.",
 )
-@click.option("--seed", type=int, help="The first seed; the file's by default.")
+@click.option("--seed", type=int, help="The first seed; the scenario's seed by default.")
 @with_outputs
 def agree(
     file: str,
@@ -49,15 +49,15 @@ def agree(
     report: str | None,
     plot: str | None,
 ) -> None:
-    """Run the scenario FILE simulated and with real sockets, and say where they agree.
+    """Run the scenario FILE simulated and with real sockets, and test where they agree.
 
-    Real sockets are UDT's or the kernel's TCP, on a network that is emulated with the simulator's
-    queues: Linux, and root. Each of their runs takes as long as the scenario says.
+    Real sockets are UDT's or the kernel's TCP, on an emulated network with the simulator's queues;
+    they need Linux and root. Each of their runs takes the scenario's duration in real time.
     """
     check_outputs(report=report, plot=plot)
     from cwnd import Scenario
-    from cwnd.agreeing import REPEATS, check_backends
-    from cwnd.agreeing import agree as agree_backends
+    from cwnd.agreement.run import REPEATS, check_backends
+    from cwnd.agreement.run import agree as agree_backends
     from cwnd.repeats import read_repeat, repeats_text
     from cwnd.running import check_seed
 

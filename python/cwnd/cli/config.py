@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,24 +18,24 @@ PREFIX = "CWND"
 VARIABLE = f"{PREFIX}_CONFIG"
 
 _LONGEST = 1 << 20
-"""Bytes of a configuration file, at most: a device has no end."""
+"""Largest size of a configuration file in bytes; a device file has no end."""
 
 
 def default_path() -> Path:
-    """Return the configuration file that is read without --config."""
+    """Return the configuration file that is used without --config."""
     home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "cwnd" / "config.toml"
 
 
 def name_variables(command: click.Command, prefix: str = PREFIX) -> None:
-    """Give each option of a command, and of those below it, its environment variable.
+    """Assign an environment variable to each option of a command and of its subcommands.
 
     Parameters
     ----------
     command
         The command.
     prefix
-        The beginning of the variables' names: the names of the commands down to this one.
+        Prefix of the variables' names: the names of the commands down to this one.
     """
     for key, option in _options(command):
         option.envvar = f"{prefix}_{key}".upper().replace("-", "_")
@@ -46,24 +45,24 @@ def name_variables(command: click.Command, prefix: str = PREFIX) -> None:
 
 
 def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
-    """Read the defaults of a configuration file.
+    """Read defaults of options from a configuration file.
 
     Parameters
     ----------
     root
-        The command whose commands are the tables of the file.
+        The command whose subcommands are the tables of the file.
     path
         The file; None for the default one, which need not exist.
 
     Returns
     -------
     dict
-        The ``default_map`` of Click's context.
+        The ``default_map`` of a Click context.
 
     Raises
     ------
     click.UsageError
-        The file cannot be read, or has a table, key or value that does not exist.
+        The file cannot be read, or has an unknown table or key or an invalid value.
     """
     chosen = default_path() if path is None else Path(path)
     try:
@@ -79,17 +78,15 @@ def read_config(root: click.Command, path: str | None) -> dict[str, Any]:
         raise click.UsageError(f"cannot read {chosen}: {reason}") from None
     if len(data) > _LONGEST:
         raise click.UsageError(
-            f"{chosen} has more than {_LONGEST} bytes: it seems to be another file"
+            f"{chosen} has more than {_LONGEST} bytes and does not seem to be a configuration file"
         )
     return _read_table(root, _parse(text, chosen), chosen, ())
 
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
     """Parse TOML."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    from cwnd.toml import tomllib
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
@@ -99,7 +96,7 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
 def _read_table(
     command: click.Command, table: Mapping[str, Any], path: Path, above: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Turn the table of a command into defaults of its options."""
+    """Convert the table of a command to defaults of its options."""
     options = dict(_options(command))
     commands = dict(_commands(command)) if table else {}
     found: dict[str, Any] = {}
@@ -113,30 +110,30 @@ def _read_table(
             option = options[key]
             found[str(option.name)] = _read_value(option, value, where)
         else:
-            raise click.UsageError(f"{where}: {_unknown(key, options, commands, above)}")
+            raise click.UsageError(f"{where}: {_suggest_key(key, options, commands, above)}")
     return found
 
 
-def _unknown(
+def _suggest_key(
     key: str,
     options: Mapping[str, click.Option],
     commands: Mapping[str, click.Command],
     above: tuple[str, ...],
 ) -> str:
-    """Say what is known instead of a key."""
+    """Suggest valid keys instead of an unknown one."""
     known = [*commands, *(options if above else ())]
     close = difflib.get_close_matches(key.replace("_", "-"), known, 1)
     kind = "option" if above and not commands else "command"
-    hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}"
+    hint = f"did you mean {close[0]}?" if close else f"valid are {', '.join(sorted(known))}"
     return f"no such {kind}; {hint}"
 
 
 def _read_value(option: click.Option, value: object, where: str) -> object:
-    """Check a value as the command line would."""
+    """Validate a value as on the command line."""
     values = value if option.multiple and isinstance(value, list) else [value]
     if option.multiple is not isinstance(value, list):
         raise click.UsageError(f"{where} needs {'a list' if option.multiple else 'one value'}")
-    wanted, name = _wanted(option)
+    wanted, name = _accepted_types(option)
     for one in values:
         if not isinstance(one, wanted) or (isinstance(one, bool) and bool not in wanted):
             raise click.UsageError(f"{where} needs {name}, not {one!r}")
@@ -148,8 +145,8 @@ def _read_value(option: click.Option, value: object, where: str) -> object:
     return value
 
 
-def _wanted(option: click.Option) -> tuple[tuple[type, ...], str]:
-    """Return the types of TOML that an option takes, and what they are called."""
+def _accepted_types(option: click.Option) -> tuple[tuple[type, ...], str]:
+    """Return the TOML types that an option accepts, and their description."""
     if option.is_flag:
         return (bool,), "true or false"
     if option.type is REPEAT:
@@ -162,14 +159,14 @@ def _wanted(option: click.Option) -> tuple[tuple[type, ...], str]:
 
 
 def _options(command: click.Command) -> Iterator[tuple[str, click.Option]]:
-    """Give the options of a command by their long names."""
+    """Return the options of a command by their long names."""
     for option in command.params:
         if isinstance(option, click.Option) and option.expose_value and not option.hidden:
             yield max(option.opts, key=len).lstrip("-"), option
 
 
 def _commands(command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    """Give the commands of a group, those that are made on demand too."""
+    """Return the subcommands of a group, including those created on demand."""
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):

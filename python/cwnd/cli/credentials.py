@@ -1,4 +1,4 @@
-"""The options that say whom a peer has to be: keys, key pairs, one-time codes, or nobody."""
+"""Options that authenticate the peer: keys, key pairs, one-time codes, or no authentication."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECURITY = (
-    "Without credentials nothing is encrypted and nobody is authenticated. Credentials are "
-    "--key FILE, a secret that both sides have (`cwnd keygen FILE`); --pair FILE and --peers FILE, "
-    "a key pair of each side (`cwnd keygen --pair FILE`); or --code, for one transfer."
+    "Without credentials nothing is encrypted and no peer is authenticated. Credentials are "
+    "--key FILE, a secret shared by both sides (`cwnd keygen FILE`); --pair FILE and --peers FILE, "
+    "a key pair for each side (`cwnd keygen --pair FILE`); or --code, for one transfer."
 )
-"""The part of the help that explains the credentials."""
+"""Help text on credentials."""
 
 _KINDS = {"key": "key", "pair": "key", "peers": "key", "code": "code", "insecure": "insecure"}
 _NEAREST_FIRST = (
@@ -35,23 +35,23 @@ def with_keys(command: Callable[..., Any]) -> Callable[..., Any]:
     Parameters
     ----------
     command
-        Gets them as ``key``, ``pair`` and ``peers``.
+        The command; it receives them as ``key``, ``pair`` and ``peers``.
     """
     for option in (
         click.option(
             "--peers",
             type=click.Path(),
             metavar="FILE",
-            help="The public keys of the peers let in.",
+            help="Public keys of the authorised peers.",
         ),
         click.option(
             "--pair",
             type=click.Path(),
             metavar="FILE",
-            help="This side's private key; see --peers.",
+            help="Private key of this side; see --peers.",
         ),
         click.option(
-            "--key", type=click.Path(), metavar="FILE", help="The secret that both sides have."
+            "--key", type=click.Path(), metavar="FILE", help="Secret shared by both sides."
         ),
     ):
         command = option(command)
@@ -59,10 +59,10 @@ def with_keys(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_credentials(host: str | None = None) -> dict[str, Any]:
-    """Read the credentials of the running command.
+    """Read the credentials of the current command.
 
-    Options on the command line override those of a variable, and these override those of the
-    configuration file, so that ``--insecure`` sets a ``key`` of the file aside.
+    Options on the command line override environment variables, and these override the
+    configuration file; so ``--insecure`` disables a ``key`` in the file.
 
     Parameters
     ----------
@@ -72,25 +72,27 @@ def read_credentials(host: str | None = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        Options of `cwnd.udt.connect` or `cwnd.udt.listen`. ``code`` is True for a listener that is
-        to make one. Empty without credentials.
+        Options of `cwnd.udt.connect` or `cwnd.udt.listen`; empty without credentials. ``code`` is
+        True for a listener that has to generate one.
 
     Raises
     ------
     click.UsageError
-        A file cannot be read, others can use it, or options exclude each other.
+        A file cannot be read, others can access it, or options are mutually exclusive.
     """
-    given = _given()
+    given = _nearest_credentials()
     kinds = {_KINDS[name] for name in given}
     if len(kinds) > 1:
-        raise click.UsageError(f"{' and '.join(f'--{name}' for name in given)} exclude each other")
+        raise click.UsageError(
+            f"{' and '.join(f'--{name}' for name in given)} are mutually exclusive"
+        )
     if kinds == {"code"}:
         return {"code": given["code"]}
     return _read_keys(given, host) if kinds == {"key"} else {}
 
 
-def _given() -> dict[str, Any]:
-    """Return the credentials of the nearest source, and what completes them from farther ones."""
+def _nearest_credentials() -> dict[str, Any]:
+    """Return the credentials of the source with the highest priority, completed from others."""
     context = click.get_current_context()
     chosen: dict[str, Any] = {}
     for source in _NEAREST_FIRST:
@@ -114,7 +116,7 @@ def _read_keys(given: dict[str, Any], host: str | None) -> dict[str, Any]:
 
     if ("pair" in given) != ("peers" in given):
         present, missing = ("pair", "peers") if "pair" in given else ("peers", "pair")
-        raise click.UsageError(f"--{present} needs --{missing} as well")
+        raise click.UsageError(f"--{present} also needs --{missing}")
     found: dict[str, Any] = {}
     for name, check in (("key", _native.udt_check_key), ("pair", _native.udt_check_pair)):
         if name in given:
@@ -131,7 +133,7 @@ def _read_keys(given: dict[str, Any], host: str | None) -> dict[str, Any]:
 
 
 def _read_peers(path: str, host: str | None) -> list[str]:
-    """Read the public keys of those who are let in, or the one of the host to connect to."""
+    """Read the public keys of the authorised peers, or of the host to connect to."""
     from cwnd.udt import read_peers
 
     try:
@@ -145,8 +147,8 @@ def _read_peers(path: str, host: str | None) -> list[str]:
     named = [key for key, name in peers.items() if name == host]
     if len(named) != 1:
         raise click.UsageError(
-            f"--peers: {path} holds {len(peers)} public keys, and not one of them named {host}: "
-            "write the host behind its key"
+            f"--peers: {path} has {len(peers)} public keys, and not exactly one for {host}: "
+            "write the host's name after its key"
         )
     return named
 
@@ -157,15 +159,15 @@ def ask_code(*, standard_input_is_taken: bool) -> str:
     Parameters
     ----------
     standard_input_is_taken
-        Whether standard input is what is to be sent.
+        Whether standard input is the data to send.
 
     Raises
     ------
     click.UsageError
-        There is none.
+        There is no code.
     """
     if standard_input_is_taken:
-        raise click.UsageError("--code -: standard input cannot be both the code and the data")
+        raise click.UsageError("--code -: standard input cannot carry both the code and the data")
     if sys.stdin.isatty():
         return str(click.prompt("One-time code", err=True))
     line = sys.stdin.readline().strip()
@@ -175,7 +177,7 @@ def ask_code(*, standard_input_is_taken: bool) -> str:
 
 
 def check_code(code: str) -> str:
-    """Check that a text is a one-time code."""
+    """Validate a one-time code."""
     from cwnd import _native
 
     try:
@@ -186,13 +188,13 @@ def check_code(code: str) -> str:
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--pair", is_flag=True, help="Make a key pair: FILE and FILE.pub.")
+@click.option("--pair", is_flag=True, help="Generate a key pair: FILE and FILE.pub.")
 def keygen(file: str, pair: bool) -> None:  # noqa: FBT001
     """Write a new key to FILE.
 
-    The key is a secret for --key on both sides. With --pair it is a private key, for --pair on this
-    side, and its public key is in FILE.pub, for --peers on the other. Nobody but this user can read
-    FILE. Files that exist are kept.
+    The key is a secret for --key on both sides. With --pair FILE is a private key for --pair on
+    this side, and FILE.pub is its public key for --peers on the other side. Only this user can
+    read FILE. Existing files are not replaced.
     """
     from cwnd.udt import generate_key, generate_pair
 
@@ -200,7 +202,7 @@ def keygen(file: str, pair: bool) -> None:  # noqa: FBT001
         if not pair:
             generate_key(file)
             click.echo(
-                f"{file}: copy it to the other host by a safe way, and use --key there and here"
+                f"{file}: copy it to the other host over a secure channel, and use --key on both"
             )
             return
         public = generate_pair(file)
@@ -209,6 +211,6 @@ def keygen(file: str, pair: bool) -> None:  # noqa: FBT001
     click.echo(public)
     click.echo(
         f"{file}: keep it on this host, for --pair. {file}.pub: add its line to the --peers file "
-        "of each host that is to let this one in",
+        "of each host that is to accept this one",
         err=True,
     )

@@ -1,4 +1,4 @@
-"""The verb `emulate`: a command behind a link."""
+"""The command `emulate`: a command behind an emulated link."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cwnd._native import Emulation
 
 _RIGHTS = (
-    "an emulated link needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN), or namespaces of your own: "
+    "an emulated link needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN) or a user namespace: "
     "unshare --user --map-root-user --net cwnd emulate ..."
 )
 _KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
@@ -32,18 +32,18 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--rate", default="infinite", show_default=True, help="Rate each way.")
-@click.option("--delay", default="0ms", show_default=True, help="Propagation delay, one way.")
+@click.option("--rate", default="infinite", show_default=True, help="Rate in each direction.")
+@click.option("--delay", default="0ms", show_default=True, help="One-way propagation delay.")
 @click.option(
     "--queue",
     default="droptail",
     show_default=True,
     metavar="SIZE|red|red-ecn|{...}",
-    help="The queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, or a table.",
+    help="Queue at each end, as in a scenario file: 15p, 64kb, 1.5bdp, red, or a table.",
 )
 @click.option("--loss", default="0", show_default=True, help="Probability of random loss.")
-@click.option("--up", metavar="KEY=VALUE,...", help="What differs from COMMAND to the outside.")
-@click.option("--down", metavar="KEY=VALUE,...", help="What differs from the outside to COMMAND.")
+@click.option("--up", metavar="KEY=VALUE,...", help="Values for the direction from COMMAND only.")
+@click.option("--down", metavar="KEY=VALUE,...", help="Values for the direction to COMMAND only.")
 @click.option(
     "--seed",
     default=1,
@@ -51,8 +51,8 @@ _PASSED_ON = (*_KEYBOARD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
     type=click.IntRange(0, 2**64 - 1),
     help="Seed of random loss and of RED.",
 )
-@click.option("--record", type=click.Path(), help="Write what becomes of each packet, as CSV.")
-@click.option("--result", type=click.Path(), help="Write what was measured, as JSON.")
+@click.option("--record", type=click.Path(), help="Write the fate of each packet as CSV.")
+@click.option("--result", type=click.Path(), help="Write the measurements as JSON.")
 def emulate(
     command: tuple[str, ...],
     up: str | None,
@@ -62,11 +62,11 @@ def emulate(
     result: str | None,
     **link: str,
 ) -> None:
-    """Run COMMAND in a network namespace whose only way out is an emulated link.
+    """Run COMMAND in a network namespace whose only route is an emulated link.
 
-    The other end of the link is here: COMMAND finds its address in the variable CWND_PEER. Links
-    can be nested; CWND_BASE is then the outermost end. The exit status is COMMAND's, and nothing is
-    left of its processes. The queues are the simulator's own.
+    The other end of the link is in the caller's network namespace; its address is in COMMAND's
+    variable CWND_PEER. Links can be nested; CWND_BASE is then the outermost end. The exit status is
+    COMMAND's, and all its processes end with it. The queues are the simulator's.
     """
     from cwnd.emulation import read_links, summarise, to_json
 
@@ -78,7 +78,7 @@ def emulate(
         if path is not None:
             check_file(option, Path(path))
     emulation = _open(scenario, seed, record)
-    with _passed_on(emulation):
+    with _forward_signals(emulation):
         try:
             emulation.start(program, list(command[1:]))
         except OSError as problem:
@@ -95,7 +95,7 @@ def emulate(
 
 
 def _open(scenario: str, seed: int, record: str | None) -> Emulation:
-    """Make the link, or say what is missing."""
+    """Create the link, or raise an error that names the missing capability."""
     if sys.platform != "linux":
         raise click.UsageError("an emulated link needs Linux")
     from cwnd._native import Emulation
@@ -112,15 +112,15 @@ def _explain(problem: OSError) -> NoReturn:
     if problem.errno in {errno.ENOENT, errno.ENODEV} and not Path("/dev/net/tun").exists():
         raise click.UsageError("an emulated link needs /dev/net/tun") from None
     reason = problem.strerror or str(problem)
-    raise click.UsageError(f"cannot make an emulated link: {reason}") from None
+    raise click.UsageError(f"cannot create an emulated link: {reason}") from None
 
 
 @contextmanager
-def _passed_on(emulation: Emulation) -> Iterator[None]:
-    """Have signals reach the command."""
+def _forward_signals(emulation: Emulation) -> Iterator[None]:
+    """Forward signals to the command."""
 
     def pass_on(number: int, _: FrameType | None) -> None:
-        # What comes from the keyboard has reached the command already.
+        # Signals from the keyboard reach the command directly.
         if number not in _KEYBOARD or not _in_foreground():
             with suppress(OSError, ValueError):
                 emulation.signal(number)
@@ -134,7 +134,7 @@ def _passed_on(emulation: Emulation) -> Iterator[None]:
 
 
 def _in_foreground() -> bool:
-    """Whether keys such as Ctrl-C reach this process."""
+    """Test whether this process is in the terminal's foreground process group."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:

@@ -1,4 +1,4 @@
-"""The verb `kernel`: controllers under the kernel's own TCP."""
+"""The command `kernel`: controllers of the kernel's TCP."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cwnd.kernel import Instance, Trace
-    from cwnd.kernel_sockets import Connection
+    from cwnd.kernel_sockets import KernelSocket
     from cwnd.records import JsonObject, KernelFlowRecord
 
 _SLICE = 0.1
-"""Seconds between two looks at the clock."""
+"""Seconds for which one read of a trace waits."""
 
 
 @click.group()
 def kernel() -> None:
-    """Run controllers under the kernel's own TCP, on Linux: no module, no reboot.
+    """Run controllers in the Linux kernel's TCP, without a kernel module or a reboot.
 
-    It needs root, and a kernel of 6.4 or later that describes its types (BTF): see
-    `cwnd kernel check`.
+    Needs root, and Linux 6.4 or later with BTF type information: see `cwnd kernel check`.
     """
 
 
@@ -38,13 +37,13 @@ def _json(command: click.decorators.FC) -> click.decorators.FC:
 
 @kernel.command()
 @click.argument("controller", metavar="SPEC")
-@click.option("--name", help="Its name for the kernel: up to 15 characters; cwnd_... by default.")
-@click.option("--default", is_flag=True, help="Make it the default until it is unloaded.")
+@click.option("--name", help="Its name in the kernel: up to 15 characters; cwnd_... by default.")
+@click.option("--default", is_flag=True, help="Make it the default controller until unloaded.")
 @_json
 def load(controller: str, name: str | None, default: bool, as_json: bool) -> None:  # noqa: FBT001
-    """Load the controller SPEC; it stays loaded until it is unloaded.
+    """Load the controller SPEC. It stays loaded until it is unloaded.
 
-    Connections choose it by its name: iperf3 -C NAME, ip route ... congctl NAME, or
+    Connections select it by name: iperf3 -C NAME, ip route ... congctl NAME, or
     setsockopt(TCP_CONGESTION).
     """
     from cwnd.kernel import load as load_controller
@@ -53,14 +52,14 @@ def load(controller: str, name: str | None, default: bool, as_json: bool) -> Non
     if as_json:
         print_json(instance.to_json())
     else:
-        click.echo(f"{instance.name}: {_words(instance)}")
+        click.echo(f"{instance.name}: {_describe(instance)}")
 
 
 @kernel.command()
 @click.argument("what", metavar="NAME|SPEC")
 @_json
 def unload(what: str, as_json: bool) -> None:  # noqa: FBT001
-    """Unload a controller; connections that use it keep it until they end."""
+    """Unload a controller. Connections that use it keep it until they end."""
     from cwnd.kernel import unload as unload_controller
 
     instance = unload_controller(what)
@@ -73,7 +72,7 @@ def unload(what: str, as_json: bool) -> None:  # noqa: FBT001
 @kernel.command(name="list")
 @_json
 def list_loaded(as_json: bool) -> None:  # noqa: FBT001
-    """List the controllers that are loaded."""
+    """List the loaded controllers."""
     from cwnd.kernel import listing
 
     instances = listing()
@@ -81,19 +80,19 @@ def list_loaded(as_json: bool) -> None:  # noqa: FBT001
         print_json({"controllers": [instance.to_json() for instance in instances]})
         return
     for instance in instances:
-        click.echo(f"{instance.name}: {_words(instance)}")
+        click.echo(f"{instance.name}: {_describe(instance)}")
     if not instances:
-        click.echo("nothing is loaded", err=True)
+        click.echo("no controllers are loaded", err=True)
 
 
 @kernel.command()
 @_json
 def status(as_json: bool) -> None:  # noqa: FBT001
-    """Show the connections that use each controller, in this network namespace."""
+    """Show the connections of each controller in this network namespace."""
     from cwnd.kernel import listing
-    from cwnd.kernel_sockets import connections
+    from cwnd.kernel_sockets import kernel_sockets
 
-    instances, found = listing(), connections()
+    instances, found = listing(), kernel_sockets()
     used = {one.name: [it for it in found if it.controller == one.name] for one in instances}
     if as_json:
         print_json(
@@ -108,47 +107,47 @@ def status(as_json: bool) -> None:  # noqa: FBT001
     for instance in instances:
         users = used[instance.name]
         count = f"{len(users)} connection{'' if len(users) == 1 else 's'}"
-        click.echo(f"{instance.name}: {_words(instance)}, {count}")
+        click.echo(f"{instance.name}: {_describe(instance)}, {count}")
         for connection in users:
-            click.echo(f"  {_line(connection)}")
+            click.echo(f"  {_describe_connection(connection)}")
     if not instances:
-        click.echo("nothing is loaded", err=True)
+        click.echo("no controllers are loaded", err=True)
 
 
 @kernel.command()
 @click.argument("what", metavar="NAME|SPEC|PID")
-@click.option("--time", help="How long to listen, as 10s; until interrupted by default.")
+@click.option("--time", help="Length of the trace, such as 10s; until interrupted by default.")
 @click.option(
     "--record",
     type=click.Path(),
     metavar="DIRECTORY",
-    help="Write the record of each connection into a file there, instead of telling it.",
+    help="Write the record of each connection to a file there, instead of printing it.",
 )
 @_json
 def trace(what: str, time: str | None, record: str | None, as_json: bool) -> None:  # noqa: FBT001
-    """Tell every change of a window, live: of all connections of a controller, or of a process.
+    """Print every window change live: of all connections of a controller, or of a process.
 
-    A line is a connection's number and a line of its record, as the simulator's: time in ns,
-    event, and after a bar the window in packets and the pacing rate. At the end each connection is
-    summed up, with how far its windows were from those of the same law in the simulator.
+    Each line has the number of a connection and a line of its record, in the simulator's format:
+    time in ns, event, and after a bar the window in packets and the pacing rate. At the end each
+    connection is summarised, with the deviation of its windows from those of the simulator's law.
     """
     from cwnd.errors import read_argument
     from cwnd.kernel import Trace
     from cwnd.units import parse_time
 
     limit = math.inf if time is None else read_argument("time", parse_time, time)
-    what, ports = _process(int(what)) if what.isdecimal() else (what, None)
+    what, ports = _find_process(int(what)) if what.isdecimal() else (what, None)
     listener = Trace(what)
     if record is not None:
         check_directory("record", Path(record))
     lines: dict[int, list[str]] = {}
-    for number, line in _lines(listener, clock.monotonic() + limit, ports):
+    for number, line in _read_lines(listener, clock.monotonic() + limit, ports):
         if record is not None:
             lines.setdefault(number, []).append(f"{line}\n")
         elif not as_json:
             click.echo(f"{number} {line}")
-    for number, told in lines.items():
-        (Path(str(record)) / f"{number}.txt").write_text("".join(told))
+    for number, record_lines in lines.items():
+        (Path(str(record)) / f"{number}.txt").write_text("".join(record_lines))
     flows = [it for it in listener.flows() if ports is None or it["port"] in ports]
     if as_json:
         print_json({"flows": [_plain(flow) for flow in flows], "missed": listener.missed()})
@@ -156,13 +155,13 @@ def trace(what: str, time: str | None, record: str | None, as_json: bool) -> Non
     for flow in flows:
         click.echo(_summary(flow), err=record is None)
     if listener.missed():
-        click.echo(f"{listener.missed()} events came too fast and are missing", err=True)
+        click.echo(f"{listener.missed()} events were lost: they came too fast", err=True)
 
 
 @kernel.command()
 @_json
 def check(as_json: bool) -> None:  # noqa: FBT001
-    """Say what this kernel allows and what is missing, and try each law for a moment."""
+    """Check the kernel's features, and load each law briefly."""
     from cwnd.kernel import check as look
 
     findings = look()
@@ -173,13 +172,13 @@ def check(as_json: bool) -> None:  # noqa: FBT001
         click.echo(f"{'yes' if finding.fine else 'no ':3}  {finding.name}: {finding.detail}")
 
 
-def _words(instance: Instance) -> str:
-    """Say what a controller is."""
+def _describe(instance: Instance) -> str:
+    """Describe a controller."""
     return instance.controller + (", the default" if instance.default else "")
 
 
-def _line(connection: Connection) -> str:
-    """Say what a connection does."""
+def _describe_connection(connection: KernelSocket) -> str:
+    """Describe a connection."""
     (here, port), (there, peer) = connection.local, connection.peer
     return (
         f"{here}:{port} -> {there}:{peer}  window {connection.window} packets, "
@@ -187,24 +186,24 @@ def _line(connection: Connection) -> str:
     )
 
 
-def _process(pid: int) -> tuple[str, set[int]]:
+def _find_process(pid: int) -> tuple[str, set[int]]:
     """Find the controller of a process's connections, and their ports."""
     from cwnd.errors import KernelError
     from cwnd.kernel import listing
-    from cwnd.kernel_sockets import connections, sockets_of
+    from cwnd.kernel_sockets import kernel_sockets, sockets_of
 
     sockets, names = sockets_of(pid), {instance.name for instance in listing()}
-    own = [it for it in connections() if it.inode in sockets and it.controller in names]
+    own = [it for it in kernel_sockets() if it.inode in sockets and it.controller in names]
     used = sorted({it.controller for it in own})
     if not used:
-        raise KernelError(f"process {pid} has no connection here with a controller of cwnd's")
+        raise KernelError(f"process {pid} has no connection here with a cwnd controller")
     if len(used) > 1:
-        raise KernelError(f"process {pid} uses several: name one of {', '.join(used)}")
+        raise KernelError(f"process {pid} uses several controllers: name one of {', '.join(used)}")
     return used[0], {it.local[1] for it in own}
 
 
-def _lines(listener: Trace, until: float, ports: set[int] | None) -> Iterator[tuple[int, str]]:
-    """Listen until it is time, or the user has heard enough."""
+def _read_lines(listener: Trace, until: float, ports: set[int] | None) -> Iterator[tuple[int, str]]:
+    """Yield lines of the trace until a time, or until interrupted."""
     try:
         while clock.monotonic() < until:
             for number, port, line in listener.read(_SLICE):
@@ -215,7 +214,7 @@ def _lines(listener: Trace, until: float, ports: set[int] | None) -> Iterator[tu
 
 
 def _plain(flow: KernelFlowRecord) -> JsonObject:
-    """Give a connection as plain data."""
+    """Return a connection as plain data."""
     from cwnd.result import jsonable
 
     inner = {
@@ -226,14 +225,15 @@ def _plain(flow: KernelFlowRecord) -> JsonObject:
 
 
 def _list(value: object) -> object:
-    """Turn a series into a list."""
+    """Convert an array to a list; return other values unchanged."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _summary(flow: KernelFlowRecord) -> str:
-    """Sum up a connection."""
+    """Summarise a connection."""
     text = (
-        f"{flow['name']}: {flow['packets_sent']} packets, {flow['retransmissions']} sent again, "
+        f"{flow['name']}: {flow['packets_sent']} packets, "
+        f"{flow['retransmissions']} retransmissions, "
         f"{len(flow['cuts']['time'])} cuts, mean window {flow['mean_window']:.1f} packets, "
         f"mean rtt {flow['mean_rtt_s'] * 1e3:.3f} ms"
     )

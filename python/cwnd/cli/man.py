@@ -1,4 +1,4 @@
-"""Manual pages from the command line's own help: man(7) source of each command."""
+"""Manual pages in man(7) format, generated from the help of the commands."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _SYNTAX = re.compile(r"`([^`]+)`")
 
 
 def pages(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
-    """Give the manual pages of a command and of all below it.
+    """Generate the manual pages of a command and of its subcommands.
 
     Parameters
     ----------
     command
         The command.
     name
-        How it is called: ``cwnd``, ``cwnd send``.
+        Its full name, such as ``cwnd`` or ``cwnd send``.
 
     Yields
     ------
     tuple of str
-        The name of a file, such as ``cwnd-send.1``, and what is in it.
+        Name of a file, such as ``cwnd-send.1``, and its contents.
     """
     yield f"{name.replace(' ', '-')}.1", _page(command, name)
     if isinstance(command, click.Group):
@@ -37,7 +37,7 @@ def pages(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _page(command: click.Command, name: str) -> str:
-    """Write the page of one command."""
+    """Generate the page of one command."""
     context = click.Context(command, info_name=name)
     first, *rest = _paragraphs(command.help or "")
     title = name.replace(" ", "-")
@@ -67,7 +67,7 @@ def _page(command: click.Command, name: str) -> str:
 
 
 def _options(command: click.Command, context: click.Context) -> list[str]:
-    """Write the section of the options."""
+    """Generate the section of the options."""
     lines = [".SH OPTIONS"]
     for option in command.get_params(context):
         record = option.get_help_record(context)
@@ -81,18 +81,18 @@ def _options(command: click.Command, context: click.Context) -> list[str]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Split a text at its blank lines, each paragraph into one line."""
+    """Split a text at blank lines, and join the lines of each paragraph."""
     parts = re.split(r"\n\s*\n", inspect.cleandoc(text))
     return [" ".join(part.split()) for part in parts]
 
 
 def _markup(text: str) -> str:
-    """Escape a text, and set in bold what is between backquotes."""
+    """Escape a text, with text between backquotes in bold."""
     return _SYNTAX.sub(r"\\fB\1\\fR", _escape(text))
 
 
 def _escape(text: str) -> str:
-    """Escape what roff would obey, and a dot or quote that begins a line."""
+    """Escape characters that roff interprets, and a dot or quote at the beginning of a line."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("^", "\\(ha").replace("~", "\\(ti")
     return f"\\&{text}" if text[:1] in {".", "'"} else text
 
@@ -101,10 +101,10 @@ def _escape(text: str) -> str:
 @click.argument("directory", type=click.Path())
 @click.pass_context
 def man(context: click.Context, directory: str) -> None:
-    """Write the manual pages into DIRECTORY.
+    """Write the manual pages to DIRECTORY.
 
-    They are cwnd.1 and one page for each command, made from the help of the commands.
-    `man -l DIRECTORY/cwnd.1` shows one; in ~/.local/share/man/man1 `man cwnd` finds them.
+    These are cwnd.1 and one page for each command, generated from the help of the commands.
+    `man -l DIRECTORY/cwnd.1` shows a page; `man cwnd` finds pages in ~/.local/share/man/man1.
     """
     from cwnd.cli.outputs import check_directory
 

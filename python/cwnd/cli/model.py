@@ -1,4 +1,4 @@
-"""The verb `model`: evaluate the papers' analysis by name."""
+"""The command `model`: evaluate the papers' analysis by name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
 
 _ROWS = 21
-"""Values of a range in a table."""
+"""Number of values of a range in a table."""
 
 _CURVE = 81
-"""Values of a range in a curve."""
+"""Number of values of a range in a curve."""
 
 _METAVARS = {
     "number": "NUMBER",
@@ -33,7 +33,7 @@ _METAVARS = {
 
 
 class _Models(click.Group):
-    """The models as commands, made when they are asked for."""
+    """The models as commands, created on demand."""
 
     def list_commands(self, _: click.Context) -> list[str]:
         from cwnd.model.catalog import models
@@ -53,7 +53,7 @@ class _Models(click.Group):
     def resolve_command(
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a model; says which are like one that is not there."""
+        """Find a model; the error suggests similar names."""
         from cwnd.model.catalog import find_model
 
         if not arguments[0].startswith("-"):
@@ -70,13 +70,13 @@ class _Models(click.Group):
 def model(context: click.Context, as_json: bool) -> None:  # noqa: FBT001
     """Evaluate the papers' analysis.
 
-    Without NAME, list the models. A parameter may be a range such as 0.001..0.2: that gives a
-    table and, with --plot, a curve. Another one may be a list such as 10ms,100ms: that gives a
-    curve for each of its values.
+    Without NAME, list the models. A parameter may be a range such as 0.001..0.2, for a table and,
+    with --plot, a curve. Another parameter may be a list such as 10ms,100ms, for one curve per
+    value.
     """
     if context.invoked_subcommand is not None:
         if as_json:
-            raise click.UsageError(f"--json goes behind {context.invoked_subcommand}")
+            raise click.UsageError(f"--json must follow {context.invoked_subcommand}")
         return
     from cwnd.model.catalog import models
 
@@ -90,7 +90,7 @@ def model(context: click.Context, as_json: bool) -> None:  # noqa: FBT001
 
 
 def _describe(model: Model) -> JsonObject:
-    """Say what a model is."""
+    """Return a model's description as plain data."""
     return {
         "name": model.name,
         "summary": model.summary,
@@ -109,7 +109,7 @@ def _describe(model: Model) -> JsonObject:
 
 
 def _command(model: Model) -> click.Command:
-    """Make the command of a model: an option for each parameter."""
+    """Create the command of a model, with an option for each parameter."""
 
     def evaluate(as_json: bool, plot: str | None, **given: Any) -> None:  # noqa: ANN401, FBT001
         try:
@@ -124,7 +124,7 @@ def _command(model: Model) -> click.Command:
         if parameter.kind == "flag":
             options.append(click.Option(declared, is_flag=True, help=parameter.text))
             continue
-        # A default of None would be one: Click would not miss a required option.
+        # With default=None Click would not report a missing required option.
         default: dict[str, Any] = {}
         if parameter.default is not None:
             written = tc_time if parameter.kind == "time" else tc_rate
@@ -144,7 +144,7 @@ def _command(model: Model) -> click.Command:
     plot = "Write a curve: FILE.png or FILE.svg."
     options.append(click.Option(["--plot"], metavar="FILE", help=plot))
     facts = _keep_formulas(model.facts)
-    gives = f"Gives: {model.returns}" if model.returns else ""
+    gives = f"Result: {model.returns}" if model.returns else ""
     text = "\n\n".join(filter(None, (model.summary, facts, gives)))
     return click.Command(
         model.name, params=options, callback=evaluate, help=text, short_help=model.summary
@@ -152,13 +152,13 @@ def _command(model: Model) -> click.Command:
 
 
 def _keep_formulas(text: str) -> str:
-    """Mark the paragraphs that are not to be wrapped."""
+    """Mark indented paragraphs, so that Click does not wrap them."""
     paragraphs = text.split("\n\n")
     return "\n\n".join(f"\b\n{p}" if p.startswith(" ") else p for p in paragraphs)
 
 
 def _evaluate(model: Model, given: dict[str, Any], *, as_json: bool, plot: str | None) -> None:
-    """Compute and print."""
+    """Compute and print results."""
     from cwnd.model.catalog import Range
 
     check_outputs(report=None, plot=plot)
@@ -167,31 +167,33 @@ def _evaluate(model: Model, given: dict[str, Any], *, as_json: bool, plot: str |
         for name, value in given.items()
         if value is not None
     }
-    over = _only("ranges", [name for name in arguments if isinstance(arguments[name], Range)])
-    by = _only("lists", [name for name in arguments if isinstance(arguments[name], list)])
+    over = _single_name(
+        "ranges", [name for name in arguments if isinstance(arguments[name], Range)]
+    )
+    by = _single_name("lists", [name for name in arguments if isinstance(arguments[name], list)])
     fixed = {name: value for name, value in arguments.items() if name not in (over, by)}
-    family = _Family(model, fixed, by, [None] if by is None else arguments[by])
+    family = _CurveFamily(model, fixed, by, [None] if by is None else arguments[by])
     if over is None:
         results = [model.evaluate(case) for case in family.cases]
         if by is None or any(map(_is_series, results[0].values())):
             _show_results(family, results, as_json=as_json, plot=plot)
             return
-        # A list of values gives a table, as a range does.
-        over, family = by, _Family(model, fixed, None, [None])
+        # A list of values produces a table, as a range does.
+        over, family = by, _CurveFamily(model, fixed, None, [None])
     _show_table(family, over, arguments[over], as_json=as_json, plot=plot)
 
 
-def _only(kind: str, names: list[str]) -> str | None:
-    """Return the one parameter that has many values, if there is one."""
+def _single_name(kind: str, names: list[str]) -> str | None:
+    """Return the name of the only parameter with many values, if any."""
     if len(names) > 1:
         first, second = (f"--{name.replace('_', '-')}" for name in names[:2])
-        raise click.UsageError(f"{first} and {second} are both {kind}: one at a time")
+        raise click.UsageError(f"{first} and {second} are both {kind}: only one can be")
     return names[0] if names else None
 
 
 @dataclass(frozen=True)
-class _Family:
-    """A model with its parameters, one of which may have several values: a curve for each."""
+class _CurveFamily:
+    """A model with its parameters, one of which may have several values, for one curve each."""
 
     model: Model
     fixed: dict[str, Any]
@@ -207,7 +209,7 @@ class _Family:
 
     @property
     def labels(self) -> list[str]:
-        """The name of each curve."""
+        """The label of each curve."""
         if self.by is None:
             return [""]
         return [self.model.parameters[self.by].write(value) for value in self.values]
@@ -215,7 +217,7 @@ class _Family:
     def save_plot(
         self, tables: list[dict[str, Any]], path: str, *, logarithmic: bool = False
     ) -> None:
-        """Draw a table for each curve, and write the plot."""
+        """Draw a curve for each table, and write the plot."""
         from cwnd.plots import plot_model
 
         fixed = ", ".join(
@@ -227,7 +229,7 @@ class _Family:
         save_plot(plot_model(self.model, curves, fixed, logarithmic=logarithmic), path)
 
     def print_json(self, columns: dict[str, Any], **document: Any) -> None:  # noqa: ANN401
-        """Print the model, its parameters and units, and a document."""
+        """Print the model, its parameters and units, and other values, as JSON."""
         taken = {name: _plain(value) for name, value in self.fixed.items()}
         units = {
             name: self.model.unit(name) for name in columns if name not in self.model.parameters
@@ -239,15 +241,15 @@ class _Family:
 
 
 def _show_results(
-    family: _Family, results: list[dict[str, Any]], *, as_json: bool, plot: str | None
+    family: _CurveFamily, results: list[dict[str, Any]], *, as_json: bool, plot: str | None
 ) -> None:
-    """Print one result or several, and draw their series."""
+    """Print one or several results, and draw their series."""
     model = family.model
     series = [{name: v for name, v in each.items() if _is_series(v)} for each in results]
     if plot is not None:
         if not series[0]:
             raise click.UsageError("--plot needs a range, such as --p 0.001..0.2")
-        family.save_plot([_numbered(columns) for columns in series], plot)
+        family.save_plot([_with_step_numbers(columns) for columns in series], plot)
     if as_json:
         plain = [{name: _plain_each(v) for name, v in result.items()} for result in results]
         if family.by is None:
@@ -261,16 +263,16 @@ def _show_results(
             click.echo(label)
         for name, value in result.items():
             if name not in columns:
-                shown = f"{_text(_plain(value))} {model.unit(name)}".rstrip()
+                shown = f"{_format_value(_plain(value))} {model.unit(name)}".rstrip()
                 click.echo(shown if name == "value" else f"{name}: {shown}")
         if columns:
             _print_series(model, columns)
 
 
 def _show_table(
-    family: _Family, over: str, chosen: Range | list[Any], *, as_json: bool, plot: str | None
+    family: _CurveFamily, over: str, chosen: Range | list[Any], *, as_json: bool, plot: str | None
 ) -> None:
-    """Compute and print a table over one parameter, and draw it."""
+    """Compute and print a table over one parameter, and draw its curve."""
     from cwnd.model.catalog import Range
 
     model, parameter = family.model, family.model.parameters[over]
@@ -280,9 +282,9 @@ def _show_table(
         if isinstance(chosen, Range):
             values = chosen.points(points, whole=parameter.kind == "whole")
         if not len(values):
-            raise ArgumentError(over, "there is no whole number in that range")
+            raise ArgumentError(over, "the range contains no whole number")
         found = [model.sweep(case, over, values) for case in family.cases]
-        # An equilibrium has a round-trip time of its own beside the parameter of that name.
+        # The result of an equilibrium may have a column with the name of a parameter.
         taken = (over, family.by)
         names = {name: f"{name}_result" if name in taken else name for name in found[0]}
         return [
@@ -309,19 +311,19 @@ def _show_table(
 
 
 def _print_series(model: Model, series: dict[str, Any]) -> None:
-    """Print a series, thinned out to what a terminal can show."""
+    """Print a series, thinned to the height of a terminal."""
     length = max(len(column) for column in series.values())
     kept = range(length)
     if length > 2 * _ROWS:
         kept = range(0, length, math.ceil(length / _ROWS))
-        click.echo(f"{len(kept)} of {length} rows; --json gives all")
+        click.echo(f"{len(kept)} of {length} rows; --json prints all")
     _print_table(model, {name: [column[i] for i in kept] for name, column in series.items()})
 
 
 def _print_table(model: Model, table: dict[str, Any]) -> None:
-    """Print columns, aligned to the right."""
+    """Print right-aligned columns."""
     heads = [model.label(name) for name in table]
-    columns = [[_text(_plain(value)) for value in column] for column in table.values()]
+    columns = [[_format_value(_plain(value)) for value in column] for column in table.values()]
     widths = [
         max(len(head), *(len(text) for text in column))
         for head, column in zip(heads, columns, strict=True)
@@ -331,33 +333,33 @@ def _print_table(model: Model, table: dict[str, Any]) -> None:
         click.echo("  ".join(cells))
 
 
-def _numbered(columns: dict[str, Any]) -> dict[str, Any]:
-    """Put series without times over the numbers of their steps."""
+def _with_step_numbers(columns: dict[str, Any]) -> dict[str, Any]:
+    """Add a column with the number of each step to series without times."""
     if "time" in columns:
         return columns
     return {"step": range(max(map(len, columns.values()))), **columns}
 
 
 def _is_series(value: object) -> bool:
-    """Say whether a column has many values."""
+    """Test whether a column has many values."""
     return getattr(value, "ndim", 0) > 0
 
 
 def _plain_each(value: Any) -> Any:  # noqa: ANN401
-    """Make a number or a series fit for JSON."""
+    """Convert a number or a series to JSON values."""
     return [_plain(part) for part in value] if _is_series(value) else _plain(value)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
-    """Make a value fit for JSON: Python's own, and null for what is not finite."""
+    """Convert a value to a JSON value; null if it is not finite."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
-def _text(value: float | str | bool | None) -> str:  # noqa: FBT001
-    """Write a value for people."""
+def _format_value(value: float | str | bool | None) -> str:  # noqa: FBT001
+    """Format a value for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:

@@ -1,4 +1,4 @@
-"""The command `new-controller`: a controller in Rust, begun from a template."""
+"""The command `new-controller`: the files of a new controller in Rust, from a template."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     type=click.Choice(["window", "rate"]),
     default="window",
     show_default=True,
-    help="What the law controls: the congestion window or the sending rate.",
+    help="Output of the law: the congestion window or the sending rate.",
 )
 def new_controller(name: str, kind: Kind) -> None:
-    """Write a controller NAME in Rust, in the checkout of cwnd around the working directory.
+    """Add a controller NAME in Rust to the checkout of cwnd around the working directory.
 
-    It is a plain AIMD with tests, and in the registry: its law, card and entry are to be filled
-    in. CONTRIBUTING.md says how.
+    The new files implement plain AIMD with tests and a registry entry; edit the law, its card and
+    the entry. See CONTRIBUTING.md.
     """
     from cwnd.new_controller import write_controller
 
@@ -39,6 +39,6 @@ def new_controller(name: str, kind: Kind) -> None:
     for path in written:
         click.echo(f"  {path}")
     click.echo("next:")
-    click.echo(f"  fill in {written[0]}, and the entry at the end of {written[-1]}")
+    click.echo(f"  edit {written[0]}, and the entry at the end of {written[-1]}")
     click.echo("  cargo test -p cwnd")
     click.echo(f"  make build && .venv/bin/cwnd compare {name} --report {name}.html")

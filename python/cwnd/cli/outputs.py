@@ -1,4 +1,4 @@
-"""Where results go: printed, into files that can be written, and a bar for how far a run is."""
+"""Outputs of commands: standard output, files, and a progress bar."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from cwnd.agreement import Agreement
-    from cwnd.comparison import Comparison
+    from cwnd.agreement.outcome import Agreement
+    from cwnd.comparison.outcome import Comparison
     from cwnd.records import JsonObject
     from cwnd.result import Result
 
-REALITY = "Where: sim, or in real time over an emulated network: udt or linux (its TCP)."
+BACKEND_HELP = "Backend: sim, or in real time over an emulated network: udt, or linux (kernel TCP)."
 PLOTS = (".png", ".svg")
 
 
 def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say where results go.
+    """Add the options --plot, --report and --json.
 
     Parameters
     ----------
     command
-        What gets them as ``plot``, ``report`` and ``as_json``.
+        The command; it receives them as ``plot``, ``report`` and ``as_json``.
     """
     for option in (
         click.option("--plot", type=click.Path(), help="Write a plot: FILE.png or FILE.svg."),
@@ -47,12 +47,12 @@ def with_outputs(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_values(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the option that replaces values of a scenario.
+    """Add the option --set, which replaces values of a scenario.
 
     Parameters
     ----------
     command
-        What gets the texts as ``assignments``.
+        The command; it receives the texts as ``assignments``.
     """
     option = click.option(
         "--set",
@@ -65,14 +65,14 @@ def with_values(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str | None) -> None:
-    """Write the report and the plot, and say where they are.
+    """Write the report and the plot, and print their paths.
 
     Parameters
     ----------
     outcome
-        What is to be shown.
+        The result to show.
     report, plot
-        Files; None leaves one out.
+        Files; None to omit one.
     """
     if report is not None:
         outcome.report(report)
@@ -82,18 +82,18 @@ def save(outcome: Agreement | Comparison | Result, report: str | None, plot: str
 
 
 def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> None:
-    """Say beforehand how long runs in real time take.
+    """Print an estimate of the time that runs in real time will take.
 
     Parameters
     ----------
     on
-        Where they run.
+        Backend.
     runs
-        How many there are.
+        Number of runs.
     seconds
-        Length of each.
+        Length of each in seconds.
     at_most
-        Whether there may be fewer.
+        Whether ``runs`` is an upper bound.
     """
     each = f"{runs} runs of {format_time(seconds)}, one after the other" if runs > 1 else "one run"
     least = "at most " if at_most else ""
@@ -105,21 +105,21 @@ def announce(on: str, runs: int, seconds: float, *, at_most: bool = False) -> No
 def check_outputs(
     *, report: str | None, plot: str | None, pcap: str | None = None, trace: str | None = None
 ) -> None:
-    """Refuse outputs that could not be written, before any work is done.
+    """Check that outputs can be written, before any work is done.
 
     Parameters
     ----------
     report, plot, pcap
         Files to write.
     trace
-        A directory to write files to.
+        A directory for several files.
 
     Raises
     ------
     click.UsageError
-        One of them cannot be written.
+        An output cannot be written.
     cwnd.MissingExtraError
-        A library that makes one of them is not installed.
+        A library that an output needs is not installed.
     """
     for option, path, libraries in (
         ("--report", report, ("jinja2", "plotly")),
@@ -129,7 +129,7 @@ def check_outputs(
         if path is not None:
             require(option, *libraries)
     if plot is not None and Path(plot).suffix.lower() not in PLOTS:
-        raise click.UsageError(f"--plot: {plot!r} ends neither in .png nor in .svg")
+        raise click.UsageError(f"--plot: {plot!r} must end in .png or .svg")
     for option, path in (("report", report), ("plot", plot), ("pcap", pcap)):
         if path is not None:
             check_file(option, Path(path))
@@ -143,7 +143,7 @@ def print_json(document: JsonObject) -> None:
     Parameters
     ----------
     document
-        What to print.
+        The document.
     """
     from cwnd.result import dumps
 
@@ -151,14 +151,14 @@ def print_json(document: JsonObject) -> None:
 
 
 def save_plot(figure: Figure, path: str) -> None:
-    """Write a figure, and say where it is.
+    """Write a figure, and print its path.
 
     Parameters
     ----------
     figure
-        What to write.
+        The figure.
     path
-        A file of one of `PLOTS`.
+        A file with one of the suffixes in `PLOTS`.
     """
     figure.savefig(path, dpi=150)
     click.echo(f"plot: {path}", err=True)
@@ -166,17 +166,17 @@ def save_plot(figure: Figure, path: str) -> None:
 
 @contextmanager
 def show_progress(task: str) -> Iterator[Callable[[float], None] | None]:
-    """Show a bar on standard error, if that is a terminal and the work takes its time.
+    """Show a progress bar on standard error if that is a terminal and the work takes long.
 
     Parameters
     ----------
     task
-        What is being done.
+        Label of the bar.
 
     Yields
     ------
     callable or None
-        To be called with the fraction that is done; None where nobody would see it.
+        Function to call with the completed fraction; None if no bar can be shown.
     """
     if not sys.stderr.isatty():
         yield None
@@ -189,7 +189,7 @@ def show_progress(task: str) -> Iterator[Callable[[float], None] | None]:
 
 
 class _Bar:
-    """A bar of progress that appears after a while."""
+    """A progress bar that appears after a delay."""
 
     def __init__(self, task: str) -> None:
         from rich.console import Console
@@ -214,7 +214,7 @@ class _Bar:
         self._shown = False
 
     def update(self, fraction: float) -> None:
-        """Show what fraction is done."""
+        """Show the completed fraction."""
         if not self._shown and time.monotonic() - self._start > PATIENCE:
             self._progress.start()
             self._shown = True
@@ -227,19 +227,19 @@ class _Bar:
 
 
 def check_file(option: str, path: Path) -> None:
-    """Refuse a file that cannot be written.
+    """Check that a file can be written.
 
     Parameters
     ----------
     option
-        The option that names it.
+        Name of the option for the error message.
     path
         The file.
 
     Raises
     ------
     click.UsageError
-        It cannot be written.
+        The file cannot be written.
     """
     existed = path.exists()
     try:
@@ -252,23 +252,23 @@ def check_file(option: str, path: Path) -> None:
 
 
 def check_directory(option: str, path: Path) -> None:
-    """Refuse a directory in which nothing can be written; one that is missing is made.
+    """Check that files can be written to a directory; create it if missing.
 
     Parameters
     ----------
     option
-        The option that names it.
+        Name of the option for the error message.
     path
         The directory.
 
     Raises
     ------
     click.UsageError
-        Nothing can be written there.
+        The directory cannot be created or written to.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise click.UsageError(f"--{option}: cannot make {path}: {problem.strerror}") from None
+        raise click.UsageError(f"--{option}: cannot create {path}: {problem.strerror}") from None
     if not os.access(path, os.W_OK | os.X_OK):
-        raise click.UsageError(f"--{option}: cannot write into {path}")
+        raise click.UsageError(f"--{option}: cannot write to {path}")

@@ -1,4 +1,4 @@
-"""Addresses, connections and failures: shared by the commands that talk to another host."""
+"""Addresses, connections and errors, for the commands that communicate with another host."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from cwnd.udt import Connection, Listener
 
 FAILED = 1
-"""Exit status of a transfer or test that failed."""
+"""Exit status of a failed transfer or test."""
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
 
 
 class NoConnection(ConnectionError):  # noqa: N818
-    """No address of a host has answered; one sentence says which."""
+    """No address of a host answered; the message names the host."""
 
 
 def split_address(text: str, port: int) -> tuple[str, int]:
@@ -31,7 +31,7 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     Parameters
     ----------
     text
-        A name or an address, with or without a port; an IPv6 address with a port is in brackets.
+        A name or address, with or without a port; an IPv6 address with a port is in brackets.
     port
         The default port.
 
@@ -43,7 +43,7 @@ def split_address(text: str, port: int) -> tuple[str, int]:
     Raises
     ------
     click.UsageError
-        The text is no address.
+        The text is not an address.
 
     Examples
     --------
@@ -81,14 +81,14 @@ def resolve(host: str, port: int, family: int = 0) -> list[str]:
     Parameters
     ----------
     host, port
-        The other side.
+        Name or address, and port.
     family
-        `socket.AF_INET` or `socket.AF_INET6` for addresses of one version of IP only.
+        `socket.AF_INET` or `socket.AF_INET6` to restrict the version of IP.
 
     Raises
     ------
     click.UsageError
-        There is none.
+        The host has no such address.
     """
     try:
         found = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)
@@ -102,7 +102,7 @@ _VERSIONS = {int(socket.AF_INET): " with IPv4", int(socket.AF_INET6): " with IPv
 
 
 def has_ipv6() -> bool:
-    """Whether this host has IPv6's loopback address."""
+    """Test whether this host has the IPv6 loopback address."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as trial:
             trial.bind(("::1", 0))
@@ -112,7 +112,7 @@ def has_ipv6() -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether a numeric address is one of this host's loopback addresses.
+    """Test whether a numeric address is a loopback address.
 
     Examples
     --------
@@ -133,18 +133,18 @@ def open_connection(host: str, port: int, *, family: int = 0, **options: Any) ->
     Parameters
     ----------
     host, port
-        The other side.
+        Name or address, and port.
     family
         As for `resolve`.
     **options
-        As `cwnd.udt.connect` takes them.
+        Options of `cwnd.udt.connect`.
 
     Raises
     ------
     NoConnection
-        None of them answers.
+        No address answers.
     click.UsageError
-        None of them answers, and there is a credential, which may not be theirs.
+        No address answers, and credentials are given, which the peer may not share.
     """
     from cwnd.udt import connect
 
@@ -166,22 +166,22 @@ def open_connection(host: str, port: int, *, family: int = 0, **options: Any) ->
 
 
 def open_listener(port: int, host: str | None = None, **options: Any) -> Listener:  # noqa: ANN401
-    """Listen at a port.
+    """Listen on a port.
 
     Parameters
     ----------
     port
-        The port; 0 is any free one.
+        The port; 0 for any free port.
     host
-        The address to listen at; by default all of IPv6 and IPv4, or of IPv4 where there is no
-        IPv6.
+        The address to listen on; by default all IPv6 and IPv4 addresses, or all IPv4 addresses on
+        a host without IPv6.
     **options
-        As `cwnd.udt.listen` takes them.
+        Options of `cwnd.udt.listen`.
 
     Raises
     ------
     click.UsageError
-        The port is in use, or the address is not this host's.
+        The port is in use, or the address does not belong to this host.
     """
     from cwnd.udt import listen
 
@@ -191,30 +191,30 @@ def open_listener(port: int, host: str | None = None, **options: Any) -> Listene
         return listen(port, host or everywhere, **options)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
-            raise click.UsageError(f"{where} is in use: --port takes another") from None
+            raise click.UsageError(f"{where} is in use: choose another with --port") from None
         if problem.errno == errno.EADDRNOTAVAIL:
             raise click.UsageError(f"{host} is not an address of this host") from None
-        raise click.UsageError(f"cannot listen at {where}: {explain(problem)}") from None
+        raise click.UsageError(f"cannot listen on {where}: {explain(problem)}") from None
 
 
 def name_peer(connection: Connection) -> tuple[str, int]:
-    """Return the peer's address and port; an IPv4 address without the prefix of IPv6."""
+    """Return the peer's address and port, with a mapped IPv4 address in IPv4 notation."""
     host, port = connection.peer[:2]
     return host.removeprefix("::ffff:"), port
 
 
 def explain(problem: Exception) -> str:
-    """Return the reason of a failure as text."""
+    """Return the reason of an error as text."""
     strerror = problem.strerror if isinstance(problem, OSError) else None
     return _OS_ERROR.sub("", strerror or str(problem)) or "no answer"
 
 
 _OS_ERROR = re.compile(r" \(os error \d+\)$")
-"""What Rust adds to the text of an error."""
+"""Suffix of error texts from Rust."""
 
 
 def fail(message: str) -> NoReturn:
-    """Print a failure in one line, and exit with status 1."""
+    """Print an error on one line, and exit with status 1."""
     say(message)
     click.get_current_context().exit(FAILED)
 

@@ -1,4 +1,4 @@
-"""The command `perf`: speed tests over UDT, with iperf3's flags."""
+"""The command `perf`: throughput tests over UDT, with iperf3's options."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from cwnd.udt import Connection, Listener
 
 PORT = 5201
-"""iperf3's."""
+"""Default port, as in iperf3."""
 
 _PER_ADDRESS = 160
-"""Connections of one address at once: the largest test, and clients that are told it is busy."""
+"""Connections per address: those of the largest test, and of clients that are refused."""
 
 _SHORTEST_INTERVAL = 0.1
 _CLIENT_ONLY = (
@@ -48,20 +48,20 @@ _NO_UDP = (
 
 
 @click.command()
-@click.option("-s", "--server", is_flag=True, help="Wait for clients.")
-@click.option("-c", "--client", metavar="HOST", help="Test the speed to the server HOST.")
+@click.option("-s", "--server", is_flag=True, help="Run as a server.")
+@click.option("-c", "--client", metavar="HOST", help="Run as a client of the server HOST.")
 @click.option("-p", "--port", default=PORT, show_default=True, type=click.IntRange(0, 65535))
-@click.option("-B", "--bind", metavar="ADDRESS", help="Use this address of this host.")
+@click.option("-B", "--bind", metavar="ADDRESS", help="Local address to use.")
 @click.option("-4", "--version4", is_flag=True, help="Use IPv4 only.")
 @click.option("-6", "--version6", is_flag=True, help="Use IPv6 only.")
-@click.option("-1", "--one-off", is_flag=True, help="Server: leave after one test.")
+@click.option("-1", "--one-off", is_flag=True, help="Server: exit after one test.")
 @click.option(
     "-t",
     "--time",
     default=10.0,
     show_default=True,
     type=click.FloatRange(1e-3, 86400),
-    help="Seconds to send for.",
+    help="Length of the test in seconds.",
 )
 @click.option(
     "-n",
@@ -75,8 +75,8 @@ _NO_UDP = (
     "--bitrate",
     metavar="RATE[KMGT][/BURST]",
     type=BITRATE,
-    help="Payload of each connection in bit/s at most; K is 1000. 0 is no limit. BURST blocks are "
-    "sent without a pause between them.",
+    help="Limit of each connection's payload in bit/s; K is 1000, 0 is unlimited. BURST blocks are "
+    "sent back to back.",
 )
 @click.option(
     "-O",
@@ -84,7 +84,7 @@ _NO_UDP = (
     default=0.0,
     show_default=True,
     type=click.FloatRange(0, 600),
-    help="Seconds to send before --time that count in no result.",
+    help="Length of a warm-up before --time, in seconds; no result includes it.",
 )
 @click.option(
     "-P",
@@ -92,7 +92,7 @@ _NO_UDP = (
     default=1,
     show_default=True,
     type=click.IntRange(1, 128),
-    help="Connections at once.",
+    help="Number of parallel connections.",
 )
 @click.option("-R", "--reverse", is_flag=True, help="The server sends.")
 @click.option(
@@ -102,7 +102,7 @@ _NO_UDP = (
     default="udt",
     show_default=True,
     type=CONTROLLER,
-    help="The sender's controller: see `cwnd algorithms`.",
+    help="Congestion controller of the sender: see `cwnd algorithms`.",
 )
 @click.option(
     "-i",
@@ -110,68 +110,68 @@ _NO_UDP = (
     default=1.0,
     show_default=True,
     type=float,
-    help="Seconds between two reports; 0 is none before the end.",
+    help="Seconds between two reports; 0 for no reports before the end.",
 )
-@click.option("-J", "--json", "as_json", is_flag=True, help="Print one JSON document, as iperf3's.")
+@click.option("-J", "--json", "as_json", is_flag=True, help="Print JSON in iperf3's format.")
 @click.option("-u", "--udp", is_flag=True, hidden=True)
 @with_keys
 def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
-    """Measure a path's throughput with iperf3's options.
+    """Measure the throughput of a path, with iperf3's options.
 
-    One side runs `cwnd perf -s`, the other `cwnd perf -c HOST`. The transport is UDT, and iperf3
-    itself is no peer of it. A server writes no files and serves one test at a time.
+    One side runs `cwnd perf -s`, the other `cwnd perf -c HOST`. The transport is UDT; iperf3 itself
+    cannot be the peer. A server writes no files and serves one test at a time.
 
-    Exit status: 0 for success, 1 when the test failed, 2 for a mistake on the command line, 130
-    when interrupted.
+    Exit status: 0 for success, 1 if the test failed, 2 for an error on the command line, 130 if
+    interrupted.
     """
     if options["udp"]:
         raise click.UsageError(_NO_UDP)
     if options["server"] == (options["client"] is not None):
-        raise click.UsageError("either -s or -c HOST says which side this is")
+        raise click.UsageError("one of -s and -c HOST is needed")
     if options["version4"] and options["version6"]:
-        raise click.UsageError("-4 and -6 exclude each other")
+        raise click.UsageError("-4 and -6 are mutually exclusive")
     secret = read_credentials(options["client"])
     if options["server"]:
         for name in _CLIENT_ONLY:
             if _is_given(name):
-                raise click.UsageError(f"--{name} is an option of the client")
-        _serve(secret, as_json=as_json, **options)
+                raise click.UsageError(f"--{name} is a client option")
+        _run_server(secret, as_json=as_json, **options)
     else:
         if _is_given("one_off"):
-            raise click.UsageError("--one-off is an option of the server")
-        _ask(secret, as_json=as_json, **options)
+            raise click.UsageError("--one-off is a server option")
+        _run_client(secret, as_json=as_json, **options)
 
 
 def _is_given(name: str) -> bool:
-    """Whether an option stands on the command line; defaults from elsewhere are for both sides."""
+    """Test whether an option is on the command line; other defaults apply to both sides."""
     source = click.get_current_context().get_parameter_source(name)
     return source is ParameterSource.COMMANDLINE
 
 
 def _family(options: dict[str, Any]) -> int:
-    """Return the address family that -4 or -6 asks for; 0 is any."""
+    """Return the address family for -4 or -6; 0 for any."""
     if options["version4"]:
         return int(socket.AF_INET)
     return int(socket.AF_INET6) if options["version6"] else 0
 
 
-def _serve(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Serve tests until interrupted."""
     from cwnd.perf import Server
     from cwnd.udt import listen
 
-    host, settings = options["bind"], {"per_address": _PER_ADDRESS, **secret}
+    host, socket = options["bind"], {"per_address": _PER_ADDRESS, **secret}
     if host is not None:
         host = resolve(host, options["port"], _family(options))[0]
     elif options["version4"]:
         host = "0.0.0.0"  # noqa: S104
     elif options["version6"]:
-        host, settings["allow"] = "::", ["::/0"]
+        host, socket["allow"] = "::", ["::/0"]
 
-    with closing(open_listener(options["port"], host, **settings)) as listener:
+    with closing(open_listener(options["port"], host, **socket)) as listener:
 
         def relisten(controller: str) -> Listener:
-            return listen(0, listener.address[0], controller=controller, **settings)
+            return listen(0, listener.address[0], controller=controller, **socket)
 
         server = (
             Server(listener, relisten, publish=print_json)
@@ -183,27 +183,25 @@ def _serve(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  #
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Refuse options that contradict each other."""
+    """Raise an error for options that contradict each other."""
     if options["reverse"] and ".py:" in options["congestion"]:
-        raise click.UsageError("-C: with -R the server sends: name a controller of the registry")
+        raise click.UsageError("-C: with -R the server sends: only registered controllers work")
     if _is_given("time") and _is_given("bytes"):
-        raise click.UsageError("either --time or --bytes ends the test")
+        raise click.UsageError("--time and --bytes are mutually exclusive")
 
 
-def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def _run_client(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Measure the throughput to a server."""
-    from cwnd.perf import PerfError, Settings, measure
+    from cwnd.perf import PerfError, PerfOptions, measure
 
     host, port, every = options["client"], options["port"], options["interval"]
     if not port:
-        raise click.UsageError("--port: 1 to 65535 are possible for a client")
+        raise click.UsageError("--port: a client needs a port from 1 to 65535")
     if every and not every >= _SHORTEST_INTERVAL:
-        raise click.UsageError(
-            f"--interval: {every:g} is neither 0 nor {_SHORTEST_INTERVAL} or more"
-        )
+        raise click.UsageError(f"--interval: {every:g} must be 0 or at least {_SHORTEST_INTERVAL}")
     _check(options)
     bitrate, burst = options["bitrate"] or (0.0, 1)
-    settings = Settings(
+    test = PerfOptions(
         seconds=options["time"],
         streams=options["parallel"],
         reverse=options["reverse"],
@@ -213,8 +211,8 @@ def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # n
         bitrate=bitrate,
         burst=burst,
     )
-    # A side that only receives needs no controller of its own.
-    connection = {"controller": "udt" if settings.reverse else settings.controller, **secret}
+    # A receiver needs no controller.
+    connection = {"controller": "udt" if test.reverse else test.controller, **secret}
     family = _family(options)
     if options["bind"] is not None:
         connection["bind"] = resolve(options["bind"], 0, family)[0]
@@ -226,7 +224,7 @@ def _ask(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # n
     if not as_json:
         click.echo(f"Connecting to host {host}, port {port}")
     try:
-        document = measure(dial, settings, every=every, tell=None if as_json else click.echo)
+        document = measure(dial, test, every=every, tell=None if as_json else click.echo)
     except (PerfError, OSError) as problem:
         where = "" if isinstance(problem, NoConnection) else f"{host}, port {port}: "
         why = where + explain(problem)

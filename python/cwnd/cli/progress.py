@@ -1,4 +1,4 @@
-"""What `send` and `recv` print: events as JSON lines, lines, or bars on a terminal."""
+"""Output of `send` and `recv`: events as JSON lines, text lines, or bars on a terminal."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Event = dict[str, Any]
 _TOTALS = ("transfers", "complete", "incomplete", "failed", "files", "bytes", "moved_bytes")
 
 _LINES = 100
-"""Lines about single files of one transfer: a peer cannot fill a log with them."""
+"""Lines about single files per transfer: bounds the output that a peer can cause."""
 
 _JSON_EVERY = 1.0
 _LINES_EVERY = 5.0
 _BARS_EVERY = 0.1
-"""Seconds between two reports of progress, by the kind of output."""
+"""Seconds between two progress reports, by kind of output."""
 
 _SHORTEST_NAME, _LONGEST_NAME = 8, 24
-"""Columns for the name of a file on a terminal."""
+"""Smallest and largest width of a file name on a terminal, in columns."""
 
 _WIDE = 110
-"""Columns of a terminal from which on there is room for a bar beside the text."""
+"""Smallest width of a terminal for a bar beside the text, in columns."""
 
 
 class Monitor:
@@ -46,13 +46,13 @@ class Monitor:
     Parameters
     ----------
     verb
-        What is done with files: ``sent`` or ``received``.
+        Verb for files: ``sent`` or ``received``.
     as_json
-        Whether events are printed as JSON lines.
+        Whether to print events as JSON lines.
     names
-        The names of the peers by their public keys.
+        Names of the peers by public key.
     dry_run
-        Whether nothing is sent.
+        Whether the transfer is a dry run.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Monitor:
                 self._add(event)
 
     def _add(self, end: Event) -> None:
-        """Add a transfer to the total, and forget it."""
+        """Add a finished transfer to the total, and remove its state."""
         self.total["transfers"] += 1
         self.total[end["outcome"]] += 1
         for name in ("files", "bytes", "moved_bytes"):
@@ -122,11 +122,11 @@ class Monitor:
             kept.pop(end["transfer"], None)
 
     def print_document(self, document: Event) -> None:
-        """Print one JSON document in one line."""
+        """Print a JSON document on one line."""
         click.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
 
     def _is_due(self, transfer: int) -> bool:
-        """Whether it is time to report the progress of a transfer again."""
+        """Test whether the next progress report of a transfer is due."""
         now = time.monotonic()
         first = now + max(self._every, PATIENCE if self._bars is not None else 0.0)
         if now < self._due.setdefault(transfer, first):
@@ -140,13 +140,13 @@ class Monitor:
         else:
             self._bars.say(line)
 
-    def _say_some(self, transfer: int, line: str) -> None:
+    def _say_limited(self, transfer: int, line: str) -> None:
         """Print a line about a single file, up to a limit for each transfer."""
         count = self._lines[transfer] = self._lines.get(transfer, 0) + 1
         if count <= _LINES:
             self._say(line)
         elif count == _LINES + 1:
-            self._say("more lines about single files are left out; --json prints all events")
+            self._say("further lines about single files are omitted; --json prints all events")
 
     def _show_connected(self, event: Event) -> None:
         name = self._names.get(event["identity"] or "", "")
@@ -160,11 +160,11 @@ class Monitor:
     def _show_error(self, event: Event) -> None:
         word = "not sent" if self._verb == "sent" else "refused"
         where = f"{event['path']}: " if event["path"] else ""
-        self._say_some(event["transfer"], f"{word}: {where}{event['reason']}")
+        self._say_limited(event["transfer"], f"{word}: {where}{event['reason']}")
 
     def _show_note(self, event: Event) -> None:
         where = f"{event['path']}: " if event["path"] else ""
-        self._say_some(event["transfer"], f"{where}{event['reason']}")
+        self._say_limited(event["transfer"], f"{where}{event['reason']}")
 
     def _show_retry(self, event: Event) -> None:
         self._say(
@@ -174,7 +174,7 @@ class Monitor:
 
     def _show_progress(self, event: Event) -> None:
         if not event["name"] and not event["done_bytes"]:
-            # A peer that says nothing fills no log.
+            # No line without progress: an idle peer must not fill a log.
             return
         if self._bars is not None:
             self._bars.draw(event)
@@ -192,7 +192,7 @@ class Monitor:
                 self._say(f"{peer}{event['reason']}")
                 return
         elif event["outcome"] == "failed":
-            # The command says why.
+            # The command reports the reason.
             return
         if self._dry_run:
             files, size = count(len(self._wanted), "file"), format_size(sum(self._wanted))
@@ -210,7 +210,7 @@ class Monitor:
 
 
 def describe_progress(event: Event) -> str:
-    """Say how far a transfer is.
+    """Describe the progress of a transfer.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def _describe_rate(event: Event) -> str:
 
 
 def describe_end(event: Event) -> str:
-    """Say what a transfer has done; what was present already is in no rate.
+    """Summarise a finished transfer; data already present are excluded from the rate.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def _not_sent(event: Event) -> str:
 
 
 def count(number: int, word: str) -> str:
-    """Write a number of things."""
+    """Format a number of things."""
     return f"{number} {word}" if number == 1 else f"{number:,} {word}s"
 
 
@@ -296,9 +296,9 @@ class _Bars:
         self._tasks: dict[int, Any] = {}
 
     def draw(self, event: Event) -> None:
-        """Show how far one transfer is."""
+        """Update the bar of a transfer."""
         if self._progress is None:
-            # Only transfers that take their time pay for the import.
+            # Import rich only when a bar is needed.
             self._progress = _make_progress()
             self._progress.start()
         text = _describe_rate(event)
@@ -315,7 +315,7 @@ class _Bars:
             self._progress.update(task, **values)
 
     def remove(self, transfer: int) -> None:
-        """Remove the bar of a transfer that has ended."""
+        """Remove the bar of a finished transfer."""
         task = self._tasks.pop(transfer, None)
         if task is not None:
             self._progress.remove_task(task)
@@ -339,7 +339,7 @@ class _Bars:
 
 
 def _make_progress() -> Any:  # noqa: ANN401
-    """Make rich's display: the name, a bar where there is room, and the text."""
+    """Create rich's display: the name, a bar if there is room, and the text."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Column
@@ -356,6 +356,6 @@ def _make_progress() -> Any:  # noqa: ANN401
 
 
 def _shorten(name: str, room: int) -> str:
-    """Keep the end of a name that is too long for the room beside the text, or for anybody."""
+    """Truncate a name at its beginning to fit the terminal."""
     width = max(_SHORTEST_NAME, min(room, _LONGEST_NAME))
     return name if len(name) <= width else f"…{name[1 - width :]}"

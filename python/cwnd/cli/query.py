@@ -1,4 +1,4 @@
-"""The verb `query`: SQL over the data set of a sweep."""
+"""The command `query`: SQL over the data set of a sweep."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def query(
 ) -> None:
     """Query the sweep in OUT with the statement SQL, in DuckDB's dialect.
 
-    Without SQL, list the tables and their columns. A column whose name has a dot is written in
-    double quotes. The functions bps and seconds read a rate or a time with its unit.
+    Without SQL, list the tables and their columns. A column name with a dot needs double quotes.
+    The functions bps and seconds parse a rate or a time with its unit.
 
     \b
     cwnd query out 'select controller, avg(jain) from runs group by 1'
     cwnd query out 'select * from runs order by bps("dumbbell.rate")' --csv
     """  # noqa: D301
     if as_json and as_csv:
-        raise click.UsageError("--json and --csv exclude each other")
+        raise click.UsageError("--json and --csv are mutually exclusive")
     if as_csv and sql is None:
         raise click.UsageError("--csv needs a statement, such as 'select * from runs'")
     check_outputs(report=report, plot=None)
@@ -54,7 +54,7 @@ def query(
 
 
 def save_sweep_report(out: str, path: str) -> None:
-    """Write the page of a sweep, and say where it is.
+    """Write the HTML page of a sweep, and print its path.
 
     Parameters
     ----------
@@ -77,10 +77,10 @@ def _print_result(out: str, sql: str, *, as_json: bool, as_csv: bool) -> None:
     if as_csv:
         import pandas as pd
 
-        # Arrow's types keep integers beside missing values.
+        # Arrow types keep integer columns with missing values as integers.
         result.to_pandas(types_mapper=pd.ArrowDtype).to_csv(sys.stdout, index=False)
     elif as_json:
-        # Dates and intervals are text in JSON.
+        # JSON has no dates and intervals: they are written as text.
         click.echo(json.dumps({"rows": _rows(result)}, indent=2, ensure_ascii=False, default=str))
     else:
         from cwnd.cli.tables import print_rows
@@ -89,18 +89,18 @@ def _print_result(out: str, sql: str, *, as_json: bool, as_csv: bool) -> None:
 
 
 def _rows(result: pa.Table) -> list[dict[str, object]]:
-    """Return the rows by the names of their columns."""
+    """Return the rows as dictionaries by column name."""
     from cwnd.result import jsonable
 
     names = result.column_names
     for name in names:
         if names.count(name) > 1:
-            raise ArgumentError("sql", f"two columns are called {name}: rename one with AS")
+            raise ArgumentError("sql", f"two columns are named {name}: rename one with AS")
     return [jsonable(row) for row in result.to_pylist()]
 
 
 def _print_tables(out: str, *, as_json: bool) -> None:
-    """List the tables, their columns and how many runs failed."""
+    """List the tables, their columns and the number of failed runs."""
     from cwnd.sweeps.query import read, tables
 
     found = tables(out)

@@ -1,4 +1,4 @@
-"""The command `sweep`: every point of a plan, into a Parquet data set."""
+"""The command `sweep`: all runs of a plan, into a Parquet data set."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def sweep(
 ) -> None:
     """Run every point of PLAN, and write the figures to a Parquet data set.
 
-    A plan is a TOML file: a base, axes, controllers and seeds. The runs go on all cores, or on the
-    workers of a Dask cluster. A run that fails is a row with its error. An interrupted sweep is
-    resumed by the same command.
+    A plan is a TOML file: a base, axes, controllers and seeds. The runs use all cores, or the
+    workers of a Dask cluster. A failed run is a row with its error. The same command resumes an
+    interrupted sweep.
     """
     from cwnd.sweeps.reading import read_plan
     from cwnd.sweeps.sweep import Sweep
@@ -45,7 +45,7 @@ def sweep(
     except KeyboardInterrupt:
         if any(Path(out, "runs").glob("part-*")):
             here = f"{len(Sweep(out)):,} of {len(read):,} runs are in {out}"
-            click.echo(f"cwnd: {here}: the same command resumes the sweep", err=True)
+            click.echo(f"cwnd: {here}; the same command resumes the sweep", err=True)
         raise
     if as_json:
         print_json(made.to_json())

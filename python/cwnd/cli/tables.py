@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from cwnd.agreement import Agreement
-    from cwnd.comparison import Comparison, Row
+    from cwnd.agreement.outcome import Agreement
+    from cwnd.comparison.outcome import Comparison, Row
     from cwnd.doctor import Finding
     from cwnd.figures import Column, Sheet
     from cwnd.records import JsonObject
@@ -44,25 +44,25 @@ if TYPE_CHECKING:
     from cwnd.sweeps.sweep import Sweep
 
 _VERDICT_STYLES = {"agrees": "green", "close": "green", "differs": "red", "undecided": "yellow"}
-"""Verdicts of a claim, and their colours."""
+"""Colours of the verdicts on a claim."""
 
 _AGREEMENT_STYLES = {"agrees": "green", "undecided": "yellow", "differs": "red", "unknown": "dim"}
-"""Verdicts of an agreement, and their colours."""
+"""Colours of the verdicts on agreement."""
 
 _WIDTH = 120
-"""Columns where there is no terminal to ask."""
+"""Width of the output in columns if it is not a terminal."""
 
 _TEXT_WIDTH = 40
-"""Characters after which a text may be wrapped to make room for another column."""
+"""Width from which text may be wrapped to make room for another column."""
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """Print the verdict, and the figures that it rests on.
+    """Print the verdicts and their figures.
 
     Parameters
     ----------
     comparison
-        What ``compare`` found.
+        Result of ``compare``.
     """
     console = _console()
     console.print(Text(network_text(comparison.network), style="dim"))
@@ -101,12 +101,12 @@ def print_result(result: Result) -> None:
 
 
 def print_agreement(agreement: Agreement) -> None:
-    """Print the figures of a scenario on several backends side by side, with the verdicts.
+    """Print the figures of each backend side by side, with the verdicts.
 
     Parameters
     ----------
     agreement
-        What ``agree`` found.
+        Result of ``agree``.
     """
     console = _console()
     backends, first = list(agreement.results), agreement.runs[0]
@@ -146,7 +146,7 @@ def print_agreement(agreement: Agreement) -> None:
 
 
 def print_sweep(sweep: Sweep) -> None:
-    """Print how many runs a data set has, and why some failed.
+    """Print the number of runs in a data set, and the errors of failed ones.
 
     Parameters
     ----------
@@ -166,12 +166,12 @@ def print_sweep(sweep: Sweep) -> None:
 
 
 def print_reproduction(document: JsonObject) -> None:
-    """Print the main claims of the papers and the verdicts of each exhibit.
+    """Print the papers' main claims and the verdicts on each exhibit.
 
     Parameters
     ----------
     document
-        What ``reproduce`` returned.
+        Result of ``reproduce``.
     """
     console = _console()
     for paper in document["papers"]:
@@ -211,7 +211,7 @@ def print_algorithms(algorithms: Sequence[Algorithm]) -> None:
     Parameters
     ----------
     algorithms
-        What to list.
+        The controllers.
     """
     table = _table("", ("name", "parameters", "source"))
     for algorithm in algorithms:
@@ -221,7 +221,7 @@ def print_algorithms(algorithms: Sequence[Algorithm]) -> None:
 
 
 def print_algorithm(algorithm: Algorithm) -> None:
-    """Print what a controller says of itself.
+    """Print the description of a controller.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def print_algorithm(algorithm: Algorithm) -> None:
     console.print()
     console.print(Text(f"Controls the {algorithm.kind}. {algorithm.source}"))
     for deviation in algorithm.deviations:
-        console.print(Text(f"Differs: {deviation}"))
+        console.print(Text(f"Deviation: {deviation}"))
     if algorithm.parameters:
         console.print()
         table = _table("", ("parameter", "default", "range", "meaning"))
@@ -252,12 +252,12 @@ def print_algorithm(algorithm: Algorithm) -> None:
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
-    """Print what was found of the outside world.
+    """Print the results of checking dependencies.
 
     Parameters
     ----------
     findings
-        What ``doctor`` found.
+        Result of ``doctor``.
     """
     table = _table("", ("", "name", "detail", "purpose"))
     for finding in findings:
@@ -307,7 +307,7 @@ def print_sweep_tables(tables: Sequence[SweepTable], failed: int) -> None:
     Parameters
     ----------
     tables
-        What there is.
+        Description of the tables.
     failed
         Number of failed runs.
     """
@@ -323,19 +323,19 @@ def print_sweep_tables(tables: Sequence[SweepTable], failed: int) -> None:
 
 
 def _column(values: Sequence[object]) -> tuple[list[str], bool]:
-    """Write the cells of a column, numbers with six digits; say whether it has numbers."""
+    """Format the cells of a column, with six significant digits; return whether it is numeric."""
     known = [value for value in values if value is not None]
     numeric = bool(known) and all(type(value) in {int, float} for value in known)
     sizes = [abs(value) for value in known if isinstance(value, float) and value]
     style = ".6g"
-    # The same decimals throughout the column, unless small values would lose their digits.
+    # Equal decimals throughout the column, unless small values would lose their digits.
     if sizes and math.isfinite(sum(sizes)) and max(sizes) < min(1e9, 1e4 * min(sizes)):
         style = f".{max(5 - math.floor(math.log10(max(sizes))), 0)}f"
     return [_cell(value, style) for value in values], numeric
 
 
 def _cell(value: object, style: str) -> str:
-    """Write a value of a query's result."""
+    """Format a value of a query's result."""
     if value is None:
         return "–"
     return f"{value:{style}}" if isinstance(value, float) else str(value)
@@ -356,7 +356,7 @@ def _estimates(title: str, rows: Sequence[Row], columns: Sequence[Column]) -> Ta
 
 
 def _sheet(title: str, sheet: Sheet, left: set[int]) -> Table:
-    """Make a table of text; columns of ``left`` begin at the left."""
+    """Create a table of text; columns of ``left`` are left-aligned."""
     table = _table(title, ())
     for i, (name, unit, _) in enumerate(sheet.heads):
         table.add_column(f"{name}\n{unit}".rstrip(), justify="left" if i in left else "right")
@@ -368,7 +368,7 @@ def _sheet(title: str, sheet: Sheet, left: set[int]) -> Table:
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
-    """Start a table without lines around it."""
+    """Create a table without borders."""
     table = Table(
         title=title or None,
         title_justify="left",
@@ -384,18 +384,18 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 
 
 def _print_caveats(console: Console, results: Sequence[Result]) -> None:
-    """Print what to know of runs in real time."""
+    """Print notes on runs in real time."""
     for line in caveats(results):
         console.print(Text(line, style="yellow"))
 
 
 class _Console(Console):
-    """A console whose reader may go: rich would exit with status 1."""
+    """A console that raises BrokenPipeError, where rich would exit with status 1."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def _console(width: int = _WIDTH) -> Console:
-    """Return a console on standard output, `width` columns wide where it is no terminal."""
+    """Return a console on standard output, `width` columns wide if it is not a terminal."""
     return _Console(highlight=False, width=None if sys.stdout.isatty() else width)

@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 PORT = 9000
 LOOPBACK = ("127.0.0.1", "::1")
 _TICK = 0.1
-"""Seconds between two looks at Ctrl-C."""
+"""Interval of checks for Ctrl-C in seconds."""
 
 _PER_ADDRESS = 8
-"""Connections of one address at once where strangers are let in."""
+"""Largest number of connections per address without authentication."""
 
 _TO_SEND = (
-    "--key FILE, --pair FILE or --code proves who the receiver is and encrypts; --insecure does "
+    "--key FILE, --pair FILE or --code authenticates the receiver and encrypts; --insecure does "
     "without"
 )
 _TO_RECEIVE = (
-    "--key FILE, --pair FILE or --code lets those with the credential in from other hosts, "
-    "--insecure everybody"
+    "--key FILE, --pair FILE or --code accepts other hosts that have the credential, "
+    "--insecure accepts all"
 )
 
 
@@ -62,41 +62,41 @@ _TO_RECEIVE = (
     default="udt",
     show_default=True,
     type=CONTROLLER,
-    help="The controller.",
+    help="Congestion controller.",
 )
 @click.option(
-    "--rate-limit", metavar="RATE", type=RATE, help="Send no faster than this, such as 100mbit."
+    "--rate-limit", metavar="RATE", type=RATE, help="Upper limit of the rate, such as 100mbit."
 )
-@click.option("--include", metavar="GLOB", multiple=True, help="Send only names that match.")
-@click.option("--exclude", metavar="GLOB", multiple=True, help="Leave out names that match.")
-@click.option("--checksum", is_flag=True, help="Compare contents where size and time are equal.")
-@click.option("--dry-run", is_flag=True, help="Say what would be sent, and send nothing.")
+@click.option("--include", metavar="GLOB", multiple=True, help="Send only matching names.")
+@click.option("--exclude", metavar="GLOB", multiple=True, help="Skip matching names.")
+@click.option("--checksum", is_flag=True, help="Compare contents even if size and time are equal.")
+@click.option("--dry-run", is_flag=True, help="Print what would be sent, and send nothing.")
 @click.option(
     "--retry",
     metavar="N",
     default=5,
     show_default=True,
     type=click.IntRange(0, 1000),
-    help="Connect again up to N times when the connection breaks.",
+    help="Reconnect up to N times when the connection breaks.",
 )
 @with_keys
-@click.option("--code", metavar="CODE", help="The receiver's one-time code; - asks for it.")
-@click.option("--insecure", is_flag=True, help="Send in clear to whoever answers.")
+@click.option("--code", metavar="CODE", help="One-time code of the receiver; - prompts for it.")
+@click.option("--insecure", is_flag=True, help="Send unencrypted to an unauthenticated receiver.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
     """Send files, folders or standard input (-) to `cwnd recv`.
 
-    Folders are sent with all that is in them. Files that the receiver has already are skipped, and
-    a transfer that was interrupted continues where it stopped. Every block is verified.
+    Folders are sent with their contents. Files that the receiver already has are skipped, and an
+    interrupted transfer continues where it stopped. Every block is verified.
 
-    Exit status: 0 when everything was sent, 1 when something was not, 2 for a mistake on the
-    command line, 130 when interrupted.
+    Exit status: 0 if everything was sent, 1 if something was not, 2 for an error on the command
+    line, 130 if interrupted.
     """
     host, port = split_address(address, PORT)
     for source in sources:
         _check_source(source)
     if sources.count("-") > 1:
-        raise click.UsageError("standard input (-) can be sent once")
+        raise click.UsageError("standard input (-) can be sent only once")
     credentials = read_credentials(host)
     if credentials.get("code") == "-":
         credentials["code"] = ask_code(standard_input_is_taken="-" in sources)
@@ -122,7 +122,7 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
                 **credentials,
             )
         except BrokenPipeError:
-            # The reader of the events has gone.
+            # The reader of the events is gone.
             raise
         except (TransferError, OSError) as problem:
             monitor.close()
@@ -136,20 +136,20 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
 
 @click.command(epilog=SECURITY)
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535))
-@click.option("--bind", metavar="ADDRESS", help="Listen at this address of this host.")
+@click.option("--bind", metavar="ADDRESS", help="Local address to listen on.")
 @click.option(
-    "--out", type=click.Path(), default=".", show_default=True, help="The folder to write into."
+    "--out", type=click.Path(), default=".", show_default=True, help="Folder to write to."
 )
-@click.option("--once", is_flag=True, help="Leave after a transfer that was complete.")
-@click.option("--overwrite", is_flag=True, help="Replace files that exist and differ.")
+@click.option("--once", is_flag=True, help="Exit after one complete transfer.")
+@click.option("--overwrite", is_flag=True, help="Replace existing files that differ.")
 @click.option(
-    "--max-bytes", metavar="SIZE", type=SIZE, help="Take no more than this in all, as 10GB."
+    "--max-bytes", metavar="SIZE", type=SIZE, help="Limit of all received bytes, such as 10GB."
 )
 @click.option(
     "--max-files",
     metavar="N",
     type=click.IntRange(1),
-    help="Take no more files, folders and links in all.",
+    help="Limit of all received files, folders and links.",
 )
 @click.option(
     "--reserve",
@@ -157,28 +157,28 @@ def send(sources: tuple[str, ...], address: str, as_json: bool, **options: Any) 
     type=SHARE,
     default="5%",
     show_default=True,
-    help="Part of the disk that is kept free; a size such as 10GB is possible.",
+    help="Share of the disk to keep free, or a size such as 10GB.",
 )
 @click.option(
     "--allow",
     metavar="CIDR",
     type=NETWORK,
     multiple=True,
-    help="Answer hosts of this network only, such as 192.0.2.0/24; may be repeated.",
+    help="Accept only hosts of this network, such as 192.0.2.0/24; may be repeated.",
 )
 @with_keys
 @click.option("--code", is_flag=True, help="Print a one-time code, and receive one transfer.")
-@click.option("--insecure", is_flag=True, help="Receive in clear from everybody.")
+@click.option("--insecure", is_flag=True, help="Receive unencrypted from unauthenticated senders.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
-    """Receive what `cwnd send` sends, into one folder.
+    """Receive files from `cwnd send` into one folder.
 
-    Nothing is written outside of the folder. Without credentials only this host is served. A file
-    gets its name when it is complete; until then it is in NAME.cwnd-part, where an interrupted
-    transfer continues. A file that exists and differs is kept, and the new one refused.
+    Nothing is written outside the folder. Without credentials only senders on this host are
+    accepted. A file is named NAME.cwnd-part until it is complete, so that an interrupted transfer
+    can continue. An existing file that differs is kept, and the new one is refused.
 
-    Exit status: 0 after --once, 1 when receiving failed, 2 for a mistake on the command line, 130
-    when interrupted.
+    Exit status: 0 after --once, 1 if receiving failed, 2 for an error on the command line, 130 if
+    interrupted.
     """
     folder = Path(out)
     credentials = read_credentials()
@@ -210,8 +210,12 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
             listeners.append(stack.enter_context(closing(listener)))
         number = listeners[0].address[1]
         where = "all addresses" if hosts == [None] else " and ".join(map(str, hosts))
-        reach = "" if credentials.keys() & {"key", "pair", "code", "per_address"} else _reach(hosts)
-        say(f"receiving into {folder} at {where}, port {number}{reach}")
+        reach = (
+            ""
+            if credentials.keys() & {"key", "pair", "code", "per_address"}
+            else _describe_reach(hosts)
+        )
+        say(f"receiving into {folder} on {where}, port {number}{reach}")
         if "code" in credentials:
             say(f"one-time code {credentials['code']}: cwnd send FILE HOST:{number} --code -")
         monitor = stack.enter_context(Monitor("received", as_json=as_json, names=names))
@@ -219,7 +223,7 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
 
 
 class _Reception:
-    """Receives at several listeners, each in its thread."""
+    """Receives on several listeners, with one thread for each."""
 
     def __init__(
         self,
@@ -238,7 +242,7 @@ class _Reception:
         self._next = itertools.count(1)
 
     def run(self, *, as_json: bool) -> None:
-        """Receive until interrupted, or once; a failure is the exit status."""
+        """Receive until interrupted, or one transfer; raise the first error."""
         threads = [
             threading.Thread(target=self._receive, args=(index,), daemon=True)
             for index in range(len(self._listeners))
@@ -271,13 +275,13 @@ class _Reception:
                 observe=lambda event: self._observe(index, event),
                 stop=self._stop,
             )
-        except Exception as problem:  # noqa: BLE001 (told in the main thread)
+        except Exception as problem:  # noqa: BLE001 (raised in the main thread)
             self._problems.append(problem)
         finally:
             self._stop.set()
 
     def _observe(self, index: int, event: Event) -> None:
-        """Print an event; transfers of all listeners are numbered together."""
+        """Print an event, with transfers of all listeners numbered together."""
         key = (index, event["transfer"])
         number = self._numbers.get(key)
         if number is None:
@@ -288,19 +292,19 @@ class _Reception:
 
 
 def _hosts(bind: str | None, port: int, *, is_open: bool) -> list[str | None]:
-    """Return the addresses to listen at; None is all of them."""
+    """Return the addresses to listen on; None for all."""
     if bind is not None:
         host = resolve(bind, port)[0]
         if not is_open and not is_loopback(host):
-            raise click.UsageError(f"--bind {bind} can be reached from other hosts: {_TO_RECEIVE}")
+            raise click.UsageError(f"--bind {bind} is reachable from other hosts: {_TO_RECEIVE}")
         return [host]
     if is_open:
         return [None]
     return [host for host in LOOPBACK if ":" not in host or has_ipv6()]
 
 
-def _reach(hosts: Sequence[str | None]) -> str:
-    """Say who is served without credentials."""
+def _describe_reach(hosts: Sequence[str | None]) -> str:
+    """Describe which hosts are accepted without credentials."""
     return f", from this host only: {_TO_RECEIVE}" if hosts != [None] else ""
 
 
@@ -311,7 +315,7 @@ def _peer_names(options: dict[str, Any]) -> dict[str, str]:
 
 
 def _check_source(source: str) -> None:
-    """Refuse what cannot be sent, before a connection is made."""
+    """Raise an error for a source that cannot be sent, before connecting."""
     path = os.fsencode(source)
     if path == b"-":
         return

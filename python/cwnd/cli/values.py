@@ -1,4 +1,4 @@
-"""The types of the options of `send`, `recv` and `perf`."""
+"""Option types of `send`, `recv` and `perf`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
 
 
 class _Text(_ParamType):
-    """A text that a function reads; its ValueError is the user's mistake."""
+    """A text with a parser; a ValueError of the parser is a usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], object]) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class _Text(_ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> object:
-        """Read the text; values that are read already pass."""
+        """Parse the text; return values that are parsed already."""
         if not isinstance(value, str):
             return value
         try:
@@ -73,7 +73,7 @@ def _parse_controller(text: str) -> str:
 
 
 def _parse_repeat(text: str) -> Repeat:
-    """Read a number of repeats, or auto."""
+    """Parse a number of repeats, or auto."""
     if text == "auto":
         return "auto"
     try:
@@ -83,7 +83,7 @@ def _parse_repeat(text: str) -> Repeat:
 
 
 def _parse_network(text: str) -> str:
-    """Read a network such as 192.0.2.0/24, or one address."""
+    """Parse a network such as 192.0.2.0/24, or a single address."""
     try:
         return str(ipaddress.ip_network(text))
     except ValueError:
@@ -98,7 +98,7 @@ def _parse_network(text: str) -> str:
 
 
 def _parse_share(text: str) -> str:
-    """Read a share of a disk such as 5%, or a size."""
+    """Parse a share of a disk such as 5%, or a size."""
     number = text.strip().removesuffix("%")
     if number != text.strip():
         try:
@@ -116,7 +116,7 @@ _SUFFIXED = re.compile(r"([0-9]*\.?[0-9]+)([kmgt]?)", re.IGNORECASE)
 
 
 def _scale(text: str, base: float) -> float | None:
-    """Read a number with one of iperf3's suffixes; None if it is something else."""
+    """Parse a number with one of iperf3's suffixes; None for other text."""
     match = _SUFFIXED.fullmatch(text.strip())
     if match is None:
         return None
@@ -124,22 +124,22 @@ def _scale(text: str, base: float) -> float | None:
 
 
 def parse_bitrate(text: str) -> tuple[float, int]:
-    """Read iperf3's RATE[KMGT][/BURST], or a rate as tc writes it.
+    """Parse iperf3's RATE[KMGT][/BURST], or a rate in tc's notation.
 
     Parameters
     ----------
     text
-        Bit/s, with suffixes in powers of 1000; after a slash, the blocks of a burst.
+        Bit/s, with suffixes in powers of 1000; optionally a slash and the blocks of a burst.
 
     Returns
     -------
     tuple
-        Bit/s, 0 for no limit, and blocks.
+        Bit/s, 0 for unlimited, and blocks of a burst.
 
     Raises
     ------
     ValueError
-        It is neither.
+        The text has neither form.
 
     Examples
     --------
@@ -150,13 +150,13 @@ def parse_bitrate(text: str) -> tuple[float, int]:
 
     rate, slash, burst = text.partition("/")
     if slash and not (burst.isascii() and burst.isdecimal() and 1 <= int(burst) <= MOST_BURST):
-        raise ValueError(f"{text!r}: after the slash are the blocks of a burst, 1 to {MOST_BURST}")
+        raise ValueError(f"{text!r}: BURST must be a number of blocks from 1 to {MOST_BURST}")
     bps = _scale(rate, 1e3)
     return _parse_rate(rate) if bps is None else bps, int(burst or 1)
 
 
 def parse_count(text: str) -> int:
-    """Read iperf3's BYTES[KMGT], with suffixes in powers of 1024, or a size with a unit.
+    """Parse iperf3's BYTES[KMGT], with suffixes in powers of 1024, or a size with a unit.
 
     Examples
     --------

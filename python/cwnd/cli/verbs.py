@@ -18,7 +18,7 @@ from cwnd.cli.man import man
 from cwnd.cli.model import model
 from cwnd.cli.new_controller import new_controller
 from cwnd.cli.outputs import (
-    REALITY,
+    BACKEND_HELP,
     announce,
     check_directory,
     check_outputs,
@@ -60,7 +60,7 @@ def _complete_compared(
 
 
 def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001
-    """Print the version and leave."""
+    """Print the version and exit."""
     if value and not context.resilient_parsing:
         from cwnd import __version__
 
@@ -69,18 +69,18 @@ def _version(context: click.Context, _: click.Parameter, value: bool) -> None:  
 
 
 class Interrupted(Exception):  # noqa: N818
-    """The user has interrupted the command."""
+    """The user interrupted the command."""
 
 
 class ReaderGone(Exception):  # noqa: N818
-    """The reader of standard output has gone."""
+    """The reader of standard output is gone."""
 
 
 class _Commands(click.Group):
     """The commands in the order of their definition."""
 
     def invoke(self, context: click.Context) -> Any:  # noqa: ANN401
-        """Run a command; Click has its own way with interruptions and broken pipes."""
+        """Run a command; convert interrupts and broken pipes before Click handles them."""
         try:
             return super().invoke(context)
         except KeyboardInterrupt:
@@ -110,23 +110,23 @@ class _Commands(click.Group):
     type=click.Path(),
     metavar="FILE",
     envvar=VARIABLE,
-    help="Read the defaults of options from FILE; ~/.config/cwnd/config.toml by default.",
+    help="Read defaults of options from FILE; ~/.config/cwnd/config.toml by default.",
 )
 @click.pass_context
 def cwnd(context: click.Context, config: str | None) -> None:
-    """Compare congestion controllers on simulated and emulated networks, and move data with them.
+    """Compare congestion controllers on simulated and emulated networks, and transfer data.
 
-    Rates and times are written as tc writes them, with their unit: 15mbit, 100ms. Controllers are
-    written as reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`. A class of a Python
-    file is one as well: mine.py:Law(beta=1/8).
+    Rates and times have a unit, as in tc: 15mbit, 100ms. Controllers are names with optional
+    parameters, such as reno, aimd(0.31, 1/8) or simd(beta=1/16): see `cwnd algorithms`. A class in
+    a Python file is a controller too: mine.py:Law(beta=1/8).
 
-    Each option has a variable, such as CWND_SEND_CC for --cc of `cwnd send`, and a key in the
-    configuration file, such as cc in the table [send]. The command line overrides the variable, and
-    the variable overrides the file.
+    Each option has an environment variable, such as CWND_SEND_CC for --cc of `cwnd send`, and a key
+    in the configuration file, such as cc in the table [send]. The command line overrides the
+    variable, and the variable overrides the file.
 
-    Exit status: 0 for success, 1 when a transfer or test failed or something was not sent, 2 for a
-    mistake in the arguments or files, 130 when interrupted, 141 when the reader of the output has
-    gone. `cwnd emulate` exits with the status of its command.
+    Exit status: 0 for success, 1 if a transfer or test failed or something was not sent, 2 for an
+    error in the arguments or files, 130 if interrupted, 141 if the reader of the output is gone.
+    `cwnd emulate` exits with the status of its command.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -147,7 +147,7 @@ def cwnd(context: click.Context, config: str | None) -> None:
     default="reno",
     show_default=True,
     shell_complete=_complete_controller,
-    help="What the controllers compete with.",
+    help="Controller that the others are compared with.",
 )
 @click.option("--rate", default="15mbit", show_default=True, help="Rate of the bottleneck.")
 @click.option(
@@ -155,18 +155,18 @@ def cwnd(context: click.Context, config: str | None) -> None:
     default="100ms",
     show_default=True,
     metavar="TIME|TIME,...|TIME..TIME",
-    help="Round-trip time without queue: of all flows, dealt out evenly, or drawn by each flow.",
+    help="Round-trip time without queueing: one, a list dealt evenly, or a range to draw from.",
 )
 @click.option(
     "--queue",
     default="red",
     show_default=True,
     metavar="red|red-ecn|droptail|SIZE",
-    help="The bottleneck's queue; a SIZE such as 20p, 64kb or 1.5bdp is DropTail.",
+    help="Queue of the bottleneck; a SIZE such as 20p, 64kb or 1.5bdp means DropTail.",
 )
-@click.option("--flows", default=8, show_default=True, help="Flows in each run, even.")
+@click.option("--flows", default=8, show_default=True, help="Flows in each run, an even number.")
 @click.option("--time", default="120s", show_default=True, help="Length of each run.")
-@click.option("--warmup", help="Part of it that does not count; a quarter by default.")
+@click.option("--warmup", help="Warm-up, which figures exclude; a quarter of --time by default.")
 @click.option("--loss", help="Probability of random loss at the bottleneck, such as 0.1%.")
 @with_values
 @click.option(
@@ -178,7 +178,7 @@ def cwnd(context: click.Context, config: str | None) -> None:
     help="Runs of each case; auto makes 10, 20, 40 or 80, until every verdict is decided.",
 )
 @click.option("--seed", type=int, help="Seed of the first run; that of FILE by default, or 1.")
-@click.option("--on", default="sim", show_default=True, help=REALITY)
+@click.option("--on", default="sim", show_default=True, help=BACKEND_HELP)
 @with_outputs
 @click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
 @click.pass_context
@@ -198,22 +198,23 @@ def compare(  # noqa: PLR0913
     trace: str | None,
     **options: Any,  # noqa: ANN401
 ) -> None:
-    """Compare CONTROLLERS on one network: each alone, and half and half against a reference.
+    """Compare CONTROLLERS on one network: each alone, and in competition with a reference.
 
-    The network is a dumbbell, or the scenario FILE.toml. Its measured flows get the controllers:
-    alone all of them, against the reference every second one. Without CONTROLLERS, those of its
-    flows are compared. Options of the dumbbell are not for a FILE: --set changes it.
+    The network is a dumbbell, or the scenario FILE.toml. The controllers replace those of its
+    measured flows: all of them in runs alone, every second one against the reference. Without
+    CONTROLLERS, those of FILE's flows are compared. The options --rate to --loss describe the
+    dumbbell; use --set to change a FILE.
     """
     check_outputs(report=report, plot=plot, trace=trace)
     files = [name for name in controllers if name.endswith(".toml")]
     names = [name for name in controllers if name not in files]
     if len(files) > 1:
-        raise click.UsageError(f"one network at a time, not {' and '.join(files)}")
+        raise click.UsageError(f"only one network is possible, not {' and '.join(files)}")
     with show_progress("comparing") as progress:
         from cwnd.assignment import read_values
-        from cwnd.comparing import Plan
+        from cwnd.comparison.run import Plan
 
-        # Defaults of the dumbbell do not contradict a file.
+        # Defaults of the dumbbell's options are ignored with a file.
         given = {
             name: value for name, value in options.items() if not files or _is_given(context, name)
         }
@@ -240,19 +241,19 @@ def compare(  # noqa: PLR0913
 
 
 def _is_given(context: click.Context, name: str) -> bool:
-    """Whether an option stands on the command line."""
+    """Test whether an option is on the command line."""
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 @cwnd.command()
 @click.argument("file", type=click.Path())
 @with_values
-@click.option("--seed", type=int, help="Seed of everything random; the file's by default.")
-@click.option("--on", default="sim", show_default=True, help=REALITY)
+@click.option("--seed", type=int, help="Seed of all random values; the file's by default.")
+@click.option("--on", default="sim", show_default=True, help=BACKEND_HELP)
 @with_outputs
 @click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
-@click.option("--pcap", type=click.Path(), help="Write what crosses a link, for Wireshark.")
-@click.option("--link", help="The link of --pcap, by its name.")
+@click.option("--pcap", type=click.Path(), help="Write the packets of a link, for Wireshark.")
+@click.option("--link", help="Name of the link of --pcap.")
 def run(
     file: str,
     assignments: tuple[str, ...],
@@ -268,14 +269,14 @@ def run(
     check_outputs(report=report, plot=plot, pcap=pcap, trace=trace)
     from cwnd import Scenario
     from cwnd.assignment import read_values
-    from cwnd.real import check_reality
+    from cwnd.real import check_backend
     from cwnd.running import check_seed
     from cwnd.running import run as run_scenario
 
     values = read_values(assignments)
     scenario = Scenario.from_toml(Path(file)).with_values(values)
     compiled = scenario.validate()
-    check_reality(on, [scenario])
+    check_backend(on, [scenario])
     if seed is not None:
         check_seed(seed)
     links = compiled["links"]
@@ -283,9 +284,9 @@ def run(
         missing, given = ("--link", "--pcap") if link is None else ("--pcap", "--link")
         raise click.UsageError(f"{given} needs {missing} (the links are {', '.join(links)})")
     if link is not None and link not in links:
-        raise click.UsageError(f"--link: {link!r} is none of {', '.join(links)}")
+        raise click.UsageError(f"--link: {link!r} is not one of {', '.join(links)}")
     if pcap is not None and on != "sim":
-        raise click.UsageError("--pcap: packets are captured on sim only")
+        raise click.UsageError("--pcap: packet capture needs the backend sim")
     if on != "sim":
         announce(on, 1, compiled["duration_s"])
     with show_progress("running") as progress:
@@ -318,9 +319,9 @@ def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> l
 
 @cwnd.command()
 @click.argument("papers", nargs=-1, metavar="[PAPER]...", shell_complete=_complete_paper)
-@click.option("--exhibit", metavar="ID", help="Only the exhibits of this name, such as table-1.")
-@click.option("--quick", is_flag=True, help="Fewer seeds and shorter runs of the same exhibits.")
-@click.option("--repeat", type=int, help="Seeds of each case; each exhibit's own by default.")
+@click.option("--exhibit", metavar="ID", help="Only the exhibits with this ID, such as table-1.")
+@click.option("--quick", is_flag=True, help="Fewer seeds and shorter runs.")
+@click.option("--repeat", type=int, help="Seeds of each case; each exhibit has its own default.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "--out",
@@ -330,10 +331,10 @@ def _complete_paper(_: click.Context, __: click.Parameter, incomplete: str) -> l
     help="Directory of the report.",
 )
 def reproduce(papers: tuple[str, ...], as_json: bool, out: str, **options: Any) -> None:  # noqa: ANN401, FBT001
-    """Run the evaluation of each PAPER again: simd, gaimd, aira, daimd, aiad, beyond; or of all.
+    """Reproduce the evaluation of each PAPER: simd, gaimd, aira, daimd, aiad, beyond; or of all.
 
-    Every table and figure with what was published, what was measured here and a verdict. An
-    interrupted run goes on where it stopped when it is called again with the same options.
+    For every table and figure the report has the published and the measured values and verdicts.
+    The same command resumes an interrupted run.
     """
     check_directory("out", Path(out))
     with show_progress("reproducing") as progress:
@@ -365,7 +366,7 @@ cwnd.add_command(kernel)
 @click.argument("name", required=False, shell_complete=_complete_controller)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def algorithms(name: str | None, as_json: bool) -> None:  # noqa: FBT001
-    """List the controllers, or describe NAME: one of them, or mine.py:Law of a Python file."""
+    """List the controllers, or describe NAME: one of them, or mine.py:Law in a Python file."""
     from cwnd import registry
 
     known = registry.algorithms() if name is None else [registry.describe(name)]
@@ -406,7 +407,7 @@ def doctor(as_json: bool) -> None:  # noqa: FBT001
 @cwnd.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the completion of SHELL: eval "$(cwnd completion bash)"."""
+    """Print the completion script of SHELL: eval "$(cwnd completion bash)"."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

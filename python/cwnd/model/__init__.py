@@ -1,23 +1,23 @@
-"""The papers' analysis, callable: each function cites its equation and gives its units.
+"""Models of the papers: each function cites its equation and states its units.
 
-All take numbers or arrays, which are broadcast, and give a number for numbers and an array
-otherwise. Rates are in packets per second, times in seconds, windows in packets, unless a function
-says otherwise; `p` is the probability of a loss event; `beta` is the fraction GIVEN UP on a loss
-(1/2 for TCP), also where a paper writes the fraction kept.
+Functions accept numbers and arrays, which are broadcast, and return a number for numbers and an
+array otherwise. Unless a function says otherwise, rates are in packets per second, times in
+seconds, windows in packets. `p` is the probability of a loss event. `beta` is the fraction of the
+window GIVEN UP on a loss (1/2 for TCP), even if a paper writes the fraction kept.
 
 =================  ===============================================================================
-`throughput`       sending rates and response functions against loss, and their inverse
-`friendliness`     the increase that makes a law friendly to TCP
-`law`              any law of the registry, alone, step by step
-`synchronous`      flows in step: Chiu and Jain's model, and SIMD's Table 1
+`throughput`       sending rates and response functions of the loss probability; inverses
+`friendliness`     the increase that makes a law TCP-friendly
+`law`              any registered law, alone, step by step
+`synchronous`      synchronised losses: Chiu and Jain's model, and SIMD's Table 1
 `stationary`       the stationary distribution of a window under random losses
-`fluid`            flows of any window law through RED or DropTail, as a fluid
+`fluid`            fluid model of any window law through RED or DropTail
 `daimd`            DAIMD and UDT: stages, equilibrium, time to fill a link, utility
-`daimd_sharing`    DAIMD and UDT: against TCP, and the bounds of unfairness
+`daimd_sharing`    DAIMD and UDT: sharing with TCP, and bounds of unfairness
 `aiad`             AIAD: rate estimates, equilibrium, Lemma 1, the characteristic roots
-`aiad_system`      AIAD: the nonlinear delayed system, integrated
+`aiad_system`      AIAD: numerical integration of the nonlinear delayed system
 `aira`             AIRA: rules, bounds, and one flow's rounds
-`catalog`          all of them by name, for the command line
+`catalog`          all models by name, for the command line
 =================  ===============================================================================
 """
 

@@ -1,13 +1,13 @@
-"""AIAD's analysis: rate estimates, equilibrium, stability of the linear system (Xu & Ansari).
+"""AIAD's analysis: rate estimates, equilibrium, linear stability (Xu & Ansari).
 
-N flows share a forward link of C packets per second; ACKs, rho times as long as packets, return
-over a link of gamma·C. A flow sets its window to (estimated rate) × (propagation delay d) on a
-loss. The estimate is φ, from the receiver's clock, or κ, from the ACKs'. Both follow one set of
-formulas with ``ratio``, what an estimate is at most, over C: 1 for φ and gamma/rho (the paper's α)
-for κ.
+N flows share a forward link of C packets per second. ACKs, rho times as long as packets, return
+over a link of rate gamma·C. On a loss a flow sets its window to (estimated rate) × (propagation
+delay d). The estimate is φ, from the receiver's clock, or κ, from the arrival of ACKs. Both have
+the same formulas with ``ratio``, the upper limit of the estimate divided by C: 1 for φ and
+gamma/rho (the paper's α) for κ.
 
-``p0`` is the loss probability p(y) at equilibrium and ``slope`` its derivative dp/dy by the total
-rate y, in seconds per packet. The paper's p₀' = ∂p/∂x has two readings, see `Moving`.
+``p0`` is the loss probability p(y) at equilibrium and ``slope`` its derivative dp/dy with respect
+to the total rate y, in seconds per packet. The paper's p₀' = ∂p/∂x has two readings, see `Moving`.
 `cwnd.model.aiad_system` integrates the nonlinear system.
 """
 
@@ -30,26 +30,26 @@ from cwnd.model.checks import (
 )
 
 Moving: TypeAlias = Literal["one", "all"]
-"""Whose rate x is in p₀' = ∂p/∂x, with y = Σx: that of ``one`` flow while the others stay, which is
-how K₁ is derived, so that p₀' = dp/dy; or that of ``all`` flows, which change together, so that
+"""Meaning of x in p₀' = ∂p/∂x, with y = Σx: the rate of ``one`` flow while the others are constant,
+as in the derivation of K₁, so that p₀' = dp/dy; or of ``all`` flows, which change together, so that
 p₀' = N·dp/dy."""
 
 _BRANCHES = (0, 1, -1, 2, -2)
-"""Branches of Lambert's W among which the rightmost root is looked for."""
+"""Branches of Lambert's W that are searched for the rightmost root."""
 
 _LARGEST_EXPONENT = 500.0
-"""Beyond e to this, W is found from its logarithm."""
+"""Exponent above which W is computed from its logarithm."""
 
 
 def phi(rate: npt.ArrayLike, total: npt.ArrayLike, capacity: npt.ArrayLike) -> Value:
-    """Receiving rate of a flow behind a busy link: φ = C·x/y (AIAD, Eq. 2).
+    """Receiving rate of a flow through a saturated link: φ = C·x/y (AIAD, Eq. 2).
 
     Parameters
     ----------
     rate
         The flow's sending rate x in packets per second.
     total
-        Sending rate y of all flows, at least C where the link is busy, as Eq. 2 takes it to be.
+        Sending rate y of all flows, at least C for a saturated link, as Eq. 2 assumes.
     capacity
         Rate C of the forward link.
 
@@ -60,8 +60,8 @@ def phi(rate: npt.ArrayLike, total: npt.ArrayLike, capacity: npt.ArrayLike) -> V
 
     Raises
     ------
-    ArgumentError
-        An argument outside its domain, or a flow that sends more than all.
+        An argument outside its domain, or a flow's rate above the total.
+        An argument outside its domain, or a flow's rate above the total.
 
     Examples
     --------
@@ -81,20 +81,20 @@ def kappa(
     gamma: npt.ArrayLike = 1,
     rho: npt.ArrayLike = 0.04,
 ) -> Value:
-    """Rate that a flow's ACKs tell behind a busy reverse link: κ = gamma·C·φ/y_b (AIAD, Eq. 3).
+    """Rate estimate from ACKs through a saturated reverse link: κ = gamma·C·φ/y_b (AIAD, Eq. 3).
 
     Parameters
     ----------
     received
         The flow's receiving rate φ in packets per second.
     all_received
-        Receiving rate of all flows: y_b = rho times that is the rate of ACKs, in packets' lengths.
+        Receiving rate of all flows; times rho it is y_b, the rate of ACKs in packet lengths.
     capacity
         Rate C of the forward link.
     gamma
-        Rate of the reverse link over C.
+        Rate of the reverse link divided by C.
     rho
-        Length of an ACK over that of a packet.
+        Length of an ACK divided by that of a packet.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def kappa(
     Raises
     ------
     ArgumentError
-        An argument outside its domain, or a flow that receives more than all.
+        An argument outside its domain, or a flow's rate above the total.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def kappa(
 
 
 class Equilibrium(NamedTuple):
-    """Where equal flows rest: rates in packets per second, times in seconds."""
+    """Equilibrium of equal flows: rates in packets per second, times in seconds."""
 
     rate: Value
     estimate: Value
@@ -135,21 +135,21 @@ def equilibrium(
     p0: npt.ArrayLike,
     ratio: npt.ArrayLike = 1,
 ) -> Equilibrium:
-    """Where equal flows rest in an endless queue: x₀ = C/N and τ that makes ẋ = 0 (AIAD, Eq. 4).
+    """Equilibrium of equal flows with an infinite queue: x₀ = C/N, τ from ẋ = 0 (AIAD, Eq. 4).
 
-    1/τ² = (1 - ratio·d/τ)·x₀²·p₀ always has one root, and it has ratio·η < 1 with η = d/τ: what is
-    missing for larger ratio·η, as Eq. 7 still allows, is not stability but the equilibrium.
+    1/τ² = (1 - ratio·d/τ)·x₀²·p₀ always has one root, and ratio·η < 1 holds there with η = d/τ. For
+    larger ratio·η, which Eq. 7 still allows, no equilibrium exists.
 
     Parameters
     ----------
     flows
-        How many flows, N.
+        Number of flows, N.
     capacity
         Rate C of the link in packets per second.
     delay
         Round-trip propagation delay d in seconds.
     p0
-        Loss probability where the flows send at C.
+        Loss probability at a total rate of C.
     ratio
         1 for AIAD_φ, gamma/rho for AIAD_κ.
 
@@ -194,26 +194,26 @@ def gains(
 ) -> Gains:
     """Gains of the linear system of one flow (AIAD, Eq. 5, cases 1 and 2).
 
-    K₁ = (ratio·η(N-1)/N² - 1/N)·C·p₀, K₂ = (ratio·η - 1)/N·C·(p₀ + p₀'C/N). K₁ is that of one flow
-    that moves while the others stay. With ``moving="all"`` K₂ is that of all flows together, as in
+    K₁ = (ratio·η(N-1)/N² - 1/N)·C·p₀, K₂ = (ratio·η - 1)/N·C·(p₀ + p₀'C/N). K₁ is for one flow that
+    changes while the others are constant. With ``moving="all"`` K₂ is for all flows together, as in
     `mode_gains`, which has the gains of the whole system. The queue, and so τ, is constant.
 
     Parameters
     ----------
     flows
-        How many flows, N.
+        Number of flows, N.
     capacity
         Rate C of the link in packets per second.
     eta
-        Propagation delay over round-trip time, η, above 0, at most 1.
+        Propagation delay divided by round-trip time, η, above 0, at most 1.
     p0
         Loss probability at the equilibrium.
     slope
-        Its derivative dp/dy by the total rate, in seconds per packet.
+        Derivative dp/dy with respect to the total rate, in seconds per packet.
     ratio
         1 for AIAD_φ, gamma/rho for AIAD_κ.
     moving
-        Whose rate p₀' is a derivative by: ``one`` flow's, p₀' = dp/dy, or ``all``, p₀' = N·dp/dy.
+        Meaning of p₀': ``one`` for p₀' = dp/dy, or ``all`` for p₀' = N·dp/dy; see `Moving`.
 
     Returns
     -------
@@ -239,7 +239,7 @@ def gains(
 
 
 class ModeGains(NamedTuple):
-    """Gains of all flows together, and of flows against each other, per second."""
+    """Gains of the mode of all flows together, and of flows against each other, per second."""
 
     together_k1: Value
     together_k2: Value
@@ -255,25 +255,25 @@ def mode_gains(
     slope: npt.ArrayLike,
     ratio: npt.ArrayLike = 1,
 ) -> ModeGains:
-    """Gains of the modes of N equal flows: the linear system of Eq. 4 with its queue held.
+    """Gains of the modes of N equal flows: the linear system of Eq. 4 with a constant queue.
 
-    When all flows move together, an estimate C·x/y stays the same and all add to the change of the
-    loss: K₁ = -x₀p₀, K₂ = (ratio·η - 1)·x₀(p₀ + N·x₀·dp/dy). When they move against each other,
-    the loss stays the same: K₁ = K₂ = (ratio·η - 1)·x₀p₀. The system is stable when both modes
-    are; with one flow, the first is the paper's (`gains`).
+    If all flows change together, an estimate C·x/y is constant and all contribute to the change of
+    the loss: K₁ = -x₀p₀, K₂ = (ratio·η - 1)·x₀(p₀ + N·x₀·dp/dy). If they change against each other,
+    the loss is constant: K₁ = K₂ = (ratio·η - 1)·x₀p₀. The system is stable if both modes are. With
+    one flow, the first mode is the paper's system (`gains`).
 
     Parameters
     ----------
     flows
-        How many flows, N.
+        Number of flows, N.
     capacity
         Rate C of the link in packets per second.
     eta
-        Propagation delay over round-trip time, η, above 0, at most 1.
+        Propagation delay divided by round-trip time, η, above 0, at most 1.
     p0
         Loss probability at the equilibrium.
     slope
-        Its derivative dp/dy by the total rate, in seconds per packet.
+        Derivative dp/dy with respect to the total rate, in seconds per packet.
     ratio
         1 for AIAD_φ, gamma/rho for AIAD_κ.
 
@@ -299,7 +299,7 @@ def mode_gains(
 
 
 class Margins(NamedTuple):
-    """Margins of Lemma 1: each condition holds where its margin is above 0."""
+    """Margins of Lemma 1: a condition holds if its margin is above 0."""
 
     first: Value
     second: Value
@@ -307,13 +307,13 @@ class Margins(NamedTuple):
 
     @property
     def stable(self) -> bool | npt.NDArray[np.bool_]:
-        """Whether all roots have negative real parts; one truth an element of arrays."""
+        """Whether all roots have negative real parts, for each element."""
         good = np.all([np.asarray(margin) > 0 for margin in self], axis=0)
         return bool(good) if good.ndim == 0 else np.asarray(good)
 
 
 def lemma1(b: npt.ArrayLike, c: npt.ArrayLike) -> Margins:
-    """Say whether all roots of be^λ + c - λe^λ = 0 lie to the left (AIAD, Lemma 1; Johari & Tan).
+    """Test whether all roots of be^λ + c - λe^λ = 0 have Re λ < 0 (AIAD, Lemma 1; Johari & Tan).
 
     With b = τK₁ and c = τK₂: (i) b < 1, (ii) b < -c, (iii) -c < √(a₁² + b²), where a₁ in (0, π)
     solves a = b·tan a, π/2 for b = 0.
@@ -326,7 +326,7 @@ def lemma1(b: npt.ArrayLike, c: npt.ArrayLike) -> Margins:
     Returns
     -------
     Margins
-        1 - b, -c - b and √(a₁² + b²) + c, the last NaN where b ≥ 1 and a₁ does not exist.
+        1 - b, -c - b and √(a₁² + b²) + c; the last is NaN for b ≥ 1, where a₁ does not exist.
 
     Raises
     ------
@@ -341,7 +341,7 @@ def lemma1(b: npt.ArrayLike, c: npt.ArrayLike) -> Margins:
     """
     b, c = _finite("b", b), _finite("c", c)
     low, high = np.zeros_like(b), np.full_like(b, np.pi)
-    # a·cot a falls from 1 to minus infinity between 0 and π.
+    # a·cot a decreases from 1 to minus infinity on (0, π).
     for _ in range(80):
         middle = (low + high) / 2
         right = middle * np.cos(middle) > b * np.sin(middle)
@@ -365,8 +365,7 @@ def rightmost_root(b: npt.ArrayLike, c: npt.ArrayLike) -> complex | npt.NDArray[
     Returns
     -------
     complex or ndarray
-        λ = sτ, of a pair the one with the positive imaginary part: a disturbance goes as
-        e^(λt/τ).
+        λ = sτ with a non-negative imaginary part; a disturbance evolves as e^(λt/τ).
 
     Raises
     ------
@@ -398,31 +397,31 @@ def queue_delay_bound(
 ) -> Value:
     """Queueing delay that suffices for condition (iii): πN/(2C(p₀ + p₀'C/N)) + (ratio - 1)d (AIAD).
 
-    It takes √(a₁² + b²) for its least value with b < 0, π/2. With ``moving="all"`` and
-    ratio·η < 1 a delay below the bound makes both modes of `mode_gains` stable, and with them the
-    linear system of all N flows; with ``"one"`` it does so in general for N = 1 only.
+    The bound uses the smallest value of √(a₁² + b²) for b < 0, π/2. With ``moving="all"`` and
+    ratio·η < 1 a delay below the bound makes both modes of `mode_gains` stable, and so the linear
+    system of all N flows. With ``"one"`` this holds in general for N = 1 only.
 
     Parameters
     ----------
     flows
-        How many flows, N.
+        Number of flows, N.
     capacity
         Rate C of the link in packets per second.
     p0
         Loss probability at the equilibrium.
     slope
-        Its derivative dp/dy by the total rate, in seconds per packet.
+        Derivative dp/dy with respect to the total rate, in seconds per packet.
     delay
         Round-trip propagation delay d in seconds; not needed for φ.
     ratio
         1 for AIAD_φ (case 1), gamma/rho for AIAD_κ (case 2).
     moving
-        Whose rate p₀' is a derivative by: ``one`` flow's, p₀' = dp/dy, or ``all``, p₀' = N·dp/dy.
+        Meaning of p₀': ``one`` for p₀' = dp/dy, or ``all`` for p₀' = N·dp/dy; see `Moving`.
 
     Returns
     -------
     float or ndarray
-        Seconds; a queueing delay below that is short enough.
+        Seconds; queueing delays below it satisfy the condition.
 
     Raises
     ------
@@ -450,25 +449,25 @@ def estimate_bound(
     slope: npt.ArrayLike,
     moving: Moving = "one",
 ) -> Value:
-    """Bound of ratio·η by condition (ii): (2N + Cp₀'/p₀)/(2N + Cp₀'/p₀ - 1) (AIAD, Eq. 7).
+    """Bound of ratio·η from condition (ii): (2N + Cp₀'/p₀)/(2N + Cp₀'/p₀ - 1) (AIAD, Eq. 7).
 
     Parameters
     ----------
     flows
-        How many flows, N.
+        Number of flows, N.
     capacity
         Rate C of the link in packets per second.
     p0
         Loss probability at the equilibrium.
     slope
-        Its derivative dp/dy by the total rate, in seconds per packet.
+        Derivative dp/dy with respect to the total rate, in seconds per packet.
     moving
-        Whose rate p₀' is a derivative by: ``one`` flow's, p₀' = dp/dy, or ``all``, p₀' = N·dp/dy.
+        Meaning of p₀': ``one`` for p₀' = dp/dy, or ``all`` for p₀' = N·dp/dy; see `Moving`.
 
     Returns
     -------
     float or ndarray
-        Above 1, and 1 in the limit of many flows. `equilibrium` says why 1 is the bound anyway.
+        Above 1, with limit 1 for many flows. An equilibrium needs ratio·η < 1: see `equilibrium`.
 
     Raises
     ------
@@ -487,7 +486,7 @@ def estimate_bound(
 
 
 def buffer_bound(capacity: npt.ArrayLike, delay: npt.ArrayLike, ratio: npt.ArrayLike = 25) -> Value:
-    """Queue that AIAD_κ with many flows must find room for: (ratio - 1)·C·d (AIAD, section IV).
+    """Queue capacity that AIAD_κ needs with many flows: (ratio - 1)·C·d (AIAD, section IV).
 
     Parameters
     ----------
@@ -496,13 +495,13 @@ def buffer_bound(capacity: npt.ArrayLike, delay: npt.ArrayLike, ratio: npt.Array
     delay
         Round-trip propagation delay d in seconds.
     ratio
-        gamma/rho: 25, as in the paper's Q > 24Cd, for equal links, packets of 1000 bytes and ACKs
-        of 40.
+        gamma/rho: 25, as in the paper's Q > 24Cd, for equal link rates, packets of 1000 bytes and
+        ACKs of 40 bytes.
 
     Returns
     -------
     float or ndarray
-        Packets, in both directions' queues together.
+        Packets, in the queues of both directions together.
 
     Raises
     ------
@@ -525,7 +524,7 @@ def _operating_point(
     p0: npt.ArrayLike,
     ratio: npt.ArrayLike,
 ) -> tuple[Array, Array, Array, Array]:
-    """Read N, x₀, ratio·η and p₀."""
+    """Validate N, x₀, ratio·η and p₀."""
     n = whole("flows", flows, least=1)
     x = positive("capacity", capacity) / n
     return n, x, positive("ratio", ratio) * probability("eta", eta), probability("p0", p0)
@@ -540,7 +539,7 @@ def _loss_slope(flows: Array, slope: npt.ArrayLike, moving: Moving) -> Array:
 
 
 def _finite(name: str, values: npt.ArrayLike) -> Array:
-    """Read finite numbers."""
+    """Validate finite numbers."""
     array = np.asarray(values, dtype=float)
     if not np.all(np.isfinite(array)):
         raise ArgumentError(name, "must be finite")
@@ -548,7 +547,7 @@ def _finite(name: str, values: npt.ArrayLike) -> Array:
 
 
 def _root(b: Array, c: Array, branch: int) -> npt.NDArray[np.complex128]:
-    """Give b + W(ce^(-b)) of one branch."""
+    """Return b + W(ce^(-b)) of one branch."""
     from scipy.special import lambertw
 
     size = np.log(np.where(c == 0, 1.0, np.abs(c))) - b

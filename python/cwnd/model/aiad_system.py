@@ -1,13 +1,13 @@
-"""AIAD's nonlinear delayed system (Xu & Ansari, Eq. 4), integrated over time.
+"""Numerical integration of AIAD's nonlinear delayed system (Xu & Ansari, Eq. 4).
 
     ẋᵢ(t) = 1/τᵢ² - [xᵢ(t) - ηᵢrᵢ(t)]·xᵢ(t - τᵢ)·p(y(t - τᵢ)),    q̇(t) = y(t) - C,
 
 with τᵢ = dᵢ + q/C, ηᵢ = dᵢ/τᵢ, y = Σxᵢ and the estimate rᵢ = ratio·C·xᵢ/y: ``ratio`` is 1 for
-AIAD_φ (Eq. 2) and gamma/rho for AIAD_κ (Eq. 3 with all that is received adding up to C).
+AIAD_φ (Eq. 2) and gamma/rho for AIAD_κ (Eq. 3 with a total receiving rate of C).
 
-The paper leaves p(y) open but for being non-decreasing. Here it is p(y) = min(1, p₀·(y/C)^s): the
-usual smooth stand-in for a short queue, with p(C) = p₀ and a sharpness s = C·p'(C)/p₀. The fluid
-loss max(0, 1 - C/y) would not do: it is 0 at y = C, where the system is to rest.
+The paper requires only that p(y) is non-decreasing. Here p(y) = min(1, p₀·(y/C)^s), the usual
+smooth approximation of a short queue, with p(C) = p₀ and sharpness s = C·p'(C)/p₀. The fluid
+loss max(0, 1 - C/y) is unsuitable: it is 0 at y = C, where the equilibrium must be.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from cwnd.model.checks import Array, non_negative, positive, probability, whole
 _STEPS_PER_DELAY = 16
 _MOST_STEPS = 2_000_000
 _LEAST_TOTAL = 1e-12
-"""Keeps x/y a number when nobody sends."""
+"""Lower bound of the total rate, which avoids 0/0 if no flow sends."""
 
 
 @dataclass(frozen=True)
 class System:
-    """Flows of AIAD on one link.
+    """AIAD flows on one link.
 
     Parameters
     ----------
@@ -38,16 +38,16 @@ class System:
     delays
         Round-trip propagation delay of each flow in seconds.
     p0
-        Loss probability where the flows send at C.
+        Loss probability at a total rate of C.
     sharpness
         s of p(y) = min(1, p₀(y/C)^s), at least 0.
     ratio
         1 for AIAD_φ, gamma/rho for AIAD_κ.
     buffer
-        Places in the queue, in packets; endless by default.
+        Capacity of the queue in packets; infinite by default.
     held
-        Whether the queue, and so every delay, stays as it is at first: what the linear system of
-        Eq. 5 assumes.
+        Whether the queue, and so every delay, stays constant, as the linear system of Eq. 5
+        assumes.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class System:
     held: bool = False
 
     def __post_init__(self) -> None:
-        """Check every argument."""
+        """Validate every argument."""
         positive("capacity", self.capacity)
         if not self.delays:
             raise ArgumentError("delays", "at least one flow is needed")
@@ -81,18 +81,18 @@ class System:
         positive("buffer", self.buffer, infinite=True)
 
     def rest(self) -> Rest:
-        """Find where the system rests if its queue is endless: Σ xᵢ = C with every ẋᵢ = 0.
+        """Find the equilibrium for an infinite queue: Σ xᵢ = C with every ẋᵢ = 0.
 
         Returns
         -------
         Rest
-            Rates and queue. A queue above ``buffer`` says that there is no such state.
+            Rates and queue. If the queue is above ``buffer``, there is no such equilibrium.
         """
         from scipy.optimize import brentq
 
         d = np.asarray(self.delays)
 
-        # τ - ratio·d of each flow, beyond what is left of it in the shortest queue that all bear.
+        # τ - ratio·d of each flow, minus its value at the shortest queue valid for all flows.
         if self.ratio > 1:
             apart, shortest = (self.ratio - 1) * (d.max() - d), (self.ratio - 1) * float(d.max())
         else:
@@ -107,27 +107,27 @@ class System:
 
         low, high = -200.0, 60.0
         if excess(low) < 0:
-            raise ArgumentError("ratio", "the flows rest below the capacity: there is no queue")
+            raise ArgumentError("ratio", "the equilibrium is below the capacity: it has no queue")
         log_wait = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-15))
         queue = (shortest + float(np.exp(log_wait))) * self.capacity
         return Rest(rates(log_wait), queue)
 
 
 class Rest(NamedTuple):
-    """Where a system rests: rate of each flow in packets per second, queue in packets."""
+    """Equilibrium: rate of each flow in packets per second, queue in packets."""
 
     rates: Array
     queue: float
 
 
 class Motion(NamedTuple):
-    """How a system moved.
+    """Solution of a system over time.
 
-    ``time`` has the steps in seconds, ``rates`` one row a step and one column a flow in packets
-    per second, ``queue`` packets. ``error`` is the largest difference from the same motion with
-    twice the step, over the largest rate. The motion's own is a fifteenth of that while everything
-    is smooth, more where a kink of the past, or an empty or full queue, falls within a step. An
-    error near 1 says that the step is too long for so quick a system.
+    ``time`` has the steps in seconds, ``rates`` one row per step and one column per flow in packets
+    per second, ``queue`` packets. ``error`` is the largest difference from the solution with twice
+    the step, relative to the largest rate. The actual error is a fifteenth of that for a smooth
+    solution, and larger if a kink of the history, or an empty or full queue, is within a step. A
+    value near 1 means that the step is too long for the system.
     """
 
     time: Array
@@ -137,7 +137,7 @@ class Motion(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Time in seconds, all flows' rate in packets per second, queue in packets; and the error."""
+    """Time in seconds, total rate in packets per second, queue in packets, and the error."""
 
     time: Array
     total: Array
@@ -153,35 +153,34 @@ def integrate(
     *,
     step: float | None = None,
 ) -> Motion:
-    """Integrate Eq. 4 over time, twice: the second time with half the step.
+    """Integrate Eq. 4 over time, and again with half the step to estimate the error.
 
-    The method of steps with the classical Runge-Kutta formula of fourth order; what was is
-    interpolated by Hermite's cubics. Before 0 the rates were what they are at 0. SciPy's
-    solvers take no delays.
+    Method of steps with the classical fourth-order Runge-Kutta formula; the history is interpolated
+    by cubic Hermite polynomials. Before 0 the rates are constant. SciPy's solvers do not support
+    delays.
 
     Parameters
     ----------
     system
-        The flows and their link.
+        Flows and link.
     duration
-        How long, in seconds.
+        Duration in seconds.
     rates
-        Rate of each flow at first, in packets per second; one number for all alike.
+        Initial rate of each flow in packets per second; one number for equal rates.
     queue
-        Queue at first, in packets.
+        Initial queue in packets.
     step
-        Length of a coarse step in seconds, at most the shortest delay; a sixteenth of that by
-        default.
+        Length of a coarse step in seconds, at most the shortest delay; 1/16 of it by default.
 
     Returns
     -------
     Motion
-        At the ends of the coarse steps, by the fine ones.
+        Solution at the ends of the coarse steps, computed with the fine steps.
 
     Raises
     ------
     ArgumentError
-        An argument outside its domain, or more steps than anyone would wait for.
+        An argument outside its domain, or too many steps.
 
     Examples
     --------
@@ -198,7 +197,7 @@ def integrate(
     length = float(positive("duration", duration))
     count = int(np.ceil(length / longest_step))
     if count > _MOST_STEPS:
-        raise ArgumentError("duration", f"would take {count} steps; the most is {_MOST_STEPS}")
+        raise ArgumentError("duration", f"needs {count} steps; the limit is {_MOST_STEPS}")
     start = np.array(np.broadcast_to(non_negative("rates", rates), (len(system.delays),)))
     filled = float(non_negative("queue", queue))
     if filled > system.buffer:
@@ -215,10 +214,10 @@ class _Solver:
 
     def __init__(self, system: System, start: Array, queue: float, step: float, count: int) -> None:
         self.system, self.step, self.count = system, step, count
-        # Flows of one delay look back to one time.
+        # Flows with equal delays share one lookup of the history.
         distinct, self._group = np.unique(np.asarray(system.delays), return_inverse=True)
         self._delays = [float(delay) for delay in distinct]
-        # Rates and their slopes, side by side for the interpolation.
+        # Rates and their derivatives, adjacent for the interpolation.
         self._past = np.zeros((count + 1, 2, start.size))
         self._rows = self._past.reshape(2 * (count + 1), start.size)
         self.q = np.zeros(count + 1)
@@ -226,16 +225,16 @@ class _Solver:
 
     @property
     def x(self) -> Array:
-        """Rates: one row a step."""
+        """Rates, one row per step."""
         return self._past[:, 0]
 
     def run(self) -> _Solver:
-        """Take every step."""
+        """Compute all steps."""
         h = self.step
         for n in range(self.count):
             t, x, q = n * h, self._past[n, 0], float(self.q[n])
             k1, l1 = self._change(t, x, q)
-            # The slope at t is known before anything looks back into the step that ends there.
+            # Store the derivative at t before the next step interpolates up to t.
             self._past[n, 1] = k1
             k2, l2 = self._change(t + h / 2, x + h / 2 * k1, q + h / 2 * l1)
             k3, l3 = self._change(t + h / 2, x + h / 2 * k2, q + h / 2 * l2)
@@ -271,12 +270,12 @@ class _Solver:
         return change, 0.0 if blocked else growth
 
     def _loss(self, rates: Array) -> float:
-        """Give p(y)."""
+        """Return p(y)."""
         relative = max(float(np.add.reduce(rates)), 0.0) / self.system.capacity
         return min(1.0, float(self.system.p0 * relative**self.system.sharpness))
 
     def _look_back(self, time: float) -> Array:
-        """Give every flow's rate at a time in the past."""
+        """Return every flow's rate at a time in the past."""
         if time <= 0:
             return np.asarray(self._rows[0])
         index = min(int(time / self.step), self.count - 1)
@@ -301,26 +300,26 @@ def motion(
     duration: float = 30,
     kick: float = 1.05,
 ) -> Course:
-    """Follow equal flows that all start off their equilibrium together (AIAD, Eq. 4).
+    """Simulate equal flows that all start off their equilibrium together (AIAD, Eq. 4).
 
     Parameters
     ----------
     flows
-        How many flows, N.
+        Number of flows, N.
     capacity
         Rate C of the link in packets per second.
     delay
         Round-trip propagation delay d in seconds.
     p0
-        Loss probability where the flows send at C.
+        Loss probability at a total rate of C.
     sharpness
         s of p(y) = min(1, p₀(y/C)^s).
     ratio
         1 for AIAD_φ, gamma/rho for AIAD_κ.
     duration
-        How long, in seconds.
+        Duration in seconds.
     kick
-        Rate at first over the rate at equilibrium.
+        Initial rate divided by the rate at equilibrium.
 
     Returns
     -------

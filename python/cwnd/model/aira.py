@@ -1,7 +1,7 @@
-"""AIRA's analysis: its rules, its bounds and one flow's rounds (Psaras & Tsaoussidis).
+"""AIRA's analysis: its rules, its bounds, and rounds of a single flow (Psaras & Tsaoussidis).
 
-A round lies between two decreases of the window. Increases ``a`` are in packets per round-trip
-time, windows in packets; a loss rate is packets lost over packets sent within a round.
+A round is the time between two window reductions. Increases ``a`` are in packets per round-trip
+time, windows in packets. A loss rate is the ratio of packets lost to packets sent in a round.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from cwnd.errors import ArgumentError
 from cwnd.model.checks import Array, Value, between, non_negative, plain, positive, whole
 
 LEAST_INCREASE = 0.1
-"""The absolute bound of the increase (section 6.1)."""
+"""Lower bound of the increase in packets per round-trip time (section 6.1)."""
 
 RESET = 1.5
-"""The increase is set to 1 again once the window reaches this many times its last peak."""
+"""Window, relative to its last peak, at which the increase is reset to 1."""
 
 _EXTRA = 0.3
-"""Rounds that Eq. 24 allows for the growth from W to 3W/2."""
+"""Rounds for the growth from W to 3W/2 in Eq. 24."""
 
 
 def desired_slope_decrease(
     increase: npt.ArrayLike, loss: npt.ArrayLike, window: npt.ArrayLike
 ) -> Value:
-    """Growth per ACK that would have lost nothing: a(1-p)/W (AIRA, Eq. 12, 13).
+    """Growth per ACK that would have caused no loss: a(1-p)/W (AIRA, Eq. 12, 13).
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def desired_slope_increase(
     previous_loss: npt.ArrayLike,
     window: npt.ArrayLike,
 ) -> Value:
-    """Growth per ACK that would have used what was left: a(1+φ)/W, φ = p' - p (AIRA, Eq. 20, 21).
+    """Growth per ACK that would have used the spare rate: a(1+φ)/W, φ = p' - p (AIRA, Eq. 20, 21).
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def desired_slope_increase(
     loss
         The round's loss rate p, from 0 to 1.
     previous_loss
-        The loss rate p' of the round before.
+        The loss rate p' of the previous round.
     window
         Window in packets.
 
@@ -99,9 +99,9 @@ def desired_slope_increase(
 def next_increase(
     increase: npt.ArrayLike, loss: npt.ArrayLike, previous_loss: npt.ArrayLike
 ) -> Value:
-    """Increase of the next round, before any bound (AIRA, Eq. 5, 14).
+    """Increase of the next round, before bounds are applied (AIRA, Eq. 5, 14).
 
-    a(1-p) when the loss rate rose, a(1+p'-p) when it fell, and the same when it did not change.
+    a(1-p) if the loss rate rose, a(1+p'-p) if it fell, a if it is unchanged.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def next_increase(
     loss
         The round's loss rate p, from 0 to 1.
     previous_loss
-        The loss rate p' of the round before; 0 in the first.
+        The loss rate p' of the previous round; 0 in the first round.
 
     Returns
     -------
@@ -144,12 +144,12 @@ def mail(rounds: npt.ArrayLike) -> Value:
     Returns
     -------
     float or ndarray
-        Packets per round-trip time: from 1 down to 0.1 at 100 rounds, where it stays.
+        Packets per round-trip time: from 1 down to 0.1 at 100 rounds, then constant.
 
     Raises
     ------
     ArgumentError
-        Not a whole number of rounds.
+        The number of rounds is not a whole number.
 
     Examples
     --------
@@ -161,12 +161,12 @@ def mail(rounds: npt.ArrayLike) -> Value:
 
 
 def reset_threshold(window: npt.ArrayLike) -> Value:
-    """Window at which the increase is set to 1 again: 3W/2 (AIRA, section 6.3).
+    """Window at which the increase is reset to 1: 3W/2 (AIRA, section 6.3).
 
     Parameters
     ----------
     window
-        Peak W of the window in the rounds before, in packets.
+        Peak W of the window in previous rounds, in packets.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def reset_threshold(window: npt.ArrayLike) -> Value:
     Raises
     ------
     ArgumentError
-        A window that is not above 0.
+        The window is not above 0.
 
     Examples
     --------
@@ -187,17 +187,17 @@ def reset_threshold(window: npt.ArrayLike) -> Value:
 
 
 def extra_time(increase: npt.ArrayLike, round_duration: npt.ArrayLike = 1) -> Value:
-    """Time to grow from W to 3W/2, as the paper has it: 0.3·R/a (AIRA, T_x of Eq. 24).
+    """Time to grow from W to 3W/2, as printed: 0.3·R/a (AIRA, T_x of Eq. 24).
 
-    The paper does not say where 0.3 comes from. A round is the growth by W/2, so on a line the
-    growth by another W/2 takes one more round, not 0.3 of one.
+    The paper does not derive 0.3. A round is the growth by W/2, so that linear growth by another
+    W/2 takes one more round, not 0.3 rounds.
 
     Parameters
     ----------
     increase
         The flow's increase a, in packets per round-trip time.
     round_duration
-        How long a round of a flow with a = 1 takes: R_D1 in seconds; by default in rounds.
+        Duration of a round of a flow with a = 1: R_D1 in seconds; by default in rounds.
 
     Returns
     -------
@@ -226,7 +226,7 @@ def total_time(increase: npt.ArrayLike, round_duration: npt.ArrayLike = 1) -> Va
     increase
         The flow's increase a, in packets per round-trip time.
     round_duration
-        How long a round of a flow with a = 1 takes: R_D1 in seconds; by default in rounds.
+        Duration of a round of a flow with a = 1: R_D1 in seconds; by default in rounds.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def total_time(increase: npt.ArrayLike, round_duration: npt.ArrayLike = 1) -> Va
 
 
 class Rounds(NamedTuple):
-    """Rounds of one flow: one element a round, at its end; `one_flow` says what they hold."""
+    """Rounds of one flow: one element for each round, at its end; see `one_flow`."""
 
     increase: Array
     loss: Array
@@ -259,37 +259,37 @@ class Rounds(NamedTuple):
 def one_flow(
     rounds: int, rate: float, rtt: float, queue: float, *, lost: float = 1, slowest: bool = False
 ) -> Rounds:
-    """Follow a flow that has a DropTail link to itself, round by round (AIRA, Fig. 14).
+    """Simulate a single flow on a DropTail link, round by round (AIRA, Fig. 14).
 
-    The window grows from half its peak to it, rate·RTT + queue, by ``a`` each round-trip time,
-    which is longer while there is a queue: w/rate. A round carries 3W²/(8a) packets.
+    The window grows from half its peak to the peak, rate·RTT + queue, by ``a`` per round-trip time,
+    which is w/rate while there is a queue. A round carries 3W²/(8a) packets.
 
     Parameters
     ----------
     rounds
-        How many rounds.
+        Number of rounds.
     rate
         Rate of the link in packets per second.
     rtt
-        Round-trip time without queue, in seconds.
+        Round-trip time without queueing, in seconds.
     queue
-        Places in the queue, in packets.
+        Capacity of the queue in packets.
     lost
         Packets lost at the end of each round.
     slowest
-        Whether the increase is as small as MAIL lets it be, instead of what the rules make of the
-        round's losses: the longest that rounds can take.
+        Whether the increase is the lower bound MAIL, instead of the result of the rules for the
+        round's losses: the longest possible rounds.
 
     Returns
     -------
     Rounds
-        ``increase`` and ``loss`` of each round, and ``packets`` sent and ``seconds`` gone by at
-        its end.
+        ``increase`` and ``loss`` of each round; ``packets`` sent and ``seconds`` elapsed at its
+        end.
 
     Raises
     ------
     ArgumentError
-        An argument outside its domain, or more lost than a round carries.
+        An argument outside its domain, or ``lost`` above the packets of a round.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def one_flow(
     increases, rates = np.empty(count), np.empty(count)
     increase, before = 1.0, 0.0
     for number in range(count):
-        # The k-th round runs with what k completed rounds have made of the increase.
+        # Round k uses the increase after k completed rounds.
         least = float(mail(number))
         increase = least if slowest else max(least, increase)
         loss = losses * increase / area

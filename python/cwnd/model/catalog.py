@@ -1,8 +1,8 @@
-"""The models by name, with what their docstrings and signatures say: for the command line.
+"""Models by name, with descriptions from their docstrings and signatures, for the command line.
 
-A model's name is its function's, with hyphens, after the short name of its module unless the
-module holds formulas of several papers. Parameters that their docstring gives in seconds or in bits
-per second may be written with units, as times and rates are everywhere.
+The name of a model is the function's name with hyphens, prefixed with the module's short name
+unless the module has formulas of several papers. Parameters documented in seconds or in bits per
+second may be given with units.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from cwnd.model.checks import Array
 
 _COMMON = ("throughput", "friendliness")
-"""Modules whose functions need no prefix."""
+"""Modules whose models have no prefix."""
 
 
 _TIMES = ("rtt", "rto")
-"""Parameters that are times even where a docstring refers to another for them."""
+"""Parameters that are times although a docstring may not state their unit."""
 
 _UNITS = {"time": "s", "rate": "bit/s"}
-"""Units of the parameters' kinds."""
+"""Units of parameters by kind."""
 
 _LONGEST_LABEL = 72
-"""Letters of a parameter's description in a plot."""
+"""Longest description of a parameter in a plot, in characters."""
 
 _PPS = "packets/s"
 _FILL_AND_SHARE = (("t1", "RTT"), ("delta", "packets"), ("t2", "RTT"))
@@ -53,7 +53,7 @@ _BALANCE = (
 
 
 class Entry(NamedTuple):
-    """A model's module, function and the unit of what it gives; of its fields, if it has any."""
+    """A model's module and function, and the units of its result, or of the result's fields."""
 
     module: str
     function: str
@@ -153,34 +153,34 @@ ENTRIES = (
         fields=(("increase", "packets/RTT"), ("packets", "packets"), ("seconds", "s")),
     ),
 )
-"""Every model that the command line knows."""
+"""All models of the command line."""
 
 
 class Range(NamedTuple):
-    """Values from ``low`` to ``high``."""
+    """A range of values from ``low`` to ``high``."""
 
     low: float
     high: float
 
     @property
     def logarithmic(self) -> bool:
-        """Whether the values lie more than a decade apart, and above 0."""
+        """Whether the ends are positive and more than a decade apart."""
         return self.low > 0 and self.high / self.low >= 10
 
     def points(self, count: int, *, whole: bool = False) -> Array:
-        """Give values from one end to the other.
+        """Return values between the ends, both included.
 
         Parameters
         ----------
         count
-            How many, at most.
+            Largest number of values.
         whole
-            Whether they are to be whole numbers.
+            Whether the values must be whole numbers.
 
         Returns
         -------
         ndarray
-            In rising order, evenly spaced, by their logarithms if `logarithmic`.
+            Ascending, evenly spaced, on a logarithmic scale if `logarithmic`.
 
         Examples
         --------
@@ -203,15 +203,15 @@ class Parameter:
     Parameters
     ----------
     name
-        As in Python.
+        Name in Python.
     kind
         ``number``, ``whole``, ``time``, ``rate``, ``text`` or ``flag``.
     required
         Whether it has no default.
     default
-        What it is otherwise; None where the function decides.
+        Default; None if the function chooses it.
     text
-        What the docstring says of it.
+        Description from the docstring.
     """
 
     name: str
@@ -221,7 +221,7 @@ class Parameter:
     text: str
 
     def read(self, text: str) -> float | str | Range | list[float | str]:
-        """Read a value, a range ``A..B`` of values, or a list of values with commas.
+        """Parse a value, a range ``A..B`` of values, or a list of values with commas.
 
         Parameters
         ----------
@@ -231,12 +231,12 @@ class Parameter:
         Returns
         -------
         float, str, Range or list
-            In SI base units; a list has two values or more.
+            In SI base units; a list has at least two values.
 
         Raises
         ------
         ArgumentError
-            It is none of them.
+            The text has none of these forms.
 
         Examples
         --------
@@ -246,11 +246,11 @@ class Parameter:
         >>> Parameter("spec", "text", True, None, "").read("reno,aimd(0.31, 1/8)")
         ['reno', 'aimd(0.31, 1/8)']
         """
-        # The commas within a specification separate its settings.
+        # Commas within a specification separate its parameters.
         parts = [part.strip() for part in re.split(r",(?![^(]*\))", text)]
         if len(parts) > 1:
             if len(set(parts)) < len(parts):
-                raise ArgumentError(self.name, f"{text!r} has a value twice")
+                raise ArgumentError(self.name, f"{text!r} has a repeated value")
             return [part if self.kind == "text" else self._number(part) for part in parts]
         if self.kind == "text":
             return text
@@ -259,11 +259,11 @@ class Parameter:
         first, last = text.split("..", 1)
         low, high = self._number(first), self._number(last)
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise ArgumentError(self.name, f"{text!r} must be finite and rise from A to B")
+            raise ArgumentError(self.name, f"{text!r} must be finite, with A less than B in A..B")
         return Range(low, high)
 
     def write(self, value: float | str) -> str:
-        """Write the parameter with a value, for people.
+        """Format the parameter with a value, for people.
 
         Parameters
         ----------
@@ -284,7 +284,7 @@ class Parameter:
 
     @property
     def axis(self) -> str:
-        """The name and the first words of the text, for the axis of a plot.
+        """The name and the first words of the description, as the label of a plot's axis.
 
         Examples
         --------
@@ -306,7 +306,7 @@ class Parameter:
         if self.kind == "rate":
             return read_argument(self.name, parse_rate, text)
         try:
-            # Fraction also reads what float does, but for infinity.
+            # Fraction accepts all that float does except infinity.
             return float(Fraction(text.strip()) if "/" in text else float(text))
         except (ValueError, ZeroDivisionError):
             pass
@@ -317,16 +317,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Model:
-    """A function of `cwnd.model` that is known by name.
+    """A model: a function of `cwnd.model` with a name.
 
     Parameters
     ----------
     name
-        On the command line.
+        Name on the command line.
     entry
-        Where it is.
+        Module and function.
     function
-        What it does.
+        The function.
     """
 
     name: str
@@ -335,7 +335,7 @@ class Model:
 
     @cached_property
     def _sections(self) -> dict[str, Any]:
-        """The values of the docstring's sections by kind, ``text`` for what precedes them."""
+        """Sections of the docstring by kind; ``text`` precedes them."""
         from griffe import Docstring, parse_numpy
 
         text = (self.function.__doc__ or "").replace("``", "")
@@ -344,7 +344,7 @@ class Model:
         }
 
     def label(self, column: str) -> str:
-        """Name a parameter or a column of the result, with its unit.
+        """Return a parameter or a column of the result with its unit.
 
         Parameters
         ----------
@@ -361,13 +361,13 @@ class Model:
         return _with_unit(column, self.unit(column))
 
     def unit(self, column: str) -> str:
-        """Give the unit of a column of the result, '' if it has none.
+        """Return the unit of a column of the result; empty if it has none.
 
         Parameters
         ----------
         column
-            A field's name, or ``value``; a table over a parameter of a field's name adds
-            ``_result`` to the field's.
+            A field's name, or ``value``. In a table over a parameter with the name of a field, the
+            field has the suffix ``_result``.
 
         Examples
         --------
@@ -378,20 +378,20 @@ class Model:
 
     @property
     def summary(self) -> str:
-        """The first line of the docstring."""
+        """First line of the docstring."""
         return str(self._sections["text"].partition("\n")[0])
 
     @property
     def facts(self) -> str:
-        """The docstring before its sections, without the first line."""
+        """Docstring between the first line and the sections."""
         return str(self._sections["text"].partition("\n")[2].strip())
 
     @property
     def returns(self) -> str:
-        """What the docstring says of the result, or its class does; '' if neither does."""
-        told = " ".join(part.description for part in self._sections.get("returns", []))
-        if told:
-            return " ".join(told.split())
+        """Description of the result, from the docstring or its class; empty if neither has one."""
+        described = " ".join(part.description for part in self._sections.get("returns", []))
+        if described:
+            return " ".join(described.split())
         kind = str(inspect.signature(self.function).return_annotation)
         found = getattr(import_module(self.function.__module__), kind, None)
         text = inspect.getdoc(found) if inspect.isclass(found) else None
@@ -399,13 +399,13 @@ class Model:
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters by name, in the order of the signature."""
+        """Parameters by name, in the order of the signature."""
         return dict(self._find_parameters())
 
     def _find_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Read the signature and the docstring."""
-        told = self._sections.get("parameters", [])
-        texts = {part.name: " ".join(part.description.split()) for part in told}
+        """Extract the parameters from the signature and the docstring."""
+        sections = self._sections.get("parameters", [])
+        texts = {part.name: " ".join(part.description.split()) for part in sections}
         open_ended = False
         for name, found in inspect.signature(self.function).parameters.items():
             if found.kind is inspect.Parameter.VAR_KEYWORD:
@@ -430,7 +430,7 @@ class Model:
         Parameters
         ----------
         arguments
-            By name; ``whole`` ones may be floats.
+            Arguments by name; ``whole`` ones may be floats.
 
         Returns
         -------
@@ -472,12 +472,12 @@ class Model:
         Returns
         -------
         dict
-            Each field of the result, or ``value``, one element a value.
+            Each field of the result, or ``value``, with one element for each value.
 
         Raises
         ------
         ArgumentError
-            An argument outside its domain, or a function that gives a series already.
+            An argument is out of range, or the function returns a series by itself.
 
         Examples
         --------
@@ -487,7 +487,7 @@ class Model:
         points = (value if isinstance(value, str) else float(value) for value in values)
         rows = [self.evaluate({**arguments, over: value}) for value in points]
         if any(np.ndim(value) for value in rows[0].values()):
-            raise ArgumentError(over, f"{self.name} gives a series of its own: no range, a value")
+            raise ArgumentError(over, f"{self.name} returns a series: give one value, not a range")
         return {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}
 
 
@@ -497,12 +497,12 @@ def find_model(name: str) -> Model:
     Parameters
     ----------
     name
-        Its name; underscores do as hyphens.
+        Name; underscores may replace hyphens.
 
     Raises
     ------
     ArgumentError
-        There is none of that name; says which are like it.
+        There is no such model; the message suggests similar names.
 
     Examples
     --------
@@ -515,15 +515,15 @@ def find_model(name: str) -> Model:
         near = difflib.get_close_matches(wanted, names, 4, 0.5) or [
             known for known in names if wanted in known
         ]
-        hint = f", perhaps {' or '.join(near)}" if near else ""
-        raise ArgumentError("model", f"there is no {name!r}{hint}; `cwnd model` lists them")
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ArgumentError("model", f"there is no {name!r}{hint}; `cwnd model` lists all models")
     entry = names[wanted]
     module = import_module(f"cwnd.model.{entry.module}")
     return Model(wanted, entry, getattr(module, entry.function))
 
 
 def models() -> list[Model]:
-    """Give all models, in the order of `ENTRIES`.
+    """Return all models, in the order of `ENTRIES`.
 
     Examples
     --------
@@ -539,13 +539,13 @@ def _with_unit(name: str, unit: str) -> str:
 
 
 def _name(entry: Entry) -> str:
-    """Make the name of a model."""
+    """Return the name of a model."""
     name = entry.function.replace("_", "-")
     return name if entry.module in _COMMON else f"{entry.module.split('_')[0]}-{name}"
 
 
 def _kind(annotation: str, text: str) -> str:
-    """Say how a parameter is written."""
+    """Return the kind of a parameter."""
     if annotation == "bool":
         return "flag"
     if "ArrayLike" not in annotation and annotation.partition(" ")[0] not in ("int", "float"):
@@ -554,13 +554,13 @@ def _kind(annotation: str, text: str) -> str:
         return "time"
     if "bits per second" in text:
         return "rate"
-    if annotation == "int" or re.search(r"^How many|^Stage k|\bwhole number", text):
+    if annotation == "int" or re.search(r"^Number of |^Stage k|\bwhole number", text):
         return "whole"
     return "number"
 
 
 def _columns(result: object) -> dict[str, Any]:
-    """Take a result apart into numbers and one-dimensional arrays."""
+    """Split a result into numbers and one-dimensional arrays."""
     fields: dict[str, Any] = {"value": result}
     if isinstance(result, tuple) and hasattr(result, "_asdict"):
         derived = [name for name, v in vars(type(result)).items() if isinstance(v, property)]

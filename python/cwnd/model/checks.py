@@ -1,4 +1,4 @@
-"""What the models share: domains of arguments, and numbers in, numbers out."""
+"""Common code of the models: domains of arguments, and conversion of results."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cwnd.errors import ArgumentError
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Value: TypeAlias = float | Array
-"""What a model gives: a number for numbers, an array where an argument was one."""
+"""Result of a model: a number for numbers, an array if an argument is an array."""
 
 
 def plain(values: npt.ArrayLike) -> Value:
-    """Give a number as a number and an array as an array.
+    """Convert a zero-dimensional array to a number; return other arrays unchanged.
 
     Parameters
     ----------
@@ -32,21 +32,21 @@ def plain(values: npt.ArrayLike) -> Value:
 
 
 def positive(name: str, values: npt.ArrayLike, *, infinite: bool = False) -> Array:
-    """Read numbers above 0.
+    """Validate numbers above 0.
 
     Parameters
     ----------
     name
         The argument's name.
     values
-        What was given.
+        The argument.
     infinite
-        Whether infinity is one of them.
+        Whether infinity is allowed.
 
     Raises
     ------
     ArgumentError
-        One of them is not.
+        An element is out of range.
 
     Examples
     --------
@@ -59,14 +59,14 @@ def positive(name: str, values: npt.ArrayLike, *, infinite: bool = False) -> Arr
 
 
 def non_negative(name: str, values: npt.ArrayLike) -> Array:
-    """Read finite numbers that are not below 0; refuse as `positive` does.
+    """Validate finite numbers of at least 0; errors as for `positive`.
 
     Parameters
     ----------
     name
         The argument's name.
     values
-        What was given.
+        The argument.
 
     Examples
     --------
@@ -78,14 +78,14 @@ def non_negative(name: str, values: npt.ArrayLike) -> Array:
 
 
 def probability(name: str, values: npt.ArrayLike) -> Array:
-    """Read probabilities of something that happens: above 0, at most 1; refuse as `positive` does.
+    """Validate probabilities above 0 and at most 1; errors as for `positive`.
 
     Parameters
     ----------
     name
         The argument's name.
     values
-        What was given.
+        The argument.
 
     Examples
     --------
@@ -97,14 +97,14 @@ def probability(name: str, values: npt.ArrayLike) -> Array:
 
 
 def fraction(name: str, values: npt.ArrayLike) -> Array:
-    """Read true fractions: above 0, below 1; refuse as `positive` does.
+    """Validate fractions above 0 and below 1; errors as for `positive`.
 
     Parameters
     ----------
     name
         The argument's name.
     values
-        What was given.
+        The argument.
 
     Examples
     --------
@@ -116,14 +116,14 @@ def fraction(name: str, values: npt.ArrayLike) -> Array:
 
 
 def between(name: str, values: npt.ArrayLike, low: float, high: float) -> Array:
-    """Read numbers from ``low`` to ``high``, both included; refuse as `positive` does.
+    """Validate numbers from ``low`` to ``high``, both included; errors as for `positive`.
 
     Parameters
     ----------
     name
         The argument's name.
     values
-        What was given.
+        The argument.
     low, high
         The bounds.
 
@@ -137,16 +137,16 @@ def between(name: str, values: npt.ArrayLike, low: float, high: float) -> Array:
 
 
 def whole(name: str, values: npt.ArrayLike, least: int = 0) -> Array:
-    """Read whole numbers, as floats; refuse as `positive` does.
+    """Validate whole numbers, and convert them to floats; errors as for `positive`.
 
     Parameters
     ----------
     name
         The argument's name.
     values
-        What was given.
+        The argument.
     least
-        The smallest that is allowed.
+        Smallest allowed number.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def whole(name: str, values: npt.ArrayLike, least: int = 0) -> Array:
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> Array:
-    """Read numbers of any kind."""
+    """Convert numbers of any type to an array."""
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -167,7 +167,7 @@ def _numbers(name: str, values: npt.ArrayLike) -> Array:
 
 
 def _check(name: str, array: Array, good: npt.NDArray[np.bool_], expected: str) -> Array:
-    """Refuse an array of which some element is not as expected."""
+    """Raise an error if an element of an array is invalid."""
     if not np.all(good):
         worst = float(array[~np.asarray(good)].flat[0]) if array.ndim else float(array)
         raise ArgumentError(name, f"must be {expected}, not {worst:g}")

@@ -1,10 +1,10 @@
 """DAIMD's analysis: UDT's increase, stages, equilibrium, time to fill a link, utility and bounds.
 
-Gu, Hong & Grossman write the rate x in packets per second in Eq. 8 and in packets per SYN, the
-control interval of 0.01 s, from Eq. 9 on. Here a function says in its name or in its docstring
-which it takes. Packets are of 1500 bytes (the standard packet S of the paper) but in Eq. 8, and L
-is the capacity of the link in bits per second. Stage k has L - C(x) in (10^(e-k-1), 10^(e-k)] with
-10^(e-1) < L ≤ 10^e, where C(x) is the rate in bits per second.
+Gu, Hong & Grossman give the rate x in packets per second in Eq. 8 and in packets per SYN, the
+control interval of 0.01 s, from Eq. 9 on. Here the name or the docstring of a function states the
+unit. Packets have 1500 bytes (the paper's standard packet S) except in Eq. 8. L is the capacity of
+the link in bits per second. In stage k, L - C(x) is in (10^(e-k-1), 10^(e-k)], where
+10^(e-1) < L ≤ 10^e and C(x) is the rate in bits per second.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ SYN = 0.01
 """UDT's control interval in seconds."""
 
 BETA = 1 / 9
-"""Fraction of the rate given up on a loss: the sending period grows by 1/8."""
+"""Fraction of the rate given up on a loss: the packet interval grows by 1/8."""
 
 TAU = 9
 """The constant τ of Eq. 8."""
 
 PACKET_BYTES = 1500
-"""The standard packet."""
+"""Size of the standard packet."""
 
 BITS_PER_SYN = 8 * PACKET_BYTES / SYN
-"""Bits per second that one standard packet per SYN is."""
+"""Bits per second for one standard packet per SYN."""
 
 _STAGES = 40
-"""Stages that the utility tells apart: with 40, the last is 10^-40 of the capacity."""
+"""Number of stages in the utility; the last of 40 is 10^-40 of the capacity."""
 
 
 def exponent(capacity_bps: npt.ArrayLike) -> Array:
-    """Find e with 10^(e-1) < L ≤ 10^e, whatever the logarithm rounds (DAIMD, section III).
+    """Find e with 10^(e-1) < L ≤ 10^e, regardless of rounding errors (DAIMD, section III).
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def increase_per_syn(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
     Returns
     -------
     float or ndarray
-        Packets per SYN, added each SYN; 0 from the capacity on, where the paper's logarithm has
-        nothing to say.
+        Packets per SYN, added each SYN; 0 from the capacity on, where the paper's logarithm is
+        undefined.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def stage_end(stage: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
 
 
 def equilibrium(p: npt.ArrayLike, capacity_bps: npt.ArrayLike, stage: npt.ArrayLike = 0) -> Value:
-    """Rate at which a stage would come to rest: (-α + √(α² + 4βα/p))/(2β) (DAIMD, Eq. 10).
+    """Equilibrium rate of a stage: (-α + √(α² + 4βα/p))/(2β) (DAIMD, Eq. 10).
 
     Eq. 12 is its limit for small p: `cwnd.model.throughput.udt_response`.
 
@@ -211,7 +211,7 @@ def equilibrium(p: npt.ArrayLike, capacity_bps: npt.ArrayLike, stage: npt.ArrayL
     Returns
     -------
     float or ndarray
-        Packets per SYN. The stage need not hold that rate: `stable_stage` says which does.
+        Packets per SYN. The rate may be outside the stage; see `stable_stage`.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def equilibrium(p: npt.ArrayLike, capacity_bps: npt.ArrayLike, stage: npt.ArrayL
     """
     p, increase = probability("p", p), np.asarray(stage_increase(stage, capacity_bps))
     root = np.sqrt(increase**2 + 4 * BETA * increase / p)
-    # The same as the printed form, which would take the difference of two nearly equal numbers.
+    # Equivalent to the printed form, without its cancellation.
     return plain(2 * increase / (p * (increase + root)))
 
 
@@ -238,7 +238,7 @@ def equilibrium_bps(
 ) -> Value:
     """Rate of Eq. 12 in bits per second: 3.6/SYN · p^-0.5 · 10^((e-k-1)/2) (DAIMD, Eq. 13).
 
-    The paper prints 10^((e-k+1)/2), ten times what its own Eq. 12 and first line of Eq. 13 give.
+    The paper prints 10^((e-k+1)/2), ten times the value of its Eq. 12 and first line of Eq. 13.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def equilibrium_bps(
     stage
         Stage k: 0 is the first.
     printed
-        Whether to take the exponent as printed.
+        Whether to use the printed exponent.
 
     Returns
     -------
@@ -273,9 +273,9 @@ def equilibrium_bps(
 def stable_stage(
     p: npt.ArrayLike, capacity_bps: npt.ArrayLike, *, printed: bool = False
 ) -> int | npt.NDArray[np.int64]:
-    """Stage in which a flow comes to rest: ⌈e - 1 - 2 log(√(d² + L) - d)⌉⁺ (DAIMD, Eq. 14).
+    """Stage of a flow's equilibrium: ⌈e - 1 - 2 log(√(d² + L) - d)⌉⁺ (DAIMD, Eq. 14).
 
-    d = 1.8/(SYN√p). The paper prints 18, which carries the slip of its Eq. 13.
+    d = 1.8/(SYN√p). The paper prints 18, from the error in its Eq. 13.
 
     Parameters
     ----------
@@ -284,12 +284,12 @@ def stable_stage(
     capacity_bps
         Capacity L in bits per second.
     printed
-        Whether to take d as printed.
+        Whether to use the printed d.
 
     Returns
     -------
     int or ndarray
-        The smallest k whose `equilibrium_bps` does not lie beyond the stage's end.
+        The smallest k whose `equilibrium_bps` is not beyond the stage's end.
 
     Raises
     ------
@@ -303,28 +303,28 @@ def stable_stage(
     """
     capacity = positive("capacity_bps", capacity_bps)
     d = (18 if printed else 1.8) / (SYN * np.sqrt(probability("p", p)))
-    # √(d² + L) - d, without the difference of two nearly equal numbers.
+    # Equal to √(d² + L) - d, without cancellation.
     room = capacity / (np.sqrt(d**2 + capacity) + d)
     stage = np.asarray(np.maximum(0, np.ceil(exponent(capacity) - 1 - 2 * np.log10(room))))
     return int(stage) if stage.ndim == 0 else stage.astype(np.int64)
 
 
 def trajectory(intervals: int, capacity_bps: float, start: float = 0.0) -> Array:
-    """Rate of a flow without loss, SYN by SYN (DAIMD, Eq. 15).
+    """Rate of a flow without loss for each SYN (DAIMD, Eq. 15).
 
     Parameters
     ----------
     intervals
-        How many SYN.
+        Number of SYN intervals.
     capacity_bps
         Capacity L in bits per second.
     start
-        Rate at first, in packets per SYN.
+        Initial rate in packets per SYN.
 
     Returns
     -------
     ndarray
-        ``intervals + 1`` rates in packets per SYN, the first of them ``start``.
+        ``intervals + 1`` rates in packets per SYN; the first is ``start``.
 
     Raises
     ------
@@ -345,7 +345,7 @@ def trajectory(intervals: int, capacity_bps: float, start: float = 0.0) -> Array
         now = float(_increase(np.asarray(capacity - rates[number] * BITS_PER_SYN)))
         if now != increase:
             base, increase, steps = float(rates[number]), now, 0
-        # A multiple of the stage's increase: a sum of many would drift off the stage's end.
+        # Multiply instead of adding repeatedly: rounding errors would shift the stage's end.
         steps += 1
         rates[number + 1] = base + steps * increase
     return rates
@@ -354,21 +354,21 @@ def trajectory(intervals: int, capacity_bps: float, start: float = 0.0) -> Array
 def time_to_fraction(fraction: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
     """Time from 0 to a fraction of the capacity, without loss (DAIMD, section III, after Eq. 15).
 
-    Each stage is a straight line. To 0.9 it takes 7.5 s on any link, and each digit 9 more takes
-    as long again.
+    Growth is linear within a stage. It reaches 0.9 after 7.5 s on any link, and each further
+    digit 9 takes another 7.5 s.
 
     Parameters
     ----------
     fraction
-        Of the capacity, from 0 to below 1.
+        Fraction of the capacity, from 0 to below 1.
     capacity_bps
         Capacity L in bits per second.
 
     Returns
     -------
     float or ndarray
-        Seconds. `trajectory` may be 0.1 s faster for every stage: the step that ends a stage may
-        reach as far as ten of the next.
+        Seconds. `trajectory` may be 0.1 s faster per stage, as the step that ends a stage may equal
+        up to ten steps of the next.
 
     Raises
     ------
@@ -382,11 +382,11 @@ def time_to_fraction(fraction: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Va
     """
     wanted = between("fraction", fraction, 0, 1)
     if np.any(wanted == 1):
-        raise ArgumentError("fraction", "must be below 1: the capacity itself is never reached")
+        raise ArgumentError("fraction", "must be below 1: the capacity is never reached")
     capacity = positive("capacity_bps", capacity_bps)
     scale = 10 ** exponent(capacity)
     spare = capacity * (1 - wanted) / scale
-    # In stage k one part in 10^(k+1) of 10^e takes 7.5/9 s.
+    # In stage k a fraction 10^-(k+1) of 10^e takes 7.5/9 s.
     stage = np.maximum(0, np.floor(-np.log10(spare) + 1e-12))
     in_stage = np.where(stage > 0, 1.0, capacity / scale)
     before = np.where(stage > 0, capacity / scale - 0.1 + 0.9 * (stage - 1), 0.0)
@@ -397,10 +397,10 @@ def time_to_fraction(fraction: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Va
 def tcp_recovery_time(
     rate_bps: npt.ArrayLike, rtt: npt.ArrayLike, packet_bytes: npt.ArrayLike = 1472
 ) -> Value:
-    """Time that TCP takes back to a rate after one loss: W/2 round-trip times (DAIMD, section III).
+    """Time for TCP to regain a rate after one loss: W/2 round-trip times (DAIMD, section III).
 
-    The paper's 28 min at 1 Gb/s and 4 h 43 min at 10 Gb/s, 200 ms, are those of 1472 bytes in a
-    packet: 1500 less the headers of IP and UDP.
+    The paper's 28 min at 1 Gb/s and 4 h 43 min at 10 Gb/s, 200 ms, are for packets of 1472 bytes:
+    1500 bytes less the headers of IP and UDP.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def tcp_recovery_time(
     rtt
         Round-trip time in seconds.
     packet_bytes
-        Bytes in a packet that count in the rate.
+        Bytes per packet that the rate includes.
 
     Returns
     -------
@@ -432,9 +432,9 @@ def tcp_recovery_time(
 
 
 def expected_change(rate: npt.ArrayLike, p: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
-    """Change of the rate on average, with a decrease for each lost packet (DAIMD, Eq. 3).
+    """Mean change of the rate, with a decrease for each lost packet (DAIMD, Eq. 3).
 
-    Of the x packets of a SYN each is lost by itself, so that P(0) = (1 - p)^x and the sum over
+    The x packets of a SYN are lost independently, so that P(0) = (1 - p)^x and the sum over
     P(i) (1 - (1 - β)^i) is 1 - (1 - βp)^x.
 
     Parameters
@@ -474,7 +474,7 @@ def rate_of_change(rate: npt.ArrayLike, p: npt.ArrayLike, capacity_bps: npt.Arra
     rate
         Rate x in packets per SYN.
     p
-        Probability of a loss, from 0 to 1; x·p is that of a loss in a SYN, at most 1.
+        Probability of a loss, from 0 to 1. The probability of a loss in a SYN, x·p, is at most 1.
     capacity_bps
         Capacity L in bits per second.
 
@@ -501,7 +501,7 @@ def rate_of_change(rate: npt.ArrayLike, p: npt.ArrayLike, capacity_bps: npt.Arra
 
 
 def marginal_utility(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
-    """Loss probability at which a rate stays: U'(x) = α/(xα + βx²) (DAIMD, Eq. 5, 6).
+    """Loss probability at which a rate is constant: U'(x) = α/(xα + βx²) (DAIMD, Eq. 5, 6).
 
     Parameters
     ----------
@@ -533,7 +533,7 @@ def marginal_utility(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
 def utility(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
     """Integrate the utility U(x) = ∫ α/(xα + βx²) dx, stage by stage (DAIMD, Eq. 6).
 
-    Within a stage it is ln(x/(α_k + βx)) and a constant, chosen so that U does not jump.
+    Within a stage it is ln(x/(α_k + βx)) plus a constant that makes U continuous.
 
     Parameters
     ----------
@@ -545,7 +545,7 @@ def utility(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
     Returns
     -------
     float or ndarray
-        A number; its constant is 0 in stage 0.
+        A number; the constant of stage 0 is 0.
 
     Raises
     ------
@@ -575,11 +575,11 @@ def utility(rate: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
 
 
 def _increase(spare_bps: Array) -> Array:
-    """Give the increase in packets per SYN that a spare capacity allows."""
+    """Return the increase in packets per SYN for a spare capacity."""
     power = exponent(np.where(spare_bps > 0, spare_bps, 1.0)) - TAU
     return np.where(spare_bps > 0, 10**power, 0.0)
 
 
 def _log_utility(x: Array, increase: Value) -> Array:
-    """Give the integral of 1/x - β/(α + βx)."""
+    """Return the integral of 1/x - β/(α + βx)."""
     return np.asarray(np.log(x / (increase + BETA * x)), dtype=float)

@@ -1,6 +1,6 @@
-"""How UDT shares a link, by DAIMD's analysis: with TCP, and with flows that see another capacity.
+"""Sharing of a link by UDT, from DAIMD's analysis: with TCP, and with other capacity estimates.
 
-L is the capacity of a link in bits per second; `cwnd.model.daimd` says what stages are.
+L is the capacity of a link in bits per second; `cwnd.model.daimd` defines stages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cwnd.model.daimd import SYN, TAU, exponent
 def friendliness_ratio(
     rtt: npt.ArrayLike, capacity_bps: npt.ArrayLike, stage: npt.ArrayLike = 0
 ) -> Value:
-    """Rate of UDT over that of TCP at the same loss: RTT/SYN · 10^((e-k-9)/2) · √6 (DAIMD, Eq. 19).
+    """Ratio of UDT's rate to TCP's at equal loss: RTT/SYN · 10^((e-k-9)/2) · √6 (DAIMD, Eq. 19).
 
     Parameters
     ----------
@@ -25,12 +25,12 @@ def friendliness_ratio(
     capacity_bps
         Capacity L in bits per second.
     stage
-        Stage k that UDT is in: 0, the first, is the most aggressive.
+        Stage k of UDT: 0, the first, is the most aggressive.
 
     Returns
     -------
     float or ndarray
-        At most 1 where UDT gets no more than TCP.
+        At most 1 if UDT's rate does not exceed TCP's.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def friendliness_ratio(
 
 
 def friendly_margin(rtt: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
-    """Margin of the condition that makes UDT friendly: SYN²·10⁸/6 over RTT²·L (DAIMD, Eq. 20).
+    """Margin of the condition for UDT's friendliness: SYN²·10⁸/6 over RTT²·L (DAIMD, Eq. 20).
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def friendly_margin(rtt: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
     Returns
     -------
     float or ndarray
-        At least 1 where the condition holds; it is sufficient, not necessary.
+        At least 1 if the condition holds; it is sufficient, not necessary.
 
     Raises
     ------
@@ -76,10 +76,10 @@ def friendly_margin(rtt: npt.ArrayLike, capacity_bps: npt.ArrayLike) -> Value:
 
 
 def estimate_error_ratio(error: npt.ArrayLike) -> Value:
-    """Most that two flows' rates differ when one takes L for (1+ε)L (DAIMD, section VII).
+    """Largest ratio of two flows' rates if one estimates L as (1+ε)L (DAIMD, section VII).
 
-    The fourth condition is printed as -0.9 < ε ≤ 0.5; it is read as ≤ -0.5, where it meets the
-    third.
+    The fourth condition is printed as -0.9 < ε ≤ 0.5; -0.5 is used instead, the third condition's
+    bound.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def estimate_error_ratio(error: npt.ArrayLike) -> Value:
     Returns
     -------
     float or ndarray
-        The larger rate over the smaller.
+        The larger rate divided by the smaller.
 
     Raises
     ------
@@ -116,9 +116,9 @@ def estimate_error_ratio(error: npt.ArrayLike) -> Value:
 
 
 def least_rate(capacity_bps: npt.ArrayLike, wider_bps: npt.ArrayLike) -> Value:
-    """Least that the flow with the narrower bottleneck gets of it: L₂/2 (DAIMD, section IV).
+    """Lower bound of the rate of the flow with the narrower bottleneck: L₂/2 (DAIMD, section IV).
 
-    Flows F1 and F2 share a link of L₁; F2 crosses another one of L₂ < L₁. From Eq. 16 and 17:
+    Flows F1 and F2 share a link of L₁; F2 also crosses a link of L₂ < L₁. From Eq. 16 and 17:
     x₂ ≥ L₂ - (L₁ - x₁) = L₂ - x₂.
 
     Parameters

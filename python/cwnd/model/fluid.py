@@ -1,4 +1,4 @@
-"""Window laws at one bottleneck as a fluid, by the laws' own code.
+"""Fluid model of window laws at one bottleneck, with the laws' own code.
 
 The model of Misra, Gong and Towsley (*Fluid-based analysis of a network of AQM routers supporting
 TCP flows with an application to RED*, SIGCOMM 2000), for any law. In each class of flows, with
@@ -8,15 +8,15 @@ windows W, queue q, its average x, capacity C and round-trip times R = R0 + q / 
     dq/dt = (1 - p) sum lambda - C,                       0 <= q <= limit
     dx/dt = -C ln(1 - weight) (q - x)
 
-where p is the share of arriving packets that RED drops, by x, and what does not fit into a full
-queue is dropped besides; a DropTail queue does only that. Every loss that arrives cuts; there is no
-slow start, no timeout, no recovery, and no window below 1 packet.
+where p is the fraction of arriving packets that RED drops, a function of x. Packets that do not fit
+into a full queue are dropped as well; a DropTail queue has only these drops. Every arriving loss
+causes a reduction. There is no slow start, timeout or recovery, and no window below 1 packet.
 
-a(W), the packets gained in a round-trip time, and c(W), those given up at a loss, come from the
-law's own code as the equivalent AIMD at the operating window: the law is followed from a loss at W
-to where its window is W again, c is what the loss took and a is c over the round-trip times that
-this lasted. For AIMD that is alpha and beta W, the model as published; for laws with memory it
-averages over their sawtooth. At equilibrium a = c W p, for TCP ``W² p = 2``.
+a(W), the packets gained per round-trip time, and c(W), those given up at a loss, are those of the
+AIMD law equivalent to the law's own code at the operating window: the code runs from a loss at W
+until its window is W again; c is the reduction, and a is c divided by the round-trip times in
+between. For AIMD these are alpha and beta W, as published; for laws with memory they are averages
+over the sawtooth. At equilibrium a = c W p, for TCP ``W² p = 2``.
 
 Queues are in waiting packets, rates in packets per second, times in seconds.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cwnd.model.checks import Array
 
 LEAST_WINDOW = 2.0
-"""Below this window, in packets, a loss cannot be told from silence: timeouts rule, not the law."""
+"""Smallest window of the model in packets; below it timeouts dominate, not the law."""
 LEAST_LOSS = 1e-12
 WINDOWS = 120
 DELAYS = 3
@@ -48,16 +48,16 @@ FOLLOWS_THE_PATH = ("aiad", "westwood", "vegas")
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """A class of flows that are alike.
+    """A class of equal flows.
 
     Attributes
     ----------
     spec
         Their law.
     count
-        How many.
+        Number of flows.
     rtt
-        Their round-trip propagation time, in seconds.
+        Round-trip propagation time in seconds.
     """
 
     spec: Spec
@@ -72,18 +72,18 @@ class Red:
     Attributes
     ----------
     limit
-        Packets that fit.
+        Capacity in packets.
     low, high
         The thresholds of the averaged queue, in packets.
     max_p
-        The probability of a drop at ``high``.
+        Drop probability at ``high``.
     weight
-        Of a packet's arrival in the average.
+        Weight of a packet's arrival in the average.
     gentle
-        Whether the probability goes on to rise to 1 at twice ``high``, or jumps there at ``high``.
+        Whether the probability rises linearly to 1 at twice ``high``, or jumps to 1 at ``high``.
     wait
-        Whether RED waits before it drops again (ns-2's ``wait_``): the packets from one drop to the
-        next are then uniform on 1/b to 2/b for a probability b, otherwise on 1 to 1/b.
+        Whether RED waits between drops (ns-2's ``wait_``): the number of packets between drops is
+        then uniform on 1/b to 2/b for a probability b, otherwise on 1 to 1/b.
     """
 
     limit: float
@@ -95,15 +95,15 @@ class Red:
     wait: bool = True
 
     def drops(self, average: float) -> float:
-        """Give the share of arriving packets that RED drops.
+        """Return the fraction of arriving packets that RED drops.
 
-        With b for RED's probability there are (3 / b - 1) / 2 packets from one drop to the next in
-        the mean if it waits, and (1 / b + 1) / 2 if not.
+        For RED's probability b the mean number of packets between drops is (3 / b - 1) / 2 if RED
+        waits, and (1 / b + 1) / 2 if not.
 
         Parameters
         ----------
         average
-            The averaged queue, in packets.
+            Averaged queue in packets.
 
         Examples
         --------
@@ -122,12 +122,12 @@ class Red:
         return 2 * b / (3 - b) if self.wait else 2 * b / (1 + b)
 
     def average(self, drops: float) -> float:
-        """Give the averaged queue at which RED drops a share of the packets; inverts `drops`.
+        """Return the averaged queue for a fraction of dropped packets; inverse of `drops`.
 
         Parameters
         ----------
         drops
-            Share of the packets, above 0 and below 1.
+            Fraction of the packets, above 0 and below 1.
 
         Examples
         --------
@@ -143,12 +143,12 @@ class Red:
 
 @dataclass(frozen=True, slots=True)
 class DropTail:
-    """A queue that drops what does not fit.
+    """A DropTail queue.
 
     Attributes
     ----------
     limit
-        Packets that fit.
+        Capacity in packets.
     """
 
     limit: float
@@ -159,16 +159,16 @@ Queue: TypeAlias = Red | DropTail
 
 @dataclass(frozen=True, slots=True)
 class Equilibrium:
-    """Where nothing changes any more; windows, rates and round-trip times of each class.
+    """Equilibrium: windows, rates and round-trip times of each class.
 
     Attributes
     ----------
     window, rtt, rate
-        Of one flow of each class: packets, seconds, packets per second sent.
+        Of one flow of each class: packets, seconds, packets sent per second.
     queue
-        In packets.
+        Queue in packets.
     loss
-        The probability that a packet is dropped.
+        Probability that a packet is dropped.
     """
 
     window: Array
@@ -180,7 +180,7 @@ class Equilibrium:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The `Equilibrium` of flows that are all alike."""
+    """The `Equilibrium` of equal flows."""
 
     window: float
     rtt: float
@@ -191,21 +191,21 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """The fluid over time; a row for each step.
+    """Solution over time, one row for each step.
 
     Attributes
     ----------
     time
-        In seconds.
+        Time in seconds.
     window
-        Of one flow of each class, in packets; a column for each class.
+        Window of one flow of each class in packets, one column for each class.
     queue, average
-        The queue and RED's average of it, in packets.
+        Queue and RED's average of it, in packets.
     loss
-        The probability that an arriving packet is dropped.
+        Probability that an arriving packet is dropped.
     error
-        How far the windows' and the queue's means over the second half are from those of a run with
-        twice the step, relative to them.
+        Largest relative difference of the windows' and the queue's means over the second half from
+        those of a run with twice the step.
     """
 
     time: Array
@@ -217,13 +217,13 @@ class Transient:
 
 
 class _Law:
-    """A class of flows with the tables of its equivalent AIMD, by window and round-trip time."""
+    """A class of flows, with its equivalent AIMD tabulated by window and round-trip time."""
 
     def __init__(self, flows: Flows, capacity: float, limit: float) -> None:
         name = law.specification(flows.spec)
         if name.partition("(")[0] in FOLLOWS_THE_PATH:
             raise ArgumentError(
-                "flows", f"{name} follows the delay or the rate of its path, not only losses"
+                "flows", f"{name} depends on the delay or the rate of its path, not only on losses"
             )
         self.count = int(checks.whole("flows.count", flows.count, least=1))
         self.rtt = float(checks.positive("flows.rtt", flows.rtt))
@@ -236,7 +236,7 @@ class _Law:
         self.losses = np.array([tooth.at_loss - tooth.after for tooth in teeth])
 
     def at(self, rtt: float) -> tuple[Array, Array]:
-        """Give the gains and losses of all windows of the table at a round-trip time."""
+        """Return gains and losses for all windows of the table at a round-trip time."""
         place = (rtt - self.rtt) / (self.delays[-1] - self.rtt) * (DELAYS - 1)
         below = min(max(int(place), 0), DELAYS - 2)
         part = min(max(place - below, 0.0), 1.0)
@@ -245,13 +245,13 @@ class _Law:
         return gains, losses
 
     def window(self, loss: float, rtt: float) -> float:
-        """Give the window at which gains and losses balance: a = c W p."""
+        """Return the window at which gains and losses are equal: a = c W p."""
         gains, losses = self.at(rtt)
         balance = gains / (losses * self.windows)
         return float(np.exp(np.interp(-np.log(loss), -np.log(balance), np.log(self.windows))))
 
     def rates(self) -> Callable[[float, float], tuple[float, float]]:
-        """Give a quick function of window and round-trip time: packets gained and given up."""
+        """Return a fast function of window and round-trip time: packets gained and given up."""
         start, step = math.log(self.windows[0]), math.log(self.windows[1] / self.windows[0])
         gains, losses = self.gains.tolist(), self.losses.tolist()
         per_delay = (DELAYS - 1) / (self.delays[-1] - self.rtt)
@@ -272,24 +272,24 @@ class _Law:
 
 
 def equilibrium(flows: Flows | Sequence[Flows], capacity: float, queue: Queue) -> Equilibrium:
-    """Find where gains balance losses and arrivals balance departures.
+    """Find the equilibrium of gains and losses, and of arrivals and departures.
 
     Parameters
     ----------
     flows
-        A class of flows, or several.
+        One or several classes of flows.
     capacity
-        Of the link, in packets per second.
+        Capacity of the link in packets per second.
     queue
-        Its queue: `Red` or `DropTail`, which is full at equilibrium.
+        Queue of the link: `Red` or `DropTail`; DropTail is full at equilibrium.
 
     Raises
     ------
     ArgumentError
-        Something out of its range; a law that does not repeat itself or follows its path; windows
-        below 2 packets; a RED queue that would have to be full.
+        An argument out of range; a law whose cycle does not repeat or that depends on its path;
+        windows below 2 packets; a RED queue that would be full.
     SpecError
-        Not a window law of the registry.
+        Not a registered window law.
 
     Examples
     --------
@@ -313,7 +313,7 @@ def equilibrium(flows: Flows | Sequence[Flows], capacity: float, queue: Queue) -
         sent = sum(k.count * k.window(loss, r) / r for k, r in zip(classes, rtts, strict=True))
         return sent * (1 - loss) - c
 
-    # The largest loss at which no window is below the least and RED's queue is not full.
+    # Largest loss at which all windows are at least the smallest and RED's queue is not full.
     most = min(float((k.gains[:, 0] / k.losses[:, 0]).min()) / LEAST_WINDOW for k in classes)
     if isinstance(queue, Red):
         top = min(queue.limit, 2 * queue.high if queue.gentle else queue.high)
@@ -322,7 +322,7 @@ def equilibrium(flows: Flows | Sequence[Flows], capacity: float, queue: Queue) -
     if excess(highest) > 0:
         raise ArgumentError(
             "flows",
-            f"too many for {c:g} packets/s: their windows would be below {LEAST_WINDOW:g} packets,"
+            f"too many flows for {c:g} packets/s: windows would be below {LEAST_WINDOW:g} packets,"
             " or RED's queue full",
         )
     loss = math.exp(float(brentq(excess, math.log(LEAST_LOSS), highest)))
@@ -343,26 +343,27 @@ def transient(
 ) -> Transient:
     """Integrate the fluid over time, with its delays.
 
-    Heun's method with a fixed step; what happened a round-trip time ago is interpolated. The same
-    is done with twice the step, for the error. SciPy's solvers take no delays.
+    Heun's method with a fixed step and interpolation of delayed values; repeated with twice the
+    step to estimate the error. SciPy's solvers do not support delays.
 
     Parameters
     ----------
     flows, capacity, queue
         As for `equilibrium`.
     duration
-        In seconds.
+        Duration in seconds.
     start
-        The windows at the start in packets, one for each class; 2 by default. The queue is empty.
+        Initial windows in packets, one for each class; 2 by default. The queue is empty at first.
     step
-        In seconds; 1/50 of the shortest round-trip propagation time by default, at most 1/4 of it.
+        Step in seconds; 1/50 of the shortest round-trip propagation time by default, at most 1/4 of
+        it.
 
     Raises
     ------
     ArgumentError
-        Something out of its range; a law that does not repeat itself or follows its path.
+        An argument out of range; a law whose cycle does not repeat or that depends on its path.
     SpecError
-        Not a window law of the registry.
+        Not a registered window law.
 
     Examples
     --------
@@ -403,7 +404,7 @@ def red_equilibrium(
     high: float,
     max_p: float = 0.1,
 ) -> Point:
-    """Give the equilibrium of flows of one law at a RED queue, which is gentle and waits.
+    """Return the equilibrium of flows of one law at a RED queue (gentle, with waiting).
 
     Misra, Gong and Towsley 2000.
 
@@ -412,15 +413,15 @@ def red_equilibrium(
     spec
         A specification of a window law.
     count
-        How many flows.
+        Number of flows.
     rtt
-        Round-trip propagation time, in seconds.
+        Round-trip propagation time in seconds.
     capacity
-        Of the link, in packets/s.
+        Capacity of the link in packets/s.
     low, high
-        RED's thresholds in packets; twice ``high`` fits into the queue.
+        RED's thresholds in packets; the queue's capacity is twice ``high``.
     max_p
-        The probability of a drop at ``high``.
+        Drop probability at ``high``.
 
     Raises
     ------
@@ -440,7 +441,7 @@ def red_equilibrium(
 def droptail_equilibrium(
     spec: Spec, count: int, rtt: float, capacity: float, limit: float
 ) -> Point:
-    """Give the equilibrium of flows of one law at a DropTail queue, which is full.
+    """Return the equilibrium of flows of one law at a DropTail queue, which is full.
 
     Misra, Gong and Towsley 2000.
 
@@ -449,13 +450,13 @@ def droptail_equilibrium(
     spec
         A specification of a window law.
     count
-        How many flows.
+        Number of flows.
     rtt
-        Round-trip propagation time, in seconds.
+        Round-trip propagation time in seconds.
     capacity
-        Of the link, in packets/s.
+        Capacity of the link in packets/s.
     limit
-        Packets that fit into the queue.
+        Capacity of the queue in packets.
 
     Raises
     ------
@@ -471,7 +472,7 @@ def droptail_equilibrium(
 
 
 def _point(found: Equilibrium) -> Point:
-    """Give the equilibrium of a single class."""
+    """Convert the equilibrium of a single class."""
     return Point(
         float(found.window[0]),
         float(found.rtt[0]),
@@ -484,7 +485,7 @@ def _point(found: Equilibrium) -> Point:
 def _integrate(
     classes: list[_Law], c: float, queue: Queue, begin: list[float], h: float, steps: int
 ) -> tuple[Array, Array, Array, Array]:
-    """Integrate; give windows, queue, average and loss at each step."""
+    """Integrate; return windows, queue, average and loss at each step."""
     looks = [k.rates() for k in classes]
     rtts, counts = [k.rtt for k in classes], [k.count for k in classes]
     every = range(len(classes))
@@ -492,11 +493,11 @@ def _integrate(
     red = queue if isinstance(queue, Red) else None
     follow = -c * math.log1p(-red.weight) if red else 0.0
     windows, sizes, averages, losses = [list(begin)], [0.0], [0.0], [0.0]
-    # Losses that arrive at a flow of each class, in packets per second.
+    # Losses per second that arrive at a flow of each class.
     arrivals: list[list[float]] = []
 
     def loss(w: list[float], q: float, x: float) -> tuple[float, float]:
-        """Give the probability of a drop, and packets sent per second by all."""
+        """Return the drop probability and the total sending rate in packets per second."""
         sent = sum(counts[i] * w[i] / (rtts[i] + q / c) for i in every)
         p = red.drops(x) if red else 0.0
         if q >= limit and sent * (1 - p) > c:
@@ -504,7 +505,7 @@ def _integrate(
         return p, sent
 
     def ago(i: int, now: float) -> float:
-        """Give the losses that arrived at a time, in steps."""
+        """Return the losses that arrived at a past time, given in steps."""
         if now <= 0:
             return 0.0
         at = min(int(now), len(arrivals) - 2)
@@ -548,7 +549,7 @@ def _integrate(
 def _read(
     flows: Flows | Sequence[Flows], capacity: float, queue: Queue
 ) -> tuple[list[_Law], float, Queue]:
-    """Read what both models take."""
+    """Validate the arguments that both models share."""
     c = float(checks.positive("capacity", capacity))
     limit = float(checks.positive("queue.limit", queue.limit))
     if isinstance(queue, Red):
@@ -559,5 +560,5 @@ def _read(
             raise ArgumentError("queue", "must have low < high <= limit")
     given = [flows] if isinstance(flows, Flows) else list(flows)
     if not given:
-        raise ArgumentError("flows", "must be one class of flows or more")
+        raise ArgumentError("flows", "must be at least one class of flows")
     return [_Law(each, c, limit) for each in given], c, queue

@@ -1,4 +1,4 @@
-"""What makes a law friendly to TCP: its increase for a given decrease, and the ratio of two rates.
+"""TCP-friendliness: the increase for a given decrease, and ratios of rates.
 
 ``beta`` is the fraction given up on a loss, 1/2 for TCP. Increases are in packets per round-trip
 time.
@@ -74,7 +74,7 @@ def aimd_alpha_timeouts(beta: npt.ArrayLike) -> Value:
 
 
 def simd_alpha_periodic(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value:
-    """Friendly α of SIMD when losses are periodic: 3√β/((1-2β/3)√W) (SIMD, Eq. 5).
+    """Friendly α of SIMD for periodic losses: 3√β/((1-2β/3)√W) (SIMD, Eq. 5).
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def simd_alpha_periodic(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value
     Returns
     -------
     float or ndarray
-        SIMD's α: after t round-trip times the window has grown by α²t²/4 packets.
+        SIMD's α: in t round-trip times the window grows by α²t²/4 packets.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def simd_alpha_periodic(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value
 
 
 def simd_alpha(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value:
-    """Friendly α of SIMD when losses are random: 3√β/((1-2β/3)√(2W)) (SIMD, Eq. 3).
+    """Friendly α of SIMD for random losses: 3√β/((1-2β/3)√(2W)) (SIMD, Eq. 3).
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def simd_alpha(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value:
     Returns
     -------
     float or ndarray
-        SIMD's α: after t round-trip times the window has grown by α²t²/4 packets.
+        SIMD's α: in t round-trip times the window grows by α²t²/4 packets.
 
     Raises
     ------
@@ -131,10 +131,10 @@ def simd_alpha(beta: npt.ArrayLike, max_window: npt.ArrayLike) -> Value:
 
 
 def binomial_is_friendly(k: npt.ArrayLike, l: npt.ArrayLike) -> bool | npt.NDArray[np.bool_]:  # noqa: E741
-    """Say whether a binomial law can be friendly to TCP: k + l = 1 (Bansal & Balakrishnan 2001).
+    """Test whether a binomial law can be TCP-friendly: k + l = 1 (Bansal & Balakrishnan 2001).
 
-    The window grows by α/wᵏ each round-trip time and falls by βwˡ on a loss; its mean is
-    proportional to p^(-1/(k+l+1)), so the exponent is TCP's 1/2 only there.
+    The window grows by α/wᵏ per round-trip time and falls by βwˡ on a loss. Its mean is
+    proportional to p^(-1/(k+l+1)), so that only k + l = 1 gives TCP's exponent of 1/2.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def binomial_is_friendly(k: npt.ArrayLike, l: npt.ArrayLike) -> bool | npt.NDArr
     Returns
     -------
     bool or ndarray
-        True where it can.
+        Whether it can.
 
     Raises
     ------
@@ -170,19 +170,19 @@ def binomial_alpha(
     """Friendly α of a binomial law with k + l = 1, for periodic losses.
 
     Between losses wᵏ dw = α dt takes the window from W - βWˡ to W. With T round-trip times and X
-    packets between losses, X/T = √(3X/2), the square-root law at p = 1/X, gives
+    packets between losses, the square-root law at p = 1/X, X/T = √(3X/2), gives
 
         α = 3/2 · (k+2)/(k+1)² · (Wᵏ⁺¹ - w₀ᵏ⁺¹)²/(Wᵏ⁺² - w₀ᵏ⁺²),   w₀ = W - βWˡ.
 
-    It is 3β/(2-β) for AIMD at any W, and 3β/2 for every other law as W grows: for IIAD β = 2/3
-    goes with α = 1, as in the SIMD paper's runs.
+    This is 3β/(2-β) for AIMD at any W, and 3β/2 in the limit of large W for every other law: for
+    IIAD β = 2/3 requires α = 1, as in the SIMD paper's runs.
 
     Parameters
     ----------
     beta
-        What is given up on a loss: βwˡ packets.
+        Packets given up on a loss: βwˡ.
     k, l
-        The law's exponents, which add up to 1.
+        The law's exponents, whose sum is 1.
     max_window
         Window at a loss in packets; the limit of large windows by default.
 
@@ -194,7 +194,7 @@ def binomial_alpha(
     Raises
     ------
     ArgumentError
-        An argument outside its domain; a loss that would leave no window.
+        An argument outside its domain; a loss that would take the whole window.
 
     Examples
     --------
@@ -203,15 +203,15 @@ def binomial_alpha(
     """
     beta, window = positive("beta", beta), positive("max_window", max_window, infinite=True)
     if not np.all(binomial_is_friendly(k, l)):
-        raise ArgumentError("k", "k and l must add up to 1 for a law that is friendly to TCP")
+        raise ArgumentError("k", "k and l must add up to 1 for a TCP-friendly law")
     k, l = non_negative("k", k), non_negative("l", l)  # noqa: E741
     limitless = np.isinf(window)
     scaled = np.where(limitless, 1.0, window)
-    # In units of the peak: the fraction that a loss takes.
+    # Fraction of the peak that a loss takes.
     lost = beta * np.where(limitless & (l < 1), 0.0, scaled ** (l - 1))
     if np.any(lost >= 1):
         raise ArgumentError("beta", "a loss would take the whole window")
-    # 1 - kept^n without the difference of two nearly equal numbers.
+    # log1p and expm1 avoid cancellation in 1 - kept^n.
     kept = np.log1p(-lost)
     first, second = -np.expm1((k + 1) * kept), -np.expm1((k + 2) * kept)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -222,28 +222,28 @@ def binomial_alpha(
 def friendliness_ratio(
     first: str | Formula, second: str | Formula, p: npt.ArrayLike, **parameters: npt.ArrayLike
 ) -> Value:
-    """Rate by one formula over the rate by another, at the same loss.
+    """Ratio of the rates of two formulas at equal loss.
 
     Parameters
     ----------
     first, second
-        Names in `cwnd.model.throughput.FORMULAS`, or functions of ``p``: what is to be friendly,
-        and to whom.
+        Names in `cwnd.model.throughput.FORMULAS`, or functions of ``p``: numerator and
+        denominator.
     p
         Probability of a loss event, above 0, at most 1.
     parameters
-        The other arguments of the formulas; each takes those it knows, so that a formula that is
-        to have others of its own is given as a function.
+        Other arguments of the formulas. A formula receives those it has; to pass different values
+        to both, give functions.
 
     Returns
     -------
     float or ndarray
-        1 where both get the same.
+        1 for equal rates.
 
     Raises
     ------
     ArgumentError
-        A parameter that neither knows, or an argument outside its domain.
+        A parameter that neither formula has, or an argument outside its domain.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Any law of the registry outside of a network, by the code that the simulator runs.
+"""Any registered law outside of a network, with the code that the simulator runs.
 
-A law is alone on a path whose round-trip time never changes, in congestion avoidance. Its
-acknowledgements come evenly spread over the round-trip time; a loss happens when it is told of one.
-Rate laws run too, where rounds are asked for: their window is rate × round-trip time, they hear of
-their own rate as the arrival rate every control interval, and of the capacity that is given.
-Windows are in packets and never below 1.
+The law is in congestion avoidance, alone on a path with constant round-trip time. Acknowledgements
+are evenly spaced over the round-trip time; losses are given explicitly. Functions that step by
+rounds also run rate laws: the window is rate × round-trip time, and in every control interval the
+law receives its own rate as the arrival rate, and the given capacity.
+Windows are in packets and at least 1.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Per: TypeAlias = Literal["ack", "round"]
-"""How a window law is stepped: by each acknowledgement, as it is implemented, or by one that stands
-for the whole window, which is the rule for a round-trip time that papers print."""
+"""How to step a window law: by every acknowledgement, as implemented, or by one acknowledgement of
+the whole window per round trip, which is the rule that papers print."""
 
 RTT_S = 0.1
 PACKET_BYTES = 1500
@@ -41,16 +41,16 @@ MOST_STEPS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sawtooth:
-    """What a law does between losses that all come at the same window; arrays of one shape.
+    """A law between periodic losses, all at the same window; arrays of one shape.
 
     Attributes
     ----------
     at_loss, after
         The window at a loss and after it, in packets.
     rounds
-        Round-trip times until the window is back, with the window of each instant sent in each.
+        Round-trip times from a loss to the next, with one window sent in each.
     packets
-        Packets acknowledged until then.
+        Packets acknowledged in that time.
     """
 
     at_loss: Array
@@ -60,12 +60,12 @@ class Sawtooth:
 
     @property
     def increase(self) -> Array:
-        """Packets gained in each round-trip time, averaged over the growth."""
+        """Increase in packets per round-trip time, averaged over the growth."""
         return np.asarray((self.at_loss - self.after) / self.rounds)
 
     @property
     def decrease(self) -> Array:
-        """The fraction of the window given up."""
+        """Fraction of the window given up at a loss."""
         return np.asarray(1 - self.after / self.at_loss)
 
 
@@ -94,9 +94,9 @@ def step(
     call: Callable[..., T],
     spec: Spec | list[Spec] | tuple[Spec, ...],
     *values: Any,  # noqa: ANN401
-    **settings: Any,  # noqa: ANN401
+    **options: Any,  # noqa: ANN401
 ) -> T:
-    """Call a function of `cwnd._native` that steps a controller, or several.
+    """Call a function of `cwnd._native` that steps one or several controllers.
 
     Parameters
     ----------
@@ -104,25 +104,25 @@ def step(
         The function.
     spec
         Its first argument: a controller as for `cwnd.compare`, or a list or tuple of them.
-    *values, **settings
+    *values, **options
         Its other arguments.
 
     Raises
     ------
     SpecError
         An unknown name or parameter, a value out of range, or a controller written in Python that
-        answers no finite number.
+        returns a value that is not finite.
     """
     many: Any = type(spec) if isinstance(spec, list | tuple) else None
     given: Any = spec if many else [spec]
     read = [read_controller(each) for each in given]
     stepped = [name if factory is None else factory for name, factory in read]
     with explain_answers(name for name, factory in read if factory is not None):
-        return call(many(stepped) if many else stepped[0], *values, **settings)
+        return call(many(stepped) if many else stepped[0], *values, **options)
 
 
 def is_rate_law(spec: Spec) -> bool:
-    """Tell whether a law sets a rate by a clock of its own, not a window.
+    """Test whether a law controls a rate with its own timer, instead of a window.
 
     Parameters
     ----------
@@ -158,11 +158,11 @@ def acks(
     count
         Acknowledgements.
     rtt
-        Round-trip time in seconds: some laws know clock time.
+        Round-trip time in seconds; some laws depend on clock time.
     packet
-        Bytes in a packet.
+        Packet size in bytes.
     at_loss
-        Whether ``window`` is that at a loss, and growth begins with what the law leaves of it.
+        Whether ``window`` is the window at a loss, so that growth starts from the reduced window.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def rounds(
     per: Per = "ack",
     at_loss: bool = False,
 ) -> Array:
-    """Step any law by round-trip times without a loss.
+    """Step any law by round-trip times without losses.
 
     Parameters
     ----------
@@ -218,13 +218,13 @@ def rounds(
     rtt
         Round-trip time in seconds.
     packet
-        Bytes in a packet.
+        Packet size in bytes.
     capacity
-        What the link carries in a round-trip time, in packets; needed by rate laws alone.
+        Capacity of the link in packets per round-trip time; only rate laws need it.
     per
-        Whether each packet is acknowledged, or a window at once.
+        Whether to acknowledge every packet, or a whole window at once.
     at_loss
-        Whether ``window`` is that at a loss, and growth begins with what the law leaves of it.
+        Whether ``window`` is the window at a loss, so that growth starts from the reduced window.
 
     Returns
     -------
@@ -247,7 +247,7 @@ def rounds(
     """
     if capacity is None and is_rate_law(spec):
         name = specification(spec)
-        raise ArgumentError("capacity", f"{name} needs what the link carries in a round-trip time")
+        raise ArgumentError("capacity", f"{name} needs the link's packets per round-trip time")
     return step(
         _native.law_rounds,
         spec,
@@ -264,7 +264,7 @@ def rounds(
 def cut(
     spec: Spec, window: npt.ArrayLike, *, rtt: float = RTT_S, packet: int = PACKET_BYTES
 ) -> Value:
-    """Give what a law leaves of a window at the first loss that it sees.
+    """Return the window after the first loss that a law experiences.
 
     RFC 5681, section 3.1, for Reno; the decrease of each law's own paper.
 
@@ -277,12 +277,12 @@ def cut(
     rtt
         Round-trip time in seconds.
     packet
-        Bytes in a packet.
+        Packet size in bytes.
 
     Returns
     -------
     float or array
-        Windows after it, of the same shape.
+        Windows after the loss, of the same shape.
 
     Raises
     ------
@@ -304,10 +304,11 @@ def cut(
 
 
 def forgets(spec: Spec, *, rtt: float = RTT_S, packet: int = PACKET_BYTES) -> bool:
-    """Tell whether the window at a loss is all that a window law remembers after it.
+    """Test whether a window law's state after a loss depends only on the window at the loss.
 
-    Found by trying: the law comes to the same windows by four histories, and has to do the same
-    from there. CUBIC's and BIC's fast convergence, AIRA's loss rates and Westwood's estimate fail.
+    Empirical test: the law reaches the same windows through four histories, and has to behave
+    equally after each. CUBIC's and BIC's fast convergence, AIRA's loss rates and Westwood's
+    estimate fail.
 
     Parameters
     ----------
@@ -316,7 +317,7 @@ def forgets(spec: Spec, *, rtt: float = RTT_S, packet: int = PACKET_BYTES) -> bo
     rtt
         Round-trip time in seconds.
     packet
-        Bytes in a packet.
+        Packet size in bytes.
 
     Raises
     ------
@@ -334,9 +335,9 @@ def forgets(spec: Spec, *, rtt: float = RTT_S, packet: int = PACKET_BYTES) -> bo
 def sawtooth(
     spec: Spec, at_loss: npt.ArrayLike, *, rtt: float = RTT_S, packet: int = PACKET_BYTES
 ) -> Sawtooth:
-    """Follow a window law from one loss to the next at the same window, once that repeats.
+    """Step a window law between losses at the same window until the cycle repeats.
 
-    From windows of 128 packets on, several packets are acknowledged at once: 64 times in a round.
+    From windows of 128 packets on, each round has only 64 acknowledgements, of several packets.
 
     Parameters
     ----------
@@ -347,12 +348,12 @@ def sawtooth(
     rtt
         Round-trip time in seconds.
     packet
-        Bytes in a packet.
+        Packet size in bytes.
 
     Raises
     ------
     ArgumentError
-        A window below 2; a law that does not repeat itself, or whose loss takes nothing.
+        A window below 2; a law whose cycle does not repeat, or whose loss reduces nothing.
     SpecError
         Not a window law.
 
@@ -370,15 +371,13 @@ def sawtooth(
     )
     if np.isnan(teeth).any():
         name = specification(spec)
-        raise ArgumentError(
-            "spec", f"{name} does not do the same between any two losses at the same window"
-        )
+        raise ArgumentError("spec", f"{name} behaves differently between losses at the same window")
     after, took, packets = (column.reshape(array.shape) for column in teeth.T)
     return Sawtooth(array, after, took, packets)
 
 
 def whole_rounds(per: str) -> bool:
-    """Read ``per``: whether one acknowledgement stands for a whole window.
+    """Validate ``per``; true if one acknowledgement covers a whole window.
 
     Parameters
     ----------
@@ -388,7 +387,7 @@ def whole_rounds(per: str) -> bool:
     Raises
     ------
     ArgumentError
-        Neither.
+        The value is neither.
 
     Examples
     --------
@@ -401,27 +400,31 @@ def whole_rounds(per: str) -> bool:
 
 
 def _scalar(name: str, value: float) -> float:
-    """Read a number above 0."""
-    return _one(name, checks.positive(name, value))
+    """Validate a number above 0."""
+    return _require_number(name, checks.positive(name, value))
 
 
 def _window(name: str, value: float) -> float:
-    """Read a window."""
-    return _one(name, checks.between(name, value, 1, 1e9))
+    """Validate a window."""
+    return _require_number(name, checks.between(name, value, 1, 1e9))
 
 
 def _packet(value: int) -> int:
-    """Read a packet size."""
-    return int(_one("packet", checks.between("packet", checks.whole("packet", value), 1, 65535)))
+    """Validate a packet size."""
+    return int(
+        _require_number("packet", checks.between("packet", checks.whole("packet", value), 1, 65535))
+    )
 
 
 def _count(name: str, value: int) -> int:
-    """Read a number of steps."""
-    return int(_one(name, checks.between(name, checks.whole(name, value), 0, MOST_STEPS)))
+    """Validate a number of steps."""
+    return int(
+        _require_number(name, checks.between(name, checks.whole(name, value), 0, MOST_STEPS))
+    )
 
 
-def _one(name: str, array: Array) -> float:
-    """Refuse an array where a number is needed."""
+def _require_number(name: str, array: Array) -> float:
+    """Raise an error for an array where a number is needed."""
     if array.ndim:
         raise ArgumentError(name, "must be one number, not an array")
     return float(array)

@@ -1,27 +1,27 @@
-"""The stationary distribution of a window law under random losses, by the law's own code.
+"""Stationary distribution of a window law under random losses, with the law's own code.
 
 Each packet is lost with probability ``p``, independently of all others (the loss model of section 3
 of the SIMD paper, of Ott, Kemperman and Mathis 1996, and of the scenario ``random-loss``). The
-windows at successive losses are then a Markov chain, if the window at a loss is all that the law
-remembers of the past. It is put on a grid: from each point the law is cut and grown,
-acknowledgement by acknowledgement, each of which may be the last with probability ``p``; windows
-between two points are split so that the mean is kept. The stationary vector weighs what the epochs
-take, which gives the distribution over time.
+windows at successive losses are a Markov chain if the law's state after a loss depends only on the
+window at the loss. The chain is discretised on a grid: from each point the law is reduced and
+grown, acknowledgement by acknowledgement, each of which is the last with probability ``p``. Windows
+between two points are split among both with the mean preserved. The stationary vector, weighted
+with the duration of the epochs, gives the distribution over time.
 
-What surrounds the law is modelled so:
+The law's environment is modelled as follows:
 
-* The loss of a packet is found when the next one's acknowledgement comes; all packets before it
-  have been acknowledged and have grown the window.
-* Then a round-trip time of recovery passes at the window that the law leaves. Nothing grows, and
-  nothing that was in flight behind the lost packet cuts again if it is lost. What is sent in
-  recovery grows the window after it, and is answered if it is lost.
-* Whole packets are sent: what the window says without its fraction. The acknowledgements of a round
-  are spread evenly, by the window that was sent in the round before.
-* There are no timeouts, no slow start, no largest window; the smallest window is 1 packet.
+* The loss of a packet is detected with the acknowledgement of the next packet. All packets before
+  it have been acknowledged and have grown the window.
+* A round-trip time of recovery follows at the reduced window, without growth. Losses of packets
+  already in flight cause no further reduction. Packets sent in recovery grow the window after it,
+  and their losses cause reductions.
+* Whole packets are sent: the window is rounded down. The acknowledgements of a round are evenly
+  spaced, by the window sent in the previous round.
+* There are no timeouts, no slow start and no largest window; the smallest window is 1 packet.
 
-In the ideal of Ott, Kemperman and Mathis there is no recovery, and fractions of packets are sent.
-The GAIMD paper (section 2.2) leaves the variance of the sending rate open: here it is for any such
-law, and by `aimd_moments` in closed form for AIMD at small ``p``.
+The ideal model of Ott, Kemperman and Mathis has no recovery, and sends fractions of packets. The
+GAIMD paper (section 2.2) does not give the variance of the sending rate: this module computes it
+for such laws, and `aimd_moments` has a closed form for AIMD at small ``p``.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ if TYPE_CHECKING:
 POINTS = 200
 LEAST_P = 1e-6
 TAIL = 1e-9
-"""Probability of an epoch that goes on beyond what is followed, and of a loss at the grid's top."""
+"""Truncation: probability of an epoch beyond the followed ones, and of a loss at the grid's top."""
 WIDEST = 1e9
 COARSE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Mean and spread of a window over time, in packets: numbers, or arrays of one shape.
+    """Mean and variance of a window over time: numbers, or arrays of one shape.
 
     Attributes
     ----------
     mean, variance
-        Of the window; packets and their square.
+        Of the window, in packets and packets squared.
     """
 
     mean: Value
@@ -65,31 +65,31 @@ class Moments:
 
     @property
     def cv(self) -> Value:
-        """The coefficient of variation: standard deviation over mean."""
+        """Coefficient of variation: standard deviation divided by mean."""
         return plain(np.sqrt(self.variance) / self.mean)
 
 
 @dataclass(frozen=True, slots=True)
 class Stationary:
-    """A window law under random losses, in the long run.
+    """Stationary distribution of a window law under random losses.
 
     Attributes
     ----------
     p, rtt
-        The probability that a packet is lost, and the round-trip time in seconds.
+        Probability that a packet is lost, and round-trip time in seconds.
     grid
         Windows in packets, ascending.
     over_time, at_loss
-        Probabilities of the grid's windows: at a time, and at a loss just before the cut.
+        Probabilities of the grid's windows: over time, and at a loss just before the reduction.
     mean, variance
-        Of the window over time, in packets and their square; not of the grid but of what the law
-        passes through.
+        Of the window over time, in packets and packets squared; computed from the law's windows,
+        not from the grid.
     rate
-        Packets sent in a second, retransmissions included.
+        Packets sent per second, retransmissions included.
     loss_events
-        Cuts for each packet sent; below ``p``, because losses of one round are answered once.
+        Reductions per packet sent; below ``p``, as the losses of one round cause one reduction.
     epoch
-        Mean time between two cuts, in seconds.
+        Mean time between two reductions, in seconds.
     """
 
     p: float
@@ -105,7 +105,7 @@ class Stationary:
 
     @property
     def cv(self) -> float:
-        """The coefficient of variation of the window, and of the rate: deviation over mean."""
+        """Coefficient of variation of the window and of the rate."""
         return float(np.sqrt(self.variance) / self.mean)
 
     @property
@@ -114,35 +114,35 @@ class Stationary:
         return self.variance / self.rtt**2
 
     def quantile(self, q: npt.ArrayLike) -> Value:
-        """Give windows in packets that are not exceeded for a share of the time.
+        """Return quantiles of the window over time, in packets.
 
         Divided by the round-trip time they are quantiles of the rate.
 
         Parameters
         ----------
         q
-            Shares of the time, above 0 and below 1.
+            Fractions of the time, above 0 and below 1.
 
         Raises
         ------
         ArgumentError
-            A share out of its range.
+            A fraction is out of range.
         """
         shares = checks.fraction("q", q)
         return plain(np.interp(shares, np.cumsum(self.over_time), self._edges()[1:]))
 
     def density(self) -> tuple[Array, Array]:
-        """Give the density of the window over time.
+        """Return the density of the window over time.
 
         Returns
         -------
         windows, density
-            The grid, in packets, and the density there, in 1/packets.
+            The grid in packets, and the density in 1/packets.
         """
         return self.grid, np.asarray(self.over_time / np.diff(self._edges()))
 
     def _edges(self) -> Array:
-        """Give the bounds of the cells around the points of the grid."""
+        """Return the edges of the cells around the points of the grid."""
         middle = (self.grid[1:] + self.grid[:-1]) / 2
         return np.concatenate([self.grid[:1], middle, self.grid[-1:]])
 
@@ -154,11 +154,11 @@ class Figures:
     Attributes
     ----------
     mean, cv
-        Of the window over time: packets, and the standard deviation over the mean.
+        Of the window over time: packets, and the coefficient of variation.
     low, median, high
-        Windows that are not exceeded for 5, 50 and 95 % of the time, in packets.
+        Quantiles of the window at 5, 50 and 95 % of the time, in packets.
     rate, loss_events, epoch
-        As in `Stationary`: packets/s, cuts for each packet, seconds.
+        As in `Stationary`: packets/s, reductions per packet, seconds.
     """
 
     mean: Value
@@ -180,26 +180,26 @@ def stationary(
     points: int = POINTS,
     packet: int = law.PACKET_BYTES,
 ) -> Stationary:
-    """Find the stationary distribution of a window law under Bernoulli losses.
+    """Compute the stationary distribution of a window law under Bernoulli losses.
 
-    The time it takes goes with ``points / p``: a second or so at 200 points and ``p`` = 1e-4.
+    The run time is proportional to ``points / p``: about a second at 200 points and ``p`` = 1e-4.
 
     Parameters
     ----------
     spec
-        A specification of a window law that remembers nothing but the window at the last loss.
+        A specification of a window law whose state after a loss depends only on the window there.
     p
         Probability that a packet is lost, from 1e-6 to 0.5.
     rtt
-        Round-trip time in seconds; it changes the window of laws that know clock time, else only
-        the rate.
+        Round-trip time in seconds. Only for laws that depend on clock time does it affect the
+        window.
     ideal
-        Whether a loss costs no round-trip time of recovery and each loss is answered.
+        Whether to omit the round-trip time of recovery, so that every loss causes a reduction.
     points
-        Points of the grid; its windows grow geometrically. The error goes with their inverse
-        square.
+        Number of grid points, which are geometrically spaced. The error is proportional to the
+        inverse square.
     packet
-        Bytes in a packet.
+        Packet size in bytes.
 
     Returns
     -------
@@ -209,9 +209,9 @@ def stationary(
     Raises
     ------
     ArgumentError
-        Something out of its range; a law with more memory, whose chain has more than one dimension.
+        An argument out of range, or a law with more memory, whose chain has several dimensions.
     SpecError
-        Not a window law of the registry.
+        Not a registered window law.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def stationary(
     if not law.forgets(spec, rtt=rtt, packet=packet):
         raise ArgumentError(
             "spec",
-            f"{name} remembers more than the window at the last loss: its chain has more than one"
+            f"{name} has more memory than the window at the last loss: its chain has more than one"
             " dimension",
         )
 
@@ -243,7 +243,7 @@ def stationary(
         )
         return grid, _stationary_vector(moves), stays, sums
 
-    # On a coarse grid first: how far the window gets.
+    # Find the range of the window on a coarse grid.
     top = 8 / np.sqrt(chance) + 8
     while True:
         grid, at_loss, stays, _ = solve(1.0, top, COARSE)
@@ -277,9 +277,9 @@ def stationary(
 def figures(
     spec: Spec, p: npt.ArrayLike, *, rtt: float = law.RTT_S, ideal: bool = False
 ) -> Figures:
-    """Give figures of the stationary distribution, at one or many loss rates.
+    """Summarise the stationary distribution at one or many loss rates.
 
-    Ott, Kemperman and Mathis 1996, for any law that remembers no more than its window at a loss.
+    Ott, Kemperman and Mathis 1996, for any law without memory beyond its window at a loss.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def figures(
     rtt
         Round-trip time in seconds.
     ideal
-        Whether a loss costs no round-trip time of recovery and each loss is answered.
+        Whether to omit the round-trip time of recovery, so that every loss causes a reduction.
 
     Raises
     ------
@@ -314,34 +314,33 @@ def figures(
 
 
 def aimd_moments(alpha: npt.ArrayLike, beta: npt.ArrayLike, p: npt.ArrayLike) -> Moments:
-    """Give mean and variance of AIMD's window over time in the limit of small ``p``.
+    """Return mean and variance of AIMD's window over time in the limit of small ``p``.
 
     With ``X = W² / 2`` at a loss, ``X' = (1 - beta)² X + alpha E``, E exponential of mean ``1 /
     p``: growth by ``alpha / W`` for each packet is growth of ``X`` by ``alpha``. The moments of
     such a sum are ``E X^s = (alpha / p)^s Γ(1 + s) Π (1 - c^(k + s)) / (1 - c^k)``, k = 1, 2, …,
     with ``c = (1 - beta)²`` (for TCP: Ott, Kemperman and Mathis, *The stationary behavior of ideal
-    TCP congestion avoidance*, 1996). The time from a loss to the next is ``beta W / alpha``
-    round-trip times in the mean, in which ``1 / p`` packets are sent, so that the mean window is
-    ``alpha / (p beta E W)``. The square follows from gains and losses that balance, ``alpha = p
-    beta E W²``.
+    TCP congestion avoidance*, 1996). The mean time between losses is ``beta W / alpha`` round-trip
+    times, in which ``1 / p`` packets are sent, so that the mean window is ``alpha / (p beta E W)``.
+    The second moment follows from equal gains and losses, ``alpha = p beta E W²``.
 
     Parameters
     ----------
     alpha
-        Packets gained in each round-trip time.
+        Packets gained per round-trip time.
     beta
-        The fraction given up (the GAIMD paper's is 1 minus that).
+        Fraction given up (1 minus the GAIMD paper's β).
     p
         Probability that a packet is lost, small.
 
     Raises
     ------
     ArgumentError
-        Something out of its range.
+        An argument out of range.
 
     Examples
     --------
-    The constant of the square-root law under random losses, and TCP's spread:
+    The constant of the square-root law under random losses, and TCP's coefficient of variation:
 
     >>> tcp = aimd_moments(1, 1/2, 1e-6)
     >>> round(tcp.mean * 1e-3, 4), round(tcp.cv, 4)
@@ -355,7 +354,7 @@ def aimd_moments(alpha: npt.ArrayLike, beta: npt.ArrayLike, p: npt.ArrayLike) ->
     c = (1 - b) ** 2
     half = np.full(c.shape, gamma(1.5))
     power = c.copy()
-    # Until factors are 1 to the last bit.
+    # Until the factors are 1 in double precision.
     while (power > 1e-17).any():
         half = half * (1 - power * np.sqrt(c)) / (1 - power)
         power = power * c
@@ -364,7 +363,7 @@ def aimd_moments(alpha: npt.ArrayLike, beta: npt.ArrayLike, p: npt.ArrayLike) ->
 
 
 def _stationary_vector(moves: Array) -> Array:
-    """Solve v P = v for a matrix of transitions with rows that add up to 1."""
+    """Solve v P = v for a transition matrix with row sums of 1."""
     size = len(moves)
     system = moves.T - np.eye(size)
     system[-1] = 1.0

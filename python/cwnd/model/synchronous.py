@@ -1,11 +1,11 @@
-"""Chiu and Jain's synchronous model for any laws, beside the closed forms of the SIMD paper.
+"""Chiu and Jain's synchronous model for any laws, and the closed forms of the SIMD paper.
 
-Flows share a capacity of ``W`` packets; the points where their windows add up to it are the
-efficiency line. Rounds have one length for all; at the end of a round that has reached the line all
-are told of one loss, and the next round begins with what they keep. (Chiu and Jain, *Computer
+Flows share a capacity of ``W`` packets. The efficiency line is where the sum of their windows is
+``W``. All rounds have the same length. At the end of a round that reaches the line every flow
+experiences one loss, and the next round begins with the reduced windows. (Chiu and Jain, *Computer
 Networks and ISDN Systems* 17, 1989; Jin, Guo, Matta and Bestavros, BU-CS-2001-006, section 4.)
 
-`trajectory` and `convergence` iterate the laws' own code. `table1`, `epoch_length`, `contraction`,
+`trajectory` and `convergence` step the laws' own code. `table1`, `epoch_length`, `contraction`,
 `fairness_epochs` and `epoch_sum` are the paper's Table 1 and appendix A, with its approximations;
 the paper's laws are TCP (AIMD(1, 1/2)), AIMD(3 beta / (2 - beta), beta), IIAD(3 beta / 2, beta)
 and SIMD(beta). Windows are in packets, times in round-trip times.
@@ -35,22 +35,22 @@ Name: TypeAlias = Literal["tcp", "aimd", "iiad", "simd"]
 """A law of the SIMD paper's Table 1."""
 
 BETAS: dict[Name, float] = {"tcp": 1 / 2, "aimd": 1 / 16, "iiad": 2 / 3, "simd": 1 / 16}
-"""The fraction of the window (IIAD: the packets) given up in the paper's runs."""
+"""Fraction of the window (for IIAD: packets) given up in the paper's runs."""
 MOST_ROUNDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Windows of flows in the synchronous model, a row for each round and a column for each flow.
+    """Windows of flows in the synchronous model, one row per round and one column per flow.
 
     Attributes
     ----------
     windows
-        At the start (row 0) and at the end of each round, before a loss there; in packets.
+        At the start (row 0) and at the end of each round, before its loss; in packets.
     after
-        The same after the loss, where there was one.
+        Windows after the loss, if there is one.
     losses
-        The rounds (row numbers) with a loss at their end.
+        Row numbers of rounds that end with a loss.
     """
 
     windows: Array
@@ -60,19 +60,19 @@ class Trajectory:
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """How two flows fill a link and then share it: numbers, or arrays of one shape.
+    """Convergence of two flows to efficiency and fairness: numbers, or arrays of one shape.
 
     Attributes
     ----------
     t1
-        Round-trip times until the efficiency line; infinite if it was not reached.
+        Round-trip times until the efficiency line; infinite if it is not reached.
     delta
-        The difference of the windows there, in packets.
+        Difference of the windows at that time, in packets.
     t2
-        Round-trip times from there until the windows differ by less than epsilon; infinite if they
-        did not within the limit.
+        Further round-trip times until the windows differ by less than epsilon; infinite if they do
+        not within the limit.
     epochs
-        Losses in ``t2``.
+        Number of losses in ``t2``.
     """
 
     t1: Value
@@ -92,14 +92,14 @@ class Table1:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """Convergence times from starting points in the plane of two windows.
+    """Convergence times for starting points in the plane of two windows.
 
     Attributes
     ----------
     w1, w2
-        The starting points, in packets.
+        Starting points in packets.
     simd, aimd, iiad
-        ``t1 + t2`` of each law from there, in round-trip times.
+        ``t1 + t2`` of each law, in round-trip times.
     """
 
     w1: Array
@@ -110,12 +110,12 @@ class Plane:
 
     @property
     def simd_faster(self) -> npt.NDArray[np.bool_]:
-        """Where SIMD converges faster than AIMD."""
+        """Points from which SIMD converges faster than AIMD."""
         return np.asarray(self.simd < self.aimd)
 
     @property
     def iiad_slowest(self) -> npt.NDArray[np.bool_]:
-        """Where IIAD converges more slowly than both."""
+        """Points from which IIAD converges more slowly than both."""
         return np.asarray((self.iiad > self.simd) & (self.iiad > self.aimd))
 
 
@@ -128,31 +128,31 @@ def trajectory(
     rtt: float = law.RTT_S,
     per: Per = "ack",
 ) -> Trajectory:
-    """Follow flows round by round.
+    """Step flows round by round.
 
     Parameters
     ----------
     specs
         A specification for each flow, or one for all.
     windows
-        Their windows at the start, at the beginning of congestion avoidance; in packets.
+        Initial windows of congestion avoidance in packets.
     capacity
-        Packets that the flows can have in flight before one is lost; a rate law hears of a link of
+        Packets that the flows can have in flight without a loss; rate laws receive a capacity of
         ``capacity / rtt``.
     rounds
-        How many.
+        Number of rounds.
     rtt
-        Round-trip time in seconds: of laws that know clock time, and of the control intervals of
-        rate laws.
+        Round-trip time in seconds, for laws that depend on clock time and for the control intervals
+        of rate laws.
     per
-        Whether each packet is acknowledged (``"ack"``), or a window at once (``"round"``).
+        Whether to acknowledge every packet (``"ack"``), or a whole window at once (``"round"``).
 
     Raises
     ------
     ArgumentError
-        Something out of its range, no flow, or not one specification for each.
+        An argument out of range, no flow, or a wrong number of specifications.
     SpecError
-        Not a law of the registry.
+        Not a registered law.
 
     Examples
     --------
@@ -162,11 +162,11 @@ def trajectory(
     """
     start = checks.between("windows", list(windows), 1, 1e9)
     if start.ndim != 1 or start.size == 0:
-        raise ArgumentError("windows", "must be one number for each flow, of one flow or more")
+        raise ArgumentError("windows", "must be one number for each flow, and at least one")
     many = isinstance(specs, Sequence) and not isinstance(specs, str)
     given = list(cast("Sequence[Spec]", specs)) if many else [cast("Spec", specs)] * start.size
     if len(given) != start.size:
-        problem = f"{len(given)} specifications for {start.size} windows: one for each, or for all"
+        problem = f"{len(given)} specifications for {start.size} windows: give one, or one for each"
         raise ArgumentError("specs", problem)
     before, after = law.step(
         _native.synchronous,
@@ -192,36 +192,35 @@ def convergence(
     per: Per = "ack",
     limit: int = MOST_ROUNDS,
 ) -> Convergence:
-    """Run two flows until they fill a link and share it, from one or many starting points.
+    """Simulate two flows until they use and share a link, for one or many starting points.
 
-    The paper's T1, Delta and T2 without its approximations. The difference is looked at on the
-    line, at the end of each round and after each loss; the first time that it is below ``epsilon``
-    counts.
+    The paper's T1, Delta and T2 without its approximations. The difference is checked on the line,
+    at the end of each round and after each loss; T2 ends when it is first below ``epsilon``.
 
     Parameters
     ----------
     specs
-        The law of both flows, or of each.
+        The law of both flows, or one law for each.
     w1, w2
-        Their windows at the beginning of congestion avoidance in packets; broadcast.
+        Initial windows of congestion avoidance in packets; broadcast.
     capacity, rtt, per
         As for `trajectory`.
     epsilon
-        The difference of two windows that counts as none, in packets.
+        Difference of two windows that is considered fair, in packets.
     limit
-        Rounds after which a run is given up.
+        Largest number of rounds.
 
     Raises
     ------
     ArgumentError
-        Something out of its range.
+        An argument out of range.
     SpecError
-        Not a law of the registry.
+        Not a registered law.
 
     Examples
     --------
     From (10, 30) TCP takes 30 rounds to (40, 60), and five losses with 25 rounds between them to
-    bring the difference of 20 below 1.
+    reduce the difference of 20 below 1.
 
     >>> convergence("reno", 10, 30, 100, 1, per="round")
     Convergence(t1=30.0, delta=20.0, t2=100.0, epochs=5.0)
@@ -255,30 +254,30 @@ def table1(
     epsilon: npt.ArrayLike,
     beta: npt.ArrayLike | None = None,
 ) -> Table1:
-    """Give the closed forms of the SIMD paper's Table 1 (derived in its appendix A).
+    """Return the closed forms of the SIMD paper's Table 1 (derived in its appendix A).
 
-    ``delta`` is where the efficiency line is first reached, and ``t2`` is counted from there with
-    epochs of the length that they have near fairness. IIAD's ``t2`` is a lower bound, as the paper
-    says. Flows may start on the line.
+    ``delta`` is the difference where the efficiency line is first reached. ``t2`` starts there and
+    assumes epochs of the length near fairness. IIAD's ``t2`` is a lower bound, as the paper says.
+    Flows may start on the line.
 
     Parameters
     ----------
     name
         ``"tcp"``, ``"aimd"``, ``"iiad"`` or ``"simd"``.
     w1, w2
-        Windows at the start in packets, in any order; their sum at most ``capacity``.
+        Initial windows in packets, in any order; their sum is at most ``capacity``.
     capacity
         The paper's W, in packets.
     epsilon
-        The difference that counts as none, in packets.
+        Difference that is considered fair, in packets.
     beta
-        What a loss takes: the fraction of the window (IIAD: packets); the paper's by default. TCP's
+        Fraction of the window that a loss takes (for IIAD: packets); the paper's by default. TCP's
         is 1/2.
 
     Raises
     ------
     ArgumentError
-        An unknown law, or something out of its range.
+        An unknown law, or an argument out of range.
 
     Examples
     --------
@@ -308,9 +307,9 @@ def table1(
 def epoch_length(
     name: Name, w1: npt.ArrayLike, w2: npt.ArrayLike, beta: npt.ArrayLike | None = None
 ) -> Value:
-    """Give the round-trip times L of a congestion epoch, from loss to loss (appendix A.2).
+    """Return the round-trip times L of a congestion epoch, from loss to loss (appendix A.2).
 
-    The appendix writes some of them by W, which is ``(w1 + w2) / (1 - beta)`` there, and
+    The appendix writes some of them in terms of W, which is ``(w1 + w2) / (1 - beta)`` there, and
     ``w1 + w2 + 2 beta`` for IIAD.
 
     Parameters
@@ -320,7 +319,7 @@ def epoch_length(
     w1, w2
         Windows at the beginning of the epoch, just after a loss, in packets.
     beta
-        What a loss takes, as for `table1`.
+        Reduction at a loss, as for `table1`.
 
     Raises
     ------
@@ -338,7 +337,7 @@ def epoch_length(
 
 
 def contraction(name: Name, capacity: npt.ArrayLike, beta: npt.ArrayLike | None = None) -> Value:
-    """Give what an epoch leaves of the difference of two windows, Delta' / Delta (appendix A.2).
+    """Return the factor by which an epoch reduces two windows' difference (appendix A.2).
 
     Parameters
     ----------
@@ -347,7 +346,7 @@ def contraction(name: Name, capacity: npt.ArrayLike, beta: npt.ArrayLike | None 
     capacity
         The paper's W in packets; only IIAD's contraction depends on it, and that is a lower bound.
     beta
-        What a loss takes, as for `table1`.
+        Reduction at a loss, as for `table1`.
 
     Raises
     ------
@@ -369,20 +368,20 @@ def fairness_epochs(
     epsilon: npt.ArrayLike,
     beta: npt.ArrayLike | None = None,
 ) -> Value:
-    """Give T2 in congestion epochs, not rounded (appendix A.2): a logarithm of epsilon / Delta.
+    """Return T2 in congestion epochs, not rounded (appendix A.2): a logarithm of epsilon / Delta.
 
     Parameters
     ----------
     name
         A law, as for `table1`.
     delta
-        The difference of the windows on the efficiency line, in packets.
+        Difference of the windows on the efficiency line, in packets.
     capacity
         The paper's W, in packets.
     epsilon
-        The difference that counts as none, in packets.
+        Difference that is considered fair, in packets.
     beta
-        What a loss takes, as for `table1`.
+        Reduction at a loss, as for `table1`.
 
     Raises
     ------
@@ -412,11 +411,11 @@ def epoch_sum(
     epsilon: npt.ArrayLike,
     beta: npt.ArrayLike | None = None,
 ) -> Value:
-    """Sum the round-trip times of epochs until windows are close: T2 "iteratively" (appendix A.2).
+    """Sum the round-trip times of epochs until fairness: T2 "iteratively" (appendix A.2).
 
-    Each epoch begins with what the loss leaves, has the length of `epoch_length` there, and ends on
-    the line with the increments that the appendix derives. Unlike Table 1 it does not take all
-    epochs to be as long as the last.
+    Each epoch begins with the reduced windows, has the length of `epoch_length` for these, and ends
+    on the line with the increments derived in the appendix. Unlike Table 1 it does not assume equal
+    lengths of all epochs.
 
     Parameters
     ----------
@@ -425,14 +424,14 @@ def epoch_sum(
     w1, w2
         Windows on the efficiency line, at the first loss, in packets.
     epsilon
-        The difference that counts as none, in packets.
+        Difference that is considered fair, in packets.
     beta
-        What a loss takes, as for `table1`.
+        Reduction at a loss, as for `table1`.
 
     Raises
     ------
     ArgumentError
-        As for `table1`; windows that a loss would leave below 0.
+        As for `table1`; windows that would be negative after a loss.
 
     Examples
     --------
@@ -444,11 +443,11 @@ def epoch_sum(
     limit, b, small, large, w = np.broadcast_arrays(
         checks.positive("epsilon", epsilon), b, small, large, w
     )
-    # What a loss takes from each of the two.
+    # Both windows after a loss.
     kept = [window - b if name == "iiad" else (1 - b) * window for window in (small, large)]
     a, c = (np.array(window, dtype=float) for window in kept)
     if np.any(a <= 0):
-        raise ArgumentError("w1", "a loss would leave nothing of the smaller window")
+        raise ArgumentError("w1", "a loss would take the whole smaller window")
     total = np.zeros(a.shape)
     while (far := c - a >= limit).any():
         length = np.where(far, _epoch_length(name, a, c, b), 0.0)
@@ -465,7 +464,7 @@ def epoch_sum(
 
 
 def simd_fairer(x1: npt.ArrayLike, x2: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Tell where SIMD reaches the efficiency line at a fairer point than AIMD (figure 4a).
+    """Test where SIMD reaches the efficiency line at a fairer point than AIMD (figure 4a).
 
     Compares the fairness index max(x1/x2, x2/x1) of the two intersections of section 4.2; the
     paper's condition x1 + x2 > 1/3 is not used.
@@ -473,12 +472,12 @@ def simd_fairer(x1: npt.ArrayLike, x2: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     Parameters
     ----------
     x1, x2
-        Two different allocations as fractions of the capacity, together below 1; broadcast.
+        Two different allocations as fractions of the capacity with a sum below 1; broadcast.
 
     Raises
     ------
     ArgumentError
-        A share out of its range, or two that are too large together.
+        A share out of range, or a sum that is too large.
 
     Examples
     --------
@@ -502,18 +501,18 @@ def plane(
     beta: float = 1 / 16,
     exact: bool = False,
 ) -> Plane:
-    """Compare the laws' times to converge from points of the plane (figure 4c).
+    """Compare the laws' convergence times for points of the plane (figure 4c).
 
     Parameters
     ----------
     w1, w2
-        Starting points in packets, together at most ``capacity``; broadcast.
+        Starting points in packets, with a sum of at most ``capacity``; broadcast.
     capacity, epsilon
         The paper's W and epsilon, in packets.
     beta
-        The fraction given up by SIMD and AIMD; IIAD is (1, 2/3).
+        Fraction given up by SIMD and AIMD; IIAD is (1, 2/3).
     exact
-        Whether the laws are iterated, by round-trip times, instead of Table 1's closed forms.
+        Whether to step the laws by round-trip times, instead of using Table 1's closed forms.
 
     Raises
     ------
@@ -545,44 +544,44 @@ def plane(
 
 
 def _index(a: Array, c: Array) -> Array:
-    """Give the paper's fairness index of two shares; 1 is fair."""
+    """Return the paper's fairness index of two shares; 1 is fair."""
     return np.maximum(a / c, c / a)
 
 
 def _points(
     w1: npt.ArrayLike, w2: npt.ArrayLike, capacity: npt.ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-    """Read two windows; give the smaller, the larger, and the capacity or else their sum."""
+    """Validate two windows; return the smaller, the larger, and the capacity or else their sum."""
     a, c = np.broadcast_arrays(checks.positive("w1", w1), checks.positive("w2", w2))
     total = a + c
     w = total if capacity is None else checks.positive("capacity", capacity)
     if np.any(total > w * (1 + 1e-12)):
-        raise ArgumentError("capacity", "must not be below w1 + w2: the flows start below the line")
+        raise ArgumentError("capacity", "must be at least w1 + w2: flows start below the line")
     return np.minimum(a, c), np.maximum(a, c), w
 
 
 def _beta(name: Name, beta: npt.ArrayLike | None) -> Array:
-    """Read a law's beta, or give the paper's."""
+    """Validate a law's beta; the default is the paper's."""
     if name not in BETAS:
         raise ArgumentError("name", f"must be one of {', '.join(BETAS)}, not {name!r}")
     if beta is None:
         return np.asarray(BETAS[name])
     b = checks.fraction("beta", beta)
     if name == "tcp" and np.any(b != BETAS["tcp"]):
-        raise ArgumentError("beta", "TCP's is 1/2: another is 'aimd'")
+        raise ArgumentError("beta", "TCP's is 1/2: use 'aimd' for another")
     if name == "simd" and np.any(b >= 0.5):
         raise ArgumentError("beta", "SIMD's must be below 1/2 for the appendix's contraction")
     return b
 
 
 def _steady_length(name: Name, w: Array, b: Array) -> Array:
-    """Give the length of an epoch near fairness, as Table 1 approximates it."""
+    """Return the length of an epoch near fairness, as Table 1 approximates it."""
     factors: dict[str, float] = {"iiad": 1 / 3, "simd": float(np.sqrt(2)) / 3}
     return np.asarray(factors[name] * w if name in factors else (2 - b) / 6 * w)
 
 
 def _epoch_length(name: Name, a: Array, c: Array, b: Array) -> Array:
-    """Give appendix A.2's L for windows just after a loss."""
+    """Return appendix A.2's L for windows just after a loss."""
     if name == "simd":
         return np.asarray(2 / 3 * (1 - 2 * b / 3) / (1 - b) * np.sqrt(2 * a * c))
     if name == "iiad":
@@ -591,12 +590,12 @@ def _epoch_length(name: Name, a: Array, c: Array, b: Array) -> Array:
 
 
 def _contraction(name: Name, w: Array, b: Array) -> Array:
-    """Give appendix A.2's Delta' / Delta."""
+    """Return appendix A.2's Delta' / Delta."""
     taken = {"iiad": 2 * b / w, "simd": 2 * b}.get(name, b)
     return np.asarray(1 - taken + 0 * w)
 
 
 def _fairness_epochs(name: Name, delta: Array, w: Array, epsilon: Array, b: Array) -> Array:
-    """Give the logarithm of epsilon / delta to the base of the contraction, at least 0."""
+    """Return the logarithm of epsilon / delta to the base of the contraction, at least 0."""
     ratio = np.maximum(delta / epsilon, 1.0)
     return np.asarray(-np.log(ratio) / np.log(_contraction(name, w, b)))

@@ -1,9 +1,9 @@
-"""Sending rate against loss: the square-root law, PFTK, GAIMD, SIMD, and DAIMD's Table 6.
+"""Sending rate as a function of loss: square-root law, PFTK, GAIMD, SIMD, and DAIMD's Table 6.
 
 Rates are in packets per second, the response functions' windows in packets (UDT's in packets per
-control interval). ``p`` is the probability of a loss event, the loss rate that the formulas are
-derived for: window reductions over packets sent, not lost packets over packets sent. ``beta`` is
-the fraction given up on a loss; GAIMD's paper writes β for the fraction kept, so its (0.31, 7/8) is
+control interval). ``p`` is the probability of a loss event as the formulas define it: window
+reductions divided by packets sent, not lost packets divided by packets sent. ``beta`` is the
+fraction given up on a loss. The GAIMD paper's β is the fraction kept: its (0.31, 7/8) is
 ``alpha=0.31, beta=1/8`` here.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Formula: TypeAlias = Callable[..., Value]
 
 _LEAST_LOSS = 1e-30
-"""Where the inverse begins to look: far below one loss in the life of any link."""
+"""Smallest loss probability of the inverse, lower than on any link."""
 
 
 def square_root(p: npt.ArrayLike, rtt: npt.ArrayLike, b: npt.ArrayLike = 1) -> Value:
@@ -81,7 +81,7 @@ def pftk(
     b
         Packets acknowledged by one ACK: 2 with delayed ACKs.
     max_window
-        Largest window in packets; none by default.
+        Largest window in packets; unlimited by default.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def gaimd_td(
     alpha: npt.ArrayLike = 1,
     beta: npt.ArrayLike = 0.5,
 ) -> Value:
-    """Time a packet takes in congestion avoidance: RTT√(2bβp/(α(2-β))) (GAIMD, Eq. 3).
+    """Mean time per packet in congestion avoidance: RTT√(2bβp/(α(2-β))) (GAIMD, Eq. 3).
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def gaimd_to(
     alpha: npt.ArrayLike = 1,
     beta: npt.ArrayLike = 0.5,
 ) -> Value:
-    """Time a packet takes in timeouts: RTO·Q·p(1+32p²) (GAIMD, Eq. 4).
+    """Mean time per packet in timeouts: RTO·Q·p(1+32p²) (GAIMD, Eq. 4).
 
     Parameters
     ----------
@@ -281,10 +281,10 @@ def simd_eq8(
     beta: npt.ArrayLike = 0.5,
     max_window: npt.ArrayLike = np.inf,
 ) -> Value:
-    """Rate of AIMD(α, β) with timeouts and the largest window (SIMD, Eq. 8).
+    """Rate of AIMD(α, β) with timeouts and a largest window (SIMD, Eq. 8).
 
-    The text has p behind the radicals; under them, as in GAIMD's Eq. 2, it is what it says it is:
-    the TCP-friendly equation at (1, 1/2).
+    The text prints p behind the radicals. Here p is under them, as in GAIMD's Eq. 2, which gives
+    the TCP-friendly equation at (1, 1/2) as the text states.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def simd_eq8(
     beta
         Fraction of the window given up on a loss.
     max_window
-        Largest window in packets; none by default, 128 in the paper's runs.
+        Largest window in packets; unlimited by default, 128 in the paper's runs.
 
     Returns
     -------
@@ -349,7 +349,7 @@ def reno_response(p: npt.ArrayLike) -> Value:
 def scalable_response(p: npt.ArrayLike) -> Value:
     """Mean window of Scalable TCP: 0.8/p, as printed (DAIMD, Table 6).
 
-    It belongs to the printed increase 0.1w; Kelly's own constant is 0.01, which gives 0.08/p.
+    The constant matches the printed increase 0.1w; Kelly's constant 0.01 gives 0.08/p.
 
     Parameters
     ----------
@@ -403,7 +403,7 @@ def highspeed_response(p: npt.ArrayLike) -> Value:
 def bic_response(p: npt.ArrayLike) -> Value:
     """Mean window of BIC TCP: 24.65 p^-0.5, as printed (DAIMD, Table 6).
 
-    AIMD(32, 1/8) alone, to which the paper says it comes close, gives 15.5 p^-0.5.
+    AIMD(32, 1/8) alone, which the paper calls close, gives 15.5 p^-0.5.
 
     Parameters
     ----------
@@ -466,7 +466,7 @@ RESPONSES: Mapping[str, Formula] = {
     "bic": bic_response,
     "udt": udt_response,
 }
-"""The response functions of DAIMD's Table 6."""
+"""Response functions of DAIMD's Table 6."""
 
 FORMULAS: Mapping[str, Formula] = {
     "square_root": square_root,
@@ -475,18 +475,18 @@ FORMULAS: Mapping[str, Formula] = {
     "simd_eq8": simd_eq8,
     **{f"{name}_response": formula for name, formula in RESPONSES.items()},
 }
-"""What falls with p, by name."""
+"""Formulas by name; all decrease with p."""
 
 
 def find_formula(name: str, formula: str | Formula) -> Formula:
-    """Find a formula by its name.
+    """Find a formula by name.
 
     Parameters
     ----------
     name
         The argument's name.
     formula
-        A name in `FORMULAS`, or a function of ``p``, which is given back.
+        A name in `FORMULAS`, or a function of ``p``, which is returned.
 
     Raises
     ------
@@ -501,14 +501,14 @@ def find_formula(name: str, formula: str | Formula) -> Formula:
     if not isinstance(formula, str):
         return formula
     if formula not in FORMULAS:
-        raise ArgumentError(name, f"{formula!r} is none of {', '.join(FORMULAS)}")
+        raise ArgumentError(name, f"{formula!r} is not one of {', '.join(FORMULAS)}")
     return FORMULAS[formula]
 
 
 def formula_arguments(
     formula: Formula, given: Mapping[str, npt.ArrayLike]
 ) -> dict[str, npt.ArrayLike]:
-    """Pick the arguments that a formula takes beside p.
+    """Select the arguments that a formula has besides p.
 
     Parameters
     ----------
@@ -520,7 +520,7 @@ def formula_arguments(
     Raises
     ------
     ArgumentError
-        One that it needs is not given.
+        A required argument is missing.
 
     Examples
     --------
@@ -537,26 +537,26 @@ def formula_arguments(
 def loss_for_rate(
     rate: npt.ArrayLike, formula: str | Formula, **parameters: npt.ArrayLike
 ) -> Value:
-    """Loss probability at which a formula gives a rate: the inverse of any that falls with p.
+    """Loss probability at which a formula gives a rate: the inverse of a decreasing formula.
 
     Parameters
     ----------
     rate
         In the unit of the formula: packets per second, or packets for a response function.
     formula
-        A name in `FORMULAS`, or a function of ``p`` that falls as ``p`` grows.
+        A name in `FORMULAS`, or a decreasing function of ``p``.
     parameters
         The formula's other arguments, broadcast with ``rate``.
 
     Returns
     -------
     float or ndarray
-        Probability of a loss event, to the last digits of a double.
+        Probability of a loss event, in double precision.
 
     Raises
     ------
     ArgumentError
-        No loss probability gives that rate, or an argument outside its domain.
+        No loss probability gives that rate, or an argument is outside its domain.
 
     Examples
     --------
@@ -587,11 +587,11 @@ def _solve(rate: float, formula: Formula, arguments: dict[str, float]) -> float:
         return float(np.log(formula(p, **arguments)) - np.log(rate))
 
     low, high = float(np.log(_LEAST_LOSS)), 0.0
-    # At the cap of a window the rate no longer says what the loss is.
+    # At the cap of a window the rate does not determine the loss.
     if excess(low) <= 0:
         most = float(formula(_LEAST_LOSS, **arguments))
-        raise ArgumentError("rate", f"must be below {most:.6g}, the most the formula gives")
+        raise ArgumentError("rate", f"must be below {most:.6g}, the formula's largest rate")
     if excess(high) > 0:
         least = float(formula(1.0, **arguments))
-        raise ArgumentError("rate", f"must be at least {least:.6g}, which is left at p = 1")
+        raise ArgumentError("rate", f"must be at least {least:.6g}, the formula's value at p = 1")
     return float(np.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-15, maxiter=200)))

@@ -1,1 +1,1 @@
-"""The papers' exhibits as runnable code: every table and figure beside what was published."""
+"""Exhibits of the papers as code: every table and figure, with the published values."""

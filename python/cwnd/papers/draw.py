@@ -1,4 +1,4 @@
-"""Figures and tables as files: SVG and CSV."""
+"""Output of figures and tables: SVG and CSV."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from cwnd.papers.figure import Curve, Figure, Panel, Regions, Table
 
 PUBLISHED = "#c0212f"
-"""What a paper prints is drawn in this red and nothing else is."""
+"""Red, used only for published values."""
 
 WIDTH, HEIGHT = 4.8, 3.3
-"""Inches of a panel."""
+"""Width and height of a panel in inches."""
 
 LEFT, RIGHT, BOTTOM, TOP = 0.9, 0.15, 0.5, 0.3
-"""Inches around its axes: Matplotlib finds better ones, in half of the time that all takes."""
+"""Margins in inches: Matplotlib's automatic layout would double the time of a figure."""
 
 LETTER = 0.085
-"""Inches of a letter along an axis."""
+"""Width of a character of an axis label in inches."""
 
 MOST_WRITTEN = 12
-"""Entries of a legend: with more it hides the curves."""
+"""Largest number of legend entries: a longer legend hides the curves."""
 
 
 def draw(figure: Figure, base: Path) -> None:
-    """Write a figure as SVG and CSV; ``base`` is the path without the ending."""
+    """Write a figure as SVG and CSV; ``base`` is the path without suffix."""
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     width = WIDTH if columns > 1 else 1.4 * WIDTH
@@ -50,7 +50,7 @@ def draw(figure: Figure, base: Path) -> None:
         corner = ((column + left / width) / columns, 1 - (row + 1 - bottom / HEIGHT) / rows)
         size = (width - left - RIGHT) / width / columns, (HEIGHT - bottom - TOP) / HEIGHT / rows
         _panel(canvas, canvas.add_axes((*corner, *size)), panel)
-    # A fixed salt and no date: the same figure is the same file.
+    # With a fixed salt and without a date equal figures give equal files.
     with mpl.rc_context({"svg.hashsalt": "cwnd"}):
         canvas.savefig(f"{base}.svg", transparent=True, metadata={"Date": None})
     with Path(f"{base}.csv").open("w", newline="", encoding="utf-8") as file:
@@ -58,21 +58,21 @@ def draw(figure: Figure, base: Path) -> None:
 
 
 def _margins(panels: list[Panel]) -> tuple[float, float]:
-    """Give the inches that names need at the left and at the bottom of each panel."""
+    """Return the margins in inches for labels at the left and at the bottom of each panel."""
     rows = max((len(name) for panel in panels for name in panel.y_ticks), default=0)
-    tilted = [panel.ticks for panel in panels if _tilts(panel)]
+    tilted = [panel.ticks for panel in panels if _is_tilted(panel)]
     names = max((len(name) for ticks in tilted for name in ticks), default=0)
-    # Half of a tilted name's length goes down.
+    # A tilted label takes half of its length vertically.
     return max(LEFT, 0.45 + LETTER * rows), BOTTOM + LETTER * names / 2
 
 
-def _tilts(panel: Panel) -> bool:
-    """Tell whether the names along an axis need to be tilted."""
+def _is_tilted(panel: Panel) -> bool:
+    """Test whether the labels along an axis have to be tilted."""
     return sum(map(len, panel.ticks)) > 30
 
 
 def write_table(table: Table, base: Path) -> None:
-    """Write a table as CSV; ``base`` is the path without the ending."""
+    """Write a table as CSV; ``base`` is the path without suffix."""
     with Path(f"{base}.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.columns)
@@ -93,11 +93,11 @@ def _panel(canvas: Canvas, axes: Axes, panel: Panel) -> None:
 
 
 def _frame(axes: Axes, panel: Panel) -> None:
-    """Set the axes: names, scales, bounds, and the names of points that are not numbers."""
+    """Set up the axes: labels, scales, limits, and categories."""
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     if panel.title:
-        # Right above the axes: to look for what is in the way takes time, and nothing is.
+        # A fixed position: Matplotlib's search for a free one is slow.
         axes.set_title(panel.title, fontsize=10, y=1.0)
     if panel.x_log:
         axes.set_xscale("log")
@@ -113,18 +113,18 @@ def _frame(axes: Axes, panel: Panel) -> None:
     if panel.regions is None:
         axes.grid(alpha=0.2)
     if panel.ticks:
-        tilt = 30 if _tilts(panel) else 0
+        tilt = 30 if _is_tilted(panel) else 0
         axes.set_xticks(
             range(len(panel.ticks)), panel.ticks, rotation=tilt, ha="right" if tilt else "center"
         )
     if panel.y_ticks:
         axes.set_yticks(range(len(panel.y_ticks)), panel.y_ticks)
-        # Rows are read from the top.
+        # The first row is at the top.
         axes.invert_yaxis()
 
 
 def _curve(axes: Axes, curve: Curve, following: Iterator[int]) -> None:
-    """Draw one series, in the next colour if it has none."""
+    """Draw one series, in the next color by default."""
     x, y, label = curve.x, curve.y, curve.label or None
     if curve.kind == "published":
         open_: dict[str, Any] = {"markerfacecolor": "none", "markersize": 7, "zorder": 5}
@@ -147,7 +147,7 @@ def _curve(axes: Axes, curve: Curve, following: Iterator[int]) -> None:
 
 
 def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
-    """Draw a map, and give what its legend shows."""
+    """Draw a map, and return its legend entries."""
     x, y = np.asarray(regions.x, dtype=float), np.asarray(regions.y, dtype=float)
     z = np.asarray(regions.z, dtype=float)
     if regions.names:
@@ -171,7 +171,7 @@ def _regions(canvas: Canvas, axes: Axes, regions: Regions) -> list[Patch]:
 
 
 def _figure_rows(figure: Figure) -> Iterable[list[object]]:
-    """Write a figure's data as rows: one a point."""
+    """Yield a figure's data as rows, one for each point."""
     yield ["panel", "series", "kind", "x", "y", "low", "high"]
     for number, panel in enumerate(figure.panels, 1):
         name = panel.title or str(number)

@@ -1,4 +1,4 @@
-"""Exhibits: tables, figures and claims of a paper that can be run again."""
+"""Exhibits: reproducible tables, figures and claims of a paper."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ R = TypeVar("R", bound="tuple[str | float, ...]")
 T = TypeVar("T")
 
 PAPERS = ("simd", "gaimd", "aira", "daimd", "aiad", "beyond")
-"""Short names of the papers; each is a package beside this module."""
+"""Short names of the papers; each has a package in this folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Claim:
     Attributes
     ----------
     words, grade
-        What is claimed; the measurement and the verdict.
+        Text of the claim; measurement and verdict.
     cause, why
-        What a deviation is attributed to; empty where the claim agrees.
+        Cause of a deviation and its explanation; empty if the claim agrees.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Claim:
 
 @dataclass(slots=True)
 class Findings:
-    """The results of an exhibit; ``scenario`` is the first that it ran."""
+    """Results of an exhibit; ``scenario`` is the first one that it ran."""
 
     claims: list[Claim] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
@@ -89,18 +89,18 @@ class Exhibit:
     Attributes
     ----------
     paper, id
-        Short names of the paper, and within it: ``table-1``, ``fig-5``.
+        Short names of the paper, and of the exhibit: ``table-1``, ``fig-5``.
     new
-        Whether it goes beyond the paper.
+        Whether it extends the paper.
     cost
-        Approximate processor seconds of the full run: the longest exhibits start first.
+        Approximate CPU seconds of the full run; exhibits start in descending order.
     seeds, quick
-        Runs of each case in the full and in the quick run: at first, and at most while a claim is
-        undecided.
+        Initial and largest numbers of seeds for each case, in the full and in the quick run. Seeds
+        are added while a claim is undecided.
     beside
-        Another exhibit of the paper that needs some of the same runs, or this one itself.
+        Another exhibit of the paper with runs in common, or this one.
     function
-        Runs it in a `Lab`.
+        Function that runs the exhibit in a `Lab`.
     """
 
     paper: str
@@ -114,11 +114,11 @@ class Exhibit:
 
     @property
     def text(self) -> ExhibitText:
-        """Its words."""
+        """Texts of the exhibit."""
         return read_text(self.paper).exhibits[self.id]
 
     def run(self, lab: Lab) -> Findings:
-        """Run it, with twice the seeds while a claim is undecided and more are allowed."""
+        """Run the exhibit; double the seeds while a claim is undecided, up to the limit."""
         seeds, most = self.quick if lab.quick else self.seeds
         if lab.repeat is not None:
             seeds = most = lab.repeat
@@ -143,9 +143,9 @@ def exhibit(
     new: bool = False,
     beside: str = "",
 ) -> Callable[[Callable[[Lab], None]], Callable[[Lab], None]]:
-    """Make a function the `Exhibit` ``name`` of the paper in whose package it is.
+    """Register a function as the `Exhibit` ``name`` of the paper of its package.
 
-    Runs shared with the earlier exhibit ``beside`` are done once: same scenario, same measure.
+    Runs shared with the earlier exhibit ``beside`` (same scenario and measure) are done only once.
     """
 
     def register(function: Callable[[Lab], None]) -> Callable[[Lab], None]:
@@ -172,16 +172,16 @@ def exhibits(paper: str) -> list[Exhibit]:
 
 
 class Lab:
-    """Runs the simulations of an exhibit and collects its findings.
+    """Runs the simulations of an exhibit, and collects its findings.
 
     Parameters
     ----------
     repeat
-        Number of seeds, whatever the exhibit would choose.
+        Number of seeds; overrides the exhibit's.
     threads
-        Cores for simulations; 0 means all.
+        Number of threads for simulations; 0 for one per core.
     known
-        Measurements of exhibits that ran before.
+        Measurements of earlier exhibits.
     """
 
     def __init__(
@@ -199,14 +199,14 @@ class Lab:
         self.begin(ExhibitText(""), 1)
 
     def begin(self, text: ExhibitText, seeds: int) -> None:
-        """Start an exhibit with a number of seeds, without findings."""
+        """Start an exhibit with a number of seeds and empty findings."""
         self.text = text
         self.seeds = seeds
         self.findings = Findings()
         self.random = False
 
     def pick(self, full: T, quick: T) -> T:
-        """Choose between the full and the quick run."""
+        """Choose between values for the full and for the quick run."""
         return quick if self.quick else full
 
     def run(
@@ -221,12 +221,12 @@ class Lab:
         Parameters
         ----------
         cases
-            Scenarios by any name.
+            Scenarios by key.
         measure
-            Maps a result to what is kept; a function defined in a module, so that runs are
-            recognised when they are needed again.
+            Maps a result to the measurement. Must be a module's function, so that repeated runs
+            are recognised.
         seeds
-            Number of seeds, where it is not the exhibit's: for runs without chance, or curves
+            Number of seeds if it differs from the exhibit's: for deterministic runs, or curves
             without claims.
         """
         if self.findings.scenario is None:
@@ -251,10 +251,10 @@ class Lab:
         return {case: [self._known[key] for key in keys[case]] for case in cases}
 
     def claim(self, key: str, grade: Grade, kind: Kind | None = None, /, **of: object) -> None:
-        """Add the claim that has this key in the text file; ``kind`` replaces the kind there.
+        """Add the claim with a key of the text file; ``kind`` replaces the kind there.
 
-        ``of`` are values for the placeholders of the words; they also complete the claim's name.
-        Reasons are looked up by the name, without its last values too.
+        ``of`` are values for the placeholders of the text, and are appended to the claim's name.
+        A reason is found by the full name, or by the name without its last values.
         """
         words = self.text.claims[key]
         parts = [key, *(str(value) for value in of.values())]
@@ -265,7 +265,7 @@ class Lab:
     def number(
         self, key: str, values: Iterable[float] | float, within: Range = POSITIVE, **of: object
     ) -> None:
-        """Add the claim of a printed number, which the text file has; see `grades.number`."""
+        """Add the claim of a number printed in the text file; see `grades.number`."""
         self.claim(key, number(self.text.claims[key].printed, values, within), **of)
 
     def cells(
@@ -277,20 +277,20 @@ class Lab:
         kind: Kind = "cell",
         law: str = "",
     ) -> None:
-        """Add a claim for each cell of a printed table, and show printed and measured numbers.
+        """Add a claim for each cell of a printed table, and show printed and measured values.
 
         Parameters
         ----------
         table
-            Name of the printed table.
+            Name of the printed table in the text file.
         found
-            By row and column, as they are named in the printed table: one value for each run, or a
-            computed value. Further rows are only shown.
+            By row and column of the printed table: one value for each run, or a computed value.
+            Rows that are not printed are only shown.
         within
-            The values that a column's quantity can take, if not zero or more.
+            Range of each column's quantity, if it is not zero or more.
         law
-            What was run, where several laws are compared with one printed table: it precedes the
-            claims' names, and reasons are looked up with it first.
+            Law of the runs, if several laws are compared with one printed table. It is prepended to
+            the names of the claims, and reasons are looked up with it first.
         """
         printed = self.text.printed[table]
         shown: list[list[str | float]] = []
@@ -305,7 +305,7 @@ class Lab:
                     continue
                 kept = values if isinstance(values, (int, float)) else list(values)
                 limits = (within or {}).get(column, POSITIVE)
-                line.append(_shown(kept, limits))
+                line.append(_format_mean(kept, limits))
                 if cells.get(column):
                     grade = number(cells[column], kept, limits)
                     before, comma = (f"{law} ", f"{law}, ") if law else ("", "")
@@ -318,7 +318,7 @@ class Lab:
         self.show(Table(name, f"{title} and measured", ["", *heads], shown))
 
     def means(self, heads: list[str], runs: Mapping[R, Iterable[Sequence[float]]]) -> None:
-        """Show means over the runs: by the row's first cells, the other cells of each run."""
+        """Show means over the runs; the key of a row has its first cells."""
         rows: list[list[str | float]] = [
             [*row, *np.mean([*found], axis=0).tolist()] for row, found in runs.items()
         ]
@@ -333,7 +333,7 @@ class Lab:
                 self.findings.tables.append(item)
 
     def _add(self, name: str, words: Wording, grade: Grade, *keys: str) -> None:
-        """Add a claim, with the reason that its name or one of its keys has."""
+        """Add a claim, with the reason found by its name or keys."""
         reasons = self.text.why
         reason = next((reasons[key] for key in (name, *keys) if key in reasons), None)
         cause, why = None, ""
@@ -344,8 +344,8 @@ class Lab:
         self.findings.claims.append(Claim(name, words, grade, cause, why))
 
 
-def _shown(values: float | list[float], within: Range) -> str | float:
-    """Write a mean with its interval."""
+def _format_mean(values: float | list[float], within: Range) -> str | float:
+    """Format a mean with its interval."""
     if isinstance(values, (int, float)):
         return values
     e = estimate(values, within)

@@ -1,4 +1,4 @@
-"""Figures and tables as data: what they show, not how it is drawn."""
+"""Figures and tables as data, without their layout."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ X = TypeVar("X", int, float)
 
 @dataclass(slots=True)
 class Curve:
-    """One series of a panel.
+    """A series of a panel.
 
     Attributes
     ----------
     label
-        Its name in the legend; empty for a curve that is not listed.
+        Label in the legend; empty for a curve that is not listed.
     x, y
-        The points. Where the panel has ``ticks``, x counts them from 0.
+        The points. In a panel with ``ticks``, x is the index of a tick.
     kind
-        ``published`` marks what a paper prints; ``steps`` hold their value until the next one.
+        ``published`` for values printed in a paper; ``steps`` for a step function.
     low, high
-        Bounds of each point: a band around a line, bars at points.
+        Bounds of each point: a band around a line, error bars at points.
     color
-        Number of the colour; by default the next one.
+        Index of the color; the next one by default.
     """
 
     label: str
@@ -56,7 +56,7 @@ class Curve:
         color: int | None = None,
         dashed: bool = False,
     ) -> Self:
-        """Make a curve of means with their 95 % intervals: for each x, a value for each run."""
+        """Create a curve of means with 95 % intervals, from the values of all runs for each x."""
         found = [estimate(values, within) for values in runs]
         low, high = [e.low for e in found], [e.high for e in found]
         return cls(label, x, [e.mean for e in found], kind, low, high, color, dashed)
@@ -65,7 +65,7 @@ class Curve:
 def sweep(
     runs: Mapping[tuple[str, X], Iterable[float]], within: Range = POSITIVE, kind: Kind = "line"
 ) -> list[Curve]:
-    """Draw means of runs by label and x: one curve for each label."""
+    """Create a curve of means for each label, from values of runs by label and x."""
     curves = []
     for label in dict.fromkeys(label for label, _ in runs):
         x = [at for name, at in runs if name == label]
@@ -76,18 +76,18 @@ def sweep(
 
 @dataclass(slots=True)
 class Regions:
-    """A map: which of a few areas, or which value, each point belongs to.
+    """A map: an area, or a value, for each point.
 
     Attributes
     ----------
     x, y
-        Centres of the columns and of the rows.
+        Centers of the columns and of the rows.
     z
-        One row a y, one column an x; NaN is left white.
+        One row for each y, one column for each x; NaN is left white.
     names
-        Names of the areas 0, 1, …; without them z is a value and gets a scale.
+        Names of the areas 0, 1, …; without them z is a value with a color scale.
     numbers
-        Whether the values are written into the cells.
+        Whether to print the values in the cells.
     """
 
     x: npt.ArrayLike
@@ -104,11 +104,11 @@ class Panel:
     Attributes
     ----------
     regions
-        A map under the curves.
+        A map below the curves.
     x_limits, y_limits
-        Bounds of the axes; by default those of the data.
+        Limits of the axes; by default those of the data.
     ticks, y_ticks
-        Names along the axes where the points are not numbers.
+        Tick labels of a categorical axis.
     """
 
     x_label: str
@@ -128,7 +128,7 @@ class Panel:
 class Figure:
     """A figure of panels, ``columns`` side by side.
 
-    ``name`` completes the exhibit's name in the name of its file; unique within the exhibit.
+    ``name`` is appended to the exhibit's name in file names; unique within the exhibit.
     """
 
     title: str
@@ -139,7 +139,7 @@ class Figure:
 
 @dataclass(slots=True)
 class Table:
-    """A table; ``name`` is as in `Figure`, numbers are shown with four digits."""
+    """A table; ``name`` is as in `Figure`, numbers are shown with four significant digits."""
 
     name: str
     title: str

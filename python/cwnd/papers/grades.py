@@ -1,7 +1,7 @@
-"""Verdicts on claims, by rules that are fixed beforehand.
+"""Verdicts on claims, by rules that are fixed in advance.
 
-A number agrees, is close or differs; an order or a bound agrees or differs. Each is undecided where
-the 95 % confidence interval over the runs does not settle it.
+A number agrees, is close or differs; an order or a bound agrees or differs. A claim is undecided if
+the 95 % confidence interval over the runs does not determine the verdict.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from cwnd.comparison.verdict import ALIKE
 from cwnd.stats import ANY, POSITIVE, Range, estimate, estimate_difference, estimate_ratio
-from cwnd.verdict import ALIKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cwnd.stats import Estimate
 
-Verdict: TypeAlias = Literal["agrees", "close", "differs", "undecided"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+Rating: TypeAlias = Literal["agrees", "close", "differs", "undecided"]
+RATINGS: tuple[Rating, ...] = get_args(Rating)
 
 AGREES, CLOSE, WIDE = 0.05, 0.15, 0.25
-"""Relative deviation of a number that agrees, of one that is close, and width of an interval that
-does not decide."""
+"""Largest relative deviations of a number that agrees and of one that is close, and largest
+relative width of an interval that decides."""
 
 RULES = {
     "number": (
@@ -47,24 +47,24 @@ RULES = {
         "Two quantities are about equal if the whole 95 % interval of the ratio of their means is "
         "between 4/5 and 5/4, differ if the whole interval is outside, and are undecided otherwise."
     ),
-    "computed": "A statement without chance: it is computed, and agrees or differs.",
+    "computed": "A deterministic statement: it is computed, and agrees or differs.",
 }
-"""The rules by name."""
+"""Rules by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A measurement held against a claim.
+    """A measurement compared with a claim.
 
     Attributes
     ----------
     published
         The printed number, or the claim in symbols.
     measured, interval, runs
-        The measured value, its 95 % confidence interval and the number of runs; of a computed
+        The measured value, its 95 % confidence interval and the number of runs. For a computed
         value the interval is None and the number 0.
     rule, verdict
-        Name of the rule, one of `RULES`, and the verdict that follows.
+        Name of the rule, a key of `RULES`, and the resulting verdict.
     """
 
     published: str
@@ -72,11 +72,11 @@ class Grade:
     interval: tuple[float, float] | None
     runs: int
     rule: str
-    verdict: Verdict
+    verdict: Rating
 
 
 def number(printed: str, values: Iterable[float] | float, within: Range = POSITIVE) -> Grade:
-    """Grade a printed number (see `read_printed`) by a value for each run or a computed value.
+    """Grade a printed number (see `read_printed`) with a value for each run or a computed value.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def number(printed: str, values: Iterable[float] | float, within: Range = POSITI
         )
     e = estimate(values, within)
     interval = (e.low, e.high) if e.known else None
-    verdict: Verdict = "undecided"
+    verdict: Rating = "undecided"
     if e.known:
         nearest = max(e.low - target, target - e.high, 0.0)
         farthest = max(abs(e.low - target), abs(e.high - target))
@@ -121,9 +121,9 @@ def between(low: float, high: float, values: Iterable[float], within: Range = PO
 
 
 def alike(values: Iterable[float], others: Iterable[float] | float) -> Grade:
-    """Grade the claim that a quantity is about equal to another, paired by seed, or to a number.
+    """Grade the claim that two quantities, paired by seed, are about equal.
 
-    The measured value is the ratio of their means.
+    The second may be a number. The measured value is the ratio of the means.
 
     Examples
     --------
@@ -148,21 +148,21 @@ def less(smaller: Iterable[float], larger: Iterable[float]) -> Grade:
     """
     a, b = (np.fromiter(values, dtype=np.float64) for values in (smaller, larger))
     difference = estimate_difference(b, a)
-    # Equal quantities are in no order.
+    # Equal quantities are not ordered.
     grade = _bounded("smaller", difference, (float(np.nextafter(0.0, 1.0)), math.inf), "order")
     words = f"{estimate(a, ANY).mean:.4g} against {estimate(b, ANY).mean:.4g}"
     return Grade("smaller", words, grade.interval, grade.runs, "order", grade.verdict)
 
 
 def fact(measured: str, *, holds: bool) -> Grade:
-    """Grade a statement without chance by what was found, in words, and whether it holds."""
+    """Grade a deterministic statement by its measurement in words and whether it holds."""
     return Grade("", measured, None, 0, "computed", "agrees" if holds else "differs")
 
 
 def read_printed(printed: str) -> tuple[float, float]:
-    """Read a printed number (``118.9``, ``.85``, ``1e-4``) and half a unit of its last digit.
+    """Parse a printed number (``118.9``, ``.85``, ``1e-4``), and half a unit of its last digit.
 
-    After ``≈`` the last digit that is not 0 counts as the last.
+    After ``≈`` the last digit is the last one that is not 0.
 
     Examples
     --------
@@ -180,11 +180,11 @@ def read_printed(printed: str) -> tuple[float, float]:
     return value, 0.5 * 10.0 ** (int(exponent or 0) - places)
 
 
-def _grade(deviation: float, target: float, precision: float) -> Verdict:
+def _grade(deviation: float, target: float, precision: float) -> Rating:
     """Grade a deviation from a printed number."""
     if not math.isfinite(deviation):
         return "undecided" if math.isnan(deviation) else "differs"
-    # Half a unit, and the rounding error of decimal fractions.
+    # Half a unit, plus the rounding error of decimal fractions.
     precision *= 1 + 1e-9
     if deviation <= max(AGREES * abs(target), precision):
         return "agrees"
@@ -192,8 +192,8 @@ def _grade(deviation: float, target: float, precision: float) -> Verdict:
 
 
 def _bounded(published: str, e: Estimate, bounds: tuple[float, float], rule: str) -> Grade:
-    """Grade an interval against bounds."""
-    verdict: Verdict = "undecided"
+    """Compare an interval with bounds."""
+    verdict: Rating = "undecided"
     if e.known and bounds[0] <= e.low and e.high <= bounds[1]:
         verdict = "agrees"
     elif e.known and (e.high < bounds[0] or bounds[1] < e.low):

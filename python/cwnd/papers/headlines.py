@@ -5,39 +5,39 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from cwnd.papers.grades import VERDICTS
+from cwnd.papers.grades import RATINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cwnd.papers.grades import Verdict
+    from cwnd.papers.grades import Rating
     from cwnd.papers.text import Headline
     from cwnd.records import JsonObject
 
 OURS = frozenset({"check", "ns-2"})
-"""Kinds of claims that are not the paper's."""
+"""Kinds of claims that are not in the paper."""
 
 MOST = 0.75
-"""Fraction of the claims that decides."""
+"""Fraction of the claims that decides the verdict."""
 
 RULE = (
     "A main claim agrees if at least three quarters of the claims that it rests on agree, is close "
     "if at least three quarters agree or are close, is undecided if the undecided ones could still "
-    "make up that part, and differs otherwise."
+    "reach that share, and differs otherwise."
 )
 
 
 def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[JsonObject]:
-    """Judge the main claims of a paper by the exhibits that were run, as plain data.
+    """Judge the main claims of a paper from its exhibits, both as plain data.
 
-    Main claims without a claim that was run are left out. ``rests_on`` names the claims.
+    Main claims none of whose claims was run are omitted. ``rests_on`` lists the claims.
     """
     named = {f"{e['id']}/{claim['name']}": claim for e in exhibits for claim in e["claims"]}
     found = []
     for headline in main:
         under = [name for name in named if any(fnmatchcase(name, p) for p in headline.rests_on)]
         if under:
-            verdicts: list[Verdict] = [named[name]["verdict"] for name in under]
+            verdicts: list[Rating] = [named[name]["verdict"] for name in under]
             found.append(
                 {
                     "claim": headline.claim,
@@ -50,8 +50,8 @@ def headlines(main: Iterable[Headline], exhibits: Iterable[JsonObject]) -> list[
     return found
 
 
-def judge(verdicts: list[Verdict]) -> Verdict:
-    """Judge a main claim by the verdicts that it rests on; `RULE` is the rule."""
+def judge(verdicts: list[Rating]) -> Rating:
+    """Judge a main claim from the verdicts on its claims, by `RULE`."""
     agree, near, open_ = (verdicts.count(v) for v in ("agrees", "close", "undecided"))
     enough = MOST * len(verdicts)
     if agree >= enough:
@@ -61,8 +61,8 @@ def judge(verdicts: list[Verdict]) -> Verdict:
     return "undecided" if agree + near + open_ >= enough else "differs"
 
 
-def _reason(verdicts: list[Verdict]) -> str:
-    """Say how many claims have which verdict."""
+def _reason(verdicts: list[Rating]) -> str:
+    """Count the claims with each verdict."""
     words = {"agrees": "agree", "close": "close", "differs": "differ", "undecided": "undecided"}
-    counts = ", ".join(f"{verdicts.count(v)} {words[v]}" for v in VERDICTS if v in verdicts)
+    counts = ", ".join(f"{verdicts.count(v)} {words[v]}" for v in RATINGS if v in verdicts)
     return f"Of {len(verdicts)} claims: {counts}." if len(verdicts) > 1 else f"1 claim: {counts}."

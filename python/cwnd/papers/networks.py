@@ -1,4 +1,4 @@
-"""Networks in few words, for the packages of the papers."""
+"""Constructors of the papers' networks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
 
 EARLY = "0s..1s"
-"""Flows that start together draw their starts from the first second."""
+"""Range of the start times of flows that start together."""
 
 
 def flow(controller: str, **keys: object) -> JsonObject:
@@ -28,7 +28,7 @@ def network(
 ) -> Scenario:
     """Return a scenario of ``duration`` seconds; ``keys`` are further keys of a scenario file.
 
-    TCP follows ns-2's conventions, with packets of 1000 bytes, but for ``tcp``.
+    TCP follows ns-2's conventions, with packets of 1000 bytes, except for the keys of ``tcp``.
     """
     tcp = {"conventions": "ns2", "packet": 1000, **(tcp or {})}
     return Scenario({"name": name, "duration": duration, **keys, "tcp": tcp, "flow": flows})
@@ -43,8 +43,8 @@ def dumbbell(
     tcp: JsonObject | None = None,
     **keys: object,
 ) -> Scenario:
-    """Return a `network` of one bottleneck that all flows share.
+    """Return a `network` with a single bottleneck that all flows share.
 
-    ``bottleneck`` has ``rate``, one-way ``delay`` and ``queue`` (and ``loss``).
+    ``bottleneck`` has ``rate``, one-way ``delay`` and ``queue``, and optionally ``loss``.
     """
     return network(name, duration, flows, tcp=tcp, dumbbell=bottleneck, **keys)

@@ -1,4 +1,4 @@
-"""The report of a reproduction: a page to read and to print, and a summary in Markdown."""
+"""Report of a reproduction: an HTML page, and a summary in Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cwnd.figures import figure_text, measured_text
 from cwnd.papers import headlines
-from cwnd.papers.grades import RULES, VERDICTS
+from cwnd.papers.grades import RATINGS, RULES
 from cwnd.papers.text import CAUSES
 from cwnd.report.page import render
 from cwnd.result import write_text
@@ -25,13 +25,13 @@ def write_report(
     Parameters
     ----------
     document
-        What `cwnd.papers.runner.reproduce` returned.
+        Result of `cwnd.papers.runner.reproduce`.
     out
-        Directory, in which ``figures`` has been filled.
+        Directory that contains ``figures``.
     quick
         Whether it was a quick run.
     repeat
-        Seeds of each case, if they were asked for.
+        Seeds of each case, if set by the user.
     """
     page = render(
         "reproduce.html",
@@ -42,30 +42,30 @@ def write_report(
             ("main claim", headlines.RULE),
             *((f"cause: {cause}", text) for cause, text in CAUSES.items()),
         ],
-        verdicts=VERDICTS,
+        verdicts=RATINGS,
         rules=RULES,
         causes=CAUSES,
         options=(" --quick" if quick else "") + (f" --repeat {repeat}" if repeat else ""),
         text=figure_text,
-        because=_because,
+        because=_explain_verdict,
     )
     write_text(out / "index.html", page)
     write_text(out / "summary.md", markdown(document))
 
 
 def _counts(document: JsonObject, *, quick: bool) -> list[tuple[str, str, str]]:
-    """Count the claims of the papers by verdict, and our checks."""
+    """Count the verdicts on the papers' claims, and on our checks."""
     summary, checks = document["summary"], document["checks"]
     total, length = sum(summary.values()), "quick run" if quick else "full run"
     return [
         ("Claims of the papers", str(total), length),
-        *((v.capitalize(), str(summary[v]), f"{summary[v] / max(total, 1):.0%}") for v in VERDICTS),
+        *((v.capitalize(), str(summary[v]), f"{summary[v] / max(total, 1):.0%}") for v in RATINGS),
         ("Our checks", str(sum(checks.values())), f"{checks['differs']} differ"),
     ]
 
 
 def _paper(paper: JsonObject) -> JsonObject:
-    """Add to a paper the exhibits that each main claim rests on, and what its exhibits show."""
+    """Add the exhibits of each main claim, and the contents of the exhibits, to a paper."""
     main = [
         headline
         | {"exhibits": list(dict.fromkeys(n.partition("/")[0] for n in headline["rests_on"]))}
@@ -75,7 +75,7 @@ def _paper(paper: JsonObject) -> JsonObject:
 
 
 def _exhibit(exhibit: JsonObject) -> JsonObject:
-    """Add to an exhibit its verdicts' counts, its claims by kind and each explanation once."""
+    """Add counts of the verdicts, claims by kind and distinct explanations to an exhibit."""
     claims = exhibit["claims"]
     verdicts = [claim["verdict"] for claim in claims]
     parts = (
@@ -84,44 +84,45 @@ def _exhibit(exhibit: JsonObject) -> JsonObject:
         ("Comparison with ns-2", [c for c in claims if c["kind"] == "ns-2"]),
     )
     return exhibit | {
-        "tally": {verdict: verdicts.count(verdict) for verdict in VERDICTS},
+        "tally": {verdict: verdicts.count(verdict) for verdict in RATINGS},
         "parts": parts,
         "reasons": list(dict.fromkeys((c["cause"], c["why"]) for c in claims if c["why"])),
     }
 
 
-def _because(headline: JsonObject) -> str:
-    """Say what the verdict on a main claim rests on and what it depends on."""
+def _explain_verdict(headline: JsonObject) -> str:
+    """Explain the verdict on a main claim, and what it depends on."""
     return f"{headline['reason']} Depends on: {headline['hangs_on']}"
 
 
 def markdown(document: JsonObject) -> str:
-    """Return the main claims, the counts and the reason of each claim that differs, in Markdown.
+    """Format the main claims, the counts and the reasons of differing claims as Markdown.
 
     Parameters
     ----------
     document
-        What `cwnd.papers.runner.reproduce` returned.
+        Result of `cwnd.papers.runner.reproduce`.
     """
     lines = ["# Reproduction of the papers", ""]
     for paper in document["papers"]:
         if paper["headlines"]:
             lines += [f"## {paper['title']}", "", "| main claim | verdict | why |", "|---|---|---|"]
             lines += [
-                f"| {h['claim']} | **{h['verdict']}** | {_because(h)} |" for h in paper["headlines"]
+                f"| {h['claim']} | **{h['verdict']}** | {_explain_verdict(h)} |"
+                for h in paper["headlines"]
             ]
             lines.append("")
-    heads = " | ".join(VERDICTS)
+    heads = " | ".join(RATINGS)
     lines += ["## Claims", "", f"| paper | exhibit | {heads} |", "|---|---|---|---|---|---|"]
     for paper in document["papers"]:
         for e in paper["exhibits"]:
             verdicts = [claim["verdict"] for claim in e["claims"]]
-            counts = " | ".join(str(verdicts.count(verdict)) for verdict in VERDICTS)
+            counts = " | ".join(str(verdicts.count(verdict)) for verdict in RATINGS)
             new = " (new)" if e["new"] else ""
             lines.append(f"| {paper['paper']} | {e['title']}{new} | {counts} |")
     for title, counts in (("Claims of the papers", "summary"), ("Our checks", "checks")):
         found = document[counts]
-        lines += ["", f"{title}: " + ", ".join(f"{found[v]} {v}" for v in VERDICTS) + "."]
+        lines += ["", f"{title}: " + ", ".join(f"{found[v]} {v}" for v in RATINGS) + "."]
     for paper in document["papers"]:
         open_ = [line for e in paper["exhibits"] for line in _open_claims(e)]
         if open_:
@@ -130,7 +131,7 @@ def markdown(document: JsonObject) -> str:
 
 
 def _open_claims(exhibit: JsonObject) -> list[str]:
-    """List the claims of an exhibit that differ by their reasons."""
+    """List the claims of an exhibit that differ, by reason."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for claim in exhibit["claims"]:
         if claim["verdict"] == "differs":

@@ -1,4 +1,4 @@
-"""Run exhibits on all cores, and go on where an interrupted run stopped."""
+"""Run exhibits on all cores, and resume an interrupted run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cwnd.errors import ArgumentError
 from cwnd.extras import require
 from cwnd.notebook import with_notebook_bar
 from cwnd.papers.exhibit import PAPERS, Exhibit, Known, Lab, exhibits
-from cwnd.papers.grades import VERDICTS
+from cwnd.papers.grades import RATINGS
 from cwnd.papers.headlines import OURS, headlines
 from cwnd.papers.text import read_text
 from cwnd.result import dumps, jsonable, write_text
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _COMPUTED = "Formulas and models, without a simulation."
 _PARTS = ".parts"
-"""Folder of what an unfinished run has done so far."""
+"""Folder with the results of an unfinished run."""
 
 
 @with_notebook_bar
@@ -46,7 +46,7 @@ def reproduce(
 ) -> JsonObject:
     """Run the papers' exhibits and write a report.
 
-    Exhibits run in processes of their own: a script has to call this under
+    Exhibits run in separate processes: a script has to call this under
     ``if __name__ == "__main__":``.
 
     Parameters
@@ -54,28 +54,28 @@ def reproduce(
     papers
         Short names; all by default.
     exhibit
-        Only the exhibits of this name.
+        Only the exhibits with this ID.
     quick
         Fewer seeds and shorter runs of the same exhibits.
     repeat
         Seeds of each case; by default each exhibit adds seeds while a claim is undecided.
     out
-        Directory of the report. What an interrupted run left there is used if the same run is
-        asked for again.
+        Directory of the report. The same call resumes an interrupted run with the results found
+        there.
     progress
-        Called now and then with the fraction that is done.
+        Called periodically with the completed fraction.
 
     Returns
     -------
     dict
         ``papers``, each with its ``headlines`` and its ``exhibits`` with their ``claims``;
-        ``summary`` and ``checks`` count the verdicts. docs/json.md describes it. The same is in
-        ``results.json`` beside the report.
+        ``summary`` and ``checks`` count the verdicts. See docs/json.md. The same document is
+        written to ``results.json`` in ``out``.
 
     Raises
     ------
     ArgumentError
-        A paper or an exhibit is not known, or ``repeat`` is not positive.
+        A paper or an exhibit does not exist, or ``repeat`` is not positive.
     MissingExtraError
         Jinja2 or Matplotlib is not installed.
     """
@@ -100,7 +100,7 @@ def reproduce(
         jobs = [
             ([(e.paper, e.id) for e in group], quick, repeat, threads, out, key) for group in left
         ]
-        # Processes and not threads: much of an exhibit is Python, and figures are drawn in it.
+        # Processes, not threads: exhibits spend much time in Python code and in drawing.
         with multiprocessing.get_context("spawn").Pool(workers, _start) as pool:
             for parts_done in pool.imap_unordered(_work, jobs):
                 for (paper, name), part in parts_done.items():
@@ -115,19 +115,19 @@ def reproduce(
 
 
 def choose(papers: Sequence[str], exhibit: str | None) -> list[Exhibit]:
-    """Find the exhibits asked for.
+    """Return the selected exhibits.
 
     Parameters
     ----------
     papers
         Short names; all when empty.
     exhibit
-        Only the exhibits of this name.
+        Only the exhibits with this ID.
 
     Raises
     ------
     ArgumentError
-        A paper or an exhibit is not known.
+        A paper or an exhibit does not exist.
 
     Examples
     --------
@@ -136,17 +136,17 @@ def choose(papers: Sequence[str], exhibit: str | None) -> list[Exhibit]:
     """
     for paper in papers:
         if paper not in PAPERS:
-            raise ArgumentError("papers", f"paper {paper!r} is none of {', '.join(PAPERS)}")
+            raise ArgumentError("papers", f"paper {paper!r} is not one of {', '.join(PAPERS)}")
     known = [e for paper in PAPERS if not papers or paper in papers for e in exhibits(paper)]
     chosen = [e for e in known if exhibit in {None, e.id}]
     if not chosen:
         names = ", ".join(dict.fromkeys(e.id for e in known))
-        raise ArgumentError("exhibit", f"{exhibit!r} is none of {names}")
+        raise ArgumentError("exhibit", f"{exhibit!r} is not one of {names}")
     return chosen
 
 
 def _groups(exhibits: Iterable[Exhibit]) -> list[list[Exhibit]]:
-    """Put exhibits that need the same runs together; the costliest group first."""
+    """Group exhibits with runs in common; the most expensive group is first."""
     groups: dict[tuple[str, str], list[Exhibit]] = {}
     for e in exhibits:
         groups.setdefault((e.paper, e.beside), []).append(e)
@@ -154,19 +154,19 @@ def _groups(exhibits: Iterable[Exhibit]) -> list[list[Exhibit]]:
 
 
 def _find(known: list[Exhibit], paper: str, name: str) -> Exhibit:
-    """Find an exhibit by its names."""
+    """Find an exhibit by paper and ID."""
     return next(e for e in known if (e.paper, e.id) == (paper, name))
 
 
 def _start() -> None:
-    """Leave an interrupt to the parent, which ends its workers."""
+    """Ignore interrupts in a worker; the parent process terminates its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _work(
     job: tuple[list[tuple[str, str]], bool, int | None, int, Path, str],
 ) -> dict[tuple[str, str], JsonObject]:
-    """Run exhibits that need the same runs in a process of their own."""
+    """Run exhibits with runs in common, in a worker process."""
     names, quick, repeat, threads, out, key = job
     known: Known = {}
     return {
@@ -181,7 +181,7 @@ def _work(
 
 
 def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
-    """Run one exhibit, draw its figures and keep what it found."""
+    """Run one exhibit, draw its figures and store its results."""
     from cwnd.papers.draw import draw, write_table
 
     began = time.monotonic()
@@ -215,7 +215,7 @@ def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
         }
     )
     path = _part_path(out / _PARTS, exhibit)
-    # Written whole or not at all: the run may be killed at any time.
+    # Write atomically: the run may be killed at any time.
     unfinished = path.with_suffix(".new")
     write_text(unfinished, json.dumps({"key": key, "part": part}))
     unfinished.replace(path)
@@ -223,7 +223,7 @@ def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
 
 
 def _document(parts: list[tuple[Exhibit, JsonObject]]) -> JsonObject:
-    """Assemble the document and count the verdicts."""
+    """Build the document, and count the verdicts."""
     papers: dict[str, list[JsonObject]] = {}
     for exhibit, part in parts:
         papers.setdefault(exhibit.paper, []).append(part)
@@ -247,16 +247,16 @@ def _document(parts: list[tuple[Exhibit, JsonObject]]) -> JsonObject:
 def _count(claims: Iterable[JsonObject]) -> JsonObject:
     """Count verdicts."""
     found = [claim["verdict"] for claim in claims]
-    return {verdict: found.count(verdict) for verdict in VERDICTS}
+    return {verdict: found.count(verdict) for verdict in RATINGS}
 
 
 def _part_path(parts: Path, exhibit: Exhibit) -> Path:
-    """Say where an exhibit's part is kept."""
+    """Return the file of an exhibit's stored results."""
     return parts / f"{exhibit.paper}-{exhibit.id}.json"
 
 
 def _read_part(parts: Path, exhibit: Exhibit, key: str) -> JsonObject | None:
-    """Read what an interrupted run found, if it was this run."""
+    """Read the stored results of an exhibit, if they belong to this run."""
     try:
         kept = json.loads(_part_path(parts, exhibit).read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
@@ -266,7 +266,7 @@ def _read_part(parts: Path, exhibit: Exhibit, key: str) -> JsonObject | None:
 
 
 def _key(*, quick: bool, repeat: int | None) -> str:
-    """Name a run by what its results depend on: the choices and the code."""
+    """Return a key of all inputs of a run: options and code."""
     digest = hashlib.sha256(f"{_native.version()} {quick} {repeat}".encode())
     digest.update(Path(_native.__file__).read_bytes())
     with as_file(resources("cwnd")) as package:

@@ -1,29 +1,25 @@
-"""The text file of each paper: what it prints, what it leaves open, and why claims differ.
+"""Text file of each paper: printed values, open choices, and reasons of deviations.
 
-``paper.toml`` in the folder of a paper has
+``paper.toml`` in the folder of a paper contains
 
 * ``title`` and ``citation``;
 * ``[[headline]]``: a main claim in plain words (``claim``), the claims that it rests on
   (``rests_on``: patterns of ``exhibit/claim``) and what its verdict depends on (``hangs_on``);
-* ``[reasons]``: a cause, one of `CAUSES`, and a sentence, by name;
-* ``[exhibit.ID]``: ``title``; ``varied``, what is varied over the scenario shown; ``inferred``,
-  choices that the text does not settle; ``[exhibit.ID.claims]``: a sentence or a table (see
-  `Wording`) by the claim's key; ``[exhibit.ID.printed]``: printed tables, each with ``columns``
-  and ``rows``; ``[exhibit.ID.why]``: the name of a reason by the claim's name or its key.
+* ``[reasons]``: by name, a cause (one of `CAUSES`) and a sentence;
+* ``[exhibit.ID]``: ``title``; ``varied``, the variations of the scenario shown; ``inferred``,
+  choices that the paper does not state; ``[exhibit.ID.claims]``: by the claim's key, a sentence or
+  a table (see `Wording`); ``[exhibit.ID.printed]``: printed tables, each with ``columns`` and
+  ``rows``; ``[exhibit.ID.why]``: by the claim's name or key, the name of a reason.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from cwnd.toml import tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,22 +28,22 @@ Cause: TypeAlias = Literal["paper", "setting", "reading", "rule", "unknown"]
 
 CAUSES: dict[Cause, str] = {
     "paper": "The paper is wrong or contradicts itself.",
-    "setting": "A setting that the paper does not print decides it.",
-    "reading": "It depends on how the text is read.",
+    "setting": "A setting that the paper does not print determines the result.",
+    "reading": "The result depends on the interpretation of the text.",
     "rule": "The rule of the verdict is stricter than the claim.",
     "unknown": "The cause is not known.",
 }
-"""To what a claim that differs is attributed."""
+"""Causes of claims that differ."""
 
 Kind: TypeAlias = Literal["headline", "cell", "check", "ns-2"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""A claim is one that a headline rests on, a number or sentence of an exhibit, a check of this
-project, or a comparison with ns-2. The first two are the paper's."""
+"""Kinds of claims: one that a headline rests on, a number or sentence of an exhibit, a check of
+this project, or a comparison with ns-2. The first two are the paper's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A main claim of a paper; the attributes are those of the text file."""
+    """A main claim of a paper; see the text file for the attributes."""
 
     claim: str
     rests_on: tuple[str, ...]
@@ -56,14 +52,14 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a claim.
+    """Text of a claim.
 
     Attributes
     ----------
     text
-        What is claimed, with the unit; ``{name}`` stands for a value given by the exhibit.
+        The claim with its unit; ``{name}`` is replaced by a value from the exhibit.
     says, printed
-        The paper's own words, if it prints no number, and the printed number.
+        The paper's own words if it prints no number, and the printed number.
     """
 
     text: str
@@ -74,20 +70,20 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A printed table: heads, and the cells by the name of the row, empty if not printed."""
+    """A printed table: column headers, and cells by row name, empty if not printed."""
 
     columns: list[str]
     rows: dict[str, list[str]]
 
     def column(self, name: str) -> dict[str, str]:
-        """Return the cells of a column by the name of the row."""
+        """Return the cells of a column by row name."""
         at = self.columns.index(name)
         return {row: cells[at] for row, cells in self.rows.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class ExhibitText:
-    """The words of an exhibit; the attributes are those of the text file."""
+    """Texts of an exhibit; see the text file for the attributes."""
 
     title: str
     varied: str = ""
@@ -100,7 +96,7 @@ class ExhibitText:
     def read(
         cls, document: Mapping[str, Any], reasons: Mapping[str, tuple[Cause, str]]
     ) -> ExhibitText:
-        """Make it of a table of the text file."""
+        """Create it from a table of the text file."""
         claims = {
             key: Wording(words) if isinstance(words, str) else Wording(**words)
             for key, words in document.get("claims", {}).items()
@@ -113,7 +109,7 @@ class ExhibitText:
 
 @dataclass(frozen=True, slots=True)
 class PaperText:
-    """The words of a paper; the attributes are those of the text file."""
+    """Texts of a paper; see the text file for the attributes."""
 
     title: str
     citation: str
@@ -123,7 +119,7 @@ class PaperText:
 
 @cache
 def read_text(paper: str) -> PaperText:
-    """Read the text file of a paper, given by its short name."""
+    """Read the text file of a paper by its short name."""
     path = files("cwnd.papers").joinpath(paper, "paper.toml")
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     reasons = {name: (cause, why) for name, (cause, why) in document.get("reasons", {}).items()}

@@ -1,4 +1,4 @@
-"""The client of a speed test."""
+"""Client of a throughput test."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cwnd.perf.protocol import (
     COOKIE,
     PATIENCE,
     PerfError,
+    PerfOptions,
     Role,
-    Settings,
     greet,
     read_message,
     write_message,
@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from cwnd.udt import Connection
 
 Dial: TypeAlias = "Callable[[int | None], Connection]"
-"""Connects to a port of the server; None is the port where it listens."""
+"""Function that connects to a port of the server; None for its listening port."""
 
 
 def measure(
-    dial: Dial, settings: Settings, *, every: float = 1.0, tell: Callable[[str], None] | None = None
+    dial: Dial,
+    options: PerfOptions,
+    *,
+    every: float = 1.0,
+    tell: Callable[[str], None] | None = None,
 ) -> JsonObject:
     """Measure the throughput between this host and a server.
 
@@ -41,17 +45,17 @@ def measure(
     ----------
     dial
         Connects to the server.
-    settings
+    options
         The test's parameters.
     every
-        Seconds between two reports; 0 is none before the end.
+        Seconds between two reports; 0 for none before the end.
     tell
-        Takes each line of the report.
+        Called with each line of the report.
 
     Returns
     -------
     dict
-        The results in iperf3's shape: see docs/json.md.
+        The results in iperf3's format; see docs/json.md.
 
     Raises
     ------
@@ -60,7 +64,7 @@ def measure(
     OSError
         A connection failed.
     """
-    report = Report(settings, not settings.reverse, tell or (lambda _: None))
+    report = Report(options, not options.reverse, tell or (lambda _: None))
     control = dial(None)
     try:
         return _Client(dial, control, report).run(every)
@@ -74,11 +78,11 @@ class _Client:
         self._dial = dial
         self._control = control
         self._report = report
-        self._settings = report.settings
+        self._options = report.options
         self._over = threading.Event()
         self._heard: list[JsonObject | PerfError | OSError] = []
         self._streams: list[Stream] = []
-        self._load = None if self._settings.reverse else Load(self._settings)
+        self._load = None if self._options.reverse else Load(self._options)
         self._base = 0
 
     def run(self, every: float) -> JsonObject:
@@ -98,16 +102,16 @@ class _Client:
         return self._report.to_json(start, own, other)
 
     def _open(self) -> None:
-        """Send the server the settings, and open the streams."""
+        """Send the options to the server, and open the streams."""
         cookie = os.urandom(COOKIE)
         greet(self._control, Role.CONTROL, cookie)
-        write_message(self._control, self._settings.to_json())
+        write_message(self._control, self._options.to_json())
         port = read_message(self._control).get("port")
         if not (port is None or (isinstance(port, int) and 0 < port < 65536)):
             raise PerfError("the server names a port that does not exist")
-        if self._settings.reverse:
+        if self._options.reverse:
             self._report.tell(f"Reverse mode, remote host {self._control.peer[0]} is sending")
-        for number in range(1, self._settings.streams + 1):
+        for number in range(1, self._options.streams + 1):
             connection = self._dial(port)
             stream = Stream(number, connection, self._load, self._over)
             self._streams.append(stream)
@@ -117,7 +121,7 @@ class _Client:
         threading.Thread(target=self._listen, name="results", daemon=True).start()
 
     def _listen(self) -> None:
-        """Receive the server's results, or the reason why there are none."""
+        """Receive the server's results or error."""
         try:
             self._heard.append(read_message(self._control))
         except (PerfError, OSError) as problem:
@@ -125,18 +129,18 @@ class _Client:
         self._over.set()
 
     def _measure(self, every: float) -> JsonObject:
-        """Let data flow for the time of the test."""
-        settings = self._settings
-        if not settings.omit:
+        """Transfer data for the duration of the test."""
+        options = self._options
+        if not options.omit:
             self._begin()
         for stream in self._streams:
             stream.start()
-        if settings.omit:
+        if options.omit:
             self._report.begin(self._samples(), omitted=True)
-            watch(self._report, self._samples, self._over, every=every, seconds=settings.omit)
+            watch(self._report, self._samples, self._over, every=every, seconds=options.omit)
             self._begin()
-        limit = settings.longest - settings.omit
-        enough = self._has_all if settings.bytes else None
+        limit = options.longest - options.omit
+        enough = self._has_all if options.bytes else None
         if not self._over.is_set():
             watch(
                 self._report, self._samples, self._over, every=every, seconds=limit, enough=enough
@@ -148,29 +152,29 @@ class _Client:
         return own
 
     def _begin(self) -> None:
-        """Start what counts in the results."""
+        """Start the measured part of the test."""
         samples = self._samples()
         self._base = sum(sample.count for sample in samples)
-        if self._load is not None and self._settings.bytes:
-            self._load.limit(self._settings.bytes)
+        if self._load is not None and self._options.bytes:
+            self._load.limit(self._options.bytes)
         self._report.begin(samples)
 
     def _has_all(self) -> bool:
-        """Whether the bytes of the test have arrived."""
+        """Test whether all bytes of the test have arrived."""
         if self._load is not None and not self._load.exhausted:
             return False
         count = sum(stream.sample().count for stream in self._streams)
-        return count - self._base >= self._settings.bytes
+        return count - self._base >= self._options.bytes
 
     def _samples(self) -> list[Sample]:
         return [stream.sample() for stream in self._streams]
 
     def _check(self) -> None:
-        """Raise the error that has ended the test, if there is one."""
+        """Raise the error that ended the test, if any."""
         for reply in self._heard:
             if isinstance(reply, Exception):
                 raise reply
-            raise PerfError("the server has ended the test")
+            raise PerfError("the server ended the test")
         for stream in self._streams:
             if stream.problem is not None:
                 raise stream.problem
@@ -184,15 +188,15 @@ class _Client:
             self._over.wait(0.1)
             self._over.clear()
         if not self._heard:
-            raise PerfError("the server does not send its results")
+            raise PerfError("the server did not send its results")
         reply = self._heard[0]
         if isinstance(reply, Exception):
             raise reply
-        return check_result(reply, self._settings.streams)
+        return check_result(reply, self._options.streams)
 
 
 def check_result(document: JsonObject, streams: int) -> JsonObject:
-    """Check the other side's result, and return the parts that are known.
+    """Validate the other side's result, and return its known keys.
 
     Raises
     ------
@@ -202,7 +206,7 @@ def check_result(document: JsonObject, streams: int) -> JsonObject:
     try:
         rows = document["streams"]
         if len(rows) != streams:
-            raise PerfError("the server has measured other streams")
+            raise PerfError("the server measured other streams")
         limited = document["limited"]
         return {
             "seconds": _number(document["seconds"]),
@@ -220,11 +224,11 @@ def check_result(document: JsonObject, streams: int) -> JsonObject:
             else {name: min(1.0, _number(limited[name])) for name in LIMITS},
         }
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise PerfError("the server's results make no sense") from None
+        raise PerfError("the server's results are malformed") from None
 
 
 def _number(value: object) -> float:
-    """Read a number from 0 to 2**63; NaN and booleans are refused."""
+    """Check that a value is a number from 0 to 2**63, not NaN or a boolean."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 2**63:
         raise ValueError(value)
     return float(value)

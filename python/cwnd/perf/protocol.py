@@ -1,4 +1,4 @@
-"""The messages between the two sides of a speed test: see docs/transfer.md."""
+"""Messages between the two sides of a throughput test; see docs/transfer.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAGIC = b"cwndprf"
 VERSION = 2
 COOKIE = 16
-"""Bytes that tell which connections belong to one test."""
+"""Length in bytes of the cookie that identifies the connections of a test."""
 
 MOST_STREAMS = 128
 MOST_SECONDS = 86400.0
@@ -24,10 +24,10 @@ MOST_BYTES = 1 << 60
 MOST_BITRATE = 1e15
 MOST_BURST = 1000
 PATIENCE = 10.0
-"""Seconds for a peer to send the next message of the set-up, or its results."""
+"""Timeout in seconds for the peer's next message during set-up, or its results."""
 
 BLOCK = 1 << 17
-"""Bytes that are sent or received at once: iperf3's."""
+"""Bytes sent or received at once, as in iperf3."""
 
 _SMALLEST_BLOCK = 1 << 10
 _BLOCKS_PER_S = 50.0
@@ -36,14 +36,14 @@ _LENGTH = struct.Struct("!I")
 
 
 class Role(IntEnum):
-    """What a connection is for."""
+    """Purpose of a connection."""
 
     CONTROL = 1
     DATA = 2
 
 
 class PerfError(Exception):
-    """A test that failed; one sentence says why."""
+    """A failed test; the message is one sentence."""
 
 
 class VersionError(PerfError):
@@ -51,27 +51,27 @@ class VersionError(PerfError):
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The parameters of a test.
+class PerfOptions:
+    """Parameters of a test.
 
     Attributes
     ----------
     seconds
-        How long data are sent, unless `bytes` ends the test.
+        Duration of sending, unless `bytes` ends the test.
     streams
-        Number of connections that carry them.
+        Number of connections that carry data.
     reverse
-        Whether the server sends them.
+        Whether the server sends.
     controller
-        The sender's, as a specification.
+        Specification of the sender's congestion controller.
     bytes
-        Bytes to send over all streams together, instead of `seconds`; 0 is no limit.
+        Bytes to send over all streams together, instead of `seconds`; 0 for no limit.
     omit
-        Seconds at the beginning that are excluded from all results.
+        Length of the warm-up in seconds, which all results exclude.
     bitrate
-        Payload of each stream in bit/s at most; 0 is no limit.
+        Limit of each stream's payload in bit/s; 0 for no limit.
     burst
-        Blocks that a stream sends without pausing between them when `bitrate` limits it.
+        Number of blocks that a stream sends back to back if `bitrate` limits it.
     """
 
     seconds: float = 10.0
@@ -85,23 +85,23 @@ class Settings:
 
     @property
     def block(self) -> int:
-        """Bytes that a stream sends at once: less where `bitrate` is low, so that it is smooth."""
+        """Bytes sent at once; smaller blocks at a low `bitrate` for a smooth rate."""
         if not self.bitrate:
             return BLOCK
         return max(_SMALLEST_BLOCK, min(BLOCK, int(self.bitrate / 8 / _BLOCKS_PER_S)))
 
     @property
     def longest(self) -> float:
-        """Seconds after which the test must have ended."""
+        """Largest duration of the test in seconds."""
         return self.omit + (MOST_SECONDS if self.bytes else self.seconds)
 
     def to_json(self) -> JsonObject:
-        """Return the settings as plain data."""
+        """Return the options as plain data."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, document: JsonObject) -> Settings:
-        """Read the settings that a client sent.
+    def from_json(cls, document: JsonObject) -> PerfOptions:
+        """Parse the options that a client sent.
 
         Raises
         ------
@@ -123,11 +123,11 @@ class Settings:
         )
 
 
-_NO_TEST = "the client asks for a test that makes no sense"
+_NO_TEST = "the client requested an invalid test"
 
 
 def _bounded(document: JsonObject, name: str, least: float, most: float) -> float:
-    """Read a number between two bounds."""
+    """Parse a number within bounds."""
     value = document.get(name)
     if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
         raise PerfError(f"{_NO_TEST}: {name} is not from {least:g} to {most:g}")
@@ -135,7 +135,7 @@ def _bounded(document: JsonObject, name: str, least: float, most: float) -> floa
 
 
 def _whole(document: JsonObject, name: str, least: int, most: int) -> int:
-    """Read a whole number between two bounds."""
+    """Parse a whole number within bounds."""
     value = document.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise PerfError(f"{_NO_TEST}: {name} is not from {least} to {most}")
@@ -148,12 +148,12 @@ def greet(connection: Connection, role: Role, cookie: bytes) -> None:
 
 
 def read_greeting(connection: Connection) -> tuple[Role, bytes]:
-    """Read what `greet` sent.
+    """Read the message of `greet`.
 
     Raises
     ------
     PerfError
-        The bytes are no greeting of this version.
+        The bytes are not a greeting of this version.
     """
     greeting = _exactly(connection, len(MAGIC) + 2 + COOKIE)
     if not greeting.startswith(MAGIC):
@@ -166,11 +166,11 @@ def read_greeting(connection: Connection) -> tuple[Role, bytes]:
     try:
         return Role(role), greeting[-COOKIE:]
     except ValueError:
-        raise PerfError(f"a connection of kind {role}") from None
+        raise PerfError(f"unknown kind of connection: {role}") from None
 
 
 def write_message(connection: Connection, document: JsonObject) -> None:
-    """Send a message: its length, and JSON."""
+    """Send a message: its length, then JSON."""
     text = json.dumps(document, allow_nan=False).encode()
     connection.send(_LENGTH.pack(len(text)) + text)
 
@@ -181,24 +181,24 @@ def read_message(connection: Connection) -> JsonObject:
     Raises
     ------
     PerfError
-        The message is an error, or is no JSON object, or is too long.
+        The message is an error, not a JSON object, or too long.
     """
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
     if length > _LONGEST:
-        raise PerfError(f"a message of {length} bytes")
+        raise PerfError(f"the peer's message is too long: {length} bytes")
     try:
         document = json.loads(_exactly(connection, length))
     except (ValueError, RecursionError):
-        raise PerfError("a message that makes no sense") from None
+        raise PerfError("the peer's message is malformed") from None
     if not isinstance(document, dict):
-        raise PerfError("a message that makes no sense")
+        raise PerfError("the peer's message is malformed")
     if "error" in document:
         raise PerfError(_printable(str(document["error"])[:500]))
     return document
 
 
 def _printable(text: str) -> str:
-    """Escape the characters of a peer's sentence that a terminal would obey."""
+    """Escape control characters in a peer's text."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -208,6 +208,6 @@ def _exactly(connection: Connection, count: int) -> bytes:
     while len(found) < count:
         more = connection.recv(count - len(found))
         if not more:
-            raise PerfError("the other side has ended the connection")
+            raise PerfError("the peer ended the connection")
         found += more
     return found

@@ -1,4 +1,4 @@
-"""The results of a speed test: as iperf3's lines and as its JSON."""
+"""Results of a throughput test: lines and JSON in iperf3's formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cwnd.limits import advise, conclude_limits, to_shares
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cwnd.perf.protocol import Settings
+    from cwnd.perf.protocol import PerfOptions
     from cwnd.records import JsonObject
 
 RULE = "- " * 25
@@ -29,15 +29,15 @@ class Sample:
     number
         The stream's number.
     count
-        Bytes received, or for a sender those that the peer has acknowledged.
+        Bytes received; for a sender, bytes acknowledged by the peer.
     retransmits
         Retransmitted packets.
     window
-        The congestion window in bytes.
+        Congestion window in bytes.
     rtt_us
-        The round-trip time in microseconds.
+        Round-trip time in microseconds.
     limited_s
-        Seconds for which each limit held the sender back: see `cwnd.limits`.
+        Seconds for which each limit held back the sender; see `cwnd.limits`.
     """
 
     number: int
@@ -48,7 +48,7 @@ class Sample:
     limited_s: Mapping[str, float] = field(default_factory=dict)
 
     def since(self, before: Sample) -> Sample:
-        """Return the sample with the counters since an earlier one."""
+        """Return the difference of the counters from an earlier sample."""
         return replace(
             self,
             count=self.count - before.count,
@@ -61,7 +61,7 @@ class Sample:
 
 
 def format_bytes(count: float) -> str:
-    """Write a number of bytes as iperf3 does, in powers of 1024.
+    """Format a number of bytes as iperf3 does, in powers of 1024.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def format_bytes(count: float) -> str:
 
 
 def format_bits(rate: float) -> str:
-    """Write a rate in bit/s as iperf3 does, in powers of 1000.
+    """Format a rate in bit/s as iperf3 does, in powers of 1000.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def _scale(number: float, base: float, unit: str) -> str:
 
 
 def line(label: int | str, start: float, end: float, count: int, tail: str = "") -> str:
-    """Write a line about one stream, or about all of them.
+    """Format a line about one stream, or about all of them.
 
     Parameters
     ----------
@@ -117,19 +117,19 @@ def line(label: int | str, start: float, end: float, count: int, tail: str = "")
 
 @dataclass
 class Report:
-    """The results of one side, printed line by line.
+    """Results of one side, printed line by line.
 
     Parameters
     ----------
-    settings
-        The test's.
+    options
+        Parameters of the test.
     sends
         Whether this side sends.
     tell
-        Takes each line.
+        Called with each line.
     """
 
-    settings: Settings
+    options: PerfOptions
     sends: bool
     tell: Callable[[str], None] = lambda _: None
     intervals: list[JsonObject] = field(default_factory=list)
@@ -142,14 +142,14 @@ class Report:
     _cpu: tuple[float, float] = (0.0, 0.0)
 
     def begin(self, samples: Sequence[Sample], *, omitted: bool = False) -> None:
-        """Start measuring from now on; the omitted seconds are a part of their own.
+        """Start a measured period; the warm-up is a period of its own.
 
         Parameters
         ----------
         samples
-            One of each stream.
+            One sample of each stream.
         omitted
-            Whether these seconds count in no result.
+            Whether the period is the warm-up, which results exclude.
         """
         if not self._base:
             window = "         Retr  Cwnd" if self.sends else ""
@@ -161,7 +161,7 @@ class Report:
         self._samples.clear()
 
     def interval(self, samples: Sequence[Sample]) -> None:
-        """Report what has happened since the last interval."""
+        """Report the time since the last interval."""
         start, self._elapsed = self._elapsed, time.perf_counter() - self._start
         rows = [sample.since(before) for sample, before in zip(samples, self._last, strict=True)]
         if self.intervals:
@@ -175,10 +175,10 @@ class Report:
         self.intervals.append(
             {
                 "streams": [
-                    self._span(start, self._elapsed, row.count, row.retransmits, row)
+                    self._interval_json(start, self._elapsed, row.count, row.retransmits, row)
                     for row in rows
                 ],
-                "sum": self._span(start, self._elapsed, total, again),
+                "sum": self._interval_json(start, self._elapsed, total, again),
             }
         )
         self._last = list(samples)
@@ -190,7 +190,7 @@ class Report:
         self.tell(f"{text:<80} (omitted)" if self._omitted else text)
 
     def result(self, samples: Sequence[Sample]) -> JsonObject:
-        """Return what this side has measured up to now, to be sent to the other side."""
+        """Return this side's result so far, to be sent to the peer."""
         elapsed = time.perf_counter() - self._start
         user, system = (
             100.0 * (now - then) / max(elapsed, 1e-9)
@@ -213,7 +213,7 @@ class Report:
         }
 
     def tell_own(self, own: JsonObject) -> None:
-        """Print this side's result, as a server does."""
+        """Print this side's result, for a server."""
         self.tell(RULE)
         self.tell("[ ID] Interval           Transfer     Bitrate" + self._retr())
         self._tell_side(own, sends=self.sends)
@@ -221,7 +221,7 @@ class Report:
             self.tell_limits(own)
 
     def tell_both(self, own: JsonObject, other: JsonObject) -> None:
-        """Print both sides' results, as a client does."""
+        """Print both sides' results, for a client."""
         sender, receiver = (own, other) if self.sends else (other, own)
         self.tell(RULE)
         self.tell("[ ID] Interval           Transfer     Bitrate         Retr")
@@ -229,7 +229,7 @@ class Report:
         for left, right in pairs:
             self._tell_stream(sender, [left], left["number"], sends=True)
             self._tell_stream(receiver, [right], left["number"], sends=False)
-        if self.settings.streams > 1:
+        if self.options.streams > 1:
             self._tell_stream(sender, sender["streams"], "SUM", sends=True)
             self._tell_stream(receiver, receiver["streams"], "SUM", sends=False)
         self.tell("")
@@ -237,14 +237,14 @@ class Report:
         self.tell("cwnd perf done.")
 
     def tell_limits(self, sender: JsonObject) -> None:
-        """Print what limited the sender, and advice."""
+        """Print the sender's limits, and advice."""
         shares = sender["limited"]
         if shares is not None:
             self.tell(conclude_limits(shares, self._advise(shares)))
 
     def _advise(self, shares: Mapping[str, float] | None) -> str | None:
-        """Return advice on the sender's limit; none where --bitrate was meant to be the limit."""
-        return None if self.settings.bitrate else advise(shares)
+        """Return advice on the sender's limit; none if --bitrate is the intended limit."""
+        return None if self.options.bitrate else advise(shares)
 
     def _retr(self) -> str:
         return "         Retr" if self.sends else ""
@@ -264,25 +264,25 @@ class Report:
         self.tell(line(label, 0.0, side["seconds"], count, tail))
 
     def to_json(self, start: JsonObject, own: JsonObject, other: JsonObject | None) -> JsonObject:
-        """Return everything in iperf3's shape.
+        """Return all results in iperf3's format.
 
         Parameters
         ----------
         start
-            The addresses of the two sides.
+            Addresses of the two sides.
         own
             This side's `result`.
         other
-            The other side's; None where it is unknown.
+            The other side's result; None if unknown.
         """
         sender, receiver = (own, other) if self.sends else (other, own)
         streams = []
-        for index in range(self.settings.streams):
+        for index in range(self.options.streams):
             both: JsonObject = {}
             if sender is not None:
-                both["sender"] = self._final(sender, index, sends=True)
+                both["sender"] = self._totals(sender, index, sends=True)
             if receiver is not None:
-                both["receiver"] = self._final(receiver, index, sends=False)
+                both["receiver"] = self._totals(receiver, index, sends=False)
             streams.append(both)
         end: JsonObject = {"streams": streams}
         for name, side, sends in (
@@ -290,28 +290,28 @@ class Report:
             ("sum_received", receiver, False),
         ):
             if side is not None:
-                end[name] = self._final(side, None, sends=sends)
+                end[name] = self._totals(side, None, sends=sends)
         end["cpu_utilization_percent"] = {
             f"{where}_{kind}": side["cpu"][kind]
             for where, side in (("host", own), ("remote", other))
             if side is not None
             for kind in ("total", "user", "system")
         }
-        end["sender_congestion"] = self.settings.controller
+        end["sender_congestion"] = self.options.controller
         end["limited"] = None if sender is None else sender["limited"]
         end["advice"] = None if sender is None else self._advise(sender["limited"])
         return {
-            "start": {**describe(self.settings), **start},
+            "start": {**describe(self.options), **start},
             "intervals": self.intervals,
             "end": end,
         }
 
-    def _final(self, side: JsonObject, index: int | None, *, sends: bool) -> JsonObject:
+    def _totals(self, side: JsonObject, index: int | None, *, sends: bool) -> JsonObject:
         """Return the totals of one stream, or of all."""
         chosen = side["streams"] if index is None else [side["streams"][index]]
         count = sum(stream["count"] for stream in chosen)
         again = sum(stream["retransmits"] for stream in chosen)
-        span = self._span(0.0, side["seconds"], count, again, sends=sends)
+        span = self._interval_json(0.0, side["seconds"], count, again, sends=sends)
         del span["omitted"]
         if index is None:
             return span
@@ -324,7 +324,7 @@ class Report:
             span["mean_rtt"] = round(sum(rtts) / len(rtts))
         return span
 
-    def _span(
+    def _interval_json(
         self,
         start: float,
         end: float,
@@ -334,7 +334,7 @@ class Report:
         *,
         sends: bool | None = None,
     ) -> JsonObject:
-        """Return the counters of an interval in iperf3's shape."""
+        """Return the counters of an interval in iperf3's format."""
         seconds = end - start
         span: JsonObject = {} if sample is None else {"socket": sample.number}
         span |= {
@@ -352,8 +352,8 @@ class Report:
         return span | {"omitted": self._omitted, "sender": sender}
 
 
-def describe(settings: Settings) -> JsonObject:
-    """Return the test's parameters, the system and the time."""
+def describe(options: PerfOptions) -> JsonObject:
+    """Return the parameters of the test, the system and the time."""
     from cwnd import __version__
 
     now = datetime.now(timezone.utc)
@@ -366,14 +366,14 @@ def describe(settings: Settings) -> JsonObject:
         },
         "test_start": {
             "protocol": "UDT",
-            "num_streams": settings.streams,
-            "blksize": settings.block,
-            "omit": settings.omit,
-            "duration": 0 if settings.bytes else settings.seconds,
-            "bytes": settings.bytes,
-            "reverse": int(settings.reverse),
-            "target_bitrate": settings.bitrate,
-            "congestion": settings.controller,
+            "num_streams": options.streams,
+            "blksize": options.block,
+            "omit": options.omit,
+            "duration": 0 if options.bytes else options.seconds,
+            "bytes": options.bytes,
+            "reverse": int(options.reverse),
+            "target_bitrate": options.bitrate,
+            "congestion": options.controller,
         },
     }
 

@@ -1,4 +1,4 @@
-"""The server of speed tests."""
+"""Server of throughput tests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from cwnd.perf.protocol import (
     PATIENCE,
     PerfError,
+    PerfOptions,
     Role,
-    Settings,
     VersionError,
     read_greeting,
     read_message,
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TICK = 0.1
-"""Seconds between two looks at signals and deadlines."""
+"""Interval in seconds of checks for signals and deadlines."""
 
 _GUESTS = 256
-"""Connections at once whose role is not known yet."""
+"""Largest number of connections whose role is not yet known."""
 
 _EVERY = 1.0
 _SILENCE = 15.0
-"""Seconds without a byte after which a test fails."""
+"""Seconds without data after which a test fails."""
 
 _GRACE = 30.0
-"""Seconds after its planned end in which a test must end."""
+"""Seconds after its planned end at which a test is aborted."""
 
 
 class Server:
@@ -51,13 +51,13 @@ class Server:
     Parameters
     ----------
     listener
-        Accepts the clients.
+        Accepts connections of clients.
     relisten
-        Listens at any port, with a controller that the client has chosen.
+        Creates a listener on any free port, with a controller chosen by the client.
     tell
-        Takes each line of the report.
+        Called with each line of the report.
     publish
-        Takes each test's JSON document.
+        Called with the JSON document of each test.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Server:
         self._results: list[bool] = []
 
     def _guarded(self, write: Callable[[T], None]) -> Callable[[T], None]:
-        """Keep the error of a reader that has gone for the thread that serves."""
+        """Catch errors of an output whose reader is gone, and raise them in the serving thread."""
 
         def attempt(what: T) -> None:
             try:
@@ -92,12 +92,12 @@ class Server:
         return attempt
 
     def serve(self, *, one_off: bool = False) -> bool:
-        """Serve until interrupted, or until the first test has ended.
+        """Serve until interrupted, or until the first test ends.
 
         Parameters
         ----------
         one_off
-            Whether to end after the first test for which all streams were opened.
+            Whether to stop after the first test whose streams were all opened.
 
         Returns
         -------
@@ -114,7 +114,7 @@ class Server:
         return self._results[-1]
 
     def _end(self) -> None:
-        """End all connections, so that no client waits for a server that has gone."""
+        """Abort all connections, so that no client waits for this server."""
         with self._lock:
             connections = list(self._guests)
             if self._test is not None:
@@ -123,7 +123,7 @@ class Server:
             connection.abort()
 
     def step(self) -> None:
-        """Accept a connection, and close those whose role is not known in time."""
+        """Accept a connection, and close connections whose role does not arrive in time."""
         with suppress(TimeoutError):
             self._admit(self._listener.accept(timeout=_TICK))
         if self._broken is not None:
@@ -143,7 +143,7 @@ class Server:
         self._tell(rule)
 
     def _admit(self, connection: Connection) -> None:
-        """Let a connection send its role."""
+        """Wait for the role of a connection."""
         with self._lock:
             if len(self._guests) >= _GUESTS:
                 connection.abort()
@@ -152,7 +152,7 @@ class Server:
         threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
 
     def _receive(self, connection: Connection) -> None:
-        """Receive the role of a connection, and serve it."""
+        """Receive the role of a connection, and serve the connection."""
         try:
             role, cookie = read_greeting(connection)
             if role is Role.DATA:
@@ -169,14 +169,14 @@ class Server:
             with self._lock:
                 self._guests.pop(connection, None)
         try:
-            settings = Settings.from_json(document)
+            options = PerfOptions.from_json(document)
         except PerfError as problem:
             _refuse(connection, problem)
         else:
-            self._host(connection, cookie, settings)
+            self._host(connection, cookie, options)
 
     def _join(self, connection: Connection, cookie: bytes) -> None:
-        """Give a stream to its test."""
+        """Hand a stream to its test."""
         with self._lock:
             test = self._test
             known = test is not None and hmac.compare_digest(test.cookie, cookie)
@@ -184,9 +184,9 @@ class Server:
                 raise PerfError("the stream belongs to no test")
             test.streams.put_nowait(connection)
 
-    def _host(self, control: Connection, cookie: bytes, settings: Settings) -> None:
-        """Run a test, unless another one is running."""
-        test = _Test(control, cookie, settings, queue.Queue(settings.streams))
+    def _host(self, control: Connection, cookie: bytes, options: PerfOptions) -> None:
+        """Run a test, unless another is running."""
+        test = _Test(control, cookie, options, queue.Queue(options.streams))
         with self._lock:
             busy = self._test is not None
             if not busy:
@@ -211,20 +211,20 @@ class Server:
         """Run a test."""
         host, port = test.control.peer[:2]
         self._tell(f"Accepted connection from {host}, port {port}")
-        settings = test.settings
-        report = Report(settings, settings.reverse, self._tell)
-        load = Load(settings) if settings.reverse else None
-        if load is not None and settings.bytes and not settings.omit:
-            load.limit(settings.bytes)
+        options = test.options
+        report = Report(options, options.reverse, self._tell)
+        load = Load(options) if options.reverse else None
+        if load is not None and options.bytes and not options.omit:
+            load.limit(options.bytes)
         streams: list[Stream] = []
         second: Listener | None = None
         try:
-            second = self._second(settings)
+            second = self._second_listener(options)
             write_message(test.control, {"port": second and second.address[1]})
             deadline = time.monotonic() + PATIENCE
             if second is not None:
                 self._admit_from(second, test, deadline)
-            for number in range(1, settings.streams + 1):
+            for number in range(1, options.streams + 1):
                 connection = test.streams.get(timeout=max(0.0, deadline - time.monotonic()))
                 test.opened.append(connection)
                 streams.append(Stream(number, connection, load, test.over))
@@ -242,19 +242,19 @@ class Server:
                 test.streams.get_nowait().abort()
             if second is not None:
                 second.close()
-        # The client may come again as soon as it has this.
+        # After this message the client may start its next test.
         write_message(test.control, own)
         self._publish_test(report, streams, own)
 
-    def _second(self, settings: Settings) -> Listener | None:
-        """Listen at another port if this side sends with a controller other than `udt`."""
+    def _second_listener(self, options: PerfOptions) -> Listener | None:
+        """Listen on another port if this side sends with a controller other than `udt`."""
         from cwnd import SpecError, canonical
 
-        if not settings.reverse:
+        if not options.reverse:
             return None
         try:
-            # Only the registry: a peer names no file that this host runs.
-            controller = canonical(settings.controller)
+            # Registered controllers only: a peer must not choose a file to execute.
+            controller = canonical(options.controller)
         except SpecError as problem:
             raise PerfError(str(problem)) from None
         if controller == canonical("udt"):
@@ -262,34 +262,34 @@ class Server:
         return self._relisten(controller)
 
     def _admit_from(self, listener: Listener, test: _Test, deadline: float) -> None:
-        """Accept a test's streams from a listener of its own."""
+        """Accept a test's streams from its own listener."""
         taken = 0
-        while taken < test.settings.streams and time.monotonic() < deadline:
+        while taken < test.options.streams and time.monotonic() < deadline:
             with suppress(TimeoutError):
                 self._admit(listener.accept(timeout=_TICK))
                 taken += 1
 
     def _measure(self, test: _Test, report: Report, streams: list[Stream]) -> JsonObject:
-        """Let data flow until the client ends it."""
+        """Transfer data until the client ends the test."""
 
         def sample() -> list[Sample]:
             return [stream.sample() for stream in streams]
 
-        settings, over = test.settings, test.over
+        options, over = test.options, test.over
         threading.Thread(target=test.listen, daemon=True).start()
-        # At a low rate the bursts of a stream are farther apart.
-        gap = 8 * settings.block * settings.burst / settings.bitrate if settings.bitrate else 0.0
+        # At a low rate the bursts of a stream are farther apart than `_SILENCE`.
+        gap = 8 * options.block * options.burst / options.bitrate if options.bitrate else 0.0
         silence = _SILENCE + 2 * gap
-        report.begin(sample(), omitted=bool(settings.omit))
+        report.begin(sample(), omitted=bool(options.omit))
         for stream in streams:
             stream.start()
-        if settings.omit and not watch(
-            report, sample, over, every=_EVERY, seconds=settings.omit, silence=silence
+        if options.omit and not watch(
+            report, sample, over, every=_EVERY, seconds=options.omit, silence=silence
         ):
             report.begin(sample())
-        limit = settings.longest - settings.omit + _GRACE
+        limit = options.longest - options.omit + _GRACE
         if not watch(report, sample, over, every=_EVERY, seconds=limit, silence=silence):
-            raise PerfError("the client does not end the test")
+            raise PerfError("the client did not end the test")
         own = report.result(sample())
         for stream in streams:
             stream.stop()
@@ -297,7 +297,7 @@ class Server:
             raise test.problem
         if not test.ended:
             broken = [stream.problem for stream in streams if stream.problem is not None]
-            raise PerfError(_explain(broken[0]) if broken else "a stream has ended")
+            raise PerfError(_explain(broken[0]) if broken else "a stream ended")
         report.tell_own(own)
         return own
 
@@ -308,11 +308,11 @@ class Server:
 
 @dataclass
 class _Test:
-    """The running test."""
+    """State of the current test."""
 
     control: Connection
     cookie: bytes
-    settings: Settings
+    options: PerfOptions
     streams: queue.Queue[Connection]
     opened: list[Connection] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
@@ -321,7 +321,7 @@ class _Test:
     problem: PerfError | OSError | None = None
 
     def listen(self) -> None:
-        """Wait until the client ends the test, or its connection ends."""
+        """Wait until the client ends the test or its connection ends."""
         try:
             read_message(self.control)
             self.ended = True
@@ -331,7 +331,7 @@ class _Test:
 
 
 def _refuse(control: Connection, problem: Exception) -> None:
-    """Send the client the reason why there is no test, and close its connection."""
+    """Send the client the reason for refusing the test, and close its connection."""
     with suppress(OSError):
         write_message(control, {"error": _explain(problem)})
         control.close()

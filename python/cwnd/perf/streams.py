@@ -1,4 +1,4 @@
-"""The connections that carry a test's data, each with its thread."""
+"""Connections that carry a test's data, with one thread each."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from cwnd.perf.report import Sample
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cwnd.perf.protocol import Settings
+    from cwnd.perf.protocol import PerfOptions
     from cwnd.perf.report import Report
     from cwnd.records import JsonObject
     from cwnd.udt import Connection
 
 
 _POLL = 0.002
-"""Seconds between two looks at the number of bytes that ends a test."""
+"""Interval in seconds of checks for the number of bytes that ends a test."""
 
 
 class Load:
-    """The data that one side's streams send: blocks, paced, up to a number of bytes in all.
+    """Data for one side's streams to send: paced blocks, up to a total number of bytes.
 
     Parameters
     ----------
-    settings
-        The test's.
+    options
+        Parameters of the test.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.bitrate = settings.bitrate
-        self.burst = settings.burst
+    def __init__(self, options: PerfOptions) -> None:
+        self.bitrate = options.bitrate
+        self.burst = options.burst
         # Random bytes cannot be compressed on the path.
-        self.block = os.urandom(settings.block)
+        self.block = os.urandom(options.block)
         self._left: int | None = None
         self._lock = threading.Lock()
 
     def limit(self, count: int) -> None:
-        """Send no more than `count` bytes from now on."""
+        """Limit the bytes sent from now on to `count`."""
         with self._lock:
             self._left = count
 
@@ -54,7 +54,7 @@ class Load:
         return self._left == 0
 
     def take(self) -> bytes:
-        """Return the next block to send; empty when the limit is reached."""
+        """Return the next block to send; empty if the limit is reached."""
         with self._lock:
             if self._left is None:
                 return self.block
@@ -64,18 +64,18 @@ class Load:
 
 
 class Stream:
-    """One connection and the thread that sends or receives over it.
+    """A connection with a thread that sends or receives.
 
     Parameters
     ----------
     number
-        The stream's number, from 1.
+        Number of the stream, from 1.
     connection
         The connection.
     load
-        The data to send; None to receive.
+        Data to send; None to receive.
     over
-        Set when the stream breaks.
+        Event that is set when the stream breaks.
     """
 
     def __init__(
@@ -101,14 +101,14 @@ class Stream:
         self._stopped.set()
 
     def end(self) -> None:
-        """End the connection at once."""
+        """Abort the connection."""
         self._stopped.set()
         self.connection.abort()
         if self._thread.ident is not None:
             self._thread.join()
 
     def addresses(self) -> JsonObject:
-        """Return the stream's number and addresses in iperf3's shape."""
+        """Return the stream's number and addresses in iperf3's format."""
         (host, port), (remote, remote_port) = self.connection.address[:2], self.connection.peer[:2]
         return {
             "socket": self.number,
@@ -119,7 +119,7 @@ class Stream:
         }
 
     def describe(self) -> str:
-        """Return iperf3's line about a stream that was opened."""
+        """Return iperf3's line about an opened stream."""
         known = self.addresses()
         return (
             f"[{self.number:3d}] local {known['local_host']} port {known['local_port']} "
@@ -167,7 +167,7 @@ class Stream:
         start, count = time.perf_counter(), 0
         while not self._stopped.is_set():
             if load.bitrate and count % load.burst == 0:
-                # As in iperf3, the rate is a mean from the start: a stream that was held up
+                # As in iperf3, the rate is an average since the start: a delayed stream
                 # catches up.
                 due = start + 8 * count * len(load.block) / load.bitrate
                 if self._stopped.wait(max(0.0, due - time.perf_counter())):
@@ -184,18 +184,18 @@ class Stream:
         while data := self.connection.recv(BLOCK):
             self._count += len(data)
         if not self._stopped.is_set():
-            self.problem = ConnectionResetError("the peer has closed a stream")
+            self.problem = ConnectionResetError("the peer closed a stream")
             self._over.set()
 
 
 def _local_address(host: str, remote: str) -> str:
-    """Return the address from which a peer is reached, where a socket is bound to all of them."""
+    """Return the local address used to reach a peer, for a socket bound to all addresses."""
     if host not in {"0.0.0.0", "::"}:  # noqa: S104
         return host
     family = socket.AF_INET6 if ":" in remote else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as trial:
-            # Nothing is sent: the system only chooses a route.
+            # No packet is sent; connect() only selects a route.
             trial.connect((remote, 9))
             return str(trial.getsockname()[0])
     except OSError:
@@ -212,24 +212,24 @@ def watch(
     enough: Callable[[], bool] | None = None,
     silence: float = math.inf,
 ) -> bool:
-    """Report intervals until the time is over.
+    """Report intervals for the duration of a test.
 
     Parameters
     ----------
     report
-        Gets the samples.
+        Receives the samples.
     sample
         Returns one sample of each stream.
     over
-        Ends it when it is set.
+        Event that ends the test.
     every
-        Seconds between two reports; 0 is none.
+        Seconds between two reports; 0 for none.
     seconds
-        Seconds to watch for at most.
+        Largest duration in seconds.
     enough
-        Ends it when it returns true.
+        Returns true to end the test.
     silence
-        Seconds without a byte after which the test fails; looked at with each report.
+        Seconds without data after which the test fails; checked with each report.
 
     Returns
     -------
@@ -239,9 +239,9 @@ def watch(
     Raises
     ------
     PerfError
-        There was no byte for too long.
+        No data arrived for `silence` seconds.
     """
-    start = heard = time.perf_counter()
+    start = last_data = time.perf_counter()
     count = 0
     end = start + seconds
     due = start + every if every else end
@@ -251,14 +251,14 @@ def watch(
             return True
         now = time.perf_counter()
         finished = now >= end or (enough is not None and enough())
-        # A last interval that is much shorter than the others is not reported.
+        # A last interval much shorter than the others is not reported.
         if every and (now >= due or finished) and now - (due - every) > every / 10:
             samples = sample()
             report.interval(samples)
             before, count = count, sum(one.count for one in samples)
             if count != before:
-                heard = now
-            elif now - heard > silence:
+                last_data = now
+            elif now - last_data > silence:
                 raise PerfError(f"no data for {silence:.0f} s")
         if finished:
             return False

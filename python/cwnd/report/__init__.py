@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: they work offline, on a phone and in the dark."""
+"""Self-contained HTML pages, usable offline, on small screens and in dark mode."""
 
 from cwnd.extras import require
 

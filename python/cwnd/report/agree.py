@@ -1,17 +1,17 @@
-"""The page of one scenario on several backends."""
+"""Page of one scenario on several backends."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cwnd.agreement import NETWORK, RULE
+from cwnd.agreement.outcome import NETWORK, RULE
 from cwnd.colors import PALETTE, REFERENCE, colors
 from cwnd.figures import PLACES, agreement_text, caveats, counts_text, warmup_text
 from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
-    from cwnd.agreement import Agreement, Row
+    from cwnd.agreement.outcome import Agreement, Row
     from cwnd.records import JsonObject
 
 _PANELS = (("utilization", 100, "used, %"), ("loss_rate", 100, "loss, %"))
@@ -19,17 +19,17 @@ _DELAY = ("queueing_delay_s", 1000, "queueing delay, ms")
 
 
 def agree_page(agreement: Agreement) -> str:
-    """Make the page of an agreement.
+    """Create the page of an agreement.
 
     Parameters
     ----------
     agreement
-        What ``agree`` found.
+        Result of ``agree``.
 
     Returns
     -------
     str
-        HTML.
+        The page as HTML.
     """
     first = agreement.runs[0]
     backends = list(agreement.results)
@@ -69,7 +69,7 @@ def agree_page(agreement: Agreement) -> str:
 
 
 def _figures(agreement: Agreement) -> JsonObject:
-    """Collect what the plot of means shows."""
+    """Collect the data of the plot of means."""
     rows = {row.kind.name: row for row in agreement.rows if row.of == NETWORK}
     panels = (*_PANELS, _DELAY)
     shades = (REFERENCE, *PALETTE)
@@ -89,23 +89,23 @@ def _figures(agreement: Agreement) -> JsonObject:
 
 
 def heads(backends: list[str]) -> list[tuple[str, str, str]]:
-    """Title the columns of a table of figures: titles, units and meanings.
+    """Return the column headers of a table of figures: titles, units and meanings.
 
     Parameters
     ----------
     backends
-        Their names, the first as the one that the others are compared with.
+        Their names; the first is the reference.
     """
     first, *others = backends
     return [
         ("figure", "", ""),
         *((on, "", PLACES[on]) for on in backends),
-        *((f"{on} and {first}", "", "By the rule of the verdicts.") for on in others),
+        *((f"{on} and {first}", "", "Verdict by the rule below.") for on in others),
     ]
 
 
 def cells(row: Row, backends: list[str]) -> list[str | tuple[str, str]]:
-    """Write a figure: its mean and interval on each backend, and the verdicts.
+    """Format a figure: its mean and interval on each backend, and the verdicts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The page of a comparison."""
+"""Page of a comparison."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from cwnd.colors import colors
+from cwnd.comparison.verdict import RULE
 from cwnd.figures import (
     against_columns,
     alone_columns,
@@ -17,26 +18,25 @@ from cwnd.figures import (
 )
 from cwnd.report.page import points_of, render, run_data
 from cwnd.units import format_rate, format_time
-from cwnd.verdict import RULE
 
 if TYPE_CHECKING:
-    from cwnd.comparison import Comparison, Row
+    from cwnd.comparison.outcome import Comparison, Row
     from cwnd.figures import Column
     from cwnd.records import JsonObject
 
 
 def compare_page(comparison: Comparison) -> str:
-    """Make the page of a comparison.
+    """Create the page of a comparison.
 
     Parameters
     ----------
     comparison
-        What ``compare`` found.
+        Result of ``compare``.
 
     Returns
     -------
     str
-        HTML.
+        The page as HTML.
     """
     reference = comparison.reference
     names = [row.controller for row in comparison.rows_alone]
@@ -47,7 +47,7 @@ def compare_page(comparison: Comparison) -> str:
     place = "" if network["queue"] else f" on {network['scenario']}"
     return render(
         "compare.html",
-        title=f"{_listed(others or names)} against {reference}{place}",
+        title=f"{_join_names(others or names)} against {reference}{place}",
         network=_network(network),
         caveats=[
             *([f"Replaced values of the scenario: {changes}."] if changes else []),
@@ -77,7 +77,7 @@ def compare_page(comparison: Comparison) -> str:
 
 
 def _data(comparison: Comparison, shades: dict[str, str]) -> JsonObject:
-    """Collect what the plots show."""
+    """Collect the data of the plots."""
     against = {row.controller: row for row in comparison.rows_against}
     scale = format_time(comparison.rows_alone[0].results[0].scales[1])
     rows = [
@@ -131,7 +131,7 @@ def _network(network: JsonObject) -> list[tuple[str, str, str]]:
             format_rate(network["rate_bps"]),
             f"{number(bdp, 0)} packets of BDP" if math.isfinite(bdp) else "",
         ),
-        ("Round-trip time", rtt_text(network), "without queue"),
+        ("Round-trip time", rtt_text(network), "without queueing"),
         ("Queue", queue, limit) if queue else ("Queue", limit, f"at {network['bottleneck']}"),
         *(
             [("Random loss", f"{100 * network['loss']:g} %", "at the bottleneck")]
@@ -148,25 +148,25 @@ def _network(network: JsonObject) -> list[tuple[str, str, str]]:
 
 
 def heads(columns: list[Column]) -> list[tuple[str, str, str]]:
-    """Title the columns of a table of controllers: titles, units and meanings.
+    """Return the column headers of a table of controllers: titles, units and meanings.
 
     Parameters
     ----------
     columns
-        From left to right.
+        The columns from left to right.
     """
     return [("controller", "", ""), *((c.title, c.unit, c.meaning) for c in columns)]
 
 
 def cells(columns: list[Column], rows: list[Row]) -> list[list[str | tuple[str, str]]]:
-    """Write means and intervals, a row for each controller.
+    """Format means and intervals, one row for each controller.
 
     Parameters
     ----------
     columns
-        From left to right.
+        The columns from left to right.
     rows
-        From top to bottom.
+        The rows from top to bottom.
     """
     return [
         [
@@ -177,6 +177,6 @@ def cells(columns: list[Column], rows: list[Row]) -> list[list[str | tuple[str, 
     ]
 
 
-def _listed(names: list[str]) -> str:
-    """List names as a sentence does."""
+def _join_names(names: list[str]) -> str:
+    """Join names as in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from cwnd.stats import Range
 
 MOST_NUMBERS = 500_000
-"""Means and bounds on a page, at most: about a megabyte, compressed."""
+"""Largest number of means and bounds on a page: about a megabyte, compressed."""
 
 MOST_POINTS = 2_000
-"""Points of a grid on a page that cannot hold them all."""
+"""Number of grid points on a page that cannot contain all."""
 
 _UNITS = ((parse_rate, "bit/s"), (parse_time, "s"), (parse_size, "B"))
 
@@ -42,11 +42,11 @@ class Axis:
     name
         Its path, as in the plan.
     dimension
-        Its dimension in the arrays; the axes of a Latin hypercube share one.
+        Dimension in the arrays; the axes of a Latin hypercube share one.
     labels
-        Its value at each place of the dimension, as written.
+        Value at each index of the dimension, as text.
     places
-        The same as numbers in ``unit``; None for a value that is not a quantity.
+        Values as numbers in ``unit``; None if they are not quantities.
     unit
         ``bit/s``, ``s``, ``B`` or empty.
     """
@@ -69,9 +69,9 @@ class Axis:
 
 
 class Cube:
-    """The metrics of a sweep's runs, by controller, dimensions and seed.
+    """Metrics of a sweep's runs, by controller, dimensions and seed.
 
-    A dimension is an axis of listed values, or all axes of a Latin hypercube together.
+    A dimension is an axis of listed values, or the common one of all axes of a Latin hypercube.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Cube:
     axes
         Names of the axes.
     sampled
-        Those that belong to a Latin hypercube.
+        Names of the axes of a Latin hypercube.
     controllers
         The controllers, in the order of the page; one empty name for those of the base.
 
@@ -93,13 +93,13 @@ class Cube:
     sampled
         The dimension of the Latin hypercube; None without one.
     controllers
-        As given.
+        The controllers, as given.
     columns
-        The metrics that have a value.
+        The metrics with at least one value.
     runs, failed
-        Number of runs and of failed runs, shape (controllers, *shape).
+        Numbers of runs and of failed runs, of shape (controllers, *shape).
     repeated
-        Whether there are two seeds or more.
+        Whether there are at least two seeds.
     """
 
     def __init__(
@@ -141,17 +141,17 @@ class Cube:
                 self._values.append(values)
 
     def levels(self) -> tuple[JsonObject, npt.NDArray[np.intp]]:
-        """Average over every choice of dimensions, as far as a page has room.
+        """Average over every choice of dimensions, as far as the page has room.
 
         Returns
         -------
         levels : dict
-            By the dimensions that are left, such as ``"0,2"``: ``at`` are the places in each of
-            them, and ``mean``, ``low`` and ``high``, by metric and controller, the means over the
-            seeds and the other dimensions with their 95 % intervals; ``low`` and ``high`` are None
-            if there is one seed or no room.
+            By the remaining dimensions, such as ``"0,2"``: ``at`` holds the indices along each of
+            them; ``mean``, ``low`` and ``high`` hold, by metric and controller, the means over the
+            seeds and the other dimensions with their 95 % intervals. ``low`` and ``high`` are None
+            with one seed or without room.
         points : ndarray
-            The points in the level that keeps all dimensions: all points, unless they are too many.
+            The points in the level with all dimensions: all points, unless there are too many.
         """
         every = tuple(range(len(self.shape)))
         total = math.prod(self.shape)
@@ -159,7 +159,7 @@ class Cube:
         each = 3 if self.repeated else 1
         kept = total
         if total * each > room:
-            # The points of a grid that is not whole are for the table only.
+            # The points of an incomplete grid are for the table only.
             kept = min(total, MOST_POINTS if self.sampled is None else room // each * 2 // 3)
         points = np.arange(kept) * total // kept
         levels = {_key(every): self._level(every, points, bounds=self.repeated)}
@@ -179,7 +179,7 @@ class Cube:
     def _level(
         self, dimensions: Sequence[int], cells: npt.NDArray[np.intp], *, bounds: bool
     ) -> JsonObject:
-        """Average over the dimensions that are not left."""
+        """Average over the dimensions that do not remain."""
         left = [self.shape[dimension] for dimension in dimensions]
         at = np.unravel_index(cells, left) if left else ()
         level: JsonObject = {
@@ -208,8 +208,8 @@ def _estimates(
 ) -> tuple[list[float | None], list[float | None], list[float | None]]:
     """Average values of shape (cells, points, seeds) to means and 95 % intervals of the cells.
 
-    The interval is that of the means over the points, one for each seed. Points without any value
-    are left out, and so are seeds that lack a value at another point. If no seed is left, the mean
+    The interval is computed from the means over the points, one for each seed. Points without
+    values are omitted, and seeds that lack a value at another point. If no seed remains, the mean
     is that of the points' means and has no interval.
     """
     known = np.isfinite(values)
@@ -234,14 +234,14 @@ def _estimates(
 
 
 def _short(value: float, factor: float) -> float | None:
-    """Round a number to what a page shows."""
+    """Round a number to the precision of a page."""
     return float(f"{value * factor:.4g}") if math.isfinite(value) else None
 
 
 def _distinct(columns: pd.DataFrame) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
-    """Return the places of some columns' rows among the different rows, and these.
+    """Return the index of each row among the distinct rows, and the distinct rows.
 
-    Numbers ascend; other values are in the order of the runs.
+    Numbers are sorted; other values keep the order of the runs.
     """
     distinct = columns.drop_duplicates(ignore_index=True)
     name = columns.columns[0]
@@ -261,12 +261,12 @@ def _axis(name: str, dimension: int, values: list[object]) -> Axis:
 
 
 def label(value: object) -> str:
-    """Write a value of an axis.
+    """Format a value of an axis.
 
     Parameters
     ----------
     value
-        A text, a number or a truth value.
+        A text, a number or a boolean.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def label(value: object) -> str:
 
 
 def _places(values: Sequence[object]) -> tuple[list[float] | None, str]:
-    """Read values as numbers with a unit; None if they are not.
+    """Parse values as numbers with a unit; None if they are not quantities.
 
     Examples
     --------
@@ -303,11 +303,11 @@ def _places(values: Sequence[object]) -> tuple[list[float] | None, str]:
 
 
 def _subsets(dimensions: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Give the proper subsets of some dimensions."""
+    """Return the proper subsets of some dimensions."""
     for size in range(len(dimensions)):
         yield from combinations(dimensions, size)
 
 
 def _key(dimensions: Sequence[int]) -> str:
-    """Name a level."""
+    """Return the name of a level."""
     return ",".join(map(str, dimensions))

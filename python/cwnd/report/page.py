@@ -1,4 +1,4 @@
-"""The pages' templates, and the data of their plots."""
+"""Templates of the pages, and the data of their plots."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
     from cwnd.result import Result
 
 MOST_POINTS = 600
-"""Points of a line: more than a screen can show."""
+"""Points per line; a screen cannot show more."""
 
 FEWEST_POINTS = 60
-"""Points of a line on a page with very many runs."""
+"""Points per line on a page with very many runs."""
 
 PAGE_POINTS = 1_200_000
-"""Points of all lines of a page."""
+"""Points of all lines on a page."""
 
 
 def render(template: str, **context: object) -> str:
-    """Make a page from a template of ``cwnd/report/templates``.
+    """Render a template of ``cwnd/report/templates``.
 
-    Text is escaped, and a name that is missing from the context is an error.
+    Text is escaped, and a missing name is an error.
 
     Parameters
     ----------
     template
         Name of the template, such as ``run.html``.
     **context
-        What the template shows. Pages with plots need ``data``, embedded as JSON: numbers that are
-        not finite become null.
+        Variables of the template. Pages with plots need ``data``, embedded as JSON with null for
+        numbers that are not finite.
 
     Returns
     -------
     str
-        A whole HTML document that loads nothing.
+        A complete HTML document without external resources.
 
     Raises
     ------
     jinja2.UndefinedError
-        The template uses a name that is not in the context.
+        The context lacks a name that the template uses.
 
     Examples
     --------
@@ -85,14 +85,14 @@ def _environment() -> Environment:
 
 
 def _breakable(name: str) -> Markup:
-    """Let the lines of a specification break before its settings."""
+    """Allow line breaks before the parameters of a specification."""
     return escape(name).replace("(", Markup("(<wbr>")).replace(", ", Markup(",<wbr> "))
 
 
 def run_data(
     result: Result, colors: Mapping[str, str], points: int = MOST_POINTS, **labels: str
 ) -> JsonObject:
-    """Return what the plot of one run shows.
+    """Return the data of one run's plot.
 
     Parameters
     ----------
@@ -101,9 +101,9 @@ def run_data(
     colors
         The color of each controller.
     points
-        Points of a line, at most.
+        Largest number of points per line.
     **labels
-        What the page selects the run by, beside its seed.
+        Labels besides the seed by which the page selects the run.
     """
     flows = result.measured_flows
     drawn = lines(flows, colors)
@@ -134,7 +134,7 @@ def run_data(
 
 
 def points_of(results: Iterable[Result]) -> int:
-    """Return how many points a line may have on a page that shows these runs.
+    """Return the number of points per line for a page with these runs.
 
     Parameters
     ----------
@@ -144,14 +144,14 @@ def points_of(results: Iterable[Result]) -> int:
     Returns
     -------
     int
-        `MOST_POINTS`, or fewer if the lines of all runs would have more than `PAGE_POINTS`.
+        `MOST_POINTS`, or fewer if all lines together would exceed `PAGE_POINTS`.
     """
     count = sum(2 * min(len(run.measured_flows), MOST_LINES) + 1 for run in results)
     return min(max(PAGE_POINTS // max(count, 1), FEWEST_POINTS), MOST_POINTS)
 
 
 def _rounded(time: Series, values: Series) -> list[list[float | None]]:
-    """Round a series to what a screen can show."""
+    """Round a series to the precision of a screen."""
     return [
         [float(f"{t:.6g}") for t in time],
         [float(f"{v:.4g}") if np.isfinite(v) else None for v in values],
@@ -159,13 +159,13 @@ def _rounded(time: Series, values: Series) -> list[list[float | None]]:
 
 
 def _packed(document: JsonObject) -> str:
-    """Write data as compressed JSON, in base64."""
+    """Convert data to compressed JSON in base64."""
     text = json.dumps(jsonable(document), separators=(",", ":"), allow_nan=False)
     return _compressed(text)
 
 
 def _compressed(text: str) -> str:
-    """Compress a text, and write it in base64: the same text always gives the same."""
+    """Compress a text deterministically, and encode it in base64."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 

@@ -1,4 +1,4 @@
-"""The page of one run."""
+"""Page of one run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run_page(result: Result) -> str:
-    """Make the page of a run.
+    """Create the page of a run.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def run_page(result: Result) -> str:
     Returns
     -------
     str
-        HTML.
+        The page as HTML.
     """
     document = result.to_json()
     shades = colors(flow["controller"] for flow in result.measured_flows)

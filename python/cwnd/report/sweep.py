@@ -1,10 +1,9 @@
-"""The page of a sweep."""
+"""Page of a sweep."""
 
 from __future__ import annotations
 
 import math
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
     from cwnd.records import JsonObject
 
 MOST_ROWS = 500
-"""Rows of the table of points."""
+"""Largest number of rows in the table of points."""
 
 MOST_FAILURES = 100
-"""Failed runs that are listed."""
+"""Largest number of failed runs listed."""
 
 
 def sweep_page(out: str | Path) -> str:
-    """Make the page of a sweep.
+    """Create the page of a sweep.
 
     Parameters
     ----------
@@ -41,12 +40,12 @@ def sweep_page(out: str | Path) -> str:
     Returns
     -------
     str
-        HTML.
+        The page as HTML.
 
     Raises
     ------
     ArgumentError
-        ``out`` has no data of a sweep, or not yet a run.
+        ``out`` is not a sweep's directory, or has no runs yet.
     """
     runs: pd.DataFrame = read(out, "select * from runs").to_pandas()
     if runs.empty:
@@ -107,11 +106,9 @@ def sweep_page(out: str | Path) -> str:
 
 
 def _plan(out: Path) -> tuple[str, JsonObject]:
-    """Read the plan, as text and as data."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    """Read the plan as text and as data."""
+    from cwnd.toml import tomllib
+
     try:
         text = (out / "plan.toml").read_text(encoding="utf-8")
         return text, tomllib.loads(text)
@@ -129,13 +126,13 @@ def _sampled(plan: JsonObject) -> list[str]:
 
 
 def _names_files(plan: JsonObject) -> bool:
-    """Say whether a plan names files, by paths relative to where it was read."""
+    """Test whether a plan contains file names, which are relative to the plan."""
     specs = [*plan.get("controllers", []), plan.get("reference", "")]
     return isinstance(plan.get("base"), str) or any(".py:" in spec for spec in specs)
 
 
 def _controllers(runs: pd.DataFrame, plan: JsonObject) -> list[str]:
-    """Return the controllers that were run, in the order of the plan."""
+    """Return the controllers of the runs, in the order of the plan."""
     found = set(runs["controller"].fillna(""))
     specs = [_canonical(spec) for spec in plan.get("controllers", [])]
     listed = [name for name in specs if name in found]
@@ -148,14 +145,14 @@ def _canonical(spec: str) -> str:
 
 
 def _title(axes: Sequence[str]) -> str:
-    """Name the page."""
+    """Return the title of the page."""
     if not axes:
         return "Sweep of controllers"
     return f"Sweep over {', '.join(axes) if len(axes) < 4 else f'{len(axes)} axes'}"
 
 
 def _summary(runs: pd.DataFrame, cube: Cube, total: int, failed: int) -> list[tuple[str, str, str]]:
-    """Describe the sweep."""
+    """Summarise the sweep."""
     finished = f"{failed:,} failed" if failed else "all succeeded"
     return [
         ("Runs", f"{len(runs):,}", finished),
@@ -167,7 +164,7 @@ def _summary(runs: pd.DataFrame, cube: Cube, total: int, failed: int) -> list[tu
 
 
 def _errors(failed: pd.DataFrame) -> list[tuple[str, str]]:
-    """Count the errors, the most frequent first."""
+    """Count the errors, most frequent first."""
     return [(str(error), f"{count:,}") for error, count in failed["error"].value_counts().items()]
 
 

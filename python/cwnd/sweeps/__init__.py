@@ -1,4 +1,4 @@
-"""Sweeps: many runs over a grid or sample of parameters, kept as a Parquet data set."""
+"""Sweeps: many runs over a grid or sample of parameters, in a Parquet data set."""
 
 from cwnd.extras import require
 

@@ -1,4 +1,4 @@
-"""The axes of a sweep: lists of values, ranges, and ranges to sample."""
+"""Axes of a sweep: lists of values, ranges with steps, and ranges to sample."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MOST_VALUES = 100_000
-"""Values of a range with ``step`` or ``count``, at most; a plan holds all of them in memory."""
+"""Largest number of values of a range with ``step`` or ``count``; a plan keeps all in memory."""
 
 _RANGE = ("from", "to", "step", "count", "log")
 _QUANTITY = re.compile(r"\s*([+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ%]*)\s*", re.IGNORECASE)
@@ -28,18 +28,18 @@ _QUANTITY = re.compile(r"\s*([+-]?[0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-zµ%]*
 
 @dataclass(frozen=True)
 class Range:
-    """The values between two ends, both included.
+    """Values between two ends, both included.
 
     Attributes
     ----------
     low, high
         The ends, in ``unit``.
     unit
-        The unit of every value; that of the lower end.
+        The unit of all values; that of the lower end.
     log
         Whether the values are spaced evenly on a logarithmic scale.
     whole
-        Whether the values are whole numbers.
+        Whether the values are integers.
     """
 
     low: float
@@ -49,19 +49,19 @@ class Range:
     whole: bool
 
     def at(self, fraction: float) -> str | int | float:
-        """Return the value at a fraction of the range; of whole numbers, each has an equal part."""
+        """Return the value at a fraction of the range; integers get equal parts of the range."""
         if self.whole and not self.log:
             drawn = math.floor(self.low + fraction * (self.high - self.low + 1))
             return min(drawn, int(self.high))
         return self.value(self._place(fraction), 6)
 
     def spaced(self, count: int) -> list[str | int | float]:
-        """Return ``count`` values at equal distances or ratios, both ends included."""
+        """Return ``count`` evenly or logarithmically spaced values, both ends included."""
         digits = 6 if self.log else 12
         return [self.value(self._place(i / (count - 1)), digits) for i in range(count)]
 
     def value(self, number: float, digits: int) -> str | int | float:
-        """Write a number as a value of the axis, with ``digits`` significant digits."""
+        """Format a number as a value of the axis, with ``digits`` significant digits."""
         if self.whole:
             return round(number)
         if not self.unit:
@@ -72,7 +72,7 @@ class Range:
         return f"{text}{self.unit}"
 
     def _place(self, fraction: float) -> float:
-        """Return the number at a fraction of the range."""
+        """Return the unrounded number at a fraction of the range."""
         if self.log:
             return self.low * math.exp(fraction * math.log(self.high / self.low))
         return self.low + fraction * (self.high - self.low)
@@ -80,14 +80,14 @@ class Range:
 
 @dataclass(frozen=True)
 class Axis:
-    """A key of the base that varies.
+    """A key of the base scenario that varies.
 
     Attributes
     ----------
     name
         Its path, as in the plan.
     values
-        The values, all different; empty for a range to sample.
+        The distinct values; empty for a range to sample.
     sampled
         The range from which a Latin hypercube draws the values; None for a list.
     """
@@ -98,7 +98,7 @@ class Axis:
 
     @property
     def examples(self) -> tuple[Any, Any]:
-        """The first and the last value; of a range to sample, its beginning and its middle."""
+        """First and last value; of a range to sample, the first and the middle one."""
         if self.sampled is None:
             return self.values[0], self.values[-1]
         return self.sampled.at(0.0), self.sampled.at(0.5)
@@ -114,17 +114,17 @@ class Axis:
         return "int64" if all(isinstance(value, int) for value in values) else "double"
 
     def column(self, value: object) -> object:
-        """Return a value as it stands in the column; tables and lists are written as JSON."""
+        """Convert a value for the column; tables and lists become JSON text."""
         return value if self.kind != "string" or isinstance(value, str) else json.dumps(value)
 
 
 def read_axis(name: str, given: object) -> Axis:
-    """Read an axis.
+    """Parse an axis.
 
     Parameters
     ----------
     name
-        Its path.
+        Path of the key.
     given
         A list of values, or a table with ``from`` and ``to``, and ``step`` or ``count``, and
         ``log``.
@@ -132,7 +132,7 @@ def read_axis(name: str, given: object) -> Axis:
     Raises
     ------
     PlanError
-        It is neither; one line says what is wrong.
+        The axis is invalid; the message says why.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def read_axis(name: str, given: object) -> Axis:
             raise PlanError("the list is empty")
         for at, value in enumerate(given):
             if not isinstance(value, str | int | float | list | dict):
-                raise PlanError(f"{value} is not a text, number, truth value, list or table")
+                raise PlanError(f"{value} is not a text, number, boolean, list or table")
             if value in given[:at]:
                 raise PlanError(f"{json.dumps(value)} is listed twice")
         return Axis(name, tuple(given))
@@ -156,29 +156,29 @@ def read_axis(name: str, given: object) -> Axis:
         )
     if not given.keys() & {*_RANGE}:
         inner = next(iter(given), "key")
-        raise PlanError(f'a path is one key in quotes: "{name}.{inner}" = …')
+        raise PlanError(f'a path must be one key in quotes: "{name}.{inner}" = …')
     for key in given:
         if key not in _RANGE:
-            raise PlanError(f"unknown key {key!r}; a range has {', '.join(_RANGE)}")
+            raise PlanError(f"unknown key {key!r}; the keys of a range are {', '.join(_RANGE)}")
     return _read_range(name, given)
 
 
 def _read_range(name: str, given: Mapping[str, Any]) -> Axis:
-    """Read a range."""
+    """Parse a range."""
     for key in ("from", "to"):
         if key not in given:
             raise PlanError(f"a range needs {key!r}")
     log = given.get("log", False)
     if not isinstance(log, bool):
-        raise PlanError("'log' is true or false")
+        raise PlanError("'log' must be true or false")
     if "step" in given and ("count" in given or log):
-        raise PlanError("'step' goes without 'count' and 'log'")
+        raise PlanError("'step' excludes 'count' and 'log'")
     low, unit = _quantity("from", given["from"])
     high = _in_unit("to", given["to"], unit)
     if not low < high:
         raise PlanError(f"'from' must be below 'to': {given['from']} is not below {given['to']}")
     if log and low <= 0:
-        raise PlanError("a logarithmic range begins above 0")
+        raise PlanError("a logarithmic range must begin above 0")
     if not math.isfinite(high / low if log else high - low):
         raise PlanError(f"{given['from']} and {given['to']} are too far apart")
     ends = [given[key] for key in ("from", "to", "step") if key in given]
@@ -191,7 +191,7 @@ def _read_range(name: str, given: Mapping[str, Any]) -> Axis:
 
 
 def _stepped(span: Range, step: float) -> tuple[str | int | float, ...]:
-    """Return the values of a range at equal distances."""
+    """Return the values of a range with a step."""
     if step <= 0:
         raise PlanError("'step' must be above 0")
     steps = (span.high - span.low) / step + 1e-9
@@ -200,9 +200,9 @@ def _stepped(span: Range, step: float) -> tuple[str | int | float, ...]:
 
 
 def _spaced(span: Range, count: object) -> tuple[str | int | float, ...]:
-    """Return ``count`` values of a range at equal distances or ratios."""
+    """Return ``count`` evenly or logarithmically spaced values of a range."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 2:
-        raise PlanError("'count' is a whole number of at least 2")
+        raise PlanError("'count' must be a whole number of at least 2")
     _check_count(count)
     values = span.spaced(count)
     if len(set(values)) < count:
@@ -210,13 +210,13 @@ def _spaced(span: Range, count: object) -> tuple[str | int | float, ...]:
             f"{count} different whole numbers do not fit: "
             f"write {span.low:.1f} and {span.high:.1f} for fractions"
             if span.whole
-            else f"{count} values are too many to tell apart"
+            else f"{count} values are too many to be distinct"
         )
     return tuple(values)
 
 
 def _check_count(count: float) -> None:
-    """Refuse an axis with too many values."""
+    """Raise an error for an axis with too many values."""
     if count > MOST_VALUES:
         raise PlanError(f"{count:,.0f} values are too many: an axis has at most {MOST_VALUES:,}")
 
@@ -227,7 +227,7 @@ def _quantity(key: str, value: object) -> tuple[float, str]:
         return float(value), ""
     match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     if match is None or not match[2]:
-        raise PlanError(f'{key!r} is a number, or one with a unit such as "10mbit"')
+        raise PlanError(f'{key!r} must be a number, optionally with a unit, such as "10mbit"')
     number = float(match[1])
     if not math.isfinite(number):
         raise PlanError(f"{key!r} is too large: {value}")
@@ -235,7 +235,7 @@ def _quantity(key: str, value: object) -> tuple[float, str]:
 
 
 def _in_unit(key: str, value: object, unit: str) -> float:
-    """Read a value in a unit; rates and times are converted."""
+    """Parse a value and convert it to a unit."""
     number, own = _quantity(key, value)
     if own == unit:
         return number
@@ -266,8 +266,8 @@ def latin_points(count: int, ranges: int, seed: int) -> npt.NDArray[np.float64]:
     Returns
     -------
     ndarray
-        One row a point: fractions of the ranges. Each of ``count`` equal parts of a range has one
-        point.
+        One row for each point: fractions of the ranges. Each of ``count`` equal parts of a range
+        has one point.
     """
     from scipy.stats import qmc
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def digest(text: str) -> str:
-    """Return a hash of a text, in 32 hexadecimal digits.
+    """Return a hash of a text as 32 hexadecimal digits.
 
     Parameters
     ----------
     text
-        Any text.
+        The text.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def digest(text: str) -> str:
 
 
 def code_hash(factories: Iterable[Factory]) -> str:
-    """Return the version of cwnd and a hash of its code and of the files of some controllers.
+    """Return cwnd's version, and a hash of its code and of the files of some controllers.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def code_hash(factories: Iterable[Factory]) -> str:
 
 @cache
 def own_code() -> str:
-    """Return a hash of the native module and of the modules that make scenarios and figures."""
+    """Return a hash of the native module and of the Python modules that runs depend on."""
     from cwnd import metrics, networks, result, scenario, tables, units
     from cwnd.sweeps import axes, plan, work
 
@@ -61,7 +61,7 @@ def own_code() -> str:
 
 
 def _source(factory: Factory) -> str:
-    """Return the text of the file that defines a controller, or what is known of it."""
+    """Return the text of the file that defines a controller, or a substitute for it."""
     made = written_class(factory)
     try:
         file = inspect.getsourcefile(made)

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 PLAN = "plan.toml"
 TABLES = ("flows", "links", "series")
-"""Tables that a sweep writes on request, besides ``runs``."""
+"""Optional tables of a sweep, besides ``runs``."""
 
 LOST = "lost: "
-"""Prefix of the error of a run whose worker died; a resumed sweep makes it again."""
+"""Prefix of the error of a run whose worker died; a resumed sweep repeats the run."""
 
 PART_RUNS = 4096
-"""Runs in a part, at most a batch more."""
+"""Runs after which a part is written; a part may exceed this by one batch."""
 
 PART_BYTES = 64_000_000
-"""Bytes of all tables of a part before compression, at most a batch more."""
+"""Uncompressed bytes of all tables after which a part is written."""
 
 PART_SECONDS = 30.0
-"""Seconds after which a part is written in any case."""
+"""Seconds after which a part is written even if it is small."""
 
 METRICS = (
     *("jain", "goodput_bps", "efficiency_index", "fairness_index", "stability_index"),
@@ -46,7 +46,7 @@ METRICS = (
     *(f"cov_{scale}rtt" for scale in SCALES),
     "convergence_time_s",
 )
-"""Columns of ``runs`` that hold metrics; all are doubles."""
+"""Columns of ``runs`` with metrics, all of type double."""
 
 _KEY = pa.field("key", pa.string(), nullable=False)
 _BEFORE = (_KEY, pa.field("point", pa.int64(), nullable=False))
@@ -63,7 +63,7 @@ _AFTER = (
 _SHARE = pa.field("share", pa.float64())
 
 FIXED = frozenset(field.name for field in (*_BEFORE, *_AFTER, _SHARE))
-"""Columns of ``runs`` that every plan has; no axis can have these names."""
+"""Columns of ``runs`` in every plan; axes cannot have these names."""
 
 
 _TYPES = {
@@ -72,11 +72,11 @@ _TYPES = {
     pa.int64(): "packets_sent packets_delivered packets_lost packets_marked retransmissions "
     "timeouts cuts arrivals departures drops marks losses",
 }
-"""Types of columns that are not doubles."""
+"""Types of columns other than double."""
 
 
 def _columns(names: str) -> pa.Schema:
-    """Make a schema: the key, and columns by their names."""
+    """Create a schema of the key and of named columns."""
     types = {name: kind for kind, of in _TYPES.items() for name in of.split()}
     fields = [pa.field(name, types.get(name, pa.float64())) for name in names.split()]
     return pa.schema([_KEY, *fields])
@@ -118,23 +118,23 @@ def schemas(plan: Plan) -> dict[str, pa.Schema]:
 
 
 class DataSet:
-    """A data set that runs are written to, by one process at a time.
+    """A data set with one writing process at a time.
 
-    A part is one file in each table, under one name. The file in ``runs`` is written last: rows
-    of a part without it do not count, and are removed when the data set is opened again.
+    A part is one file in each table, with a common name. The file in ``runs`` is written last: rows
+    of a part without it are ignored, and removed when the data set is opened again.
 
     Parameters
     ----------
     path
-        The directory; it is made if need be.
+        The directory; created if missing.
     plan
         The plan of the runs.
 
     Raises
     ------
     ArgumentError
-        The directory holds something else, or runs that do not fit the plan, or another process
-        writes to it.
+        The directory contains something else, or runs that do not match the plan, or another
+        process writes to it.
     """
 
     def __init__(self, path: Path, plan: Plan) -> None:
@@ -172,17 +172,17 @@ class DataSet:
             self._lock.close()
 
     def __len__(self) -> int:
-        """Return the number of runs, of the plan's controllers, found when opened."""
+        """Return the number of runs of the plan's controllers present when opened."""
         return self._present.size
 
     def has(self, key: str) -> bool:
-        """Say whether a run was there when the data set was opened."""
+        """Test whether a run was present when the data set was opened."""
         number = np.uint64(int(key[:16], 16))
         at = int(np.searchsorted(self._present, number))
         return at < self._present.size and bool(self._present[at] == number)
 
     def add(self, tables: dict[str, pa.Table]) -> None:
-        """Add the tables of some runs; a part is written when it is full.
+        """Buffer the tables of some runs; write a part if enough are buffered.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class DataSet:
             self.flush()
 
     def flush_old(self) -> None:
-        """Write a part if the last one was written a while ago."""
+        """Write a part if the last one was written more than `PART_SECONDS` ago."""
         if time.monotonic() - self._since >= PART_SECONDS:
             self.flush()
 
@@ -214,7 +214,7 @@ class DataSet:
         self._next += 1
 
     def _write(self, name: str, part: str, table: pa.Table) -> None:
-        """Write a file; it appears when it is complete."""
+        """Write a file atomically."""
         home = self._path / name
         home.mkdir(exist_ok=True)
         schema = self._schemas[name]
@@ -223,7 +223,7 @@ class DataSet:
         written.replace(home / part)
 
     def _open(self) -> npt.NDArray[np.uint64]:
-        """Check the parts and remove incomplete ones; return the sorted beginnings of the keys."""
+        """Check the parts and remove incomplete ones; return sorted key prefixes of 64 bits."""
         found = sorted((self._path / "runs").glob("part-*.parquet"))
         self._next = 1 + max((int(part.stem.removeprefix("part-")) for part in found), default=0)
         if found:
@@ -241,18 +241,18 @@ class DataSet:
         return np.sort(np.concatenate(keys)) if keys else np.empty(0, dtype=np.uint64)
 
     def _compare(self, found: pa.Schema) -> None:
-        """Refuse runs of a plan in which another key than the controllers or seeds differs."""
+        """Raise an error if the plan differs in keys other than controllers and seeds."""
         metadata = found.metadata or {}
         for name, value in self._plan.identity.items():
             if metadata.get(f"cwnd.{name}".encode()) != value.encode():
                 raise ArgumentError(
                     "out",
-                    f"{self._path} holds runs of a plan with another `{name}`: "
+                    f"{self._path} has runs of a plan with a different `{name}`: "
                     "choose another directory",
                 )
 
     def _keys(self, part: Path) -> npt.NDArray[np.uint64]:
-        """Remove lost runs from a part; return the first 64 bits of the other keys."""
+        """Remove lost runs from a part; return the first 64 bits of the remaining keys."""
         columns = ["key", "controller", "reference", "code", "error"]
         table = parquet.read_table(part, columns=columns)
         for row in table.group_by(["controller", "code"]).aggregate([]).to_pylist():
@@ -261,7 +261,7 @@ class DataSet:
                 of = "" if row["controller"] is None else f" of {row['controller']}"
                 raise ArgumentError(
                     "out",
-                    f"{self._path} holds runs{of} by other code ({row['code']}, now {now}): "
+                    f"{self._path} has runs{of} with different code ({row['code']}, now {now}): "
                     "choose another directory",
                 )
         lost = pc.fill_null(pc.starts_with(table["error"], LOST), fill_value=False)
@@ -276,18 +276,18 @@ class DataSet:
 
 
 def _check_directory(path: Path) -> None:
-    """Refuse a path that is no directory, or one that holds something else."""
+    """Raise an error for a path that is not a directory, or has files of something else."""
     if path.is_dir():
-        # A sweep that was killed at once leaves only hidden files: the lock without a plan.
+        # A sweep killed at its start leaves only the hidden lock file.
         shown = any(not file.name.startswith(".") for file in path.iterdir())
         if shown and not (path / PLAN).is_file():
-            raise ArgumentError("out", f"{path} is not empty and holds no sweep")
+            raise ArgumentError("out", f"{path} is not empty and has no sweep")
     elif path.exists():
         raise ArgumentError("out", f"{path} is not a directory")
 
 
 def find_parts(path: Path) -> dict[str, list[Path]]:
-    """Return the files of each table of a data set, those of ``runs`` first.
+    """Return the files of each table of a data set, with ``runs`` first.
 
     Parameters
     ----------
@@ -297,11 +297,11 @@ def find_parts(path: Path) -> dict[str, list[Path]]:
     Raises
     ------
     ArgumentError
-        It has no complete part.
+        The data set has no complete part.
     """
     names = sorted(file.name for file in (path / "runs").glob("part-*.parquet"))
     if not names:
-        raise ArgumentError("out", f"{path} holds no runs of a sweep")
+        raise ArgumentError("out", f"{path} has no runs of a sweep")
     return {
         table: [path / table / name for name in names]
         for table in ("runs", *TABLES)

@@ -1,4 +1,4 @@
-"""The plan of a sweep: a base, axes, controllers and seeds, and the runs that follow from them."""
+"""Plan of a sweep: a base, axes, controllers and seeds, and its runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cwnd.sweeps.axes import Axis
 
 MOST_CHECKED = 10_000
-"""Points that are checked before the first run, at most."""
+"""Largest number of points that are checked before the first run."""
 
 
 class Run(NamedTuple):
@@ -37,9 +37,9 @@ class Run(NamedTuple):
     values
         Value of each axis.
     controller
-        The controller of the measured flows; None for those of the base.
+        Controller of the measured flows; None for those of the base.
     seed
-        Its seed.
+        Seed of the run.
     """
 
     point: int
@@ -50,24 +50,24 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a sweep; `cwnd.sweeps.reading.read_plan` makes it.
+    """Plan of a sweep, created by `cwnd.sweeps.reading.read_plan`.
 
     Attributes
     ----------
     origin
         Name of the plan in messages.
     text
-        The plan as a file.
+        The plan as TOML.
     base
-        The base scenario, or the arguments of the dumbbell.
+        Base scenario, or arguments of the dumbbell.
     axes
-        The keys of the base that vary.
+        Keys of the base that vary.
     latin
-        Number and seed of the points that the sampled axes have in common.
+        Number of points of the sampled axes, and seed of the sample.
     controllers
-        The controllers of the measured flows; one None for those of the base.
+        Controllers of the measured flows; a single None for those of the base.
     reference
-        The controller of every second measured flow.
+        Controller of every second measured flow.
     seeds
         Seeds of the runs at each point.
     keep
@@ -75,7 +75,7 @@ class Plan:
     factories
         Factories of the controllers written in Python, by name.
     codes
-        Hash of the code that each controller's runs depend on.
+        Hash of the code that each controller's runs depend on, by controller.
     """
 
     origin: str
@@ -92,7 +92,7 @@ class Plan:
 
     @property
     def points(self) -> int:
-        """The number of points: every combination of the lists, and the sample of each."""
+        """Number of points: all combinations of listed values, times the sampled points."""
         count = self.latin[0] if self._sampled else 1
         for axis in self._listed:
             count *= len(axis.values)
@@ -110,7 +110,7 @@ class Plan:
         return f"{_count(len(self), 'run')}: {' × '.join(parts)}"
 
     def runs(self) -> Iterator[Run]:
-        """Yield the runs by seed, point and controller; the controller varies fastest."""
+        """Yield all runs, with the controller varying fastest, then the point, then the seed."""
         for seed in self.seeds:
             for point in range(self.points):
                 values = self.values(point)
@@ -118,7 +118,7 @@ class Plan:
                     yield Run(point, values, controller, seed)
 
     def values(self, point: int) -> tuple[Any, ...]:
-        """Return the value of each axis at a point; the last list varies fastest."""
+        """Return the value of each axis at a point; the last listed axis varies fastest."""
         values: dict[str, Any] = {}
         if self._sampled:
             point, drawn = divmod(point, self.latin[0])
@@ -137,7 +137,7 @@ class Plan:
         Raises
         ------
         ValueError
-            The values make no sense; ``ScenarioError`` and ``ArgumentError`` are ValueErrors.
+            The values are invalid; ``ScenarioError`` and ``ArgumentError`` are ValueErrors.
         """
         values = {axis.name: value for axis, value in zip(self.axes, run.values, strict=True)}
         if isinstance(self.base, Scenario):
@@ -152,12 +152,12 @@ class Plan:
         return scenario.with_controllers(run.controller, self.reference, turn=run.seed % 2)
 
     def check(self) -> None:
-        """Check the scenarios of every controller and of up to `MOST_CHECKED` points.
+        """Validate the scenarios of every controller and of up to `MOST_CHECKED` points.
 
         Raises
         ------
         PlanError
-            One of them makes no sense.
+            A scenario is invalid.
         """
         seed, first = self.seeds[0], self.values(0)
         for controller in self.controllers[1:]:
@@ -168,7 +168,7 @@ class Plan:
             self._check_effect(number)
 
     def _check(self, run: Run) -> None:
-        """Check the scenario of one run."""
+        """Validate the scenario of one run."""
         try:
             self.scenario(run).validate()
         except (ValueError, TypeError) as mistake:
@@ -183,7 +183,7 @@ class Plan:
             raise PlanError(f"{self.origin}: {where}: {problem}") from None
 
     def _check_effect(self, number: int) -> None:
-        """Refuse an axis of which two values make the same scenario."""
+        """Raise an error for an axis with two values that result in the same scenario."""
         axis, values = self.axes[number], self.values(0)
         one, other = (
             Run(0, (*values[:number], value, *values[number + 1 :]), self.controllers[0], 1)
@@ -192,13 +192,13 @@ class Plan:
         if one != other and self.scenario(one).to_dict() == self.scenario(other).to_dict():
             ends = " and ".join(str(axis.column(value)) for value in axis.examples)
             raise PlanError(
-                f"{self.origin}: axes.{axis.name}: {ends} make the same scenario: they are equal, "
-                "or `controllers` or another axis replaces the value"
+                f"{self.origin}: axes.{axis.name}: {ends} result in the same scenario: they are "
+                "equal, or `controllers` or another axis replaces the value"
             )
 
     @property
     def identity(self) -> dict[str, str]:
-        """Hashes of the keys in which all runs of a data set agree."""
+        """Hashes of the keys that all runs of a data set share."""
         base = self.base.to_dict() if isinstance(self.base, Scenario) else self.base
         axes = [(axis.name, axis.values, str(axis.sampled)) for axis in self.axes]
         parts = {
@@ -222,17 +222,17 @@ class Plan:
 
 
 def _dumbbell(arguments: JsonObject) -> Scenario:
-    """Make the dumbbell of a ``[base]`` table: by default, the one of `cwnd.compare`."""
+    """Create the dumbbell of a ``[base]`` table; the defaults are those of `cwnd.compare`."""
     given = {**DUMBBELL, **arguments}
     return dumbbell(given, {}).sampled(1, given["flows"], parse_time(given["time"])).scenario
 
 
 def _count(number: int, name: str) -> str:
-    """Write a number of things."""
+    """Format a number of things."""
     return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 @cache
 def _latin(points: int, ranges: int, seed: int) -> npt.NDArray[Any]:
-    """Draw the points of a Latin hypercube, once."""
+    """Draw the points of a Latin hypercube; cached."""
     return latin_points(points, ranges, seed)

@@ -1,4 +1,4 @@
-"""SQL over the data set of a sweep, by DuckDB."""
+"""SQL queries over the data set of a sweep, with DuckDB."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Table:
     Attributes
     ----------
     name
-        Its name in SQL.
+        Name in SQL.
     rows
-        Number of its rows.
+        Number of rows.
     columns
         Name and SQL type of each column.
     """
@@ -41,16 +41,16 @@ class Table:
 def query(out: str | Path, sql: str) -> pd.DataFrame:
     """Query the data set of a sweep.
 
-    The statement sees the table ``runs`` and those of ``flows``, ``links`` and ``series`` that the
-    plan keeps, and the functions ``bps`` and ``seconds``, which read a rate or a time with its
-    unit. It can neither read nor write other files, and it changes nothing in the data set.
+    The statement can use the table ``runs``, the tables ``flows``, ``links`` and ``series`` if the
+    plan keeps them, and the functions ``bps`` and ``seconds``, which parse a rate or a time with
+    its unit. It cannot access other files or change the data set.
 
     Parameters
     ----------
     out
         The directory of the sweep.
     sql
-        A statement in DuckDB's SQL. A column whose name has a dot is written in double quotes:
+        A statement in DuckDB's SQL. A column name with a dot needs double quotes:
         ``"dumbbell.rate"``.
 
     Returns
@@ -61,7 +61,7 @@ def query(out: str | Path, sql: str) -> pd.DataFrame:
     Raises
     ------
     ArgumentError
-        ``out`` has no data of a sweep, or DuckDB refuses the statement; the message is DuckDB's.
+        ``out`` is not a sweep's directory, or DuckDB rejects the statement with this message.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def query(out: str | Path, sql: str) -> pd.DataFrame:
 
 
 def read(out: str | Path, sql: str) -> pa.Table:
-    """Query the data set of a sweep as `query` does.
+    """Query the data set of a sweep, like `query`, into an Arrow table.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def read(out: str | Path, sql: str) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        The result; decimal numbers are doubles, and sums of integers are integers if they fit.
+        The result; decimals are doubles, and sums of integers are integers if they fit.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def read(out: str | Path, sql: str) -> pa.Table:
         try:
             relation = connection.sql(sql)
             if relation is None:
-                raise ArgumentError("sql", "the statement returns no rows; start with select")
+                raise ArgumentError("sql", "the statement returns no rows; use select")
             return _without_decimals(relation.to_arrow_table())
         except duckdb.Error as problem:
             raise ArgumentError("sql", _message(problem, sql, connection)) from None
@@ -105,7 +105,7 @@ def read(out: str | Path, sql: str) -> pa.Table:
 def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
     """Open the data set of a sweep in DuckDB.
 
-    The connection is in memory and has no access to files: the tables are scans of Arrow data sets.
+    The connection is in memory, without access to files: the tables are scans of Arrow data sets.
     Its configuration is locked.
 
     Parameters
@@ -116,12 +116,12 @@ def connect(out: str | Path) -> duckdb.DuckDBPyConnection:
     Returns
     -------
     duckdb.DuckDBPyConnection
-        To be closed by the caller.
+        The caller has to close it.
 
     Raises
     ------
     ArgumentError
-        ``out`` has no data of a sweep.
+        ``out`` is not a sweep's directory.
     """
     found = find_parts(Path(out))
     connection = duckdb.connect(
@@ -148,12 +148,12 @@ def tables(out: str | Path) -> list[Table]:
     Returns
     -------
     list of Table
-        ``runs`` is the first one.
+        The tables, ``runs`` first.
 
     Raises
     ------
     ArgumentError
-        ``out`` has no data of a sweep.
+        ``out`` is not a sweep's directory.
     """
     found = []
     with connect(out) as connection:
@@ -165,17 +165,17 @@ def tables(out: str | Path) -> list[Table]:
 
 
 def _bps(text: str) -> float:
-    """Read a rate; DuckDB takes the number of parameters from the signature."""
+    """Parse a rate. The signature tells DuckDB the number of parameters."""
     return parse_rate(text)
 
 
 def _seconds(text: str) -> float:
-    """Read a time."""
+    """Parse a time."""
     return parse_time(text)
 
 
 def _message(problem: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnection) -> str:
-    """Return DuckDB's message in one line, with the tables, or the column that needs quotes."""
+    """Return DuckDB's message on one line, with the tables, or the column that needs quotes."""
     text = " ".join(str(problem).partition("\n\n")[0].split())
     if match := re.match(r".*Table with name \S+ does not exist", text):
         names = [name for (name,) in connection.sql("show tables").fetchall()]
@@ -187,7 +187,7 @@ def _message(problem: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnect
 
 
 def _without_decimals(table: pa.Table) -> pa.Table:
-    """Replace decimal numbers: DuckDB's sum of integers has 128 bits."""
+    """Convert decimal columns: DuckDB's sum of integers has 128 bits."""
     for at, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type):
             column = table.column(at)

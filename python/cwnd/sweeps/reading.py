@@ -1,9 +1,8 @@
-"""Read the plan of a sweep."""
+"""Parser of a sweep's plan."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -30,24 +29,24 @@ PlanLike: TypeAlias = "str | Path | Mapping[str, Any] | Plan"
 """The path of a plan, or its keys as plain data."""
 
 MOST_RUNS = 10_000_000
-"""Runs of one sweep, at most."""
+"""Largest number of runs of one sweep."""
 
 _KEYS = ("base", "axes", "latin", "controllers", "reference", "seeds", "keep")
 
 
 def read_plan(source: PlanLike) -> Plan:
-    """Read and check the plan of a sweep.
+    """Read and validate the plan of a sweep.
 
     Parameters
     ----------
     source
-        The path of a TOML file, or its keys as plain data, in which controllers may be Python
+        The path of a TOML file, or its contents as plain data; there, controllers may be Python
         objects. docs/sweep.md describes the keys.
 
     Raises
     ------
     PlanError
-        The plan makes no sense; the message names the file and the key.
+        The plan is invalid; the message names the file and the key.
     OSError
         The file cannot be read.
 
@@ -79,7 +78,7 @@ def read_plan(source: PlanLike) -> Plan:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
-    """Return nested Python data as TOML has it: without None, tuples, paths and NumPy's types."""
+    """Convert nested Python data to TOML types: no None, tuples, paths or NumPy types."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, np.ndarray | np.generic):
@@ -90,11 +89,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
 
 
 def _load(path: Path) -> tuple[str, dict[str, Any]]:
-    """Read a TOML file: its text, and what it says."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    """Read a TOML file; return its text and its contents."""
+    from cwnd.toml import tomllib
+
     try:
         text = path.read_text(encoding="utf-8")
         return text, tomllib.loads(text)
@@ -105,17 +102,17 @@ def _load(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 class _Reader:
-    """The keys of a plan; mistakes are PlanErrors that begin with the key."""
+    """Parser of a plan's keys; errors are PlanErrors that begin with the key."""
 
     def __init__(self, document: dict[str, Any], home: Path) -> None:
         self._document, self._home = document, home
         self._factories: dict[str, Factory] = {}
 
     def read(self, origin: str, text: str | None) -> Plan:
-        """Read all keys."""
+        """Parse all keys."""
         for key in self._document:
             if key not in _KEYS:
-                raise PlanError(f"{key}: unknown key; a plan has {', '.join(_KEYS)}")
+                raise PlanError(f"{key}: unknown key; the keys of a plan are {', '.join(_KEYS)}")
         base = self._base()
         of_base = [*self._factories]
         axes = self._axes(isinstance(base, Scenario))
@@ -139,23 +136,23 @@ class _Reader:
             },
         )
         if len(plan) > MOST_RUNS:
-            raise PlanError(f"{plan}: a sweep has at most {MOST_RUNS:,} runs")
+            raise PlanError(f"{plan}: a sweep can have at most {MOST_RUNS:,} runs")
         return plan
 
     def _base(self) -> Scenario | JsonObject:
-        """Read the base."""
+        """Parse the base."""
         base = self._document.get("base", {})
         if isinstance(base, str):
             return self._scenario(self._home / base)
         if not isinstance(base, dict):
-            raise PlanError("base: is the path of a scenario file, or a table")
+            raise PlanError("base: must be the path of a scenario file, or a table")
         for key in base:
             if key not in DUMBBELL:
-                raise PlanError(f"base.{key}: unknown key; it has {', '.join(DUMBBELL)}")
+                raise PlanError(f"base.{key}: unknown key; the keys are {', '.join(DUMBBELL)}")
         return base
 
     def _scenario(self, path: Path) -> Scenario:
-        """Read a scenario file; its Python controllers get paths relative to the plan."""
+        """Read a scenario file; paths of Python controllers become relative to the plan."""
         try:
             scenario = Scenario.from_toml(path)
         except OSError as problem:
@@ -171,13 +168,13 @@ class _Reader:
         return Scenario(document, self._factories)
 
     def _axes(self, of_file: bool) -> tuple[Axis, ...]:  # noqa: FBT001
-        """Read the axes."""
+        """Parse the axes."""
         axes = []
         keys = schema()["properties"]
         for name, given in self._table("axes").items():
             if name in FIXED:
                 instead = ": use `seeds`" if name == "seed" else ""
-                raise PlanError(f"axes.{name}: a column of the data set has this name{instead}")
+                raise PlanError(f"axes.{name}: the data set has a column of this name{instead}")
             if not of_file and "." not in name and name not in {*DUMBBELL, *keys}:
                 raise PlanError(
                     f"axes.{name}: not a key of [base] ({', '.join(DUMBBELL)}) "
@@ -188,17 +185,17 @@ class _Reader:
             except ValueError as mistake:
                 raise PlanError(f"axes.{name}: {mistake}") from None
             if any(isinstance(value, str) and ".py:" in value for value in axis.values):
-                raise PlanError(f"axes.{name}: Python files belong into `controllers`")
+                raise PlanError(f"axes.{name}: Python files must be listed in `controllers`")
             axes.append(axis)
         return tuple(axes)
 
     def _latin(self, axes: tuple[Axis, ...]) -> tuple[int, int]:
-        """Read the number and the seed of the sampled points."""
+        """Parse the number and the seed of the sampled points."""
         sampled = [axis.name for axis in axes if axis.sampled is not None]
         table = self._table("latin")
         for key in table:
             if key not in ("points", "seed"):
-                raise PlanError(f"latin.{key}: unknown key; it has points, seed")
+                raise PlanError(f"latin.{key}: unknown key; the keys are points, seed")
         if sampled and not table:
             raise PlanError(
                 f"axes.{sampled[0]}: a range needs 'step' or 'count', or [latin] to be sampled"
@@ -211,13 +208,13 @@ class _Reader:
         return points, _whole("latin.seed", table.get("seed", 1), 0, LARGEST_SEED)
 
     def _controllers(self, of_file: bool) -> tuple[str | None, ...]:  # noqa: FBT001
-        """Read the controllers."""
+        """Parse the controllers."""
         given = self._document.get("controllers")
         if given is None and of_file:
             return (None,)
         if not isinstance(given, list) or not given:
             needed = "" if of_file else "; a [base] table needs one"
-            raise PlanError(f"controllers: is a list of at least one controller{needed}")
+            raise PlanError(f"controllers: must be a list of at least one controller{needed}")
         names = [self._controller("controllers", spec) for spec in given]
         for name in names:
             if names.count(name) > 1:
@@ -225,7 +222,7 @@ class _Reader:
         return tuple(names)
 
     def _reference(self, controllers: tuple[str | None, ...]) -> str | None:
-        """Read the reference."""
+        """Parse the reference."""
         given = self._document.get("reference")
         if given is None:
             return None
@@ -234,7 +231,7 @@ class _Reader:
         return self._controller("reference", given)
 
     def _controller(self, key: str, spec: Spec) -> str:
-        """Read a controller; one of a file keeps its name in the plan."""
+        """Parse a controller; one in a file keeps its name from the plan."""
         try:
             if not isinstance(spec, str):
                 name, factory = read_controller(spec)
@@ -246,11 +243,11 @@ class _Reader:
         except (ValueError, TypeError) as mistake:
             raise PlanError(f"{key}: {mistake}") from None
         if factory is not None and self._factories.setdefault(name, factory) != factory:
-            raise PlanError(f"{key}: two different classes are called {name}")
+            raise PlanError(f"{key}: two different classes are named {name}")
         return name
 
     def _seeds(self) -> Sequence[int]:
-        """Read the seeds."""
+        """Parse the seeds."""
         given = self._document.get("seeds", 1)
         if isinstance(given, list):
             if not given:
@@ -262,21 +259,21 @@ class _Reader:
         return range(1, _whole("seeds", given, 1, MOST_RUNS) + 1)
 
     def _keep(self) -> tuple[str, ...]:
-        """Read the tables to write."""
+        """Parse the names of the optional tables."""
         given = self._document.get("keep", [])
         if not isinstance(given, list) or not all(table in TABLES for table in given):
-            raise PlanError(f"keep: is a list of {', '.join(TABLES)}")
+            raise PlanError(f"keep: must be a list of {', '.join(TABLES)}")
         return tuple(table for table in TABLES if table in given)
 
     def _table(self, key: str) -> dict[str, Any]:
-        """Return a table of the plan, which may be missing."""
+        """Return a table of the plan; empty if missing."""
         table = self._document.get(key, {})
         if not isinstance(table, dict):
-            raise PlanError(f"{key}: is a table: [{key}]")
+            raise PlanError(f"{key}: must be a table: [{key}]")
         return table
 
     def _text(self, controllers: tuple[str | None, ...], reference: str | None) -> str:
-        """Write the plan as TOML."""
+        """Format the plan as TOML."""
         import tomli_w
 
         document = dict(self._document)
@@ -288,7 +285,7 @@ class _Reader:
 
 
 def _whole(key: str, value: object, least: int, most: int) -> int:
-    """Read a whole number."""
+    """Check that a value is a whole number within bounds."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise PlanError(f"{key}: {value!r} is not a whole number from {least} to {most}")
     return value

@@ -1,4 +1,4 @@
-"""Make a sweep, and read it."""
+"""Run a sweep, and read its data set."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ if TYPE_CHECKING:
     from cwnd.sweeps.workers import Workers
 
 BATCH_SECONDS = 1.0
-"""Target duration of a batch."""
+"""Target duration of a batch in seconds."""
 
 LARGEST_BATCH = 256
-"""Runs in a batch, at most."""
+"""Largest number of runs in a batch."""
 
 IN_FLIGHT = 3
-"""Batches in flight for each core or worker thread."""
+"""Number of batches in flight for each core or worker thread."""
 
 MOST_ERRORS = 10
-"""Different errors in a summary, at most."""
+"""Largest number of distinct errors in a summary."""
 
 
 class Sweep:
-    """A data set of runs.
+    """The data set of a sweep.
 
     Parameters
     ----------
     out
         Its directory.
     made
-        How many of its runs were made just now.
+        Number of runs added by the last call of `sweep`.
 
     Raises
     ------
     ArgumentError
-        The directory holds no runs.
+        The directory has no runs.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Sweep:
 
     @property
     def runs(self) -> pd.DataFrame:
-        """One row a run: axes, controller, seed, error and metrics; docs/sweep.md has all."""
+        """One row for each run: axes, controller, seed, error, metrics; see docs/sweep.md."""
         return self._frame("runs")
 
     @property
@@ -100,18 +100,18 @@ class Sweep:
 
     @property
     def errors(self) -> dict[str, int]:
-        """The errors of the runs that failed, the most frequent first, and how many had each."""
+        """Errors of failed runs with their counts, most frequent first."""
         column = parquet.read_table(self._parts, columns=["error"])["error"].drop_null()
         counts = [(one["values"], one["counts"]) for one in pc.value_counts(column).to_pylist()]
         return dict(sorted(counts, key=lambda one: (-one[1], one[0])))
 
     @property
     def failed(self) -> int:
-        """The number of runs that failed."""
+        """Number of failed runs."""
         return sum(self.errors.values())
 
     def query(self, sql: str) -> pd.DataFrame:
-        """Query the data set in SQL.
+        """Query the data set with SQL.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class Sweep:
         return query(self.out, sql)
 
     def report(self, path: str | Path) -> None:
-        """Write a self-contained HTML page: maps, slices, a table of the points, failed runs.
+        """Write a self-contained HTML page: maps, slices, table of the points, failed runs.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class Sweep:
         write_text(path, sweep_page(self.out))
 
     def to_json(self) -> JsonObject:
-        """Give the size of the data set and the errors as plain data."""
+        """Return the size of the data set and the errors as plain data."""
         errors = self.errors
         return {
             "out": str(self.out),
@@ -150,7 +150,7 @@ class Sweep:
         }
 
     def _frame(self, name: str) -> pd.DataFrame:
-        """Read a table."""
+        """Read a table of the data set."""
         found = find_parts(self.out)
         if name not in found:
             raise ArgumentError(
@@ -168,23 +168,23 @@ def sweep(
     dask: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Sweep:
-    """Run every point of a plan, and keep the figures in a Parquet data set.
+    """Run every point of a plan, and write the figures to a Parquet data set.
 
-    Runs that the data set has already are not made again: an interrupted sweep is resumed by the
-    same call. A run that fails is a row with its ``error``.
+    Runs that are already in the data set are skipped, so that the same call resumes an interrupted
+    sweep. A failed run is a row with its ``error``.
 
     Parameters
     ----------
     plan
-        The path of a plan, or its keys as plain data; docs/sweep.md describes them. Controllers
-        may be Python classes, ``functools.partial`` and instances.
+        The path of a plan, or its contents as plain data; see docs/sweep.md. Controllers may be
+        Python classes, ``functools.partial`` and instances.
     out
         The directory of the data set.
     dask
-        The address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, whose workers make the
+        The address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, whose workers execute the
         runs; by default the cores of this machine do.
     progress
-        Called now and then with the fraction that is done.
+        Called periodically with the completed fraction.
 
     Returns
     -------
@@ -194,19 +194,19 @@ def sweep(
     Raises
     ------
     PlanError
-        The plan makes no sense; the message names the file and the key.
+        The plan is invalid; the message names the file and the key.
     ArgumentError
-        ``out`` or ``dask`` makes no sense.
+        ``out`` or ``dask`` is invalid.
     """
     plan = read_plan(plan)
     workers = Cores(plan) if dask is None else Cluster(plan, dask)
     with workers, DataSet(Path(out), plan) as data:
-        made = _Missing(plan, data, workers).make(progress)
+        made = _MissingRuns(plan, data, workers).make(progress)
     return Sweep(out, made=made)
 
 
-class _Missing:
-    """Makes the runs that a data set lacks, in batches."""
+class _MissingRuns:
+    """Executes the runs that a data set lacks, in batches."""
 
     def __init__(self, plan: Plan, data: DataSet, workers: Workers) -> None:
         self._plan, self._data, self._workers = plan, data, workers
@@ -219,9 +219,9 @@ class _Missing:
         self._made, self._seconds = 0, 0.0
 
     def make(self, progress: Callable[[float], None] | None) -> int:
-        """Make the runs; return how many."""
-        while self._begin():
-            for future in self._first():
+        """Execute the runs; return their number."""
+        while self._submit_batches():
+            for future in self._wait_for_batches():
                 self._end(future, self._batches.pop(future))
             self._data.flush_old()
             if progress is not None:
@@ -234,10 +234,10 @@ class _Missing:
             if not (len(self._data) and self._data.has(run_key(self._plan, run))):
                 yield run
 
-    def _begin(self) -> bool:
+    def _submit_batches(self) -> bool:
         """Submit batches until enough are in flight; return whether any are."""
         most = IN_FLIGHT * self._workers.slots()
-        # Large batches cost less; small ones at the end keep all workers busy.
+        # Large batches have less overhead; small ones at the end keep all workers busy.
         size = max(min(self._size(), self._left // (2 * most)), 1)
         while len(self._batches) < most and (batch := list(islice(self._pending, size))):
             self._left -= len(batch)
@@ -248,18 +248,18 @@ class _Missing:
         return bool(self._batches)
 
     def _size(self) -> int:
-        """Return the number of runs that take `BATCH_SECONDS`."""
+        """Estimate the number of runs that take `BATCH_SECONDS`."""
         if not self._made:
             return 1
         return min(round(BATCH_SECONDS * self._made / self._seconds), LARGEST_BATCH)
 
     def _watch(self, future: Future[Any], batch: list[Run]) -> None:
-        """Queue a batch when it ends."""
+        """Queue a batch when it completes."""
         self._batches[future] = batch
         future.add_done_callback(self._ended.put)
 
-    def _first(self) -> list[Future[Any]]:
-        """Wait a second at most for a batch to end; return all that have ended."""
+    def _wait_for_batches(self) -> list[Future[Any]]:
+        """Wait up to a second for a batch to complete; return all completed ones."""
         try:
             first = [self._ended.get(timeout=1.0)]
         except Empty:
@@ -267,7 +267,7 @@ class _Missing:
         return first + [self._ended.get() for _ in range(self._ended.qsize())]
 
     def _end(self, future: Future[Any], batch: list[Run]) -> None:
-        """Keep the rows of a batch."""
+        """Add the rows of a completed batch to the data set."""
         try:
             tables = self._workers.result(future)
         except Pending:
@@ -275,11 +275,11 @@ class _Missing:
             return
         except Lost:
             if not self._alone:
-                # Another batch may have killed the workers: make each run again, alone.
+                # Another batch may have killed the workers: repeat each run alone.
                 self._suspects += batch
                 return
-            tables = lost_batch(self._plan, batch, "its worker died again and again")
+            tables = lost_batch(self._plan, batch, "its worker died repeatedly")
         self._data.add(tables)
         self._made += len(batch)
-        # A millisecond a run besides the engine; a failed run has no time of its own.
+        # Add 1 ms per run outside the engine; a failed run has no time of its own.
         self._seconds += 1e-3 * len(batch) + (pc.sum(tables["runs"]["wall_s"]).as_py() or 0.0)

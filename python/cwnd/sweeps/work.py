@@ -1,4 +1,4 @@
-"""A batch of runs, and its rows in each table of the plan."""
+"""Execution of a batch of runs, and its rows in each table."""
 
 from __future__ import annotations
 
@@ -30,47 +30,47 @@ class Stopped(Exception):  # noqa: N818
 def run_key(plan: Plan, run: Run) -> str:
     """Return the key of a run: a hash of its scenario, point, seed and code.
 
-    The point is part of it because two points may have equal scenarios: ``1mbit`` and
-    ``1000kbit``, or whole numbers that a Latin hypercube drew twice.
+    The key includes the point because two points may have equal scenarios: ``1mbit`` and
+    ``1000kbit``, or integers that a Latin hypercube drew twice.
 
     Parameters
     ----------
     plan
         The plan.
     run
-        One of its runs.
+        A run of the plan.
     """
     try:
         scenario = plan.scenario(run).to_json()
     except (ValueError, TypeError):
-        # A run whose scenario cannot be built is a row too, and needs a key.
+        # A run whose scenario is invalid is a row too, and needs a key.
         scenario = json.dumps([run.values, run.controller], default=str)
     return _key(plan, run, scenario)
 
 
 def _key(plan: Plan, run: Run, scenario: str) -> str:
-    """Hash what determines a run."""
+    """Hash all values that determine a run."""
     return digest(f"{scenario}\n{run.point}\n{run.seed}\n{plan.codes[run.controller]}")
 
 
 def run_batch(
     plan: Plan, runs: Iterable[Run], progress: Callable[[float], None] | None = None
 ) -> dict[str, pa.Table]:
-    """Make runs one after the other, on this thread.
+    """Execute runs one after the other on this thread.
 
     Parameters
     ----------
     plan
         The plan.
     runs
-        Some of its runs.
+        Runs of the plan.
     progress
-        Called several times a second; a run is stopped by raising `Stopped`.
+        Called several times a second; raise `Stopped` in it to stop the current run.
 
     Returns
     -------
     dict
-        Rows of each table of the plan. A run that fails is a row of ``runs`` with its ``error``.
+        Rows of each table of the plan. A failed run is a row of ``runs`` with its ``error``.
     """
     of_schema = schemas(plan)
     rows: dict[str, list[JsonObject]] = {name: [] for name in of_schema if name != "series"}
@@ -108,7 +108,7 @@ def run_batch(
 
 
 def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Table]:
-    """Return the rows of runs that ended with their worker.
+    """Return the rows of runs whose worker died.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Ta
     runs
         The runs.
     problem
-        The reason, as known.
+        The reason.
     """
     rows = [
         {**_row(plan, run), "key": run_key(plan, run), "error": f"{LOST}{problem}"} for run in runs
@@ -127,7 +127,7 @@ def lost_batch(plan: Plan, runs: Sequence[Run], problem: str) -> dict[str, pa.Ta
 
 
 def _row(plan: Plan, run: Run) -> JsonObject:
-    """Return the columns of a run that are known before it begins."""
+    """Return the columns of a run that are known before it starts."""
     axes = zip(plan.axes, run.values, strict=True)
     return {
         "point": run.point,
@@ -161,7 +161,7 @@ def _figures(plan: Plan, run: Run, result: Result) -> JsonObject:
 
 
 def _series(key: str, result: Result) -> pa.Table:
-    """Return the series of a run's flows."""
+    """Return the table of the series of a run's flows."""
     from cwnd.tables import samples
 
     table = samples(result)
@@ -172,7 +172,7 @@ def _series(key: str, result: Result) -> pa.Table:
 
 
 def _table(rows: list[JsonObject], schema: pa.Schema) -> pa.Table:
-    """Turn rows into a table; missing values and NaN are null."""
+    """Convert rows to a table; missing values and NaN become null."""
     columns = []
     for field in schema:
         values: list[Any] = [row.get(field.name) for row in rows]
@@ -185,7 +185,7 @@ def _table(rows: list[JsonObject], schema: pa.Schema) -> pa.Table:
 
 
 def _explain(problem: Exception) -> str:
-    """Return an error in one line, with the place if it was raised in a controller's file."""
+    """Format an error on one line, with the location if a controller's file raised it."""
     if isinstance(problem, _native.ScenarioError):
         return str(problem)
     text = f"{type(problem).__name__}: {' '.join(str(problem).split())}"

@@ -1,4 +1,4 @@
-"""Run the batches of a sweep on the cores of this machine, or on a Dask cluster."""
+"""Execution of a sweep's batches on the cores of this machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 CONNECT_SECONDS = 10.0
-"""Time limit for an answer of the scheduler."""
+"""Timeout of the connection to the scheduler in seconds."""
 
 WORKERLESS_SECONDS = 60.0
-"""Time after which a sweep without workers ends."""
+"""Seconds without workers after which a sweep fails."""
 
 
 class Lost(Exception):  # noqa: N818
@@ -44,7 +44,7 @@ class Pending(Exception):  # noqa: N818
 
 
 class Workers(Protocol):
-    """Makes batches of runs, several at a time."""
+    """Executes batches of runs, several in parallel."""
 
     def __enter__(self) -> Self: ...
 
@@ -53,17 +53,17 @@ class Workers(Protocol):
     ) -> None: ...
 
     def slots(self) -> int:
-        """Return how many batches are made at a time."""
+        """Return the number of batches executed in parallel."""
 
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
-        """Begin a batch."""
+        """Start a batch."""
 
     def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-        """Return the tables of a batch that has ended, or raise `Lost` or `Pending`."""
+        """Return the tables of a completed batch, or raise `Lost` or `Pending`."""
 
 
 class Cores:
-    """The cores of this machine: one thread each, as runs release the interpreter's lock.
+    """The cores of this machine, with one thread each; runs release the interpreter's lock.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ class Cores:
         return self._cores
 
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
-        """Begin a batch."""
+        """Start a batch."""
         return self._pool.submit(run_batch, self._plan, runs, self._progress)
 
     def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-        """Return the tables of a batch that has ended."""
+        """Return the tables of a completed batch."""
         return future.result()
 
     def _progress(self, _: float) -> None:
@@ -105,19 +105,19 @@ class Cores:
 
 
 class Cluster:
-    """The workers of a Dask cluster, which need the same version of cwnd and no files.
+    """The workers of a Dask cluster. They need the same version of cwnd, but no files.
 
     Parameters
     ----------
     plan
         The plan of the runs.
     address
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
+        Address of the scheduler, such as ``tcp://10.0.0.1:8786``.
 
     Raises
     ------
     ArgumentError
-        No scheduler is there, it has no workers, or one of them has other code.
+        No scheduler answers, it has no workers, or a worker has different code.
     MissingExtraError
         Dask is not installed.
     """
@@ -133,7 +133,7 @@ class Cluster:
         make: Any = Client
         place: Any = get_address_host_port
         try:
-            # A client that fails to connect leaves a thread behind, which hinders the next one.
+            # A client that fails to connect leaves a thread behind that disturbs the next client.
             socket.create_connection(place(self._address), CONNECT_SECONDS).close()
             self._client = make(self._address, set_as_default=False, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as problem:
@@ -156,7 +156,7 @@ class Cluster:
         self._client.close()
 
     def slots(self) -> int:
-        """Return the number of threads of all workers now."""
+        """Return the current number of threads of all workers."""
         try:
             threads: dict[str, int] = self._client.nthreads()
         except OSError:
@@ -168,7 +168,7 @@ class Cluster:
         return max(sum(threads.values()), 1)
 
     def submit(self, runs: Sequence[Run]) -> Future[dict[str, pa.Table]]:
-        """Begin a batch."""
+        """Start a batch."""
         # Futures of `Client.get_executor` never finish if a result is lost with its worker.
         future: Future[dict[str, pa.Table]] = self._client.submit(
             _run_packed, self._packed, runs, own_code(), pure=False
@@ -176,7 +176,7 @@ class Cluster:
         return future
 
     def result(self, future: Future[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-        """Return the tables of a batch that has ended, or raise `Lost` or `Pending`."""
+        """Return the tables of a completed batch, or raise `Lost` or `Pending`."""
         from distributed import KilledWorker
         from distributed import TimeoutError as ClusterTimeoutError
 
@@ -190,11 +190,11 @@ class Cluster:
             raise self._gone("the scheduler") from None
         except Exception as problem:
             raise ArgumentError(
-                "dask", f"a worker cannot make runs: {type(problem).__name__}: {problem}"
+                "dask", f"a worker cannot execute runs: {type(problem).__name__}: {problem}"
             ) from problem
 
     def _check(self) -> None:
-        """Refuse a cluster without workers, or with workers that have other code."""
+        """Raise an error for a cluster without workers, or with workers of different code."""
 
         # A nested function is pickled by value: a worker may lack this module.
         def probe() -> str:
@@ -217,11 +217,13 @@ class Cluster:
                 raise ArgumentError("dask", f"the worker at {worker} has {problem}")
 
     def _gone(self, who: str) -> ArgumentError:
-        return ArgumentError("dask", f"{who} at {self._address} has gone: the same sweep resumes")
+        return ArgumentError(
+            "dask", f"{who} at {self._address} is gone; the same command resumes the sweep"
+        )
 
 
 def _pack(plan: Plan) -> bytes:
-    """Pickle a plan with the classes of its controllers: workers do not have their files."""
+    """Pickle a plan with its controllers' classes, as workers do not have their files."""
     import cloudpickle  # type: ignore[import-untyped]
 
     modules = {
@@ -242,14 +244,14 @@ def _pack(plan: Plan) -> bytes:
 
 @lru_cache(maxsize=4)
 def _unpack(packed: bytes) -> Any:  # noqa: ANN401
-    """Unpickle a plan, once for all batches of a sweep."""
+    """Unpickle a plan; cached for all batches of a sweep."""
     import cloudpickle
 
     return cloudpickle.loads(packed)
 
 
 def _run_packed(packed: bytes, runs: Sequence[Run], code: str) -> dict[str, pa.Table]:
-    """Make runs on a worker, unless it joined with other code."""
+    """Execute runs on a worker, unless it has different code."""
     if own_code() != code:
-        raise RuntimeError("a worker has another version of cwnd: all need the same")
+        raise RuntimeError("a worker has another version of cwnd; all workers need the same")
     return run_batch(_unpack(packed), runs)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
-from cwnd.udt import client_settings
+from cwnd.udt import client_options
 
 if TYPE_CHECKING:
     import threading
@@ -39,35 +39,35 @@ if TYPE_CHECKING:
 __all__ = ["Event", "Outcome", "ReceiveOptions", "SendOptions", "TransferError", "receive", "send"]
 
 Event: TypeAlias = dict[str, Any]
-"""What happens in a transfer, as plain JSON values; ``event`` names its kind.
+"""An event of a transfer, as plain JSON values; ``event`` is its kind.
 
 Paths and reasons contain no control characters. docs/json.md lists the kinds.
 """
 
 _TICK = 0.05
-"""Seconds between two looks at events and at Ctrl-C."""
+"""Interval in seconds of checks for events and Ctrl-C."""
 
 
 class TransferError(OSError):
-    """A transfer that did not come to its end; one sentence says why."""
+    """A transfer that failed; the message is one sentence."""
 
 
 @dataclass(frozen=True)
 class SendOptions:
-    """How files are sent.
+    """Options of a sender.
 
     Attributes
     ----------
     include, exclude
         Patterns such as ``*.o`` or ``build/*.o``. A pattern without a slash matches names, one with
-        a slash the path below a source. What matches an exclude pattern is left out. If there are
+        a slash the path below a source. Names that match an exclude pattern are skipped. With
         include patterns, only files that match one of them are sent.
     checksum
-        Compare hashes, not sizes and times, and send only blocks that differ.
+        Compare hashes instead of sizes and times, and send only blocks that differ.
     dry_run
-        Ask the receiver what it would take, and send nothing.
+        Query the receiver's decisions, and send nothing.
     retry
-        Further attempts after a failure of the connection.
+        Number of further attempts if the connection breaks.
     """
 
     include: Sequence[str] = ()
@@ -79,18 +79,18 @@ class SendOptions:
 
 @dataclass(frozen=True)
 class ReceiveOptions:
-    """What a receiver takes.
+    """Options of a receiver.
 
     Attributes
     ----------
     max_bytes, max_files
-        Bytes, and files, folders and links, that are taken at most, in all transfers together.
+        Limits of the bytes, and of the files, folders and links, of all transfers together.
     reserve
-        Disk space that stays free: a share such as ``5%``, or a size such as ``10GB``.
+        Disk space to keep free: a share such as ``5%``, or a size such as ``10GB``.
     overwrite
-        Replace files that differ.
+        Replace existing files that differ.
     once
-        Return after one transfer that came to its end.
+        Return after one complete transfer.
     """
 
     max_bytes: int | None = None
@@ -102,24 +102,24 @@ class ReceiveOptions:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a transfer.
+    """Result of a transfer.
 
     Attributes
     ----------
     transfer
-        The transfer's number.
+        Number of the transfer.
     peer
-        The receiver's address.
+        Address of the receiver.
     outcome
         ``complete``, ``incomplete`` if something was not sent, or ``failed``.
     files, bytes
         Files that are complete at the receiver, and their bytes.
     present_bytes
-        Bytes of these that were there before.
+        Bytes of these that the receiver already had.
     moved_bytes
-        Bytes of files that crossed the network.
+        Bytes of file contents sent over the network.
     seconds, rate_bps
-        Duration, and bits a second that crossed the network.
+        Duration, and bits per second sent over the network.
     not_sent
         Files, folders and links that could not be sent or were refused.
     retransmissions
@@ -127,11 +127,11 @@ class Outcome:
     rtt_s
         The smoothed round-trip time in seconds.
     limited
-        Shares of the time in which each cause limited the rate; they sum to 1.
+        Shares of time for which each cause limited the rate; their sum is 1.
     advice
-        A sentence about the largest share, if that is over a third.
+        A sentence about the largest share, if it is more than a third.
     reason
-        Why it failed.
+        Reason of a failure.
     """
 
     transfer: int
@@ -162,41 +162,41 @@ def send(
 ) -> Outcome:
     """Send files, folders and standard input.
 
-    After a failure of the connection another attempt continues where it stopped.
+    If the connection breaks, the next attempt continues where the last one stopped.
 
     Parameters
     ----------
     sources
         Paths; ``-`` is standard input. A symbolic link among them is followed.
     host, port
-        Where `receive` listens.
+        Address of the receiver.
     options
-        Which files are sent, and how.
+        Selection of files, and how to send them.
     observe
-        Receives the events.
+        Called with each event.
     **connection
         Keyword arguments of :func:`cwnd.udt.connect`: controller, rate limit, credentials.
 
     Returns
     -------
     Outcome
-        What came of it. Something may not have been sent.
+        The result; some files may not have been sent.
 
     Raises
     ------
     TransferError
-        It did not come to its end. The same call continues where it stopped.
+        The transfer failed. The same call continues where it stopped.
     ArgumentError
-        An argument makes no sense, such as a pattern that is none.
+        An argument is invalid, such as a pattern.
     """
-    settings = client_settings(port, **connection)
+    socket = client_options(port, **connection)
     paths = [os.fsdecode(source) for source in sources]
     chosen = asdict(options) | {
         "include": list(options.include),
         "exclude": list(options.exclude),
     }
     try:
-        transfer = _native.transfer_send(paths, host, port, settings, chosen)
+        transfer = _native.transfer_send(paths, host, port, socket, chosen)
     except ValueError as mistake:
         raise ArgumentError("include" if options.include else "exclude", str(mistake)) from None
     ends = _run(transfer, observe, None)
@@ -214,27 +214,27 @@ def receive(
     observe: Callable[[Event], None] | None = None,
     stop: threading.Event | None = None,
 ) -> None:
-    """Receive from whoever connects, into one folder and nowhere else.
+    """Receive files into one folder.
 
     Parameters
     ----------
     listener
-        Where senders connect.
+        Accepts the senders' connections.
     out
-        The folder; it exists.
+        An existing folder; nothing is written outside it.
     options
-        What is taken.
+        Limits and rules for received files.
     observe
-        Receives the events of all transfers.
+        Called with each event of all transfers.
     stop
-        Ends it when it is set.
+        Event that stops receiving.
 
     Raises
     ------
     TransferError
         The folder cannot be opened, or the listener failed.
     ArgumentError
-        An argument makes no sense.
+        An argument is invalid.
     """
     native = listener._listener  # noqa: SLF001
     try:
@@ -249,7 +249,7 @@ def _run(
     observe: Callable[[Event], None] | None,
     stop: threading.Event | None,
 ) -> list[Event]:
-    """Hand over events until the end, and return the last ones of transfers."""
+    """Pass events to `observe` until the end, and return the final events of transfers."""
     ends: list[Event] = []
     try:
         while (events := transfer.poll(_TICK)) is not None:
@@ -263,7 +263,7 @@ def _run(
                 transfer.stop()
     except BaseException:
         transfer.stop()
-        # The peer is told before the process may end.
+        # Give the native code time to notify the peer before the process exits.
         transfer.poll(1.0)
         raise
     try:

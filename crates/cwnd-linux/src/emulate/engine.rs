@@ -22,7 +22,7 @@ use super::bundle::Bundle;
 use super::journal::{Entry, Journal};
 use super::packet;
 use super::report::{FlowReport, Lateness, Report, Tool};
-use super::{Course, Settings, sys};
+use super::{Course, EngineConfig, sys};
 
 /// The longest super-packet with its prefix.
 const LONGEST: usize = packet::PREFIX + (1 << 16);
@@ -91,8 +91,8 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    pub(super) fn new(left: File, right: File, settings: Settings) -> Self {
-        let Settings { links, courses, seed, sample, warmup, patience, journal } = settings;
+    pub(super) fn new(left: File, right: File, config: EngineConfig) -> Self {
+        let EngineConfig { links, courses, seed, sample, warmup, patience, journal } = config;
         let live = |(index, link)| LiveLink::new(link, index, seed);
         Engine {
             start: Instant::now(),

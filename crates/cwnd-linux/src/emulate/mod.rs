@@ -99,8 +99,8 @@ struct Course {
     back: Vec<usize>,
 }
 
-/// What the engine is to be.
-struct Settings<'a> {
+/// Configuration of an engine.
+struct EngineConfig<'a> {
     links: &'a [network::Link],
     courses: Vec<Course>,
     seed: u64,
@@ -134,8 +134,8 @@ impl Wire {
         let record = options.record.as_ref().map(File::try_clone).transpose()?;
         let journal = record.map(|file| Journal::new(file, names)).transpose()?;
         let seed = options.seed;
-        let settings = Settings { links, courses, seed, sample, warmup, patience, journal };
-        let engine = Engine::new(left.2, right.2, settings);
+        let config = EngineConfig { links, courses, seed, sample, warmup, patience, journal };
+        let engine = Engine::new(left.2, right.2, config);
         let begun = engine.begun();
         let ends = [(left.0, left.1), (right.0, right.1)];
         let before = unread_at(&ends)?;

@@ -9,7 +9,7 @@
 use super::clock::Clock;
 use super::histogram::Histogram;
 use super::packet::{Packet, flags};
-use super::red::{Red, Verdict};
+use super::red::{Action, Red};
 use super::ring::Ring;
 use super::schedule::NONE;
 use crate::cast::{low32, saturate32, whole};
@@ -262,12 +262,12 @@ impl Link {
             self.advance(now);
             sending = self.sending(now);
             match self.judge(now, sending, size, flags) {
-                Verdict::Keep => {}
-                Verdict::Mark => {
+                Action::Keep => {}
+                Action::Mark => {
                     gained = flags::CE;
                     self.counters.marks += 1;
                 }
-                Verdict::Drop => {
+                Action::Drop => {
                     self.counters.drops += 1;
                     self.total_lost += 1;
                     return (NONE, 0);
@@ -323,12 +323,12 @@ impl Link {
     }
 
     #[inline]
-    fn judge(&mut self, now: u64, sending: bool, size: u64, flags: u16) -> Verdict {
+    fn judge(&mut self, now: u64, sending: bool, size: u64, flags: u16) -> Action {
         match &mut self.discipline {
             Discipline::DropTail { packets, bytes } => {
                 let full =
                     self.waiting.len() >= *packets as usize || self.waiting_bytes + size > *bytes;
-                if full && sending { Verdict::Drop } else { Verdict::Keep }
+                if full && sending { Action::Drop } else { Action::Keep }
             }
             Discipline::Red(red) => {
                 let idle = if sending { None } else { Some(now - self.busy) };

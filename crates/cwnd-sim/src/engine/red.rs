@@ -30,9 +30,9 @@ pub(crate) struct Red {
     rng: Rng,
 }
 
-/// What becomes of an arriving packet.
+/// What RED does with an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Action {
     Keep,
     Mark,
     Drop,
@@ -62,7 +62,7 @@ impl Red {
     /// Judges a packet that finds `waiting` packets in the queue, after the transmitter has been
     /// `idle` for so many ticks.
     #[inline]
-    pub(super) fn judge(&mut self, waiting: u32, idle: Option<u64>, capable: bool) -> Verdict {
+    pub(super) fn judge(&mut self, waiting: u32, idle: Option<u64>, capable: bool) -> Action {
         if let Some(idle) = idle {
             // Processors convert signed numbers faster.
             #[expect(clippy::cast_possible_truncation, reason = "the fraction is cut off")]
@@ -76,10 +76,10 @@ impl Red {
         self.average *= self.ageing[1];
         self.average += self.weight * f64::from(waiting);
         self.count += 1;
-        let mut verdict = Verdict::Keep;
+        let mut action = Action::Keep;
         if self.average >= self.min && waiting > 1 {
             if self.above {
-                verdict = self.early(capable);
+                action = self.early(capable);
             } else {
                 // The average has just crossed the threshold: start counting, drop nothing.
                 self.count = 1;
@@ -88,24 +88,24 @@ impl Red {
         } else {
             self.above = false;
         }
-        if waiting >= self.limit && verdict != Verdict::Drop {
+        if waiting >= self.limit && action != Action::Drop {
             self.count = 0;
-            verdict = Verdict::Drop;
+            action = Action::Drop;
         }
-        verdict
+        action
     }
 
-    fn early(&mut self, capable: bool) -> Verdict {
+    fn early(&mut self, capable: bool) -> Action {
         if self.gentle && self.average >= 2.0 * self.max && self.mark_p >= 1.0 {
             self.count = 0;
-            return Verdict::Drop;
+            return Action::Drop;
         }
         let p = self.probability();
         if self.rng.uniform() > self.spread(p) {
-            return Verdict::Keep;
+            return Action::Keep;
         }
         self.count = 0;
-        if self.ecn && capable && p <= self.mark_p { Verdict::Mark } else { Verdict::Drop }
+        if self.ecn && capable && p <= self.mark_p { Action::Mark } else { Action::Drop }
     }
 
     /// The probability for the average queue.
@@ -175,7 +175,7 @@ mod tests {
     /// The drop rate at a steady queue, over many arrivals.
     fn rate_at(queue: u32, wait: bool) -> f64 {
         let mut red = red(wait, true, 1.0);
-        let drops = (0..200_000).filter(|_| red.judge(queue, None, false) == Verdict::Drop).count();
+        let drops = (0..200_000).filter(|_| red.judge(queue, None, false) == Action::Drop).count();
         drops as f64 / 200_000.0
     }
 
@@ -191,9 +191,9 @@ mod tests {
     #[test]
     fn capable_packets_are_marked_until_the_limit() {
         let mut red = red(true, true, 1.0);
-        let marks = (0..1000).filter(|_| red.judge(29, None, true) == Verdict::Mark).count();
+        let marks = (0..1000).filter(|_| red.judge(29, None, true) == Action::Mark).count();
         assert!(marks > 0);
-        assert_eq!(red.judge(100, None, true), Verdict::Drop);
+        assert_eq!(red.judge(100, None, true), Action::Drop);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::channel::Failure;
 use crate::claims::{Claim, Slot};
 use crate::event::FileOutcome;
 use crate::folder::{Identity, Refusal, file_type, identity, last, refusal};
-use crate::frame::{Block, DAMAGED, Frame, RANGES, VALUES, Verdict, violation};
+use crate::frame::{Block, DAMAGED, Decision, Frame, RANGES, VALUES, violation};
 use crate::hash::{BLOCK, Value, block_len, block_value, blocks};
 use crate::names::{printable, split_path};
 use crate::part::{BUSY, Part, is_content, read_at};
@@ -225,7 +225,7 @@ impl Receiver<'_, '_> {
                 self.remember(number, linked, found, item.size);
                 let outcome = if resumed { FileOutcome::Resumed } else { FileOutcome::Sent };
                 self.meter.file(&path, outcome, item.size, item.moved);
-                self.answer(number, Verdict::Present, 0, "");
+                self.answer(number, Decision::Present, 0, "");
                 Ok(())
             }
             Err(why) => match self.made_meanwhile(number) {
@@ -342,7 +342,7 @@ impl Receiver<'_, '_> {
             _ if is_trial => {
                 self.settle(number);
                 self.needed = self.needed.saturating_add(wanted);
-                self.answer(number, Verdict::Send, 0, "");
+                self.answer(number, Decision::Send, 0, "");
                 return Ok(());
             }
             _ if small => Slot::new(Arc::clone(&self.holder), content),
@@ -372,7 +372,7 @@ impl Receiver<'_, '_> {
             self.writer.put(&Frame::Want { number, first: range.start, count });
         }
         self.meter.progress.done_bytes += size - wanted;
-        self.answer(number, Verdict::Send, blocks(size), "");
+        self.answer(number, Decision::Send, blocks(size), "");
         Ok(())
     }
 

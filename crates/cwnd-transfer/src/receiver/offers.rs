@@ -5,7 +5,7 @@ use crate::channel::Failure;
 use crate::claims::{Claim, Slot};
 use crate::event::FileOutcome;
 use crate::folder::{Identity, Place, Refusal, file_type, identity, last, open_file, refusal};
-use crate::frame::{Offer, Verdict, WINDOW, What, violation};
+use crate::frame::{Decision, Offer, WINDOW, What, violation};
 use crate::hash::{BLOCK, blocks};
 use crate::names::{check_target, split_path};
 use crate::part::{BUSY, Content, Part, is_content};
@@ -47,7 +47,7 @@ impl Receiver<'_, '_> {
             What::Link => self.offer_link(&names, offer),
         };
         match done {
-            Ok(()) => self.answer(number, Verdict::Present, 0, ""),
+            Ok(()) => self.answer(number, Decision::Present, 0, ""),
             Err(why) => self.refuse(number, offer.path, &why)?,
         }
         self.check_space(1 << 12)
@@ -153,7 +153,7 @@ impl Receiver<'_, '_> {
                 let need = item.space.saturating_sub(first * BLOCK);
                 if self.is_trial() {
                     self.needed = self.needed.saturating_add(need);
-                    self.answer(number, Verdict::Send, first, "");
+                    self.answer(number, Decision::Send, first, "");
                     return Ok(());
                 }
                 item.state = State::Arriving(arriving);
@@ -165,12 +165,12 @@ impl Receiver<'_, '_> {
                     self.meter.note(&item.path, note);
                 }
                 self.meter.progress.done_bytes += (first * BLOCK).min(item.size);
-                self.answer(number, Verdict::Send, first, note.as_deref().unwrap_or_default());
+                self.answer(number, Decision::Send, first, note.as_deref().unwrap_or_default());
             }
             Judged::Compare(base) => {
                 let claiming = Claiming { base, next: 0, differing: Ranges::default() };
                 item.state = State::Claiming(claiming);
-                self.answer(number, Verdict::Claim, 0, "");
+                self.answer(number, Decision::Claim, 0, "");
             }
             Judged::Wait => {
                 if let State::Waiting { since, told } = &mut item.state {
@@ -178,7 +178,7 @@ impl Receiver<'_, '_> {
                         return self.refuse(number, &item.path, &refusal(BUSY));
                     }
                     if !std::mem::replace(told, true) {
-                        self.answer(number, Verdict::Wait, 0, BUSY);
+                        self.answer(number, Decision::Wait, 0, BUSY);
                     }
                 }
             }
@@ -191,12 +191,12 @@ impl Receiver<'_, '_> {
         self.remember(number, item.linked, found, item.size);
         if self.survey {
             // The offer that has an effect follows, and is reported.
-            self.answer(number, Verdict::Present, 0, "");
+            self.answer(number, Decision::Present, 0, "");
             return;
         }
         self.meter.progress.done_bytes += item.size;
         self.meter.file(&item.path, FileOutcome::Present, item.size, 0);
-        self.answer(number, Verdict::Present, 0, "");
+        self.answer(number, Decision::Present, 0, "");
     }
 
     /// Remembers a file that hard links may refer to.

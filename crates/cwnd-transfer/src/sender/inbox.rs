@@ -2,7 +2,7 @@
 //! for it.
 
 use crate::channel::{Failure, Reader, stopped, unexpected};
-use crate::frame::{Frame, Verdict, WINDOW};
+use crate::frame::{Decision, Frame, WINDOW};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// A reply.
 #[derive(Debug)]
 pub(super) enum Reply {
-    Answer { number: u64, verdict: Verdict, first: u64, reason: Vec<u8> },
+    Answer { number: u64, decision: Decision, first: u64, reason: Vec<u8> },
     Want { number: u64, first: u64, count: u64 },
     Room(bool),
     Done,
@@ -115,8 +115,8 @@ impl Inbox {
 
 fn read(frame: &Frame<'_>) -> Result<Reply, Failure> {
     match *frame {
-        Frame::Answer { number, verdict, first, reason } => {
-            Ok(Reply::Answer { number, verdict, first, reason: reason.into() })
+        Frame::Answer { number, decision, first, reason } => {
+            Ok(Reply::Answer { number, decision, first, reason: reason.into() })
         }
         Frame::Want { number, first, count } => Ok(Reply::Want { number, first, count }),
         Frame::Room { survey } => Ok(Reply::Room(survey)),

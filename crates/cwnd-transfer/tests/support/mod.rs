@@ -3,7 +3,7 @@
 
 use cwnd_transfer::claims::{ReceiveOptions, Reserve};
 use cwnd_transfer::event::{End, Event};
-use cwnd_transfer::frame::{Frame, HEADER, Kind, Offer, Plan, Stamp, Verdict, What};
+use cwnd_transfer::frame::{Decision, Frame, HEADER, Kind, Offer, Plan, Stamp, What};
 use cwnd_transfer::send::{Control, SendOptions, send};
 use cwnd_transfer::serve::{Listener, receive};
 use cwnd_transfer::stream::{PathStats, Stream};
@@ -402,16 +402,16 @@ impl Script {
         self.end.say(&out);
     }
 
-    /// The verdicts and sentences that arrive in so long.
-    pub(crate) fn answers(&self, limit: Duration) -> Vec<(Option<Verdict>, String)> {
+    /// The decisions and sentences that arrive in so long.
+    pub(crate) fn answers(&self, limit: Duration) -> Vec<(Option<Decision>, String)> {
         let heard = self.end.hear(limit);
         let mut rest = heard.strip_prefix(b"cwndxfr\x02").unwrap_or(&heard);
         let mut answers = Vec::new();
         while let Some(header) = rest.first_chunk::<HEADER>() {
             let (kind, length) = Frame::header(header).unwrap();
             match Frame::decode(kind, &rest[HEADER..HEADER + length]).unwrap() {
-                Frame::Answer { verdict, reason, .. } => {
-                    answers.push((Some(verdict), String::from_utf8_lossy(reason).into()));
+                Frame::Answer { decision, reason, .. } => {
+                    answers.push((Some(decision), String::from_utf8_lossy(reason).into()));
                 }
                 Frame::Stop { reason, .. } => {
                     answers.push((None, String::from_utf8_lossy(reason).into()));

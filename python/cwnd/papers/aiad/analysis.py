@@ -25,13 +25,13 @@ DELAY, LOSS = 0.104, 0.02
 """Propagation delay d in seconds and p₀ of the integrated systems."""
 READINGS: tuple[Moving, ...] = get_args(Moving)
 NEAR = 0.9
-"""Queueing delay over its bound in the integrated systems."""
+"""Queueing delay of the integrated systems, divided by its bound."""
 KICK, DURATION = 0.01, 40.0
 """Relative disturbance at the start, and length of an integration in seconds."""
 
 
 def sharpness(flows: int, moving: Moving, part: float = NEAR) -> float:
-    """Return s of p(y) = p₀(y/C)^s at which the queueing delay is ``part`` of its bound."""
+    """Return s of p(y) = p₀(y/C)^s for a queueing delay of ``part`` times its bound."""
     rest = model.equilibrium(flows, PPS, DELAY, LOSS)
     loss = part * np.pi / (2 * float(rest.rate) * float(rest.queue_delay))
     return (loss / LOSS - 1) * (flows if moving == "one" else 1)
@@ -39,26 +39,26 @@ def sharpness(flows: int, moving: Moving, part: float = NEAR) -> float:
 
 @cache
 def settle(flows: int, s: float, *, held: bool) -> Motion:
-    """Integrate Eq. 4 for equal flows of AIAD_φ whose rates are `KICK` above the equilibrium."""
+    """Integrate Eq. 4 for equal flows of AIAD_φ with rates `KICK` above the equilibrium."""
     system = System(PPS, (DELAY,) * flows, LOSS, s, held=held)
     rest = system.rest()
     return integrate(system, DURATION, rest.rates * (1 + KICK), rest.queue, step=DELAY / 3)
 
 
 def left(motion: Motion) -> float:
-    """Return the largest deviation from C in the last 5 s over the disturbance at the start."""
+    """Return the largest deviation from C in the last 5 s, divided by the initial disturbance."""
     late = motion.time >= motion.time[-1] - 5.0
     return float(np.abs(motion.rates[late].sum(axis=1) / PPS - 1).max() / KICK)
 
 
 def with_buffer(ratio: float) -> Motion:
-    """Integrate Eq. 4 for five flows and the letter's two buffers, from C and empty queues on."""
+    """Integrate Eq. 4 for five flows with the letter's two buffers, from C and empty queues."""
     system = System(PPS, (DELAY,) * 5, LOSS, 2.0, ratio=ratio, buffer=40.0)
     return integrate(system, 2.0, PPS / 5, 0.0, step=2e-3)
 
 
 def linear(moving: Moving) -> dict[str, npt.NDArray[np.bool_]]:
-    """Evaluate the claims on Lemma 1 on a grid of N, p₀, s, η and d: where each one holds."""
+    """Evaluate the claims on Lemma 1 on a grid of N, p₀, s, η and d; true where a claim holds."""
     n = np.array([1, 2, 5, 20, 100, 200]).reshape(-1, 1, 1, 1, 1)
     p0 = np.logspace(-4, -0.5, 8).reshape(-1, 1, 1, 1)
     slope = np.array([0.0, 1.0, 5.0, 20.0, 100.0]).reshape(-1, 1, 1) * p0 / PPS
@@ -123,7 +123,7 @@ def eq_4_7(lab: Lab) -> None:
 
 
 def _roots() -> Panel:
-    """Draw the rightmost roots of five flows against the sharpness."""
+    """Draw the rightmost roots for five flows over the sharpness."""
     s = np.linspace(0.0, 100.0, 101)
     slope = s * LOSS / PPS
     rest = model.equilibrium(5, PPS, DELAY, LOSS)

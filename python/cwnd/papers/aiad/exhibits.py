@@ -1,4 +1,4 @@
-"""Sections II and IV: the estimators, the figures, and the effect of buffers and timestamps."""
+"""Sections II and IV: estimators, figures, and the effects of buffers and timestamps."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 NAMES = {KAPPA: "AIAD_κ", PHI: "AIAD_φ"}
 TICK = 1e-3
-"""Relative error of a sample by a clock of 1 µs: 1 µs of a packet's 2.67 ms, rounded up."""
+"""Relative error of a sample with a clock of 1 µs: 1 µs of a packet's 2.67 ms, rounded up."""
 REVERSE = (0.5e6, 1e6, 1.5e6, 2e6, 2.4e6, 2.8e6)
-"""Rates of the CBR flow on the reverse path, bit/s."""
+"""Rates of the CBR flow on the reverse path in bit/s."""
 
 
 @exhibit("eq-2-3", cost=2, seeds=(8, 16), quick=(8, 8))
 def eq_2_3(lab: Lab) -> None:
-    """Compare the estimators with their equations, sample by sample and filtered."""
+    """Compare the estimators with their equations, for single samples and filtered."""
     duration = lab.pick(100.0, 75.0)
     reverse = lab.run(
         {(law, u): steady_reverse(law, u, duration=duration) for law in NAMES for u in REVERSE},
@@ -64,13 +64,13 @@ def eq_2_3(lab: Lab) -> None:
 
 
 def _eq_3(cbr: float) -> float:
-    """Return Eq. 3 over C for one flow that fills the bottleneck, with ``cbr`` bit/s in y_b."""
+    """Return Eq. 3 over C for one flow that uses the whole bottleneck and CBR of ``cbr`` bit/s."""
     return RATE / (RHO * RATE + cbr)
 
 
 @exhibit("fig-2", cost=1, seeds=(10, 40), quick=(6, 12))
 def fig_2(lab: Lab) -> None:
-    """One flow while a CBR flow on the reverse path is on and off."""
+    """Run one flow with an on-off CBR flow on the reverse path."""
     cases = {law: letter(law, duration=lab.pick(500.0, 250.0)) for law in NAMES}
     runs = lab.run(cases, alone)
     kappa, phi = runs[KAPPA], runs[PHI]
@@ -95,15 +95,15 @@ def fig_2(lab: Lab) -> None:
 
 
 CLOCKED = {"exact": "1us", "100 ms": "100ms"}
-"""Readings of φ's timestamps: those of ns-2, and a clock of 10 Hz."""
+"""Granularity of φ's timestamps: as in ns-2, and a clock of 10 Hz."""
 SMALL = {"κ": (KAPPA, "1us", 20)} | {f"φ, {name}": (PHI, c, 20) for name, c in CLOCKED.items()}
-"""Controller, clock and buffer by name, with 20 packets of buffer."""
+"""Controller, clock and buffer by name, for buffers of 20 packets."""
 
 
 def _spreads(
     lab: Lab, counts: Sequence[int], cases: Mapping[str, tuple[str, str, int]]
 ) -> dict[tuple[str, int], list[Spread]]:
-    """Run controllers with their clocks and buffers, by case and number of flows."""
+    """Run controllers with their clocks and buffers; results by case and number of flows."""
     long = lab.pick(500.0, 250.0)
     scenarios = {
         (name, n): letter(law, n, queue=size, duration=long, clock=clock, sample="10s")
@@ -114,7 +114,7 @@ def _spreads(
 
 
 def _show(lab: Lab, title: str, runs: Mapping[tuple[str, int], list[Spread]]) -> None:
-    """Draw how evenly the flows share the bottleneck."""
+    """Draw the evenness of the flows' rates."""
     labels = {"deviation": "standard deviation of x̂/x₀", "jain": "Jain's index"}
     panels = []
     for key, label in labels.items():
@@ -129,7 +129,7 @@ def _show(lab: Lab, title: str, runs: Mapping[tuple[str, int], list[Spread]]) ->
 
 @exhibit("fig-3", cost=17, seeds=(8, 16), quick=(5, 10))
 def fig_3(lab: Lab) -> None:
-    """5 to 200 flows share the bottleneck."""
+    """Run 5 to 200 flows on the bottleneck."""
     counts = lab.pick((5, 10, 20, 50, 100, 150, 200), (5, 20, 200))
     runs = _spreads(lab, counts, SMALL)
     jain = {case: [run.jain for run in found] for case, found in runs.items()}
@@ -148,7 +148,7 @@ def fig_3(lab: Lab) -> None:
 
 @exhibit("buffers", cost=4, seeds=(8, 16), quick=(5, 10), beside="fig-3")
 def buffers(lab: Lab) -> None:
-    """AIAD_κ with ten times the buffer of AIAD_φ."""
+    """Run AIAD_κ with ten times the buffer of AIAD_φ."""
     counts = lab.pick((5, 20, 50, 100, 200), (5, 20, 200))
     large = "κ, 200 packets"
     runs = _spreads(lab, counts, SMALL | {large: (KAPPA, "1us", 200)})
@@ -171,7 +171,7 @@ PLACES = {"one flow": (1, 1.0), "20 flows": (20, 1.0), "one flow at 30 Mb/s": (1
 
 @exhibit("granularity", cost=7, seeds=(8, 8), quick=(6, 6), new=True)
 def granularity(lab: Lab) -> None:
-    """Coarser clocks at the receiver until φ is no better than κ."""
+    """Increase the clock granularity at the receiver until φ is no better than κ."""
     duration = lab.pick(250.0, 100.0)
     places = dict(list(PLACES.items())[: lab.pick(3, 2)])
     laws = {"κ": (KAPPA, "1us")} | {clock: (PHI, clock) for clock in CLOCKS}

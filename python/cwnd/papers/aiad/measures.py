@@ -1,4 +1,4 @@
-"""Quantities read from runs and captures."""
+"""Measurements of runs and captures."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from cwnd.result import Result
 
 SETTLED = 20.0
-"""Time from which the filtered estimates count, in seconds."""
+"""Time in seconds from which filtered estimates are used."""
 FROM, LENGTH = 55.0, 20.0
-"""Start and length of the captured part of a run, in seconds: the reverse path is busy."""
+"""Start and length of the captured part of a run in seconds; the reverse path is busy."""
 BIN = 1.0
-"""Interval over which throughput is averaged, in seconds."""
+"""Averaging interval of throughput in seconds."""
 
 
 class Spread(NamedTuple):
@@ -35,7 +35,7 @@ class Spread(NamedTuple):
 
 
 def spread(result: Result) -> Spread:
-    """Return how evenly the flows of a run share the bottleneck."""
+    """Measure how evenly the flows of a run share the bottleneck."""
     rates = np.array([result.goodput_bps(flow) for flow in result.measured_flows])
     return Spread(deviation(rates, result.bottleneck["rate_bps"]), jain(rates))
 
@@ -47,7 +47,7 @@ def deviation(rates: npt.ArrayLike, capacity: float) -> float:
 
 
 class Alone(NamedTuple):
-    """One flow while the reverse path is busy and while it is idle."""
+    """One flow with a busy and with an idle reverse path."""
 
     on: float  # mean estimate over C while busy and while idle
     off: float
@@ -69,21 +69,21 @@ def alone(result: Result) -> Alone:
 
 
 def course(result: Result) -> tuple[Series, Series, Series, Series]:
-    """Return times and estimates (s, bit/s), then bins and throughput of the first flow."""
+    """Return times and estimates (s, bit/s), then intervals and throughput, of the first flow."""
     flow = result.measured_flows[0]
     bins, rates = binned_rate(result.time, flow["sent"], flow["packet_bytes"], BIN, 0.0)
     return result.time, estimated(flow), bins, rates
 
 
 def estimated(flow: FlowRecord) -> Series:
-    """Return the samples of a flow's estimated rate in bit/s."""
+    """Return a flow's rate estimates in bit/s."""
     return flow["gauges"]["rate"] * 8.0 * flow["packet_bytes"]
 
 
 def busy(time: npt.ArrayLike, *, on: bool) -> npt.NDArray[np.bool_]:
-    """Return at which times the CBR flow is on, or off after its first on period.
+    """Return whether the CBR flow is on, or off after its first on period, at each time.
 
-    The first 5 s of each period are left out, for the memory of the filter and of the queues.
+    The first 5 s of each period are excluded, because filter and queues have memory.
     """
     t = np.asarray(time, dtype=np.float64)
     period = np.floor(t / BUSY)
@@ -100,7 +100,7 @@ class Quality(NamedTuple):
 
 
 def quality(result: Result) -> Quality:
-    """Measure how good the flows' estimates are, and their effect on the network."""
+    """Measure the error of the flows' estimates, and its effect on the network."""
     link = _forward(result)
     fair = link["rate_bps"] / len(result.measured_flows)
     return Quality(
@@ -117,7 +117,7 @@ def filtered(result: Result) -> tuple[float, float]:
 
 
 def _late_estimates(result: Result) -> Series:
-    """Return the estimates from `SETTLED` on in bit/s, one row a flow."""
+    """Return the estimates from `SETTLED` on in bit/s, one row per flow."""
     late = result.time >= SETTLED
     return np.array([estimated(flow)[late] for flow in result.measured_flows])
 
@@ -138,10 +138,11 @@ class Samples(NamedTuple):
 
 @cache
 def capture(controller: str, flows: int, seed: int) -> Samples:
-    """Return every sample of all flows from an interval with a busy reverse path.
+    """Return all samples of all flows from an interval with a busy reverse path.
 
-    An ACK carries when its packet was sent (echoed) and when it arrived (stamped), and is captured
-    when it leaves the reverse bottleneck. The timestamps count microseconds.
+    An ACK carries the time at which its packet was sent (echoed) and the time at which it arrived
+    (receiver's timestamp), and is captured when it leaves the reverse bottleneck. The timestamps
+    are in microseconds.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "reverse.pcap"
@@ -154,14 +155,14 @@ def capture(controller: str, flows: int, seed: int) -> Samples:
     for number in np.unique(stamps[:, 0]):
         own = stamps[:, 0] == number
         steps = np.column_stack([np.diff(stamps[own, 1:], axis=0), np.diff(order[own])])
-        # Retransmissions and duplicate ACKs make no sample.
+        # Retransmissions and duplicate ACKs give no sample.
         sent, received, returned, packets = steps[(steps[:, [0, 1, 3]] > 0).all(axis=1)].T
         parts.append((bits / sent, bits / received, bits / returned, 1 / packets))
     return Samples(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def read_stamps(data: bytes) -> Series:
-    """Read the ACKs of a capture of the simulator (pcap in nanoseconds, IPv4, no link layer).
+    """Parse the ACKs of a capture of the simulator (pcap in nanoseconds, IPv4, no link layer).
 
     Each row has the number of the flow, and the times in seconds at which the packet was sent, the
     packet arrived and the ACK was captured.

@@ -1,4 +1,4 @@
-"""The network of section IV: one bottleneck, and a CBR flow on the reverse path."""
+"""Network of section IV: one bottleneck, and a CBR flow on the reverse path."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from cwnd.scenario import Scenario
 
 KAPPA, PHI = "aiad(rate=ack)", "aiad(rate=receiver)"
-"""AIAD with the rate of the ACKs, as in TCP Westwood, and with that of arrivals at the receiver."""
+"""AIAD with the rate of the ACKs, as in TCP Westwood, and with the rate at the receiver."""
 
 RATE, CBR = 3e6, 2e6
-"""Capacity of the bottleneck in each direction, and rate of the CBR flow, bit/s."""
+"""Capacity of the bottleneck in each direction, and rate of the CBR flow, in bit/s."""
 PACKET, ACK = 1000, 40
-"""Bytes of a data packet and of an ACK."""
+"""Sizes of a data packet and of an ACK in bytes."""
 RHO = ACK / PACKET
 BUSY = 50.0
 """Length of the CBR flow's on and off periods, and start of the first on period, in seconds."""
@@ -35,9 +35,9 @@ def letter(
 ) -> Scenario:
     """Return the network of section IV with N flows.
 
-    ``queue`` counts packets in each direction, the one in transmission included; ``duration`` is in
-    seconds; ``clock`` is the granularity of the timestamps; ``scale`` multiplies all rates; ``cbr``
-    replaces the CBR flow that is on and off for `BUSY` seconds each.
+    ``queue`` is the limit in packets in each direction, including the one in transmission;
+    ``duration`` is in seconds; ``clock`` is the granularity of the timestamps; ``scale`` multiplies
+    all rates; ``cbr`` replaces the CBR flow, which is on and off for `BUSY` seconds each.
     """
     source = {"rate": CBR * scale, "start": BUSY, "on": BUSY, "off": BUSY} if cbr is None else cbr
     return dumbbell(
@@ -53,7 +53,7 @@ def letter(
 
 
 def steady_reverse(controller: str, rate: float, *, duration: float) -> Scenario:
-    """Return the network with one flow and a CBR flow of ``rate`` bit/s that is always on."""
-    # Without jitter one phase, which depends on the flow's start, would last for the whole run.
+    """Return the network with one flow and a permanent CBR flow of ``rate`` bit/s."""
+    # Without jitter the phase, which depends on the flow's start, would persist for the whole run.
     source = {"rate": rate, "start": 0.0, "jitter": 0.1}
     return letter(controller, duration=duration, cbr=source)

@@ -1,4 +1,4 @@
-"""Sections 6.1 and 6.2: the lower bounds of the additive increase."""
+"""Sections 6.1 and 6.2: lower bounds of the additive increase."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LAWS = {"AIMD": AIMD, "AIRA": BOUNDED}
 
 @exhibit("fig-13", cost=0.2)
 def fig_13(lab: Lab) -> None:
-    """MAIL falls from 1 to 0.1 in 100 rounds, and holds a up meanwhile."""
+    """MAIL falls from 1 to 0.1 in 100 rounds; until then it is the lower bound of a."""
     laws = {"a with MAIL": BOUNDED, "a without bounds": RULES}
     cases = {name: net.lossy(law, 0.05) for name, law in laws.items()}
     runs = lab.run(cases, by_round, seeds=lab.pick(5, 3))
@@ -55,7 +55,7 @@ def fig_14(lab: Lab) -> None:
     size, rates = 5 * KILO**2, lab.pick((1, 2, 5, 10), (1, 10))
     cases = {(r, d): net.alone(BOUNDED, r, d) for r in rates for d in (10, 50)}
     runs = lab.run(cases, progress)
-    # The round in which the file ends counts as one.
+    # The round in which the file ends is included.
     rounds = [
         [1 + np.searchsorted(data[:-1], size) for _, data in found] for found in runs.values()
     ]
@@ -86,7 +86,7 @@ def fig_14(lab: Lab) -> None:
 
 @exhibit("table-4", cost=1, seeds=(20, 20), quick=(10, 10))
 def table_4(lab: Lab) -> None:
-    """MAIL leaves flows with a long RTT a larger increase."""
+    """With MAIL, flows with a long RTT have a larger increase."""
     laws = {**LAWS, "AIRA without MAIL": "aira(mail=off, reset=off)", "AIRA, all rules": FULL}
     runs = lab.run({name: net.diverse(law) for name, law in laws.items()}, traced)
     rows = {name: [run.row for run in found] for name, found in runs.items()}
@@ -102,7 +102,7 @@ def table_4(lab: Lab) -> None:
 
 @exhibit("fig-17", cost=6, seeds=(5, 10))
 def fig_17(lab: Lab) -> None:
-    """Table 4's claims hold with more flows."""
+    """Table 4's claims with more flows."""
     sizes = lab.pick((8, 20, 40, 60, 100), (8, 60))
     cases = {(name, n): net.many(law, n) for n in sizes for name, law in LAWS.items()}
     rows = lab.run(cases, row)

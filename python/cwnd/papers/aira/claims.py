@@ -1,4 +1,4 @@
-"""Claims and figures that several exhibits of the AIRA paper share."""
+"""Claims and figures of several exhibits of the AIRA paper."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = {
     "fairness": ("fairness", UNIT),
     "alpha": ("α-fairness", UNIT),
 }
-"""Columns of Tables 3 and 4 with the values that they can take."""
+"""Columns of Tables 3 and 4, with the ranges of their values."""
 
 
 def column(rows: Iterable[Row], name: str) -> list[float]:
@@ -33,7 +33,7 @@ def column(rows: Iterable[Row], name: str) -> list[float]:
 def orders(
     lab: Lab, aimd: Sequence[Row], aira: Sequence[Row], *, fairer: bool = True, **of: object
 ) -> None:
-    """Claim that AIRA retransmits less than AIMD and delivers more, and that it is fairer."""
+    """Claim that AIRA has fewer retransmissions and more goodput than AIMD, and is fairer."""
     for key, smaller, larger, name in (
         ("retransmits-less", aira, aimd, "retransmissions"),
         ("delivers-more", aimd, aira, "goodput"),
@@ -44,7 +44,7 @@ def orders(
 
 
 def table_cells(lab: Lab, rows: Mapping[str, Sequence[Row]]) -> None:
-    """Claim the cells of Table 3 or 4 and those of ns-2."""
+    """Add claims for the cells of Table 3 or 4, and for ns-2's values."""
     found = {
         law: {head: column(by, key) for key, (head, _) in COLUMNS.items()}
         for law, by in rows.items()
@@ -57,13 +57,13 @@ def table_cells(lab: Lab, rows: Mapping[str, Sequence[Row]]) -> None:
 
 
 def mean_rows(rows: Mapping[tuple[str, int], Sequence[Row]], law: str) -> list[Row]:
-    """Return the mean over the numbers of flows, run by run."""
+    """Return the mean over the numbers of flows, for each run."""
     runs = zip(*(found for (name, _), found in rows.items() if name == law), strict=True)
     return [{key: float(np.mean(column(run, key))) for key in COLUMNS} for run in runs]
 
 
 def sweep_figure(title: str, rows: Mapping[tuple[str, int], Sequence[Row]]) -> Figure:
-    """Draw the columns of Table 3 against the number of flows, by law and number."""
+    """Draw the columns of Table 3 over the number of flows, by law."""
     panels = []
     for letter, (key, (head, within)) in zip("abcd", COLUMNS.items(), strict=True):
         curves = sweep({case: column(found, key) for case, found in rows.items()}, within)
@@ -79,7 +79,7 @@ def sweep_figure(title: str, rows: Mapping[tuple[str, int], Sequence[Row]]) -> F
 def increase_figure(
     title: str, run: Traced, labels: Sequence[str], spans: Iterable[tuple[float, float]]
 ) -> Figure:
-    """Draw the additive increase of each flow over its time in the run, in seconds."""
+    """Draw the additive increase of each flow while it is active, over time in seconds."""
     curves = []
     for label, a, (begin, end) in zip(labels, run.increases, spans, strict=True):
         there = (run.time >= begin) & (run.time <= end)

@@ -1,4 +1,4 @@
-"""Quantities measured in the runs of the AIRA paper."""
+"""Measurements of the AIRA paper's networks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Row: TypeAlias = dict[str, float]
 """A row of Tables 3 and 4: goodput, retransmissions, fairness and alpha."""
 
 KILO = 1024.0
-"""Bytes in the paper's KB: 118.9 KB/s is 97.4 % of 1 Mb/s with it."""
+"""Bytes in the paper's KB: then 118.9 KB/s is 97.4 % of 1 Mb/s."""
 
 LEAVE = 205.0
-"""Time at which flows 3 and 4 leave in section 6.4, in seconds."""
+"""Time in seconds at which flows 3 and 4 leave in section 6.4."""
 
 NEAR = 0.12
-"""A round-trip time of section 5.4's network with a full queue, in seconds."""
+"""Round-trip time of section 5.4's network with a full queue, in seconds."""
 
 
 def row(result: Result) -> Row:
-    """Return what Tables 3 and 4 print, over the whole run.
+    """Return the quantities of Tables 3 and 4, over the whole run.
 
     ``goodput`` of all flows in KB/s of 1024 bytes; ``retransmissions`` in packets; ``fairness``,
     Jain's index of the packets sent (Eq. 3); and ``alpha``, that of the additive increases at the
@@ -49,7 +49,7 @@ def row(result: Result) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """The row of a run, and the additive increase ``a`` of each flow over time (1 for AIMD)."""
+    """Row of a run, and the additive increase ``a`` of each flow over time (1 for AIMD)."""
 
     row: Row
     time: Series
@@ -74,9 +74,9 @@ def by_round(result: Result) -> Series:
 
 
 def progress(result: Result) -> tuple[Series, Series]:
-    """Return seconds since the start and bytes delivered, of the only flow at each round's end.
+    """Return seconds since the start and bytes delivered by the only flow at each round's end.
 
-    The end of the run counts as one.
+    The end of the run is the last round's end.
     """
     (flow,) = result.measured_flows
     ends = np.append(_ends(flow), result.duration_s)
@@ -94,7 +94,7 @@ def per_flow(result: Result) -> tuple[list[float], list[float]]:
 def together(cuts: Iterable[Series], begin: float, end: float) -> float:
     """Return the fraction of the flows' cuts that are within `NEAR` of a cut of another flow.
 
-    Cuts before ``begin`` and after ``end`` (seconds) are left out; NaN without a cut.
+    Only cuts from ``begin`` to ``end`` (seconds) are included; NaN without a cut.
     """
     times = [t[(t >= begin) & (t <= end)] for t in cuts]
     shared = 0
@@ -107,17 +107,17 @@ def together(cuts: Iterable[Series], begin: float, end: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The second and the third flow of section 5.4 enter, at 50 and 100 s."""
+    """Entry of the second and the third flow of section 5.4, at 50 and 100 s."""
 
     time: Series
     windows: list[Series]  # packets over time
     delivered: list[float]  # packets of each of the two in its first 10 s
-    jains: list[float]  # Jain's index of all flows from then to the next entry
-    together: list[float]  # of the cuts with two or three flows (50 to 150 s) and with four
+    jains: list[float]  # Jain's index of all flows until the next entry
+    together: list[float]  # for cuts with two or three flows (50 to 150 s) and with four
 
 
 def entry(result: Result) -> Entry:
-    """Return how flows enter in Figures 10 and 11."""
+    """Measure the entry of flows for Figures 10 and 11."""
     flows, time = result.measured_flows, result.time
 
     def delivered(k: int, begin: float, end: float) -> float:
@@ -136,10 +136,10 @@ def entry(result: Result) -> Entry:
 
 
 def growth(result: Result) -> tuple[float, float]:
-    """Return the duration of the growth from W to 3W/2 after others left, and of a round before.
+    """Return the duration of the growth from W to 3W/2 after flows left, and of a round before.
 
-    Both are means of flows 1 and 2 in seconds, NaN if one of them never grows that far. W is the
-    mean window at the cuts in the 50 s before `LEAVE`, a round the mean time between these cuts.
+    Both are means over flows 1 and 2 in seconds, NaN if one of them never grows that far. W is the
+    mean window at cuts in the 50 s before `LEAVE`, a round the mean time between these cuts.
     """
     time, growths, rounds = result.time, [], []
     for flow in result.measured_flows[:2]:
@@ -149,7 +149,7 @@ def growth(result: Result) -> tuple[float, float]:
         high = int(np.argmax((time > LEAVE) & (window >= 1.5 * peak)))
         if high == 0:
             return math.nan, math.nan
-        # The growth that gets there begins at the last crossing of W.
+        # The growth begins at the last crossing of W.
         low = int(np.flatnonzero(window[:high] < peak)[-1])
         growths.append(float(time[high] - time[low]))
         rounds.append(float(np.diff(cuts["time"][before]).mean()))
@@ -158,7 +158,7 @@ def growth(result: Result) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The response of flows 1 and 2 when the others leave."""
+    """Response of flows 1 and 2 to the others' departure."""
 
     traced: Traced
     waits: list[float]  # rounds from `LEAVE` until a is 1 again, or until the end of the run
@@ -166,7 +166,7 @@ class Reset:
 
 
 def reset(result: Result) -> Reset:
-    """Return the response to two of four flows leaving (Figure 19)."""
+    """Measure the response to the departure of two of four flows (Figure 19)."""
     time, waits, levels = result.time, [], []
     for flow in result.measured_flows[:2]:
         a, cuts = flow["gauges"]["a"], flow["cuts"]["time"]
@@ -178,7 +178,7 @@ def reset(result: Result) -> Reset:
 
 
 def _ends(flow: FlowRecord) -> Series:
-    """Return the times at which rounds end: cuts, but for timeouts."""
+    """Return the times at which rounds end: cuts, except at timeouts."""
     cuts = flow["cuts"]
     return cuts["time"][[cause != "timeout" for cause in cuts["cause"]]]
 

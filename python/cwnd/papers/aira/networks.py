@@ -1,7 +1,7 @@
-"""The laws and networks of the AIRA paper.
+"""Laws and networks of the AIRA paper.
 
-For settings that the paper does not print, ns-2's TCP comes nearest to the rows of AIMD with
-access links of 10 ms, packets of 1000 bytes and 300 s. A DropTail queue of L packets in ns-2 holds
+For settings that the paper does not state, ns-2's TCP is nearest to the rows of AIMD with access
+links of 10 ms, packets of 1000 bytes and 300 s. A DropTail queue of L packets in ns-2 holds
 L - 1 waiting packets.
 """
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 AIMD = "reno"
 RULES = "aira(bound=0, mail=off, reset=off)"
-"""Section 5: the decrease and the increase rule alone."""
+"""Section 5: only the decrease and the increase rule."""
 
 BOUNDED = "aira(reset=off)"
-"""Sections 6.1 and 6.2: with the lower bounds."""
+"""Sections 6.1 and 6.2: with lower bounds."""
 
 FULL = "aira"
-"""Section 6.3 on: with the reset condition."""
+"""From section 6.3: with the reset condition."""
 
 
 def table_1(law: str, flows: int, *, delayed_acks: bool = False) -> Scenario:
@@ -34,7 +34,7 @@ def table_1(law: str, flows: int, *, delayed_acks: bool = False) -> Scenario:
 
 
 def contention(law: str, *, leave: bool = False) -> Scenario:
-    """Return section 5.4's network: four flows, one more every 50 s (Table 3).
+    """Return section 5.4's network: four flows that enter every 50 s (Table 3).
 
     With ``leave`` the last two leave at 205 s (section 6.4).
     """
@@ -47,7 +47,7 @@ def contention(law: str, *, leave: bool = False) -> Scenario:
 
 
 def teams(law: str, flows: int, step: float) -> Scenario:
-    """Return the extension of section 5.4: a team more every ``step`` seconds, of 4 (Fig. 12)."""
+    """Return section 5.4's extension: four teams that enter every ``step`` seconds (Fig. 12)."""
     starts = [f"{k * step}s..{k * step + 1}s" for k in range(4)]
     groups = [
         flow(law, name=f"team-{k}", count=flows // 4, start=start)
@@ -71,20 +71,20 @@ def many(law: str, flows: int, *, queue: str | JsonObject = "49p") -> Scenario:
 
 
 def deployment(groups: dict[str, int]) -> Scenario:
-    """Return section 7's network, 10 Mb/s, for a number of flows by law (Fig. 20)."""
+    """Return section 7's network of 10 Mb/s, with a number of flows by law (Fig. 20)."""
     link = {"rate": "10mbit", "delay": "10ms", "queue": "14p"}
     flows = [flow(law, count=count) for law, count in groups.items()]
     return _network(flows, link, "100mbit", sample="10s")
 
 
 def alone(law: str, rate: float, delay: float) -> Scenario:
-    """Return a link of ``rate`` Mb/s and ``delay`` ms, with 15 packets, for one flow (Fig. 14)."""
+    """Return a link of ``rate`` Mb/s and ``delay`` ms with 15 packets, for one flow (Fig. 14)."""
     link = {"rate": f"{rate}mbit", "delay": f"{delay}ms", "queue": "14p"}
     return _network([flow(law)], link, "100mbit", duration=200, sample="100ms")
 
 
 def lossy(law: str, loss: float) -> Scenario:
-    """Return a link that loses a fraction ``loss`` of one flow's packets at random (Fig. 13)."""
+    """Return one flow with random loss of a fraction ``loss`` of its packets (Fig. 13)."""
     link = {"rate": "100mbit", "delay": "20ms", "loss": loss}
     return _network([flow(law)], link, "1gbit", sample="20ms")
 

@@ -1,4 +1,4 @@
-"""Sections 6.3 to 7: the reset condition, and AIRA beside SACK."""
+"""Sections 6.3 to 7: the reset condition, and AIRA sharing a link with SACK."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cwnd.stats import UNIT
 
 @exhibit("fig-18", cost=0.5, seeds=(10, 40), quick=(5, 10))
 def fig_18(lab: Lab) -> None:
-    """0.3 and 1.3 rounds of a flow with its own a, checked in the simulator."""
+    """Durations of 0.3 and 1.3 rounds of a flow with its own a, checked in the simulator."""
     factors = (1.0, 0.5, 0.2)
     cases = {a: net.contention(f"aimd(alpha={a:g}, beta=1/2)", leave=True) for a in factors}
     runs = {a: np.array(found) for a, found in lab.run(cases, growth).items()}
@@ -46,12 +46,12 @@ def fig_18(lab: Lab) -> None:
 
 @exhibit("fig-19", cost=0.4, seeds=(40, 40), quick=(20, 20))
 def fig_19(lab: Lab) -> None:
-    """Flows that stay reset a to 1."""
+    """Remaining flows reset a to 1."""
     runs = lab.run({FULL: net.contention(FULL, leave=True)}, measures.reset)[FULL]
     rows = [run.traced.row for run in runs]
     lab.claim("wait", at_most(2, [max(run.waits) for run in runs]))
     lab.claim("level", at_least(0.9, [min(run.levels) for run in runs], UNIT))
-    # Table 3's printed row of AIRA.
+    # Printed row of AIRA in Table 3.
     for name, printed in (("goodput", 227.1), ("retransmissions", 748.0), ("fairness", 0.85)):
         lab.claim("as-table-3", alike(column(rows, name), printed), quantity=name)
     labels = [f"flow {k + 1}" for k in range(4)]
@@ -61,10 +61,10 @@ def fig_19(lab: Lab) -> None:
 
 @exhibit("fig-20", cost=1, seeds=(5, 10))
 def fig_20(lab: Lab) -> None:
-    """AIRA leaves SACK its goodput."""
+    """AIRA does not reduce the goodput of SACK."""
     groups = {"10 SACK": {AIMD: 10}, "10 AIRA": {FULL: 10}, "5 SACK and 5 AIRA": {AIMD: 5, FULL: 5}}
     found = lab.run({name: net.deployment(group) for name, group in groups.items()}, per_flow)
-    # By mix: a row for each run, a column for each flow.
+    # By mix: one row per run, one column per flow.
     goodput, again = (
         {name: np.array([run[k] for run in runs]) for name, runs in found.items()} for k in (0, 1)
     )

@@ -27,7 +27,7 @@ FLOWS = (2, 4)
 
 @exhibit("table-1", cost=2, seeds=(10, 40), quick=(5, 10))
 def table_1(lab: Lab) -> None:
-    """Retransmissions follow the increase a, goodput does not."""
+    """Retransmissions depend on the increase a, goodput does not."""
     printed = lab.text.printed["rows"]
     cases = {}
     for name in printed.rows:
@@ -59,7 +59,7 @@ def table_1(lab: Lab) -> None:
 
 @exhibit("fig-9", cost=0.3, seeds=(10, 40), quick=(5, 10))
 def fig_9(lab: Lab) -> None:
-    """Each newcomer starts at a = 1, and its a falls further than that of the flows before it."""
+    """Measure how far a falls for each new flow, from 1, below that of earlier flows."""
     runs = lab.run({RULES: net.contention(RULES)}, traced)[RULES]
     ends = (49.0, 99.0, 149.0, 199.0)
     at = np.array([[[run.at(k, end) for k in range(4)] for end in ends] for run in runs])
@@ -75,7 +75,7 @@ def fig_9(lab: Lab) -> None:
 
 @exhibit("fig-10-11", cost=0.8, seeds=(20, 40), quick=(5, 10))
 def fig_10_11(lab: Lab) -> None:
-    """Newcomers are as fast as AIMD's; fairness returns; cuts are less synchronous."""
+    """Flows enter as fast as with AIMD; fairness recovers; cuts are less synchronised."""
     runs = lab.run({law: net.contention(law) for law in (RULES, AIMD)}, entry)
     aira, aimd = runs[RULES], runs[AIMD]
     for k, flow in enumerate(("second", "third")):
@@ -98,7 +98,7 @@ def fig_10_11(lab: Lab) -> None:
 
 @exhibit("table-3", cost=1.2, seeds=(20, 40), quick=(10, 20))
 def table_3(lab: Lab) -> None:
-    """AIRA delivers more with fewer retransmissions, and more fairly."""
+    """AIRA has more goodput with fewer retransmissions, and is fairer."""
     laws = {"AIMD": AIMD, "AIRA": RULES, "AIRA, all rules": FULL}
     rows = lab.run({name: net.contention(law) for name, law in laws.items()}, row)
     table_cells(lab, rows)
@@ -107,7 +107,7 @@ def table_3(lab: Lab) -> None:
 
 @exhibit("fig-12", cost=9, seeds=(5, 10))
 def fig_12(lab: Lab) -> None:
-    """Table 3's claims hold with 20 Mb/s, 100 packets and more flows."""
+    """Table 3's claims at 20 Mb/s, with 100 packets and more flows."""
     step = lab.pick(50.0, 15.0)
     sizes = lab.pick((8, 20, 40, 60, 100), (8, 40))
     laws = {"AIMD": AIMD, "AIRA": RULES}

@@ -1,4 +1,4 @@
-"""The choices that the paper leaves open."""
+"""Sensitivity to choices that the paper does not state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHOICES = {
     "reset condition": ("reset", ("on", "off"), "on"),
     "window over W that resets a": ("ratio", ("1.1", "1.25", "1.5", "2", "3"), "1.5"),
 }
-"""Parameter of the law, its values and the value used elsewhere, by what is chosen."""
+"""Parameter of the law, its values and the value used elsewhere, by choice."""
 
 ENDS = "aira(bound=0, mail=off, reset=off, timeout=ends)"
 """Table 3's law with rounds that end at timeouts."""
@@ -43,7 +43,7 @@ NETWORKS: dict[str, Callable[[str], Scenario]] = {
 
 
 def variants(what: str, rules: str) -> dict[str, str]:
-    """Return the law by value of a choice; ``rules`` is ``with reset`` or ``without reset``."""
+    """Return the law for each value of a choice, under the rules ``with`` or ``without reset``."""
     key, values, paper = CHOICES[what]
     default, off = (net.FULL, "") if rules == "with reset" else (net.BOUNDED, ", reset=off")
     return {v: default if v == paper else f"aira({key}={v}{off})" for v in values}
@@ -51,7 +51,7 @@ def variants(what: str, rules: str) -> dict[str, str]:
 
 @exhibit("sensitivity", cost=8, seeds=(10, 10), new=True)
 def sensitivity(lab: Lab) -> None:
-    """Change one choice at a time."""
+    """Vary one choice at a time."""
     series = {
         (rules, what): variants(what, rules)
         for rules in RULES

@@ -1,4 +1,4 @@
-"""All laws of the five papers, TCP and CUBIC with each other on one grid of networks."""
+"""Pairs of all laws of the five papers, TCP and CUBIC on one grid of networks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Met(NamedTuple):
-    """Two laws on one network."""
+    """Measurements of two laws on one network."""
 
     share: float  # goodput of the first law's flows over that of all
     queue: float  # mean queueing delay over that of a full buffer
@@ -59,14 +59,14 @@ def meet(result: Result) -> Met:
 
 
 class Meetings:
-    """The measurements by pair, in both orders, and network: one `Met` for each seed."""
+    """Measurements by pair, in both orders, and network: one `Met` for each seed."""
 
     def __init__(self, found: Found, grid: Sequence[Network]) -> None:
         self._found = found
         self.grid = grid
 
     def shares(self, law: str, other: str, grid: Sequence[Network] | None = None) -> Series:
-        """Return the share of a law against another: one row a network, one column a seed."""
+        """Return the share of a law against another: one row per network, one column per seed."""
         rows = [
             [
                 (there.share + 1 - back.share) / 2
@@ -79,12 +79,12 @@ class Meetings:
         return np.array(rows)
 
     def ratios(self, law: str, grid: Sequence[Network] | None = None) -> Series:
-        """Return a law's goodput over TCP's by seed; shares are averaged over networks first."""
+        """Return a law's goodput over TCP's for each seed; shares are first averaged."""
         share = self.shares(law, "TCP", grid).mean(axis=0)
         return np.asarray(share / (1 - share))
 
     def alone(self, law: str, quantity: str) -> Series:
-        """Return a quantity of a law alone by seed, averaged over the networks."""
+        """Return a quantity of a law alone for each seed, averaged over the networks."""
         values = [
             [getattr(met, quantity) for met in self._found[law, law, network]]
             for network in self.grid
@@ -92,14 +92,14 @@ class Meetings:
         return np.asarray(np.mean(values, axis=0))
 
     def queue(self, law: str, other: str, networks: Sequence[Network]) -> float:
-        """Average the queue of a pair over networks and seeds."""
+        """Return the mean queue of a pair over networks and seeds."""
         met = (m for n in networks for m in self._found[law, other, n])
         return float(np.mean([m.queue for m in met]))
 
 
 @exhibit("matrix", cost=24, seeds=(12, 12), quick=(12, 12), new=True)
 def matrix(lab: Lab) -> None:
-    """Let every law meet every other one on every network of the grid."""
+    """Run every pair of laws on every network of the grid."""
     grid = lab.pick(GRID, QUARTER)
     cases = {
         (a, b, n): versus(a, b, n, quick=lab.quick) for a, b in product(LAWS, LAWS) for n in grid
@@ -133,7 +133,7 @@ def matrix(lab: Lab) -> None:
 
 
 def _claims(lab: Lab, met: Meetings) -> None:
-    """Test the papers' claims, and questions of this project, on networks of neither."""
+    """Test claims of the papers, and questions of this project, on networks of neither."""
     grids = {"4 Mb/s, 20 ms": [n for n in met.grid if n in SMALL], "whole grid": met.grid}
     for law in LAWS:
         if law != "TCP":
@@ -157,13 +157,13 @@ def _claims(lab: Lab, met: Meetings) -> None:
 
 
 def _map(title: str, rows: Sequence[str], columns: Sequence[str], values: Series) -> Panel:
-    """Draw a matrix with its numbers."""
+    """Draw a matrix with its values."""
     regions = Regions(range(len(columns)), range(len(rows)), values, numbers=True)
     return Panel("", "", title=title, regions=regions, ticks=columns, y_ticks=rows)
 
 
 def _tables(lab: Lab, met: Meetings) -> None:
-    """Show each law's means on the grid, and its share against TCP on halves of the grid."""
+    """Show each law's means over the grid, and its share against TCP on halves of the grid."""
     halves = [[n for n in half if n in met.grid] for half in HALVES.values()]
     summary: list[list[str | float]] = []
     factors: list[list[str | float]] = []

@@ -1,4 +1,4 @@
-"""The grid of networks on which every law meets every other one."""
+"""Grid of networks for pairs of laws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAWS = {
     "UDT": "udt",
     "AIAD_φ": "aiad(rate=receiver)",
 }
-"""Names and specifications; all that set a window recover losses with SACK."""
+"""Specifications of the laws by name; window laws recover losses with SACK."""
 
 PACKET_BITS = 8 * 1500.0
 
@@ -28,8 +28,8 @@ PACKET_BITS = 8 * 1500.0
 class Network(NamedTuple):
     """A dumbbell of the grid: capacity in bit/s, round-trip propagation delay in seconds.
 
-    A ``deep`` buffer holds two bandwidth-delay products (and at least 16 packets), the other half
-    of one (and at least 8). Each of the two laws has ``flows`` flows.
+    A ``deep`` buffer holds two bandwidth-delay products (at least 16 packets), a shallow one half a
+    bandwidth-delay product (at least 8). Each of the two laws has ``flows`` flows.
     """
 
     rate: float
@@ -50,10 +50,10 @@ class Network(NamedTuple):
 
 
 GRID = [Network(*place) for place in product((4e6, 20e6), (0.02, 0.12), (False, True), (1, 4))]
-"""Every combination of rate, round-trip time, buffer and flows."""
+"""All combinations of rate, round-trip time, buffer and flows."""
 
 QUARTER = [n for n in GRID if n.deep == (n.rate > 1e7) and (n.flows == 4) == (n.rtt > 0.1)]
-"""A quarter of the grid in which each of the four takes both values evenly."""
+"""A quarter of the grid that is balanced in all four parameters."""
 
 HALVES = {
     "4 Mb/s": [n for n in GRID if n.rate < 1e7],
@@ -65,14 +65,14 @@ HALVES = {
     "one flow each": [n for n in GRID if n.flows == 1],
     "four each": [n for n in GRID if n.flows == 4],
 }
-"""Halves of the grid."""
+"""Halves of the grid by name."""
 
 SMALL = [n for n in GRID if n.rate < 1e7 and n.rtt < 0.1]
-"""4 Mb/s and 20 ms, where Eq. 20 of the DAIMD paper holds."""
+"""Networks of 4 Mb/s and 20 ms, where Eq. 20 of the DAIMD paper holds."""
 
 
 def versus(first: str, second: str, network: Network, *, quick: bool = False) -> Scenario:
-    """Put the flows of two of `LAWS` (or twice as many of one) on a network.
+    """Return a network with flows of two of `LAWS`, or twice as many of one.
 
     A quarter of the run is warm-up; a quick one is half as long.
     """

@@ -1,4 +1,4 @@
-"""Sections II, III and VII: the equations, single flows, and a misjudged capacity."""
+"""Sections II, III and VII: equations, single flows, and an incorrect capacity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cwnd.papers.exhibit import Lab
 
 CAPACITIES = (10.0, 100.0, 200.0, 1000.0)
-"""Capacities of the single flows in Mb/s."""
+"""Capacities for single flows in Mb/s."""
 
 FREQUENT = (0.01, 0.03)
 """Loss rates at which several packets of a SYN are lost, for Eq. 3."""
@@ -33,7 +33,7 @@ ERRORS = (0.25, 0.5, 0.75, 1.5, 3.0, 8.0, -0.1, -0.25, -0.45, -0.5, -0.6, -0.7, 
 
 @exhibit("eq-8", cost=5, seeds=(5, 5), quick=(5, 5))
 def eq_8(lab: Lab) -> None:
-    """Check the equations of sections II and III; let single flows climb idle links."""
+    """Check the equations of sections II and III, and the growth of single flows on idle links."""
     utility(lab)
     equilibria(lab)
     stages(lab)
@@ -74,7 +74,7 @@ def utility(lab: Lab) -> None:
     k = x * np.asarray(model.increase_per_syn(x, 1e9)) + model.BETA * x**2
     words = f"{int(np.sum(np.diff(k) < 0))} falls below L, k ≥ {k.min():.2g}"
     lab.claim("footnote-1-falls", fact(words, holds=bool(np.any(np.diff(k) < 0) and k.min() > 0)))
-    # α falls by 2^-n within 3^-n around x = n: non-increasing and to 0, but ever more steeply.
+    # α decreases by 2^-n within 3^-n around x = n: to 0, but with increasing slope.
     n = np.arange(1, 13)
     slope = 0.5**n + n * -((3 / 2.0) ** n) + 2 * model.BETA * n
     words = f"k'(n) < 0 at {int(np.sum(slope < 0))} of {n.size} steps"
@@ -92,7 +92,7 @@ def utility(lab: Lab) -> None:
 
 
 def three(p: float) -> float:
-    """Give the rate in packets per SYN at which Eq. 3 has no net change on 1 Gb/s."""
+    """Return the rate in packets per SYN at which Eq. 3 has no net change on 1 Gb/s."""
     low, high = 0.0, float(model.stage_end(0, 1e9))
     for _ in range(60):
         middle = (low + high) / 2
@@ -165,7 +165,7 @@ def increases() -> Figure:
 
 
 def climbing(climbs: Mapping[float, read.Climb]) -> Figure:
-    """Draw figure 3, the model beside the simulation."""
+    """Draw figure 3, with model and simulation."""
     t = np.arange(1301) * model.SYN
     curves = []
     for color, (mbps, climbed) in enumerate(climbs.items()):
@@ -182,7 +182,7 @@ def climbing(climbs: Mapping[float, read.Climb]) -> Figure:
 
 @exhibit("section-7", cost=5, seeds=(5, 5), quick=(5, 5))
 def section_7(lab: Lab) -> None:
-    """Two flows, one of which misjudges the capacity."""
+    """Run two flows, one of which has an incorrect capacity."""
     spans = lab.pick((90.0, 20.0), (18.0, 5.0))
     pairs = {str(error): (100.0, 100.0 * (1 + error)) for error in ERRORS}
     pairs |= {"both": (150.0, 150.0), "near": (101.0, 99.0)}
@@ -196,7 +196,7 @@ def section_7(lab: Lab) -> None:
     for error in ERRORS:
         bound = float(shared.estimate_error_ratio(error))
         solved = larger_ratio(error)
-        # An underestimate makes the other flow the faster one.
+        # With an underestimate the other flow is faster.
         found = larger[error] = [r if error > 0 else 1 / r for r in ratio[str(error)]]
         part = "over" if error > 0 else "under"
         words = f"{solved:.3f}, bound {bound:.4g}"
@@ -218,6 +218,6 @@ def section_7(lab: Lab) -> None:
 
 
 def larger_ratio(error: float) -> float:
-    """Give the larger rate over the smaller one at the equilibrium of Eq. 4."""
+    """Return the larger rate over the smaller one at the equilibrium of Eq. 4."""
     ratio = read.sharing(100.0, 100.0 * (1 + error))
     return ratio if error > 0 else 1 / ratio

@@ -1,4 +1,4 @@
-"""What the exhibits of the DAIMD paper keep of a run, and small models. Rates are in Mb/s."""
+"""Measurements of the DAIMD paper's networks, and small models. Rates are in Mb/s."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Quantities: TypeAlias = "dict[str, float]"
-"""Measured quantities by name and unit, as the printed tables have them."""
+"""Measured quantities by name and unit, as in the printed tables."""
 
 CELLS = 20_000
-"""Steps of the rate in `sharing`."""
+"""Number of steps of the rate in `sharing`."""
 
 
 class Staircase(NamedTuple):
-    """The stages of Table 1, and what each flow sent in each second in Mb/s."""
+    """Stages of Table 1, and each flow's rate in each second in Mb/s."""
 
     stages: list[Quantities]
     rates: Array
@@ -41,7 +41,7 @@ class Shares(NamedTuple):
 
 
 class Climb(NamedTuple):
-    """Rate of a flow at first, and what it then sent, in Mb/s, over seconds."""
+    """Initial rate of a flow and its rate over time, in Mb/s, with times in seconds."""
 
     start: float
     time: Array
@@ -49,9 +49,9 @@ class Climb(NamedTuple):
 
 
 class Response(NamedTuple):
-    """Mean rate of a flow in packets per RTT, or per SYN, and how it grew and was cut.
+    """Mean rate of a flow in packets per RTT, or per SYN, and its increases and decreases.
 
-    ``increase`` and ``decrease`` are over what the paper prints for them at each window.
+    ``increase`` and ``decrease`` are divided by the paper's values for each window.
     """
 
     window: float
@@ -61,13 +61,13 @@ class Response(NamedTuple):
 
 
 def rate(result: Result, flow: FlowRecord, begin_s: float, end_s: float) -> float:
-    """Give the rate at which a flow's packets were delivered between two times, in Mb/s."""
+    """Return the delivery rate of a flow between two times, in Mb/s."""
     first, last = np.interp([begin_s, end_s], result.time, flow["delivered"])
     return float(last - first) * flow["packet_bytes"] * 8e-6 / (end_s - begin_s)
 
 
 def sent(result: Result, flows: Sequence[FlowRecord], begin_s: float, end_s: float) -> Array:
-    """Give what each flow sent in each second between two times, one row a flow, in Mb/s."""
+    """Return each flow's sending rate per second between two times in Mb/s, one row per flow."""
     here = result.time <= end_s + 1e-9
     rows = [
         metrics.binned_rate(
@@ -79,7 +79,7 @@ def sent(result: Result, flows: Sequence[FlowRecord], begin_s: float, end_s: flo
 
 
 def indices(rates: Array, series: Array) -> Quantities:
-    """Give EI in Mb/s, FI (Eq. 7) and SI (Eq. 18) of samples of a second."""
+    """Return EI in Mb/s, FI (Eq. 7) and SI (Eq. 18), for samples of one second."""
     return {
         "EI": metrics.efficiency_index(rates),
         "FI": metrics.fairness_index(rates),
@@ -88,7 +88,7 @@ def indices(rates: Array, series: Array) -> Quantities:
 
 
 def read_shares(result: Result) -> Shares:
-    """Read rates and indices after the warm-up (Tables 2 to 5, Fig. 10 and 14)."""
+    """Measure rates and indices after the warm-up (Tables 2 to 5, Fig. 10 and 14)."""
     flows, begin, end = result.measured_flows, result.warmup_s, float(result.time[-1])
     rates = np.array([rate(result, flow, begin, end) for flow in flows])
     series = sent(result, flows, begin, end)
@@ -96,7 +96,7 @@ def read_shares(result: Result) -> Shares:
 
 
 def read_stages(result: Result) -> Staircase:
-    """Read the seven stages of Table 1."""
+    """Measure the seven stages of Table 1."""
     length = result.measured_flows[0]["stop_s"] / 7
     link = result.bottleneck
     stages = []
@@ -122,10 +122,10 @@ def read_stages(result: Result) -> Staircase:
 
 
 def window_bound(result: Result) -> float:
-    """Give what a flow sent in an RTT over (1 + SYN/RTT) times what arrived in the RTT before.
+    """Return the ratio of packets sent in an RTT to the flow window's limit.
 
-    The latter is the arrival rate that the sender knows when the RTT begins, times the RTT. The
-    value is the 99th percentile over time, mean over the flows.
+    The limit is (1 + SYN/RTT) times the packets that arrived in the previous RTT, from which the
+    sender knows the arrival rate. The result is the 99th percentile over time, mean over the flows.
     """
     found = []
     for flow in result.measured_flows:
@@ -139,7 +139,7 @@ def window_bound(result: Result) -> float:
 
 
 def read_climb(result: Result) -> Climb:
-    """Read the rates of a flow from the moment at which the link is idle."""
+    """Measure the rates of a flow from the time at which the link is idle."""
     flow, begin = result.measured_flows[0], result.record["flows"][-1]["stop_s"]
     edges, rates = metrics.binned_rate(result.time, flow["sent"], 1500, 0.1, begin)
     start = float(np.interp(begin, result.time, flow["gauges"]["rate"]))
@@ -147,10 +147,10 @@ def read_climb(result: Result) -> Climb:
 
 
 def time_to(climb: Climb, fraction: float, capacity_mbps: float) -> float:
-    """Give the seconds from 0 until a fraction of the capacity is first sent.
+    """Return the seconds from rate 0 until a fraction of the capacity is first sent.
 
-    The time that Eq. 15 takes from 0 to where the climb starts is added. Where the fraction is not
-    reached it is the whole run.
+    Includes the time of Eq. 15 from 0 to the initial rate. If the fraction is not reached, the
+    length of the run is used.
     """
     reached = np.flatnonzero(climb.rates >= fraction * capacity_mbps)
     seconds = climb.time[reached[0] if reached.size else -1]
@@ -159,14 +159,14 @@ def time_to(climb: Climb, fraction: float, capacity_mbps: float) -> float:
 
 
 def read_recovery(result: Result) -> float:
-    """Give the mean time between the cuts of a window that had filled the link, in seconds."""
+    """Return the mean time in seconds between cuts of a window that fills the link."""
     cuts = result.measured_flows[0]["cuts"]
     full = cuts["before"] > 0.9 * cuts["before"].max(initial=0.0)
     return float(np.mean(np.diff(cuts["time"][full]))) if full.sum() > 1 else float("nan")
 
 
 def printed_increase(law: str, w: Array) -> Array:
-    """Give the increase per RTT that Table 6 prints, at windows in packets; BIC's is its limit."""
+    """Return the increase per RTT printed in Table 6, at windows in packets; for BIC its limit."""
     if law == "highspeed":
         cut = printed_decrease(law, w)
         return 0.1578 * w**0.8024 * cut / (2 - cut)
@@ -174,16 +174,16 @@ def printed_increase(law: str, w: Array) -> Array:
 
 
 def printed_decrease(law: str, w: Array) -> Array:
-    """Give the fraction given up that Table 6 prints, at windows in packets."""
+    """Return the fraction given up as printed in Table 6, at windows in packets."""
     if law == "highspeed":
         return np.asarray(0.6892 - 0.0520 * np.log(w))
     return np.full_like(w, 0.5 if law == "reno" else 0.125)
 
 
 def read_response(result: Result) -> Response:
-    """Read the mean window of a TCP, its growth from one round trip to the next, and its cuts.
+    """Measure the mean window of a TCP flow, its growth per round trip, and its cuts.
 
-    Growth is that of round trips without loss or recovery; a run has one sample each.
+    Only round trips without loss or recovery are included; a run has one sample each.
     """
     flow = result.measured_flows[0]
     law, cuts = flow["controller"].partition("(")[0], flow["cuts"]
@@ -203,7 +203,7 @@ def read_response(result: Result) -> Response:
 
 
 def read_paced(result: Result) -> Response:
-    """Read the mean rate of a UDT flow in packets per SYN, its growth from SYN to SYN, its cuts."""
+    """Measure the mean rate of a UDT flow in packets per SYN, its growth per SYN, and its cuts."""
     flow = result.measured_flows[0]
     x = flow["gauges"]["rate"] * SYN
     late = result.time[:-1] > result.warmup_s
@@ -221,14 +221,14 @@ def read_paced(result: Result) -> Response:
 
 
 def capacity_estimate(result: Result) -> float:
-    """Give the mean of the flows' estimates of the capacity after the warm-up, in Mb/s."""
+    """Return the mean of the flows' capacity estimates after the warm-up, in Mb/s."""
     here = result.time > result.warmup_s
     estimates = [f["gauges"]["capacity"][here] for f in result.measured_flows]
     return float(np.nanmean(estimates)) * PACKET_BITS / 1e6
 
 
 def max_min() -> Array:
-    """Give the max-min fair rates of the parking lot's flows in Mb/s, by progressive filling."""
+    """Return the max-min fair rates of the parking lot's flows in Mb/s, by progressive filling."""
     names = [a for a, _, _ in PARKING_LOT] + [PARKING_LOT[-1][1]]
     crossed = np.array(
         [[names.index(a) <= n < names.index(b) for n in range(len(PARKING_LOT))] for a, b in PATHS]
@@ -245,17 +245,17 @@ def max_min() -> Array:
 
 
 def sharing(capacity_mbps: float, believed_mbps: float) -> float:
-    """Solve for the rate of a flow that misjudges the capacity over that of one that knows it.
+    """Return the rate of a flow with an incorrect capacity over that of one with the correct one.
 
-    Both see the same loss probability. Each is at the largest rate whose marginal utility (Eq. 5,
-    6) is at least that probability, which is such that they fill the link.
+    Both experience the same loss probability. Each has the largest rate whose marginal utility
+    (Eq. 5, 6) is at least that probability, for which they fill the link.
     """
     x = np.linspace(0, capacity_mbps * 1e6 / BITS_PER_SYN, CELLS + 1)[1:]
     believed = (capacity_mbps * 1e6, believed_mbps * 1e6)
     rising = [-np.asarray(marginal_utility(x, capacity)) for capacity in believed]
 
     def rates(p: float) -> list[float]:
-        # The marginal utility falls with the rate.
+        # The marginal utility decreases with the rate.
         counts = [int(u.searchsorted(-p, side="right")) for u in rising]
         return [float(x[n - 1]) if n else 0.0 for n in counts]
 

@@ -1,6 +1,6 @@
-"""The networks of the DAIMD paper, and the laws that stand for UDT.
+"""Networks of the DAIMD paper, and the laws that represent UDT.
 
-Packets are of 1500 bytes on the wire, the paper's standard packet, except on the real network of
+Packets have 1500 bytes on the wire, the paper's standard packet, except on the real network of
 Table 1. TCP has SACK and follows ns-2's conventions, without delayed ACKs.
 """
 
@@ -22,7 +22,7 @@ LAWS = {"UDT": "udt", "event": "daimd(feedback=event)"}
 """UDT version 4's rate control, and the paper's rule with one decrease per congestion event."""
 
 READINGS = {name: f"daimd(feedback={name})" for name in ("packet", "syn", "report")}
-"""The other readings of "any negative feedback": per lost packet, per SYN, per loss report."""
+"""Other interpretations of "any negative feedback": per lost packet, SYN, or loss report."""
 
 PACKET_BITS = 12_000
 """Bits in a standard packet."""
@@ -33,10 +33,10 @@ QUEUE = "49p"
 """Queue of section IV's simulations: ns-2's default limit of 50 packets, one of them in service."""
 
 START = "0s..0.1s"
-"""Starts of flows that start together."""
+"""Range of the start times of flows that start together."""
 
 RTTS = {"10 µs": 1e-5, "100 µs": 1e-4, "1 ms": 1e-3, "10 ms": 1e-2, "100 ms": 1e-1, "1 s": 1.0}
-"""RTTs of Tables 4 and 5 in seconds, by row; the first five are those of Fig. 10."""
+"""RTTs of Tables 4 and 5 in seconds, by row; the first five are also Fig. 10's."""
 
 PARKING_LOT = (
     ("n1", "n2", 100),
@@ -45,13 +45,13 @@ PARKING_LOT = (
     ("n4", "n5", 100),
     ("n5", "n6", 100),
 )
-"""Links and their capacities in Mb/s, inferred from Table 3."""
+"""Links with their capacities in Mb/s, inferred from Table 3."""
 
 PATHS = (("n1", "n2"), ("n3", "n4"), ("n1", "n5"), ("n4", "n6"), ("n4", "n5"), ("n1", "n4"))
-"""Ends of flows 1 to 6, inferred from Table 3."""
+"""Endpoints of flows 1 to 6, inferred from Table 3."""
 
 UDT_PAYLOAD = 1456
-"""Bytes of payload in a UDT packet of 1500 bytes."""
+"""Payload in bytes of a UDT packet of 1500 bytes."""
 
 
 def kind(law: str) -> Kind:
@@ -59,20 +59,20 @@ def kind(law: str) -> Kind:
     return "cell" if law in {"UDT", "TCP"} else "check"
 
 
-def variant(law: str, **settings: object) -> str:
-    """Return the controller of a law with further settings."""
+def variant(law: str, **parameters: object) -> str:
+    """Return the specification of a law with further parameters."""
     name, _, given = law.removesuffix(")").partition("(")
-    parts = [*filter(None, [given]), *(f"{key}={value}" for key, value in settings.items())]
+    parts = [*filter(None, [given]), *(f"{key}={value}" for key, value in parameters.items())]
     return f"{name}({', '.join(parts)})" if parts else name
 
 
 def without_window(law: str, capacity_mbps: float) -> str:
-    """Return a law that knows the capacity and has no flow window: rate control alone."""
+    """Return a law with a known capacity and no flow window: rate control alone."""
     return variant(law, capacity=f"{capacity_mbps * 1e6:.0f}", **{"lambda": 1})
 
 
 def over_udt(scenario: Scenario) -> Scenario:
-    """Replace the stand-ins of UDT by the protocol, with packets of the same size on the wire."""
+    """Replace the laws for UDT by the UDT protocol, with equal packet sizes on the wire."""
     document = json.loads(scenario.to_json())
     tcp = document["tcp"]
     header = tcp["packet"] + tcp["header"] - UDT_PAYLOAD
@@ -94,17 +94,17 @@ def _one_link(
     tcp: JsonObject = TCP,
     **keys: object,
 ) -> Scenario:
-    """Return a dumbbell of a capacity and a round-trip time."""
+    """Return a dumbbell with a capacity and a round-trip time."""
     link = {"rate": f"{rate_mbps:g}mbit", "delay": f"{500 * rtt_s:g}ms", "queue": queue}
     keys = {"sample": sample, **keys}
     return dumbbell(f"daimd-{name}", time_s, flows, bottleneck=link, tcp=tcp, **keys)
 
 
 def climb(law: str, rate_mbps: float, rtt_s: float, begin_s: float, time_s: float) -> Scenario:
-    """Return a flow that climbs an idle link from a low rate (Fig. 3).
+    """Return a flow whose rate grows on an idle link from a low rate (Fig. 3).
 
-    Until ``begin_s`` a source as fast as the link, which does not respond, holds the flow down: by
-    itself it would leave slow start at the full rate.
+    Until ``begin_s`` an unresponsive source at the link's rate limits the flow, which would
+    otherwise leave slow start at the full rate.
     """
     flows = [flow(law, start=START)]
     cbr = [{"rate": 1e6 * rate_mbps, "packet": 1500, "stop": begin_s}]
@@ -112,7 +112,7 @@ def climb(law: str, rate_mbps: float, rtt_s: float, begin_s: float, time_s: floa
 
 
 def recovery(rate_mbps: float, rtt_s: float, time_s: float) -> Scenario:
-    """Return a TCP flow on a link whose queue is short beside the pipe (section III)."""
+    """Return a TCP flow on a link whose queue is short compared with its BDP (section III)."""
     return _one_link("recovery", time_s, [flow("reno", start=START)], rate_mbps, rtt_s, "10p")
 
 
@@ -123,7 +123,7 @@ def staircase(law: str, stage_s: float) -> Scenario:
         flow(law, name=f"flow-{n}", start=f"{at}s..{at + 0.1}s", stop=7 * stage_s - at)
         for n, at in enumerate(starts, 1)
     ]
-    # The series end a sample before the run.
+    # The series end one sample before the run.
     time_s = 7 * stage_s + 1
     # Ethernet: 1456 bytes of payload in 1538 on the wire, at most 947 Mb/s.
     tcp = {"packet": UDT_PAYLOAD, "header": 82}
@@ -140,7 +140,7 @@ def _graph(
     time_s: float,
     warmup_s: float,
 ) -> Scenario:
-    """Return links with capacities in Mb/s, and a flow on each path."""
+    """Return a network of links with capacities in Mb/s, with one flow on each path."""
     flows = [
         flow(law, name=f"flow-{n}", start=START, **{"from": a, "to": b})
         for n, (a, b) in enumerate(paths, 1)
@@ -153,7 +153,7 @@ def _graph(
 
 
 def two_bottlenecks(law: str, y_mbps: float, time_s: float, warmup_s: float) -> Scenario:
-    """Return two flows, one of which crosses a second link of ``y_mbps`` (Fig. 8)."""
+    """Return two flows, one of which also crosses a second link of ``y_mbps`` (Fig. 8)."""
     links = (("A", "hub", 200.0), ("hub", "B", 200.0), ("hub", "C", y_mbps))
     paths = (("A", "B"), ("A", "C"))
     return _graph("two-bottlenecks", links, "0.5ms", law, paths, time_s, warmup_s)
@@ -165,13 +165,13 @@ def parking_lot(law: str, time_s: float, warmup_s: float) -> Scenario:
 
 
 def near_and_far(law: str, time_s: float, warmup_s: float) -> Scenario:
-    """Return five flows of different round-trip times on 100 Mb/s (Fig. 9)."""
+    """Return five flows with different round-trip times on 100 Mb/s (Fig. 9)."""
     flows = [flow(law, rtt=rtt, start=START) for rtt in [*RTTS.values()][:5]]
     return _one_link("rtt", time_s, flows, 100, 2e-6, QUEUE, warmup=warmup_s)
 
 
 def beside_tcp(law: str, rate_mbps: float, rtt_s: float, time_s: float) -> Scenario:
-    """Return one flow beside one of TCP; the first quarter is the warm-up (Fig. 14)."""
+    """Return one flow and one TCP flow; the first quarter is the warm-up (Fig. 14)."""
     queue = f"{max(100, round(rate_mbps * 1e6 * rtt_s / PACKET_BITS))}p"
     flows = [flow(law, name="udt", start=START), flow("reno", name="tcp", start=START)]
     sample = time_s / 100
@@ -185,7 +185,7 @@ def ten_flows(
 ) -> Scenario:
     """Return ten flows on 1 Gb/s with a queue of 2000 packets (section VI)."""
     flows = [flow(law, count=10, start=START)]
-    # Access links as slow as the bottleneck would hold the queue.
+    # The default access links, as slow as the bottleneck, would hold the queue.
     keys: JsonObject = {"access": {"rate": "10gbit"}, "warmup": warmup_s}
     return _one_link("ten-flows", time_s, flows, 1000, rtt_s, "2000p", sample_s, **keys)
 
@@ -193,9 +193,9 @@ def ten_flows(
 def lossy(
     law: str, p: float, time_s: float, sample_s: float, rate_mbps: float | None = None
 ) -> Scenario:
-    """Return one flow on a link that loses each packet with probability ``p`` (Table 6).
+    """Return one flow on a link with random loss of probability ``p`` (Table 6).
 
-    Without a rate the link is infinitely fast, with an RTT of 100 ms; else the RTT is 10 ms.
+    Without a rate the link has infinite rate and an RTT of 100 ms; otherwise the RTT is 10 ms.
     """
     rate, delay = ("infinite", 0.05) if rate_mbps is None else (rate_mbps * 1e6, 0.005)
     ends = {"from": "a", "to": "b"}
@@ -207,7 +207,7 @@ def lossy(
 
 
 def misjudged(capacities_mbps: tuple[float, float], time_s: float, warmup_s: float) -> Scenario:
-    """Return two flows on 100 Mb/s that are given these capacities (section VII)."""
+    """Return two flows on 100 Mb/s with these capacities as their estimates (section VII)."""
     flows = [
         flow(variant(LAWS["event"], capacity=f"{mbps * 1e6:.0f}"), name=f"flow-{n}", start=START)
         for n, mbps in enumerate(capacities_mbps, 1)

@@ -1,4 +1,4 @@
-"""Fig. 14 (UDT beside TCP), Table 6 (responses to random loss), UDT itself beside its stand-in."""
+"""Fig. 14 (UDT with TCP), Table 6 (responses to random loss), UDT compared with its law."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from cwnd.scenario import Scenario
 
 RATES, RTTS = (1.0, 10.0, 100.0, 1000.0), (0.001, 0.01, 0.1)
-"""The grid of Fig. 14: capacities in Mb/s and RTTs in seconds."""
+"""Grid of Fig. 14: capacities in Mb/s and RTTs in seconds."""
 
 
 @exhibit("fig-14", cost=15, seeds=(5, 5), quick=(5, 5))
 def fig_14(lab: Lab) -> None:
-    """One UDT flow beside one TCP flow on links of many capacities and RTTs."""
+    """Run one UDT flow with one TCP flow on links of several capacities and RTTs."""
     friendly(lab)
 
     def seconds(mbps: float, rtt: float) -> float:
-        # TCP has to fill and halve its window a few times.
+        # TCP has to fill and halve its window several times.
         if lab.quick:
             return 10.0 if mbps == 1000 else 40.0
         return 150.0 if mbps < 1000 or rtt == 0.1 else 40.0
@@ -61,7 +61,7 @@ def fig_14(lab: Lab) -> None:
 
 
 def friendly(lab: Lab) -> None:
-    """Check Eq. 20 and the increase at SYN = RTT."""
+    """Check Eq. 20, and the increase for SYN = RTT."""
     rtts, capacities = np.logspace(-5, 0, 101), np.logspace(5, 10, 101)
     rtt, capacity = (grid.ravel() for grid in np.meshgrid(rtts, capacities))
     inside = np.asarray(shared.friendly_margin(rtt, capacity)) >= 1
@@ -73,7 +73,7 @@ def friendly(lab: Lab) -> None:
 
 
 def _beside(lab: Lab, law: str, ratio: Mapping[tuple[float, float], Sequence[float]]) -> None:
-    """Compare a law's rate over TCP's with the sentences on Fig. 14."""
+    """Compare the ratio of a law's rate to TCP's with the statements on Fig. 14."""
     kind = net.kind(law)
     lab.claim("five", number("≈5", ratio[1000.0, 0.1]), kind, law=law)
     for mbps, (near, far) in product(RATES, pairwise(RTTS)):
@@ -91,7 +91,7 @@ def _beside(lab: Lab, law: str, ratio: Mapping[tuple[float, float], Sequence[flo
 
 
 KELLY = "Scalable, a = 0.01"
-"""Scalable TCP with the increase that its author gave it, a tenth of the printed one."""
+"""Scalable TCP with its author's increase, a tenth of the printed one."""
 
 TCPS = {
     "Reno": ("reno", "reno"),
@@ -100,21 +100,21 @@ TCPS = {
     "HighSpeed": ("highspeed", "highspeed"),
     "BIC": ("bic", "bic"),
 }
-"""Variants of TCP: the row of Table 6, and the controller."""
+"""Variants of TCP: row of Table 6, and controller."""
 
 LOSSES = (1e-4, 3e-4, 1e-3)
-"""Loss rates at which TCPs are beyond the windows at which they are Reno."""
+"""Loss rates at which windows are above the range in which the TCP variants behave as Reno."""
 
 RARE = 1e-5
-"""A loss rate for BIC alone, whose formula is for windows that are large beside its 32 packets."""
+"""Loss rate for BIC alone: its formula holds for windows much larger than its 32 packets."""
 
 PACED = ((100.0, 3e-3), (100.0, 1e-3), (100.0, 3e-4), (100.0, 1e-4), (1000.0, 1e-3), (1000.0, 3e-4))
-"""Capacities in Mb/s and loss rates: UDT's first stage, except 100 Mb/s at 10⁻⁴ by Eq. 14."""
+"""Capacities in Mb/s and loss rates in UDT's first stage, except 100 Mb/s at 10⁻⁴ by Eq. 14."""
 
 
 @exhibit("table-6", cost=8, seeds=(5, 5), quick=(5, 5))
 def table_6(lab: Lab) -> None:
-    """Single flows of five TCPs and UDT under random loss."""
+    """Run single flows of five TCPs and UDT under random loss."""
     losses = lab.pick(150.0, 36.0)
 
     def printed(row: str, p: float) -> float:
@@ -166,7 +166,7 @@ def table_6(lab: Lab) -> None:
 
 
 def stage_rate(capacity_mbps: float, p: float) -> float:
-    """Give the printed response in packets per SYN, in the stage of Eq. 12 and 14 as mended."""
+    """Return the printed response in packets per SYN, in the stage by the corrected equations."""
     stage = model.stable_stage(p, capacity_mbps * 1e6)
     return float(np.asarray(udt_response(p, capacity_mbps * 1e6, stage)))
 
@@ -175,7 +175,7 @@ def _responses(
     tcp: Mapping[tuple[str, float], Sequence[read.Response]],
     udt: Mapping[tuple[str, float, float], Sequence[read.Response]],
 ) -> Figure:
-    """Draw the response functions, as printed and as simulated."""
+    """Draw the response functions, printed and simulated."""
     p, q = np.logspace(-5.2, -2.8, 50), np.logspace(-4.2, -2.3, 200)
     windows = {case: [run.window for run in found] for case, found in tcp.items()}
     left = sweep(windows, kind="points")
@@ -203,7 +203,7 @@ def _responses(
 
 @exhibit("protocol", cost=7, seeds=(5, 5), quick=(5, 5), new=True)
 def protocol(lab: Lab) -> None:
-    """UDT itself, datagram by datagram, beside the stand-in that the other exhibits run."""
+    """Compare the UDT protocol with the law that represents it in the other exhibits."""
     law = LAWS["UDT"]
     cases: dict[str, tuple[Scenario, Callable[[Result], read.Quantities]]] = {
         "Table 1": (net.staircase(law, 2.0), of_stages),
@@ -223,23 +223,23 @@ def protocol(lab: Lab) -> None:
 
 
 def of_shares(result: Result) -> read.Quantities:
-    """Give EI, as on the wire, and FI of the flows."""
+    """Return EI, on the wire, and FI of the flows."""
     indices = read.read_shares(result).indices
     return {"EI": indices["EI"] * _headers(result), "FI": indices["FI"]}
 
 
 def of_stages(result: Result) -> read.Quantities:
-    """Give EI of stages of one, four and again one flow, of payload."""
+    """Return EI of the payload in stages of one, four and again one flow."""
     stages = read.read_stages(result).stages
     return {f"EI of stage {n + 1}": stages[n]["EI"] for n in (0, 3, 6)}
 
 
 def of_ratio(result: Result) -> read.Quantities:
-    """Give UDT's rate over TCP's, both as on the wire."""
+    """Return the ratio of UDT's rate to TCP's, both on the wire."""
     udt, tcp = read.read_shares(result).rates
     return {"UDT over TCP": float(udt / tcp) * _headers(result)}
 
 
 def _headers(result: Result) -> float:
-    """Give bytes on the wire over those counted: of UDT the payload, of all else the packet."""
+    """Return the ratio of bytes on the wire to those counted: UDT's payload, others' packets."""
     return net.PACKET_BITS / 8 / float(result.measured_flows[0]["packet_bytes"])

@@ -1,4 +1,4 @@
-"""Tables 1 to 5 and Fig. 10, section VI, and the readings of the decrease."""
+"""Tables 1 to 5 and Fig. 10, section VI, and interpretations of the decrease."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 INDICES = ("EI", "FI", "SI")
 WITHIN = {"FI": UNIT, "loss": UNIT}
 FAR = ("100 ms", "1 s")
-"""RTTs at which the paper finds UDT ahead of TCP."""
+"""RTTs at which the paper reports an advantage of UDT over TCP."""
 
 
 def columns(runs: Iterable[read.Quantities]) -> dict[str, list[float]]:
@@ -39,7 +39,7 @@ def flow_rates(names: Iterable[str], runs: Sequence[read.Shares]) -> dict[str, l
 
 
 def compare(lab: Lab, found: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> None:
-    """Compare each law's rows with the printed table; UDT's and TCP's cells are the paper's."""
+    """Compare each law's rows with the printed table, whose cells are those of UDT and TCP."""
     for law, rows in found.items():
         lab.cells("rows", rows, WITHIN, kind=net.kind(law), law=law)
 
@@ -49,7 +49,7 @@ Runs: TypeAlias = "dict[tuple[str, str], list[read.Shares]]"
 
 
 def indices_against_rtt(lab: Lab, runs: Runs, printed: Mapping[str, list[str]]) -> None:
-    """Draw EI, FI and SI of ten flows against the RTT."""
+    """Draw EI, FI and SI of ten flows over the RTT."""
     panels = []
     for n, index in enumerate(INDICES):
         values = {(x, RTTS[rtt]): [r.indices[index] for r in runs[x, rtt]] for x, rtt in runs}
@@ -76,14 +76,14 @@ def ten(lab: Lab, laws: Mapping[str, str], rtts: Iterable[str] = RTTS) -> Runs:
 
 @exhibit("table-1", cost=38, seeds=(5, 5), quick=(5, 5))
 def table_1(lab: Lab) -> None:
-    """Four flows start and stop in turn on 1 Gb/s, 104 ms."""
+    """Run four flows that start and stop in turn on 1 Gb/s, 104 ms."""
     laws = lab.pick(LAWS, {"UDT": LAWS["UDT"]})
     stage = lab.pick({"UDT": 100.0, "event": 60.0}, {"UDT": 15.0})
     runs = lab.run({law: net.staircase(laws[law], stage[law]) for law in laws}, read.read_stages)
     stages = list(lab.text.printed["rows"].rows)
     found = {
         law: {
-            # A single flow's efficiency is its rate, and its fairness 1.
+            # The efficiency of a single flow is its rate, its fairness 1.
             name: {
                 key: values
                 for key, values in columns(run.stages[n] for run in runs[law]).items()
@@ -112,7 +112,7 @@ def table_1(lab: Lab) -> None:
 
 @exhibit("table-2", cost=8, seeds=(5, 5), quick=(5, 5))
 def table_2(lab: Lab) -> None:
-    """Two flows, one of which has a second bottleneck of varied capacity."""
+    """Run two flows, one of which has a second bottleneck of varying capacity."""
     printed = lab.text.printed["rows"].rows
     ys = {row: float(row.removeprefix("y = ")) for row in printed}
     spans = lab.pick((80.0, 20.0), (9.0, 3.0))
@@ -135,7 +135,7 @@ def table_2(lab: Lab) -> None:
 
 @exhibit("fig-10", cost=1, seeds=(5, 10), quick=(5, 5))
 def fig_10(lab: Lab) -> None:
-    """Five flows of different round-trip times share 100 Mb/s."""
+    """Run five flows with different round-trip times on 100 Mb/s."""
     spans = lab.pick((121.0, 20.0), (36.0, 5.0))
     runs = lab.run(
         {law: net.near_and_far(spec, *spans) for law, spec in LAWS.items()}, read.read_shares
@@ -158,7 +158,7 @@ def fig_10(lab: Lab) -> None:
 
 @exhibit("table-3", cost=2, seeds=(5, 5), quick=(5, 5))
 def table_3(lab: Lab) -> None:
-    """Six flows share five links of different capacities."""
+    """Run six flows on five links of different capacities."""
     spans = lab.pick((100.0, 20.0), (26.0, 5.0))
     runs = lab.run(
         {law: net.parking_lot(spec, *spans) for law, spec in LAWS.items()}, read.read_shares
@@ -176,13 +176,13 @@ def table_3(lab: Lab) -> None:
 
 @exhibit("table-4", cost=16, seeds=(5, 5), quick=(5, 5))
 def table_4(lab: Lab) -> None:
-    """Ten UDT flows at RTTs of 10 µs to 1 s."""
+    """Run ten UDT flows at RTTs of 10 µs to 1 s."""
     _indices(lab, LAWS)
 
 
 @exhibit("table-5", cost=6, seeds=(5, 5), quick=(5, 5), beside="table-4")
 def table_5(lab: Lab) -> None:
-    """Ten TCP flows at RTTs of 10 µs to 1 s."""
+    """Run ten TCP flows at RTTs of 10 µs to 1 s."""
     _indices(lab, {"TCP": "reno"})
 
 
@@ -214,7 +214,7 @@ def section_6(lab: Lab) -> None:
 
 @exhibit("sensitivity", cost=7, seeds=(5, 5), quick=(5, 5), new=True, beside="table-4")
 def sensitivity(lab: Lab) -> None:
-    """Run Table 4 under each reading of the decrease."""
+    """Run Table 4 under each interpretation of the decrease."""
     runs = ten(lab, LAWS)
     for (law, rtt), shares in runs.items():
         if law == "event":

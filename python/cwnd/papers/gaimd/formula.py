@@ -1,4 +1,4 @@
-"""The sending-rate formula of the GAIMD paper, and section 2.4, which validates it."""
+"""Sending-rate formula of the GAIMD paper, and its validation in section 2.4."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def section_2_4(lab: Lab) -> None:
 
 
 def _mean(groups: list[Group], part: str) -> float:
-    """Average an attribute over flows, then over runs."""
+    """Return the mean of an attribute over flows, then over runs."""
     return float(np.mean([getattr(g, part).mean() for g in groups]))
 
 
@@ -133,7 +133,7 @@ def _conditions(
     heavy: tuple[int, ...],
     known: dict[int, float],
 ) -> None:
-    """Claim the range of p, Q, and the rates of both laws in ns-2."""
+    """Add claims on the ranges of p and Q, and on the rates of both laws in ns-2."""
     for m in (10, 70):
         p = [100 * float(g.loss.mean()) for g in groups["Reno"][m]]
         lab.number(f"loss-{m}", p, network=network)
@@ -158,7 +158,7 @@ def _conditions(
 
 
 def _grid(lab: Lab) -> None:
-    """Vary α and β widely, with 30 ON/OFF sources and the clock of 2000."""
+    """Vary α and β over a wide range, with 30 ON/OFF sources and the timer granularity of 2000."""
     network = "RED, 0.1 s clock"
     alphas = lab.pick((0.2, 0.31, 1.0, 2.0), (0.31, 1.0))
     kept = lab.pick((0.5, 0.75, 0.875), (0.5, 0.875))

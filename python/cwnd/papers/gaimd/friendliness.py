@@ -1,4 +1,4 @@
-"""The GAIMD paper's TCP-friendly curve, and GAIMD flows beside TCP flows."""
+"""TCP-friendly curve of the GAIMD paper, and GAIMD flows sharing links with TCP flows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cwnd.papers.grades import alike, fact, less
 
 @exhibit("alpha-beta", cost=2, seeds=(20, 40), quick=(10, 10))
 def alpha_beta(lab: Lab) -> None:
-    """Relate α and β so that the rate is TCP's, by the formula and by simulation."""
+    """Check the α and β of TCP-friendly rates, with the formula and by simulation."""
     lab.number("alpha-smooth", float(aimd_alpha_timeouts(1 / 8)))
     lab.number("alpha-tcp", float(aimd_alpha_timeouts(1 / 2)))
     kept = np.linspace(0.02, 0.98, 97)
@@ -62,7 +62,7 @@ def alpha_beta(lab: Lab) -> None:
 
 @exhibit("friendliness", cost=11, seeds=(8, 16), quick=(6, 6))
 def friendliness(lab: Lab) -> None:
-    """Let (0.31, 7/8) share DropTail and RED links with Reno and with SACK."""
+    """Run (0.31, 7/8) with Reno and with SACK on DropTail and RED links."""
     sizes = lab.pick((2, 4, 8, 16, 32), (4, 16))
     networks = [(queue, tcp) for tcp in ("Reno", "SACK") for queue in ("DropTail", "RED")]
     cases = {

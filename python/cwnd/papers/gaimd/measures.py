@@ -1,4 +1,4 @@
-"""Measures of the GAIMD paper: what its formula needs, and how flows share a link."""
+"""Measurements of the GAIMD paper: inputs of its formula, and sharing of a link."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Seen(NamedTuple):
-    """Flows of one kind in one run: an entry, or a row of ``rtt`` and ``phases``, for each flow."""
+    """Flows of one kind in one run: one element, or row of ``rtt`` and ``phases``, per flow."""
 
     cuts: Array  # window reductions
     sent: Array  # packets
@@ -26,13 +26,13 @@ class Seen(NamedTuple):
     timeouts: Array
     seconds: Array  # from the flow's start to the end
     rtt: Array  # round-trip times every `INTERVAL` seconds; NaN without a new one
-    phases: Array  # fraction of a clock tick at which each was taken
+    phases: Array  # fraction of a clock tick at which each was measured
 
 
 def see(result: Result, name: str = "") -> Seen:
-    """Observe the flows whose names start with ``name``.
+    """Measure the flows whose names start with ``name``.
 
-    Flows without a round-trip time or a window reduction have no rate by Eq. 2 and are left out.
+    Flows without a round-trip time or a window reduction, for which Eq. 2 has no rate, are omitted.
     """
     flows = [
         flow
@@ -56,12 +56,12 @@ def see(result: Result, name: str = "") -> Seen:
 
 
 def see_both(result: Result) -> tuple[Seen, Seen]:
-    """Observe the GAIMD flows and the Reno flows of section 2.4."""
+    """Measure the GAIMD flows and the Reno flows of section 2.4."""
     return see(result, "gaimd"), see(result, "reno")
 
 
 class Group(NamedTuple):
-    """Flows of one kind in one run beside Eq. 2; one entry for each flow, rates in packets/s."""
+    """Flows of one kind in one run, with Eq. 2; one element per flow, rates in packets/s."""
 
     loss: Array  # the paper's p: window reductions over packets sent
     lost: Array  # packets lost over packets sent
@@ -73,18 +73,18 @@ class Group(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Mean rate by the formula over the mean rate measured."""
+        """Mean rate by the formula divided by the mean measured rate."""
         return float(self.formula.mean() / self.rate.mean())
 
     @property
     def lost_ratio(self) -> float:
-        """The same ratio with the fraction of packets lost as p."""
+        """The same ratio with the fraction of lost packets as p."""
         return float(self.by_lost.mean() / self.rate.mean())
 
 
 def group(seen: Sequence[Seen], pair: Pair, clock: tuple[float, float]) -> list[Group]:
     """Apply Eq. 2 to flows of one kind, run by run; ``clock`` is as for `timer`."""
-    # All runs at once: the timer takes one step a sample, whatever the number of flows.
+    # All runs together: the timer takes one step per sample, for any number of flows.
     ends = np.cumsum([len(run.sent) for run in seen])[:-1]
     rtt, phases = (np.concatenate([getattr(run, of) for run in seen]) for of in ("rtt", "phases"))
     times = (np.split(time, ends) for time in timer(rtt, clock, phases))
@@ -106,9 +106,9 @@ def group(seen: Sequence[Seen], pair: Pair, clock: tuple[float, float]) -> list[
 def timer(samples: Array, clock: tuple[float, float], phases: Array) -> tuple[Array, Array]:
     """Return each flow's mean smoothed round-trip time and mean timeout in seconds, as in ns-2.
 
-    ``samples`` and ``phases`` are `Seen.rtt` and `Seen.phases`; ``clock`` is the granularity of the
-    timer and its least value in seconds. ns-2 counts whole ticks and truncates, so that the
-    smoothed time is 0.4 ticks too long, and forgets it at the fourth back-off.
+    ``samples`` and ``phases`` are `Seen.rtt` and `Seen.phases`. ``clock`` is the granularity and
+    the minimum of the timer in seconds. ns-2 counts whole ticks and truncates, so that the smoothed
+    time is 0.4 ticks too long, and resets it at the fourth back-off.
     """
     step, least = clock
     smooth = np.zeros(samples.shape[0], dtype=np.int64)
@@ -123,7 +123,7 @@ def timer(samples: Array, clock: tuple[float, float], phases: Array) -> tuple[Ar
         smooth = np.where(new, smooth + error, smooth)
         smooth, spread = np.where(first, ticks << 3, smooth), np.where(first, ticks << 1, spread)
         timeout = np.maximum((((spread << 3) + smooth) >> 3) * step, least)
-        # The fourth back-off comes after 1 + 2 + 4 + 8 timeouts.
+        # The fourth back-off occurs after 1 + 2 + 4 + 8 timeouts.
         silent = np.where(new, 0.0, silent + INTERVAL)
         smooth = np.where(silent > 15 * timeout, 0, smooth)
         count += smooth > 0
@@ -133,9 +133,9 @@ def timer(samples: Array, clock: tuple[float, float], phases: Array) -> tuple[Ar
 
 
 class Shares(NamedTuple):
-    """GAIMD and TCP flows on a link that they share."""
+    """GAIMD and TCP flows that share a link."""
 
-    ratio: float  # sending rate of a GAIMD flow over that of a TCP flow
+    ratio: float  # sending rate of a GAIMD flow divided by that of a TCP flow
     gaimd: float  # mean coefficients of variation of a flow's rate over ten round-trip times
     tcp: float
 

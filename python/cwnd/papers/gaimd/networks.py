@@ -1,4 +1,4 @@
-"""The networks of the GAIMD paper; its β is the fraction of the window that is kept."""
+"""Networks of the GAIMD paper; its β is the fraction of the window that is kept."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ if TYPE_CHECKING:
     from cwnd.scenario import Scenario
 
 Pair: TypeAlias = tuple[float, float]
-"""Increase α in packets per round-trip time, and the fraction β of the window that is kept."""
+"""Increase α in packets per round-trip time, and fraction β of the window that is kept."""
 
 TCP, SMOOTH = (1.0, 0.5), (0.31, 0.875)
-"""The pair of TCP, and the paper's choice."""
+"""Values of TCP, and the paper's choice."""
 
 QUEUES: dict[str, tuple[str | JsonObject, str]] = {
     "DropTail": ("99p", "ns2"),
     "RED": ({"kind": "red", "limit": "250p"}, "ns2"),
     "RED, 0.1 s clock": ({"kind": "red", "limit": "250p"}, "ns2-2001"),
 }
-"""The queue and the conventions of the flows, by name."""
+"""Queue and conventions of the flows, by name."""
 
 INTERVAL = 0.2
 """Seconds between samples of a flow's round-trip time."""
 
 CLOCK = {"ns2": (0.01, 0.2), "ns2-2001": (0.1, 0.2)}
-"""Granularity of the retransmission timer and its least value, in seconds, by conventions."""
+"""Granularity and minimum of the retransmission timer in seconds, by conventions."""
 
 
 def clock(network: str) -> tuple[float, float]:
-    """Return the granularity and the least value of the timers on one of `QUEUES`, in seconds."""
+    """Return the granularity and minimum of the timers on one of `QUEUES`, in seconds."""
     return CLOCK[QUEUES[network][1]]
 
 
@@ -41,7 +41,7 @@ def law(pair: Pair) -> str:
 
 
 def validation(pair: Pair, sources: int, network: str) -> Scenario:
-    """Return section 2.4's network: 16 GAIMD flows, 16 of Reno, and ON/OFF sources; 120 s."""
+    """Return section 2.4's network: 16 GAIMD flows, 16 Reno flows, and ON/OFF sources; 120 s."""
     laws = {"gaimd": law(pair), "reno": "reno"}
     return _mixed("validation", network, "reno", laws, 16, sources, sample=INTERVAL)
 

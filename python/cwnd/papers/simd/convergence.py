@@ -1,4 +1,4 @@
-"""Section 5.3 of the SIMD paper: Table 3, by runs and by the closed forms of Table 1."""
+"""Section 5.3 of the SIMD paper: Table 3, from runs and from the closed forms of Table 1."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from cwnd.papers.simd.model import NAMES
 from cwnd.papers.simd.networks import LAWS, convergence
 
 W = 110.0
-"""Packets that the shared link and its queue hold, about (section 5.3)."""
+"""Approximate capacity of the shared link and its queue in packets (section 5.3)."""
 
 FIELDS = {"W₁": "w1", "W₂": "w2", "T₁": "t1", "T₂": "t2", "Δ": "delta"}
-"""The quantities of Table 3 in `Convergence`."""
+"""Quantities of Table 3, as attributes of `Convergence`."""
 
 Runs = dict[str, list[Convergence]]
 
 
 def _run(lab: Lab, experiment: int, after: dict[str, int]) -> Runs:
-    """Run an experiment with each law, and claim and show its half of Table 3.
+    """Run an experiment with each law, and add its half of Table 3 as claims.
 
-    The analytic columns are held against Table 1 at W = 110 and the printed windows.
+    The analytic columns are compared with Table 1 for W = 110 and the printed windows.
     """
     switch = lab.pick(400, 200)
     cases = {x: convergence(spec, experiment, switch, after[x]) for x, spec in LAWS.items()}
@@ -38,7 +38,7 @@ def _run(lab: Lab, experiment: int, after: dict[str, int]) -> Runs:
     for law in printed.rows:
         w1, w2 = (float(cell) for cell in starts[law][:2])
         if experiment == 1:
-            # The flows start on the efficiency line, so Δ is W₂ - W₁ there.
+            # The flows start on the efficiency line, so that Δ is W₂ - W₁ there.
             w1 = (W - w2 + w1) / 2
             w2 = W - w1
         form = table1(NAMES[law], w1, w2, W, EPSILON)
@@ -55,13 +55,13 @@ def _run(lab: Lab, experiment: int, after: dict[str, int]) -> Runs:
 
 
 def _quantity(column: str) -> str:
-    """Return the quantity of a column: T₂ of "analytic T₂, RTT"."""
+    """Return the quantity of a column, such as T₂ for "analytic T₂, RTT"."""
     return column.partition(",")[0].split()[-1]
 
 
 @exhibit("fig-10", cost=14, seeds=(6, 12), quick=(5, 5))
 def fig_10(lab: Lab) -> None:
-    """Let two flows share a link that was one's alone."""
+    """Two flows start to share a link that one of them had alone."""
     runs = _run(lab, 1, {"TCP": 60, "AIMD": 120, "IIAD": 700, "SIMD": 120})
     t2 = {law: [c.t2 for c in found] for law, found in runs.items()}
     for fast, slow in (("TCP", "SIMD"), ("SIMD", "AIMD"), ("AIMD", "IIAD")):
@@ -79,7 +79,7 @@ def fig_10(lab: Lab) -> None:
 
 @exhibit("fig-11", cost=10, seeds=(8, 8), quick=(5, 5))
 def fig_11(lab: Lab) -> None:
-    """Let two flows fill a link that was shared by others."""
+    """Two flows take over a link that others had shared."""
     runs = _run(lab, 2, dict.fromkeys(LAWS, lab.pick(120, 90)))
     t1 = {law: [c.t1 for c in found] for law, found in runs.items()}
     for law, found in runs.items():

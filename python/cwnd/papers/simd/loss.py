@@ -1,4 +1,4 @@
-"""Sections 2, 3 and 5.1 of the SIMD paper: the window after a loss, and the rate under losses."""
+"""Sections 2, 3 and 5.1 of the SIMD paper: window growth after a loss, and rate under losses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINEAR = {"AIMD(1/10, 1/16)": net.LAWS["AIMD"], "IIAD": net.LAWS["IIAD"]}
 
 @exhibit("fig-1", cost=1, seeds=(5, 20), quick=(5, 10))
 def fig_1(lab: Lab) -> None:
-    """Hold windows after their last loss against Eq. 4."""
+    """Compare windows after their last loss with Eq. 4."""
     cases = {name: net.growth(f"simd(beta={beta})") for name, beta in GROWTH.items()}
     cases |= {name: net.growth(spec) for name, spec in LINEAR.items()}
     cases["small window"] = net.growth(net.SIMD, "8.5mbit")
@@ -59,12 +59,12 @@ def fig_1(lab: Lab) -> None:
 
 RANDOM = (0.001, 0.002, 0.005, 0.01)
 LARGEST = (20, 50, 100)
-"""Packets in flight at a periodic loss."""
+"""Packets in flight at periodic losses."""
 
 
 @exhibit("eq-6", cost=4, seeds=(5, 10), quick=(8, 8))
 def eq_6(lab: Lab) -> None:
-    """Hold the expected increases of section 3 against the law and against runs."""
+    """Compare the increases of section 3 with the law and with runs."""
     for p in RANDOM:
         j = np.arange(round(40 / p))
         exact = float(np.sum(j**2 * (1 - p) ** j * p))
@@ -117,7 +117,7 @@ CURVES = {
 
 @exhibit("fig-5", cost=4, seeds=(10, 20), quick=(8, 8))
 def fig_5(lab: Lab) -> None:
-    """Hold the throughput of SIMD and AIMD(1/5, 1/8) against TCP's at each loss rate."""
+    """Compare the throughput of SIMD and AIMD(1/5, 1/8) with TCP's at each loss rate."""
     losses = lab.pick(LOSSES, (0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.3))
     low, high = losses[0], losses[-1]
     specs = {**CURVES, "TCP": "reno"}

@@ -1,4 +1,4 @@
-"""What is kept of the runs of the SIMD paper's networks."""
+"""Measurements of the SIMD paper's networks."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from cwnd.result import Result
 
 EPSILON = 10.0
-"""Packets between two windows that count as equal (section 5.3)."""
+"""Difference in packets of two windows that are considered equal (section 5.3)."""
 
 NO_QUEUE = 115.0
-"""Packets in flight up to which no queue builds up in `cwnd.papers.simd.networks.growth`."""
+"""Packets in flight up to which `cwnd.papers.simd.networks.growth` has no queue."""
 
 SCALES = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds over which a rate is averaged before its variation is taken."""
+"""Averaging intervals in seconds of the coefficient of variation."""
 
 SOME, MOST = 10, 13
-"""Mb/s of the 15 that other traffic takes away and gives back."""
+"""Rates in Mb/s, of 15, that other traffic takes and releases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A window after its last loss."""
+    """Growth of a window after its last loss."""
 
-    rtts: Series  # since the window began to grow
-    window: Series  # packets, then
+    rtts: Series  # round-trip times since the growth began
+    window: Series  # packets, at these times
     largest: float  # w_max and w_0: packets before and after the loss
     smallest: float
     alpha: float  # SIMD's; NaN for other laws
@@ -46,7 +46,7 @@ class Growth:
         return float(slope)
 
     def grown(self, rtts: float) -> float:
-        """Return by how many packets the window has grown after a time."""
+        """Return the growth of the window in packets after ``rtts`` round-trip times."""
         return float(np.interp(rtts, self.rtts, self.window)) - self.smallest
 
     def eq4(self, beta: float) -> Series:
@@ -56,7 +56,7 @@ class Growth:
 
 
 def read_growth(result: Result) -> Growth:
-    """Read the growth after the last loss before the other traffic of `growth` ended."""
+    """Measure the growth after the last loss before the other traffic of `growth` ends."""
     flow = result.record["flows"][0]
     cuts = flow["cuts"]
     last = int(np.flatnonzero(cuts["time"] < 31.0)[-1])
@@ -76,7 +76,7 @@ def read_growth(result: Result) -> Growth:
 
 @dataclass(frozen=True, slots=True)
 class Epochs:
-    """The congestion epochs of one SIMD(1/16) flow."""
+    """Congestion epochs of a SIMD(1/16) flow."""
 
     increase: float  # mean increase of the window in an epoch, packets
     alpha2: float  # mean of α² by Eq. 3
@@ -84,12 +84,12 @@ class Epochs:
     loss: float  # fraction of the packets lost
 
     def relation(self) -> float:
-        """Return the rate over the TCP-friendly one, √(3/2)/(R√p)."""
+        """Return the rate divided by the TCP-friendly one, √(3/2)/(R√p)."""
         return self.window * math.sqrt(self.loss / 1.5)
 
 
 def read_epochs(result: Result) -> Epochs:
-    """Read the epochs of the only flow after the warm-up, and after the cut of slow start."""
+    """Measure the epochs of the only flow, without the warm-up and slow start's reduction."""
     flow = result.record["flows"][0]
     cuts = flow["cuts"]
     first = max(int(np.searchsorted(cuts["time"], result.warmup_s)), 1)
@@ -104,20 +104,20 @@ def read_epochs(result: Result) -> Epochs:
 
 
 def throughput(result: Result) -> float:
-    """Return the packets per second of the only flow, retransmissions included."""
+    """Return the only flow's rate in packets per second, retransmissions included."""
     return result.record["flows"][0]["packets_sent"] / result.duration_s
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What flows of a law and of TCP got of a link."""
+    """Shares of a link for flows of a law and of TCP."""
 
     law: Series  # throughput of each flow over its fair share, retransmissions included
     tcp: Series
     loss: float  # fractions of the data packets dropped and marked
     marks: float
-    rtt: float  # mean in seconds: 60 ms of propagation, and both queues
-    cuts: float  # of a flow of the law while it was measured
+    rtt: float  # mean in seconds: 60 ms of propagation plus both queues
+    cuts: float  # reductions per flow of the law in the measured time
     variation: Series  # mean coefficient of variation of the law's rates at each of `SCALES`
 
     @property
@@ -128,7 +128,7 @@ class Shares:
 
 
 def read_shares(result: Result) -> Shares:
-    """Read what each flow of `compatibility` got of the bottleneck."""
+    """Measure each flow's share of the bottleneck of `compatibility`."""
     flows = result.measured_flows
     fair = result.bottleneck["rate_bps"] / len(flows) * result.measured_s
     sent = sum(flow["packets_sent"] for flow in flows)
@@ -154,17 +154,17 @@ def read_shares(result: Result) -> Shares:
 
 @dataclass(frozen=True, slots=True)
 class Sudden:
-    """How two flows answered a sudden change."""
+    """Response of two flows to a sudden change."""
 
-    time: Series  # where intervals of 0.2 s begin, seconds
-    rate: Series  # of both flows in each, Mb/s
-    down_s: float  # from the other traffic's arrival until the rate was 5/4 of what is left
+    time: Series  # beginnings of intervals of 0.2 s, in seconds
+    rate: Series  # total rate of both flows in each interval, Mb/s
+    down_s: float  # from the other traffic's arrival until the rate was 5/4 of the remaining rate
     up_s: float  # from its end until the rate was 4/5 of the link's
     lost: float  # percent of the packets dropped in the first 5 s of the other traffic
 
 
 def read_sudden(result: Result, other: float) -> Sudden:
-    """Read how the flows of `sudden` gave way to ``other`` Mb/s and took them back."""
+    """Measure how the flows of `sudden` release ``other`` Mb/s and regain them."""
     begin, end = result.warmup_s, 2 * result.warmup_s
     flows = result.measured_flows
     binned = [binned_rate(result.time, f["sent"], f["packet_bytes"], 0.2) for f in flows]
@@ -189,21 +189,21 @@ READ_SUDDEN = {other: partial(read_sudden, other=other) for other in (SOME, MOST
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """How two flows converged once they were alone; windows in packets, times in RTT."""
+    """Convergence of two flows without others; windows in packets, times in RTT."""
 
     w1: float  # windows when the others ended
     w2: float
-    t1: float  # until one cut its window for a loss on the shared link
-    total: float  # sum and difference of the windows just before that cut
+    t1: float  # until the first reduction for a loss on the shared link
+    total: float  # sum and difference of the windows just before this reduction
     delta: float
-    t2: float  # until the windows were first less than `EPSILON` apart
-    roughness: float  # mean relative change of a window within a second, from then on
+    t2: float  # until the windows first differed by less than `EPSILON`
+    roughness: float  # mean relative change of a window within a second after that
     time: Series  # for the figures, every 0.2 s: seconds since the others ended
     windows: Series
 
 
 def read_convergence(result: Result) -> Convergence:
-    """Read how the flows of `convergence` converge; a round trip is 50 ms and the shared queue."""
+    """Measure the convergence of two flows; an RTT is 50 ms plus the shared queue."""
     flows = result.measured_flows
     switch = min(flow["stop_s"] for flow in result.record["flows"] if not flow["measured"])
     (link,) = [link for link in result.record["links"] if link["name"] == "b2-b3"]
@@ -217,7 +217,7 @@ def read_convergence(result: Result) -> Convergence:
     near = np.flatnonzero((apart < EPSILON) & (time >= time[begin]))
     cuts = np.sort(np.concatenate([flow["cuts"]["time"] for flow in flows]))
     before = np.searchsorted(time, cuts[cuts > time[begin]]) - 1
-    # A cut just after the others ended can still answer a drop on another link.
+    # A reduction just after the others ended may be due to a drop on another link.
     drops = link["drops_series"]
     answers = before[drops[before] > drops[begin]]
     t1, total, delta = (

@@ -1,4 +1,4 @@
-"""Section 4 of the SIMD paper, computed: closed forms against the laws in the synchronous model."""
+"""Section 4 of the SIMD paper: closed forms compared with the laws in the synchronous model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cwnd.model.synchronous import Name
 
 NAMES: dict[str, Name] = {"TCP": "tcp", "AIMD": "aimd", "IIAD": "iiad", "SIMD": "simd"}
-"""The paper's names of the laws, and those of `cwnd.model.synchronous`."""
+"""Names of the laws in `cwnd.model.synchronous`, by the paper's names."""
 
 SYNCHRONOUS = {**LAWS, "AIMD": "friendly(beta=1/16)"}
 """The laws of Table 1: AIMD with α = 3β/(2 - β)."""
@@ -31,7 +31,7 @@ W, NEAR = 100.0, 1.0
 
 @exhibit("fig-4a", cost=2)
 def fig_4a(lab: Lab) -> None:
-    """Compare the crossings of the efficiency line, by section 4.2 and by the laws."""
+    """Compare the intersections with the efficiency line, from section 4.2 and from the laws."""
     step = lab.pick(0.005, 0.02)
     x1, x2 = _below(np.arange(step / 2, 1, step), 1)
     expected = x1 + x2 > 1 / 3
@@ -42,7 +42,7 @@ def fig_4a(lab: Lab) -> None:
         )
         for law in ("SIMD", "AIMD")
     }
-    # Rounds are whole: close to the line x1 + x2 = 1/3 the laws may be on either side.
+    # Rounds are discrete: near the line x1 + x2 = 1/3 the laws may be on either side.
     clear = np.abs(x1 + x2 - 1 / 3) > 0.02
     fairer = {"section 4.2": simd_fairer(x1, x2), "laws iterated": delta["SIMD"] < delta["AIMD"]}
     panels = []
@@ -65,7 +65,7 @@ def fig_4a(lab: Lab) -> None:
 
 @exhibit("table-1", cost=1.2)
 def table_1(lab: Lab) -> None:
-    """Hold T₁, Δ and T₂ of Table 1 against the laws, iterated with synchronous losses."""
+    """Compare T₁, Δ and T₂ of Table 1 with the laws, iterated with synchronous losses."""
     w1, w2 = (np.array(side) for side in zip(*POINTS, strict=True))
     for law, spec in SYNCHRONOUS.items():
         name = NAMES[law]
@@ -76,7 +76,7 @@ def table_1(lab: Lab) -> None:
         kept = W / 2 - BETAS[name] if law == "IIAD" else (1 - BETAS[name]) * W / 2
         epoch = float(epoch_length(name, kept, kept))
         summed = np.asarray(epoch_sum(name, (W - delta) / 2, (W + delta) / 2, NEAR))
-        # What is claimed: the form, the iterated value, and the excess over what is allowed.
+        # Per claim: the form, the iterated value, and the excess over the tolerance.
         claims = [
             ("t1", t1, soon, np.abs(soon - t1) - 1 - 0.02 * t1),
             ("delta", delta, apart, np.abs(apart - delta) - 2),
@@ -95,7 +95,7 @@ def table_1(lab: Lab) -> None:
 
 
 def _draw_forms(points: int) -> Figure:
-    """Draw T₁ against the sum of the windows, and T₂ against their distance on the line."""
+    """Draw T₁ over the sum of the windows, and T₂ over their distance on the line."""
     total, apart = np.linspace(8, W - 4, points), np.linspace(2, 90, points)
     starts = {
         "t1": (total, (total / 4, 3 * total / 4)),
@@ -117,7 +117,7 @@ def _draw_forms(points: int) -> Figure:
 
 @exhibit("fig-4c", cost=2.2)
 def fig_4c(lab: Lab) -> None:
-    """Compare T₁ + T₂ over the plane, by Table 1 and by the laws themselves."""
+    """Compare T₁ + T₂ over the plane, from Table 1 and from the laws."""
     w1, w2 = _below(np.arange(1.0, W, lab.pick(1, 3)), W)
     panels = []
     for way, exact in (("Table 1", False), ("laws iterated", True)):
@@ -131,14 +131,14 @@ def fig_4c(lab: Lab) -> None:
 
 
 def _below(axis: np.ndarray, most: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points of a grid below the efficiency line and off the fairness line."""
+    """Return the grid points below the efficiency line and away from the fairness line."""
     x, y = (side.ravel() for side in np.meshgrid(axis, axis))
     inside = (x + y < most * (1 - 1e-9)) & (x != y)
     return x[inside], y[inside]
 
 
 def _map(x: np.ndarray, y: np.ndarray, mask: np.ndarray, names: tuple[str, str]) -> Regions:
-    """Lay out points of a grid as a map of two areas."""
+    """Arrange grid points as a map of two areas."""
     columns, at_x = np.unique(x, return_inverse=True)
     rows, at_y = np.unique(y, return_inverse=True)
     z = np.full((rows.size, columns.size), np.nan)

@@ -1,7 +1,7 @@
-"""The networks of the SIMD paper.
+"""Networks of the SIMD paper.
 
-Packets are of 1000 bytes without headers (500 in the convergence tests), as in ns-2 in
-spring 2001. ``beta`` is the fraction of the window given up. Rates are in Mb/s, times in seconds.
+Packets have 1000 bytes without headers (500 in the convergence tests), as in ns-2 of spring 2001.
+``beta`` is the fraction of the window given up. Rates are in Mb/s, times in seconds.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 SIMD = "simd(beta=1/16)"
 LAWS = {"TCP": "reno", "AIMD": "aimd(0.1, 1/16)", "IIAD": "iiad", "SIMD": SIMD}
-"""The protocols of section 5.3, by the paper's names."""
+"""Laws of section 5.3, by the paper's names."""
 
 QUEUES: dict[str, JsonObject | str] = {
     "RED with ECN": {"kind": "red", "ecn": True},
     "RED": "red",
     "DropTail": "1.5bdp",
 }
-"""Bottleneck queues of section 5.2; the other settings of Table 2 are the defaults."""
+"""Bottleneck queues of section 5.2; other parameters of Table 2 are the defaults."""
 
 _NS2 = {"conventions": "ns2-2001"}
 _LATE = "0s..5s"
@@ -40,16 +40,16 @@ def _one_flow(
     sample: str = "10s",
     **keys: object,
 ) -> Scenario:
-    """Return one flow on one link of 0.1 s."""
+    """Return one flow on a link of 0.1 s."""
     ends = {"from": "source", "to": "sink"}
     keys |= {"link": [{**ends, "delay": "50ms", **link}], "sample": sample}
     return network(name, duration, [flow(controller, **ends, start=start)], tcp=tcp, **keys)
 
 
 def growth(controller: str, background: str = "7mbit") -> Scenario:
-    """Return one flow whose bandwidth grows fourfold at 30 s, when the traffic beside it ends.
+    """Return one flow whose available rate quadruples at 30 s, when other traffic ends.
 
-    Until then about 60 packets are in flight; afterwards no queue builds up below 120.
+    Before that about 60 packets are in flight; afterwards there is no queue below 120.
     """
     cbr = {"rate": background, "from": "source", "to": "sink", "stop": "30s", "jitter": 0.5}
     link = {"rate": "10mbit", "queue": "30p"}
@@ -58,13 +58,13 @@ def growth(controller: str, background: str = "7mbit") -> Scenario:
 
 
 def random_loss(controller: str, loss: float, rtts: int = 3000) -> Scenario:
-    """Return one flow on an infinitely fast link of 0.1 s that loses packets at random (5.1)."""
+    """Return one flow on a link of infinite rate and 0.1 s with random loss (section 5.1)."""
     tcp = {**_NS2, "window": 128}
     return _one_flow("simd-random-loss", controller, 0.1 * rtts, {"loss": loss}, tcp, start=0)
 
 
 def periodic_loss(controller: str, packets: int) -> Scenario:
-    """Return one flow alone on a link of 0.1 s that holds ``packets``: it loses one an epoch."""
+    """Return one flow on a link of 0.1 s with room for ``packets``: one loss per epoch."""
     queue = packets // 10
     link = {"rate": f"{80 * (packets - queue)}kbit", "queue": f"{queue}p"}
     return _one_flow("simd-periodic-loss", controller, 400, link, _NS2, warmup=100)
@@ -82,7 +82,7 @@ def compatibility(
 ) -> Scenario:
     """Return n flows of a law and n TCP flows on one bottleneck (section 5.2).
 
-    ``queue`` is one of `QUEUES`.
+    ``queue`` is a key of `QUEUES`.
     """
     flows = [
         flow(controller, name="law", count=n, start=_LATE),
@@ -95,7 +95,7 @@ def compatibility(
 
 
 def sudden(controller: str, other: int, begin: int, duration: int) -> Scenario:
-    """Return two flows of a law and CBR traffic of ``other`` from ``begin`` to 2 ``begin``."""
+    """Return two flows of a law, and CBR traffic of ``other`` from ``begin`` to 2 ``begin``."""
     flows = [flow(controller, count=2, start=_LATE)]
     cbr = [{"rate": f"{other}mbit", "start": begin, "stop": 2 * begin}]
     keys: JsonObject = {"warmup": begin, "sample": "50ms", "cbr": cbr}
@@ -125,10 +125,10 @@ def _section_5_2(
 
 
 def convergence(controller: str, experiment: int, switch: int, after: int) -> Scenario:
-    """Return two flows that are left alone at ``switch`` on the middle of Figure 9's chain.
+    """Return two flows that are alone from ``switch`` on the middle link of Figure 9's chain.
 
-    Experiment 1: flow 1 shared its first link with 15 flows, flow 2 had its link alone (section
-    5.3.1). Experiment 2: both shared theirs, with 11 and with 3 flows (section 5.3.2).
+    Experiment 1: before that, flow 1 shared its first link with 15 flows, and flow 2 had its link
+    alone (section 5.3.1). Experiment 2: both shared theirs, with 11 and with 3 flows (5.3.2).
     """
     c1, c2, y = {1: (15, 0, 6), 2: (11, 3, 10)}[experiment]
     trunk = {"delay": "12ms", "bdp_rtt": "50ms", "queue": "red", "back": {"queue": "2.5bdp"}}

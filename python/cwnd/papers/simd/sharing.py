@@ -1,4 +1,4 @@
-"""Section 5.2 of the SIMD paper: SIMD(1/16) and TCP on one bottleneck; and SIMD against TFRC."""
+"""Section 5.2 of the SIMD paper: SIMD(1/16) and TCP on one bottleneck; SIMD compared with TFRC."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 SMALL, LARGE = 15, 60
-"""Mb/s of the bottlenecks."""
+"""Rates of the bottlenecks in Mb/s."""
 
 Runs = dict[tuple[int, int], list[Shares]]
-"""By rate in Mb/s and n."""
+"""Measurements by rate in Mb/s and n."""
 
 
 def _run(lab: Lab, queue: str, *rates: int) -> Runs:
-    """Run n SIMD and n TCP flows; the short runs of the slow link get more seeds."""
+    """Run n SIMD and n TCP flows; the short runs of the slow link have more seeds."""
     warmup, measured = lab.pick((30, 60), (15, 25))
     counts = {SMALL: lab.pick((1, 2, 4, 8, 16, 32, 64), (2, 8, 64))}
     counts[LARGE] = lab.pick((1, 4, 16, 32), (8,))
@@ -47,16 +47,16 @@ def _pooled(
 
 
 def _means(runs: Iterable[Shares], group: str) -> list[float]:
-    """Return the mean throughput of a group in each run, over the fair share."""
+    """Return the mean throughput of a group in each run, divided by the fair share."""
     return [float(getattr(run, group).mean()) for run in runs]
 
 
 def _near_tcp(lab: Lab, queue: str) -> Runs:
-    """Run a queue, and claim and show what section 5.2 says of every queue."""
+    """Run a queue, and add the claims of section 5.2 on all queues."""
     runs = _run(lab, queue, SMALL, LARGE)
     for (rate, n), shares in runs.items():
         mild = np.mean([run.loss + run.marks for run in shares]) < 0.1
-        # Footnote 7 excepts fewer than 4 flows at 60 Mb/s.
+        # Footnote 7 exempts fewer than 4 flows at 60 Mb/s.
         if mild and (rate, n) != (LARGE, 1):
             law, tcp = (_means(shares, group) for group in ("law", "tcp"))
             lab.claim("compatible", alike(law, tcp), rate=rate, n=n)
@@ -93,13 +93,13 @@ def _group(color: int, name: str, runs: dict[int, list[Shares]]) -> list[Curve]:
 
 @exhibit("fig-6", cost=10, seeds=(6, 6))
 def fig_6(lab: Lab) -> None:
-    """Share a RED queue that marks."""
+    """SIMD and TCP share a RED queue with ECN."""
     _near_tcp(lab, "RED with ECN")
 
 
 @exhibit("fig-7", cost=10, seeds=(6, 6))
 def fig_7(lab: Lab) -> None:
-    """Share a RED queue that drops."""
+    """SIMD and TCP share a RED queue without ECN."""
     runs = _near_tcp(lab, "RED")
     if (LARGE, 1) in runs:
         lab.claim("epochs", at_most(60 / 40, [run.cuts for run in runs[LARGE, 1]]))
@@ -107,7 +107,7 @@ def fig_7(lab: Lab) -> None:
 
 @exhibit("fig-8", cost=29, seeds=(6, 12), beside="fig-7")
 def fig_8(lab: Lab) -> None:
-    """Share a DropTail queue, and hold it against RED."""
+    """SIMD and TCP share a DropTail queue, compared with RED."""
     runs, red = _near_tcp(lab, "DropTail"), _run(lab, "RED", SMALL)
     spread = [_pooled(found, red, lambda r: r.spread) for found in (red, runs)]
     lab.claim("variance", less(*spread))
@@ -120,12 +120,12 @@ def fig_8(lab: Lab) -> None:
 LAWS = {"SIMD": net.SIMD, "TFRC": "tfrc", "AIMD": net.LAWS["AIMD"], "TCP": "reno"}
 SECOND = SCALES.index(1.0)
 MIDDLE = 8
-"""Flows of each kind where the smoothness is shown."""
+"""Number of flows of each kind in the figure of smoothness."""
 
 
 @exhibit("tfrc", cost=8, seeds=(7, 7), new=True)
 def tfrc(lab: Lab) -> None:
-    """Compare smoothness, fairness with TCP and answers to sudden changes."""
+    """Compare smoothness, fairness with TCP and responses to sudden changes."""
     warmup, measured = lab.pick((30, 60), (15, 25))
     counts = lab.pick((2, MIDDLE, 32), (MIDDLE,))
     cases = {
@@ -160,7 +160,7 @@ def tfrc(lab: Lab) -> None:
     lab.claim("down", less([r.down_s for r in simd], [r.down_s for r in equation]))
     lab.claim("lost", less([r.lost for r in simd], [r.lost for r in equation]))
     for (name, n), found in shared.items():
-        # What SIMD gets beside TCP is claimed in fig-7.
+        # The share of SIMD beside TCP is claimed in fig-7.
         if name in ("TFRC", "AIMD"):
             lab.claim("beside", alike(_means(found, "law"), _means(found, "tcp")), law=name, n=n)
     smooth = {

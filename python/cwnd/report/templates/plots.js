@@ -1,6 +1,6 @@
 "use strict";
 
-// The page's data, unpacked before the first plot is drawn.
+// Data of the page, decompressed before the first plot is drawn.
 let data;
 
 // Data and Plotly are embedded compressed.
@@ -13,14 +13,14 @@ async function unpack(id) {
 const narrow = () => window.matchMedia("(max-width: 560px)").matches;
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// A line's color: lighter on a dark ground, as the swatches of the style sheet are.
+// Color of a line: lighter on a dark background, like the swatches of the style sheet.
 function ink(color) {
   if (!window.matchMedia("(prefers-color-scheme: dark)").matches) return color;
   const channels = color.match(/[0-9a-f]{2}/gi).map((hex) => parseInt(hex, 16));
   return `rgb(${channels.map((c) => Math.round(c + 0.3 * (255 - c))).join()})`;
 }
 
-// A layout in the page's colors; `extra` adds to it, and its axes extend the page's.
+// Plotly layout in the page's colors; `extra` is merged into it, including its axes.
 function layout(extra) {
   const axis = { gridcolor: css("--line"), linecolor: css("--line"), zeroline: false };
   const base = {
@@ -38,7 +38,7 @@ function layout(extra) {
   return base;
 }
 
-// The title of a panel, above its left corner.
+// Title of a panel, above its left corner.
 function heading(text, yref, y) {
   return {
     text, x: 0, y, xref: "paper", yref, xanchor: "left", yanchor: "bottom", yshift: 6,
@@ -46,7 +46,7 @@ function heading(text, yref, y) {
   };
 }
 
-// Draws a plot. Below it are buttons that save it as PNG, and as CSV the rows that `table` returns.
+// Draws a plot, with buttons below it to save it as PNG and the rows of `table` as CSV.
 function show(target, { traces, extra, table }) {
   Plotly.react(target, traces, layout(extra), { responsive: true, displaylogo: false, displayModeBar: false });
   const name = `${document.title} ${target.id}`.replace(/[^a-z0-9]+/gi, "-").toLowerCase();
@@ -54,7 +54,7 @@ function show(target, { traces, extra, table }) {
   tools.className = "tools";
   tools.dataset.of = target.id;
   tools.replaceChildren(
-    tool("PNG", "Save the plot as a picture", () => Plotly.downloadImage(target, {
+    tool("PNG", "Save the plot as an image", () => Plotly.downloadImage(target, {
       format: "png", scale: 2, width: target.clientWidth, height: target.clientHeight, filename: name,
     })),
     tool("CSV", "Save the points of the plot", () => save(`${name}.csv`, csv(table()))),
@@ -82,7 +82,7 @@ function save(name, text) {
   URL.revokeObjectURL(link.href);
 }
 
-// Draws the page's plots by calling `draw`, and again when colors or sizes change.
+// Draws the page's plots with `draw`, again whenever the color scheme or the size changes.
 async function start(draw) {
   const plots = document.querySelectorAll(".plot");
   try {
@@ -98,7 +98,7 @@ async function start(draw) {
   } catch (problem) {
     for (const plot of plots) {
       plot.classList.remove("loading");
-      plot.textContent = `The plots need a browser of 2023 or later (${problem.message}).`;
+      plot.textContent = `The plots need a browser from 2023 or later (${problem.message}).`;
     }
   }
 }

@@ -1,4 +1,4 @@
-// The lines of a name that is broken after its separators, of `most` characters where it can be.
+// Breaks a name after its separators into lines of up to `most` characters where possible.
 function broken(name, most) {
   const lines = [];
   for (const part of name.split(/(?<=[/:(]|, )/)) {
@@ -8,7 +8,7 @@ function broken(name, most) {
   return lines;
 }
 
-// Means with their intervals: a panel for each figure, a row for each controller.
+// Means with intervals: one panel per figure, one row per controller.
 function drawFigures(target) {
   const { panels, rows } = data.figures;
   const stacked = narrow();
@@ -29,7 +29,7 @@ function drawFigures(target) {
       anchor: "y" + n, rangemode: "tozero", nticks: 6, fixedrange: true,
       ...(panel.range ? { range: panel.range } : {}),
     };
-    // Rows are numbers: an axis of categories leaves out those without a value.
+    // Rows are numbers: a categorical axis would omit rows without a value.
     extra["yaxis" + n] = {
       domain: stacked ? [Math.max(top - high / inner, 0), top] : [0, 1],
       anchor: "x" + n, range: [names.length - 0.4, -0.6], fixedrange: true, showgrid: false,
@@ -66,7 +66,7 @@ function drawFigures(target) {
   show(target, { traces, extra, table: () => table });
 }
 
-// The largest value after `start`.
+// Largest value after `start`.
 function largest(lines, start) {
   let most = 0;
   for (const [x, y] of lines) {
@@ -75,8 +75,8 @@ function largest(lines, start) {
   return most || 1;
 }
 
-// Windows, throughput and queue over time, above each other on one axis. A click on a flow in the
-// legend hides its lines or shows them again; a double click shows this flow alone.
+// Windows, throughput and queue over a common time axis. Clicking a flow in the legend hides or
+// shows its lines; a double click shows the flow alone.
 function drawRun(target, run) {
   const titles = [
     "window, packets" + (run.note ? ` (${run.note})` : ""),
@@ -104,7 +104,7 @@ function drawRun(target, run) {
     line: { color: css("--soft"), width: 0.8 }, fill: "tozeroy",
     hovertemplate: "%{y:.0f} packets<extra>queue</extra>",
   });
-  // The axes fit what counts: a start may reach far above it.
+  // The axes fit the values after the warm-up, which may contain much larger ones.
   const axis = (low, high, lines) => ({
     domain: [low, high], range: [0, 1.08 * largest(lines, run.warmup)], nticks: 5,
     fixedrange: true, automargin: true,
@@ -147,7 +147,7 @@ const chosen = document.getElementById("name");
 const seeds = document.getElementById("seed");
 const modes = document.querySelectorAll(".switch button");
 
-// The runs of the chosen controller or backend, one for each seed.
+// Runs of the selected controller or backend, one for each seed.
 function chosenRuns() {
   const mode = [...modes].find((button) => button.getAttribute("aria-pressed") === "true")?.value;
   return data.runs.filter((run) =>

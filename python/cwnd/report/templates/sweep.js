@@ -1,13 +1,13 @@
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "star", "x"];
 
-// Points above which they are small and drawn by WebGL.
+// Number of points above which markers are small and drawn with WebGL.
 const MANY = 1500;
 
 const selects = [...document.querySelectorAll("[data-role]")];
 const fixing = [...document.querySelectorAll("[data-dimension]")];
 const filter = document.getElementById("filter");
 
-// The choice of a select; there may be two for the same thing.
+// Selected index of a role; two selects may have the same role.
 const chosen = (role) => Number(selects.find((select) => select.dataset.role === role)?.value ?? 0);
 
 function choose(role, value) {
@@ -16,8 +16,8 @@ function choose(role, value) {
 
 const named = (metric) => metric.unit ? `${metric.title}, ${metric.unit}` : metric.title;
 
-// The means that keep some dimensions, or undefined if the page has no room for them. A mean over
-// fewer points than there are would not be one.
+// Means with some dimensions remaining, or undefined if the page had no room for them. A mean over
+// a subset of the points would be wrong.
 function level(dimensions) {
   const key = [...new Set(dimensions)].sort((a, b) => a - b).join();
   const whole = data.whole || data.sampled !== null || key !== everything();
@@ -26,14 +26,14 @@ function level(dimensions) {
 
 const everything = () => data.shape.map((_, dimension) => dimension).join();
 
-// The cells of a level that have the given places in some dimensions.
+// Cells of a level with the given indices along some dimensions.
 function cells(from, fixed) {
   const count = from.mean[data.metrics[0].name][0].length;
   return [...Array(count).keys()].filter((cell) =>
     [...fixed].every(([dimension, place]) => from.at[dimension][cell] === place));
 }
 
-// The mean and the interval of a cell, as text.
+// Mean and interval of a cell as text.
 function described(from, metric, controller, cell) {
   const mean = from.mean[metric.name][controller][cell];
   const low = from.low?.[metric.name][controller][cell] ?? null;
@@ -41,9 +41,9 @@ function described(from, metric, controller, cell) {
   return mean === null ? "no value" : `${mean}${reach}`;
 }
 
-// An axis of a plot that shows an axis of the sweep: its numbers, on a logarithmic scale if they span
-// a factor of 10 and lie closer on it, or its values one beside the other. `at` gives the coordinate
-// of a value, moved aside by some steps so that bars do not hide each other.
+// Plot axis for an axis of the sweep: numeric, logarithmic if the values span a factor of 10 and are
+// spaced more evenly on that scale, or categorical. `at` returns the coordinate of a value, shifted
+// by some steps so that error bars do not overlap.
 function scale(axis, even) {
   if (!axis.places || even) {
     const step = Math.ceil(axis.labels.length / (narrow() ? 6 : 12));
@@ -74,7 +74,7 @@ function scale(axis, even) {
   };
 }
 
-// Panels beside and below each other, one for each controller; `above` are left for the color bar.
+// Grid of panels, one per controller; `above` is the space left for the color bar.
 function panels(rowHeight, above) {
   const count = data.controllers.length;
   const across = narrow() ? 1 : Math.min(count, 3);
@@ -96,7 +96,7 @@ function panels(rowHeight, above) {
   };
 }
 
-// A metric over two axes, one panel for each controller: a heat map, or points of a Latin hypercube.
+// A metric over two axes, one panel per controller: a heat map, or points of a Latin hypercube.
 function drawMap(target) {
   const [metric, x, y] = [data.metrics[chosen("metric")], data.axes[chosen("x")], data.axes[chosen("y")]];
   const dimensions = [x.dimension, y.dimension];
@@ -154,7 +154,7 @@ function drawMap(target) {
   show(target, { traces, extra, table: () => table });
 }
 
-// A metric over one axis, a line for each controller; intervals of many points are in the hover text.
+// A metric over one axis, one line per controller; intervals of many points are in the hover text.
 function drawSlice(target) {
   const metric = data.metrics[chosen("metric")];
   const axis = data.axes[chosen("over")] ?? { name: "", labels: [""], places: null };
@@ -197,9 +197,9 @@ function drawSlice(target) {
   });
 }
 
-// Says that the page has no room for a choice.
+// Shows that the page has no data for a selection.
 function missing(target) {
-  const text = "The page has no room for this choice:<br>cwnd query has all runs.";
+  const text = "The page has no data for this selection:<br>cwnd query has all runs.";
   const nothing = { visible: false };
   show(target, {
     traces: [], table: () => [],
@@ -210,7 +210,7 @@ function missing(target) {
   });
 }
 
-// The columns of the table of points: a head, its cell of a row, and the value that sorts it.
+// Columns of the table of points: header, cell of a row, and sort key.
 function columns() {
   const points = data.levels[everything()];
   const text = (title, value, key = value) => ({ title, text: true, value, key });
@@ -255,7 +255,7 @@ function drawTable() {
   if (sorting.column !== null) {
     const { key } = all[sorting.column];
     const sign = sorting.descending ? -1 : 1;
-    // Unknown values come last.
+    // Unknown values are last.
     const order = (a, b) => a === null || b === null ? (a === null) - (b === null) : sign * (a < b ? -1 : a > b ? 1 : 0);
     matching.sort((a, b) => order(key(a), key(b)));
   }
@@ -309,7 +309,7 @@ for (const select of selects) {
   const { role } = select.dataset;
   let before = select.value;
   select.addEventListener("change", () => {
-    // The two axes of the map differ: one that takes the other's place gives up its own.
+    // The two axes of the map must differ: selecting the other axis swaps them.
     const other = role === "x" ? "y" : "x";
     if ((role === "x" || role === "y") && chosen("x") === chosen("y")) choose(other, before);
     choose(role, select.value);

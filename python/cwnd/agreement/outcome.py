@@ -1,4 +1,4 @@
-"""What one scenario gave on several backends: figures, verdicts, tables."""
+"""Result of one scenario on several backends: figures, equivalence tests, tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cwnd.result import Result
 
 NETWORK = "network"
-"""What the figures of the network are called, beside those of the flows."""
+"""Name of the rows with the figures of the network; other rows name a group of flows."""
 
 RULE = (
     "Another backend is compared with the first by the ratio of the two means over the seeds, with "
@@ -44,7 +44,7 @@ QUANTILES = {"window_p10": 0.1, "window_p50": 0.5, "window_p90": 0.9}
 """Quantiles of the windows over the samples of all flows of a group."""
 
 RARE = 1e-4
-"""Loss rates below this are alike: a run of 20 s at 10 Mbit/s has 17000 packets."""
+"""Loss rates below this count as equal: a run of 20 s at 10 Mbit/s has 17000 packets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +54,18 @@ class Kind:
     Attributes
     ----------
     name
-        Its name, in JSON as well.
+        Its name, as in JSON.
     title, unit
         Its name and unit in tables.
     factor
-        From the figure to the unit shown.
+        Conversion factor from the figure to the unit shown.
     digits
-        Decimals shown.
+        Decimal places shown.
     tolerance
-        The ratio of two means may be from 1 - ``tolerance`` to 1 + ``tolerance``.
+        Largest relative deviation of the ratio of two means from 1.
     ratio
-        For rates of rare events, instead: it may be from 1 / ``ratio`` to ``ratio``, and rates
-        below `RARE` are alike. 0 for other figures.
+        For rates of rare events, used instead of ``tolerance``: the ratio of two means may be from
+        1 / ``ratio`` to ``ratio``, and rates below `RARE` count as equal. 0 for other figures.
     """
 
     name: str
@@ -78,17 +78,17 @@ class Kind:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The ratios of two means between which backends agree."""
+        """Smallest and largest ratio of two means at which backends agree."""
         if self.ratio:
             return 1 / self.ratio, self.ratio
         return 1 - self.tolerance, 1 + self.tolerance
 
     def mean(self, value: Estimate) -> str:
-        """Write the mean."""
+        """Format the mean."""
         return number(value.mean, self.digits, self.factor)
 
     def interval(self, value: Estimate) -> str:
-        """Write the interval; empty without one."""
+        """Format the confidence interval; empty without one."""
         return interval_text(value, self.digits, self.factor)
 
 
@@ -101,7 +101,7 @@ OF_NETWORK = (
     Kind("queueing_delay_s", "queue, mean", "ms", 1e3, 2, tolerance=0.1),
     Kind("queueing_delay_p95_s", "queue, p95", "ms", 1e3, 2, tolerance=0.1),
 )
-"""Figures of the whole: all measured flows, and the bottleneck."""
+"""Figures of all measured flows together and of the bottleneck."""
 
 OF_FLOWS = (
     Kind("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
@@ -116,19 +116,19 @@ OF_FLOWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a backend agrees with the first one in a figure.
+class Equivalence:
+    """Equivalence test of one figure on a backend against the first backend.
 
     Attributes
     ----------
     on
-        The backend.
+        The backend that is compared with the first one.
     word
-        ``agrees``, ``differs``, ``undecided`` or, without data, ``unknown``; by `RULE`.
+        ``agrees``, ``differs``, ``undecided`` or, without data, ``unknown``; see `RULE`.
     ratio
-        Its mean divided by that of the first, with the interval; NaN where that is 0.
+        Mean divided by the first backend's mean, with its interval; NaN if the latter is 0.
     text
-        The word and the difference.
+        The word, with the deviation unless the backends agree.
     """
 
     on: str
@@ -148,9 +148,9 @@ class Row:
     kind
         The figure.
     values
-        Its value for each seed, on each backend.
+        Its values, one for each seed, by backend.
     slack
-        Difference of two means that is tolerated in any case, in the figure's unit.
+        Absolute difference of two means that is always tolerated, in the figure's unit.
     """
 
     of: str
@@ -160,7 +160,7 @@ class Row:
 
     @property
     def title(self) -> str:
-        """The figure with its unit."""
+        """The figure's title and unit."""
         return f"{self.kind.title}, {self.kind.unit}" if self.kind.unit else self.kind.title
 
     @cached_property
@@ -170,13 +170,13 @@ class Row:
         return {on: estimate(values, within) for on, values in self.values.items()}
 
     @cached_property
-    def verdicts(self) -> list[Verdict]:
-        """Those on each backend but the first."""
+    def verdicts(self) -> list[Equivalence]:
+        """Equivalence tests of the backends after the first one."""
         (_, first), *others = self.values.items()
         return [judge(on, self.kind, first, other, self.slack) for on, other in others]
 
     def to_json(self) -> JsonObject:
-        """Give the row as plain data."""
+        """Return the row as plain data."""
         return {
             "of": self.of,
             "figure": self.kind.name,
@@ -194,8 +194,8 @@ class Row:
 
 def judge(
     on: str, kind: Kind, first: Sequence[float], other: Sequence[float], slack: float
-) -> Verdict:
-    """Say whether two backends agree in a figure, by `RULE`.
+) -> Equivalence:
+    """Test whether two backends agree in a figure, by `RULE`.
 
     Parameters
     ----------
@@ -204,14 +204,14 @@ def judge(
     kind
         The figure.
     first, other
-        Its value for each seed on the first and on the other backend, in the same order.
+        Its values on the first and on the other backend, one for each seed, in the same order.
     slack
-        Difference of the means that is tolerated in any case.
+        Absolute difference of the means that is always tolerated.
 
     Returns
     -------
-    Verdict
-        The word, the ratio and a text.
+    Equivalence
+        The word, the ratio and the text.
 
     Examples
     --------
@@ -226,46 +226,46 @@ def judge(
     difference = estimate_difference(other, first)
     both = estimate(first, within), estimate(other, within)
     if not difference.n:
-        return Verdict(on, "unknown", ratio, "unknown")
+        return Equivalence(on, "unknown", ratio, "unknown")
     if not difference.known:
-        return Verdict(on, "undecided", ratio, "undecided (one seed)")
-    words = {_relative(kind, both[1], ratio)}
+        return Equivalence(on, "undecided", ratio, "undecided (one seed)")
+    words = {_compare_ratio(kind, both[1], ratio)}
     if kind.ratio:
-        words.add(_rare(both))
+        words.add(_compare_rare(both))
     elif slack:
-        words.add(_place(difference, -slack, slack))
-    # It is enough to be within one of two tolerances; to differ is to be outside both.
+        words.add(_compare_interval(difference, -slack, slack))
+    # One satisfied tolerance is enough to agree; to differ, both must be violated.
     word = "agrees" if "agrees" in words else words.pop() if len(words) == 1 else "undecided"
     if word == "agrees":
-        return Verdict(on, word, ratio, word)
-    return Verdict(on, word, ratio, f"{word} ({_apart(kind, both[1], ratio, word)})")
+        return Equivalence(on, word, ratio, word)
+    return Equivalence(on, word, ratio, f"{word} ({_deviation_text(kind, both[1], ratio, word)})")
 
 
-def _place(value: Estimate, low: float, high: float) -> str:
-    """Compare an interval with the tolerated values."""
+def _compare_interval(value: Estimate, low: float, high: float) -> str:
+    """Compare an interval with the range of tolerated values."""
     if low <= value.low and value.high <= high:
         return "agrees"
     return "differs" if value.high < low or high < value.low else "undecided"
 
 
-def _relative(kind: Kind, other: Estimate, ratio: Estimate) -> str:
-    """Compare a ratio with its tolerance; the first mean may be 0."""
+def _compare_ratio(kind: Kind, other: Estimate, ratio: Estimate) -> str:
+    """Compare a ratio with its tolerance. The first mean may be 0."""
     if ratio.known:
-        return _place(ratio, *kind.bounds)
+        return _compare_interval(ratio, *kind.bounds)
     if other.mean == 0:
         return "agrees"
     return "differs" if other.low > 0 else "undecided"
 
 
-def _rare(both: Iterable[Estimate]) -> str:
-    """Say whether two rates are so small that their ratio does not matter."""
+def _compare_rare(both: Iterable[Estimate]) -> str:
+    """Test whether two rates are so small that their ratio does not matter."""
     if all(rate.high < RARE for rate in both):
         return "agrees"
     return "differs" if any(rate.low >= RARE for rate in both) else "undecided"
 
 
-def _apart(kind: Kind, other: Estimate, ratio: Estimate, word: str) -> str:
-    """Write how far two means are apart; with the interval where it does not decide."""
+def _deviation_text(kind: Kind, other: Estimate, ratio: Estimate, word: str) -> str:
+    """Describe the deviation of two means, with the interval if undecided."""
     if not ratio.known:
         return f"{number(other.mean, kind.digits, kind.factor)} {kind.unit} instead of 0"
     if kind.ratio:
@@ -278,17 +278,16 @@ def _apart(kind: Kind, other: Estimate, ratio: Estimate, word: str) -> str:
 
 @dataclass(frozen=True)
 class Agreement:
-    """One scenario on several backends, with the verdicts.
+    """One scenario on several backends, with the equivalence tests.
 
     Attributes
     ----------
     title
         Title of the scenario.
     results
-        The runs on each backend, one for each seed; the others are compared with the first
-        backend.
+        The runs by backend, one for each seed. The first backend is the reference for the others.
     rerun
-        The command that repeats it; empty for a scenario without a file.
+        The command that repeats the runs; empty for a scenario without a file.
     """
 
     title: str
@@ -297,12 +296,12 @@ class Agreement:
 
     @cached_property
     def groups(self) -> dict[str, list[str]]:
-        """The names of the measured flows of each group: those of one ``[[flow]]``."""
+        """Names of the measured flows of each group; a group is one ``[[flow]]`` table."""
         return _groups(next(iter(self.results.values()))[0].measured_flows)
 
     @cached_property
     def rows(self) -> list[Row]:
-        """One row a figure; those of the network, then those of each group of flows."""
+        """One row for each figure: first those of the network, then those of each group."""
         first = next(iter(self.results.values()))[0]
         link = first.bottleneck
         packet = max((flow["packet_bytes"] for flow in first.measured_flows), default=0)
@@ -321,7 +320,7 @@ class Agreement:
                     on: [run[of].get(kind.name, math.nan) for run in runs]
                     for on, runs in measured.items()
                 }
-                # A network without marks has no row for them.
+                # Omit the row of marks if no packet was marked.
                 if kind.name != "mark_rate" or any(
                     rate > 0 for each in values.values() for rate in each
                 ):
@@ -330,7 +329,7 @@ class Agreement:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """One row a figure: mean, low and high on each backend, and each verdict."""
+        """One row for each figure: mean, low and high on each backend, and the verdicts."""
         require("Agreement.frame", "pandas")
         import pandas as pd
 
@@ -348,7 +347,7 @@ class Agreement:
 
     @cached_property
     def flows(self) -> pd.DataFrame:
-        """One row for each measured flow, backend and seed, with its own figures."""
+        """One row for each measured flow, backend and seed."""
         require("Agreement.flows", "pandas")
         import pandas as pd
 
@@ -369,7 +368,7 @@ class Agreement:
 
     @cached_property
     def counts(self) -> dict[str, dict[str, int]]:
-        """How many figures of each backend got each verdict."""
+        """Number of figures with each verdict, by backend."""
         words = ("agrees", "differs", "undecided", "unknown")
         return {
             on: {word: sum(row.verdicts[i].word == word for row in self.rows) for word in words}
@@ -378,7 +377,7 @@ class Agreement:
 
     @property
     def undecided(self) -> list[str]:
-        """The figures that are undecided, such as ``jain of network on linux``."""
+        """Undecided figures, such as ``jain of network on linux``."""
         return [
             f"{row.kind.name} of {row.of} on {verdict.on}"
             for row in self.rows
@@ -401,13 +400,13 @@ class Agreement:
         return agreement_html(self)
 
     def summary(self) -> pd.DataFrame:
-        """Return the mean of each figure on each backend, in units for people, and the verdicts."""
+        """Return each figure's mean on each backend, in readable units, and the verdicts."""
         from cwnd.notebook import summarize_agreement
 
         return summarize_agreement(self)
 
     def plot(self) -> Figure:
-        """Draw windows and queue on each backend side by side, of the first seed.
+        """Draw windows and queue on each backend side by side, for the first seed.
 
         Returns
         -------
@@ -431,7 +430,7 @@ class Agreement:
         write_text(path, agree_page(self))
 
     def to_json(self) -> JsonObject:
-        """Give the figures as plain data; docs/json.md describes them. Unknown figures are None."""
+        """Return the figures as plain data, unknown ones as None; see docs/json.md."""
         from cwnd.figures import caveats
 
         first = self.runs[0]
@@ -460,7 +459,7 @@ class Agreement:
 
 
 def _groups(flows: Iterable[FlowRecord]) -> dict[str, list[str]]:
-    """Group flows by their names without numbers; by controllers as well where that is needed."""
+    """Group flows by name without number; also by controller if names are ambiguous."""
     stems: dict[tuple[str, str], list[str]] = {}
     for flow in flows:
         stem = re.sub(r"-\d+$", "", flow["name"])
@@ -473,7 +472,7 @@ def _groups(flows: Iterable[FlowRecord]) -> dict[str, list[str]]:
 
 
 def _figures(run: Result, link: str, groups: dict[str, list[str]]) -> dict[str, dict[str, float]]:
-    """Give the figures of a run: of the network and of each group of flows."""
+    """Return the figures of a run: of the network and of each group of flows."""
     flows = {flow["name"]: flow for flow in run.measured_flows}
     goodputs = [run.goodput_bps(flow) for flow in flows.values()]
     total = float(np.sum(goodputs))
@@ -493,7 +492,7 @@ def _figures(run: Result, link: str, groups: dict[str, list[str]]) -> dict[str, 
 
 
 def _group_figures(run: Result, flows: list[FlowRecord], total: float) -> dict[str, float]:
-    """Give the figures of some flows together; ``total`` is the goodput of all."""
+    """Return the figures of some flows together; ``total`` is the goodput of all flows."""
     goodput = float(np.sum([run.goodput_bps(flow) for flow in flows]))
     windows = np.concatenate([_windows(run, flow) for flow in flows])
     rtts = np.array([flow["mean_rtt_s"] for flow in flows])
@@ -514,7 +513,7 @@ def _group_figures(run: Result, flows: list[FlowRecord], total: float) -> dict[s
 
 
 def _windows(run: Result, flow: FlowRecord) -> np.ndarray:
-    """Give the samples of a flow's window while it is there, without the warm-up."""
+    """Return the window samples of a flow while it is active, without the warm-up."""
     start = max(run.warmup_s, flow["start_s"])
     here = (run.time >= start) & (run.time <= start + run.seconds(flow))
     window = flow["window"][here]

@@ -1,4 +1,4 @@
-"""What a comparison of controllers found: figures, verdicts, tables."""
+"""Result of a comparison of controllers: figures, verdicts, tables."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd import metrics
+from cwnd.comparison.verdict import Figures, Verdict, judge
 from cwnd.extras import require
 from cwnd.result import jsonable, write_text
 from cwnd.stats import Estimate, estimate, estimate_ratio
-from cwnd.verdict import Figures, Verdict, judge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,12 +34,12 @@ class Row:
     controller
         Its specification.
     repeats
-        The figures by name, for each repeat.
+        The figures by name, one dictionary for each repeat.
     results
         One run for each repeat.
     turns
-        Number of consecutive repeats over which the paths are balanced: 2 where the controllers
-        change places from repeat to repeat.
+        Number of consecutive repeats that balance the paths: 2 if the controllers alternate
+        between the paths from repeat to repeat.
     """
 
     controller: str
@@ -56,16 +56,16 @@ class Row:
         }
 
     def _independent(self, name: str) -> list[float]:
-        """Return a figure of each group of repeats over which the paths are balanced."""
+        """Return the mean of a figure over each group of repeats that balances the paths."""
         values = np.array(self.values(name)).reshape(-1, self.turns)
         return [float(mean) for mean in values.mean(axis=1)]
 
     def values(self, name: str) -> list[float]:
-        """Return a figure of each repeat; NaN where it is not known."""
+        """Return a figure of each repeat; NaN if unknown."""
         return [repeat.get(name, math.nan) for repeat in self.repeats]
 
     def to_json(self) -> JsonObject:
-        """Give the row as plain data."""
+        """Return the row as plain data."""
         return {"controller": self.controller} | {
             name: figure.to_json() | {"values": self.values(name)}
             for name, figure in self.figures.items()
@@ -74,20 +74,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What ``compare`` found.
+    """Result of ``compare``.
 
     Attributes
     ----------
     network
-        The network as it was asked for, and what follows from it.
+        The requested network, and quantities derived from it.
     reference
         Specification of the reference.
     rows_alone, rows_against
-        One row for each controller; the reference has a row alone in any case.
+        One row for each controller. The reference always has a row in ``rows_alone``.
     rerun
         The command that repeats the comparison; empty if there is none.
     no_rerun
-        Why there is none.
+        Reason why ``rerun`` is empty.
     """
 
     network: JsonObject
@@ -99,7 +99,7 @@ class Comparison:
 
     @cached_property
     def alone(self) -> pd.DataFrame:
-        """Each controller alone: one row a controller, mean, low and high of each figure."""
+        """Each controller alone: mean, low and high of each figure, one row per controller."""
         return _frame(self.rows_alone)
 
     @cached_property
@@ -122,14 +122,14 @@ class Comparison:
         return comparison_html(self)
 
     def summary(self) -> pd.DataFrame:
-        """Return the verdicts and the means that matter, in units for people: ten columns."""
+        """Return the verdicts and the main means, in readable units: ten columns."""
         from cwnd.notebook import summarize_comparison
 
         return summarize_comparison(self)
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """What the figures say, in words."""
+        """One verdict for each controller, in the order of ``rows_against``."""
         alone = {row.controller: row for row in self.rows_alone}
         return [
             judge(
@@ -142,7 +142,7 @@ class Comparison:
 
     @property
     def undecided(self) -> list[str]:
-        """What the verdicts leave undecided, such as ``fairness of simd``."""
+        """Undecided parts of the verdicts, such as ``fairness of simd``."""
         return [
             f"{subject} of {verdict.controller}"
             for verdict in self.verdicts
@@ -151,7 +151,7 @@ class Comparison:
         ]
 
     def _evidence(self, against: Row, alone: Row, reference: Row) -> Figures:
-        """Collect the figures of a verdict."""
+        """Collect the figures that a verdict depends on."""
         delay, rate = alone.figures["queueing_delay_s"], self.network["rate_bps"]
         longest = (
             8 * self.network["packet_bytes"] * self.network["queue_limit"] / (rate or math.inf)
@@ -201,19 +201,19 @@ class Comparison:
         Parameters
         ----------
         directory
-            Where to write; it is made if need be.
+            Output directory; created if missing.
 
         Returns
         -------
         list of Path
-            What was written; `cwnd.tables.write_comparison` describes it.
+        The files; see `cwnd.tables.write_comparison`.
         """
         from cwnd.tables import write_comparison
 
         return write_comparison(self, directory)
 
     def to_json(self) -> JsonObject:
-        """Give the figures as plain data; docs/json.md describes them. Unknown figures are None."""
+        """Return the figures as plain data, unknown ones as None; see docs/json.md."""
         return jsonable(
             {
                 "network": self.network,
@@ -228,7 +228,7 @@ class Comparison:
 
 
 def _frame(rows: list[Row]) -> pd.DataFrame:
-    """Turn rows into a frame: figures by mean, low and high."""
+    """Convert rows to a frame: mean, low and high of each figure."""
     require("A frame of a comparison", "pandas")
     import pandas as pd
 

@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cwnd.agreement import Agreement
+from cwnd.agreement.outcome import Agreement
 from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
-from cwnd.real import REALITIES, check_reality
+from cwnd.real import BACKENDS, check_backend
 from cwnd.repeats import Repeat, read_repeat, targets
 from cwnd.running import check_seed, measure, part_of
 from cwnd.scenario import Scenario
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cwnd.result import Result
 
 REPEATS = 5
-"""Seeds that ``auto`` begins with."""
+"""Number of seeds that ``auto`` starts with."""
 
 
 @with_notebook_bar
@@ -32,9 +32,9 @@ def agree(
     seed: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Agreement:
-    """Run one scenario on several backends and say in which figures they agree.
+    """Run one scenario on several backends and test in which figures they agree.
 
-    Each run except the simulator's takes real time. These runs take turns, seed by seed, so that
+    Runs on all backends but the simulator take real time. They alternate, seed by seed, so that
     changes of the machine's load affect all backends alike.
 
     Parameters
@@ -42,14 +42,14 @@ def agree(
     scenario
         A scenario, or the path of a scenario file.
     on
-        Two or three of ``sim``, ``udt`` and ``linux``; the others are compared with the first.
+        Two or three of ``sim``, ``udt`` and ``linux``; the first is the reference.
     repeat
-        Seeds on each backend; fewer than five leave most figures undecided. ``auto`` begins with 5
-        and doubles them until every figure is decided, up to 20.
+        Seeds on each backend; fewer than five leave most figures undecided. ``auto`` starts with 5
+        and doubles the number until every figure is decided, up to 20.
     seed
-        The first seed; the scenario's own by default.
+        The first seed; the scenario's seed by default.
     progress
-        Called now and then with the fraction that is done.
+        Called periodically with the completed fraction.
 
     Returns
     -------
@@ -59,11 +59,11 @@ def agree(
     Raises
     ------
     ArgumentError
-        An argument makes no sense.
+        An argument is invalid.
     KernelError
-        This machine or its user cannot run it in real time.
+        This machine or user cannot run scenarios in real time.
     ScenarioError
-        The scenario is invalid, or not possible on one of the backends.
+        The scenario is invalid, or a backend does not support it.
     """
     path = None if isinstance(scenario, Scenario) else Path(scenario)
     if not isinstance(scenario, Scenario):
@@ -99,12 +99,12 @@ def _extend(
     seeds: Sequence[int],
     progress: Callable[[float], None] | None,
 ) -> None:
-    """Run the scenario with more seeds on each backend."""
+    """Run the scenario with further seeds on each backend."""
     real = [(seed, on) for seed in seeds for on in results if on != "sim"]
-    # What this machine cannot do shows at once, before the simulator has worked for nothing.
+    # Real-time runs come first: errors of this machine show before time is spent on simulation.
     for made, (seed, on) in enumerate(real):
-        told = None if progress is None else part_of(progress, made, 1, len(real))
-        results[on] += measure([(scenario, seed)], lambda _, run: run, on=on, progress=told)
+        reported = None if progress is None else part_of(progress, made, 1, len(real))
+        results[on] += measure([(scenario, seed)], lambda _, run: run, on=on, progress=reported)
     if "sim" in results:
         results["sim"] += measure([(scenario, seed) for seed in seeds], lambda _, run: run)
 
@@ -122,13 +122,13 @@ def check_backends(on: Sequence[str], scenario: Scenario) -> None:
     Raises
     ------
     ArgumentError
-        They are not two or three different ones, or one cannot run the scenario.
+        Fewer than two or repeated backends, or one that cannot run the scenario.
     KernelError
-        One of them is not available on this machine.
+        A backend is not available on this machine.
     """
     for place in on:
-        check_reality(place, [scenario])
+        check_backend(place, [scenario])
     if len(on) < 2 or len(set(on)) < len(on):
         raise ArgumentError(
-            "on", f"at least two different ones of {', '.join(REALITIES)} are needed"
+            "on", f"at least two different backends of {', '.join(BACKENDS)} are needed"
         )

@@ -1,4 +1,4 @@
-"""Verdicts of a comparison: words for figures, by one stated rule."""
+"""Verdicts on a controller in a comparison, by one stated rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cwnd.stats import Estimate
 
 ALIKE = 5 / 4
-"""Two figures are alike when their ratio is between 4/5 and 5/4."""
+"""Two figures are alike if their ratio is between 4/5 and 5/4."""
 
 ROUGHLY = 2.0
 """RFC 5348, section 1: reasonably fair is "generally within a factor of two"."""
@@ -33,9 +33,9 @@ RULE = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdicts of a comparison on one controller.
+    """Verdicts on one controller in a comparison.
 
-    Each word is ``undecided`` where the interval lies within no verdict's bounds, and ``unknown``
+    Each word is ``undecided`` if the interval lies within no verdict's bounds, and ``unknown``
     without data.
 
     Attributes
@@ -49,7 +49,7 @@ class Verdict:
     queue
         ``less queue``, ``as much queue``, ``more queue``, ``undecided`` or ``unknown``.
     sentence
-        The three verdicts in words, with the figures.
+        The three verdicts as a sentence, with the figures.
     """
 
     controller: str
@@ -59,28 +59,28 @@ class Verdict:
     sentence: str
 
     def to_json(self) -> JsonObject:
-        """Give the verdict as plain data."""
+        """Return the verdict as plain data."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures that the verdicts on one controller follow from.
+    """Figures that the verdicts on one controller depend on.
 
     Attributes
     ----------
     share
-        Share of a flow against one of the reference on the same network: 1/2 is equal.
+        Share of one flow against one flow of the reference on the same network; 1/2 is equal.
     roughness
-        Coefficient of variation over that of the reference, each alone.
+        Coefficient of variation divided by the reference's, each alone.
     queue
-        Queueing delay over that of the reference, each alone.
+        Queueing delay divided by the reference's, each alone.
     delay_s
         Mean queueing delay alone, in seconds.
     fill
-        That delay as a fraction of the longest possible one.
+        ``delay_s`` divided by the largest possible queueing delay.
     limits
-        Fraction of the time in which something else than the window kept flows from sending.
+        Fraction of the time for which a limit other than the window held the flows back, by cause.
     """
 
     share: Estimate
@@ -92,7 +92,7 @@ class Figures:
 
 
 def judge(controller: str, reference: str, figures: Figures) -> Verdict:
-    """Say in words how a controller compares with the reference.
+    """Compare a controller with the reference in words.
 
     Parameters
     ----------
@@ -104,15 +104,15 @@ def judge(controller: str, reference: str, figures: Figures) -> Verdict:
     Returns
     -------
     Verdict
-        By the rule that ``RULE`` states.
+        Verdicts by `RULE`.
     """
-    fairness, fair_text = _fairness(reference, figures.share)
-    smoothness, smooth_text = _alike(
+    fairness, fair_text = _judge_share(reference, figures.share)
+    smoothness, smooth_text = _judge_ratio(
         figures.roughness,
         ("smoother", "as smooth", "less smooth"),
         "its rate varies {} times as much",
     )
-    queue, queue_text = _alike(
+    queue, queue_text = _judge_ratio(
         figures.queue, ("less queue", "as much queue", "more queue"), "{} times the delay"
     )
     if controller == reference:
@@ -132,13 +132,13 @@ def judge(controller: str, reference: str, figures: Figures) -> Verdict:
     return Verdict(controller, fairness, smoothness, queue, sentence)
 
 
-def _fairness(reference: str, share: Estimate) -> tuple[str, str]:
+def _judge_share(reference: str, share: Estimate) -> tuple[str, str]:
     """Judge the share of a controller against the reference."""
     if not math.isfinite(share.mean):
-        return "unknown", "its share against the reference is not known"
+        return "unknown", "its share against the reference is unknown"
     words = ("yields", "roughly fair", "fair", "roughly fair", "takes more")
     bounds = sorted((*_shares(ALIKE), *_shares(ROUGHLY)))
-    found = _within(share, words, bounds)
+    found = _overlapped_words(share, words, bounds)
     if len(found) != 1:
         figure = f"share {share.mean:.2f} against {reference}{_interval(share)}"
         return "undecided", f"{_undecided(found)} ({figure})"
@@ -159,21 +159,21 @@ def _fairness(reference: str, share: Estimate) -> tuple[str, str]:
     return word, f"yields to {reference}: it gets {got} ({figure})"
 
 
-def _alike(ratio: Estimate, words: tuple[str, str, str], figure: str) -> tuple[str, str]:
-    """Judge a ratio to the reference: less, as much, or more."""
+def _judge_ratio(ratio: Estimate, words: tuple[str, str, str], figure: str) -> tuple[str, str]:
+    """Judge a ratio to the reference: less, alike or more."""
     if not math.isfinite(ratio.mean):
         return "unknown", ""
-    found = _within(ratio, words, [1 / ALIKE, ALIKE])
+    found = _overlapped_words(ratio, words, [1 / ALIKE, ALIKE])
     mean = figure.format(f"{ratio.mean:.2f}")
     if len(found) == 1:
         return found[0], f"{found[0]} ({mean})"
     return "undecided", f"{_undecided(found)} ({mean}{_interval(ratio)})"
 
 
-def _within(value: Estimate, words: Sequence[str], bounds: Sequence[float]) -> list[str]:
-    """Return the words between whose bounds the interval reaches; none without an interval.
+def _overlapped_words(value: Estimate, words: Sequence[str], bounds: Sequence[float]) -> list[str]:
+    """Return the words whose bounds the interval overlaps; none without an interval.
 
-    Word ``i`` is for values from bound ``i - 1`` to bound ``i``, both included.
+    Word ``i`` covers values from bound ``i - 1`` to bound ``i``, both included.
     """
     if not value.known:
         return []
@@ -185,7 +185,7 @@ def _within(value: Estimate, words: Sequence[str], bounds: Sequence[float]) -> l
 
 
 def _undecided(words: Sequence[str]) -> str:
-    """Say between which verdicts the interval does not decide."""
+    """Name the verdicts that the interval leaves open."""
     if not words:
         return "undecided with one run"
     *others, last = words
@@ -193,7 +193,7 @@ def _undecided(words: Sequence[str]) -> str:
 
 
 def _interval(value: Estimate) -> str:
-    """Write the interval of a figure, after its mean."""
+    """Format the interval of a figure, to follow its mean."""
     return f", 95 % interval {value.low:.2f} to {value.high:.2f}" if value.known else ""
 
 

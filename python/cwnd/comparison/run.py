@@ -1,4 +1,4 @@
-"""Compare controllers on one network: each alone, and half and half against a reference."""
+"""Compare controllers on one network: each alone, and in competition with a reference."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 
 from cwnd import metrics
 from cwnd.assignment import write_values
-from cwnd.comparison import Comparison, Row
+from cwnd.comparison.outcome import Comparison, Row
 from cwnd.controller import command_specification, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.networks import DUMBBELL, Network, any_network, dumbbell, measured_controllers
 from cwnd.notebook import with_notebook_bar
-from cwnd.real import check_reality
+from cwnd.real import check_backend
 from cwnd.repeats import Repeat, read_repeat, targets
 from cwnd.result import SCALES, Result, link_loss_rate
 from cwnd.running import check_seed, measure, part_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cwnd.units import Quantity
 
 REPEATS = 10
-"""Repeats that ``auto`` begins with."""
+"""Number of repeats that ``auto`` starts with."""
 
 _ASSIGNMENTS = {
     "rate": "dumbbell.rate=15mbit",
@@ -43,10 +43,10 @@ _ASSIGNMENTS = {
     "warmup": "warmup=30s",
     "loss": "dumbbell.loss=0.1%",
 }
-"""What to write for a scenario in place of an argument of the dumbbell."""
+"""Assignments that replace the arguments of the dumbbell if the network is a scenario."""
 
-_Kept: TypeAlias = tuple[dict[str, float], Result]
-"""The figures of a run, and the run."""
+_Measured: TypeAlias = tuple[dict[str, float], Result]
+"""Figures of a run, and the run."""
 
 
 @with_notebook_bar
@@ -70,52 +70,54 @@ def compare(  # noqa: PLR0913
 ) -> Comparison:
     """Compare controllers with a reference, on a dumbbell or on any network.
 
-    Every controller runs alone (all flows are its own) and half and half against the reference.
-    On the dumbbell access delays and starts are random, drawn from the seed.
+    Every controller runs alone (all flows are its own) and against the reference (half of the
+    flows are the reference's). On the dumbbell access delays and start times are random, drawn from
+    the seed.
 
     Parameters
     ----------
     controllers
         Specifications such as ``simd(beta=1/16)``, and Python classes with ``grow`` and ``cut``.
-        May be empty with a ``network``: those of its measured flows are compared then.
+        May be empty with a ``network``: the controllers of its measured flows are then compared.
     reference
-        What they are compared with.
+        The controller that the others are compared with.
     network
-        A scenario or the path of its file, in place of the dumbbell. Its measured flows get the
-        controllers: alone all of them, against the reference every second one. Where the halves
-        differ, they change places from repeat to repeat.
+        A scenario or the path of its file, instead of the dumbbell. The controllers replace those
+        of its measured flows: all of them in runs alone, every second one against the reference.
+        If the two halves have different paths, the controllers alternate between them from repeat
+        to repeat.
     values
-        Values of the network to replace, by their paths, as for `Scenario.with_values`.
+        Values of the network to replace, by path; see `Scenario.with_values`.
     rate
-        Rate of the bottleneck in bits per second; 15 Mbit/s by default. This and the following
-        arguments up to ``loss`` are of the dumbbell.
+        Rate of the bottleneck in bits per second; 15 Mbit/s by default. This argument and those
+        up to ``loss`` describe the dumbbell.
     rtt
-        Round-trip time without queue in seconds; 100 ms by default. The flows of each controller
-        are dealt evenly over a list (``20ms,100ms``); of a range (``20ms..200ms``) each flow draws
-        its own.
+        Round-trip time without queueing in seconds; 100 ms by default. With a list
+        (``20ms,100ms``) each controller has equally many flows of each value; with a range
+        (``20ms..200ms``) each flow draws its own value.
     queue
         ``red`` (the parameters of SIMD's Table 2), ``red-ecn`` (the same, marking), ``droptail``
         (one bandwidth-delay product), or the size of a DropTail queue: ``20p``, ``64kb``,
         ``1.5bdp``. ``red`` by default.
     flows
-        Flows in each run, even; 8 by default.
+        Flows in each run, an even number; 8 by default.
     time
         Length of each run in seconds; 120 s by default.
     warmup
-        Length of its beginning that no figure includes; a quarter of the run by default.
+        Length of the warm-up, which all figures exclude; a quarter of the run by default.
     loss
         Probability of random loss at the bottleneck, such as ``0.1%``; 0 by default.
     repeat
-        Runs of each case; their seeds are ``seed``, ``seed + 1`` and so on. Fewer than five leave
-        most verdicts undecided. ``auto`` begins with 10 and doubles them until every verdict is
-        decided, up to 80 (20 in real time).
+        Runs of each case, with the seeds ``seed``, ``seed + 1`` and so on. Fewer than five leave
+        most verdicts undecided. ``auto`` starts with 10 and doubles the number until every verdict
+        is decided, up to 80 (20 in real time).
     seed
-        The seed of the first run; that of the ``network`` by default, or 1. The same arguments and
-        seed always give the same result on the simulator.
+        The seed of the first run; the seed of the ``network`` by default, or 1. Simulations with
+        the same arguments and seed always have the same result.
     on
-        ``sim``, or in real time, one run after the other: ``udt`` or ``linux``, as for `cwnd.run`.
+        Backend: ``sim``, or ``udt`` or ``linux`` in real time, one run at a time; see `cwnd.run`.
     progress
-        Called now and then with the fraction that is done.
+        Called periodically with the completed fraction.
 
     Returns
     -------
@@ -125,8 +127,8 @@ def compare(  # noqa: PLR0913
     Raises
     ------
     ValueError
-        An argument makes no sense; the message names it. ``SpecError`` and ``ScenarioError`` are
-        ValueErrors too.
+        An argument is invalid; the message names it. ``SpecError`` and ``ScenarioError`` are
+        subclasses.
 
     Examples
     --------
@@ -149,7 +151,7 @@ def compare(  # noqa: PLR0913
 
 
 def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list[str]]:
-    """List what is run: each controller alone, and each against the reference.
+    """List the cases: controllers that run alone, and those that run against the reference.
 
     Parameters
     ----------
@@ -164,7 +166,7 @@ def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list
     Raises
     ------
     ArgumentError
-        There is none, or one of them twice.
+        The list is empty or has a controller twice.
 
     Examples
     --------
@@ -189,16 +191,16 @@ class Plan:
     controllers, reference, network, values, repeat, seed, on
         As for `compare`.
     options
-        The arguments of the dumbbell; None stands for the default.
+        The arguments of the dumbbell; None for a default.
 
     Attributes
     ----------
     duration_s
         Length of each run in seconds.
     most_runs
-        Number of runs, at most.
+        Largest number of runs.
     most
-        Number of repeats, at most.
+        Largest number of repeats.
     """
 
     def __init__(
@@ -215,7 +217,7 @@ class Plan:
         self.first, self.most = read_repeat(repeat, REPEATS, real=on != "sim")
         self.on = on
         if isinstance(controllers, str):
-            raise ArgumentError("controllers", "a list is needed, not one text")
+            raise ArgumentError("controllers", "a list is needed, not a single text")
         given = {name: value for name, value in options.items() if value is not None}
         if network is None:
             net = dumbbell({**DUMBBELL, **given}, values, controllers=2)
@@ -223,7 +225,7 @@ class Plan:
             for name in given:
                 raise ArgumentError(
                     name,
-                    "the network is a scenario: write --set PATH=VALUE, such as "
+                    "the network is a scenario: use --set PATH=VALUE, such as "
                     f"--set {_ASSIGNMENTS[name]}",
                 )
             net = any_network(network, values)
@@ -231,7 +233,7 @@ class Plan:
         if network is None:
             _check_halves(net.scenario)
         elif not controllers:
-            controllers = _others(measured_controllers(net.scenario), reference)
+            controllers = _without_reference(measured_controllers(net.scenario), reference)
         self.seed = net.scenario.seed if seed is None else seed
         check_seed(self.seed)
         check_seed(self.seed + self.most - 1)
@@ -253,31 +255,31 @@ class Plan:
                 f"{repeat} is odd: the paths of {net.scenario.title} differ, so that the "
                 "controllers change places from repeat to repeat",
             )
-        check_reality(on, [turns[0] for turns in self.scenarios])
+        check_backend(on, [turns[0] for turns in self.scenarios])
 
     def _scenario(self, one: str, other: str | None, turn: int) -> Scenario:
         against = None if other is None else self.specs[other]
         return self.network.with_controllers(self.specs[one], against, turn)
 
     def run(self, progress: Callable[[float], None] | None = None) -> Comparison:
-        """Make the runs.
+        """Run all cases.
 
         Parameters
         ----------
         progress
-            Called now and then with the fraction that is done.
+            Called periodically with the completed fraction.
 
         Returns
         -------
         Comparison
             Tables, verdicts, plots.
         """
-        # What the intervals need takes a while to import: meanwhile the runs go on.
+        # SciPy takes long to import: import it in a thread while the runs go on.
         Thread(target=import_module, args=("scipy.special",)).start()
-        runs: list[list[_Kept]] = [[] for _ in self.scenarios]
+        runs: list[list[_Measured]] = [[] for _ in self.scenarios]
         network = self.network
         if network.rtt_s is None:
-            # The first run tells the time scales and the bottleneck of all.
+            # The time scales and the bottleneck of the first run apply to all runs.
             (run,) = measure([(self.scenarios[0][0], self.seed)], lambda _, run: run, on=self.on)
             network = network.seen(run)
             run.scales = network.scales_s or run.scales
@@ -293,19 +295,19 @@ class Plan:
 
     def _extend(
         self,
-        runs: list[list[_Kept]],
+        runs: list[list[_Measured]],
         target: int,
         network: Network,
         progress: Callable[[float], None] | None,
     ) -> None:
-        """Make the runs that are missing for a number of repeats."""
+        """Add runs to each case up to a number of repeats."""
         jobs = [(case, i) for case, made in enumerate(runs) for i in range(len(made), target)]
         done = sum(map(len, runs))
         part = None
         if progress is not None:
             part = part_of(progress, done, len(jobs), self.most_runs)
 
-        def keep(job: int, run: Result) -> _Kept:
+        def keep(job: int, run: Result) -> _Measured:
             return self._figures(jobs[job][0], run, network), run
 
         kept = measure(
@@ -319,18 +321,18 @@ class Plan:
             runs[case].append(each)
 
     def _figures(self, case: int, run: Result, network: Network) -> dict[str, float]:
-        """Give the figures of a run of a case."""
+        """Return the figures of a run of a case."""
         link = network.bottleneck(run)
         if case < len(self.alone):
-            return _alone(run, link)
+            return _alone_figures(run, link)
         name, flows = self.names[case - len(self.alone)], run.measured_flows
         own = [flow for flow in flows if flow["controller"] == name]
         if name == self.reference:
             own = flows[: len(flows) // 2]
-        return _against(run, link, own)
+        return _against_figures(run, link, own)
 
-    def _outcome(self, runs: list[list[_Kept]], network: Network) -> Comparison:
-        """Collect what was found."""
+    def _outcome(self, runs: list[list[_Measured]], network: Network) -> Comparison:
+        """Build the comparison from the runs."""
         alone, repeat = len(self.alone), len(runs[0])
         rows = [
             Row(
@@ -347,7 +349,7 @@ class Plan:
         return Comparison(described, self.reference, rows[:alone], rows[alone:], rerun, problem)
 
     def _command(self, repeat: int) -> tuple[str, str]:
-        """Write the command that repeats the comparison, or say why there is none."""
+        """Return the command that repeats the comparison, or the reason why there is none."""
         words = self.network.words
         if words is None:
             return "", "the network was built in Python and has no file"
@@ -363,7 +365,7 @@ class Plan:
         command += names if file is None else [words[0], *names]
         command += ["--reference", str(specs[self.reference])]
         command += words if file is None else words[1:]
-        # `auto` has chosen the samples for as many runs as it may make.
+        # `auto` chose the sampling period for the largest number of runs.
         again = self._asked.sampled(repeat * len(self.scenarios), self._flows, self.duration_s)
         if again.sample_s != self.network.sample_s:
             command += write_values({"sample": self.network.sample_s})
@@ -372,14 +374,14 @@ class Plan:
         return shlex.join(command), ""
 
 
-def _others(known: Mapping[str, Spec], reference: Spec) -> list[Spec]:
-    """Return controllers without the reference, unless it is the only one."""
+def _without_reference(known: Mapping[str, Spec], reference: Spec) -> list[Spec]:
+    """Return the controllers without the reference, unless it is the only one."""
     home = read_controller(reference)[0]
     return [spec for name, spec in known.items() if name != home] or list(known.values())
 
 
-def _alone(run: Result, link: LinkRecord) -> dict[str, float]:
-    """Give the figures of a run whose flows are all of one controller."""
+def _alone_figures(run: Result, link: LinkRecord) -> dict[str, float]:
+    """Return the figures of a run whose flows are all of one controller."""
     flows = run.measured_flows
     goodputs = [run.goodput_bps(flow) for flow in flows]
     return {
@@ -390,8 +392,8 @@ def _alone(run: Result, link: LinkRecord) -> dict[str, float]:
     }
 
 
-def _against(run: Result, link: LinkRecord, own: list[FlowRecord]) -> dict[str, float]:
-    """Give the figures of a run in which the flows beside ``own`` are the reference's."""
+def _against_figures(run: Result, link: LinkRecord, own: list[FlowRecord]) -> dict[str, float]:
+    """Return the figures of a run shared by the flows ``own`` and the reference's flows."""
     flows = run.measured_flows
     names = {flow["name"] for flow in own}
     goodputs = [run.goodput_bps(flow) for flow in own]
@@ -407,7 +409,7 @@ def _against(run: Result, link: LinkRecord, own: list[FlowRecord]) -> dict[str, 
 
 
 def _network_figures(link: LinkRecord) -> dict[str, float]:
-    """Give the figures of the bottleneck."""
+    """Return the figures of the bottleneck."""
     return {
         "utilization": link["utilization"],
         "loss_rate": link_loss_rate(link),
@@ -420,11 +422,11 @@ def _network_figures(link: LinkRecord) -> dict[str, float]:
 
 
 def _group_figures(run: Result, flows: list[FlowRecord]) -> dict[str, float]:
-    """Give the figures of the flows of one controller."""
+    """Return the figures of the flows of one controller."""
     sent = sum(flow["packets_sent"] for flow in flows)
     seconds = sum(run.seconds(flow) for flow in flows) or math.nan
     smooth = [run.smoothness(flow) for flow in flows]
-    # Flows that start after the end have no part in the time.
+    # Flows that start after the end have no time.
     limits = [flow["limited"] for flow in flows if run.seconds(flow) > 0]
     cuts = sum(int(np.count_nonzero(f["cuts"]["time"] >= run.warmup_s)) for f in flows)
     return {

@@ -1,0 +1,1 @@
+"""Comparisons of controllers: runs (`run`), figures (`outcome`) and verdicts (`verdict`)."""
