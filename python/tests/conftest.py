@@ -52,6 +52,13 @@ measured = false
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start processes as slow: `make check` leaves them out."""
+    for item in items:
+        if "spawn" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_defaults(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the configuration file and the variables of this user out of the tests."""

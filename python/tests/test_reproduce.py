@@ -22,6 +22,8 @@ from cwnd.papers.runner import reproduce
 from cwnd.papers.text import CAUSES, KINDS, ExhibitText, Wording, read_text
 from cwnd.scenario import Scenario
 
+pytestmark = pytest.mark.slow
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

@@ -20,6 +20,8 @@ from cwnd.sweeps.dataset import DataSet, schemas
 from cwnd.sweeps.reading import read_plan
 from cwnd.sweeps.work import lost_batch, run_batch
 
+pytestmark = pytest.mark.slow
+
 PLAN = {
     "base": {"time": "4s", "flows": 2},
     "axes": {"rate": ["1mbit", "4mbit"], "tcp.window": [10, 1000]},

@@ -15,6 +15,8 @@ import cwnd
 from cwnd.errors import ArgumentError
 from cwnd.sweeps import sweep as sweeping
 
+pytestmark = pytest.mark.slow
+
 PLAN = """
 controllers = ["reno", "mine.py:Law(beta=1/8)", "mine.py:Weary"]
 reference = "cubic"
