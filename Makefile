@@ -81,7 +81,7 @@ rust-unit-tests:
 python-unit-tests: dev
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
 
-# `nice`: the tests, some of which measure time, come first.
+# Whatever runs beside the tests runs under `nice`, as `dev` does: some of the tests measure time.
 checks: lint doc stubtest smoke new-controller instruction-counts
 
 lint: dev clippy mypy
@@ -158,7 +158,7 @@ build: man libelf
 
 # In the profile of the tests, whose compiled dependencies it shares.
 dev: man libelf
-	$(BIN)/maturin develop --profile dev --features tests --quiet
+	nice $(BIN)/maturin develop --profile dev --features tests --quiet
 	$(BIN)/pip install 'cwnd[dev]'
 
 # The wheel is built from the source distribution, which therefore is complete.
@@ -173,7 +173,7 @@ EXTENSION := target/debug/deps/lib_native.so
 smoke: dev
 	mkdir -p out
 	cp -p $(EXTENSION) out/smoke.so
-	$(BIN)/maturin build --profile dev --features tests --quiet --out out/smoke
+	nice $(BIN)/maturin build --profile dev --features tests --quiet --out out/smoke
 	mv out/smoke.so $(EXTENSION)
 	python3 bench/smoke.py out/smoke/*.whl
 
