@@ -14,11 +14,12 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get update -qq && $$as apt-get install -y -qq $(1); }
 
-.PHONY: help demo test build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement fuzz instructions clean
+.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep agreement fuzz instructions clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
+	@echo "make check   the format, the lints and the unit tests: before each commit"
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same for development: the tools of make test, quick to build"
 	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
@@ -42,37 +43,66 @@ demo: build
 	@echo
 	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
 
-# pip downloads beside the compiler. The Rust tests mostly wait for simulated peers and real links: lints, documentation
-# and the extension are built beside them.
+# pip downloads beside the compiler. The tests mostly wait for timers and peers; the checks take the processors that they
+# leave idle. Rust tests and Python tests both set up emulated links on this machine, and so run one after the other.
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
-	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-tests checks
-	$(BIN)/pytest -n auto --dist worksteal
+	@$(MAKE) --no-print-directory -j3 --output-sync=target rust-tests dev python-tests checks
 
-.PHONY: rust-build libraries rust-tests checks smoke new-controller
+check: $(VENV)/.tools
+	cargo fmt --all --check
+	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-unit-tests python-unit-tests lint
+
+.PHONY: rust-build libraries rust-tests python-tests checks lint clippy mypy doc stubtest instruction-counts smoke \
+	new-controller rust-unit-tests python-unit-tests
+CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked
 rust-build:
-	cargo test --workspace --exclude cwnd-bench --locked --no-run
+	$(CARGO_TEST) --no-run
 
 # What cwnd and all its extras depend on, without cwnd. maturin brings tomli where Python has no tomllib.
+# Python compiles the modules that are imported, and pip would compile all.
 libraries: $(VENV)/.tools
 	@$(BIN)/python -c 'import sys; toml = __import__("tomllib" if sys.version_info >= (3, 11) else "tomli"); \
 		project = toml.load(open("pyproject.toml", "rb"))["project"]; \
 		lists = [project["dependencies"], *project["optional-dependencies"].values()]; \
 		print(*(each for names in lists for each in names if not each.startswith("cwnd[")), sep="\n")' \
-		| $(BIN)/pip install -r /dev/stdin
+		| $(BIN)/pip install --no-compile -r /dev/stdin
 
 rust-tests:
-	cargo test --workspace --exclude cwnd-bench --locked
+	RUST_TEST_THREADS=4 $(CARGO_TEST)
 
-checks: dev smoke new-controller
+python-tests: dev | rust-tests
+	$(BIN)/pytest -n auto --dist worksteal
+
+rust-unit-tests:
+	$(CARGO_TEST) --lib
+
+python-unit-tests: dev
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
+
+# Whatever runs beside the tests runs under `nice`, as `dev` does: some of the tests measure time.
+checks: lint doc stubtest smoke new-controller instruction-counts
+
+lint: dev clippy mypy
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	$(BIN)/mypy
-	$(BIN)/stubtest --concise cwnd._native
-	$(BIN)/python bench/instructions.py
+
+# After `dev`: cargo compiles for one command at a time, and most targets wait for the extension.
+clippy: dev
+	nice cargo clippy --workspace --all-targets --locked -- -D warnings
+
+doc: clippy
+	RUSTDOCFLAGS="-D warnings" nice cargo doc --workspace --no-deps --locked --quiet
+
+mypy: dev
+	nice $(BIN)/mypy
+
+stubtest: mypy
+	nice $(BIN)/stubtest --concise cwnd._native
+
+instruction-counts:
+	nice $(BIN)/python bench/instructions.py
 
 # A controller of each kind as `cwnd new-controller` begins it, in a copy of the crates: it passes their tests.
 # The optimisation differs from that of the crates themselves: otherwise both would be the same files in target.
@@ -84,8 +114,8 @@ new-controller: dev
 	cp -R crates Cargo.toml Cargo.lock rustfmt.toml $(TRIAL)
 	cd $(TRIAL) && for kind in window rate; do $(CURDIR)/$(BIN)/cwnd new-controller trial_$$kind --kind $$kind || exit 1; done
 	cargo fmt --check --manifest-path $(TRIAL)/crates/cwnd/Cargo.toml
-	CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo test $(TRIAL_CARGO)
-	CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
+	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo test $(TRIAL_CARGO)
+	CARGO_PROFILE_DEV_OPT_LEVEL=1 nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
 
 bench: build ns2
 	$(BIN)/python bench/run.py
@@ -152,7 +182,7 @@ build: man libelf
 
 # In the profile of the tests, whose compiled dependencies it shares.
 dev: man libelf
-	$(BIN)/maturin develop --profile dev --features tests --quiet
+	nice $(BIN)/maturin develop --profile dev --features tests --quiet
 	$(BIN)/pip install 'cwnd[dev]'
 
 # The wheel is built from the source distribution, which therefore is complete.
@@ -161,9 +191,14 @@ wheel: man libelf
 	$(BIN)/maturin build --sdist --out dist
 	python3 bench/smoke.py dist/*.whl
 
-# The same in the profile of the tests: the extension that dev has compiled.
+# The same in the profile of the tests: the extension that dev has compiled. For a wheel, maturin changes that file in
+# place, and a later dev would install it: the extension in the wheel finds libelf beside itself only.
+EXTENSION := target/debug/deps/lib_native.so
 smoke: dev
-	$(BIN)/maturin build --profile dev --features tests --quiet --out out/smoke
+	mkdir -p out
+	cp -p $(EXTENSION) out/smoke.so
+	nice $(BIN)/maturin build --profile dev --features tests --quiet --out out/smoke
+	mv out/smoke.so $(EXTENSION)
 	python3 bench/smoke.py out/smoke/*.whl
 
 # The manual pages, from the help of the commands. maturin installs the files in cwnd.data/data.

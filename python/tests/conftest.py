@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
 import types
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -49,6 +52,13 @@ measured = false
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start processes as slow: `make check` leaves them out."""
+    for item in items:
+        if "spawn" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_defaults(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the configuration file and the variables of this user out of the tests."""
@@ -82,20 +92,64 @@ def scenario_file(tmp_path: Path) -> Path:
     return path
 
 
+# Executes a command with the default actions of signals: a shell ignores SIGINT in background
+# jobs, and Python ignores the other two. The kernel kills the process when pytest ends.
+_LAUNCHER = """
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(number, signal.SIG_DFL)
+if sys.platform == "linux":
+    import ctypes
+    PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
 @pytest.fixture
-def command():
+def spawn() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
+    """Start processes; each is killed at the end of the test, with its process group.
+
+    The context manager of `subprocess.Popen` waits for the process, even after a failed assertion.
+    """
+    started: list[subprocess.Popen[Any]] = []
+
+    def start(*words: object, **options: Any) -> subprocess.Popen[Any]:
+        command = [sys.executable, "-ISc", _LAUNCHER, *map(str, words)]
+        started.append(subprocess.Popen(command, start_new_session=True, **options))
+        return started[-1]
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        # Input that the process did not read cannot be written any more.
+        with suppress(BrokenPipeError):
+            process.__exit__(None, None, None)
+
+
+@pytest.fixture
+def complete(spawn) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a process to its end, as `subprocess.run` does, for at most a minute."""
+
+    def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        pipe = subprocess.PIPE
+        given = options.pop("input", None)
+        stdin = None if given is None else pipe
+        process = spawn(*words, stdin=stdin, stdout=pipe, stderr=pipe, text=True, **options)
+        out, err = process.communicate(given, timeout=60)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    return run
+
+
+@pytest.fixture
+def command(complete):
     """Run the command line as a user does."""
 
-    def run(*arguments: str | Path, **options) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "cwnd", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env=os.environ | {"COLUMNS": "100"},
-            **options,
-        )
+    def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"COLUMNS": "100"}
+        return complete(sys.executable, "-m", "cwnd", *arguments, env=environment, **options)
 
     return run
 

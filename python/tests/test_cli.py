@@ -390,26 +390,22 @@ def test_a_failed_run_leaves_no_file(command, tmp_path):
 @pytest.mark.parametrize(
     "verb", [["algorithms"], ["schema"], ["compare", "simd", *SMALL, "--json"]]
 )
-def test_the_reader_may_go_away(verb):
-    with subprocess.Popen(
-        [sys.executable, "-m", "cwnd", *verb], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(timeout=30) == 141
+def test_the_reader_may_go_away(spawn, verb):
+    words = [sys.executable, "-m", "cwnd", *verb]
+    process = spawn(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=30) == 141
 
 
-def test_ctrl_c_stops_a_run_within_a_second():
-    with subprocess.Popen(
-        [sys.executable, "-m", "cwnd", "compare", "simd", "--rate", "10gbit", "--time", "2h"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        time.sleep(2)
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        start = time.monotonic()
-        out, err = process.communicate(timeout=10)
-        assert time.monotonic() - start < 1.0
-        assert (process.returncode, out, err) == (130, "", "cwnd: interrupted\n")
+def test_ctrl_c_stops_a_run_within_a_second(spawn):
+    words = ["compare", "simd", "--rate", "10gbit", "--time", "2h"]
+    pipe = subprocess.PIPE
+    process = spawn(sys.executable, "-m", "cwnd", *words, stdout=pipe, stderr=pipe, text=True)
+    time.sleep(2)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    out, err = process.communicate(timeout=10)
+    assert time.monotonic() - start < 1.0
+    assert (process.returncode, out, err) == (130, "", "cwnd: interrupted\n")

@@ -268,7 +268,7 @@ def test_an_exception_in_a_law_is_raised_by_its_connection():
         transfer(Raising)
 
 
-def test_an_interrupted_run_does_not_wait_for_a_slow_law(tmp_path):
+def test_an_interrupted_run_does_not_wait_for_a_slow_law(tmp_path, spawn):
     (tmp_path / "slow.py").write_text(
         "import sys, time\n"
         "class Slow:\n"
@@ -281,14 +281,12 @@ def test_an_interrupted_run_does_not_wait_for_a_slow_law(tmp_path):
     )
     (tmp_path / "net.toml").write_text(dumbbell().add_flow("reno", count=2).to_toml())
     words = ["-m", "cwnd", "compare", "slow.py:Slow", "net.toml", "--repeat", "2"]
-    with subprocess.Popen(
-        [sys.executable, *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    ) as done:
-        assert done.stderr is not None
-        # The law has been asked: its run is under way.
-        assert "growing\n" in iter(done.stderr.readline, "")
-        done.send_signal(signal.SIGINT)
-        assert done.wait(timeout=60) == 130
+    done = spawn(sys.executable, *words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert done.stderr is not None
+    # The law has been asked: its run is under way.
+    assert "growing\n" in iter(done.stderr.readline, "")
+    done.send_signal(signal.SIGINT)
+    assert done.wait(timeout=60) == 130
 
 
 def test_a_controller_written_in_python_is_described(mine):

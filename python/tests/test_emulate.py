@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -85,15 +86,10 @@ def echo():
         thread.join()
 
 
-def emulate(*words: object, **options) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "cwnd", "emulate", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        **options,
-    )
+@pytest.fixture
+def emulate(complete):
+    """Run `cwnd emulate` as a user does."""
+    return partial(complete, sys.executable, "-m", "cwnd", "emulate")
 
 
 def one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -109,7 +105,7 @@ def devices() -> set[str]:
     return {path.name for path in Path("/sys/class/net").glob("cwnd*")}
 
 
-def test_status_output_and_result_are_the_commands(permitted, tmp_path):
+def test_status_output_and_result_are_the_commands(permitted, tmp_path, emulate):
     result, record = tmp_path / "r.json", tmp_path / "r.csv"
     program = "import sys; print(sys.stdin.read()); sys.exit(7)"
     options = ("--rate", "10mbit", "--result", result, "--record", record)
@@ -123,11 +119,11 @@ def test_status_output_and_result_are_the_commands(permitted, tmp_path):
     assert record.read_text() == "time_s,link,bytes,ecn,dataless,fate,arrives_s\n"
 
 
-def test_a_signal_is_told_as_a_shell_tells_it(permitted):
+def test_a_signal_is_told_as_a_shell_tells_it(permitted, emulate):
     assert emulate("--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
 
 
-def test_both_directions_are_delayed(permitted, echo, tmp_path):
+def test_both_directions_are_delayed(permitted, echo, tmp_path, emulate):
     record = tmp_path / "r.csv"
     options = ("--delay", "30ms", "--down", "delay=10ms", "--record", record)
     done = emulate(*options, "--", sys.executable, "-c", ECHO, "CWND_PEER", echo)
@@ -142,14 +138,14 @@ def test_both_directions_are_delayed(permitted, echo, tmp_path):
         assert taken == pytest.approx([delay] * 10)
 
 
-def test_nested_links_add_up(permitted, echo):
+def test_nested_links_add_up(permitted, echo, emulate):
     inner = (sys.executable, "-m", "cwnd", "emulate", "--delay", "10ms", "--")
     done = emulate("--delay", "20ms", "--", *inner, sys.executable, "-c", ECHO, "CWND_BASE", echo)
     assert done.returncode == 0, done.stderr
     assert 0.060 < float(done.stdout) < 0.070
 
 
-def test_streams_arrive_as_they_were_sent(permitted):
+def test_streams_arrive_as_they_were_sent(permitted, emulate):
     def serve() -> None:
         end, _ = listener.accept()
         with end:
@@ -172,40 +168,38 @@ def test_streams_arrive_as_they_were_sent(permitted):
     assert sent == received
 
 
-def test_links_stand_side_by_side(permitted):
-    with subprocess.Popen(
-        [sys.executable, "-m", "cwnd", "emulate", "--", sys.executable, "-c", f"{TELL}; input()"],
+def test_links_stand_side_by_side(permitted, spawn, emulate):
+    other = spawn(
+        *[sys.executable, "-m", "cwnd", "emulate", "--", sys.executable, "-c", f"{TELL}; input()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         bufsize=1,
-    ) as other:
-        assert other.stdout is not None
-        first = other.stdout.readline().split()
-        second = emulate("--", sys.executable, "-c", TELL).stdout.split()
-        other.communicate("\n", timeout=30)
+    )
+    first = other.stdout.readline().split()
+    second = emulate("--", sys.executable, "-c", TELL).stdout.split()
+    other.communicate("\n", timeout=30)
     assert len(set(first)) == len(set(second)) == 1
     assert first != second
     assert other.returncode == 0
 
 
 @pytest.mark.parametrize("how", ["TERM", "KILL"])
-def test_signals_reach_the_command_and_nothing_is_left(permitted, how, tmp_path):
+def test_signals_reach_the_command_and_nothing_is_left(permitted, spawn, how):
     before = devices()
     mark = f"9{os.getpid()}.5"
     script = f"trap 'echo heard; exit 5' TERM; sleep {mark} & echo ready; wait; wait"
-    with subprocess.Popen(
-        [sys.executable, "-m", "cwnd", "emulate", "--", "sh", "-c", script],
+    tool = spawn(
+        *[sys.executable, "-m", "cwnd", "emulate", "--", "sh", "-c", script],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-    ) as tool:
-        assert tool.stdout is not None
-        assert tool.stdout.readline() == "ready\n"
-        assert devices() > before
-        tool.send_signal(getattr(signal, f"SIG{how}"))
-        output, _ = tool.communicate(timeout=30)
+    )
+    assert tool.stdout.readline() == "ready\n"
+    assert devices() > before
+    tool.send_signal(getattr(signal, f"SIG{how}"))
+    output, _ = tool.communicate(timeout=30)
     assert (tool.returncode, output) == ((5, "heard\n") if how == "TERM" else (-9, ""))
     limit = time.monotonic() + 10
     while devices() > before or any(map(_is(mark), Path("/proc").glob("[0-9]*/cmdline"))):
@@ -223,14 +217,14 @@ def _is(mark: str):
     return found
 
 
-def test_mistakes_are_one_line(permitted):
+def test_mistakes_are_one_line(permitted, emulate):
     one_line(emulate("--", "no-such-command-anywhere"), "no such command")
     one_line(emulate("--", Path(__file__)), "no such command")
     one_line(emulate("--record", "/nowhere/x.csv", "--", "true"), "--record", "/nowhere/x.csv")
     one_line(emulate("--seed", "-1", "--", "true"), "--seed")
 
 
-def test_wrong_links_are_one_line():
+def test_wrong_links_are_one_line(emulate):
     one_line(emulate("--rate", "fast", "--", "true"), "--rate", "fast")
     one_line(emulate("--rate", "15", "--", "true"), "--rate: a rate needs a unit")
     one_line(emulate("--up", "delay=5", "--", "true"), "--up: delay: a time needs a unit")
@@ -242,23 +236,21 @@ def test_wrong_links_are_one_line():
     one_line(emulate("--rate", "1mbit"), "COMMAND")
 
 
-def test_what_is_missing_is_one_line(permitted):
+def test_what_is_missing_is_one_line(permitted, complete):
     setpriv = shutil.which("setpriv")
     if setpriv is None or os.geteuid() != 0:
         pytest.skip("rights cannot be given up without setpriv and root")
     words = [setpriv, "--bounding-set=-net_admin,-sys_admin", sys.executable, "-m", "cwnd"]
-    done = subprocess.run(
-        [*words, "emulate", "--", "true"], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = complete(*words, "emulate", "--", "true")
     one_line(done, "needs root", "CAP_NET_ADMIN", "unshare")
 
 
-def test_a_user_has_links_in_a_namespace_of_their_own(permitted):
+def test_a_user_has_links_in_a_namespace_of_their_own(permitted, complete):
     own = ["unshare", "--user", "--map-root-user", "--net"]
-    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:
+    if complete(*own, "true").returncode != 0:
         pytest.skip("users may have no namespaces here")
     words = [*own, sys.executable, "-m", "cwnd", "emulate", "--", sys.executable, "-c", TELL]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = complete(*words)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("198.18.")
 

@@ -60,11 +60,16 @@ def missing() -> str:
 needs_kernel = pytest.mark.skipif(bool(missing()), reason=missing())
 
 
-def inside(script: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def inside(complete):
     """Run a script in namespaces of its own; `cwnd` in it is the command."""
-    command = f'cwnd() {{ "{sys.executable}" -m cwnd "$@"; }}; {PREPARE} || exit 99; {script}'
-    words = ["unshare", "-m", "-n", "--propagation", "private", "bash", "-c", command]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        command = f'cwnd() {{ "{sys.executable}" -m cwnd "$@"; }}; {PREPARE} || exit 99; {script}'
+        words = ["unshare", "-m", "-n", "--propagation", "private", "bash", "-c", command]
+        return complete(*words)
+
+    return run
 
 
 def test_what_has_no_form_is_told_in_one_line(capsys):
@@ -78,15 +83,13 @@ def test_what_has_no_form_is_told_in_one_line(capsys):
     assert "beta" in capsys.readouterr().err
 
 
-def test_without_rights_it_says_what_it_needs():
+def test_without_rights_it_says_what_it_needs(complete):
     if os.geteuid() != 0:
         pytest.skip("only root can take its own rights away")
     words = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-m", "cwnd"]
     if shutil.which("setpriv") is None:
         pytest.skip("it needs the program setpriv")
-    done = subprocess.run(
-        [*words, "kernel", "load", "simd"], capture_output=True, text=True, check=False
-    )
+    done = complete(*words, "kernel", "load", "simd")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("cwnd: ")
@@ -143,7 +146,7 @@ def test_a_closed_connection_has_no_controller():
 
 
 @needs_kernel
-def test_instances_live_side_by_side_and_the_default_comes_back():
+def test_instances_live_side_by_side_and_the_default_comes_back(inside):
     done = inside(
         """
         default=/proc/sys/net/ipv4/tcp_congestion_control
@@ -174,7 +177,7 @@ def test_instances_live_side_by_side_and_the_default_comes_back():
 
 
 @needs_kernel
-def test_without_btf_it_says_so():
+def test_without_btf_it_says_so(inside):
     done = inside("mount -t tmpfs none /sys/kernel/btf; cwnd kernel load simd; echo $?")
     assert done.stdout == "2\n"
     assert done.stderr.count("\n") == 1
@@ -182,7 +185,7 @@ def test_without_btf_it_says_so():
 
 
 @needs_kernel
-def test_status_and_trace_tell_of_a_connection(tmp_path):
+def test_status_and_trace_tell_of_a_connection(tmp_path, inside):
     traffic = TRAFFIC.format(seconds=60)
     (tmp_path / "traffic.py").write_text(traffic)
     done = inside(
@@ -215,7 +218,7 @@ def test_status_and_trace_tell_of_a_connection(tmp_path):
 
 
 @needs_kernel
-def test_a_trace_is_heard_in_any_thread(tmp_path):
+def test_a_trace_is_heard_in_any_thread(tmp_path, inside):
     (tmp_path / "traffic.py").write_text(TRAFFIC.format(seconds=0.5))
     (tmp_path / "listen.py").write_text(
         """
@@ -244,7 +247,7 @@ with ThreadPoolExecutor(3) as pool:
 
 
 @needs_kernel
-def test_a_killed_trace_leaves_nothing(tmp_path):
+def test_a_killed_trace_leaves_nothing(tmp_path, inside):
     (tmp_path / "traffic.py").write_text(TRAFFIC.format(seconds=3))
     done = inside(
         f"""

@@ -16,6 +16,8 @@ from cwnd.agreement.outcome import Agreement
 from cwnd.frames import Frame
 from cwnd.notebook import MOST_ROWS, with_notebook_bar
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 

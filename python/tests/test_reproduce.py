@@ -23,6 +23,8 @@ from cwnd.papers.text import CAUSES, KINDS, ExhibitText, Wording, read_text
 from cwnd.scenario import Scenario
 from cwnd.toml import tomllib
 
+pytestmark = pytest.mark.slow
+
 CLAIM = {
     *("name", "text", "kind", "published", "measured", "interval", "runs", "rule", "verdict"),
     *("cause", "why"),
@@ -135,9 +137,9 @@ def test_mistakes_are_one_line(command, tmp_path, arguments, words):
 
 
 @pytest.mark.timeout(600)
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, spawn):
     line = [sys.executable, "-m", "cwnd", "reproduce", "aira", "--quick", "--out", str(tmp_path)]
-    running = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+    running = spawn(*line, stderr=subprocess.PIPE, text=True)
     parts = tmp_path / ".parts"
     deadline = time.monotonic() + 300
     while not (kept := sorted(parts.glob("*.json"))) and time.monotonic() < deadline:

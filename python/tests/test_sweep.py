@@ -20,6 +20,8 @@ from cwnd.sweeps.dataset import DataSet, schemas
 from cwnd.sweeps.reading import read_plan
 from cwnd.sweeps.work import lost_batch, run_batch
 
+pytestmark = pytest.mark.slow
+
 PLAN = {
     "base": {"time": "4s", "flows": 2},
     "axes": {"rate": ["1mbit", "4mbit"], "tcp.window": [10, 1000]},
@@ -326,15 +328,15 @@ flows = 2
 """
 
 
-def test_an_interrupted_sweep_goes_on(tmp_path, command):
+def test_an_interrupted_sweep_goes_on(tmp_path, spawn, command):
     path, out = tmp_path / "plan.toml", tmp_path / "out"
     path.write_text(LONG)
     arguments = [sys.executable, "-m", "cwnd", "sweep", path, "--out", out]
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
-        assert "1,000 runs: 1 point × 1 controller × 1,000 seeds" in process.stderr.readline()
-        time.sleep(3.0)
-        process.send_signal(signal.SIGINT)
-        said = process.stderr.read()
+    process = spawn(*arguments, stderr=subprocess.PIPE, text=True)
+    assert "1,000 runs: 1 point × 1 controller × 1,000 seeds" in process.stderr.readline()
+    time.sleep(3.0)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     done = len(cwnd.Sweep(out))
     assert 0 < done < 1000

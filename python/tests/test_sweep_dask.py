@@ -15,6 +15,8 @@ import cwnd
 from cwnd.errors import ArgumentError
 from cwnd.sweeps import sweep as sweeping
 
+pytestmark = pytest.mark.slow
+
 PLAN = """
 controllers = ["reno", "mine.py:Law(beta=1/8)", "mine.py:Weary"]
 reference = "cubic"
@@ -164,7 +166,7 @@ def test_workers_of_another_version_are_refused(cluster, plan, tmp_path, monkeyp
         cwnd.sweep(plan, out=tmp_path, dask=cluster.scheduler_address)
 
 
-def test_workers_without_cwnd_are_refused(plan, tmp_path):
+def test_workers_without_cwnd_are_refused(plan, tmp_path, spawn):
     # A worker that has Dask, but not cwnd.
     code = (
         "import sys, dask.__main__\n"
@@ -176,14 +178,13 @@ def test_workers_without_cwnd_are_refused(plan, tmp_path):
         n_workers=0, processes=False, protocol="tcp://", dashboard_address=":0"
     ) as empty:
         arguments = [sys.executable, "-c", code, empty.scheduler_address]
-        with subprocess.Popen(arguments, stderr=subprocess.DEVNULL) as worker:
-            try:
-                with Client(empty.scheduler_address, set_as_default=False) as client:
-                    client.wait_for_workers(1, timeout=30)
-                with pytest.raises(ArgumentError, match="has no cwnd with sweeps"):
-                    cwnd.sweep(plan, out=tmp_path, dask=empty.scheduler_address)
-            finally:
-                worker.terminate()
+        worker = spawn(*arguments, stderr=subprocess.DEVNULL)
+        with Client(empty.scheduler_address, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=30)
+        with pytest.raises(ArgumentError, match="has no cwnd with sweeps"):
+            cwnd.sweep(plan, out=tmp_path, dask=empty.scheduler_address)
+        worker.terminate()
+        worker.wait(timeout=60)
 
 
 def test_addresses_without_a_scheduler_are_refused(plan, tmp_path, monkeypatch):

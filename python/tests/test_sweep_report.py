@@ -20,6 +20,8 @@ from cwnd.report.sweep import MOST_FAILURES, sweep_page
 from cwnd.stats import UNIT, estimate
 from cwnd.sweeps.dataset import METRICS
 
+pytestmark = pytest.mark.slow
+
 RATES, DELAYS, CONTROLLERS = ["10mbit", "2mbit"], ["80ms", "5ms", "20ms"], ["simd", "reno"]
 
 

@@ -151,33 +151,31 @@ def test_standard_input(inbox):
     assert (there.out / "stdin").read_bytes() == data
 
 
-def test_a_slow_pipe_keeps_its_connection(inbox):
+def test_a_slow_pipe_keeps_its_connection(inbox, spawn):
     there = inbox()
-    command = [sys.executable, "-c", SEND + ")", str(there.address[1]), "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as sender:
-        assert sender.stdin is not None
-        sender.stdin.write(b"first")
-        sender.stdin.flush()
-        time.sleep(17)
-        sender.stdin.write(b"second")
+    command = [sys.executable, "-c", SEND + ")", there.address[1], "-"]
+    sender = spawn(*command, stdin=subprocess.PIPE)
+    assert sender.stdin is not None
+    sender.stdin.write(b"first")
+    sender.stdin.flush()
+    time.sleep(17)
+    sender.communicate(b"second", timeout=60)
     assert sender.returncode == 0
     assert (there.out / "stdin").read_bytes() == b"firstsecond"
 
 
 @pytest.fixture
-def sending(inbox, tmp_path) -> Iterator[tuple[Inbox, Path, subprocess.Popen]]:
+def sending(inbox, tmp_path, spawn) -> tuple[Inbox, Path, subprocess.Popen]:
     """A process in the middle of a transfer."""
     source, there = tmp_path / "large", inbox()
     source.write_bytes(noise(30_000_000))
     words = SEND + ", rate_limit='40mbit')"
-    command = [sys.executable, "-c", words, str(there.address[1]), str(source)]
-    sender = subprocess.Popen(command, stderr=subprocess.PIPE)
+    command = [sys.executable, "-c", words, there.address[1], source]
+    sender = spawn(*command, stderr=subprocess.PIPE)
     part, deadline = there.out / "large.cwnd-part", time.monotonic() + 60
     while not (part.exists() and part.stat().st_size > 3 << 20) and time.monotonic() < deadline:
         time.sleep(0.02)
-    yield there, source, sender
-    sender.kill()
-    sender.communicate()
+    return there, source, sender
 
 
 def test_after_kill_9_the_next_sender_takes_over_at_once(sending):
@@ -209,15 +207,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_after_a_restart_of_the_receiver_the_sender_continues(tmp_path):
+def test_after_a_restart_of_the_receiver_the_sender_continues(tmp_path, spawn):
     source, out, port = tmp_path / "large", tmp_path / "in", free_port()
     source.write_bytes(noise(20_000_000))
     out.mkdir()
     receivers: list[subprocess.Popen[str]] = []
 
     def start() -> None:
-        command = [sys.executable, "-c", RECEIVE, str(port), str(out)]
-        receivers.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        command = [sys.executable, "-c", RECEIVE, port, out]
+        receivers.append(spawn(*command, stdout=subprocess.PIPE, text=True))
         assert receivers[-1].stdout is not None
         assert receivers[-1].stdout.readline() == "ready\n"
 
@@ -229,14 +227,9 @@ def test_after_a_restart_of_the_receiver_the_sender_continues(tmp_path):
 
     events: list[dict] = []
     start()
-    try:
-        begin = time.monotonic()
-        outcome = send([source], "127.0.0.1", port, observe=observe, rate_limit="80mbit")
-        assert time.monotonic() - begin < 15
-    finally:
-        for receiver in receivers:
-            receiver.kill()
-            receiver.communicate()
+    begin = time.monotonic()
+    outcome = send([source], "127.0.0.1", port, observe=observe, rate_limit="80mbit")
+    assert time.monotonic() - begin < 15
     assert outcome.outcome == "complete"
     assert outcome.moved_bytes < 30_000_000
     assert "retry" in kinds(events)

@@ -64,27 +64,15 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def start():
-    """Start the command line as a user does; what is left is ended after the test."""
-    started: list[subprocess.Popen[str]] = []
+def start(spawn):
+    """Start the command line as a user does."""
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
     def begin(*arguments: object, **options) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "cwnd", *map(str, arguments)],
-            stdin=options.pop("stdin", subprocess.DEVNULL),
-            stdout=options.pop("stdout", subprocess.PIPE),
-            stderr=options.pop("stderr", subprocess.PIPE),
-            text=True,
-            **options,
-        )
-        started.append(process)
-        return process
+        command = [sys.executable, "-m", "cwnd", *arguments]
+        return spawn(*command, **streams | options, text=True)
 
-    yield begin
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+    return begin
 
 
 @pytest.fixture
@@ -572,7 +560,7 @@ def test_holes_and_hard_links_were_not_present(tmp_path):
     assert (again.present_bytes, again.moved_bytes) == (5_000_003, 0)
 
 
-def test_bars_on_a_terminal_fit_into_80_columns(tmp_path):
+def test_bars_on_a_terminal_fit_into_80_columns(tmp_path, spawn):
     script = (
         f"import time; PROGRESS = {PROGRESS!r}; END = {END!r}\n"
         "from cwnd.cli.progress import Monitor\n"
@@ -583,21 +571,17 @@ def test_bars_on_a_terminal_fit_into_80_columns(tmp_path):
         "    monitor.observe(END)\n"
     )
     master, slave = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdout=slave,
-        stderr=slave,
-        env=os.environ | {"COLUMNS": "80", "TERM": "xterm"},
-    ) as process:
-        os.close(slave)
-        shown = b""
-        while select.select([master], [], [], 10)[0]:
-            try:
-                piece = os.read(master, 65536)
-            except OSError:
-                break
-            shown += piece
-        assert process.wait(timeout=10) == 0
+    environment = os.environ | {"COLUMNS": "80", "TERM": "xterm"}
+    process = spawn(sys.executable, "-c", script, stdout=slave, stderr=slave, env=environment)
+    os.close(slave)
+    shown = b""
+    while select.select([master], [], [], 10)[0]:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:
+            break
+        shown += piece
+    assert process.wait(timeout=10) == 0
     os.close(master)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode()).replace("\r", "\n")
     lines = text.split("\n")

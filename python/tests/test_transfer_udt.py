@@ -13,28 +13,22 @@ import pytest
 
 
 @pytest.fixture
-def start():
+def start(spawn):
     """Start a verb beside the test; gives the process and the port that it tells."""
-    running: list[subprocess.Popen[str]] = []
 
     def begin(*arguments: str) -> tuple[subprocess.Popen[str], int]:
-        process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "cwnd", *arguments],
+        process = spawn(
+            *[sys.executable, "-u", "-m", "cwnd", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        running.append(process)
         for line in process.stdout:
             if found := re.search(r"port (\d+)$|listening on (\d+)", line):
                 return process, int(found[1] or found[2])
         raise AssertionError(process.wait())
 
-    yield begin
-    for process in running:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+    return begin
 
 
 @pytest.mark.parametrize("flags", [(), ("-R", "-C", "reno")])

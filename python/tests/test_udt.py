@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 
@@ -299,27 +298,22 @@ while True:
 """
 
 
-@contextmanager
-def receiving(port=0):
-    """Run a receiver in a process that is killed at the end; its port."""
-    with subprocess.Popen(
-        [sys.executable, "-c", RECEIVER, str(port)], stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield int(process.stdout.readline())
-        finally:
-            process.kill()
+def test_a_receiver_that_was_restarted_resets_its_old_connections(spawn):
+    def start(port: int) -> tuple[subprocess.Popen[str], int]:
+        command = [sys.executable, "-c", RECEIVER, port]
+        process = spawn(*command, stdout=subprocess.PIPE, text=True)
+        return process, int(process.stdout.readline())
 
-
-def test_a_receiver_that_was_restarted_resets_its_old_connections():
-    with receiving() as port:
-        client = udt.connect(HERE, port, key=bytes(range(32)))
-        client.send(b"something")
-    with receiving(port):
-        begun = time.monotonic()
-        with pytest.raises(ConnectionResetError, match="does not know this connection"):
-            client.recv(timeout="10s")
-        assert time.monotonic() - begun < 3
+    receiver, port = start(0)
+    client = udt.connect(HERE, port, key=bytes(range(32)))
+    client.send(b"something")
+    receiver.kill()
+    receiver.wait()
+    start(port)
+    begun = time.monotonic()
+    with pytest.raises(ConnectionResetError, match="does not know this connection"):
+        client.recv(timeout="10s")
+    assert time.monotonic() - begun < 3
 
 
 def test_a_listener_answers_allowed_addresses_only():

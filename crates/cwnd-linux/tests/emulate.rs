@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, IoSliceMut};
 use std::net::UdpSocket;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -354,17 +354,25 @@ fn sleepers() -> usize {
     commands.filter(|line| line.starts_with(b"sleep\x0087654.")).count()
 }
 
+/// A process that ends by SIGKILL when it is dropped.
+struct Tool(Child);
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 #[test]
 fn a_killed_tool_leaves_nothing() {
     let Some(_one) = permitted() else { return };
     let devices = || fs::read_to_string("/proc/net/dev").unwrap().matches("cwnd").count();
     let before = devices();
-    let mut tool = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_tool_that_waits", "--ignored", "--nocapture"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut heard = BufReader::new(tool.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_tool_that_waits", "--ignored", "--nocapture"]);
+    let mut tool = Tool(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut heard = BufReader::new(tool.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut wanted = vec!["peer", "started"];
     while !wanted.is_empty() {
         let line = heard.next().expect("the tool has ended");
@@ -376,9 +384,7 @@ fn a_killed_tool_leaves_nothing() {
         thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(devices(), before + 1);
-    // SIGKILL.
-    tool.kill().unwrap();
-    tool.wait().unwrap();
+    drop(tool);
     while sleepers() > 0 || devices() > before {
         assert!(Instant::now() < limit, "{} processes, {} devices", sleepers(), devices());
         thread::sleep(Duration::from_millis(10));

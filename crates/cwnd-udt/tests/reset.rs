@@ -68,10 +68,15 @@ impl Receiver {
         Receiver { child, addr: SocketAddr::from(([127, 0, 0, 1], port.expect("a port"))) }
     }
 
-    fn kill(mut self) -> u16 {
+    fn kill(self) -> u16 {
+        self.addr.port()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.addr.port()
     }
 }
 
