@@ -242,9 +242,10 @@ fn the_rate_grows_after_an_interval_with_acknowledgements_and_without_losses() {
 fn reports_may_be_the_clock() {
     let mut bench = Bench::paced(|law, _| law.clock = Clock::Reports);
     assert_eq!(bench.machine.output().wake, None);
-    bench.report(10, 1).tick(15).report(19, 1);
+    // The first report ends the interval of the loss. A timer ends none.
+    bench.report(10, 1).report(19, 1).tick(25);
     assert_eq!(bench.rate(), Some(750.0));
-    bench.report(21, 1);
+    bench.report(26, 1);
     assert_eq!(bench.rate(), Some(850.0));
     assert_eq!(bench.calls(), [Observe(1), Observe(1), Observe(1), Tick(750.0)]);
 }
