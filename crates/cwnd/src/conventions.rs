@@ -108,3 +108,48 @@ fn rfc(decision: &Decision) -> Decided {
     };
     Decided { threshold, window: window.min(decision.window) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The threshold and the window after `why` at 40 packets, of which the law keeps `cut`.
+    fn reduce(why: Signal, slow_start: bool, cut: f64, law_threshold: Option<f64>) -> (f64, f64) {
+        let (window, threshold) = (40.0, f64::INFINITY);
+        let (first, after_mark) = (true, false);
+        let decision =
+            Decision { why, window, threshold, cut, law_threshold, slow_start, first, after_mark };
+        let Decided { threshold, window } = (Conventions::RFC.reduce)(&decision);
+        (threshold, window)
+    }
+
+    /// RFC 5681 equation 4 in slow start and after a timeout; in congestion avoidance the law decides.
+    #[test]
+    fn at_most_half_of_the_window_remains_in_slow_start_and_after_a_timeout() {
+        for why in [Signal::Loss, Signal::Mark] {
+            assert_eq!(reduce(why, false, 35.0, None), (35.0, 35.0));
+            assert_eq!(reduce(why, true, 35.0, None), (20.0, 20.0));
+            assert_eq!(reduce(why, true, 10.0, None), (10.0, 10.0));
+        }
+        assert_eq!(reduce(Signal::Timeout, false, 35.0, None).0, 20.0);
+        assert_eq!(reduce(Signal::Timeout, false, 10.0, None).0, 10.0);
+    }
+
+    /// A threshold above the window leaves the window.
+    #[test]
+    fn a_laws_own_threshold_counts_everywhere() {
+        for why in [Signal::Loss, Signal::Timeout] {
+            for slow_start in [false, true] {
+                assert_eq!(reduce(why, slow_start, 20.0, Some(28.0)), (28.0, 28.0));
+                assert_eq!(reduce(why, slow_start, 20.0, Some(60.0)), (60.0, 40.0));
+            }
+        }
+    }
+
+    /// RFC 5681 equation 4: the threshold is at least two packets.
+    #[test]
+    fn two_packets_remain() {
+        assert_eq!(reduce(Signal::Loss, false, 0.5, None), (2.0, 2.0));
+        assert_eq!(reduce(Signal::Loss, false, 0.5, Some(-3.0)), (2.0, 2.0));
+    }
+}

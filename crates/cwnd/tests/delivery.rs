@@ -1,8 +1,6 @@
 //! The delivery-rate estimator against the pseudocode of draft-ietf-ccwg-bbr section 4.1.2, whose volumes are
 //! bytes, with packets of one size.
 
-mod common;
-
 use cwnd::delivery::{DeliveryEstimator, RateSample, Sent};
 use cwnd::parts::RoundCounter;
 use cwnd::{Dur, Rate, Time};
@@ -182,7 +180,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(common::config(512))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn samples_are_those_of_the_draft(steps in prop::collection::vec(step(), 1..120)) {

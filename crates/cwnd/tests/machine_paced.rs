@@ -242,9 +242,10 @@ fn the_rate_grows_after_an_interval_with_acknowledgements_and_without_losses() {
 fn reports_may_be_the_clock() {
     let mut bench = Bench::paced(|law, _| law.clock = Clock::Reports);
     assert_eq!(bench.machine.output().wake, None);
-    bench.report(10, 1).tick(15).report(19, 1);
+    // The first report ends the interval of the loss. A timer ends none.
+    bench.report(10, 1).report(19, 1).tick(25);
     assert_eq!(bench.rate(), Some(750.0));
-    bench.report(21, 1);
+    bench.report(26, 1);
     assert_eq!(bench.rate(), Some(850.0));
     assert_eq!(bench.calls(), [Observe(1), Observe(1), Observe(1), Tick(750.0)]);
 }
@@ -265,9 +266,22 @@ fn a_congestion_period_begins_with_packets_sent_after_the_decrease() {
     assert_eq!(bench.calls(), [Losses(3, 562.5)]);
     bench.mark(130, 100);
     assert_eq!(bench.calls(), [Losses(3, 562.5), Call::Cut(562.5, true, Signal::Mark)]);
-    // An interval with a fresh mark does not grow the rate.
-    bench.report(131, 1).tick(140);
-    assert_eq!(bench.rate(), Some(421.875));
+    // Of two packets, the one sent at the time of the decrease is of the next period.
+    bench.lose(140, 129).lose(150, 130);
+    let fresh = |call: &Call| matches!(call, Call::Cut(_, true, _));
+    assert_eq!(bench.calls().iter().filter(|call| fresh(call)).count(), 1);
+}
+
+#[test]
+fn the_rate_does_not_grow_in_an_interval_with_a_signal() {
+    let signals: [fn(&mut Bench) -> &mut Bench; 3] =
+        [|bench| bench.lose(12, 5), |bench| bench.lose(12, 0), |bench| bench.mark(12, 5)];
+    for signal in signals {
+        let mut bench = Bench::paced(|_, _| {});
+        signal(bench.tick(10)).report(15, 1).calls();
+        assert_eq!(bench.tick(20).calls(), []);
+        assert!(matches!(bench.report(25, 1).tick(30).calls()[..], [Observe(1), Tick(_)]));
+    }
 }
 
 /// A loss report without a decrease begins no congestion period.

@@ -53,11 +53,12 @@ fn a_law_enters_congestion_avoidance_once_for_each_reduction() {
     bench.ack(20, 1).lose(30, 29).on(40, RECOVERED).ack(50, 1).ack(60, 1);
     let reduction = Call::Cut(11.0, Signal::Loss);
     assert_eq!(bench.calls(), [reduction, Round(30, 1, 0), Enter(5.5), Grow(1.0), Grow(1.0)]);
+    bench.calls_from_here().mark(62, 61).ack(64, 1);
+    assert!(matches!(bench.calls()[..], [Call::Cut(..), Round(..), Enter(_), Grow(_)]));
     // From slow start it enters at the threshold, before it grows.
-    let window = bench.window();
-    bench.calls_from_here().on(70, TIMEOUT).ack(80, 1).ack(90, 1);
-    let reduction = Call::Cut(window, Signal::Timeout);
-    assert_eq!(bench.calls(), [reduction, Round(970, 1, 0), Enter(window / 2.0)]);
+    bench.calls_from_here().on(70, TIMEOUT).ack(80, 1);
+    assert_eq!(bench.values(), (Avoidance, 2.0, 2.0));
+    assert!(matches!(bench.calls()[..], [Call::Cut(..), Round(938, 1, 0), Enter(2.0)]));
 }
 
 #[test]
@@ -262,6 +263,9 @@ fn undo_reverts_the_last_reduction() {
             // There is nothing more to revert.
             bench.on(1200, Event::Undo);
             assert_eq!(bench.values(), before);
+            // The law continues congestion avoidance, and does not enter it again.
+            bench.calls_from_here().ack(1300, 1);
+            assert_eq!(bench.calls(), if avoidance { vec![Grow(1.0)] } else { vec![] });
         }
     }
 }

@@ -380,4 +380,24 @@ mod tests {
             assert_eq!(law.grow(0.0, 1.0, &acked, &cx).done, n == CSS_ROUNDS);
         }
     }
+
+    /// A train in a later round of conservative slow start does not count its rounds anew.
+    #[test]
+    fn a_train_begins_conservative_slow_start_once() {
+        let mut law = HyStartTrain::new();
+        let css = Some(Css { baseline: Dur::ZERO, rounds: 3 });
+        law.hystart.css = css;
+        (law.hystart.round_began, law.end) = (Time::ZERO + ms(100), Time::ZERO + ms(149));
+        let cx = Context::new(Time::ZERO + ms(150), Some(Rtt::first(ms(100))));
+        law.grow(0.0, 1.0, &Acked::new(1, Time::ZERO), &cx);
+        assert_eq!((law.hystart.css, law.end), (css, cx.now));
+    }
+
+    #[test]
+    fn a_train_has_no_acknowledgements_of_an_unused_window() {
+        let mut law = HyStartTrain::new();
+        let cx = Context::new(Time::ZERO + ms(1), Some(Rtt::first(ms(1))));
+        let growth = law.grow(10.0, 0.0, &Acked::new(1, Time::ZERO), &cx);
+        assert_eq!((growth, law), (Growth { window: 10.0, done: false }, HyStartTrain::new()));
+    }
 }

@@ -17,6 +17,7 @@
 //! * There is one reduction for each window of data: signals of packets sent before the last reduction change nothing,
 //!   and neither do losses and marks during recovery.
 //! * The window does not grow during recovery.
+//! * A timeout and persistent congestion restart slow start from every state.
 //! * A mark in slow start ends it, as in congestion avoidance. Where recovery is inferred (RFC 9002 section 7.3.2), a
 //!   mark begins one as a loss does.
 //! * Recovery returns to slow start if the threshold exceeds the window: by a law's own threshold, or a reduction by
@@ -52,7 +53,7 @@ pub struct Windowed<L> {
     /// The start of the connection before the first reduction.
     last_cut: Time,
     conventions: &'static Conventions,
-    /// Until the first reduction: a slow start other than the standard one.
+    /// Until the end of the first slow start: one other than the standard one.
     slow_start: Option<Box<AnySlowStart>>,
     congestion: Option<Box<Congestion<L>>>,
     packet: u32,
