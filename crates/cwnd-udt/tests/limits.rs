@@ -127,7 +127,7 @@ fn a_window_that_opens_is_not_the_limit_any_more() {
 #[test]
 fn a_short_delay_is_not_the_limit() {
     let path = Path { delay: Dur::from_millis(25), ..PERFECT };
-    let (mut pair, opened) = pair(&config("reno(start=classic)"), path);
+    let (mut pair, opened) = pair(&config("reno(start=standard)"), path);
     pair.ends[0].write(&vec![1; 300_000]).unwrap();
     for _ in 0..100 {
         pair.stalled = Some(0);

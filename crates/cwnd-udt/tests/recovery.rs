@@ -66,7 +66,7 @@ fn window_laws_start_by_hystart() {
 /// keeps 0.7 of the window in slow start too (RFC 9438 section 4.6), which overflows the queue once more.
 #[test]
 fn an_overshoot_is_repaired_within_the_window() {
-    for (law, most) in [("reno(start=classic)", 2000), ("cubic(start=classic)", 5000)] {
+    for (law, most) in [("reno(start=standard)", 2000), ("cubic(start=standard)", 5000)] {
         let (counters, mbps) = transfer(&Config::new(Spec::parse(law).unwrap()), 0.0);
         assert!(counters.pkt_retrans > 800, "{law}: {counters:?}");
         assert!(counters.pkt_retrans < most, "{law}: {counters:?}");

@@ -40,7 +40,7 @@ impl Form {
     pub fn of(spec: &Spec) -> Result<Form, Error> {
         let value = |name: &str| spec.get(name).unwrap_or(0.0);
         let refuse = |why: String| Err(Error::NoForm(format!("{spec}: {why}")));
-        if value("start") == 1.0 {
+        if value("start") >= 1.0 {
             return refuse("slow start stays the kernel's, which has no hystart".into());
         }
         if value("pacing") != 0.0 {

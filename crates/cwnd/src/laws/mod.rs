@@ -7,8 +7,8 @@
 //!
 //! | symbol | meaning | unit | range | default |
 //! |---|---|---|---|---|
-//! | `start` | slow start: RFC 5681, or HyStart++ (RFC 9406) | | standard, hystart | the driver's |
-//! | `pacing` | pacing rate over window / smoothed round-trip time; 0 is off | | 0 <= pacing <= 100 | 0 |
+//! | `start` | slow start: RFC 5681, HyStart++ (RFC 9406), or HyStart++ with acknowledgement trains | | standard, hystart, hystart-train | the driver's |
+//! | `pacing` | pacing rate over window / smoothed round-trip time; 0: the driver's | | 0 <= pacing <= 100 | 0 |
 //!
 //! A new law is a file here, its name in the list in `any.rs`, and an entry in the registry:
 //! `cwnd new-controller` writes them.

@@ -20,7 +20,7 @@ const PACING: Parameter = Parameter::number(
     "",
     0.0,
     Range::closed(0.0, 100.0),
-    "pacing rate over window / smoothed round-trip time; 0 is off",
+    "pacing rate over window / smoothed round-trip time; 0: the driver's",
 );
 
 /// The reduction at a loss as a fraction of the window.
