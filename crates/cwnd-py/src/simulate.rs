@@ -90,8 +90,9 @@ pub fn simulate<'py>(
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if threads == 0 { available } else { threads };
     let failure = Arc::<Failure>::default();
-    let law = |(spec, factory)| -> (String, Arc<dyn MakeController>) {
-        (spec, Arc::new(Factory { factory, failure: failure.clone() }))
+    let law = |(spec, factory): (String, _)| -> (String, Arc<dyn MakeController>) {
+        let made = Arc::new(Factory::new(factory, &spec, failure.clone()));
+        (spec, made)
     };
     let shared = Arc::new(Shared {
         two_threads: threads >= 2 * jobs.len(),
