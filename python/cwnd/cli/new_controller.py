@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.option(
     "--kind",
-    type=click.Choice(["window", "rate"]),
+    type=click.Choice(["window", "rate", "whole"]),
     default="window",
     show_default=True,
-    help="What the law controls: the congestion window or the sending rate.",
+    help="A law for the congestion window, a law for the sending rate, or a whole controller.",
 )
 def new_controller(name: str, kind: Kind) -> None:
     """Write a controller NAME in Rust, in the checkout of cwnd around the working directory.
 
-    It is a plain AIMD with tests, and in the registry: its law, card and entry are to be filled
-    in. CONTRIBUTING.md says how.
+    It is a plain AIMD with tests and an entry in the registry: code, card and entry are to be
+    filled in. CONTRIBUTING.md says how.
     """
     from cwnd.new_controller import write_controller
 

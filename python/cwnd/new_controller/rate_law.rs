@@ -24,7 +24,7 @@
 //! lost packet was sent after the last cut.
 
 use crate::law::{Clock, Context, RateLaw, Signal};
-use crate::units::{Dur, Packets, Rate};
+use crate::units::{Dur, Rate};
 
 /// $Type: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +64,7 @@ impl RateLaw for $Type {
         Rate::per_sec((1.0 - self.beta) * rate.as_per_sec())
     }
 
-    fn start(&mut self, w: Packets, cx: &Context) -> Rate {
+    fn start(&mut self, w: f64, cx: &Context) -> Rate {
         let rtt = cx.rtt.map_or(Dur::ZERO, |rtt| rtt.smoothed);
         Rate::over(w, rtt + self.syn)
     }

@@ -6,6 +6,6 @@ pub(super) const $CONST: Algorithm = Algorithm {
     source: "to fill in",
     equations: &["each ACK: w <- w + alpha / w", "at a loss: w <- w - beta w"],
     deviations: &[],
-    parameters: &[alpha(1.0, EACH_ROUND), beta(0.5), START],
+    parameters: &[alpha(1.0, EACH_ROUND), beta(0.5), START, PACING],
     build: Build::Window(|v| $Type::new(v[0], v[1]).into()),
 };

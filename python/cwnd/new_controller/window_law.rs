@@ -20,7 +20,6 @@
 //! Known deviations: to fill in, or none.
 
 use crate::law::{Context, Signal, WindowLaw};
-use crate::units::Packets;
 
 /// $Type: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +27,7 @@ pub struct $Type {
     alpha: f64,
     beta: f64,
     /// State: the window at the last cut; `None` before the first one.
-    last: Option<Packets>,
+    last: Option<f64>,
 }
 
 impl $Type {
@@ -40,11 +39,11 @@ impl $Type {
 
 impl WindowLaw for $Type {
     #[inline]
-    fn grow(&mut self, w: Packets, acked: Packets, _cx: &Context) -> Packets {
+    fn grow(&mut self, w: f64, acked: f64, _cx: &Context) -> f64 {
         w + self.alpha * acked / w
     }
 
-    fn cut(&mut self, w: Packets, _why: Signal, _cx: &Context) -> Packets {
+    fn cut(&mut self, w: f64, _why: Signal, _cx: &Context) -> f64 {
         self.last = Some(w);
         w - self.beta * w
     }
