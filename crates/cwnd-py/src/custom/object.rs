@@ -15,8 +15,8 @@ const DEFAULTS: &str = "cwnd.controller";
 /// Characters of an answer in a message.
 const SHOWN: usize = 60;
 /// Columns of the series that gauges stand beside.
-const COLUMNS: [&str; 9] =
-    ["time_s", "flow", "controller", "sent", "delivered", "window", "rtt", "rtt_s", "ssthresh"];
+const COLUMNS: [&str; 8] =
+    ["time_s", "flow", "controller", "sent", "delivered", "window", "rtt", "rtt_s"];
 
 /// The object of a controller.
 pub(super) struct Object {
@@ -56,7 +56,9 @@ impl Object {
     pub(super) fn switch(&self, py: Python<'_>, name: &str, default: bool) -> PyResult<bool> {
         match self.constant(py, name)? {
             None => Ok(default),
-            Some(value) => value.extract().map_err(|_| wrong(name, &value, "is True or False")),
+            Some(value) => {
+                value.extract().map_err(|_| wrong(name, &value, "the value is True or False"))
+            }
         }
     }
 
@@ -103,7 +105,7 @@ impl Object {
         SpecError::new_err(format!("{name}: {}", error.value(py)))
     }
 
-    /// Reads the names of the gauges.
+    /// Reads the names of the gauges; `taken` is the gauge of the controller's machine.
     pub(super) fn declare_gauges(&mut self, py: Python<'_>, taken: &str) -> PyResult<()> {
         if self.has(py, "gauges")? {
             let answer = self.ask(py, "gauges", ())?;
@@ -134,7 +136,7 @@ impl Object {
                 return Ok(found);
             }
             let names = self.gauges.join(", ");
-            Err(wrong("gauges", &answer, &format!("has the same names each time: {names}")))
+            Err(wrong("gauges", &answer, &format!("gauges have the same names each time: {names}")))
         });
         for (at, name) in self.gauges.iter().enumerate() {
             emit(name, values.get(at).copied().unwrap_or(f64::NAN));
