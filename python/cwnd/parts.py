@@ -2,7 +2,7 @@
 
 >>> from cwnd.parts import WindowedMax
 >>> bandwidth = WindowedMax(10)
->>> bandwidth.add(1, 40.0), bandwidth.add(2, 30.0), bandwidth.add(12, 20.0)
+>>> bandwidth.add(1, 40.0), bandwidth.add(4, 30.0), bandwidth.add(12, 20.0)
 (40.0, 40.0, 30.0)
 """
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -242,6 +243,15 @@ def test_gauges_stand_in_the_tables():
     assert {"arrival", "capacity", "delivery", "rate"} <= set(columns)
 
 
+def test_a_capture_shows_the_packets_of_a_rate_law_as_datagrams(tmp_path):
+    paths = tmp_path / "twin.pcap", tmp_path / "built-in.pcap"
+    for controller, path in zip((Daimd, "daimd"), paths, strict=True):
+        cwnd.run(dumbbell("1s").add_flow(controller), pcap=("left-right", path))
+    one, other = (path.read_bytes() for path in paths)
+    assert len(one) > 1000
+    assert one == other
+
+
 def logged(base, *hooks):
     """A subclass whose hooks append their arguments and answers to ``calls``, and that list."""
     calls = []
@@ -290,7 +300,8 @@ def test_a_window_laws_hooks_are_called_with_the_values_of_the_run():
     assert all(finished.lost > 0 and finished.sent > 0 for finished, *_ in rounds)
     assert sum(finished.sent for finished, *_ in rounds) <= record["packets_sent"]
     acks = of(calls, "observe")
-    assert sum(acked.packets for acked, *_ in acks) == pytest.approx(record["delivered"][-1], abs=9)
+    acked = sum(acked.packets for acked, *_ in acks)
+    assert record["delivered"][-1] - 9 <= acked <= record["packets_sent"]
     assert {acked.limit for acked, *_ in acks} <= {"window", "receiver", "application", "pacing"}
     for acked, cx, _ in acks:
         assert acked.rtt is None or cx.now - acked.sent_at == pytest.approx(acked.rtt, abs=1e-3)
@@ -690,3 +701,28 @@ def test_an_instance_of_a_whole_controller_is_copied_for_each_flow():
     assert names[1] == "python:Daimd"
     cwnd.run(dumbbell("2s").add_flow(instance, count=2))
     assert instance.seen == []
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "controllers.md"
+
+
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("mine.py").write_text(blocks[0])
+    Path("whole.py").write_text(blocks[1])
+    result = cwnd.run(dumbbell().add_flow("mine.py:Gentle").add_flow("whole.py:Constant"))
+    assert (result.flows["packets_sent"] > 100).all()
+    names: dict[str, object] = {}
+    exec(blocks[2], names)
+    names["test_growth"]()
+
+
+def test_the_page_lists_every_hook_and_attribute():
+    words = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]*)`", PAGE.read_text("utf-8")))))
+    for kind in (WindowHooks, RateHooks, ControllerHooks):
+        assert {name for name in vars(kind) if not name.startswith("_")} <= words
+    for name in events.__all__:
+        shown = vars(getattr(events, name)) if name != "Event" else {}
+        assert {name, *(field for field in shown if not field.startswith("_"))} - {"Event"} <= words
