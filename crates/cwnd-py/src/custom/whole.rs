@@ -4,6 +4,7 @@ use super::data::Settings;
 use super::event;
 use super::object::{Object, finite, finite_or_none, items, wrong};
 use cwnd::{Controller, Cut, Dur, Event, Needs, Output, Packets, Rate, Signal, Time};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// The latest wake-up time in seconds that a clock in nanoseconds holds.
@@ -88,6 +89,9 @@ fn take_cut(py: Python<'_>, object: &Object) -> PyResult<Option<Cut>> {
     let cut = cut.ok().and_then(|(why, before, after, of)| {
         let signals = [Signal::Loss, Signal::Mark, Signal::Timeout, Signal::PersistentCongestion];
         let why = signals.into_iter().find(|signal| signal.name() == why)?;
+        if !before.is_finite() || !after.is_finite() {
+            return None;
+        }
         match of.as_str() {
             "window" => Some(Cut::window(why, Packets::new(before), Packets::new(after))),
             "rate" => Some(Cut::rate(why, Rate::per_sec(before), Rate::per_sec(after))),
@@ -103,7 +107,14 @@ impl Controller for PyController {
             if let Some(event) = event::object(py, event)? {
                 self.object.ask(py, "on", (now.as_secs(), event))?;
             }
-            output(py, &self.object)
+            let output = output(py, &self.object)?;
+            if *event == Event::Tick && output.wake.is_some_and(|wake| wake <= now) {
+                return Err(PyValueError::new_err(format!(
+                    "output answered a wake-up time that is not after the Tick at {} s",
+                    now.as_secs()
+                )));
+            }
+            Ok(output)
         });
     }
 
