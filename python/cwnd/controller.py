@@ -140,14 +140,9 @@ class RateLaw(Protocol):
         """The clock of the interval: a timer, or the first report after the interval."""
 
     def tick(self, rate: float, cx: Context, /) -> float:
-        """Return the rate after an interval with acknowledgements and without a loss.
+        """Return the rate in packets per second after an interval.
 
-        Parameters
-        ----------
-        rate
-            The rate in packets per second.
-        cx
-            The state of the connection.
+        The interval had acknowledgements and no loss.
         """
 
     def cut(self, rate: float, fresh: bool, why: Signal, cx: Context, /) -> float:  # noqa: FBT001
@@ -473,12 +468,6 @@ def controller_kind(controller: object) -> Kind:
     ------
     TypeError
         It has the methods of no kind, of two kinds, or only some of one kind.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> controller_kind(SimpleNamespace(grow=max, cut=min))
-    'window'
     """
     return _native.controller_kind(controller)
 

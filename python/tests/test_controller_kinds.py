@@ -1,12 +1,8 @@
 """Window laws, rate laws and whole controllers written in Python: results, hooks, errors."""
 
-import copy
 import math
 import re
-import subprocess
-import sys
 from itertools import pairwise
-from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -24,7 +20,6 @@ from cwnd.controller import (
     read_controller,
 )
 from cwnd.model import law
-from cwnd.parts import RoundCounter, WindowedMax, WindowedMin
 from cwnd.registry import describe
 
 NANOS = 1e9
@@ -372,36 +367,6 @@ def test_a_rate_laws_hooks_are_called_with_the_values_of_the_run():
     assert of(calls, "window")
 
 
-def test_a_rate_law_may_change_its_interval_and_start_itself():
-    class Slowing:
-        clock = "timer"
-        starts_itself = True
-
-        def __init__(self):
-            self.seconds, self.times = 0.1, []
-
-        def interval(self):
-            return self.seconds
-
-        def tick(self, rate, cx):
-            self.times.append(cx.now)
-            self.seconds = 0.5
-            times[:] = self.times
-            return rate
-
-        def cut(self, rate, fresh, why, cx):
-            return rate
-
-        def start(self, w, cx):
-            return 50.0
-
-    times = []
-    result = cwnd.run(dumbbell("4s").add_flow(Slowing))
-    assert times[0] == pytest.approx(0.1)
-    assert np.diff(times) == pytest.approx(0.5)
-    assert set(result.record["flows"][0]["gauges"]["rate"]) == {50.0}
-
-
 def test_a_whole_controller_may_need_reports():
     class Reported(Steady):
         needs = ("reports", "capacity")
@@ -518,47 +483,6 @@ def test_a_run_of_a_comparison_and_a_sweep_takes_every_kind(tmp_path):
     assert (len(swept), swept.failed) == (2, 0)
 
 
-def test_events_are_constructed_with_defaults_and_shown():
-    acked = events.Acked(packets=2, delivery=events.RateSample(delivered=3))
-    assert acked.delivery is not None
-    assert (acked.packets, acked.credit, acked.limit, acked.delivery.delivered) == (
-        2,
-        1,
-        "window",
-        3,
-    )
-    assert repr(events.Lost(sent_at=0.5)) == "Lost(packets=1, sent_at=0.5, sent=0)"
-    assert repr(events.Tick()) == "Tick()"
-    with pytest.raises(AttributeError):
-        acked.packets = 3
-    context = events.Context(rtt=0.1, slow_start=True)
-    assert Reno().grow(10.0, 1.0, context) == 10.1
-
-
-def test_shared_parts():
-    lowest = WindowedMin(10.0)
-    assert lowest.get() is None
-    assert [lowest.add(0.5, 0.04), lowest.add(1.0, 0.05), lowest.add(12.0, 0.06)] == [
-        0.04,
-        0.04,
-        0.06,
-    ]
-    kept = copy.copy(lowest)
-    lowest.clear()
-    assert (lowest.get(), kept.get()) == (None, 0.06)
-    with pytest.raises(ValueError, match="length is -1"):
-        WindowedMax(-1)
-    with pytest.raises(ValueError, match="value is not a number"):
-        WindowedMax(1).add(0, math.nan)
-    rounds = RoundCounter()
-    sample = events.RateSample
-    began = [
-        rounds.acked(sample(prior_delivered=prior, delivered=delivered))
-        for prior, delivered in ((0, 1), (0, 2), (1, 10))
-    ]
-    assert (began, rounds.count()) == ([True, False, True], 2)
-
-
 KINDS = {
     "window": (Reno, ("grow", "cut", "threshold", "enter", "round", "observe")),
     "rate": (Daimd, ("tick", "cut", "start", "observe", "losses", "window")),
@@ -659,69 +583,6 @@ def test_an_object_that_fits_no_kind_opens_no_connection():
         udt.connect(*listener.address, controller=made)
 
 
-def test_the_command_line_names_file_line_and_message(tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "class Broken:\n"
-        "    def on(self, now, event):\n"
-        "        raise ValueError('not mine')\n"
-        "    def output(self):\n"
-        "        return 10.0, None, None\n"
-        "class Wrong(Broken):\n"
-        "    def on(self, now, event):\n"
-        "        pass\n"
-        "    def output(self):\n"
-        "        return None\n"
-        "class Both(Broken):\n"
-        "    def grow(self, w, acked, cx):\n"
-        "        return w\n"
-    )
-    expected = {
-        "Broken": "cwnd: mine.py:3: in on: ValueError: not mine\n",
-        "Wrong": "cwnd: mine.py:Wrong: output answered None: an output is a tuple "
-        "(window, pace, wake)\n",
-        "Both": "cwnd: mine.py:Both: Both is a window law by its method grow and a whole "
-        "controller by its method on\n",
-    }
-    for name, line in expected.items():
-        words = ["-m", "cwnd", "compare", f"mine.py:{name}", "--time", "2s", "--repeat", "2"]
-        done = subprocess.run(
-            [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stderr) == (2, line)
-
-
-def test_mypy_checks_a_law(tmp_path):
-    api = pytest.importorskip("mypy.api")
-    (tmp_path / "mine.py").write_text(
-        "import cwnd\n"
-        "from cwnd.controller import Output, RateHooks, Signal, WindowHooks\n"
-        "from cwnd.events import Context, Event\n"
-        "class Law(WindowHooks):\n"
-        "    def grow(self, w: float, acked: float, cx: Context) -> float:\n"
-        "        return w + acked / w\n"
-        "    def cut(self, w: float, why: Signal, cx: Context) -> float:\n"
-        "        return w / 2\n"
-        "    def threshold(self, cut: float, why: Signal) -> str:\n"
-        "        return 'x'\n"
-        "class Fixed:\n"
-        "    def on(self, now: float, event: Event) -> None:\n"
-        "        pass\n"
-        "    def output(self) -> Output:\n"
-        "        return Output(10.0)\n"
-        "class Rate(RateHooks):\n"
-        "    interval = 0.01\n"
-        "    def clock(self) -> int:\n"
-        "        return 1\n"
-        "law: cwnd.WindowLaw = Law()\n"
-        "whole: cwnd.Controller = Fixed()\n"
-        "rate: cwnd.RateLaw = Rate()\n"
-        "cwnd.run(cwnd.Scenario.dumbbell().add_flow(Fixed))\n"
-    )
-    out, _, status = api.run([str(tmp_path / "mine.py"), "--strict"])
-    lines = [line.split(":", 2)[1] for line in out.splitlines() if ": error: " in line]
-    assert (status, lines) == (1, ["9", "22"]), out
-
-
 def test_an_instance_of_a_whole_controller_is_copied_for_each_flow():
     instance = Steady()
     names = [read_controller(instance)[0], read_controller(Daimd())[0]]
@@ -729,28 +590,3 @@ def test_an_instance_of_a_whole_controller_is_copied_for_each_flow():
     assert names[1] == "python:Daimd"
     cwnd.run(dumbbell("2s").add_flow(instance, count=2))
     assert instance.seen == []
-
-
-PAGE = Path(__file__).parents[2] / "docs" / "controllers.md"
-
-
-def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    Path("mine.py").write_text(blocks[0])
-    Path("whole.py").write_text(blocks[1])
-    result = cwnd.run(dumbbell().add_flow("mine.py:Gentle").add_flow("whole.py:Constant"))
-    assert (result.flows["packets_sent"] > 100).all()
-    names: dict[str, object] = {}
-    exec(blocks[2], names)
-    names["test_growth"]()
-
-
-def test_the_page_lists_every_hook_and_attribute():
-    words = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]*)`", PAGE.read_text("utf-8")))))
-    for kind in (WindowHooks, RateHooks, ControllerHooks):
-        assert {name for name in vars(kind) if not name.startswith("_")} <= words
-    for name in events.__all__:
-        shown = vars(getattr(events, name)) if name != "Event" else {}
-        assert {name, *(field for field in shown if not field.startswith("_"))} - {"Event"} <= words
