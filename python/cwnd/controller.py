@@ -1,7 +1,4 @@
-"""Controllers written in Python: their kinds, and how they are found and named.
-
-``docs/controllers.md`` is the reference of their methods.
-"""
+"""Controllers written in Python: their kinds (``docs/controllers.md``), and how they are named."""
 
 from __future__ import annotations
 
@@ -467,7 +464,7 @@ def controller_kind(controller: object) -> Kind:
     Raises
     ------
     TypeError
-        It has the methods of no kind, of two kinds, or only some of one kind.
+        It has the methods of no kind or of two, or only some of one kind.
     """
     return _native.controller_kind(controller)
 

@@ -325,7 +325,7 @@ def test_a_rate_law_may_change_its_interval_and_start_itself():
             return 50.0
 
     times = []
-    result = cwnd.run(dumbbell("4s").add_flow(Slowing))
+    result = cwnd.run(dumbbell().add_flow(Slowing))
     assert times[0] == pytest.approx(0.1)
     assert np.diff(times) == pytest.approx(0.5)
     assert set(result.record["flows"][0]["gauges"]["rate"]) == {50.0}
