@@ -17,9 +17,11 @@ if TYPE_CHECKING:
         controller,
         emulation,
         errors,
+        events,
         kernel,
         metrics,
         model,
+        parts,
         perf,
         stats,
         tables,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from cwnd.agreement.run import agree
     from cwnd.comparison.outcome import Comparison
     from cwnd.comparison.run import compare
+    from cwnd.controller import Controller, RateLaw, WindowLaw
     from cwnd.extras import MissingExtraError
     from cwnd.papers.runner import reproduce
     from cwnd.registry import Algorithm, algorithms, canonical
@@ -45,12 +48,15 @@ __all__ = [
     "Agreement",
     "Algorithm",
     "Comparison",
+    "Controller",
     "MissingExtraError",
+    "RateLaw",
     "Result",
     "Scenario",
     "ScenarioError",
     "SpecError",
     "Sweep",
+    "WindowLaw",
     "__version__",
     "agree",
     "algorithms",
@@ -59,9 +65,11 @@ __all__ = [
     "controller",
     "emulation",
     "errors",
+    "events",
     "kernel",
     "metrics",
     "model",
+    "parts",
     "perf",
     "reproduce",
     "run",
@@ -82,12 +90,15 @@ if not TYPE_CHECKING:
             "Agreement": "agreement.outcome",
             "Algorithm": "registry",
             "Comparison": "comparison.outcome",
+            "Controller": "controller",
             "MissingExtraError": "extras",
+            "RateLaw": "controller",
             "Result": "result",
             "Scenario": "scenario",
             "ScenarioError": "_native",
             "SpecError": "_native",
             "Sweep": "sweeps.sweep",
+            "WindowLaw": "controller",
             "__version__": "version",
             "agree": "agreement.run",
             "algorithms": "registry",

@@ -1,10 +1,10 @@
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, final, overload
+from typing import Any, Literal, TypeAlias, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from cwnd.controller import Controller
+from cwnd.controller import Factory, Kind
 from cwnd.emulation import EmulationRecord
 from cwnd.records import (
     AlgorithmRecord,
@@ -18,22 +18,41 @@ from cwnd.records import (
 from cwnd.udt import SocketOptions
 
 _T = TypeVar("_T")
-_Given: TypeAlias = str | Callable[[], Controller]
+_Given: TypeAlias = str | Factory
 
 __all__ = [
     "KERNEL_BOUND",
     "KERNEL_FORMS",
+    "Acked",
+    "Context",
     "Emulation",
     "KernelError",
     "KernelTrace",
+    "Lost",
+    "Marked",
+    "Mtu",
+    "PersistentCongestion",
+    "RateSample",
+    "Recovered",
+    "Reduced",
+    "Report",
+    "Round",
+    "RoundCounter",
     "ScenarioError",
+    "Settings",
     "SpecError",
+    "Tick",
+    "Timeout",
     "Transfer",
     "UdtListener",
     "UdtStream",
+    "Undo",
+    "WindowedMax",
+    "WindowedMin",
     "algorithms",
     "canonical",
     "check_real",
+    "controller_kind",
     "converge",
     "kernel_check",
     "kernel_find",
@@ -73,9 +92,284 @@ __all__ = [
 class ScenarioError(ValueError): ...
 class SpecError(ValueError): ...
 
+_Limit: TypeAlias = Literal["window", "pacing", "receiver", "application"]
+
+@final
+class Context:
+    def __new__(
+        cls,
+        *,
+        now: float = ...,
+        rtt: float | None = ...,
+        min_rtt: float | None = ...,
+        latest_rtt: float | None = ...,
+        last_cut: float = ...,
+        packet: int = ...,
+        slow_start: bool = ...,
+    ) -> Context: ...
+    @property
+    def now(self) -> float: ...
+    @property
+    def rtt(self) -> float | None: ...
+    @property
+    def min_rtt(self) -> float | None: ...
+    @property
+    def latest_rtt(self) -> float | None: ...
+    @property
+    def last_cut(self) -> float: ...
+    @property
+    def packet(self) -> int: ...
+    @property
+    def slow_start(self) -> bool: ...
+
+@final
+class Round:
+    def __new__(
+        cls,
+        *,
+        sent: int = ...,
+        lost: int = ...,
+        marked: int = ...,
+        took: float = ...,
+    ) -> Round: ...
+    @property
+    def sent(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
+    @property
+    def marked(self) -> int: ...
+    @property
+    def took(self) -> float: ...
+
+@final
+class RateSample:
+    def __new__(
+        cls,
+        *,
+        delivered: int = ...,
+        prior_delivered: int = ...,
+        send_elapsed: float = ...,
+        ack_elapsed: float = ...,
+        interval: float = ...,
+        rate: float | None = ...,
+        lost: int = ...,
+        in_flight: int = ...,
+        application_limited: bool = ...,
+        reliable: bool = ...,
+    ) -> RateSample: ...
+    @property
+    def delivered(self) -> int: ...
+    @property
+    def prior_delivered(self) -> int: ...
+    @property
+    def send_elapsed(self) -> float: ...
+    @property
+    def ack_elapsed(self) -> float: ...
+    @property
+    def interval(self) -> float: ...
+    @property
+    def rate(self) -> float | None: ...
+    @property
+    def lost(self) -> int: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def application_limited(self) -> bool: ...
+    @property
+    def reliable(self) -> bool: ...
+
+@final
+class Acked:
+    def __new__(
+        cls,
+        *,
+        packets: int = ...,
+        credit: int = ...,
+        in_flight: int = ...,
+        sent: int = ...,
+        sent_at: float = ...,
+        rtt: float | None = ...,
+        received_at: float | None = ...,
+        echo: bool = ...,
+        marked: int = ...,
+        limit: _Limit = ...,
+        delivery: RateSample | None = ...,
+    ) -> Acked: ...
+    @property
+    def packets(self) -> int: ...
+    @property
+    def credit(self) -> int: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def sent(self) -> int: ...
+    @property
+    def sent_at(self) -> float: ...
+    @property
+    def rtt(self) -> float | None: ...
+    @property
+    def received_at(self) -> float | None: ...
+    @property
+    def echo(self) -> bool: ...
+    @property
+    def marked(self) -> int: ...
+    @property
+    def limit(self) -> _Limit: ...
+    @property
+    def delivery(self) -> RateSample | None: ...
+
+@final
+class Lost:
+    def __new__(
+        cls,
+        *,
+        packets: int = ...,
+        sent_at: float = ...,
+        sent: int = ...,
+    ) -> Lost: ...
+    @property
+    def packets(self) -> int: ...
+    @property
+    def sent_at(self) -> float: ...
+    @property
+    def sent(self) -> int: ...
+
+@final
+class Marked:
+    def __new__(
+        cls,
+        *,
+        packets: int = ...,
+        sent_at: float = ...,
+        sent: int = ...,
+    ) -> Marked: ...
+    @property
+    def packets(self) -> int: ...
+    @property
+    def sent_at(self) -> float: ...
+    @property
+    def sent(self) -> int: ...
+
+@final
+class Report:
+    def __new__(
+        cls,
+        *,
+        packets: int = ...,
+        sent: int = ...,
+        arrival: float | None = ...,
+        capacity: float | None = ...,
+        rtt: float = ...,
+    ) -> Report: ...
+    @property
+    def packets(self) -> int: ...
+    @property
+    def sent(self) -> int: ...
+    @property
+    def arrival(self) -> float | None: ...
+    @property
+    def capacity(self) -> float | None: ...
+    @property
+    def rtt(self) -> float: ...
+
+@final
+class Timeout:
+    def __new__(
+        cls,
+        *,
+        sent: int = ...,
+    ) -> Timeout: ...
+    @property
+    def sent(self) -> int: ...
+
+@final
+class Reduced:
+    def __new__(
+        cls,
+        *,
+        window: float = ...,
+    ) -> Reduced: ...
+    @property
+    def window(self) -> float: ...
+
+@final
+class Mtu:
+    def __new__(
+        cls,
+        *,
+        packet: int = ...,
+    ) -> Mtu: ...
+    @property
+    def packet(self) -> int: ...
+
+@final
+class Settings:
+    def __new__(
+        cls,
+        *,
+        packet: int = ...,
+        initial_window: float = ...,
+        max_window: float = ...,
+        slow_start_limit: float = ...,
+        seed: int = ...,
+    ) -> Settings: ...
+    @property
+    def packet(self) -> int: ...
+    @property
+    def initial_window(self) -> float: ...
+    @property
+    def max_window(self) -> float: ...
+    @property
+    def slow_start_limit(self) -> float: ...
+    @property
+    def seed(self) -> int: ...
+
+@final
+class Recovered:
+    def __new__(cls) -> Recovered: ...
+
+@final
+class PersistentCongestion:
+    def __new__(cls) -> PersistentCongestion: ...
+
+@final
+class Undo:
+    def __new__(cls) -> Undo: ...
+
+@final
+class Tick:
+    def __new__(cls) -> Tick: ...
+
+@final
+class WindowedMax:
+    def __new__(cls, length: float) -> WindowedMax: ...
+    def add(self, at: float, value: float) -> float: ...
+    def get(self) -> float | None: ...
+    def clear(self) -> None: ...
+    def __copy__(self) -> WindowedMax: ...
+    def __deepcopy__(self, _memo: object) -> WindowedMax: ...
+
+@final
+class WindowedMin:
+    def __new__(cls, length: float) -> WindowedMin: ...
+    def add(self, at: float, value: float) -> float: ...
+    def get(self) -> float | None: ...
+    def clear(self) -> None: ...
+    def __copy__(self) -> WindowedMin: ...
+    def __deepcopy__(self, _memo: object) -> WindowedMin: ...
+
+@final
+class RoundCounter:
+    def __new__(cls) -> RoundCounter: ...
+    def acked(self, sample: RateSample) -> bool: ...
+    def count(self) -> int: ...
+    def __copy__(self) -> RoundCounter: ...
+    def __deepcopy__(self, _memo: object) -> RoundCounter: ...
+
 def version() -> str: ...
 def algorithms() -> list[AlgorithmRecord]: ...
 def canonical(spec: str) -> str: ...
+def controller_kind(controller: object) -> Kind: ...
 def schema() -> str: ...
 def load(text: str, origin: str) -> str: ...
 def validate(scenario_json: str, seed: int) -> Compiled: ...
@@ -84,7 +378,7 @@ def simulate(
     jobs: Sequence[tuple[str, int]],
     *,
     threads: int = 0,
-    controllers: Mapping[str, Callable[[], Controller]] | None = None,
+    controllers: Mapping[str, Factory] | None = None,
     progress: Callable[[float], None] | None = None,
     keep: None = None,
     pcap: tuple[str, str] | None = None,
@@ -94,7 +388,7 @@ def simulate(
     jobs: Sequence[tuple[str, int]],
     *,
     threads: int = 0,
-    controllers: Mapping[str, Callable[[], Controller]] | None = None,
+    controllers: Mapping[str, Factory] | None = None,
     progress: Callable[[float], None] | None = None,
     keep: Callable[[int, RunRecord], _T],
     pcap: tuple[str, str] | None = None,

@@ -1,4 +1,4 @@
-"""Controllers written in Python: what they are, and how they are found and named."""
+"""Controllers written in Python: their kinds (``docs/controllers.md``), and how they are named."""
 
 from __future__ import annotations
 
@@ -11,73 +11,284 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from cwnd import _native
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Mapping
     from types import ModuleType
 
-Cause: TypeAlias = Literal["loss", "mark", "timeout"]
-"""Why a window is cut."""
+    from cwnd.events import Acked, Context, Event, Lost, Report, Round, Settings
+
+Kind: TypeAlias = Literal["window", "rate", "whole"]
+"""The kind of a controller: a window law, a rate law or a whole controller."""
+
+Signal: TypeAlias = Literal["loss", "mark", "timeout", "persistent-congestion"]
+"""A congestion signal."""
+
+Need: TypeAlias = Literal["delivery_rate", "reports", "capacity"]
+"""What a whole controller needs from its driver beyond acknowledgements and losses."""
 
 
-class Context(Protocol):
-    """What a controller may look at besides its window; times in seconds."""
+class WindowLaw(Protocol):
+    """A law for the congestion window, clocked by acknowledgements.
 
-    @property
-    def now(self) -> float:
-        """The time of the event."""
-
-    @property
-    def rtt(self) -> float | None:
-        """The smoothed round-trip time (RFC 6298); None before the first sample."""
-
-    @property
-    def min_rtt(self) -> float | None:
-        """The smallest round-trip time so far; None before the first sample."""
-
-    @property
-    def last_cut(self) -> float:
-        """When the last cut was, or when the connection began."""
-
-    @property
-    def packet(self) -> int:
-        """Bytes in a packet."""
-
-
-class Controller(Protocol):
-    """A law for the congestion window, in packets.
-
-    Slow start, loss recovery, timers and clamps are around it: ``grow`` and ``cut`` are called only
-    where the law applies. The optional ``enter``, ``round`` and ``observe`` of the Rust trait
-    ``WindowLaw`` may be there too, and ``own_threshold() -> bool``, called once for each flow. If
-    True, the answer of ``cut`` is the slow-start threshold after every cause, also above the
-    window. If not, the threshold is at most half of the window in slow start and after a timeout
-    (RFC 5681).
+    Windows are in packets and real-valued. Slow start, loss recovery, timers and clamps surround
+    the law: its methods are called only where the law applies. Optional methods are those of
+    `WindowHooks`.
     """
 
     def grow(self, w: float, acked: float, cx: Context, /) -> float:
-        """Give the window after ``acked`` packets were acknowledged at window ``w``."""
+        """Return the window after growth in congestion avoidance.
 
-    def cut(self, w: float, why: Cause, cx: Context, /) -> float:
-        """Give the window after a congestion signal at window ``w``, at most once a window."""
+        Parameters
+        ----------
+        w
+            The window in packets.
+        acked
+            Packets newly acknowledged.
+        cx
+            The state of the connection.
+        """
+
+    def cut(self, w: float, why: Signal, cx: Context, /) -> float:
+        """Return the window after a congestion signal, at most one for each window of data.
+
+        Parameters
+        ----------
+        w
+            The window in packets.
+        why
+            The signal. After ``"timeout"`` the answer counts for the slow-start threshold alone;
+            after ``"persistent-congestion"`` it is not used.
+        cx
+            The state of the connection.
+        """
 
 
-Factory: TypeAlias = Callable[[], Controller]
+class WindowHooks:
+    """The optional methods of a window law, with their defaults.
+
+    A law that inherits from this class has the types of its methods checked. A method that a law
+    does not override is not called.
+    """
+
+    uses_delivery_rate: bool = False
+    """Whether the law uses ``Acked.delivery``. May be a method."""
+
+    timeout_ends_round: bool = True
+    """Whether a timeout ends the round, as a loss does. May be a method."""
+
+    def threshold(self, cut: float, why: Signal, /) -> float | None:
+        """Return the slow-start threshold in packets after a signal.
+
+        Parameters
+        ----------
+        cut
+            The answer of ``cut`` in packets.
+        why
+            The signal.
+
+        Returns
+        -------
+        float or None
+            None leaves the threshold to the conventions of the stack: by RFC 5681 at most half of
+            the window in slow start and after a timeout.
+        """
+
+    def enter(self, w: float, cx: Context, /) -> None:
+        """Begin congestion avoidance at window ``w``: after slow start and after each reduction."""
+
+    def round(self, finished: Round, cx: Context, /) -> None:
+        """Process a finished round, the packets between two reductions, after its recovery."""
+
+    def observe(self, acked: Acked, cx: Context, /) -> None:
+        """Process an acknowledgement, in every phase: for estimators."""
+
+    def leave_slow_start(self, w: float, cx: Context, /) -> bool:  # noqa: ARG002
+        """Return whether slow start ends at window ``w`` before a loss ends it."""
+        return False
+
+    def rescale(self, factor: float, /) -> None:
+        """Multiply state in packets by ``factor``: the packet size changed."""
+
+    def gauges(self) -> Mapping[str, float]:
+        """Return the law's variables for plots as a dict, with the same names each time."""
+        return {}
+
+
+class RateLaw(Protocol):
+    """A law for the sending rate, run once in each control interval.
+
+    Rates are in packets per second. The control interval, slow start and the clamps surround the
+    law. Optional methods are those of `RateHooks`. ``interval`` and ``clock`` may be methods.
+    """
+
+    @property
+    def interval(self) -> float:
+        """The control interval in seconds. It may change with each call of the law."""
+
+    @property
+    def clock(self) -> Literal["timer", "reports"]:
+        """The clock of the interval: a timer, or the first report after the interval."""
+
+    def tick(self, rate: float, cx: Context, /) -> float:
+        """Return the rate in packets per second after an interval.
+
+        The interval had acknowledgements and no loss.
+        """
+
+    def cut(self, rate: float, fresh: bool, why: Signal, cx: Context, /) -> float:  # noqa: FBT001
+        """Return the rate after a loss report or another signal.
+
+        Parameters
+        ----------
+        rate
+            The rate in packets per second.
+        fresh
+            Whether the most recently sent lost packet was sent after the last decrease.
+        why
+            The signal.
+        cx
+            The state of the connection.
+        """
+
+    def start(self, w: float, cx: Context, /) -> float:
+        """Return the rate at the end of slow start, whose window was ``w`` packets."""
+
+
+class RateHooks:
+    """The optional methods of a rate law, with their defaults.
+
+    A law that inherits from this class has the types of its methods checked. A method that a law
+    does not override is not called.
+    """
+
+    starts_itself: bool = False
+    """Whether the law has a slow start of its own: it begins at the rate of ``start``, and ``tick``
+    runs after every interval. May be a method."""
+
+    uses_capacity: bool = False
+    """Whether the law uses ``Report.capacity``. May be a method."""
+
+    def observe(self, report: Report, cx: Context, /) -> None:
+        """Process a report of the receiver: for estimators."""
+
+    def losses(self, lost: Lost, rate: float, cx: Context, /) -> None:
+        """Process packets lost or marked at ``rate`` packets per second, before any reduction."""
+
+    def window(self, cx: Context, /) -> float | None:
+        """Return the flow window in packets; None leaves the limit to the receiver."""
+
+    def rescale(self, factor: float, /) -> None:
+        """Multiply state in packets (per second) by ``factor``: the packet size changed."""
+
+    def gauges(self) -> Mapping[str, float]:
+        """Return the law's variables for plots as a dict, with the same names each time."""
+        return {}
+
+
+class Output(NamedTuple):
+    """The answer of a whole controller.
+
+    Attributes
+    ----------
+    window
+        The largest number of packets in flight.
+    pace
+        The pacing rate in packets per second; None for a sender clocked by acknowledgements.
+    wake
+        The time in seconds at which the controller wants a ``Tick``; None for no timer.
+    """
+
+    window: float
+    pace: float | None = None
+    wake: float | None = None
+
+
+class Cut(NamedTuple):
+    """A reduction, for records.
+
+    Attributes
+    ----------
+    why
+        The signal that caused it.
+    before, after
+        The window in packets, or the rate in packets per second, before and after the signal.
+    of
+        The value that was reduced.
+    """
+
+    why: Signal
+    before: float
+    after: float
+    of: Literal["window", "rate"] = "window"
+
+
+class Controller(Protocol):
+    """A whole controller: it owns all of its state, slow start and recovery included.
+
+    Optional methods are those of `ControllerHooks`. `cwnd.parts` has filters and round counting.
+    """
+
+    def on(self, now: float, event: Event, /) -> None:
+        """Process an event.
+
+        Parameters
+        ----------
+        now
+            The time in seconds, which never decreases.
+        event
+            An object of a class of `cwnd.events`.
+        """
+
+    def output(self) -> tuple[float, float | None, float | None]:
+        """Return window, pacing rate and wake-up time: an `Output`, or a tuple of the same values.
+
+        It is called at the start and after each event.
+        """
+
+
+class ControllerHooks:
+    """The optional methods of a whole controller, with their defaults.
+
+    A controller that inherits from this class has the types of its methods checked. A method that
+    a controller does not override is not called.
+    """
+
+    needs: tuple[Need, ...] = ()
+    """What the controller needs from its driver. May be a method."""
+
+    def begin(self, settings: Settings, /) -> None:
+        """Begin a connection with the driver's settings, before the first event."""
+
+    def take_cut(self) -> tuple[Signal, float, float, Literal["window", "rate"]] | None:
+        """Return the last reduction, a `Cut`, if there was one since the last call."""
+
+    def gauges(self) -> Mapping[str, float]:
+        """Return the controller's variables for plots as a dict, with the same names each time."""
+        return {}
+
+
+AnyController: TypeAlias = WindowLaw | RateLaw | Controller
+"""A controller of any kind."""
+
+Factory: TypeAlias = Callable[[], AnyController]
 """Makes the controller of one flow: a class, or any function without arguments."""
 
-Spec: TypeAlias = str | Factory | Controller
+Spec: TypeAlias = str | Factory | AnyController
 """What a controller is given as: a specification such as ``simd(beta=1/16)`` or
 ``mine.py:Law(beta=1/8)``, a factory, or an instance of which each flow gets a copy."""
 
 _PYTHON = "python:"
 """What precedes the name of a controller that a running program defines."""
+
+_MARKS = {"grow", "tick", "on", "output"}
+"""Methods that only controllers have."""
 
 _FILE = re.compile(r"(?P<path>.*?\.py)(:(?P<law>.*))?", re.DOTALL)
 """A specification that names a Python file, with or without the class."""
@@ -120,14 +331,15 @@ def read_controller(controller: Spec) -> tuple[str, Factory | None]:
         values += [f"{key}={value!r}" for key, value in controller.keywords.items()]
     elif callable(controller):
         name, values = getattr(controller, "__name__", ""), []
-    elif hasattr(controller, "grow") and hasattr(controller, "cut"):
+    elif _MARKS.intersection(dir(controller)):
+        controller_kind(controller)
         name = type(controller).__name__
         values = [f"{key}={value!r}" for key, value in _settings(controller)]
         factory = _Copies(controller)
     else:
         name, values = "", []
     if not name.isidentifier():
-        raise TypeError(f"{controller!r} is neither a specification nor a class with grow and cut")
+        raise TypeError(f"{controller!r} is neither a specification nor a class of a controller")
     arguments = f"({', '.join(values)})" if values else ""
     return f"{_PYTHON}{name}{arguments}", factory
 
@@ -241,42 +453,44 @@ def explain_failure(problem: BaseException) -> str | None:
     return None
 
 
-@contextmanager
-def explain_answers(names: Iterable[str]) -> Iterator[None]:
-    """Name the controllers where one of them cannot be called, or answers no finite number.
+def controller_kind(controller: object) -> Kind:
+    """Return the kind of a controller by its methods.
 
     Parameters
     ----------
-    names
-        The controllers written in Python that are called in the block.
+    controller
+        An instance.
 
     Raises
     ------
-    SpecError
-        In place of a TypeError or ValueError that the native module itself raised.
+    TypeError
+        It has the methods of no kind or of two, or only some of one kind.
     """
-    try:
-        yield
-    except (TypeError, ValueError) as problem:
-        called = " or ".join(names)
-        # Of this function and of the block: what other Python code raises has more frames.
-        frames = list(traceback.walk_tb(problem.__traceback__))
-        if not called or len(frames) > 2 or type(problem) not in {TypeError, ValueError}:
-            raise
-        raise _native.SpecError(f"{called}: {problem}") from problem
+    return _native.controller_kind(controller)
 
 
 _files: dict[str, str] = {}
 """The files that controllers were read from: as they are run, and as they were written."""
 
 
+class _FromFile(functools.partial[AnyController]):
+    """Makes the controller that a specification names."""
+
+    specification: str
+    """The name in messages of the bridge."""
+
+
 @dataclass(frozen=True)
 class _Copies:
     """Makes copies of a controller."""
 
-    instance: Controller
+    instance: AnyController
 
-    def __call__(self) -> Controller:
+    @property
+    def __name__(self) -> str:
+        return type(self.instance).__name__
+
+    def __call__(self) -> AnyController:
         return copy.deepcopy(self.instance)
 
     def __eq__(self, other: object) -> bool:
@@ -285,7 +499,7 @@ class _Copies:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _settings(instance: Controller) -> list[tuple[str, object]]:
+def _settings(instance: AnyController) -> list[tuple[str, object]]:
     """Return the public attributes of a controller that are numbers, words or switches."""
     values = getattr(instance, "__dict__", {})
     return [
@@ -317,17 +531,21 @@ def _read_file(spec: str, file: str, path: str, law: str) -> Factory:
     module = _run_file(file, path)
     made = getattr(module, name, None)
     if not callable(made):
-        known = [key for key, value in vars(module).items() if hasattr(value, "grow")]
+        own = (value for value in vars(module).values() if isinstance(value, type))
+        marked = (each for each in own if _MARKS.intersection(dir(each)))
+        known = [each.__name__ for each in marked if each.__module__ == module.__name__]
         has = f"; it has {', '.join(known)}" if known else ""
         raise _native.SpecError(f"{spec}: {path} has no class {name}{has}")
-    factory = functools.partial(made, *args, **kwargs)
+    factory = _FromFile(made, *args, **kwargs)
+    factory.specification = spec
     try:
         controller = factory()
     except (Exception, SystemExit) as problem:  # noqa: BLE001
         raise _native.SpecError(f"{spec}: {explain_failure(problem) or problem}") from None
-    missing = [name for name in ("grow", "cut") if not callable(getattr(controller, name, None))]
-    if missing:
-        raise _native.SpecError(f"{spec}: {name} has no method {' and no method '.join(missing)}")
+    try:
+        controller_kind(controller)
+    except TypeError as problem:
+        raise _native.SpecError(f"{spec}: {problem}") from None
     return factory
 
 

@@ -175,7 +175,7 @@ class ParameterRecord(TypedDict):
 
 
 class AlgorithmRecord(TypedDict):
-    """An algorithm of the registry; its kind is window or rate."""
+    """An algorithm of the registry; its kind is window, rate or whole."""
 
     name: str
     title: str

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cwnd import _native
-from cwnd.controller import read_controller, written_class
+from cwnd.controller import controller_kind, read_controller, written_class
 
 if TYPE_CHECKING:
     from cwnd.controller import Spec
@@ -48,7 +48,8 @@ class Algorithm:
     name, title
         Its name in a specification and its full name.
     kind
-        ``window`` or ``rate``: what it controls.
+        ``window`` or ``rate`` for a law for the window or the sending rate, ``whole`` for a
+        controller that owns all of its state.
     summary, source
         What it does in a sentence, and the paper or RFC it is from.
     equations
@@ -140,7 +141,7 @@ def describe(spec: Spec) -> Algorithm:
     return Algorithm(
         name=name.partition("(")[0],
         title=title or getattr(made, "__name__", name),
-        kind="window",
+        kind=controller_kind(factory()),
         summary=" ".join(text.split()),
         source=inspect.getsourcefile(made) or "",
         equations=[],

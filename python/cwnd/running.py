@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cwnd import _native
 from cwnd.assignment import check_values, write_values
-from cwnd.controller import add_controller, explain_answers
+from cwnd.controller import add_controller
 from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
 from cwnd.real import check_backend, run_real
@@ -172,15 +172,14 @@ def measure(
     def finished(job: int, record: RunRecord) -> T:
         return keep(job, Result(record, title=jobs[job][0].title, scales=scales))
 
-    with explain_answers(controllers):
-        return _native.simulate(
-            [(scenario.to_json(), seed) for scenario, seed in jobs],
-            threads=threads,
-            controllers=controllers or None,
-            progress=progress,
-            keep=finished,
-            pcap=pcap,
-        )
+    return _native.simulate(
+        [(scenario.to_json(), seed) for scenario, seed in jobs],
+        threads=threads,
+        controllers=controllers or None,
+        progress=progress,
+        keep=finished,
+        pcap=pcap,
+    )
 
 
 def check_seed(seed: int) -> None:

@@ -164,7 +164,7 @@ def test_a_class_decides_its_own_threshold(own, kept):
             calls.append(("enter", w))
 
     if own is not None:
-        Law.own_threshold = lambda self: own
+        Law.threshold = lambda self, cut, why: cut if own else None
     link = {"rate": "10mbit", "delay": "20ms", "queue": "50p", "loss": 0.05}
     cwnd.run(cwnd.Scenario({"duration": "60s", "dumbbell": link}).add_flow(Law))
     thresholds = [
@@ -177,12 +177,12 @@ def test_a_class_decides_its_own_threshold(own, kept):
         assert after == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("own", [True, lambda self: "yes"])
+@pytest.mark.parametrize("own", [True, lambda self, cut, why: "yes"])
 def test_mistakes_in_a_threshold_come_back(own):
     class Law(Reno):
-        own_threshold = own
+        threshold = own
 
-    with pytest.raises(cwnd.SpecError, match=r"^python:Law: .*bool"):
+    with pytest.raises(cwnd.SpecError, match=r"^python:Law: threshold "):
         cwnd.compare([Law], **SMALL)
 
 

@@ -204,8 +204,8 @@ def test_an_exception_is_found_in_its_file(mine):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Nothing", "must be real number, not NoneType"),
-        ("Unbound", "grow answered NaN: a window is a finite number"),
+        ("Nothing", "grow answered None: a window is a finite number"),
+        ("Unbound", "grow answered nan: a window is a finite number"),
         ("Two", "takes 3 positional arguments but 4 were given"),
     ],
 )
@@ -297,3 +297,33 @@ def test_a_controller_written_in_python_is_described(mine):
     instance = describe(Gentle(0.5))
     assert instance.title == "A law with a setting."
     assert [(p.name, p.default) for p in instance.parameters] == [("beta", "0.125")]
+
+
+def test_a_rate_law_may_change_its_interval_and_start_itself():
+    class Slowing:
+        clock = "timer"
+        starts_itself = True
+
+        def __init__(self):
+            self.seconds, self.times = 0.1, []
+
+        def interval(self):
+            return self.seconds
+
+        def tick(self, rate, cx):
+            self.times.append(cx.now)
+            self.seconds = 0.5
+            times[:] = self.times
+            return rate
+
+        def cut(self, rate, fresh, why, cx):
+            return rate
+
+        def start(self, w, cx):
+            return 50.0
+
+    times = []
+    result = cwnd.run(dumbbell().add_flow(Slowing))
+    assert times[0] == pytest.approx(0.1)
+    assert np.diff(times) == pytest.approx(0.5)
+    assert set(result.record["flows"][0]["gauges"]["rate"]) == {50.0}

@@ -94,7 +94,7 @@ class TestLaw:
         class Mine:
             pass
 
-        with pytest.raises(AttributeError, match="grow"):
+        with pytest.raises(cwnd.SpecError, match="Mine is not a controller"):
             law.acks(Mine, 10, 1)
         with pytest.raises(cwnd.SpecError, match="a law for the window is needed"):
             law.acks("udt", 10, 1)

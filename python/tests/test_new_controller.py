@@ -37,8 +37,8 @@ def refused(capsys, *arguments: str) -> str:
     return err
 
 
-@pytest.mark.parametrize("kind", ["window", "rate"])
-def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind):
+@pytest.mark.parametrize(("kind", "last"), [("window", "Vegas"), ("rate", "Tfrc")])
+def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind, last):
     old = contents(checkout)
     assert run(["new-controller", "tcp_lp", "--kind", kind]) == 0
     new = contents(checkout)
@@ -57,7 +57,7 @@ def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind)
     assert "$" not in law + entries
     assert "pub mod simd;\npub mod tcp_lp;\npub mod tfrc;" in modules
     assert "pub use simd::Simd;\npub use tcp_lp::TcpLp;\npub use tfrc::Tfrc;" in modules
-    assert "        TcpLp,\n    }\n}\n" in variants
+    assert f"        {last},\n        TcpLp,\n    }}\n" in variants
     assert re.search(rf"^    {kind}::TCP_LP,\n(?!    {kind}::)", registry, re.MULTILINE)
     assert 'name: "tcp_lp"' in entries
     # All words that were there still are, in their order.
@@ -66,13 +66,38 @@ def test_it_writes_the_law_and_its_place_in_the_registry(checkout, capsys, kind)
         assert all(word in words for word in re.findall(r"\w+", old[path])), path
 
 
+def test_a_whole_controller_and_a_second_one(checkout, capsys):
+    old = contents(checkout)
+    for name in ("tcp_lp", "copa"):
+        assert run(["new-controller", name, "--kind", "whole"]) == 0
+    new = contents(checkout)
+    names = ["controllers/mod.rs", "registry.rs", "registry/whole.rs"]
+    modules, registry, entries = (new[str(CODE / name)] for name in names)
+    controllers = [str(CODE / "controllers" / f"{name}.rs") for name in ("tcp_lp", "copa")]
+    changed = {path for path in new if new[path] != old.get(path)}
+    assert changed == {*(str(CODE / name) for name in (*names, "lib.rs")), *controllers}
+    assert capsys.readouterr().out.splitlines()[-5].strip() == str(CODE / "registry/whole.rs")
+    assert "impl Controller for TcpLp" in new[controllers[0]]
+    assert (
+        "pub mod copa;\npub mod tcp_lp;\n\npub use copa::Copa;\npub use tcp_lp::TcpLp;\n" in modules
+    )
+    assert "mod controller;\npub mod controllers;\n" in new[str(CODE / "lib.rs")]
+    assert "mod whole;\nmod window;\n" in registry
+    assert "    rate::TFRC,\n    whole::TCP_LP,\n    whole::COPA,\n];" in registry
+    assert "use crate::controllers::Copa;\nuse crate::controllers::TcpLp;\n" in entries
+    assert entries.index('name: "tcp_lp"') < entries.index('name: "copa"')
+    assert "$" not in "".join(new[path] for path in changed)
+    capsys.readouterr()
+    assert "exists already" in refused(capsys, "copa", "--kind", "whole")
+
+
 def test_a_second_one_finds_its_place(checkout, capsys):
-    for name in ("ledbat", "other"):
+    for name in ("mine", "other"):
         assert run(["new-controller", name]) == 0
     variants = (checkout / CODE / "laws/any.rs").read_text()
-    assert "        Ledbat,\n        Other,\n    }\n}\n" in variants
+    assert "        Mine,\n        Other,\n    }\n" in variants
     capsys.readouterr()
-    assert "exists already" in refused(capsys, "ledbat")
+    assert "exists already" in refused(capsys, "mine")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +114,7 @@ def test_a_second_one_finds_its_place(checkout, capsys):
         ("2fast", "'2fast' is not a name"),
         ("", "'' is not a name"),
         ("option", "Option has another meaning"),
-        ("custom", "Custom has another meaning"),
+        ("any_law", "AnyLaw has another meaning"),
         ("tau", "TAU has another meaning"),
         ("alloc", "alloc has another meaning"),
     ],
@@ -116,7 +141,7 @@ def test_below_the_root_of_a_checkout(checkout, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("file", "anchor", "missing"),
     [
-        ("laws/any.rs", "    AnyLaw {\n", "`Mine,`"),
+        ("laws/any.rs", "    AnyLaw {", "`Mine,`"),
         ("laws/mod.rs", "pub mod ", "`pub mod mine;`"),
         ("registry.rs", "    window::", "`window::MINE,`"),
         ("registry/window.rs", "use crate::laws::{", "`Mine,`"),
@@ -138,7 +163,8 @@ def test_a_checkout_that_is_not_rust_is_left_alone(checkout, capsys):
     assert contents(checkout) == old
 
 
-def test_nothing_is_half_written(checkout, capsys, monkeypatch):
+@pytest.mark.parametrize("kind", ["window", "whole"])
+def test_nothing_is_half_written(checkout, capsys, monkeypatch, kind):
     old = contents(checkout)
     write = Path.write_text
 
@@ -148,8 +174,9 @@ def test_nothing_is_half_written(checkout, capsys, monkeypatch):
         return write(path, *arguments, **named)
 
     monkeypatch.setattr(Path, "write_text", write_or_fail)
-    assert "No space left on device" in refused(capsys, "mine")
+    assert "No space left on device" in refused(capsys, "mine", "--kind", kind)
     assert contents(checkout) == old
+    assert not (checkout / CODE / "controllers").exists()
 
 
 def test_without_rustfmt(checkout, capsys, monkeypatch):

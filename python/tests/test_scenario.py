@@ -90,7 +90,7 @@ def test_not_text(tmp_path):
 def test_unknown_controllers_are_refused_at_once():
     with pytest.raises(cwnd.SpecError, match="renno"):
         dumbbell().add_flow("renno")
-    with pytest.raises(TypeError, match="grow and cut"):
+    with pytest.raises(TypeError, match="neither a specification nor a class of a controller"):
         dumbbell().add_flow(3)
 
 

@@ -78,6 +78,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(registry::canonical, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
+    custom::add(module)?;
     model::add(module)?;
     udt::add(module)?;
     transfer::add(module)?;

@@ -2,8 +2,8 @@
 
 use crate::custom::{Factory, Failure};
 use crate::{ScenarioError, records, scenario_error};
-use cwnd::MakeController;
-use cwnd_sim::network::Network;
+use cwnd::{Controller, MakeController, Settings};
+use cwnd_sim::network::{Network, Traffic};
 use cwnd_sim::record::Records;
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, PcapWriter, Simulation};
@@ -41,14 +41,16 @@ struct Job {
     done: AtomicU64,
 }
 
+/// What makes the controllers written in Python, by their specifications.
+type Laws = HashMap<String, Arc<dyn MakeController>>;
+
 /// What the workers share.
 struct Shared {
     jobs: Vec<Job>,
     next: AtomicUsize,
     stop: AtomicBool,
     failure: Arc<Failure>,
-    /// What makes the controllers written in Python, by their specifications.
-    laws: HashMap<String, Arc<dyn MakeController>>,
+    laws: Laws,
     tap: Option<Tap>,
     /// Whether there are two threads for each job.
     two_threads: bool,
@@ -82,22 +84,25 @@ pub(crate) fn simulate<'py>(
     pcap: Option<(String, String)>,
 ) -> PyResult<Bound<'py, PyList>> {
     let jobs = py.detach(|| jobs.into_iter().map(prepare).collect::<PyResult<Vec<_>>>())?;
-    let tap = match (pcap, jobs.first()) {
-        (Some((link, path)), Some(job)) => Some(Tap::new(&job.network, &link, &path)?),
-        _ => None,
-    };
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if threads == 0 { available } else { threads };
     let failure = Arc::<Failure>::default();
-    let law = |(spec, factory)| -> (String, Arc<dyn MakeController>) {
-        (spec, Arc::new(Factory { factory, failure: failure.clone() }))
+    let law = |(spec, factory): (String, _)| -> (String, Arc<dyn MakeController>) {
+        let made = Arc::new(Factory::new(factory, &spec, failure.clone()));
+        (spec, made)
     };
+    let laws: HashMap<_, _> = controllers.unwrap_or_default().into_iter().map(law).collect();
+    let tap = match (pcap, jobs.first()) {
+        (Some((link, path)), Some(job)) => Some(Tap::new(&job.network, &laws, &link, &path)?),
+        _ => None,
+    };
+    failure.check()?;
     let shared = Arc::new(Shared {
         two_threads: threads >= 2 * jobs.len(),
         jobs,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
-        laws: controllers.unwrap_or_default().into_iter().map(law).collect(),
+        laws,
         failure,
         tap,
     });
@@ -264,7 +269,7 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
 }
 
 impl Tap {
-    fn new(network: &Network, link: &str, path: &str) -> PyResult<Self> {
+    fn new(network: &Network, laws: &Laws, link: &str, path: &str) -> PyResult<Self> {
         let found = network.links.iter().position(|known| known.name == link);
         let link = found.ok_or_else(|| {
             let known: Vec<_> = network.links.iter().map(|link| link.name.as_str()).collect();
@@ -274,7 +279,15 @@ impl Tap {
             ScenarioError::new_err(format!("no link is named {link:?}; links: {known}{more}"))
         })?;
         let file = File::create(path)?;
-        let writer = PcapWriter::new(BufWriter::new(file), network)?;
+        let mut writer = PcapWriter::new(BufWriter::new(file), network)?;
+        for (at, flow) in network.flows.iter().enumerate() {
+            if let Traffic::Tcp(tcp) = &flow.traffic
+                && let Some(law) = laws.get(&tcp.controller)
+                && law.controller(&Settings::default()).needs().reports
+            {
+                writer.use_datagrams(at);
+            }
+        }
         Ok(Tap { link, writer: Arc::new(Mutex::new(Ok(writer))) })
     }
 

@@ -110,6 +110,14 @@ impl<W: Write> PcapWriter<W> {
         })
     }
 
+    /// Makes the packets of flow number `flow` UDP datagrams: its controller is not in the registry, and it needs the
+    /// receiver's reports.
+    pub fn use_datagrams(&mut self, flow: usize) {
+        if let Some(wire) = self.flows.get_mut(flow) {
+            wire.tcp = None;
+        }
+    }
+
     /// Writes a packet.
     ///
     /// # Errors

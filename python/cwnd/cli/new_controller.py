@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.option(
     "--kind",
-    type=click.Choice(["window", "rate"]),
+    type=click.Choice(["window", "rate", "whole"]),
     default="window",
     show_default=True,
-    help="Output of the law: the congestion window or the sending rate.",
+    help="A law for the congestion window, a law for the sending rate, or a whole controller.",
 )
 def new_controller(name: str, kind: Kind) -> None:
     """Add a controller NAME in Rust to the checkout of cwnd around the working directory.
 
-    The new files implement plain AIMD with tests and a registry entry; edit the law, its card and
+    The new files implement plain AIMD with tests and a registry entry; edit the code, its card and
     the entry. See CONTRIBUTING.md.
     """
     from cwnd.new_controller import write_controller

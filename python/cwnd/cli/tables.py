@@ -49,6 +49,13 @@ _VERDICT_STYLES = {"agrees": "green", "close": "green", "differs": "red", "undec
 _AGREEMENT_STYLES = {"agrees": "green", "undecided": "yellow", "differs": "red", "unknown": "dim"}
 """Colours of the verdicts on agreement."""
 
+_KINDS = {
+    "window": "A law for the window.",
+    "rate": "A law for the sending rate.",
+    "whole": "A whole controller.",
+}
+"""Kinds of controllers, as sentences."""
+
 _WIDTH = 120
 """Width of the output in columns if it is not a terminal."""
 
@@ -235,7 +242,7 @@ def print_algorithm(algorithm: Algorithm) -> None:
     for equation in algorithm.equations:
         console.print(Padding(Text(equation), (0, 0, 0, 4)))
     console.print()
-    console.print(Text(f"Controls the {algorithm.kind}. {algorithm.source}"))
+    console.print(Text(f"{_KINDS[algorithm.kind]} {algorithm.source}"))
     for deviation in algorithm.deviations:
         console.print(Text(f"Deviation: {deviation}"))
     if algorithm.parameters:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from cwnd import _native
-from cwnd.controller import explain_answers, read_controller
+from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError
 from cwnd.model import checks
-from cwnd.registry import algorithms
+from cwnd.registry import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,8 +117,7 @@ def step(
     given: Any = spec if many else [spec]
     read = [read_controller(each) for each in given]
     stepped = [name if factory is None else factory for name, factory in read]
-    with explain_answers(name for name, factory in read if factory is not None):
-        return call(many(stepped) if many else stepped[0], *values, **options)
+    return call(many(stepped) if many else stepped[0], *values, **options)
 
 
 def is_rate_law(spec: Spec) -> bool:
@@ -134,8 +133,7 @@ def is_rate_law(spec: Spec) -> bool:
     >>> is_rate_law("daimd"), is_rate_law("reno")
     (True, False)
     """
-    name = specification(spec).partition("(")[0]
-    return any(law.name == name and law.kind == "rate" for law in algorithms())
+    return describe(spec).kind == "rate"
 
 
 def acks(

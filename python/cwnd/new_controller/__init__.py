@@ -1,7 +1,7 @@
 """A controller in Rust, begun from a template: for a checkout of cwnd.
 
-The templates beside this file are a plain AIMD of the window and of the rate. rustfmt sorts and
-wraps the lists that name it.
+The templates beside this file are a plain AIMD as a window law, as a rate law and as a whole
+controller. rustfmt sorts and wraps the lists that name it.
 """
 
 from __future__ import annotations
@@ -15,34 +15,35 @@ from typing import Literal, TypeAlias
 
 from cwnd.errors import ArgumentError
 
-Kind: TypeAlias = Literal["window", "rate"]
+Kind: TypeAlias = Literal["window", "rate", "whole"]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _CODE = Path("crates", "cwnd", "src")
 _LAWS, _ANY = _CODE / "laws" / "mod.rs", _CODE / "laws" / "any.rs"
-_REGISTRY = _CODE / "registry.rs"
-_VARIANTS = {
+_CONTROLLERS = _CODE / "controllers" / "mod.rs"
+_REGISTRY, _CRATE = _CODE / "registry.rs", _CODE / "lib.rs"
+_VARIANTS: dict[Kind, str] = {
     "window": r"^    AnyLaw \{\n(?:        \w+,\n)+",
     "rate": r"^    AnyRateLaw \{\n(?:        \w+,\n)+",
 }
 
 
 def write_controller(name: str, kind: Kind, directory: Path) -> list[Path]:
-    """Write a controller in Rust: its law, and its place in the registry.
+    """Write a controller in Rust, and its place in the registry.
 
     Parameters
     ----------
     name
         Its name in a specification, and of its file.
     kind
-        What the law controls: the congestion window or the sending rate.
+        A law for the congestion window, a law for the sending rate, or a whole controller.
     directory
         A directory of a checkout of cwnd.
 
     Returns
     -------
     list of Path
-        The files written: the law first, its entry in the registry last.
+        The files written: the controller first, its entry in the registry last.
 
     Raises
     ------
@@ -54,30 +55,71 @@ def write_controller(name: str, kind: Kind, directory: Path) -> list[Path]:
     """
     root = _find_checkout(directory)
     _check_name(name)
-    law, entry = _CODE / "laws" / f"{name}.rs", _CODE / "registry" / f"{kind}.rs"
-    for path in (law, law.with_suffix("")):
+    folder = "controllers" if kind == "whole" else "laws"
+    code, entry = _CODE / folder / f"{name}.rs", _CODE / "registry" / f"{kind}.rs"
+    for path in (code, code.with_suffix("")):
         if (root / path).exists():
             raise ArgumentError("name", f"{path} exists already")
-    template, described = (_read_template(f"{kind}_{part}.rs") for part in ("law", "entry"))
+    template = _read_template(f"{kind}_{'controller' if kind == 'whole' else 'law'}.rs")
     words = {"name": name, "Type": name.title().replace("_", ""), "CONST": name.upper()}
-    # Behind the last match of each pattern, a line or item more.
-    additions = {
+    created, additions = (_plan_whole if kind == "whole" else _plan_law)(kind, entry, root)
+    texts = {path: (root / path).read_text(encoding="utf-8") for path in additions}
+    _check_words(words, {code: template, **texts})
+    for path, added in additions.items():
+        for pattern, text in added.items():
+            texts[path] = _insert(path, texts[path], pattern, Template(text).substitute(words))
+    new = {code: template, **created}
+    texts = {path: Template(text).substitute(words) for path, text in new.items()} | texts
+    # The entry is named last.
+    texts[entry] = texts.pop(entry)
+    _write({root / path: _format(root, path, text) for path, text in texts.items()})
+    return [root / path for path in texts]
+
+
+_Created: TypeAlias = dict[Path, str]
+"""Files to create, as templates."""
+
+_Additions: TypeAlias = dict[Path, dict[str, str]]
+"""Lines and items to insert into files, each behind the last match of a pattern."""
+
+
+def _plan_law(kind: Kind, entry: Path, _root: Path) -> tuple[_Created, _Additions]:
+    """Return what a law adds to the checkout."""
+    return {}, {
         _LAWS: {
             r"^pub mod .*;\n": "pub mod $name;\n",
             r"^pub use .*;\n": "pub use $name::$Type;\n",
         },
         _ANY: {r"^use super::\{": "$Type,", _VARIANTS[kind]: "        $Type,\n"},
         _REGISTRY: {rf"^(?:    {kind}::\w+,\n)+": f"    {kind}::$CONST,\n"},
-        entry: {r"^use crate::laws::\{": "$Type,", r"\Z": described},
+        entry: {r"^use crate::laws::\{": "$Type,", r"\Z": _read_template(f"{kind}_entry.rs")},
     }
-    texts = {path: (root / path).read_text(encoding="utf-8") for path in additions}
-    _check_words(words, {law: template, **texts})
-    for path, added in additions.items():
-        for pattern, text in added.items():
-            texts[path] = _insert(path, texts[path], pattern, Template(text).substitute(words))
-    texts = {law: Template(template).substitute(words), **texts}
-    _write({root / path: _format(root, path, text) for path, text in texts.items()})
-    return [root / path for path in texts]
+
+
+def _plan_whole(_kind: Kind, entry: Path, root: Path) -> tuple[_Created, _Additions]:
+    """Return what a whole controller adds to the checkout, whose first one it may be."""
+    described = _read_template("whole_entry.rs")
+    listed = {r"^(?:    (?:rate|whole)::\w+,\n)+": "    whole::$CONST,\n"}
+    if (root / _CONTROLLERS).exists():
+        return {}, {
+            _CONTROLLERS: {
+                r"^pub mod .*;\n": "pub mod $name;\n",
+                r"^pub use .*;\n": "pub use $name::$Type;\n",
+            },
+            _REGISTRY: listed,
+            entry: {
+                r"^use crate::controllers::.*;\n": "use crate::controllers::$Type;\n",
+                r"\Z": described,
+            },
+        }
+    created = {
+        _CONTROLLERS: _read_template("whole_mod.rs"),
+        entry: _read_template("whole_registry.rs") + described,
+    }
+    return created, {
+        _CRATE: {r"^mod .*;\n": "pub mod controllers;\n"},
+        _REGISTRY: {r"^mod .*;\n": "mod whole;\n", **listed},
+    }
 
 
 def _find_checkout(directory: Path) -> Path:
@@ -106,8 +148,8 @@ def _check_words(words: dict[str, str], texts: dict[Path, str]) -> None:
             raise ArgumentError("name", f"{words['name']!r} is a controller in {path} already")
     for path, text in texts.items():
         code = re.sub(r'"(?:\\.|[^"\\])*"|//.*', "", text)
-        # Only there are modules of laws named.
-        modules = path in (_LAWS, _ANY)
+        # Only there are modules of controllers named.
+        modules = path in (_LAWS, _ANY, _CONTROLLERS)
         for word in words.values() if modules else (words["Type"], words["CONST"]):
             if re.search(rf"\b{word}\b", code):
                 raise ArgumentError("name", f"{word} has another meaning in the code of cwnd")
@@ -155,12 +197,17 @@ def _rustfmt(text: str, *options: str) -> subprocess.CompletedProcess[str]:
 def _write(texts: dict[Path, str]) -> None:
     """Write files: all of them, or none where one cannot be written."""
     parts = {path: path.with_name(f"{path.name}.new") for path in texts}
+    folders = {path.parent for path in texts if not path.parent.exists()}
     try:
+        for folder in folders:
+            folder.mkdir()
         for path, text in texts.items():
             parts[path].write_text(text, encoding="utf-8")
     except OSError:
         for part in parts.values():
             part.unlink(missing_ok=True)
+        for folder in folders:
+            folder.rmdir()
         raise
     for path, part in parts.items():
         part.replace(path)

@@ -1,0 +1,346 @@
+//! What Python controllers are given: plain, frozen objects with times in seconds, windows in packets and rates in
+//! packets per second. Tests of a controller construct them.
+
+use cwnd::{Dur, Limit, Rate, Time};
+use pyo3::prelude::*;
+
+/// Classes with fields, each a keyword argument with a default.
+macro_rules! classes {
+    ($add:ident: $(
+        $(#[$doc:meta])*
+        $name:ident { $($(#[$about:meta])* $field:ident: $type:ty = $default:expr),* $(,)? }
+    )+) => {
+        $(
+            $(#[$doc])*
+            #[pyclass(frozen, get_all, module = "cwnd._native")]
+            pub(super) struct $name { $($(#[$about])* pub(super) $field: $type),* }
+
+            #[pymethods]
+            impl $name {
+                #[new]
+                #[pyo3(signature = (*, $($field = $default),*))]
+                #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+                fn new($($field: $type),*) -> Self {
+                    $name { $($field),* }
+                }
+
+                fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+                    represent(slf.as_any(), stringify!($name), &[$(stringify!($field)),*])
+                }
+            }
+        )+
+
+        fn $add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_class::<$name>()?;)+
+            Ok(())
+        }
+    };
+}
+
+/// Classes without fields.
+macro_rules! bare_classes {
+    ($add:ident: $($(#[$doc:meta])* $name:ident,)+) => {
+        $(
+            $(#[$doc])*
+            #[pyclass(frozen, module = "cwnd._native")]
+            pub(super) struct $name;
+
+            #[pymethods]
+            impl $name {
+                #[new]
+                fn new() -> Self {
+                    $name
+                }
+
+                fn __repr__(&self) -> &'static str {
+                    concat!(stringify!($name), "()")
+                }
+            }
+        )+
+
+        fn $add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_class::<$name>()?;)+
+            Ok(())
+        }
+    };
+}
+
+classes! {
+    add_fields:
+
+    /// The state of a connection that a law may use besides the window or the rate.
+    Context {
+        /// The time of the event in seconds.
+        now: f64 = 0.0,
+        /// The smoothed round-trip time in seconds (RFC 6298); None before the first sample.
+        rtt: Option<f64> = None,
+        /// The smallest round-trip time so far in seconds; None before the first sample.
+        min_rtt: Option<f64> = None,
+        /// The latest sample of the round-trip time in seconds; None before the first sample.
+        latest_rtt: Option<f64> = None,
+        /// The time of the last reduction, or of the start of the connection, in seconds.
+        last_cut: f64 = 0.0,
+        /// The maximum packet size in bytes.
+        packet: u32 = 1500,
+        /// Whether the sender is in slow start.
+        slow_start: bool = false,
+    }
+
+    /// The packets and the time between two reductions.
+    Round {
+        /// Packets sent between the two reductions, with retransmissions.
+        sent: u64 = 0,
+        /// Packets of the round declared lost by the end of its recovery.
+        lost: u64 = 0,
+        /// Packets of the round reported as marked.
+        marked: u64 = 0,
+        /// The time between the two reductions in seconds.
+        took: f64 = 0.0,
+    }
+
+    /// A delivery-rate sample (draft-ietf-ccwg-bbr), of the most recently sent packet that an acknowledgement covers.
+    RateSample {
+        /// Packets delivered between the transmission of the packet and this acknowledgement.
+        delivered: u64 = 0,
+        /// Packets delivered before the packet was sent.
+        prior_delivered: u64 = 0,
+        /// The time in which the packets of the sample were sent, in seconds.
+        send_elapsed: f64 = 0.0,
+        /// The time in which they were acknowledged, in seconds.
+        ack_elapsed: f64 = 0.0,
+        /// The sampling interval: the longer of the two, in seconds.
+        interval: f64 = 0.0,
+        /// The delivery rate in packets per second; None where the sample is not reliable.
+        rate: Option<f64> = None,
+        /// Packets declared lost between the transmission of the packet and this acknowledgement.
+        lost: u64 = 0,
+        /// Packets in flight just after the transmission of the packet.
+        in_flight: u32 = 0,
+        /// Whether the packet was sent in an application-limited phase.
+        application_limited: bool = false,
+        /// Whether the interval is at least the smallest round-trip time.
+        reliable: bool = false,
+    }
+
+    /// An acknowledgement.
+    Acked {
+        /// Packets newly acknowledged, cumulatively or selectively.
+        packets: u32 = 1,
+        /// Packets that the window may grow by in slow start.
+        credit: u32 = 1,
+        /// Packets in flight after this acknowledgement.
+        in_flight: u32 = 0,
+        /// Packets sent since the connection began, with retransmissions.
+        sent: u64 = 0,
+        /// When the most recently sent of the newly acknowledged packets was sent, in seconds.
+        sent_at: f64 = 0.0,
+        /// The round-trip time sample in seconds; None where Karn's algorithm forbids one.
+        rtt: Option<f64> = None,
+        /// The arrival time of the newest packet by the receiver's clock in seconds (RFC 7323 timestamps), or None.
+        received_at: Option<f64> = None,
+        /// Whether the acknowledgement carries ECN-Echo. The window does not grow on it.
+        echo: bool = false,
+        /// Packets newly reported as CE-marked, where the transport counts them.
+        marked: u32 = 0,
+        /// What limited the sender since the previous acknowledgement: window, pacing, receiver or application.
+        limit: String = String::from("window"),
+        /// The delivery-rate sample, for controllers that need one; None otherwise.
+        delivery: Option<Py<RateSample>> = None,
+    }
+
+    /// Packets declared lost, one event for each detection.
+    Lost {
+        /// Packets newly declared lost.
+        packets: u32 = 1,
+        /// When the most recently sent of them was sent, in seconds.
+        sent_at: f64 = 0.0,
+        /// Packets sent since the connection began, with retransmissions.
+        sent: u64 = 0,
+    }
+
+    /// Packets reported as CE-marked.
+    Marked {
+        /// Packets newly reported as CE-marked, or 1 for an ECN-Echo.
+        packets: u32 = 1,
+        /// When the most recently sent of them was sent, in seconds.
+        sent_at: f64 = 0.0,
+        /// Packets sent since the connection began, with retransmissions.
+        sent: u64 = 0,
+    }
+
+    /// The receiver's periodic report.
+    Report {
+        /// Packets newly acknowledged.
+        packets: u32 = 1,
+        /// Packets sent since the connection began, with retransmissions.
+        sent: u64 = 0,
+        /// The packet arrival rate that the receiver measures in packets per second; None before its first estimate.
+        arrival: Option<f64> = None,
+        /// The link capacity that the receiver estimates in packets per second; None before its first estimate.
+        capacity: Option<f64> = None,
+        /// The round-trip time in seconds.
+        rtt: f64 = 0.0,
+    }
+
+    /// The retransmission timer expired.
+    Timeout {
+        /// Packets sent since the connection began, with retransmissions.
+        sent: u64 = 0,
+    }
+
+    /// The driver reduced the window by a rule of its own.
+    Reduced {
+        /// The new window in packets. A larger one than the controller's changes nothing.
+        window: f64 = 1.0,
+    }
+
+    /// The maximum packet size changed.
+    Mtu {
+        /// The new size in bytes.
+        packet: u32 = 1500,
+    }
+
+    /// What a driver sets for a whole controller at the start of a connection.
+    Settings {
+        /// The maximum packet size in bytes.
+        packet: u32 = 1500,
+        /// The initial window in packets.
+        initial_window: f64 = 10.0,
+        /// The largest window in packets; infinite without one.
+        max_window: f64 = f64::INFINITY,
+        /// Packets by which one acknowledgement opens the window in slow start at most (L of RFC 3465).
+        slow_start_limit: f64 = 2.0,
+        /// Seed of the controller's own randomness.
+        seed: u64 = 0,
+    }
+}
+
+bare_classes! {
+    add_bare:
+
+    /// Loss recovery is over.
+    Recovered,
+
+    /// All packets sent over a period longer than the persistent congestion duration were lost (RFC 9002).
+    PersistentCongestion,
+
+    /// The last reduction answered a loss that was spurious: the controller reverts it.
+    Undo,
+
+    /// The wake-up time that the controller asked for has come.
+    Tick,
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_fields(module)?;
+    add_bare(module)
+}
+
+/// An object as the expression that constructs it.
+fn represent(object: &Bound<'_, PyAny>, name: &str, fields: &[&str]) -> PyResult<String> {
+    let field = |field: &&str| Ok(format!("{field}={}", object.getattr(*field)?.repr()?));
+    let fields = fields.iter().map(field).collect::<PyResult<Vec<_>>>()?;
+    Ok(format!("{name}({})", fields.join(", ")))
+}
+
+fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Window => "window",
+        Limit::Pacing => "pacing",
+        Limit::Receiver => "receiver",
+        Limit::Application => "application",
+    }
+}
+
+impl From<&cwnd::Context> for Context {
+    fn from(cx: &cwnd::Context) -> Self {
+        Context {
+            now: cx.now.as_secs(),
+            rtt: cx.rtt.map(|rtt| rtt.smoothed.as_secs()),
+            min_rtt: cx.rtt.map(|rtt| rtt.min.as_secs()),
+            latest_rtt: cx.rtt.map(|rtt| rtt.latest.as_secs()),
+            last_cut: cx.last_cut.as_secs(),
+            packet: cx.packet,
+            slow_start: cx.slow_start,
+        }
+    }
+}
+
+impl From<&cwnd::Round> for Round {
+    fn from(round: &cwnd::Round) -> Self {
+        let cwnd::Round { sent, lost, marked, took, .. } = *round;
+        Round { sent, lost, marked, took: took.as_secs() }
+    }
+}
+
+impl From<&cwnd::delivery::RateSample> for RateSample {
+    fn from(sample: &cwnd::delivery::RateSample) -> Self {
+        RateSample {
+            delivered: sample.delivered,
+            prior_delivered: sample.prior_delivered,
+            send_elapsed: sample.send_elapsed.as_secs(),
+            ack_elapsed: sample.ack_elapsed.as_secs(),
+            interval: sample.interval().as_secs(),
+            rate: sample.rate().map(Rate::as_per_sec),
+            lost: sample.lost,
+            in_flight: sample.in_flight,
+            application_limited: sample.application_limited,
+            reliable: sample.reliable,
+        }
+    }
+}
+
+impl Acked {
+    pub(super) fn new_from(py: Python<'_>, acked: &cwnd::Acked) -> PyResult<Self> {
+        let sample = acked.delivery.as_ref().map(RateSample::from);
+        Ok(Acked {
+            packets: acked.packets,
+            credit: acked.credit,
+            in_flight: acked.in_flight,
+            sent: acked.sent,
+            sent_at: acked.sent_at.as_secs(),
+            rtt: acked.rtt.map(Dur::as_secs),
+            received_at: acked.received_at.map(Time::as_secs),
+            echo: acked.echo,
+            marked: acked.marked,
+            limit: limit(acked.limit).into(),
+            delivery: sample.map(|sample| Py::new(py, sample)).transpose()?,
+        })
+    }
+}
+
+impl From<&cwnd::Lost> for Lost {
+    fn from(lost: &cwnd::Lost) -> Self {
+        Lost { packets: lost.packets, sent_at: lost.sent_at.as_secs(), sent: lost.sent }
+    }
+}
+
+impl From<&cwnd::Marked> for Marked {
+    fn from(marked: &cwnd::Marked) -> Self {
+        Marked { packets: marked.packets, sent_at: marked.sent_at.as_secs(), sent: marked.sent }
+    }
+}
+
+impl From<&cwnd::Report> for Report {
+    fn from(report: &cwnd::Report) -> Self {
+        Report {
+            packets: report.packets,
+            sent: report.sent,
+            arrival: report.arrival.map(Rate::as_per_sec),
+            capacity: report.capacity.map(Rate::as_per_sec),
+            rtt: report.rtt.as_secs(),
+        }
+    }
+}
+
+impl From<&cwnd::Settings> for Settings {
+    fn from(settings: &cwnd::Settings) -> Self {
+        Settings {
+            packet: settings.packet,
+            initial_window: settings.initial_window.get(),
+            max_window: settings.max_window.get(),
+            slow_start_limit: f64::from(settings.slow_start_limit),
+            seed: settings.seed,
+        }
+    }
+}

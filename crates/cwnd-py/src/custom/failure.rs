@@ -1,0 +1,41 @@
+//! The first error of the controllers of a run.
+
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Keeps the first error of the Python controllers of a run until the run is stopped.
+#[derive(Default)]
+pub(crate) struct Failure {
+    error: Mutex<Option<PyErr>>,
+    happened: AtomicBool,
+}
+
+impl Failure {
+    /// Whether there was an error, or the run was stopped.
+    pub(crate) fn happened(&self) -> bool {
+        self.happened.load(Ordering::Relaxed)
+    }
+
+    /// Prevents further calls into Python: a run that is stopped does not wait for a slow controller.
+    pub(crate) fn stop(&self) {
+        self.happened.store(true, Ordering::Relaxed);
+    }
+
+    /// Keeps `error` if it is the first one.
+    pub(super) fn keep(&self, error: PyErr) {
+        let mut kept = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get_or_insert(error);
+        self.happened.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the error. [`Failure::happened`] stays true.
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Fails with the error, if there is one.
+    pub(crate) fn check(&self) -> PyResult<()> {
+        self.take().map_or(Ok(()), Err)
+    }
+}

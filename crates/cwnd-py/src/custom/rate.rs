@@ -1,0 +1,149 @@
+//! A rate law written in Python.
+
+use super::data::{Context, Lost, Report};
+use super::object::{Object, finite_or_none, wrong};
+use cwnd::{Clock, Dur, Rate, RateLaw, Signal};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// A rate law written in Python.
+#[derive(Clone, Debug)]
+pub(super) struct PyRateLaw {
+    object: Object,
+    has: Hooks,
+    clock: Clock,
+    /// As of the last call: the machine asks for it with each output.
+    interval: Dur,
+    starts_itself: bool,
+    uses_capacity: bool,
+}
+
+/// The optional methods that the law has.
+#[derive(Clone, Copy, Debug)]
+struct Hooks {
+    observe: bool,
+    losses: bool,
+    window: bool,
+    rescale: bool,
+}
+
+impl PyRateLaw {
+    pub(super) fn new(py: Python<'_>, mut object: Object) -> PyResult<Self> {
+        let has = Hooks {
+            observe: object.has(py, "observe")?,
+            losses: object.has(py, "losses")?,
+            window: object.has(py, "window")?,
+            rescale: object.has(py, "rescale")?,
+        };
+        let clock = clock(py, &object)?;
+        let interval = interval(py, &object)?;
+        let starts_itself = object.switch(py, "starts_itself", false)?;
+        let uses_capacity = object.switch(py, "uses_capacity", false)?;
+        object.declare_gauges(py, "rate")?;
+        Ok(PyRateLaw { object, has, clock, interval, starts_itself, uses_capacity })
+    }
+
+    /// Runs a hook that may change the law, and reads the interval after it.
+    fn run<T>(
+        &mut self,
+        otherwise: T,
+        calls: impl FnOnce(Python<'_>, &Object) -> PyResult<T>,
+    ) -> T {
+        let (answer, interval) = self.object.run((otherwise, self.interval), |py| {
+            let answer = calls(py, &self.object)?;
+            Ok((answer, interval(py, &self.object)?))
+        });
+        self.interval = interval;
+        answer
+    }
+}
+
+fn clock(py: Python<'_>, object: &Object) -> PyResult<Clock> {
+    let Some(value) = object.constant(py, "clock")? else {
+        return Err(PyValueError::new_err("the attribute clock is missing"));
+    };
+    match value.extract::<String>().as_deref() {
+        Ok("timer") => Ok(Clock::Timer),
+        Ok("reports") => Ok(Clock::Reports),
+        _ => Err(wrong("clock", &value, "the clock is \"timer\" or \"reports\"")),
+    }
+}
+
+fn interval(py: Python<'_>, object: &Object) -> PyResult<Dur> {
+    let Some(value) = object.constant(py, "interval")? else {
+        return Err(PyValueError::new_err("the attribute interval is missing"));
+    };
+    match value.extract::<f64>() {
+        // A shorter interval is none on the clock of the drivers.
+        Ok(secs) if (1e-9..1e9).contains(&secs) => Ok(Dur::from_secs(secs)),
+        _ => Err(wrong("interval", &value, "an interval is a positive number of seconds")),
+    }
+}
+
+impl RateLaw for PyRateLaw {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn interval(&self) -> Dur {
+        self.interval
+    }
+
+    fn tick(&mut self, rate: Rate, cx: &cwnd::Context) -> Rate {
+        let (x, cx) = (rate.as_per_sec(), Context::from(cx));
+        Rate::per_sec(self.run(x, |py, object| object.number(py, ("tick", "a rate"), (x, cx))))
+    }
+
+    fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &cwnd::Context) -> Rate {
+        let (x, cx) = (rate.as_per_sec(), Context::from(cx));
+        let arguments = (x, fresh, why.name(), cx);
+        Rate::per_sec(self.run(x, |py, object| object.number(py, ("cut", "a rate"), arguments)))
+    }
+
+    fn start(&mut self, w: f64, cx: &cwnd::Context) -> Rate {
+        let cx = Context::from(cx);
+        Rate::per_sec(self.run(1.0, |py, object| object.number(py, ("start", "a rate"), (w, cx))))
+    }
+
+    fn observe(&mut self, report: &cwnd::Report, cx: &cwnd::Context) {
+        if self.has.observe {
+            let (report, cx) = (Report::from(report), Context::from(cx));
+            self.run((), |py, object| object.ask(py, "observe", (report, cx)).map(drop));
+        }
+    }
+
+    fn losses(&mut self, lost: &cwnd::Lost, rate: Rate, cx: &cwnd::Context) {
+        if self.has.losses {
+            let arguments = (Lost::from(lost), rate.as_per_sec(), Context::from(cx));
+            self.run((), |py, object| object.ask(py, "losses", arguments).map(drop));
+        }
+    }
+
+    fn window(&self, cx: &cwnd::Context) -> Option<f64> {
+        if !self.has.window {
+            return None;
+        }
+        self.object.run(None, |py| {
+            let answer = self.object.ask(py, "window", (Context::from(cx),))?;
+            finite_or_none("window", &answer, "a flow window")
+        })
+    }
+
+    fn starts_itself(&self) -> bool {
+        self.starts_itself
+    }
+
+    fn uses_capacity(&self) -> bool {
+        self.uses_capacity
+    }
+
+    fn rescale(&mut self, factor: f64) {
+        if self.has.rescale {
+            self.run((), |py, object| object.ask(py, "rescale", (factor,)).map(drop));
+        }
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        self.object.emit_gauges(emit);
+    }
+}

@@ -1,0 +1,118 @@
+//! A window law written in Python.
+
+use super::data::{Acked, Context, Round};
+use super::object::{Object, finite_or_none, wrong};
+use cwnd::{Signal, WindowLaw};
+use pyo3::prelude::*;
+
+/// A window law written in Python.
+#[derive(Clone, Debug)]
+pub(super) struct PyWindowLaw {
+    object: Object,
+    has: Hooks,
+    uses_delivery_rate: bool,
+}
+
+/// The optional methods that the law has.
+#[derive(Clone, Copy, Debug)]
+struct Hooks {
+    threshold: bool,
+    enter: bool,
+    round: bool,
+    observe: bool,
+    leave_slow_start: bool,
+    rescale: bool,
+}
+
+impl PyWindowLaw {
+    pub(super) fn new(py: Python<'_>, mut object: Object) -> PyResult<Self> {
+        let has = Hooks {
+            threshold: object.has(py, "threshold")?,
+            enter: object.has(py, "enter")?,
+            round: object.has(py, "round")?,
+            observe: object.has(py, "observe")?,
+            leave_slow_start: object.has(py, "leave_slow_start")?,
+            rescale: object.has(py, "rescale")?,
+        };
+        let uses_delivery_rate = object.switch(py, "uses_delivery_rate", false)?;
+        object.switch(py, "timeout_ends_round", true)?;
+        object.declare_gauges(py, "ssthresh")?;
+        Ok(PyWindowLaw { object, has, uses_delivery_rate })
+    }
+}
+
+impl WindowLaw for PyWindowLaw {
+    fn grow(&mut self, w: f64, acked: f64, cx: &cwnd::Context) -> f64 {
+        let cx = Context::from(cx);
+        self.object.run(w, |py| self.object.number(py, ("grow", "a window"), (w, acked, cx)))
+    }
+
+    fn cut(&mut self, w: f64, why: Signal, cx: &cwnd::Context) -> f64 {
+        let cx = Context::from(cx);
+        self.object.run(w, |py| self.object.number(py, ("cut", "a window"), (w, why.name(), cx)))
+    }
+
+    fn threshold(&self, cut: f64, why: Signal) -> Option<f64> {
+        if !self.has.threshold {
+            return None;
+        }
+        self.object.run(None, |py| {
+            let answer = self.object.ask(py, "threshold", (cut, why.name()))?;
+            finite_or_none("threshold", &answer, "a threshold")
+        })
+    }
+
+    fn enter(&mut self, w: f64, cx: &cwnd::Context) {
+        if self.has.enter {
+            let cx = Context::from(cx);
+            self.object.run((), |py| self.object.ask(py, "enter", (w, cx)).map(drop));
+        }
+    }
+
+    fn round(&mut self, round: &cwnd::Round, cx: &cwnd::Context) {
+        if self.has.round {
+            let (round, cx) = (Round::from(round), Context::from(cx));
+            self.object.run((), |py| self.object.ask(py, "round", (round, cx)).map(drop));
+        }
+    }
+
+    fn timeout_ends_round(&self) -> bool {
+        self.object.run(true, |py| self.object.switch(py, "timeout_ends_round", true))
+    }
+
+    fn observe(&mut self, acked: &cwnd::Acked, cx: &cwnd::Context) {
+        if self.has.observe {
+            let cx = Context::from(cx);
+            self.object.run((), |py| {
+                let acked = Acked::new_from(py, acked)?;
+                self.object.ask(py, "observe", (acked, cx)).map(drop)
+            });
+        }
+    }
+
+    fn leave_slow_start(&mut self, w: f64, cx: &cwnd::Context) -> bool {
+        if !self.has.leave_slow_start {
+            return false;
+        }
+        let cx = Context::from(cx);
+        self.object.run(false, |py| {
+            let answer = self.object.ask(py, "leave_slow_start", (w, cx))?;
+            let expected = "the answer is True or False";
+            answer.extract().map_err(|_| wrong("leave_slow_start", &answer, expected))
+        })
+    }
+
+    fn rescale(&mut self, factor: f64) {
+        if self.has.rescale {
+            self.object.run((), |py| self.object.ask(py, "rescale", (factor,)).map(drop));
+        }
+    }
+
+    fn uses_delivery_rate(&self) -> bool {
+        self.uses_delivery_rate
+    }
+
+    fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        self.object.emit_gauges(emit);
+    }
+}

@@ -1,0 +1,5 @@
+//! The registry's entries of the whole controllers.
+
+use super::{Algorithm, Build, Parameter, Range};
+use crate::controllers::$Type;
+use alloc::boxed::Box;
