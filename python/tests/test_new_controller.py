@@ -115,7 +115,7 @@ def test_a_second_one_finds_its_place(checkout, capsys):
         ("", "'' is not a name"),
         ("option", "Option has another meaning"),
         ("any_law", "AnyLaw has another meaning"),
-        ("tau", "TAU has another meaning"),
+        ("pacing", "PACING has another meaning"),
         ("alloc", "alloc has another meaning"),
     ],
 )
