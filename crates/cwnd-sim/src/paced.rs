@@ -3,6 +3,7 @@
 //! Hong and Grossman; draft-gg-udt-03). For controllers that use the receiver's estimate of the link
 //! capacity it also sends a packet pair every sixteenth packet.
 
+use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
@@ -69,7 +70,7 @@ impl Plan {
         Plan {
             period: output.pace.map_or(0, |pace| ticks(pace.period().as_nanos())),
             // Part of a packet is none.
-            window: output.window.get() as u32,
+            window: whole32(output.window.get()),
             tick: output.wake.map_or(NONE, |at| ticks(at.as_nanos())),
         }
     }
@@ -82,11 +83,11 @@ impl PacedSender {
         PacedSender {
             hop,
             timer,
-            size: (tcp.packet + tcp.header) as u16,
+            size: saturate16((tcp.packet + tcp.header) as usize),
             receiver_window: tcp.window,
             pairs: driver.controller.needs().capacity,
             board: Scoreboard::new(),
-            total: packets.map_or(u32::MAX, |packets| packets.min(u64::from(u32::MAX)) as u32),
+            total: packets.map_or(u32::MAX, |packets| saturate32(to_index(packets))),
             next_send: 0,
             pair: false,
             expiry: NONE,
@@ -180,7 +181,7 @@ impl PacedSender {
         let newly = ack.saturating_sub(self.board.una());
         self.board.acked(ack);
         // The receiver held the stamp for `stamp` ticks before it answered.
-        let micros = (self.driver.clock.nanos(now) / MICRO) as u32;
+        let micros = low32(self.driver.clock.nanos(now) / MICRO);
         let rtt = micros.wrapping_sub(extra.echo).wrapping_sub(extra.stamp).max(1);
         let rtt = self.driver.clock.ticks(u64::from(rtt) * MICRO);
         self.smoothed_rtt = (7 * self.smoothed_rtt + rtt) / 8;
@@ -272,7 +273,7 @@ impl PacedSender {
             self.pair = self.pairs && seq.is_multiple_of(PAIR_EVERY);
         }
         self.driver.packets_sent += 1;
-        let aux = (self.driver.clock.nanos(now) / MICRO) as u32;
+        let aux = low32(self.driver.clock.nanos(now) / MICRO);
         let (hop, size) = (self.hop, self.size);
         net.send(now, Packet::new(seq, hop, aux, size, bits));
     }
@@ -307,7 +308,7 @@ impl PacedReceiver {
             clock,
             hop,
             timer,
-            ack_size: tcp.ack as u16,
+            ack_size: saturate16(tcp.ack as usize),
             missing: VecDeque::new(),
             highest: 0,
             last_arrival: 0,
@@ -416,7 +417,7 @@ impl PacedReceiver {
         }
         if std::mem::take(&mut self.fresh) {
             let extra = Extra {
-                stamp: (self.clock.nanos(now - self.last_arrival) / MICRO) as u32,
+                stamp: low32(self.clock.nanos(now - self.last_arrival) / MICRO),
                 echo: self.last_stamp,
                 ..Extra::NONE
             }
@@ -438,7 +439,7 @@ impl PacedReceiver {
     }
 
     fn name(&mut self, net: &mut Net, now: u64, ranges: &[(u32, u32)]) {
-        let mut extra = Extra { count: ranges.len() as u32, ..Extra::default() };
+        let mut extra = Extra { count: saturate32(ranges.len()), ..Extra::default() };
         extra.blocks[..ranges.len()].copy_from_slice(ranges);
         self.answer(net, now, extra, flags::NAK);
     }

@@ -1,6 +1,7 @@
 //! The two ends of a UDT connection: the protocol itself ([`cwnd_udt`]), in simulated time. The network
 //! sees its datagrams as packets of their sizes; what they say goes by beside, in order.
 
+use crate::cast::{low32, saturate16, saturate32, to_index};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK, SOURCE};
@@ -18,7 +19,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 /// Bytes of IP, UDP and UDT in every packet.
-pub(crate) const HEADERS: u32 = (HEADER + IP_UDP_HEADERS) as u32;
+pub(crate) const HEADERS: u32 = low32((HEADER + IP_UDP_HEADERS) as u64);
 /// A client asks until it is answered: a flow that gave up would measure nothing.
 const CONNECT_TIMEOUT: cwnd::Dur = cwnd::Dur::from_millis(24 * 3_600_000);
 /// A packet and the one behind it, in case they are a pair: the source writes no further ahead.
@@ -94,7 +95,7 @@ impl UdtFlow {
         let Place { clock, flow, hop, timer } = place;
         let config = Config { record: tell, ..config(udt, make, seed, flow as usize) };
         let mut rng = Rng::new(seed, "udt", u64::from(flow));
-        let [id, initial] = [rng.bits(), rng.bits()].map(|bits| bits as u32 >> 1);
+        let [id, initial] = [rng.bits(), rng.bits()].map(|bits| low32(bits) >> 1);
         let mut key = [0; 16];
         key.chunks_exact_mut(8).for_each(|half| half.copy_from_slice(&rng.bits().to_le_bytes()));
         let controller =
@@ -148,7 +149,7 @@ impl UdtFlow {
     pub(crate) fn into_driver(mut self) -> Driver {
         let since = self.source.counters().since(&self.before);
         self.driver.counters.retransmitted = since.pkt_retrans;
-        self.driver.counters.timeouts = since.timeouts as u32;
+        self.driver.counters.timeouts = saturate32(to_index(since.timeouts));
         self.driver.told = self.source.record().cloned().map(Box::new);
         self.driver
     }
@@ -262,7 +263,7 @@ impl UdtFlow {
             (SOURCE, Letter::Control(_)) => flags::CONTROL,
             _ => flags::ACK,
         };
-        let size = (self.below + IP_UDP_HEADERS + letter.len()) as u16;
+        let size = saturate16(self.below + IP_UDP_HEADERS + letter.len());
         let number = self.mail[end].put(letter);
         net.send(now, Packet::new(0, self.hops[end], number, size, bits));
     }
@@ -271,7 +272,7 @@ impl UdtFlow {
     fn write(&mut self, now: Time) {
         let payload = u64::from(self.config.packet_size - HEADERS);
         while self.left > 0 && self.written - self.source.counters().byte_sent < AHEAD * payload {
-            let most = payload.min(self.left) as usize;
+            let most = to_index(payload.min(self.left));
             let zeros = &self.datagram[HEADER..HEADER + most];
             let Ok(count @ 1..) = self.source.write(zeros) else { return };
             self.left -= count as u64;
@@ -309,7 +310,7 @@ impl Letter {
     fn new(datagram: &[u8]) -> Self {
         match datagram.first_chunk() {
             Some(header) if header[0] & CONTROL == 0 => {
-                Letter::Data(*header, datagram.len() as u16)
+                Letter::Data(*header, saturate16(datagram.len()))
             }
             _ => Letter::Control(datagram.into()),
         }
@@ -338,7 +339,7 @@ impl Mail {
     /// Adds what is sent next; tells its number.
     fn put(&mut self, letter: Letter) -> u32 {
         self.queue.push_back(letter);
-        self.first.wrapping_add(self.queue.len() as u32 - 1)
+        self.first.wrapping_add(low32(self.queue.len() as u64) - 1)
     }
 
     /// Takes what arrives.

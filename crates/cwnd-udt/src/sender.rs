@@ -7,6 +7,7 @@ mod recovery;
 use self::flight::Flight;
 use self::recovery::TimedOut;
 use crate::buffer::SendBuffer;
+use crate::cast::{low32, saturate32};
 use crate::config::{Config, Counters};
 use crate::estimate::{PAIR_EVERY, PairTrust, Rtt};
 use crate::nudge::Nudge;
@@ -247,7 +248,7 @@ impl Sender {
         most: u64,
         count: &mut Counters,
     ) -> Option<Next> {
-        let timestamp = (now.since(start).as_nanos() / 1000) as u32;
+        let timestamp = low32(now.since(start).as_nanos() / 1000);
         let period = self.period();
         self.charge_lateness(now, count);
         self.skip_ahead(now, count);
@@ -421,7 +422,7 @@ impl Sender {
         self.capacity = capacity.or(self.capacity);
         self.advance(now, (at, at, at), count);
         if !self.windowed && at > self.reported {
-            let packets = (at - self.reported) as u32;
+            let packets = saturate32(at - self.reported);
             self.reported = at;
             let rtt = if assumed { newest.unwrap_or(rtt.smoothed) } else { reported };
             let mut report = Report::new(packets, self.packets_sent, rtt);
@@ -511,8 +512,8 @@ impl Sender {
             self.expiries = 0;
         }
         if self.windowed && packets > 0 {
-            let mut acked = Acked::new(packets as u32, sent_at);
-            acked.in_flight = self.in_flight() as u32;
+            let mut acked = Acked::new(saturate32(packets), sent_at);
+            acked.in_flight = saturate32(self.in_flight());
             acked.sent = self.packets_sent;
             acked.rtt = rtt.map(|rtt| rtt.max(Dur::from_nanos(1)));
             acked.limit = self.reported_limit();

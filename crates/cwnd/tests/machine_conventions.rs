@@ -223,7 +223,8 @@ fn the_conventions_decide_on_a_reduction() {
 /// A policy cannot leave a window outside of one packet and the window before.
 #[test]
 fn a_decision_is_kept_within_bounds() {
-    let decided: [(fn(&Decision) -> Decided, f64); 3] = [
+    type Reduce = fn(&Decision) -> Decided;
+    let decided: [(Reduce, f64); 3] = [
         (|_| Decided { threshold: 2.0, window: 0.0 }, 1.0),
         (|_| Decided { threshold: 2.0, window: 1e9 }, 10.0),
         (|_| Decided { threshold: 2.0, window: f64::NAN }, 10.0),

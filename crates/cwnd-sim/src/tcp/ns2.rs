@@ -10,12 +10,12 @@
 
 use super::scoreboard::{DUP_THRESH, Newly};
 use super::sender::{Action, Covered, Sender};
+use crate::cast::whole32;
 use crate::engine::net::Net;
 use crate::engine::packet::Extra;
 use crate::network::Recovery;
 use cwnd::{Conventions, Decided, Decision, Event, Limit, Marked, Packets, Signal};
 
-const DUPLICATES: u32 = DUP_THRESH as u32;
 /// The time of a loss that is part of one already answered: before every cut.
 const KNOWN: u64 = 0;
 /// Packets that NewReno sends at most on one acknowledgement in recovery.
@@ -186,7 +186,7 @@ fn cumulative(
     }
     match s.duplicates {
         0 => Some(u32::MAX),
-        DUPLICATES.. => Some(burst),
+        DUP_THRESH.. => Some(burst),
         _ => None,
     }
 }
@@ -270,9 +270,9 @@ fn tell_acked(s: &mut Sender, now: u64, newly: Newly, echo: bool, extra: &Extra,
 /// A duplicate acknowledgement arrived.
 fn duplicate(s: &mut Sender, net: &mut Net, now: u64) {
     s.duplicates += 1;
-    if s.duplicates == DUPLICATES {
+    if s.duplicates == DUP_THRESH {
         fast_retransmit(s, net, now);
-    } else if s.duplicates > DUPLICATES {
+    } else if s.duplicates > DUP_THRESH {
         if s.recovery != Recovery::Sack && s.last_action == Action::Duplicates {
             s.inflation += 1;
         }
@@ -308,9 +308,9 @@ fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
     if fresh {
         s.recover = i64::from(s.board.high()) - 1;
     }
-    s.pipe = i64::from(s.board.high()) - i64::from(una) - i64::from(DUPLICATES);
+    s.pipe = i64::from(s.board.high()) - i64::from(una) - i64::from(DUP_THRESH);
     if s.recovery != Recovery::Sack {
-        s.inflation = i64::from(DUPLICATES);
+        s.inflation = i64::from(DUP_THRESH);
     }
     s.restart_timer(net, now);
     let (first, _) = s.board.mark_lost_below(una + 1);
@@ -351,14 +351,17 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
 #[inline(always)]
 pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64, burst: u32) -> Limit {
     let mut sent = 0;
-    let open = if s.closed_by_mark { 0 } else { i64::from(s.window() as u32) };
+    let open = if s.closed_by_mark { 0 } else { i64::from(whole32(s.window())) };
     let window = open + if s.recovery == Recovery::Sack { 0 } else { s.inflation };
     let window = window.min(i64::from(s.receiver_window));
     let repairs = s.in_recovery && s.recovery == Recovery::Sack;
     loop {
         let outstanding = i64::from(s.next) - i64::from(s.board.una());
-        let open =
-            if repairs { s.pipe < s.unclamped_window() as i64 } else { outstanding < window };
+        let open = if repairs {
+            s.pipe < i64::from(whole32(s.unclamped_window()))
+        } else {
+            outstanding < window
+        };
         if !open || sent >= burst {
             return s.closed();
         }

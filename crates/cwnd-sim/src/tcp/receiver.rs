@@ -1,5 +1,6 @@
 //! The receiver: what has arrived, and which acknowledgement answers it.
 
+use crate::cast::{low32, saturate16, saturate32};
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
@@ -40,8 +41,8 @@ impl Blocks {
         }
         let size = wanted.next_power_of_two().max(64);
         let old = std::mem::replace(&mut self.other, vec![0; size]);
-        for offset in 0..old.len() {
-            let seq = expected.wrapping_add(offset as u32);
+        for offset in 0..saturate32(old.len()) {
+            let seq = expected.wrapping_add(offset);
             *self.slot(seq) = old[seq as usize & (old.len() - 1)];
         }
     }
@@ -88,7 +89,7 @@ impl Blocks {
                 count += 1;
             }
         }
-        self.reported = count as u32;
+        self.reported = saturate32(count);
         (blocks, self.reported)
     }
 
@@ -97,7 +98,7 @@ impl Blocks {
         let reported = self.reported as usize;
         let known = self.recent[..reported].iter().position(|&other| other == first);
         let place = known.unwrap_or_else(|| reported.min(self.recent.len() - 1));
-        self.reported = self.reported.max(place as u32 + 1);
+        self.reported = self.reported.max(saturate32(place) + 1);
         self.recent[..=place].rotate_right(1);
         self.recent[0] = first;
     }
@@ -136,8 +137,8 @@ impl Receiver {
     pub(crate) fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
         Receiver {
             hop,
-            timer: timer as u32,
-            ack_size: tcp.ack as u16,
+            timer: saturate32(timer),
+            ack_size: saturate16(tcp.ack as usize),
             syn: tcp.syn,
             ns2: tcp.conventions != Conventions::Rfc,
             sack: tcp.recovery == Recovery::Sack,
@@ -234,10 +235,10 @@ impl Receiver {
             (extra.blocks, extra.count) = self.blocks.report(self.expected);
         }
         if let Some(granularity) = self.stamps {
-            extra.stamp = (now / granularity) as u32;
+            extra.stamp = low32(now / granularity);
             extra.echo = self.recent_stamp;
         }
-        let mut options = 8 * extra.count as u16;
+        let mut options = 8 * saturate16(extra.count as usize);
         if !self.ns2 {
             // Kind and length of the option, padded (RFC 2018 section 3); timestamps (RFC 7323).
             options += if extra.count > 0 { 4 } else { 0 };

@@ -99,7 +99,7 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: New
         } else if found > 0 {
             s.tell_lost(now, found, newest);
         }
-    } else if (found > 0 || s.duplicates >= DUP_THRESH as u32) && i64::from(una) > s.recover {
+    } else if (found > 0 || s.duplicates >= DUP_THRESH) && i64::from(una) > s.recover {
         let (first, _) = s.board.mark_lost_below(una + 1);
         let sent_at = s.board.sent_at(una);
         enter(s, now, found + first, newest.max(sent_at));
@@ -120,10 +120,10 @@ fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: 
         s.duplicates += 1;
         if s.in_recovery {
             s.inflation += 1;
-        } else if s.duplicates == DUP_THRESH as u32 && i64::from(una) > s.recover {
+        } else if s.duplicates == DUP_THRESH && i64::from(una) > s.recover {
             let sent_at = s.board.sent_at(una);
             enter(s, now, 1, sent_at);
-            s.inflation = DUP_THRESH as i64;
+            s.inflation = i64::from(DUP_THRESH);
             s.first_partial = true;
             s.repair(net, now, una);
             s.restart_timer(net, now);
@@ -252,7 +252,7 @@ fn repair_more(s: &mut Sender, net: &mut Net, now: u64) -> bool {
 fn send_cumulative(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     let extra = if s.in_recovery {
         s.inflation as f64
-    } else if s.limited_transmit && s.duplicates < DUP_THRESH as u32 {
+    } else if s.limited_transmit && s.duplicates < DUP_THRESH {
         f64::from(s.duplicates)
     } else {
         0.0

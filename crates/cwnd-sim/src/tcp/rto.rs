@@ -35,7 +35,7 @@ impl Rto {
         let steps = |min_first| Estimator::Steps {
             srtt: 0,
             // Twelve seconds of variation: only seen if the first packets time out.
-            rttvar: ((twelve_seconds / granularity) as i64) << 2,
+            rttvar: (twelve_seconds / granularity).cast_signed() << 2,
             offset: 0,
             min_first,
         };
@@ -77,7 +77,7 @@ impl Rto {
             }
             Estimator::Steps { srtt, rttvar, offset, .. } => {
                 let since_step = (sent_at + *offset) % self.granularity;
-                let rtt = (((rtt + since_step) / self.granularity) as i64).max(1);
+                let rtt = ((rtt + since_step) / self.granularity).cast_signed().max(1);
                 if *srtt == 0 {
                     *srtt = rtt << 3;
                     *rttvar = rtt << 1;
@@ -86,7 +86,7 @@ impl Rto {
                     *srtt = (*srtt + error).max(1);
                     *rttvar = (*rttvar + error.abs() - (*rttvar >> 2)).max(1);
                 }
-                self.base = (((*rttvar << 3) + *srtt) >> 3) as u64 * self.granularity;
+                self.base = (((*rttvar << 3) + *srtt) >> 3).cast_unsigned() * self.granularity;
             }
         }
         self.update();

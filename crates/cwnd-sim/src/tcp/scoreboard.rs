@@ -1,6 +1,7 @@
 //! What the sender knows of each packet between the oldest unacknowledged one and the newest sent:
 //! RFC 6675's scoreboard, eight bytes a packet. Packets are numbered, not bytes.
 
+use crate::cast::low32;
 use crate::engine::ring::Ring;
 
 /// When a packet was last sent, and its state, in one word.
@@ -19,7 +20,7 @@ const DELIVERED: u64 = 1 << 4;
 const STATE_BITS: u32 = 8;
 
 /// Packets SACKed above a hole that make it a loss (RFC 6675's DupThresh).
-pub(crate) const DUP_THRESH: usize = 3;
+pub(crate) const DUP_THRESH: u32 = 3;
 
 impl Segment {
     fn has(self, bits: u64) -> bool {
@@ -62,7 +63,7 @@ pub(crate) struct Scoreboard {
     lost: u32,
     resent: u32,
     /// The highest packets SACKed, the highest first, as one past their numbers.
-    top: [u32; DUP_THRESH],
+    top: [u32; DUP_THRESH as usize],
     /// Every unSACKed packet below is marked lost.
     swept: u32,
     /// Every lost packet below has been sent again (RFC 6675's HighRxt, plus one).
@@ -81,7 +82,7 @@ impl Scoreboard {
             sacked: 0,
             lost: 0,
             resent: 0,
-            top: [0; DUP_THRESH],
+            top: [0; DUP_THRESH as usize],
             swept: 0,
             repaired: 0,
             marked: 0,
@@ -98,13 +99,19 @@ impl Scoreboard {
     /// One past the highest packet sent.
     #[inline(always)]
     pub(crate) fn high(&self) -> u32 {
-        self.una + self.segments.len() as u32
+        self.una + self.outstanding()
     }
 
     /// Packets in flight: RFC 6675's pipe.
     #[inline(always)]
     pub(crate) fn in_flight(&self) -> u32 {
-        self.segments.len() as u32 - self.sacked - self.lost + self.resent
+        self.outstanding() - self.sacked - self.lost + self.resent
+    }
+
+    /// Packets sent and not acknowledged.
+    #[inline(always)]
+    fn outstanding(&self) -> u32 {
+        low32(self.segments.len() as u64)
     }
 
     pub(crate) fn sacked(&self) -> u32 {
@@ -226,7 +233,7 @@ impl Scoreboard {
     /// Marks as lost every hole with enough packets SACKed above it (RFC 6675's IsLost). Returns
     /// how many are new, and when the newest of them was sent.
     pub(crate) fn find_lost(&mut self) -> (u32, u64) {
-        let threshold = self.top[DUP_THRESH - 1];
+        let threshold = self.top[DUP_THRESH as usize - 1];
         self.mark_lost_below(threshold.saturating_sub(1))
     }
 
@@ -256,7 +263,7 @@ impl Scoreboard {
                 segment.0 = segment.0 & !RESENT | LOST;
             }
         }
-        self.lost = self.segments.len() as u32 - self.sacked;
+        self.lost = self.outstanding() - self.sacked;
         self.resent = 0;
         self.repaired = self.una;
         self.swept = self.high();
@@ -318,7 +325,7 @@ impl Scoreboard {
         }
         self.marked = 0;
         (self.sacked, self.lost, self.resent) = (0, 0, 0);
-        self.top = [0; DUP_THRESH];
+        self.top = [0; DUP_THRESH as usize];
         (self.swept, self.repaired) = (0, 0);
         self.seen = [(0, 0); 3];
     }
@@ -388,7 +395,7 @@ mod tests {
                     }
                 }
                 let segments: Vec<_> = (0..board.segments.len()).map(|i| board.segments.get(i)).collect();
-                let count = |bits| segments.iter().filter(|s| s.has(bits)).count() as u32;
+                let count = |bits| segments.iter().map(|s| u32::from(s.has(bits))).sum::<u32>();
                 prop_assert_eq!(board.sacked, count(SACKED));
                 prop_assert_eq!(board.lost, count(LOST));
                 prop_assert_eq!(board.resent, count(RESENT));

@@ -5,6 +5,7 @@ use super::demands::Demands;
 use super::rto::Rto;
 use super::scoreboard::Scoreboard;
 use super::{ns2, rfc};
+use crate::cast::{low32, saturate16, saturate32, to_index, whole};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
@@ -102,14 +103,14 @@ impl Sender {
         let Place { clock, flow, hop, timer } = place;
         let mut rng = Rng::new(seed, "sender", u64::from(flow));
         let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
-        let remainder = tcp.bytes.map_or(0, |bytes| bytes % u64::from(tcp.packet)) as u32;
+        let remainder = low32(tcp.bytes.map_or(0, |bytes| bytes % u64::from(tcp.packet)));
         let last = if remainder == 0 { tcp.packet } else { remainder };
         let syn = u32::from(tcp.syn);
         Sender {
             hop,
-            timer: timer as u32,
-            size: (tcp.packet + tcp.header) as u16,
-            last_size: (last + tcp.header) as u16,
+            timer: saturate32(timer),
+            size: saturate16((tcp.packet + tcp.header) as usize),
+            last_size: saturate16((last + tcp.header) as usize),
             ect: if tcp.ecn { flags::ECT } else { 0 },
             recovery: tcp.recovery,
             ns2: tcp.conventions != Conventions::Rfc,
@@ -126,7 +127,7 @@ impl Sender {
             board: Scoreboard::new(),
             next: 0,
             total: packets
-                .map_or(u32::MAX, |packets| packets.min(u64::from(u32::MAX)) as u32)
+                .map_or(u32::MAX, |packets| saturate32(to_index(packets)))
                 .saturating_add(syn),
             syn: tcp.syn,
             connected: !tcp.syn,
@@ -171,7 +172,7 @@ impl Sender {
 
     /// A packet is sent again that may not be lost: remember when (RFC 3522).
     pub(super) fn note_doubt(&mut self, now: u64) {
-        self.doubt = self.stamps.map(|granularity| (now / granularity) as u32);
+        self.doubt = self.stamps.map(|granularity| low32(now / granularity));
     }
 
     /// Whether the sender only answers packets and its retransmission timer, each at its time.
@@ -253,7 +254,7 @@ impl Sender {
             return self.send_now(net, now, burst);
         };
         if put_off.until == NONE {
-            put_off.until = now + (put_off.spread * put_off.rng.uniform()) as u64;
+            put_off.until = now + whole(put_off.spread * put_off.rng.uniform());
             net.arm(self.timer as usize, put_off.until);
         }
     }
@@ -339,7 +340,7 @@ impl Sender {
         } else {
             self.size
         };
-        let aux = self.stamps.map_or(0, |granularity| (now / granularity) as u32);
+        let aux = self.stamps.map_or(0, |granularity| low32(now / granularity));
         net.send(now, Packet::new(seq, self.hop, aux, size, bits));
         if self.deadline == NONE {
             self.restart_timer(net, now);
