@@ -7,7 +7,7 @@
 mod common;
 
 use common::wire::{Crossed, crossed};
-use common::{at_ms, flow, link, ms, packets, pair, run, run_told, tcp};
+use common::{at_ms, flow, link, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::{Dur, Event, Signal};
 use cwnd_sim::network::{Network, Queue, Recovery, Red, Tcp, Traffic};
 use cwnd_sim::record::FlowRecord;
@@ -34,8 +34,8 @@ fn rounds(data: &[Crossed], count: usize) -> Vec<usize> {
     rounds
 }
 
-fn told(flow: &FlowRecord) -> impl Iterator<Item = (f64, &Event)> {
-    let entries = &flow.told.as_ref().unwrap().entries;
+fn events(flow: &FlowRecord) -> impl Iterator<Item = (f64, &Event)> {
+    let entries = &flow.events.as_ref().unwrap().entries;
     entries.iter().map(|entry| (entry.at.as_nanos() as f64 / 1e6, &entry.event))
 }
 
@@ -162,16 +162,16 @@ fn what_is_out_of_order_is_acknowledged_at_once() {
 
 /// Times of the first loss and of the end of recovery, in milliseconds.
 fn first_recovery(flow: &FlowRecord) -> (f64, f64) {
-    let lost = told(flow).find(|(_, event)| matches!(event, Event::Lost(_))).unwrap().0;
-    let recovered = told(flow).find(|(_, event)| matches!(event, Event::Recovered)).unwrap().0;
+    let lost = events(flow).find(|(_, event)| matches!(event, Event::Lost(_))).unwrap().0;
+    let recovered = events(flow).find(|(_, event)| matches!(event, Event::Recovered)).unwrap().0;
     (lost, recovered)
 }
 
 #[test]
 fn the_third_duplicate_starts_recovery() {
     for recovery in [Recovery::NewReno, Recovery::Reno] {
-        let records = run_told(&many_losses(recovery), 1);
-        let until_loss: Vec<_> = told(&records.flows[0])
+        let records = run_recorded(&many_losses(recovery), 1);
+        let until_loss: Vec<_> = events(&records.flows[0])
             .map(|(_, event)| event)
             .take_while(|event| !matches!(event, Event::Lost(_)))
             .collect();
@@ -188,10 +188,10 @@ fn the_third_duplicate_starts_recovery() {
 #[test]
 fn newreno_takes_a_round_trip_for_each_loss_and_sack_does_not() {
     let missing = holes(&crossed(&many_losses(Recovery::NewReno), 1, 0));
-    let records = run_told(&many_losses(Recovery::NewReno), 1);
+    let records = run_recorded(&many_losses(Recovery::NewReno), 1);
     let newreno = &records.flows[0];
     let (lost, recovered) = first_recovery(newreno);
-    let repairs: Vec<_> = told(newreno)
+    let repairs: Vec<_> = events(newreno)
         .filter(|(at, event)| (lost..recovered).contains(at) && matches!(event, Event::Lost(_)))
         .map(|(at, _)| at)
         .collect();
@@ -203,7 +203,7 @@ fn newreno_takes_a_round_trip_for_each_loss_and_sack_does_not() {
     let trips = repairs.len() as f64;
     assert!((trips * RTT..=trips * (RTT + 3.0)).contains(&(recovered - lost)));
 
-    let records = run_told(&many_losses(Recovery::Sack), 1);
+    let records = run_recorded(&many_losses(Recovery::Sack), 1);
     let sack = &records.flows[0];
     let (lost, recovered) = first_recovery(sack);
     assert!(recovered - lost < 3.1 * RTT, "{}", recovered - lost);
@@ -224,7 +224,7 @@ fn reno_does_not_survive_many_losses() {
 #[test]
 fn one_cut_for_a_window_of_losses() {
     for recovery in [Recovery::Sack, Recovery::NewReno] {
-        let records = run_told(&many_losses(recovery), 1);
+        let records = run_recorded(&many_losses(recovery), 1);
         let flow = &records.flows[0];
         let (lost, recovered) = first_recovery(flow);
         let during = flow
@@ -235,7 +235,7 @@ fn one_cut_for_a_window_of_losses() {
         assert_eq!(cuts.len(), 1);
         assert_eq!(cuts[0].cut.after(), cuts[0].cut.before() / 2.0);
         // The window does not grow before recovery is over (RFC 6675 section 5).
-        let entries = &flow.told.as_ref().unwrap().entries;
+        let entries = &flow.events.as_ref().unwrap().entries;
         let windows = entries
             .iter()
             .filter(|entry| (lost..recovered).contains(&(entry.at.as_nanos() as f64 / 1e6)));
@@ -311,8 +311,8 @@ fn the_timeout_follows_the_samples() {
 fn what_was_sent_twice_is_not_timed() {
     // Sent again at 664 and 992 ms, then at 1648 ms into a free queue.
     let network = stop_and_wait(ms(1), 1500);
-    let records = run_told(&network, 1);
-    let acks: Vec<_> = told(&records.flows[0])
+    let records = run_recorded(&network, 1);
+    let acks: Vec<_> = events(&records.flows[0])
         .filter_map(|(at, event)| match event {
             Event::Acked(acked) => Some((at, acked.rtt)),
             _ => None,
@@ -375,7 +375,7 @@ fn marks_cut_once_a_window_and_are_answered() {
     for (packet, cut) in reduced.iter().zip(&flow.cuts) {
         let wait = packet.at - cut.at.as_nanos() as f64 / 1e6;
         // Half a window must be acknowledged first, then what waits in the queue be sent.
-        assert!((1.0..2.0 * RTT).contains(&wait), "told {wait} ms after the cut");
+        assert!((1.0..2.0 * RTT).contains(&wait), "CWR was set {wait} ms after the cut");
     }
     let mut echo = false;
     let mut arrivals = data.iter();

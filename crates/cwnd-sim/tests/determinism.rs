@@ -276,14 +276,14 @@ fn cut(faster: f64, shorter: u64) -> usize {
             continue;
         }
         let seen = [false, true].map(|two_threads| {
-            let options = Options { two_threads, tell: true, ..Options::default() };
+            let options = Options { two_threads, record_events: true, ..Options::default() };
             let mut tapped = Simulation::new(&network, 4, &options).unwrap();
             let (sender, receiver) = std::sync::mpsc::channel();
             tapped.tap(0, move |seen| sender.send(seen.at).unwrap());
             tapped.run();
             let records = tapped.finish();
-            let told: Vec<_> = records.flows.iter().map(|flow| flow.told.clone()).collect();
-            (digest(&records), told, receiver.iter().collect::<Vec<_>>())
+            let events: Vec<_> = records.flows.iter().map(|flow| flow.events.clone()).collect();
+            (digest(&records), events, receiver.iter().collect::<Vec<_>>())
         });
         while !simulation.run_for(5000) {}
         assert_eq!(digest(&simulation.finish()), seen[0].0, "{name}");
@@ -309,7 +309,7 @@ fn queues_in_the_other_half_change_nothing() {
 fn watching_changes_nothing() {
     for (name, network) in small() {
         let unseen = digest(&run(&network, 5));
-        let options = Options { tell: true, ..Options::default() };
+        let options = Options { record_events: true, ..Options::default() };
         let mut simulation = Simulation::new(&network, 5, &options).unwrap();
         let mut last = 0;
         simulation.tap(0, move |seen| {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ms, packets, pair, run, run_told, tcp};
+use common::{ms, packets, pair, run, run_recorded, tcp};
 use cwnd::registry::{Kind, algorithms};
 use cwnd::{Controller, Event, MakeController, Rate, Settings, Signal, Spec, Time};
 use cwnd_sim::network::{Network, Queue, Tcp, Traffic};
@@ -229,8 +229,8 @@ fn udt_is_fair_to_the_far() {
 #[test]
 fn packet_pairs_only_where_the_capacity_is_used() {
     for law in kind(Kind::Rate) {
-        let records = run_told(&paced(law, 1, packets(100)), 1);
-        let entries = &records.flows[0].told.as_ref().unwrap().entries;
+        let records = run_recorded(&paced(law, 1, packets(100)), 1);
+        let entries = &records.flows[0].events.as_ref().unwrap().entries;
         let measured = |event: &Event| matches!(event, Event::Report(it) if it.capacity.is_some());
         let estimates = entries.iter().filter(|entry| measured(&entry.event)).count();
         assert_eq!(estimates > 0, uses_capacity(law), "{law}: {estimates} capacity estimates");
@@ -245,12 +245,12 @@ fn daimd_cuts_at_the_feedback_that_it_names() {
         let mut network = paced(&format!("daimd(feedback={feedback})"), 4, packets(100));
         network.warmup = ms(0);
         network.links.iter_mut().for_each(|link| link.delay = ms(50));
-        let records = run_told(&network, 1);
+        let records = run_recorded(&network, 1);
         let (mut reports, mut cuts) = (0, 0);
         for flow in &records.flows {
             let mut last: Option<Time> = None;
             let mut made = flow.cuts.iter().peekable();
-            for entry in &flow.told.as_ref().unwrap().entries {
+            for entry in &flow.events.as_ref().unwrap().entries {
                 let (packets, fresh) = match entry.event {
                     Event::Lost(lost) => {
                         (lost.packets, last.is_none_or(|last| lost.sent_at >= last))

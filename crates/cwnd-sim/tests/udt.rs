@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{at_ms, ms, packets, pair, run, run_told, tcp};
+use common::{at_ms, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::record::replay;
 use cwnd::{Event, MakeController, Spec};
 use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
@@ -128,13 +128,13 @@ fn what_the_controller_was_told_can_be_replayed() {
         let simulation = Simulation::new(&network, 9, &Options::default()).unwrap();
         let settings = simulation.settings(0).unwrap();
         let unseen = run(&network, 9);
-        let records = run_told(&network, 9);
+        let records = run_recorded(&network, 9);
         assert_eq!(delivered(&records), delivered(&unseen), "{law}");
         let flow = &records.flows[0];
-        let told = flow.told.as_ref().unwrap();
+        let recorded = flow.events.as_ref().unwrap();
         let controller = Spec::parse(law).unwrap().controller(&settings);
-        assert_eq!(replay(controller, told), Ok(()), "{law}");
-        let lost = told.entries.iter().filter(|entry| matches!(entry.event, Event::Lost(_)));
+        assert_eq!(replay(controller, recorded), Ok(()), "{law}");
+        let lost = recorded.entries.iter().filter(|entry| matches!(entry.event, Event::Lost(_)));
         assert!(lost.count() > 10 && flow.cuts.len() > 5, "{law}: {:?}", flow.cuts);
     }
 }
