@@ -1,5 +1,5 @@
-//! The record of a simulated flow, replayed through a fresh controller of the same specification and
-//! settings, gives the same answers bit by bit: for every law, through losses, marks and timeouts.
+//! Replaying the recorded events of a flow through a new controller with the same specification and settings gives
+//! bit-identical outputs, for every law, with losses, marks and timeouts.
 
 mod common;
 
@@ -44,7 +44,7 @@ impl Counts {
     }
 }
 
-/// Every controller with its defaults, and those whose parameters choose another rule.
+/// Returns every controller with its defaults, and variants with parameters that select other rules.
 fn specs() -> Vec<String> {
     let defaults = algorithms().iter().map(|algorithm| algorithm.name.to_owned());
     let others = [
@@ -62,8 +62,7 @@ fn specs() -> Vec<String> {
     defaults.chain(others.into_iter().map(String::from)).collect()
 }
 
-/// Four megabits, 40 ms, and everything that can go wrong: a short queue, losses both ways, a source
-/// that bursts into it.
+/// 4 Mb/s and 40 ms with a short queue, losses in both directions and a bursty source.
 fn rough(mut tcp: Tcp, controller: &str, queue: Queue) -> Network {
     tcp.controller = controller.into();
     let burst = Traffic::Cbr {
@@ -79,7 +78,7 @@ fn rough(mut tcp: Tcp, controller: &str, queue: Queue) -> Network {
     network
 }
 
-/// Runs flow 0 and holds its record against a fresh controller, then once more from text.
+/// Runs flow 0 and replays its record through a new controller, directly and after conversion to text and back.
 fn check(network: &Network, seed: u64) -> Record {
     let options = Options { record_events: true, ..Options::default() };
     let mut simulation = Simulation::new(network, seed, &options).unwrap();
@@ -131,7 +130,7 @@ fn all_laws(options: &Tcp, queue: Queue) -> Counts {
 }
 
 #[test]
-fn with_the_habits_of_the_rfcs() {
+fn with_the_conventions_of_the_rfcs() {
     let stamps = Tcp { timestamps: Some(ms(1)), delayed_acks: true, ..tcp("") };
     let sack = all_laws(&stamps, packets(8));
     assert!(sack.timeout > 20 && sack.recovered > 100 && sack.tick > 100, "{sack:?}");
@@ -150,7 +149,7 @@ fn with_marks() {
 }
 
 #[test]
-fn with_the_habits_of_ns2() {
+fn with_the_conventions_of_ns2() {
     for conventions in [Conventions::Ns2, Conventions::Ns2001] {
         for recovery in [Recovery::Sack, Recovery::NewReno, Recovery::Reno] {
             let options = Tcp { conventions, recovery, granularity: ms(10), ..tcp("") };
@@ -160,10 +159,10 @@ fn with_the_habits_of_ns2() {
     }
 }
 
-/// ns-2 takes packets off the window where a partial acknowledgement covers more than the duplicates
-/// before it: where many of those are lost.
+/// ns-2 deflates the window if a partial acknowledgement covers more packets than duplicates arrived before it, that is
+/// after the loss of many duplicates.
 #[test]
-fn with_a_window_reduced() {
+fn with_partial_window_deflation() {
     let options = Tcp { conventions: Conventions::Ns2, recovery: Recovery::NewReno, ..tcp("") };
     let mut counts = Counts::default();
     for algorithm in algorithms().iter().filter(|algorithm| algorithm.kind() == Kind::Window) {
@@ -176,9 +175,9 @@ fn with_a_window_reduced() {
     assert!(counts.reduced > 10, "{counts:?}");
 }
 
-/// A timeout that was none: the path is a second longer for a while, and timestamps reveal it.
+/// Spurious timeouts on a path whose delay grows by a second, detected by timestamps.
 #[test]
-fn with_a_cut_taken_back() {
+fn with_undone_reductions() {
     let options = Tcp {
         timestamps: Some(ms(1)),
         min_rto: ms(10),
@@ -195,9 +194,9 @@ fn with_a_cut_taken_back() {
     assert!(counts.undo > 0, "{counts:?}");
 }
 
-/// The seed belongs to the settings: without it UDT's repeat decreases come elsewhere.
+/// The seed is part of the settings: another one changes UDT's random decreases.
 #[test]
-fn another_seed_is_another_controller() {
+fn another_seed_changes_the_outputs() {
     let network = rough(tcp(""), "udt", packets(8));
     let record = check(&network, 1);
     let simulation = Simulation::new(&network, 1, &Options::default()).unwrap();

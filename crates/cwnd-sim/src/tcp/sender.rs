@@ -45,7 +45,8 @@ pub(crate) struct Sender {
     pub driver: Driver,
     /// The packet that ns-2 times, one per window: sequence number and transmission time.
     pub(super) timed: Option<(u32, u64)>,
-    /// RFC 6675's RecoveryPoint: recovery ends when this packet is acknowledged; -1 before the first loss.
+    /// RFC 6675's RecoveryPoint or ns-2's `recover_`: recovery ends when this packet is acknowledged; -1 before the first
+    /// loss.
     pub(super) recover: i64,
     /// Packets by which fast recovery inflates the window (RFC 5681 section 3.2, step 4).
     pub(super) inflation: i64,
