@@ -61,7 +61,7 @@ UDT = dumbbell("100mbit", 10, flow=[{"controller": "udt"}])
 CASES: dict[str, tuple[Scenario, list[str]]] = {
     "reno-ns2": (reno("ns2"), []),
     "reno-ns2-sampled-once": (networks.sampled(reno("ns2"), "20s"), []),
-    "reno-ns2-recorded": (reno("ns2"), ["--tell"]),
+    "reno-ns2-recorded": (reno("ns2"), ["--record"]),
     "reno-rfc": (reno("rfc"), []),
     "cubic-100": (FAST, []),
     "cubic-100-sampled-once": (networks.sampled(FAST, "2s"), []),

@@ -27,7 +27,7 @@ def _rows(network: Dumbbell) -> list[list[str]]:
     kinds: list[tuple[str, Scenario, list[str]]] = [
         ("sampled once", once, []),
         ("default: every 100 ms", default, []),
-        ("default, all controller events", default, ["--tell"]),
+        ("default, all controller events", default, ["--record"]),
         ("default, a tap on the bottleneck", default, ["--tap"]),
         ("default, pcap of the bottleneck", default, ["--pcap", os.devnull]),
     ]

@@ -56,8 +56,8 @@ fn events(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What a controller is told in 30 s alone on 10 Mb/s, losses and recoveries included.
-fn told(law: &str) -> (Record, Settings) {
+/// Events of a single flow in 30 s at 10 Mb/s, including losses and recoveries.
+fn recorded(law: &str) -> (Record, Settings) {
     let text = format!(
         r#"
         duration = "30s"
@@ -73,15 +73,15 @@ fn told(law: &str) -> (Record, Settings) {
     );
     let scenario = Scenario::from_toml(&text, "one.toml").expect("a scenario");
     let network = scenario.network(1).expect("a network");
-    let options = Options { tell: true, ..Options::default() };
+    let options = Options { record_events: true, ..Options::default() };
     let mut simulation = Simulation::new(&network, 1, &options).expect("a network");
     let settings = simulation.settings(0).expect("a controlled flow");
     simulation.run();
-    let record = simulation.finish().flows.swap_remove(0).told.expect("a record");
+    let record = simulation.finish().flows.swap_remove(0).events.expect("a record");
     (record, settings)
 }
 
-fn tell(mut controller: AnyController, record: &Record) -> f64 {
+fn replay(mut controller: AnyController, record: &Record) -> f64 {
     let mut sum = 0.0;
     for entry in &record.entries {
         controller.on(entry.at, &entry.event);
@@ -95,13 +95,13 @@ fn tell(mut controller: AnyController, record: &Record) -> f64 {
 fn laws(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("laws");
     for law in algorithms() {
-        let (record, settings) = told(law.name);
+        let (record, settings) = recorded(law.name);
         let spec = Spec::new(law);
         group.throughput(Throughput::Elements(record.entries.len() as u64));
         let kind = if law.kind() == Kind::Window { "windowed" } else { "paced" };
         group.bench_with_input(BenchmarkId::new(law.name, kind), &record, |bencher, record| {
             let make = || spec.controller(&settings);
-            bencher.iter_batched(make, |fresh| tell(fresh, record), BatchSize::SmallInput);
+            bencher.iter_batched(make, |fresh| replay(fresh, record), BatchSize::SmallInput);
         });
     }
     group.finish();

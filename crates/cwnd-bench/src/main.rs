@@ -1,8 +1,8 @@
 //! What one simulation costs, stage by stage: seconds and memory, for `bench/run.py`; and a function
 //! of its own around the run, for callgrind to count in (`bench/instructions.py`).
 //!
-//! A scenario in JSON comes in on standard input, a line of JSON goes out. `--tell` records every
-//! event told to a controller, `--tap` looks at each packet that crosses the first link, `--pcap`
+//! A scenario in JSON comes in on standard input, a line of JSON goes out. `--record` records the
+//! controllers' events, `--tap` looks at each packet that crosses the first link, `--pcap`
 //! writes it to the file that follows.
 
 #![forbid(unsafe_code)]
@@ -84,8 +84,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     stages.end("scenario");
     let network = Arc::new(scenario.network(scenario.seed)?);
     stages.end("network");
-    let tell = arguments.iter().any(|argument| argument == "--tell");
-    let options = Options { tell, ..Options::default() };
+    let record_events = arguments.iter().any(|argument| argument == "--record");
+    let options = Options { record_events, ..Options::default() };
     let mut simulation = Simulation::new(network.clone(), scenario.seed, &options)?;
     watch(&mut simulation, &network, &arguments)?;
     stages.end("create");

@@ -1,4 +1,4 @@
-//! The part of a sender that drives its controller, for every kind of sender: events, records and counters.
+//! The controller of a sender with its event record and counters, common to all senders.
 
 use crate::engine::clock::Clock;
 use crate::engine::schedule::NONE;
@@ -6,21 +6,21 @@ use crate::record::CutRecord;
 use cwnd::record::{Entry, Record};
 use cwnd::{AnyController, Controller, Dur, Event, Limit};
 
-/// What a sender has done since the measurement began.
+/// Counters of a sender since the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
     pub rtt_sum: u64,
-    /// Ticks limited by the window, pacing, the receiver and the application.
+    /// Ticks limited by the window, by pacing, by the receiver and by the application.
     pub limited: [u64; 4],
     pub retransmitted: u64,
-    /// Packets sent before.
+    /// Packets sent during the warm-up.
     sent_before: u64,
     pub rtt_count: u32,
     pub timeouts: u32,
     pub mark_cuts: u32,
 }
 
-/// Its order is that in which a packet needs it: what is rare comes last.
+/// A controller and its measurements. Fields used for every packet come first.
 pub(crate) struct Driver {
     pub controller: AnyController,
     pub packets_sent: u64,
@@ -28,17 +28,17 @@ pub(crate) struct Driver {
     pub min_rtt: u64,
     limit_since: u64,
     pub completed: u64,
-    /// Every event told to the controller and its answer, when they are recorded.
-    pub told: Option<Box<Record>>,
+    /// The controller's events and outputs, if they are recorded.
+    pub events: Option<Box<Record>>,
     pub counters: Counters,
     pub cuts: Vec<CutRecord>,
     pub clock: Clock,
-    /// What keeps the sender from sending more.
+    /// What currently limits the sender.
     pub limit: Limit,
 }
 
 impl Driver {
-    pub(crate) fn new(clock: Clock, controller: AnyController, tell: bool) -> Self {
+    pub(crate) fn new(clock: Clock, controller: AnyController, record_events: bool) -> Self {
         Driver {
             controller,
             packets_sent: 0,
@@ -46,7 +46,7 @@ impl Driver {
             min_rtt: u64::MAX,
             limit_since: 0,
             completed: NONE,
-            told: tell.then(Box::default),
+            events: record_events.then(Box::default),
             counters: Counters::default(),
             cuts: Vec::new(),
             clock,
@@ -54,18 +54,18 @@ impl Driver {
         }
     }
 
-    /// The measurement begins.
+    /// Clears the counters at the end of the warm-up.
     pub(crate) fn reset(&mut self, now: u64) {
         self.settle(now);
         self.counters = Counters { sent_before: self.packets_sent, ..Counters::default() };
     }
 
-    /// Packets sent since the measurement began.
+    /// Packets sent since the end of the warm-up.
     pub(crate) fn sent(&self) -> u64 {
         self.packets_sent - self.counters.sent_before
     }
 
-    /// The congestion window, or the flow window, in packets.
+    /// The congestion window, or the flow window of a paced controller, in packets.
     #[inline(always)]
     pub(crate) fn window(&self) -> f64 {
         match &self.controller {
@@ -74,30 +74,30 @@ impl Driver {
         }
     }
 
-    /// The transfer begins.
+    /// Starts the transfer.
     pub(crate) fn start(&mut self, now: u64) {
         self.limit_since = now;
     }
 
-    /// Tells the controller.
+    /// Passes an event to the controller.
     #[inline(always)]
-    pub(crate) fn tell(&mut self, now: u64, event: Event) {
+    pub(crate) fn report(&mut self, now: u64, event: Event) {
         let now = self.clock.time(now);
         self.controller.on(now, &event);
-        if let Some(told) = &mut self.told {
-            told.entries.push(Entry { at: now, event, output: self.controller.output() });
+        if let Some(events) = &mut self.events {
+            events.entries.push(Entry { at: now, event, output: self.controller.output() });
         }
     }
 
-    /// Tells the controller of what may make it cut, and notes the cut. True if there was one.
-    pub(crate) fn tell_congestion(&mut self, now: u64, event: Event) -> bool {
-        self.tell(now, event);
+    /// Passes a congestion event to the controller, records a reduction and returns whether there was one.
+    pub(crate) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
+        self.report(now, event);
         let cut = self.controller.take_cut();
         self.cuts.extend(cut.map(|cut| CutRecord { at: self.clock.time(now), cut }));
         cut.is_some()
     }
 
-    /// A round-trip time was measured.
+    /// Records a round-trip time sample in ticks and returns its duration.
     #[inline(always)]
     pub(crate) fn measured(&mut self, rtt: u64) -> Dur {
         self.last_rtt = rtt;
@@ -107,15 +107,14 @@ impl Driver {
         self.clock.dur(rtt)
     }
 
-    /// From now on this is what keeps the sender from sending more.
+    /// Sets what limits the sender from `now` on.
     #[inline(always)]
     pub(crate) fn limited_by(&mut self, now: u64, limit: Limit) {
         self.settle(now);
         self.limit = limit;
     }
 
-    /// Brings the time that each limit held up to date. What comes after the end (duplicates, a
-    /// burst put off) is no time of the transfer.
+    /// Adds the time since the last call to the current limit. Time after completion does not count.
     #[inline(always)]
     pub(crate) fn settle(&mut self, now: u64) {
         if self.completed == NONE {

@@ -1,4 +1,4 @@
-//! The two ends of a flow, whatever it sends.
+//! The source and the sink of a flow.
 
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
@@ -17,7 +17,7 @@ use cwnd::{AnyController, Controller, MakeController, Packets, Settings};
 use std::sync::Arc;
 
 pub(crate) enum Endpoint {
-    /// The flow has not begun: there is nothing yet.
+    /// The flow has not started.
     Waiting,
     Tcp(Box<(Sender, Receiver)>),
     Paced(Box<(PacedSender, PacedReceiver)>),
@@ -26,7 +26,7 @@ pub(crate) enum Endpoint {
 }
 
 impl Endpoint {
-    /// The ends of a flow whose sink answers along the route that begins at `back`.
+    /// Creates the endpoints of a flow. `back` is the first hop of the return route.
     pub(crate) fn new(
         flow: &Flow,
         place: Place,
@@ -39,7 +39,8 @@ impl Endpoint {
             Traffic::Tcp(tcp) => tcp,
             Traffic::Udt(udt) => {
                 let make = find(flow, &udt.controller, options)?;
-                let made = UdtFlow::new(udt, make, place, back, (seed, flow.start), options.tell);
+                let made =
+                    UdtFlow::new(udt, make, place, back, (seed, flow.start), options.record_events);
                 return Ok(Endpoint::Udt(Box::new(made)));
             }
             Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
@@ -50,7 +51,7 @@ impl Endpoint {
         let settings = settings(tcp, seed, place.flow as usize);
         let controller = specs.controller(flow, tcp, settings, options)?;
         let clock = place.clock;
-        let driver = Driver::new(clock, controller, options.tell);
+        let driver = Driver::new(clock, controller, options.record_events);
         Ok(if driver.controller.needs().reports {
             let sender = PacedSender::new(tcp, driver, place);
             let receiver = PacedReceiver::new(tcp, clock, back, place.timer + SINK);
@@ -62,7 +63,7 @@ impl Endpoint {
         })
     }
 
-    /// Data packets delivered in order since the start.
+    /// Data packets delivered in order since the start of the flow.
     pub(crate) fn delivered(&self) -> u64 {
         match self {
             Endpoint::Tcp(tcp) => tcp.1.delivered(),
@@ -73,7 +74,7 @@ impl Endpoint {
         }
     }
 
-    /// Data packets that arrived with a mark since the measurement began.
+    /// CE-marked data packets received since the end of the warm-up.
     pub(crate) fn marked(&self) -> u64 {
         match self {
             Endpoint::Tcp(tcp) => tcp.1.marked,
@@ -81,7 +82,7 @@ impl Endpoint {
         }
     }
 
-    /// The driver of a controller; open-loop sources have none.
+    /// Returns the driver of the controller; open-loop sources have none.
     fn driver(&self) -> Option<&Driver> {
         match self {
             Endpoint::Tcp(tcp) => Some(&tcp.0.driver),
@@ -115,8 +116,8 @@ impl Endpoint {
         driver.reset(now);
     }
 
-    /// Emits what is sampled of its source: packets sent, and of a controller the window, the
-    /// round-trip time and its own variables.
+    /// Emits the sampled variables of the source: packets sent and, with a controller, the window, the round-trip time
+    /// and the controller's own variables.
     pub(crate) fn look(&self, clock: Clock, emit: &mut dyn FnMut(&'static str, f64)) {
         emit("sent", self.total_sent() as f64);
         let Some(driver) = self.driver() else { return };
@@ -146,7 +147,7 @@ impl Endpoint {
         driver.settle(end);
         record.packets_sent = driver.sent();
         record.cuts = std::mem::take(&mut driver.cuts);
-        record.told = driver.told.take().map(|told| *told);
+        record.events = driver.events.take().map(|events| *events);
         let counters = driver.counters;
         let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
         record.retransmissions = counters.retransmitted;
@@ -159,7 +160,7 @@ impl Endpoint {
     }
 }
 
-/// The settings of the controller of flow number `index`, whose random numbers are its own.
+/// Returns the settings of flow `index`'s controller. Each flow has its own random seed.
 pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
     let mut settings = Settings::default();
     settings.packet = tcp.packet;
@@ -172,22 +173,22 @@ pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
     settings
 }
 
-/// A flow before it begins.
+/// A flow that has not started.
 pub(crate) struct Prospect {
-    /// Its ends: nothing yet, but where a controller comes from outside.
+    /// [`Endpoint::Waiting`], unless the controller is a custom one, which is created in advance.
     pub endpoint: Endpoint,
-    /// Whether they do nothing but answer packets and their timers, each at its time.
+    /// Whether the endpoints act only on packets and their own timers.
     pub prompt: bool,
-    /// Of a paced flow the bytes of a data packet.
+    /// Size of a data packet in bytes, for a paced flow.
     pub paced: Option<u64>,
 }
 
-/// The kind of sender that a controller needs.
+/// The kind of sender that a controller requires.
 #[derive(Clone, Copy)]
 struct SenderKind {
-    /// A paced sender that the receiver sends reports to.
+    /// A paced sender with receiver reports.
     paced: bool,
-    /// A TCP sender that only answers packets and its retransmission timer.
+    /// A TCP sender that acts only on acknowledgements and its retransmission timer.
     prompt: bool,
 }
 
@@ -198,19 +199,19 @@ impl SenderKind {
     }
 }
 
-/// Flows before they begin: it is checked that they can.
+/// Validates flows and their controllers before the run.
 #[derive(Default)]
 pub(crate) struct Prospects<'a> {
-    /// The last controller and its kind of sender: the flows of a group share it.
+    /// The last controller and its kind of sender, cached because flows of a group share a controller.
     last: Option<(&'a str, SenderKind)>,
     pub(crate) specs: Specs,
 }
 
 impl<'a> Prospects<'a> {
-    /// A flow that has not begun.
+    /// Validates a flow.
     ///
     /// # Errors
-    /// A controller that is not known.
+    /// If the flow's controller is unknown.
     pub(crate) fn add(
         &mut self,
         flow: &'a Flow,
@@ -235,7 +236,7 @@ impl<'a> Prospects<'a> {
             }
         };
         if custom_name(&tcp.controller).is_some() {
-            // Made while it can be asked for.
+            // `options.custom` is only available now.
             let endpoint = Endpoint::new(flow, place, back, seed, options, &mut self.specs)?;
             let prompt = matches!(&endpoint, Endpoint::Tcp(tcp) if tcp.0.is_prompt());
             return Ok(Prospect { endpoint, prompt, paced: None });
@@ -254,19 +255,19 @@ impl<'a> Prospects<'a> {
     }
 }
 
-/// An error of a flow's controller.
+/// Returns the error for a flow's invalid controller.
 fn refuse(flow: &Flow, message: impl ToString) -> SimulationError {
     SimulationError::Controller { flow: flow.name.clone(), message: message.to_string() }
 }
 
-/// The specification parsed last: the flows of a group share it, and may be short and many.
+/// Caches the last specification: the flows of a group share one, and short flows are many.
 #[derive(Default)]
 pub(crate) struct Specs {
     last: Option<(String, Spec)>,
 }
 
 impl Specs {
-    /// The controller of a TCP or paced flow.
+    /// Creates the controller of a TCP or paced flow.
     fn controller(
         &mut self,
         flow: &Flow,
@@ -288,7 +289,7 @@ impl Specs {
     }
 }
 
-/// The factory of a flow's controllers.
+/// Returns the factory of a flow's controllers.
 fn find(
     flow: &Flow,
     spec: &str,

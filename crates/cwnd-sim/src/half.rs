@@ -26,7 +26,7 @@ pub(crate) struct Half {
     hops: Vec<[u32; 2]>,
     seed: u64,
     specs: Specs,
-    tell: bool,
+    record_events: bool,
     /// For each flow whether its source and its sink are in this half.
     here: Vec<[bool; 2]>,
     /// For each link whether its queue is.
@@ -103,7 +103,7 @@ impl Half {
             hops,
             seed,
             specs: prospects.specs,
-            tell: options.tell,
+            record_events: options.record_events,
             here,
             links_here: (0..network.links.len()).map(link_here).collect(),
             other: split.map(|(_, _, other)| other),
@@ -278,7 +278,7 @@ impl Half {
         let answer = packet.flags() & flags::ACK != 0;
         match &mut self.endpoints[flow as usize] {
             Endpoint::Tcp(_) => {}
-            Endpoint::Paced(paced) if answer => paced.0.answer(&mut self.net, now, packet),
+            Endpoint::Paced(paced) if answer => paced.0.feedback(&mut self.net, now, packet),
             Endpoint::Paced(paced) => paced.1.data(&mut self.net, now, packet),
             Endpoint::Udt(udt) => udt.arrive(&mut self.net, now, packet),
             Endpoint::Source(source) => source.arrived += 1,
@@ -299,7 +299,7 @@ impl Half {
             let clock = self.net.clock;
             let [hop, back] = self.hops[index];
             let place = Place { clock, flow: saturate32(index), hop, timer: TIMERS * index };
-            let options = Options { tell: self.tell, ..Options::default() };
+            let options = Options { record_events: self.record_events, ..Options::default() };
             let flow = &self.network.flows[index];
             let specs = &mut self.specs;
             let mut endpoint = Endpoint::new(flow, place, back, self.seed, &options, specs)

@@ -1,8 +1,11 @@
-//! The endpoints of a paced controller: UDT's way of reporting without its wire protocol. The
-//! receiver reports every 10 ms and names losses at once; the sender paces and repairs what is named (Gu,
-//! Hong and Grossman; draft-gg-udt-03). For controllers that use the receiver's estimate of the link
-//! capacity it also sends a packet pair every sixteenth packet.
+//! The endpoints of a paced controller: UDT's feedback without its wire protocol (Gu, Hong and Grossman;
+//! draft-gg-udt-03).
+//!
+//! The receiver sends a report every 10 ms and a negative acknowledgement (NAK) for each gap. The sender paces and
+//! retransmits the packets listed in NAKs. If the controller uses the receiver's estimate of the link capacity, every
+//! sixteenth packet starts a packet pair.
 
+use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
@@ -14,17 +17,17 @@ use crate::tcp::sender::Place;
 use cwnd::{Controller, Event, Limit, Lost, Rate, Report};
 use std::collections::VecDeque;
 
-/// SYN, the interval of reports and of rate control, in nanoseconds.
+/// UDT's SYN: the interval of reports and of rate control, in nanoseconds.
 const SYN: u64 = 10_000_000;
-/// A packet pair starts at every packet whose number is a multiple of this.
+/// A packet pair starts at each sequence number that is a multiple of this.
 const PAIR_EVERY: u32 = 16;
-/// Intervals that the median filters look at.
+/// Intervals kept by the median filters.
 const HISTORY: usize = 16;
-/// The filter leaves out what is this many times above or below the median.
+/// Intervals larger or smaller than the median by at least this factor are ignored.
 const OUTLIER: u64 = 8;
-/// The shortest time without any answer that counts as a timeout, in nanoseconds.
+/// The minimum time without feedback before a timeout, in nanoseconds.
 const MIN_EXPIRY: u64 = 300_000_000;
-/// Nanoseconds in a unit of the stamps in packets.
+/// Nanoseconds in a unit of packet timestamps.
 const MICRO: u64 = 1000;
 
 pub(crate) struct PacedSender {
@@ -32,33 +35,33 @@ pub(crate) struct PacedSender {
     timer: usize,
     size: u16,
     receiver_window: u32,
-    /// Whether packet pairs are sent.
+    /// Whether the controller uses packet pairs.
     pairs: bool,
     board: Scoreboard,
     total: u32,
     /// The earliest time for the next packet.
     next_send: u64,
-    /// The next packet completes a pair: it does not wait.
+    /// Whether the next packet completes a pair and is sent without pacing.
     pair: bool,
-    /// Without an answer until then, the connection has timed out.
+    /// Time of the next timeout if no feedback arrives; [`NONE`] before the first packet.
     expiry: u64,
-    /// When there is something to do again.
+    /// Time of the next timer action.
     due: u64,
     smoothed_rtt: u64,
     plan: Plan,
-    /// The first hop of the way back, if packets may be sent ahead of the clock.
+    /// The first hop of the return route, if packets may be sent ahead of the clock.
     back: Option<u32>,
     pub driver: Driver,
 }
 
-/// What the controller wants, as of the last event told: a packet needs it in whole ticks and packets.
+/// The controller's output after the last event, in whole ticks and packets.
 #[derive(Default)]
 struct Plan {
-    /// Between two packets.
+    /// The pacing interval; 0 without pacing.
     period: u64,
     /// Packets that may be outstanding.
     window: u32,
-    /// When the controller's own clock ticks, [`NONE`] for never.
+    /// Time of the controller's wake-up; [`NONE`] without one.
     tick: u64,
 }
 
@@ -68,8 +71,8 @@ impl Plan {
         let output = driver.controller.output();
         Plan {
             period: output.pace.map_or(0, |pace| ticks(pace.period().as_nanos())),
-            // Part of a packet is none.
-            window: output.window.get() as u32,
+            // A fraction of a packet cannot be sent.
+            window: whole32(output.window.get()),
             tick: output.wake.map_or(NONE, |at| ticks(at.as_nanos())),
         }
     }
@@ -82,11 +85,11 @@ impl PacedSender {
         PacedSender {
             hop,
             timer,
-            size: (tcp.packet + tcp.header) as u16,
+            size: saturate16((tcp.packet + tcp.header) as usize),
             receiver_window: tcp.window,
             pairs: driver.controller.needs().capacity,
             board: Scoreboard::new(),
-            total: packets.map_or(u32::MAX, |packets| packets.min(u64::from(u32::MAX)) as u32),
+            total: packets.map_or(u32::MAX, |packets| saturate32(to_index(packets))),
             next_send: 0,
             pair: false,
             expiry: NONE,
@@ -98,8 +101,8 @@ impl PacedSender {
         }
     }
 
-    /// Nobody else sends on its first link: what it will send whatever happens, it may send at once.
-    /// Its answers come from hop `back` on.
+    /// Allows packets to be sent ahead of the clock if the first link carries no other flow. `back` is the first hop
+    /// of the receiver's feedback.
     pub(crate) fn send_ahead(&mut self, net: &Net, back: u32) {
         if net.may_send_ahead(self.hop, u64::from(self.size)) {
             self.back = Some(back);
@@ -117,70 +120,70 @@ impl PacedSender {
         self.total = self.total.min(self.board.high());
     }
 
-    /// The timer fired.
+    /// Handles an expired timer.
     pub(crate) fn wake(&mut self, net: &mut Net, now: u64) {
         if now < self.due {
-            // The timer had been set to this time before. What has been sent ahead of the clock may have
-            // been sent after it.
+            // The timer was armed for an earlier deadline. Packets may have been sent ahead of the clock for later
+            // times.
             if self.driver.completed == NONE {
                 net.arm(self.timer, self.due);
             }
             return;
         }
         if self.plan.tick <= now {
-            self.driver.tell(now, Event::Tick);
+            self.driver.report(now, Event::Tick);
             self.plan = Plan::of(&self.driver);
         }
         if self.expiry <= now && self.board.high() > self.board.una() {
             self.driver.counters.timeouts += 1;
-            self.board.lose_all();
+            self.board.mark_all_lost();
             let sent = self.driver.packets_sent;
-            self.driver.tell_congestion(now, Event::Timeout { sent });
+            self.driver.report_congestion(now, Event::Timeout { sent });
             self.plan = Plan::of(&self.driver);
-            self.expect_answer(now);
+            self.restart_expiry(now);
         }
         self.send(net, now);
     }
 
-    /// A report or a list of losses arrived.
-    pub(crate) fn answer(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    /// Handles a report or a NAK.
+    pub(crate) fn feedback(&mut self, net: &mut Net, now: u64, packet: Packet) {
         let extra = net.extras[self.timer / TIMERS].take(packet.aux());
-        self.expect_answer(now);
+        self.restart_expiry(now);
         if packet.flags() & flags::NAK != 0 {
-            self.named(now, &extra);
+            self.handle_nak(now, &extra);
         } else {
-            self.report(now, packet.seq(), &extra);
+            self.handle_report(now, packet.seq(), &extra);
         }
         self.plan = Plan::of(&self.driver);
         self.send(net, now);
     }
 
-    fn expect_answer(&mut self, now: u64) {
+    fn restart_expiry(&mut self, now: u64) {
         let syn = self.driver.clock.ticks(SYN);
         self.expiry = now + (4 * self.smoothed_rtt + syn).max(self.driver.clock.ticks(MIN_EXPIRY));
     }
 
-    fn named(&mut self, now: u64, extra: &Extra) {
+    fn handle_nak(&mut self, now: u64, extra: &Extra) {
         let (mut packets, mut newest) = (0, 0);
         for &range in &extra.blocks[..extra.count as usize] {
-            let (found, sent_at) = self.board.lose(range);
+            let (found, sent_at) = self.board.mark_lost(range);
             packets += found;
             newest = newest.max(sent_at);
         }
         if packets > 0 {
             let sent_at = self.driver.clock.time(newest);
-            self.driver.tell_congestion(
+            self.driver.report_congestion(
                 now,
                 Event::Lost(Lost::new(packets, sent_at, self.driver.packets_sent)),
             );
         }
     }
 
-    fn report(&mut self, now: u64, ack: u32, extra: &Extra) {
+    fn handle_report(&mut self, now: u64, ack: u32, extra: &Extra) {
         let newly = ack.saturating_sub(self.board.una());
         self.board.acked(ack);
-        // The receiver held the stamp for `stamp` ticks before it answered.
-        let micros = (self.driver.clock.nanos(now) / MICRO) as u32;
+        // The receiver sent the report `extra.stamp` microseconds after the packet with timestamp `extra.echo` arrived.
+        let micros = low32(self.driver.clock.nanos(now) / MICRO);
         let rtt = micros.wrapping_sub(extra.echo).wrapping_sub(extra.stamp).max(1);
         let rtt = self.driver.clock.ticks(u64::from(rtt) * MICRO);
         self.smoothed_rtt = (7 * self.smoothed_rtt + rtt) / 8;
@@ -190,22 +193,22 @@ impl PacedSender {
         let mut report = Report::new(newly, self.driver.packets_sent, measured);
         report.arrival = known(arrival);
         report.capacity = known(capacity);
-        self.driver.tell(now, Event::Report(report));
+        self.driver.report(now, Event::Report(report));
         if self.board.una() >= self.total && self.driver.completed == NONE {
             self.driver.settle(now);
             self.driver.completed = now;
         }
     }
 
-    /// Sends what is due, and asks to be woken for the rest.
+    /// Sends all due packets and arms the timer for the next one.
     fn send(&mut self, net: &mut Net, now: u64) {
         let (mut at, mut quiet) = (now, None);
         loop {
             let limit = self.send_due(net, at);
-            // A second packet that had to wait would not measure the capacity.
+            // A delayed second packet would not measure the capacity.
             self.pair = false;
             self.driver.limited_by(at, limit);
-            // What the window held back is not caught up on.
+            // Time during which the window was closed gives no pacing credit.
             if limit != Limit::Pacing {
                 self.next_send = self.next_send.max(at);
             }
@@ -229,12 +232,12 @@ impl PacedSender {
         }
     }
 
-    /// Until when nothing happens but what it does itself.
+    /// Time before which only this endpoint's own events can occur.
     fn quiet_until(&self, net: &Net, now: u64, back: u32) -> u64 {
         net.quiet_until(now, self.timer / TIMERS, [self.hop, back])
     }
 
-    /// Sends what is due; tells what keeps it from sending more.
+    /// Sends all packets due at `now` and returns what limits the sender then.
     fn send_due(&mut self, net: &mut Net, now: u64) -> Limit {
         while self.next_send <= now || self.pair {
             let repair = self.board.next_lost();
@@ -247,16 +250,16 @@ impl PacedSender {
                 None => self.board.high(),
             };
             self.transmit(net, now, seq, repair.is_some());
-            // A pair takes the time of two packets: the rate stays what it was.
+            // The second packet of a pair also advances the pacing time: a pair does not raise the rate.
             self.next_send = self.next_send.max(now) + self.plan.period;
         }
         Limit::Pacing
     }
 
     fn transmit(&mut self, net: &mut Net, now: u64, seq: u32, again: bool) {
-        // Nothing was expected while nothing was outstanding (RFC 6298 section 5.1).
+        // Start the timer if it is not running (RFC 6298 section 5.1).
         if self.expiry == NONE || !outstanding(&self.board) {
-            self.expect_answer(now);
+            self.restart_expiry(now);
         }
         let mut bits = 0;
         if again {
@@ -272,7 +275,7 @@ impl PacedSender {
             self.pair = self.pairs && seq.is_multiple_of(PAIR_EVERY);
         }
         self.driver.packets_sent += 1;
-        let aux = (self.driver.clock.nanos(now) / MICRO) as u32;
+        let aux = low32(self.driver.clock.nanos(now) / MICRO);
         let (hop, size) = (self.hop, self.size);
         net.send(now, Packet::new(seq, hop, aux, size, bits));
     }
@@ -288,14 +291,14 @@ pub(crate) struct PacedReceiver {
     hop: u32,
     timer: usize,
     ack_size: u16,
-    /// What is missing below `highest`: ranges, and when each was last named.
+    /// Gaps below `highest`: first sequence number, one past the last, and the time of the last NAK.
     missing: VecDeque<(u32, u32, u64)>,
-    /// One past the highest packet that arrived.
+    /// One past the highest sequence number received.
     highest: u32,
     last_arrival: u64,
     last_stamp: u32,
-    intervals: Median,
-    pairs: Median,
+    intervals: IntervalFilter,
+    pairs: IntervalFilter,
     fresh: bool,
     reporting: bool,
     pub arrived: u64,
@@ -307,36 +310,36 @@ impl PacedReceiver {
             clock,
             hop,
             timer,
-            ack_size: tcp.ack as u16,
+            ack_size: saturate16(tcp.ack as usize),
             missing: VecDeque::new(),
             highest: 0,
             last_arrival: 0,
             last_stamp: 0,
-            intervals: Median::default(),
-            pairs: Median::default(),
+            intervals: IntervalFilter::default(),
+            pairs: IntervalFilter::default(),
             fresh: false,
             reporting: false,
             arrived: 0,
         }
     }
 
-    /// Packets that arrived in order.
+    /// Packets received in order.
     pub(crate) fn in_order(&self) -> u32 {
         self.missing.front().map_or(self.highest, |range| range.0)
     }
 
-    /// A data packet arrived.
+    /// Handles a data packet.
     pub(crate) fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
         if let Some(inbox) = &mut net.inboxes[self.timer / TIMERS] {
             while let Some((at, packet)) = inbox.take_before_event() {
-                self.count(at, packet);
+                self.record(at, packet);
             }
         }
         let (seq, highest) = (packet.seq(), self.highest);
-        self.count(now, packet);
+        self.record(now, packet);
         if seq > highest {
             self.missing.push_back((highest, seq, now));
-            self.name(net, now, &[(highest, seq)]);
+            self.send_nak(net, now, &[(highest, seq)]);
         }
         if !self.reporting {
             self.reporting = true;
@@ -344,18 +347,18 @@ impl PacedReceiver {
         }
     }
 
-    /// Deals with the packets put by that have arrived by `now`.
+    /// Processes buffered packets that arrived by `now`.
     pub(crate) fn catch_up(&mut self, net: &mut Net, now: u64) {
         if let Some(inbox) = &mut net.inboxes[self.timer / TIMERS] {
             while let Some((at, packet)) = inbox.take(now) {
-                self.count(at, packet);
+                self.record(at, packet);
             }
         }
     }
 
-    /// Notes what a packet that arrived says of the link, and that it is here.
+    /// Records the packet and updates the link estimates.
     #[inline]
-    fn count(&mut self, at: u64, packet: Packet) {
+    fn record(&mut self, at: u64, packet: Packet) {
         self.arrived += 1;
         if self.arrived > 1 {
             let gap = self.clock.nanos(at - self.last_arrival);
@@ -371,11 +374,11 @@ impl PacedReceiver {
         if seq >= self.highest {
             self.highest = seq + 1;
         } else {
-            self.fill(seq);
+            self.fill_gap(seq);
         }
     }
 
-    fn fill(&mut self, seq: u32) {
+    fn fill_gap(&mut self, seq: u32) {
         let at = self.missing.partition_point(|range| range.1 <= seq);
         let Some(&(start, end, named)) = self.missing.get(at) else { return };
         if seq < start {
@@ -394,7 +397,7 @@ impl PacedReceiver {
         }
     }
 
-    /// The report timer fired. `rtt` is what the sender believes: losses are named again after it.
+    /// Handles the report timer. A NAK is repeated after four times `rtt`, the sender's estimate, plus SYN.
     pub(crate) fn wake(&mut self, net: &mut Net, now: u64, rtt: u64) {
         self.catch_up(net, now);
         let syn = self.clock.ticks(SYN);
@@ -412,60 +415,59 @@ impl PacedReceiver {
             }
         }
         if count > 0 {
-            self.name(net, now, &ranges[..count]);
+            self.send_nak(net, now, &ranges[..count]);
         }
         if std::mem::take(&mut self.fresh) {
             let extra = Extra {
-                stamp: (self.clock.nanos(now - self.last_arrival) / MICRO) as u32,
+                stamp: low32(self.clock.nanos(now - self.last_arrival) / MICRO),
                 echo: self.last_stamp,
                 ..Extra::NONE
             }
             .with_rates([self.intervals.rate(HISTORY / 2), self.pairs.rate(0)]);
-            self.answer(net, now, extra, flags::REPORT);
+            self.send_feedback(net, now, extra, flags::REPORT);
         }
         self.reporting = now - self.last_arrival < syn || !self.missing.is_empty();
-        let next = if self.reporting { Some(now) } else { self.next_put_by(net) };
+        let next = if self.reporting { Some(now) } else { self.next_buffered(net) };
         if let Some(from) = next {
             self.reporting = true;
             net.arm(self.timer, from + syn);
         }
     }
 
-    /// When the next packet arrives, if it has been put by.
-    fn next_put_by(&self, net: &Net) -> Option<u64> {
+    /// Arrival time of the next buffered packet.
+    fn next_buffered(&self, net: &Net) -> Option<u64> {
         let inbox = net.inboxes[self.timer / TIMERS].as_ref()?;
         inbox.next().filter(|&at| at != NONE)
     }
 
-    fn name(&mut self, net: &mut Net, now: u64, ranges: &[(u32, u32)]) {
-        let mut extra = Extra { count: ranges.len() as u32, ..Extra::default() };
+    fn send_nak(&mut self, net: &mut Net, now: u64, ranges: &[(u32, u32)]) {
+        let mut extra = Extra { count: saturate32(ranges.len()), ..Extra::default() };
         extra.blocks[..ranges.len()].copy_from_slice(ranges);
-        self.answer(net, now, extra, flags::NAK);
+        self.send_feedback(net, now, extra, flags::NAK);
     }
 
-    fn answer(&mut self, net: &mut Net, now: u64, extra: Extra, kind: u16) {
+    fn send_feedback(&mut self, net: &mut Net, now: u64, extra: Extra, kind: u16) {
         let aux = net.extras[self.timer / TIMERS].put(extra);
         let (hop, seq, size) = (self.hop, self.in_order(), self.ack_size);
         net.send(now, Packet::new(seq, hop, aux, size, flags::ACK | kind));
     }
 }
 
-/// The last intervals, and the mean of those near their median.
+/// The last intervals and the mean of those near their median.
 #[derive(Default)]
-struct Median {
+struct IntervalFilter {
     values: [u64; HISTORY],
     count: usize,
 }
 
-impl Median {
+impl IntervalFilter {
     fn add(&mut self, interval: u64) {
         self.values[self.count % HISTORY] = interval;
         self.count += 1;
     }
 
-    /// Packets per second; NaN while no more than `at_least` intervals are near the median. A history
-    /// that is not full yet counts: a flow that lost its rate early must not wait for many packets
-    /// to learn what the link could carry.
+    /// Rate in packets per second; NaN unless more than `at_least` intervals are near the median. A partly filled
+    /// history is used too: a flow that reduced its rate early would otherwise wait long for a capacity estimate.
     fn rate(&self, at_least: usize) -> f64 {
         let known = self.count.min(HISTORY);
         if known <= at_least {

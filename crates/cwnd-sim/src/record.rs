@@ -1,104 +1,103 @@
-//! What a run leaves behind. Counters run from the end of the warm-up to the end of the run; series
-//! and cuts cover the whole run.
+//! The results of a run. Counters cover the time after the warm-up; series and window reductions cover the whole run.
 
 use cwnd::record::Record;
 use cwnd::{Cut, Time};
 
-/// A cut of a flow's window.
+/// A window reduction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CutRecord {
-    /// When.
+    /// Time of the reduction.
     pub at: Time,
-    /// What was cut and why.
+    /// Size and cause of the reduction.
     pub cut: Cut,
 }
 
-/// Everything a run measured.
+/// All results of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Records {
-    /// Times of the samples in seconds.
+    /// Sample times in seconds.
     pub time: Vec<f64>,
-    /// One for each flow, in the order of the scenario.
+    /// Flows in the order of the scenario.
     pub flows: Vec<FlowRecord>,
-    /// One for each link.
+    /// Links in the order of the scenario.
     pub links: Vec<LinkRecord>,
-    /// Data packets that all flows sent, warm-up included.
+    /// Data packets sent by all flows, including the warm-up.
     pub packets: u64,
-    /// Events that the simulator dealt with.
+    /// Events processed by the simulator.
     pub events: u64,
 }
 
-/// What a flow did.
+/// Results of a flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowRecord {
-    /// Data packets put on the wire, retransmissions included.
+    /// Data packets sent, including retransmissions.
     pub packets_sent: u64,
-    /// Data packets that arrived in order, each once.
+    /// Data packets delivered in order, without duplicates.
     pub packets_delivered: u64,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub retransmissions: u64,
-    /// Data packets that queues dropped or links lost.
+    /// Data packets dropped by queues or lost on links.
     pub packets_lost: u64,
-    /// Data packets that arrived with a congestion mark.
+    /// Data packets received with the CE codepoint.
     pub packets_marked: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Cuts that answered a mark.
+    /// Window reductions in response to ECN marks.
     pub ecn_cuts: u64,
-    /// Seconds limited by the window, pacing, the receiver and the application.
+    /// Seconds limited by the window, by pacing, by the receiver and by the application.
     pub limited: [f64; 4],
-    /// Mean of the round-trip times that the sender measured, in seconds; NaN without any.
+    /// Mean round-trip time sample of the sender in seconds; NaN without samples.
     pub mean_rtt: f64,
-    /// Smallest round-trip time in seconds; NaN without any.
+    /// Minimum round-trip time in seconds; NaN without samples.
     pub min_rtt: f64,
-    /// When the transfer was complete, in seconds; NaN if it was not.
+    /// Completion time of the transfer in seconds; NaN if incomplete.
     pub completed: f64,
-    /// Every cut of the window.
+    /// Window reductions.
     pub cuts: Vec<CutRecord>,
-    /// Samples.
+    /// Sampled variables.
     pub series: FlowSeries,
-    /// Every event told to the controller, if that was asked for.
-    pub told: Option<Record>,
+    /// The controller's events and outputs, if [`Options::record_events`](crate::Options::record_events) is set.
+    pub events: Option<Record>,
 }
 
-/// Samples of a flow, one for each of [`Records::time`].
+/// Samples of a flow at the times [`Records::time`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowSeries {
-    /// Congestion window in packets (a paced flow's flow window).
+    /// Congestion window in packets; flow window of a paced flow.
     pub window: Vec<f64>,
-    /// Round-trip time in seconds; NaN before the first.
+    /// Last round-trip time in seconds; NaN before the first sample.
     pub rtt: Vec<f64>,
     /// Data packets sent so far.
     pub sent: Vec<f64>,
     /// Data packets delivered in order so far.
     pub delivered: Vec<f64>,
-    /// The controller's own variables, by name.
+    /// Variables of the controller by name.
     pub gauges: Vec<(&'static str, Vec<f64>)>,
 }
 
-/// What a link did.
+/// Results of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkRecord {
-    /// Packets that arrived at its queue.
+    /// Packets that arrived at the queue.
     pub arrivals: u64,
-    /// Packets that its queue accepted and its transmitter began to send.
+    /// Packets that left the queue for the transmitter.
     pub departures: u64,
-    /// Packets that its queue dropped.
+    /// Packets dropped by the queue.
     pub drops: u64,
-    /// Packets that its queue marked.
+    /// Packets marked by the queue.
     pub marks: u64,
-    /// Packets lost in its pipe.
+    /// Packets lost on the link after the queue.
     pub losses: u64,
-    /// Bytes that departed.
+    /// Bytes that left the queue for the transmitter.
     pub bytes_departed: u64,
-    /// Fraction of its rate used; NaN for an infinite rate.
+    /// Used fraction of the rate; NaN for an infinite rate.
     pub utilization: f64,
-    /// Mean number of packets waiting, over time.
+    /// Time average of the queue length in packets.
     pub mean_queue: f64,
     /// Queueing delay in seconds: mean, median, 95th and 99th percentile.
     pub delay: [f64; 4],
-    /// Packets waiting, one for each of [`Records::time`].
+    /// Queue length in packets at the times [`Records::time`].
     pub queue: Vec<f64>,
-    /// Packets dropped or lost so far, likewise.
+    /// Packets dropped or lost so far at the times [`Records::time`].
     pub drops_series: Vec<f64>,
 }

@@ -39,8 +39,8 @@ pub type FindController<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeController>> + 
 pub struct Options<'a> {
     /// Finds the laws that are not in the registry ([`crate::scenario::custom_name`]).
     pub custom: Option<&'a FindController<'a>>,
-    /// Records every event told to every controller.
-    pub tell: bool,
+    /// Records the events and outputs of every controller.
+    pub record_events: bool,
     /// Runs on two threads where the network can be cut in two halves that are worth it. The results
     /// are those of one thread.
     pub two_threads: bool,

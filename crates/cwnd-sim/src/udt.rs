@@ -1,6 +1,8 @@
-//! The two ends of a UDT connection: the protocol itself ([`cwnd_udt`]), in simulated time. The network
-//! sees its datagrams as packets of their sizes; what they say goes by beside, in order.
+//! The two ends of a UDT connection: the protocol implementation ([`cwnd_udt`]) in simulated time.
+//!
+//! The simulated network carries packets of the datagrams' sizes. The contents are passed outside the network, in order.
 
+use crate::cast::{low32, saturate16, saturate32, to_index};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK, SOURCE};
@@ -17,18 +19,18 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Bytes of IP, UDP and UDT in every packet.
-pub(crate) const HEADERS: u32 = (HEADER + IP_UDP_HEADERS) as u32;
-/// A client asks until it is answered: a flow that gave up would measure nothing.
+/// Bytes of the IP, UDP and UDT headers of a packet.
+pub(crate) const HEADERS: u32 = low32((HEADER + IP_UDP_HEADERS) as u64);
+/// A client retries for a day, so that a flow does not give up under heavy loss.
 const CONNECT_TIMEOUT: cwnd::Dur = cwnd::Dur::from_millis(24 * 3_600_000);
-/// A packet and the one behind it, in case they are a pair: the source writes no further ahead.
+/// Packets written ahead of the transmission: two, so that both packets of a pair are available.
 const AHEAD: u64 = 2;
-/// Set in the first byte of a control packet.
+/// The bit of the first byte that marks a control packet.
 const CONTROL: u8 = 0x80;
-/// The port of the listener, and any other.
+/// The ports of the listener and of the client.
 const PORTS: [u16; 2] = [9, 49_152];
 
-/// What a flow's connection is made with.
+/// Returns the connection's configuration for flow `index`.
 fn config(udt: &Udt, make: Arc<dyn MakeController>, seed: u64, index: usize) -> Config {
     Config {
         packet_size: udt.packet + HEADERS,
@@ -42,14 +44,14 @@ fn config(udt: &Udt, make: Arc<dyn MakeController>, seed: u64, index: usize) -> 
     }
 }
 
-/// What surrounds the law of flow number `index`.
+/// Returns the controller's settings for flow `index`; `None` if the controller is not in the registry.
 pub(crate) fn settings(udt: &Udt, seed: u64, index: usize) -> Option<Settings> {
     let make = Spec::parse(&udt.controller).ok()?;
     let config = config(udt, Arc::new(make), seed, index);
     Some(config.settings(config.packet_size, config.flow_window))
 }
 
-/// The end that data goes to.
+/// The receiving end.
 enum Sink {
     Listening(Listener),
     Open(Box<Connection>),
@@ -57,44 +59,45 @@ enum Sink {
 
 pub(crate) struct UdtFlow {
     clock: Clock,
-    /// The first hops of the ways there and back.
+    /// The first hops of the forward route and the return route.
     hops: [u32; 2],
     timer: usize,
     config: Config,
-    /// Bytes on the wire besides IP's packet.
+    /// Bytes of link-layer framing in each packet.
     below: usize,
     source: Connection,
     sink: Sink,
-    /// When each end has something to do again.
+    /// Time of the next timer action of each end.
     due: [u64; 2],
-    /// Datagrams on their way from either end.
-    mail: [Mail; 2],
-    /// A data packet as it arrives. Nobody looks at the payload: it is all zeros.
-    datagram: Box<[u8]>,
-    /// Bytes still to write, and written.
+    /// Datagrams in flight from each end.
+    in_flight: [InFlight; 2],
+    /// Buffer for a received data packet. The payload is all zeros.
+    data: Box<[u8]>,
+    /// Bytes still to write.
     left: u64,
+    /// Bytes written.
     written: u64,
     delivered: u64,
-    /// The controller as it is before the connection is open, and what is known of the sender.
+    /// The sender's measurements. Its controller stands in for the connection's one until the connection is open.
     pub driver: Driver,
-    /// What the connection had counted when the measurement began.
+    /// The connection's counters at the end of the warm-up.
     before: Counters,
 }
 
 impl UdtFlow {
-    /// A flow that starts at `start` and is answered along the route that begins at `back`.
+    /// Creates a flow that starts at `start`. `back` is the first hop of the return route.
     pub(crate) fn new(
         udt: &Udt,
         make: Arc<dyn MakeController>,
         place: Place,
         back: u32,
         (seed, start): (u64, Time),
-        tell: bool,
+        record_events: bool,
     ) -> Self {
         let Place { clock, flow, hop, timer } = place;
-        let config = Config { record: tell, ..config(udt, make, seed, flow as usize) };
+        let config = Config { record: record_events, ..config(udt, make, seed, flow as usize) };
         let mut rng = Rng::new(seed, "udt", u64::from(flow));
-        let [id, initial] = [rng.bits(), rng.bits()].map(|bits| bits as u32 >> 1);
+        let [id, initial] = [rng.bits(), rng.bits()].map(|bits| low32(bits) >> 1);
         let mut key = [0; 16];
         key.chunks_exact_mut(8).for_each(|half| half.copy_from_slice(&rng.bits().to_le_bytes()));
         let controller =
@@ -107,8 +110,8 @@ impl UdtFlow {
             source: Connection::connect(&config, start, id, Seq::new(initial), address(SINK).ip()),
             sink: Sink::Listening(Listener::new(key, SocketType::Stream)),
             due: [NONE; 2],
-            mail: [Mail::new(), Mail::new()],
-            datagram: vec![0; HEADER + udt.packet as usize].into(),
+            in_flight: [InFlight::new(), InFlight::new()],
+            data: vec![0; HEADER + udt.packet as usize].into(),
             left: udt.bytes.unwrap_or(u64::MAX),
             written: 0,
             delivered: 0,
@@ -123,7 +126,7 @@ impl UdtFlow {
         self.send(net, now, SOURCE);
     }
 
-    /// The source writes no more.
+    /// Ends the data of the source.
     pub(crate) fn stop(&mut self, net: &mut Net, now: u64) {
         self.left = 0;
         self.send(net, now, SOURCE);
@@ -134,40 +137,40 @@ impl UdtFlow {
         self.before = *self.source.counters();
     }
 
-    /// Data packets that arrived in order.
+    /// Data packets delivered in order.
     pub(crate) fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// The controller, once the connection is open; until then another like it.
+    /// The connection's controller; before the connection is open, a controller with the same settings.
     pub(crate) fn controller(&self) -> &AnyController {
         self.source.controller().unwrap_or(&self.driver.controller)
     }
 
-    /// What is known of the sender at the end.
+    /// Returns the sender's measurements at the end of the run.
     pub(crate) fn into_driver(mut self) -> Driver {
         let since = self.source.counters().since(&self.before);
         self.driver.counters.retransmitted = since.pkt_retrans;
-        self.driver.counters.timeouts = since.timeouts as u32;
-        self.driver.told = self.source.record().cloned().map(Box::new);
+        self.driver.counters.timeouts = saturate32(to_index(since.timeouts));
+        self.driver.events = self.source.record().cloned().map(Box::new);
         self.driver
     }
 
-    /// A datagram arrives at one end.
+    /// Handles a datagram that arrives at one end.
     pub(crate) fn arrive(&mut self, net: &mut Net, now: u64, packet: Packet) {
         let end = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
-        let Some(letter) = self.mail[1 - end].take(packet.aux()) else { return };
+        let Some(taken) = self.in_flight[1 - end].take(packet.aux()) else { return };
         let at = self.clock.time(now);
-        let datagram = match &letter {
-            Letter::Data(header, length) => {
-                self.datagram[..HEADER].copy_from_slice(header);
-                &self.datagram[..usize::from(*length)]
+        let datagram = match &taken {
+            Datagram::Data(header, length) => {
+                self.data[..HEADER].copy_from_slice(header);
+                &self.data[..usize::from(*length)]
             }
-            Letter::Control(whole) => whole,
+            Datagram::Control(bytes) => bytes,
         };
         if end == SOURCE {
             self.source.handle_datagram(at, datagram);
-            self.look(now);
+            self.update_driver(now);
             self.send(net, now, SOURCE);
             return;
         }
@@ -178,7 +181,9 @@ impl UdtFlow {
             }
             Sink::Listening(listener) => match listener.handle(at, address(SOURCE), datagram) {
                 Answer::Ignore => return,
-                Answer::Reply(reply) => return self.post(net, now, SINK, Letter::new(&reply)),
+                Answer::Reply(reply) => {
+                    return self.transmit(net, now, SINK, Datagram::new(&reply));
+                }
                 Answer::Accept(invitation) => {
                     let accepted = Connection::accept(&self.config, at, 1, &invitation);
                     self.sink = Sink::Open(Box::new(accepted));
@@ -188,10 +193,10 @@ impl UdtFlow {
         self.send(net, now, SINK);
     }
 
-    /// The timer of one end fired.
+    /// Handles an expired timer of one end.
     pub(crate) fn wake(&mut self, net: &mut Net, now: u64, end: usize) {
         if now < self.due[end] {
-            // It had been set to this time before.
+            // The timer was armed for an earlier deadline.
             if self.due[end] != NONE {
                 net.arm(self.timer + end, self.due[end]);
             }
@@ -201,7 +206,7 @@ impl UdtFlow {
         match (end, &mut self.sink) {
             (SOURCE, _) => {
                 self.source.handle_timeout(at);
-                self.look(now);
+                self.update_driver(now);
             }
             (_, Sink::Open(connection)) => connection.handle_timeout(at),
             (_, Sink::Listening(_)) => {}
@@ -209,8 +214,8 @@ impl UdtFlow {
         self.send(net, now, end);
     }
 
-    /// Notes what the source has learned.
-    fn look(&mut self, now: u64) {
+    /// Copies new measurements of the source to the driver.
+    fn update_driver(&mut self, now: u64) {
         if let Some(rtt) = self.source.take_rtt() {
             self.driver.measured(self.clock.ticks(rtt.as_nanos()));
         }
@@ -224,7 +229,7 @@ impl UdtFlow {
         }
     }
 
-    /// Sends what an end may send now, and asks to be woken for the rest.
+    /// Sends all datagrams that an end may send at `now` and arms its timer.
     fn send(&mut self, net: &mut Net, now: u64, end: usize) {
         let at = self.clock.time(now);
         loop {
@@ -239,12 +244,12 @@ impl UdtFlow {
             let Some(transmit) = connection.poll_transmit(at, 1) else {
                 let next =
                     connection.next_wakeup().map_or(NONE, |at| self.clock.ticks(at.as_nanos()));
-                // What is due in the past has just been asked for.
+                // A deadline that has passed was handled by this poll.
                 self.due[end] = next.max(now + self.clock.ticks(1));
                 break;
             };
-            let letter = Letter::new(transmit.datagrams);
-            self.post(net, now, end, letter);
+            let datagram = Datagram::new(transmit.datagrams);
+            self.transmit(net, now, end, datagram);
         }
         if end == SOURCE {
             self.driver.packets_sent = self.source.counters().pkt_sent;
@@ -255,24 +260,24 @@ impl UdtFlow {
         }
     }
 
-    /// Hands a datagram to the network.
-    fn post(&mut self, net: &mut Net, now: u64, end: usize, letter: Letter) {
-        let bits = match (end, &letter) {
-            (SOURCE, Letter::Data(..)) => 0,
-            (SOURCE, Letter::Control(_)) => flags::CONTROL,
+    /// Passes a datagram to the network.
+    fn transmit(&mut self, net: &mut Net, now: u64, end: usize, datagram: Datagram) {
+        let bits = match (end, &datagram) {
+            (SOURCE, Datagram::Data(..)) => 0,
+            (SOURCE, Datagram::Control(_)) => flags::CONTROL,
             _ => flags::ACK,
         };
-        let size = (self.below + IP_UDP_HEADERS + letter.len()) as u16;
-        let number = self.mail[end].put(letter);
+        let size = saturate16(self.below + IP_UDP_HEADERS + datagram.len());
+        let number = self.in_flight[end].put(datagram);
         net.send(now, Packet::new(0, self.hops[end], number, size, bits));
     }
 
-    /// Writes just ahead of what is sent.
+    /// Writes data up to [`AHEAD`] packets ahead of the transmission.
     fn write(&mut self, now: Time) {
         let payload = u64::from(self.config.packet_size - HEADERS);
         while self.left > 0 && self.written - self.source.counters().byte_sent < AHEAD * payload {
-            let most = payload.min(self.left) as usize;
-            let zeros = &self.datagram[HEADER..HEADER + most];
+            let most = to_index(payload.min(self.left));
+            let zeros = &self.data[HEADER..HEADER + most];
             let Ok(count @ 1..) = self.source.write(zeros) else { return };
             self.left -= count as u64;
             self.written += count as u64;
@@ -283,7 +288,7 @@ impl UdtFlow {
     }
 }
 
-/// Takes out what can be read: whole packets, which are counted.
+/// Reads all available data and returns the number of packets.
 fn read(connection: &mut Connection, now: Time) -> u64 {
     let mut packets = 0;
     while let Ok(count @ 1..) = connection.peek().map(<[u8]>::len) {
@@ -298,51 +303,51 @@ fn address(end: usize) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), PORTS[1 - end])
 }
 
-/// A datagram on its way.
-enum Letter {
-    /// A header, and the length of the whole.
+/// The contents of a datagram in flight.
+enum Datagram {
+    /// The header and the length of the datagram in bytes.
     Data([u8; HEADER], u16),
     Control(Box<[u8]>),
 }
 
-impl Letter {
+impl Datagram {
     fn new(datagram: &[u8]) -> Self {
         match datagram.first_chunk() {
             Some(header) if header[0] & CONTROL == 0 => {
-                Letter::Data(*header, datagram.len() as u16)
+                Datagram::Data(*header, saturate16(datagram.len()))
             }
-            _ => Letter::Control(datagram.into()),
+            _ => Datagram::Control(datagram.into()),
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Letter::Data(_, length) => usize::from(*length),
-            Letter::Control(whole) => whole.len(),
+            Datagram::Data(_, length) => usize::from(*length),
+            Datagram::Control(bytes) => bytes.len(),
         }
     }
 }
 
-/// Datagrams of one end on their way, in order: those before one that arrives are lost.
-struct Mail {
-    queue: VecDeque<Letter>,
-    /// The number of the first in the queue.
+/// Datagrams in flight from one end, in order. Datagrams before one that arrives are lost.
+struct InFlight {
+    queue: VecDeque<Datagram>,
+    /// The number of the first datagram in the queue.
     first: u32,
 }
 
-impl Mail {
+impl InFlight {
     const fn new() -> Self {
-        Mail { queue: VecDeque::new(), first: 0 }
+        InFlight { queue: VecDeque::new(), first: 0 }
     }
 
-    /// Adds what is sent next; tells its number.
-    fn put(&mut self, letter: Letter) -> u32 {
-        self.queue.push_back(letter);
-        self.first.wrapping_add(self.queue.len() as u32 - 1)
+    /// Appends a datagram and returns its number.
+    fn put(&mut self, datagram: Datagram) -> u32 {
+        self.queue.push_back(datagram);
+        self.first.wrapping_add(low32(self.queue.len() as u64) - 1)
     }
 
-    /// Takes what arrives.
-    fn take(&mut self, number: u32) -> Option<Letter> {
+    /// Removes datagram `number` and those before it; returns `None` if it is not in flight.
+    fn take(&mut self, number: u32) -> Option<Datagram> {
         let lost = number.wrapping_sub(self.first) as usize;
         self.queue.drain(..lost.min(self.queue.len()));
         self.first = number.wrapping_add(1);

@@ -1,60 +1,60 @@
-//! Flows save events: they run ahead of the clock, and receivers of paced ones look later at what has
-//! arrived. Nobody can tell. Samples taken so often that nothing is sent ahead of the next one, and
-//! taps, which see packets in events, change nothing but the series.
+//! Lookahead saves events: endpoints run ahead of the clock, and receivers of paced flows process buffered packets later.
+//! Results do not depend on it. Frequent samples prevent transmissions ahead of the clock, and a tap forces an event for
+//! each packet; both change only the series.
 
 use cwnd_sim::record::{FlowSeries, LinkRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 
-/// Networks in which much happens at one instant.
+/// Networks with many simultaneous events.
 const NETWORKS: [&str; 7] = [
-    // The flow that is left when the other has ended sends as fast as its own link.
+    // After one flow ends, the other one sends at the rate of its access link.
     r#"
     dumbbell = { rate = "10mbit", delay = "50ms", queue = "5p" }
     access = { rate = "10mbit" }
     flow = [{ controller = "daimd(capacity=10000000)", start = "50ms", count = 2, bytes = 1000000,
               tcp = { packet = 200, header = 0, window = 50 } }]
     "#,
-    // Links that are idle whenever a packet comes.
+    // Links that are idle at each arrival.
     r#"
     dumbbell = { rate = "10mbit", delay = "1ms", queue = "20p", loss = 0.001 }
     access = { rate = "100mbit" }
     flow = [{ controller = "udt", count = 3, start = "0s..0.1s" },
             { controller = "daimd", reverse = true }, { controller = "reno" }]
     "#,
-    // Packets that arrive as they are sent.
+    // Packets that arrive at the time of their transmission.
     r#"
     dumbbell = { rate = "50mbit", delay = "1ms", queue = { kind = "red", limit = "200p" } }
     access = { rate = "infinite" }
     flow = [{ controller = "daimd", count = 4, tcp = { packet = 1500, window = 10 } },
             { controller = "daimd(capacity=5000000)", start = "50ms" }]
     "#,
-    // No delay at all, and a queue of one.
+    // No delay and a queue of one packet.
     r#"
     dumbbell = { rate = "5mbit", delay = 0, queue = "1p", loss = 0.001, loss_of_acks = true }
     flow = [{ controller = "udt", count = 6, start = "0s..0.1s" }]
     cbr = [{ rate = "1mbit", packet = 200, on = "0.3s", off = "0.2s" }]
     "#,
-    // Links in a row that are equally fast: a packet reaches one as the last departs there.
+    // Consecutive links of equal rate: a packet arrives at the time of the previous packet's departure.
     r#"
     chain = { routers = 4, rate = "10mbit", delay = "1ms", queue = "20p" }
     flow = [{ controller = "daimd", tcp = { packet = 1000 } }]
     cbr = [{ rate = "2mbit", packet = 1000, stop = "0.3s" }]
     "#,
-    // A path so long that its receiver first hears of many packets at once.
+    // A path so long that many packets are in flight before the first one arrives.
     r#"
     dumbbell = { rate = "10mbit", delay = "200ms", queue = "50p" }
     access = { rate = "100mbit" }
     flow = [{ controller = "udt", count = 2 }]
     "#,
-    // A link so slow that an acknowledgement is put off for less time than the next packet takes.
+    // A link so slow that the acknowledgement delay is shorter than a packet's transmission time.
     r#"
     dumbbell = { rate = "100kbit", delay = "20ms" }
     flow = [{ controller = "reno", start = "300ms" }]
     "#,
 ];
 
-/// All that a run measured but the series.
+/// Returns all results of a run except for the series.
 fn figures(text: &str, sample: &str, tap: Option<usize>) -> String {
     let text = format!("duration = \"1.5s\"\nwarmup = \"0.2s\"\nsample = \"{sample}\"\n{text}");
     let network = Scenario::from_toml(&text, "ahead").unwrap().network(1).unwrap();
@@ -75,7 +75,7 @@ fn figures(text: &str, sample: &str, tap: Option<usize>) -> String {
 }
 
 #[test]
-fn nobody_can_tell() {
+fn lookahead_does_not_change_results() {
     for text in NETWORKS {
         let plain = figures(text, "1s", None);
         assert_eq!(figures(text, "40us", None), plain, "{text}");

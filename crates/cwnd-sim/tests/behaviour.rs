@@ -1,18 +1,17 @@
-//! TCP as the RFCs have it, in networks so small that the times and numbers follow by algebra.
+//! TCP as specified by the RFCs, in networks small enough to calculate times and numbers by hand.
 //!
-//! Packets have 1000 bytes on the wire, links 8 Mb/s: a transmission takes a millisecond. The way
-//! there and the way back take 50 ms each, acknowledgements no time of their own: a round trip is
-//! 101 ms.
+//! Packets have 1000 bytes on the wire and links a rate of 8 Mb/s, so a transmission takes 1 ms. The propagation delay is
+//! 50 ms in each direction and acknowledgements have no transmission time: the round-trip time is 101 ms.
 
 mod common;
 
 use common::wire::{Crossed, crossed};
-use common::{at_ms, flow, link, ms, packets, pair, run, run_told, tcp};
+use common::{at_ms, flow, link, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::{Dur, Event, Signal};
 use cwnd_sim::network::{Network, Queue, Recovery, Red, Tcp, Traffic};
 use cwnd_sim::record::FlowRecord;
 
-/// A round trip without queues, in milliseconds.
+/// Round-trip time without queueing, in milliseconds.
 const RTT: f64 = 101.0;
 /// The bandwidth-delay product is 101 packets: none is lost here before the queue is used.
 const PLENTY: Queue = Queue::DropTail { limit: cwnd_sim::network::QueueLimit::Packets(100_000) };
@@ -21,7 +20,7 @@ fn alone(tcp: Tcp, queue: Queue, duration: u64) -> Network {
     pair(8e6, ms(50), queue, vec![Traffic::Tcp(tcp)], ms(duration))
 }
 
-/// How many packets left the link in each round trip. The first packet of round r leaves its
+/// Returns the number of packets that left the link in each round trip. The first packet of round r leaves the
 /// transmitter at 101 r + 1 ms.
 fn rounds(data: &[Crossed], count: usize) -> Vec<usize> {
     let mut rounds = vec![0; count];
@@ -34,8 +33,8 @@ fn rounds(data: &[Crossed], count: usize) -> Vec<usize> {
     rounds
 }
 
-fn told(flow: &FlowRecord) -> impl Iterator<Item = (f64, &Event)> {
-    let entries = &flow.told.as_ref().unwrap().entries;
+fn events(flow: &FlowRecord) -> impl Iterator<Item = (f64, &Event)> {
+    let entries = &flow.events.as_ref().unwrap().entries;
     entries.iter().map(|entry| (entry.at.as_nanos() as f64 / 1e6, &entry.event))
 }
 
@@ -52,17 +51,17 @@ fn slow_start_doubles_from_the_initial_window() {
         let data = crossed(&network, 1, 0);
         let initial = initial as usize;
         assert_eq!(rounds(&data, 5), [1, 2, 4, 8, 16].map(|factor| factor * initial));
-        // Each acknowledgement releases two packets, back to back.
+        // Each acknowledgement releases two packets back to back.
         let first = &data[initial];
         assert_eq!(first.at, RTT + 1.0);
         assert_eq!(data[initial + 1].at, RTT + 2.0);
     }
 }
 
-/// An acknowledgement of two packets opens the window by two, or by one where acknowledgements are
-/// counted: then a round of w packets is followed by one of 3 w / 2.
+/// An acknowledgement of two packets increases the window by two with byte counting and by one without: then a round of
+/// w packets is followed by one of 3 w / 2.
 #[test]
-fn with_delayed_acknowledgements_counting_matters() {
+fn byte_counting_restores_growth_with_delayed_acknowledgements() {
     let delayed = Tcp { delayed_acks: true, initial_window: 4, ..tcp("reno") };
     let network = alone(delayed.clone(), PLENTY, 1000);
     assert_eq!(rounds(&crossed(&network, 1, 0), 4), [4, 8, 16, 32]);
@@ -70,8 +69,8 @@ fn with_delayed_acknowledgements_counting_matters() {
     assert_eq!(rounds(&crossed(&network, 1, 0), 3), [4, 6, 9]);
 }
 
-/// In congestion avoidance the window grows by a packet a round trip: it is cut to half of what it
-/// was at the loss, and reaches it again after as many round trips.
+/// In congestion avoidance the window grows by one packet per round trip: after a loss it is halved and reaches its old
+/// size after as many round trips as packets were removed.
 #[test]
 fn congestion_avoidance_adds_a_packet_a_round_trip() {
     let records = run(&alone(tcp("reno"), packets(30), 60_000), 1);
@@ -81,13 +80,12 @@ fn congestion_avoidance_adds_a_packet_a_round_trip() {
         let (first, second) = (pair[0].cut, pair[1].cut);
         assert_eq!(first.why, Signal::Loss);
         assert_eq!(first.after(), first.before() / 2.0);
-        // 101 in the pipe and 30 waiting; one more is lost, and the loss is seen a round trip later.
+        // 101 packets in flight and 30 queued; the next one is lost, and the loss is detected a round trip later.
         assert_near(first.before(), 132.0, 2.0);
-        // The link is busy or has 101 packets on the way: while the window is below, 101 ms, above as
-        // many ms as packets.
+        // A round trip takes 101 ms while the window is below 101 packets, and above that one ms per packet.
         let below = RTT - first.after();
         let above = second.before() - RTT;
-        // Nothing grows during the recovery, one round trip of a full queue.
+        // The window does not grow during recovery, which takes one round trip with a full queue.
         let recovery = first.before();
         let expected = recovery + below * RTT + above * (RTT + above / 2.0);
         let took = (pair[1].at.as_nanos() - pair[0].at.as_nanos()) as f64 / 1e6;
@@ -98,7 +96,7 @@ fn congestion_avoidance_adds_a_packet_a_round_trip() {
 // --- Acknowledgements (RFC 5681 section 4.2, RFC 2018)
 
 #[test]
-fn acknowledgements_are_delayed_for_a_second_packet_or_a_time() {
+fn acknowledgements_wait_for_a_second_packet_or_the_delay() {
     let three = Tcp {
         delayed_acks: true,
         ack_delay: ms(40),
@@ -116,17 +114,17 @@ fn acknowledgements_are_delayed_for_a_second_packet_or_a_time() {
     assert_eq!(seen, [(51.0, 1), (52.0, 2), (53.0, 3)]);
 }
 
-/// Slow start into a queue of 3: from the fifth acknowledgement of a round on, the second packet of
-/// each two is dropped.
+/// Slow start into a queue of three packets: from the fifth acknowledgement of a round on, every second packet is
+/// dropped.
 fn many_losses(recovery: Recovery) -> Network {
-    // NewReno restarts its timer at the first partial acknowledgement only: it must last.
+    // NewReno restarts its timer only at the first partial acknowledgement, so the timeout must be long.
     let min_rto = ms(1000);
     let bytes = Some(200 * 960);
     let options = Tcp { recovery, initial_window: 2, bytes, min_rto, ..tcp("reno") };
     alone(options, packets(3), 10_000)
 }
 
-/// The packets that never crossed before packet number `below` did for the first time.
+/// Returns the packets that had not crossed the link when packet `below` first crossed it.
 fn holes(data: &[Crossed]) -> Vec<u32> {
     let mut next = 0;
     let mut missing = Vec::new();
@@ -140,7 +138,7 @@ fn holes(data: &[Crossed]) -> Vec<u32> {
 }
 
 #[test]
-fn what_is_out_of_order_is_acknowledged_at_once() {
+fn out_of_order_packets_are_acknowledged_immediately() {
     let mut network = many_losses(Recovery::Sack);
     let Traffic::Tcp(tcp) = &mut network.flows[0].traffic else { unreachable!() };
     tcp.delayed_acks = true;
@@ -149,7 +147,7 @@ fn what_is_out_of_order_is_acknowledged_at_once() {
     let missing = holes(&data);
     let highest = data.iter().map(|packet| packet.number).max().unwrap();
     let repaired = data.iter().rev().find(|packet| missing.contains(&packet.number)).unwrap();
-    // From the first packet above a hole to the one that fills the last hole.
+    // From the first packet above a hole to the packet that fills the last hole.
     let first = data.iter().find(|packet| packet.number > missing[0]).unwrap();
     let during = data.iter().filter(|packet| packet.at >= first.at && packet.at <= repaired.at);
     for packet in during {
@@ -160,18 +158,18 @@ fn what_is_out_of_order_is_acknowledged_at_once() {
 
 // --- Loss recovery (RFC 5681 section 3.2, RFC 6582, RFC 6675)
 
-/// Times of the first loss and of the end of recovery, in milliseconds.
+/// Returns the times of the first loss and of the end of recovery, in milliseconds.
 fn first_recovery(flow: &FlowRecord) -> (f64, f64) {
-    let lost = told(flow).find(|(_, event)| matches!(event, Event::Lost(_))).unwrap().0;
-    let recovered = told(flow).find(|(_, event)| matches!(event, Event::Recovered)).unwrap().0;
+    let lost = events(flow).find(|(_, event)| matches!(event, Event::Lost(_))).unwrap().0;
+    let recovered = events(flow).find(|(_, event)| matches!(event, Event::Recovered)).unwrap().0;
     (lost, recovered)
 }
 
 #[test]
 fn the_third_duplicate_starts_recovery() {
     for recovery in [Recovery::NewReno, Recovery::Reno] {
-        let records = run_told(&many_losses(recovery), 1);
-        let until_loss: Vec<_> = told(&records.flows[0])
+        let records = run_recorded(&many_losses(recovery), 1);
+        let until_loss: Vec<_> = events(&records.flows[0])
             .map(|(_, event)| event)
             .take_while(|event| !matches!(event, Event::Lost(_)))
             .collect();
@@ -183,15 +181,15 @@ fn the_third_duplicate_starts_recovery() {
     }
 }
 
-/// NewReno repairs one loss each round trip. SACK repairs what it knows of at once: here the losses
-/// of two round trips, and the last is known when something sent after the cut has arrived.
+/// NewReno retransmits one packet per round trip. SACK retransmits all known losses at once: here those of two round
+/// trips, the last of which is detected when a packet sent after the reduction arrives.
 #[test]
-fn newreno_takes_a_round_trip_for_each_loss_and_sack_does_not() {
+fn newreno_needs_a_round_trip_per_loss_and_sack_does_not() {
     let missing = holes(&crossed(&many_losses(Recovery::NewReno), 1, 0));
-    let records = run_told(&many_losses(Recovery::NewReno), 1);
+    let records = run_recorded(&many_losses(Recovery::NewReno), 1);
     let newreno = &records.flows[0];
     let (lost, recovered) = first_recovery(newreno);
-    let repairs: Vec<_> = told(newreno)
+    let repairs: Vec<_> = events(newreno)
         .filter(|(at, event)| (lost..recovered).contains(at) && matches!(event, Event::Lost(_)))
         .map(|(at, _)| at)
         .collect();
@@ -203,28 +201,28 @@ fn newreno_takes_a_round_trip_for_each_loss_and_sack_does_not() {
     let trips = repairs.len() as f64;
     assert!((trips * RTT..=trips * (RTT + 3.0)).contains(&(recovered - lost)));
 
-    let records = run_told(&many_losses(Recovery::Sack), 1);
+    let records = run_recorded(&many_losses(Recovery::Sack), 1);
     let sack = &records.flows[0];
     let (lost, recovered) = first_recovery(sack);
     assert!(recovered - lost < 3.1 * RTT, "{}", recovered - lost);
     assert!(sack.completed < newreno.completed);
     assert_eq!((sack.timeouts, newreno.timeouts), (0, 0));
-    // Everything lost is sent again, and nothing else.
+    // Exactly the lost packets are retransmitted.
     assert_eq!(sack.retransmissions, records.links[0].drops);
 }
 
-/// Reno leaves recovery at the first partial acknowledgement and has to wait for its timer.
+/// Reno leaves recovery at the first partial acknowledgement and then needs a timeout.
 #[test]
-fn reno_does_not_survive_many_losses() {
+fn reno_times_out_after_many_losses() {
     let records = run(&many_losses(Recovery::Reno), 1);
     assert!(records.flows[0].timeouts > 0);
     assert_eq!(records.flows[0].packets_delivered, 200);
 }
 
 #[test]
-fn one_cut_for_a_window_of_losses() {
+fn losses_of_one_window_reduce_it_once() {
     for recovery in [Recovery::Sack, Recovery::NewReno] {
-        let records = run_told(&many_losses(recovery), 1);
+        let records = run_recorded(&many_losses(recovery), 1);
         let flow = &records.flows[0];
         let (lost, recovered) = first_recovery(flow);
         let during = flow
@@ -235,7 +233,7 @@ fn one_cut_for_a_window_of_losses() {
         assert_eq!(cuts.len(), 1);
         assert_eq!(cuts[0].cut.after(), cuts[0].cut.before() / 2.0);
         // The window does not grow before recovery is over (RFC 6675 section 5).
-        let entries = &flow.told.as_ref().unwrap().entries;
+        let entries = &flow.events.as_ref().unwrap().entries;
         let windows = entries
             .iter()
             .filter(|entry| (lost..recovered).contains(&(entry.at.as_nanos() as f64 / 1e6)));
@@ -246,18 +244,18 @@ fn one_cut_for_a_window_of_losses() {
 
 // --- The retransmission timer (RFC 6298)
 
-/// When packets left the sender: link 0 is an empty one before the bottleneck.
+/// Returns the departure times of the sender's packets. Link 0 is an idle link before the bottleneck.
 fn departures(data: &[Crossed]) -> Vec<(f64, u32)> {
     data.iter().map(|packet| (packet.at - 1.0, packet.number)).collect()
 }
 
 #[test]
-fn the_timer_backs_off_to_a_minute_where_nothing_arrives() {
+fn the_timer_backs_off_to_one_minute() {
     let mut network = alone(Tcp { syn: true, ..tcp("reno") }, PLENTY, 200_000);
     network.links[0].loss = 1.0;
     let data = crossed(&network, 1, 0);
     assert!(data.iter().all(|packet| packet.tcp.syn));
-    // RFC 6298 section 2.1: 1 s; 5.5: doubled; 2.5: at most 60 s. The opening packet has 40 bytes.
+    // RFC 6298 section 2.1: 1 s; 5.5: doubled; 2.5: at most 60 s. The SYN has 40 bytes.
     let times: Vec<_> = data.iter().map(|packet| packet.at - 0.04).collect();
     let seconds = [0, 1, 3, 7, 15, 31, 63, 123, 183];
     assert_eq!(times, seconds.map(|s| f64::from(s) * 1000.0));
@@ -265,8 +263,8 @@ fn the_timer_backs_off_to_a_minute_where_nothing_arrives() {
     assert_eq!((records.flows[0].timeouts, records.flows[0].packets_delivered), (8, 0));
 }
 
-/// Stop and wait, a round trip of 100 ms, and from 450 ms on a flood that leaves no place in the
-/// queue: five samples, then a timeout. At `until` the flood ends.
+/// Stop and wait with a round-trip time of 100 ms. From 450 ms to `until` a flood fills the queue: five samples, then a
+/// timeout.
 fn stop_and_wait(min_rto: Dur, until: u64) -> Network {
     let options = Tcp { window: 1, initial_window: 1, min_rto, ..tcp("reno") };
     let mut network = alone(options, PLENTY, 5000);
@@ -274,7 +272,7 @@ fn stop_and_wait(min_rto: Dur, until: u64) -> Network {
     network.links[1].delay = ms(49);
     network.links.push(link(2, 1, 8e6, ms(49), packets(0)));
     network.flows[0].path = vec![0, 2];
-    // One packet of 65.5 ms after the other, offered every 0.1 ms.
+    // Packets with a transmission time of 65.5 ms, sent every 0.1 ms.
     let flood = Traffic::Cbr { rate: 5242.8e6, packet: 65_535, schedule: None, jitter: 0.0 };
     let mut flood = flow(flood);
     flood.path = vec![2];
@@ -285,13 +283,13 @@ fn stop_and_wait(min_rto: Dur, until: u64) -> Network {
 }
 
 #[test]
-fn the_timeout_follows_the_samples() {
+fn the_timeout_follows_the_rtt_samples() {
     let data = crossed(&stop_and_wait(ms(1), 10_000), 1, 0);
     let sent = departures(&data);
     let first: Vec<_> = (0..6).map(|n| (100.0 * f64::from(n), n)).collect();
     assert_eq!(sent[..6], first);
     // SRTT = 100 ms; RTTVAR = 50 ms after the first sample, then 3/4 of itself at each of four more;
-    // RTO = SRTT + 4 RTTVAR, up to the next tick of a millisecond (sections 2.2 to 2.4).
+    // RTO = SRTT + 4 RTTVAR, rounded up to a millisecond (sections 2.2 to 2.4).
     let rto = (100.0 + 4.0 * 50.0 * 0.75f64.powi(4)).ceil();
     assert_eq!(rto, 164.0);
     let mut at = 500.0;
@@ -300,19 +298,19 @@ fn the_timeout_follows_the_samples() {
         assert_eq!((time, number), (at, 5));
     }
     assert!(sent.len() >= 10);
-    // Section 2.4: at least the minimum.
+    // Section 2.4: the minimum applies.
     let sent = departures(&crossed(&stop_and_wait(ms(1000), 10_000), 1, 0));
     assert_eq!(sent[6..8], [(1500.0, 5), (3500.0, 5)]);
 }
 
-/// Karn's rule: the answer to a packet sent twice is no sample, and the timer stays backed off until
-/// there is one.
+/// Karn's algorithm: the acknowledgement of a retransmitted packet gives no sample, and the timer stays backed off until
+/// the next sample.
 #[test]
-fn what_was_sent_twice_is_not_timed() {
-    // Sent again at 664 and 992 ms, then at 1648 ms into a free queue.
+fn retransmitted_packets_give_no_rtt_sample() {
+    // Retransmitted at 664 and 992 ms, then at 1648 ms into an empty queue.
     let network = stop_and_wait(ms(1), 1500);
-    let records = run_told(&network, 1);
-    let acks: Vec<_> = told(&records.flows[0])
+    let records = run_recorded(&network, 1);
+    let acks: Vec<_> = events(&records.flows[0])
         .filter_map(|(at, event)| match event {
             Event::Acked(acked) => Some((at, acked.rtt)),
             _ => None,
@@ -322,11 +320,11 @@ fn what_was_sent_twice_is_not_timed() {
     assert_eq!(acks[6], (1848.0, Some(ms(100))));
     assert_eq!((records.flows[0].mean_rtt, records.flows[0].min_rtt), (0.1, 0.1));
     assert_eq!(records.flows[0].timeouts, 3);
-    // A timeout leaves a window of one packet and half of what was in flight, at least two.
+    // After a timeout the window is one packet and the threshold half of the packets in flight, at least two.
     let cut = records.flows[0].cuts[0].cut;
     assert_eq!((cut.why, cut.after()), (Signal::Timeout, 1.0));
 
-    // The flood comes again just after that answer: the next timeout is still 8 times the first.
+    // The flood starts again just after that acknowledgement: the next timeout is still eight times the first.
     let mut network = stop_and_wait(ms(1), 1500);
     let mut again = network.flows[1].clone();
     (again.start, again.stop) = (at_ms(1700), at_ms(10_000));
@@ -340,7 +338,7 @@ fn what_was_sent_twice_is_not_timed() {
 // --- Explicit congestion notification (RFC 3168)
 
 #[test]
-fn marks_cut_once_a_window_and_are_answered() {
+fn marks_reduce_once_per_window_and_are_echoed() {
     let queue = Queue::Red(Red {
         limit: 1000,
         min: 5.0,
@@ -366,16 +364,16 @@ fn marks_cut_once_a_window_and_are_answered() {
         assert!(gap >= RTT, "two cuts {gap} ms apart");
     }
 
-    // Section 6.1.2: the first new packet after a cut says so. Section 6.1.3: the echo lasts from
-    // a mark until that packet arrives.
+    // Section 6.1.2: the first new packet after a reduction carries CWR. Section 6.1.3: the receiver sends ECE from a
+    // mark until that packet arrives.
     let data = crossed(&network, 1, 0);
     let acks = crossed(&network, 1, 1);
     let reduced: Vec<_> = data.iter().filter(|packet| packet.tcp.cwr).collect();
     assert!(flow.cuts.len() - reduced.len() <= 1);
     for (packet, cut) in reduced.iter().zip(&flow.cuts) {
         let wait = packet.at - cut.at.as_nanos() as f64 / 1e6;
-        // Half a window must be acknowledged first, then what waits in the queue be sent.
-        assert!((1.0..2.0 * RTT).contains(&wait), "told {wait} ms after the cut");
+        // The packet is sent after half a window is acknowledged, and then waits in the queue.
+        assert!((1.0..2.0 * RTT).contains(&wait), "CWR was set {wait} ms after the cut");
     }
     let mut echo = false;
     let mut arrivals = data.iter();
@@ -387,42 +385,42 @@ fn marks_cut_once_a_window_and_are_answered() {
     }
 }
 
-// --- What limits a sender
+// --- Limits of a sender
 
-/// Shares of the time limited by the window, pacing, the receiver and the application.
+/// Returns the shares of time limited by the window, by pacing, by the receiver and by the application.
 fn shares(flow: &FlowRecord) -> [f64; 4] {
     let whole: f64 = flow.limited.iter().sum();
     flow.limited.map(|seconds| seconds / whole)
 }
 
 #[test]
-fn a_small_receiver_limits() {
+fn a_small_receive_window_limits() {
     let network = alone(Tcp { window: 10, initial_window: 10, ..tcp("reno") }, PLENTY, 10_100);
     let records = run(&network, 1);
     assert_eq!(shares(&records.flows[0]), [0.0, 0.0, 1.0, 0.0]);
-    // Ten packets each round trip; the hundredth round's arrive 51 to 60 ms after its start.
+    // Ten packets per round trip; those of the hundredth round arrive 51 to 60 ms after its start.
     assert_eq!(records.flows[0].packets_delivered, 1000);
     assert_near(records.links[0].utilization, 10.0 / RTT, 0.001);
 }
 
 #[test]
-fn a_congestion_window_limits_until_it_is_the_receivers() {
+fn the_congestion_window_limits_until_the_receive_window_does() {
     let network = alone(Tcp { window: 16, initial_window: 1, ..tcp("reno") }, PLENTY, 10_100);
     let records = run(&network, 1);
-    // One, two, four and eight packets, then the receiver's sixteen.
+    // One, two, four and eight packets, then 16, the receiver's window.
     assert_near(records.flows[0].limited[0] * 1000.0, 4.0 * RTT, 8.0);
     assert_eq!(records.flows[0].limited[1], 0.0);
     assert_eq!(records.flows[0].limited[3], 0.0);
 }
 
 #[test]
-fn an_application_without_more_data_limits() {
+fn an_application_without_data_limits() {
     let short = Tcp { initial_window: 10, bytes: Some(2 * 960), ..tcp("reno") };
     let records = run(&alone(short, PLENTY, 1000), 1);
     let flow = &records.flows[0];
     assert_eq!(flow.completed, 0.102);
     assert_eq!(flow.limited, [0.0, 0.0, 0.0, 0.102]);
-    // It starts later, and what happens before is no time of the transfer.
+    // Time before the start of the transfer does not count.
     let short = Tcp { initial_window: 1, bytes: Some(2 * 960), ..tcp("reno") };
     let mut network = alone(short, PLENTY, 1000);
     network.flows[0].start = at_ms(500);
@@ -433,11 +431,11 @@ fn an_application_without_more_data_limits() {
     assert_near(flow.limited[3], 0.101, 1e-9);
 }
 
-// --- Sources that nobody answers
+// --- Open-loop sources
 
 #[test]
 fn constant_bit_rate_is_exact() {
-    // 1 Mb/s in packets of 125 bytes: one each millisecond, the first at once.
+    // 1 Mb/s in packets of 125 bytes: one per millisecond, starting at 0.
     let cbr = |schedule| Traffic::Cbr { rate: 1e6, packet: 125, schedule, jitter: 0.0 };
     let sent = |schedule| {
         let network = pair(8e6, ms(1), PLENTY, vec![cbr(schedule)], ms(1000));
@@ -445,7 +443,7 @@ fn constant_bit_rate_is_exact() {
         (records.flows[0].packets_sent, records.flows[0].series.sent.clone())
     };
     assert_eq!(sent(None).0, 1000);
-    // On from 0, 400 and 800 ms, for 100 ms each.
+    // On at 0, 400 and 800 ms for 100 ms each.
     let (count, series) = sent(Some((ms(100), ms(300))));
     assert_eq!(count, 300);
     for (time, expected) in [(0, 0.0), (50, 50.0), (100, 100.0), (399, 100.0), (450, 150.0)] {
@@ -457,7 +455,7 @@ fn constant_bit_rate_is_exact() {
 fn jitter_keeps_the_rate() {
     let cbr = Traffic::Cbr { rate: 1e6, packet: 125, schedule: None, jitter: 0.5 };
     let records = run(&pair(8e6, ms(1), PLENTY, vec![cbr], ms(20_000)), 1);
-    // Each of 20000 gaps is spread uniformly over half of itself: a deviation of 0.5 / sqrt(12).
+    // 20000 gaps, uniformly distributed with a width of half the mean: a standard deviation of 0.5 / sqrt(12).
     let deviation = 0.5 / 12f64.sqrt() * 20_000f64.sqrt();
     assert_near(records.flows[0].packets_sent as f64, 20_000.0, 4.0 * deviation);
     assert_ne!(records.flows[0].packets_sent, 20_000);
@@ -471,13 +469,13 @@ fn pareto_sources_have_their_mean_rate() {
     let records = run(&network, 1);
     let sent: u64 = records.flows.iter().map(|flow| flow.packets_sent).sum();
     let expected = 400.0 * 50_000.0 * on as f64 / (on + off) as f64;
-    // 25000 periods each; with this shape a sum of n scatters as n^(1/1.9), far from its mean.
+    // 25000 periods each; with shape 1.9 the deviation of a sum of n periods grows as n^(1/1.9).
     assert_near(sent as f64 / expected, 1.0, 0.04);
 }
 
-/// A flow that sends less often than its timer expires is not timed out by its own silence.
+/// A flow whose pacing interval exceeds its timeout has timeouts only for lost packets.
 #[test]
-fn a_slow_paced_flow_times_out_only_for_what_is_lost() {
+fn a_slow_paced_flow_times_out_only_for_losses() {
     for law in ["daimd", "udt", "tfrc"] {
         let traffic = vec![Traffic::Tcp(tcp(law))];
         let mut network = pair(10e6, ms(10), packets(50), traffic, ms(60_000));

@@ -1,5 +1,4 @@
-//! Controllers that are more than a window clocked by acknowledgements: paced window laws, delivery-rate samples,
-//! timers, and whole controllers, over TCP and over UDT.
+//! Controllers with pacing, timers or delivery-rate samples over TCP and UDT: paced window laws and whole controllers.
 
 mod common;
 
@@ -37,7 +36,7 @@ fn link(traffic: Traffic, queue: u32, seconds: u64) -> Network {
     network
 }
 
-/// What a [`Probe`] observed.
+/// Observations of a [`Probe`].
 #[derive(Debug, Default)]
 struct Seen {
     samples: Vec<(Time, RateSample)>,
@@ -45,7 +44,7 @@ struct Seen {
     rounds: u64,
 }
 
-/// Paces at 1.1 times the largest delivery rate of ten rounds; its window is 2 rate × min RTT. A timer of 100 ms.
+/// Paces at 1.1 times the largest delivery rate of ten rounds, with a window of 2 rate × min RTT and a timer of 100 ms.
 #[derive(Clone, Debug)]
 struct Probe {
     seen: Arc<Mutex<Seen>>,
@@ -72,7 +71,7 @@ impl Controller for Probe {
             }
             Event::Tick => {
                 assert!(now >= self.wake, "woken at {now:?} before {:?}", self.wake);
-                // Both ends of a UDT connection have a controller: one has nothing to send.
+                // Both ends of a UDT connection have a controller; that of the receiving end is unused.
                 if self.rounds.count() > 0 {
                     seen.ticks.push(now);
                 }
@@ -169,7 +168,7 @@ fn steady(seen: &Seen) -> impl Iterator<Item = &RateSample> {
     seen.samples.iter().filter(|(at, _)| at.as_secs() > 5.0).map(|(_, sample)| sample)
 }
 
-/// The samples are the rate of the bottleneck, and a controller that paces by them fills it without a loss.
+/// Samples equal the bottleneck's rate, and a controller that paces at the sampled rate uses the link without loss.
 #[test]
 fn a_whole_controller_measures_the_bottleneck_and_paces_by_it() {
     for traffic in [over_tcp, over_udt] {
@@ -183,13 +182,13 @@ fn a_whole_controller_measures_the_bottleneck_and_paces_by_it() {
         let largest = rates.iter().copied().fold(0.0, f64::max);
         assert!((largest / BOTTLENECK - 1.0).abs() < 0.02, "{largest}");
         assert!(steady(&seen).all(|sample| !sample.application_limited && sample.lost == 0));
-        // Ten seconds have at most one round in each smallest round-trip time.
+        // Ten seconds have at most one round per minimum round-trip time.
         let most = (10.0 / RTT) as u64;
         assert!((most / 3..=most + 1).contains(&seen.rounds), "{} rounds", seen.rounds);
     }
 }
 
-/// A controller's timer runs over TCP and UDT.
+/// The controller's timer works over TCP and UDT.
 #[test]
 fn a_whole_controller_is_woken_when_it_asks() {
     for traffic in [over_tcp, over_udt] {
@@ -201,7 +200,7 @@ fn a_whole_controller_is_woken_when_it_asks() {
     }
 }
 
-/// A law's samples count what is delivered and lost, also through recovery.
+/// A law's samples count delivered and lost packets, including during recovery.
 #[test]
 fn samples_of_a_law_agree_with_the_records() {
     for traffic in [over_tcp, over_udt] {
@@ -214,12 +213,12 @@ fn samples_of_a_law_agree_with_the_records() {
         assert!(seen.samples.iter().any(|(_, sample)| sample.lost > 0));
         let rates = seen.samples.iter().filter_map(|(_, sample)| sample.rate());
         let largest = rates.map(Rate::as_per_sec).fold(0.0, f64::max);
-        // A window that leaves in a burst is delivered at the rate of the bottleneck.
+        // A burst is delivered at the bottleneck's rate.
         assert!(largest < 1.1 * BOTTLENECK, "{largest}");
     }
 }
 
-/// Samples of a transfer that has no more data are marked as application-limited.
+/// Samples are application-limited after the end of the data.
 #[test]
 fn the_end_of_the_data_is_application_limited() {
     let traffic = Traffic::Tcp(Tcp { bytes: Some(5 * 960), ..tcp("python:Probe") });
@@ -233,7 +232,7 @@ fn the_end_of_the_data_is_application_limited() {
     assert!(seen.samples.iter().all(|(_, it)| !it.application_limited));
 }
 
-/// Gaps between the data packets of a flow at the bottleneck's entrance, in milliseconds.
+/// Returns the gaps between the data packets of a flow at the bottleneck's queue, in milliseconds.
 fn departures(network: &Network) -> Vec<u64> {
     let mut simulation = Simulation::new(network, 1, &Options::default()).unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -243,7 +242,7 @@ fn departures(network: &Network) -> Vec<u64> {
     receiver.iter().collect()
 }
 
-/// RFC 9002 section 7.7: a paced window leaves in 1/1.25 of a round trip, not in a burst.
+/// RFC 9002 section 7.7: a paced window is sent within 1/1.25 of a round trip, not in a burst.
 #[test]
 fn a_paced_window_does_not_leave_in_bursts() {
     for (spec, traffic) in
@@ -253,7 +252,7 @@ fn a_paced_window_does_not_leave_in_bursts() {
         let flow = &records.flows[0];
         assert!(records.links[0].utilization > 0.9, "{}", records.links[0].utilization);
         assert!(flow.cuts.len() > 3, "{} reductions", flow.cuts.len());
-        // Pacing limits the sender for a part of the time, and the window grows in it.
+        // Pacing limits the sender for a part of the time, during which the window grows.
         let [window, pacing, receiver, application] = flow.limited;
         assert!(pacing > 0.2 && window > 1.0, "{:?}", flow.limited);
         assert_eq!((receiver, application), (0.0, 0.0));
@@ -263,16 +262,16 @@ fn a_paced_window_does_not_leave_in_bursts() {
     assert!(paced <= bursts, "{paced} {bursts}");
 }
 
-/// On an idle path packets leave at the pacing rate.
+/// On an idle path the departure rate is the pacing rate.
 #[test]
 fn departures_follow_the_pacing_rate() {
-    // A fast link: gaps at its end are those of the sender.
+    // A fast link preserves the gaps of the sender.
     let traffic = Traffic::Tcp(Tcp { window: 40, ..tcp("reno(pacing=2)") });
     let mut network = pair(8e9, ms(50), packets(10_000), vec![traffic], ms(3000));
     network.warmup = ms(1000);
     let at = departures(&network);
     let late: Vec<u64> = at.into_iter().filter(|at| *at > 2_000_000_000).collect();
-    // 40 packets in each 100 ms, sent at twice that rate: 1.25 ms apart.
+    // 40 packets per 100 ms, paced at twice that rate: 1.25 ms apart.
     let gaps: Vec<u64> = late.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(gaps.len() > 300, "{}", gaps.len());
     let least = gaps.iter().min().unwrap();

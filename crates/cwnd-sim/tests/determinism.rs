@@ -1,6 +1,6 @@
-//! The same network and seed give the same bits: again, in slices, beside others on other threads.
-//! A digest of each scenario file is kept, so that a change which should not change results can be
-//! held against it.
+//! The same network and seed give bit-identical results: repeatedly, in slices, and beside runs in other threads.
+//!
+//! Snapshots hold a digest of each scenario file and of each controller, to detect unintended changes of results.
 
 mod common;
 
@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Longer runs are cut down to this, so that all files together take seconds.
+/// The maximum duration of a run in seconds; longer scenarios are shortened.
 const LONGEST: f64 = 8.0;
-/// The transatlantic path moves this many times the packets of the others.
+/// The maximum duration in seconds of scenarios with a link of 1 Gb/s or more.
 const LONGEST_FAST: f64 = 2.0;
 
-/// FNV-1a over the bits of every number of a run.
+/// FNV-1a over the bits of all numbers of a run.
 struct Digest(u64);
 
 impl Digest {
@@ -30,14 +30,14 @@ impl Digest {
 
     fn numbers(&mut self, numbers: &[f64]) {
         self.word(numbers.len() as u64);
-        // No two NaNs need have the same bits.
+        // The bits of NaN are not unique.
         let bits = |&number: &f64| if number.is_nan() { u64::MAX } else { number.to_bits() };
         numbers.iter().map(bits).for_each(|bits| self.word(bits));
     }
 }
 
-/// All that a run measured; how many events that took is not a result. What is added to the records
-/// is added here too: the patterns are full.
+/// Returns the digest of all results of a run. The number of events is not a result. The patterns list all fields, so
+/// that a new field of the records is added here too.
 fn digest(records: &Records) -> u64 {
     let mut all = Digest(0xcbf2_9ce4_8422_2325);
     let Records { time, flows, links, packets, events: _ } = records;
@@ -90,7 +90,7 @@ fn digest(records: &Records) -> u64 {
     all.0
 }
 
-/// The scenario files, shortened, by name.
+/// Returns the shortened scenario files by name.
 fn scenarios() -> BTreeMap<String, Network> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
@@ -101,7 +101,7 @@ fn scenarios() -> BTreeMap<String, Network> {
         let rate = network.links.iter().filter_map(|link| link.rate).fold(0.0, f64::max);
         let longest = if rate >= 1e9 { LONGEST_FAST } else { LONGEST };
         let factor = (longest / network.duration.as_secs()).min(1.0);
-        // Starts and stops keep their order.
+        // Start and stop times keep their order.
         let shorter = |nanos: u64| (nanos as f64 * factor) as u64;
         network.duration = cwnd::Dur::from_nanos(shorter(network.duration.as_nanos()));
         network.warmup = cwnd::Dur::from_nanos(shorter(network.warmup.as_nanos()));
@@ -123,7 +123,7 @@ fn digests_of_the_scenarios() {
         .map(|(name, network)| {
             let records = run(&network, 1);
             let delivered: u64 = records.flows.iter().map(|flow| flow.packets_delivered).sum();
-            // The words beside the digest say what changed at a glance.
+            // Key figures beside the digest help to interpret a change.
             let line = format!("{:016x}", digest(&records));
             (name, format!("{line} {delivered} delivered"))
         })
@@ -131,8 +131,8 @@ fn digests_of_the_scenarios() {
     insta::assert_json_snapshot!(digests);
 }
 
-/// Two flows of `controller` and one of Reno through a bottleneck that marks, drops and loses packets, and
-/// returns acknowledgements beside a flow in the other direction. The link fails for seconds: timers expire.
+/// Two flows of `controller` and one of Reno through a bottleneck that marks, drops and loses packets, with a flow in the
+/// reverse direction. The link fails for seconds, so that timers expire.
 fn contention(controller: &str, stack: &str, rate: &str, loss: f64) -> Network {
     let (protocol, tcp) = match stack {
         "udt" => ("protocol = \"udt\"", String::new()),
@@ -186,10 +186,10 @@ fn contention(controller: &str, stack: &str, rate: &str, loss: f64) -> Network {
     scenario.network(scenario.seed).unwrap()
 }
 
-/// Every controller of the registry over TCP by the RFCs, over TCP as in ns-2, and over UDT.
+/// Every controller of the registry over TCP with the conventions of the RFCs and of ns-2, and over UDT.
 #[test]
 fn digests_of_the_controllers() {
-    // At 300 Mb/s and without marks the windows reach hundreds of packets: laws for fast paths differ from Reno.
+    // At 300 Mb/s without marks the windows reach hundreds of packets, where laws for fast paths differ from Reno.
     let slow = ["rfc", "ns2", "ns2-2001", "udt"].map(|stack| (stack, "8mbit", 2e-3));
     let cases = slow.into_iter().chain([("rfc", "300mbit", 1e-5)]);
     let names = cwnd::registry::algorithms().iter().map(|algorithm| algorithm.name);
@@ -213,7 +213,7 @@ fn digests_of_the_controllers() {
     insta::assert_json_snapshot!(digests);
 }
 
-/// The smaller scenarios, for tests that run each several times.
+/// Returns the smaller scenarios, for tests that run each several times.
 fn small() -> BTreeMap<String, Network> {
     let mut all = scenarios();
     all.retain(|name, _| name != "transatlantic");
@@ -240,7 +240,7 @@ fn in_slices(network: &Network, seed: u64, slices: impl Iterator<Item = u64>) ->
 }
 
 #[test]
-fn slices_change_nothing() {
+fn slices_do_not_change_results() {
     for (name, network) in small() {
         let at_once = digest(&run(&network, 7));
         assert_eq!(digest(&run(&network, 7)), at_once, "{name}");
@@ -251,7 +251,7 @@ fn slices_change_nothing() {
 }
 
 #[test]
-fn threads_change_nothing() {
+fn other_threads_do_not_change_results() {
     let networks = small();
     let alone: Vec<_> = networks.values().map(|network| digest(&run(network, 3))).collect();
     let beside: Vec<_> = std::thread::scope(|scope| {
@@ -262,10 +262,10 @@ fn threads_change_nothing() {
     assert_eq!(alone, beside);
 }
 
-/// How many of the smaller scenarios are cut in two halves when they are so many times faster, and
-/// shorter. Each then gives what it gives in one piece, and so do its taps.
-fn cut(faster: f64, shorter: u64) -> usize {
-    let mut cut = 0;
+/// Multiplies the link rates of the smaller scenarios by `faster` and divides their durations by `shorter`. Checks that
+/// runs in two partitions equal runs in one, including taps, and returns the number of scenarios with two partitions.
+fn check_partitions(faster: f64, shorter: u64) -> usize {
+    let mut partitioned = 0;
     for (name, mut network) in small() {
         network.links.iter_mut().for_each(|link| link.rate = link.rate.map(|rate| faster * rate));
         network.duration = cwnd::Dur::from_nanos(network.duration.as_nanos() / shorter);
@@ -276,40 +276,40 @@ fn cut(faster: f64, shorter: u64) -> usize {
             continue;
         }
         let seen = [false, true].map(|two_threads| {
-            let options = Options { two_threads, tell: true, ..Options::default() };
+            let options = Options { two_threads, record_events: true, ..Options::default() };
             let mut tapped = Simulation::new(&network, 4, &options).unwrap();
             let (sender, receiver) = std::sync::mpsc::channel();
             tapped.tap(0, move |seen| sender.send(seen.at).unwrap());
             tapped.run();
             let records = tapped.finish();
-            let told: Vec<_> = records.flows.iter().map(|flow| flow.told.clone()).collect();
-            (digest(&records), told, receiver.iter().collect::<Vec<_>>())
+            let events: Vec<_> = records.flows.iter().map(|flow| flow.events.clone()).collect();
+            (digest(&records), events, receiver.iter().collect::<Vec<_>>())
         });
         while !simulation.run_for(5000) {}
         assert_eq!(digest(&simulation.finish()), seen[0].0, "{name}");
         assert!(seen[0] == seen[1], "{name}");
-        cut += 1;
+        partitioned += 1;
     }
-    cut
+    partitioned
 }
 
 #[test]
-fn halves_change_nothing() {
-    assert!(cut(30.0, 1) >= 4);
+fn partitions_do_not_change_results() {
+    assert!(check_partitions(30.0, 1) >= 4);
 }
 
-/// At these rates the half with the receivers has the queues on the way to them.
+/// At these rates the receivers' partition has the queues in front of the receivers.
 #[test]
-fn queues_in_the_other_half_change_nothing() {
-    assert!(cut(1000.0, 10) >= 4);
+fn queues_in_the_receiving_partition_do_not_change_results() {
+    assert!(check_partitions(1000.0, 10) >= 4);
 }
 
-/// Watching and recording do not disturb.
+/// Taps and the recording of events do not change results.
 #[test]
-fn watching_changes_nothing() {
+fn taps_and_recording_do_not_change_results() {
     for (name, network) in small() {
         let unseen = digest(&run(&network, 5));
-        let options = Options { tell: true, ..Options::default() };
+        let options = Options { record_events: true, ..Options::default() };
         let mut simulation = Simulation::new(&network, 5, &options).unwrap();
         let mut last = 0;
         simulation.tap(0, move |seen| {
@@ -322,7 +322,7 @@ fn watching_changes_nothing() {
 }
 
 #[test]
-fn another_seed_is_another_run() {
+fn another_seed_changes_the_results() {
     let networks = small();
     for name in ["random-loss", "wireless", "gaimd", "simd", "dumbbell"] {
         let network = &networks[name];
@@ -330,9 +330,9 @@ fn another_seed_is_another_run() {
     }
 }
 
-/// Without anything random the seed does not matter.
+/// The seed has no effect on a network without randomness.
 #[test]
-fn without_chance_every_seed_is_the_same() {
+fn the_seed_has_no_effect_without_randomness() {
     let traffic =
         ["reno", "cubic", "aira"].map(|law| cwnd_sim::network::Traffic::Tcp(common::tcp(law)));
     let queue = common::packets(20);
@@ -340,10 +340,9 @@ fn without_chance_every_seed_is_the_same() {
     assert_eq!(digest(&run(&network, 1)), digest(&run(&network, 2)));
 }
 
-/// What makes an event unnecessary must not end with the first one that is not: a timer that fired
-/// before a packet came, the end of the warm-up.
+/// Lookahead resumes after an event that interrupts it, such as an expired timer or the end of the warm-up.
 #[test]
-fn endpoints_run_ahead_again() {
+fn lookahead_resumes_after_an_event() {
     let network = |flows: &str| {
         let text = format!(
             r#"{{"name": "dumbbell", "duration": "20s", "warmup": "5s",
@@ -352,7 +351,7 @@ fn endpoints_run_ahead_again() {
         );
         Scenario::from_json(&text).unwrap().network(1).unwrap()
     };
-    // A packet at the queue, and an acknowledgement of every second one at the other.
+    // One event per packet at the first queue and one per acknowledgement of two packets at the other.
     let tcp = run(&network(r#""flow": [{"controller": "reno", "count": 4}]"#), 1);
     assert!((tcp.events as f64) < 1.7 * tcp.packets as f64, "{} of {}", tcp.events, tcp.packets);
     let source = run(&network(r#""cbr": [{"rate": "5mbit", "count": 3}]"#), 1);

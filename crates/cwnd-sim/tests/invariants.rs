@@ -1,4 +1,4 @@
-//! What holds on any network: packets are conserved, queues keep their limits, transfers complete.
+//! Invariants of all networks: packets are conserved, queues respect their limits, transfers complete.
 
 mod common;
 
@@ -12,7 +12,7 @@ use cwnd_sim::{Options, Simulation};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// More than any of these runs needs: one that stands still fails instead of running for ever.
+/// More than any of these runs needs, so that a run without progress fails.
 const MOST_EVENTS: u64 = 20_000_000;
 
 const LAWS: &[&str] = &[
@@ -59,7 +59,7 @@ fn queues() -> impl Strategy<Value = Queue> {
     ]
 }
 
-/// Rates from 100 kb/s to 30 Mb/s, and infinite ones; losses of up to 9 %.
+/// Links with rates from 100 kb/s to 30 Mb/s or infinite ones and loss probabilities of up to 9 %.
 fn links() -> impl Strategy<Value = Link> {
     let rate = prop_oneof![1 => Just(None), 5 => (5.0..7.5f64).prop_map(|r| Some(10f64.powf(r)))];
     let loss = prop_oneof![2 => Just(0.0), 1 => 0.0..0.09];
@@ -118,13 +118,13 @@ prop_compose! {
 fn transfers() -> impl Strategy<Value = Tcp> {
     let law = prop_oneof![6 => select(LAWS.to_vec()), 1 => select(PACED.to_vec())];
     (transport(), law, 1u64..200, 0u32..1000).prop_map(|(tcp, law, count, part)| {
-        // The last packet may be a part of one.
+        // The last packet may be shorter.
         let bytes = (count - 1) * u64::from(tcp.packet) + u64::from(1 + part % tcp.packet);
         Tcp { controller: law.into(), bytes: Some(bytes), ..tcp }
     })
 }
 
-/// Links in a row there and in a row back, and flows from one end to the other.
+/// Creates a chain of links in each direction and flows from one end to the other.
 fn network(there: Vec<Link>, back: Vec<Link>, flows: Vec<(Traffic, u64)>) -> Network {
     let path: Vec<_> = (0..there.len()).collect();
     let way_back: Vec<_> = (there.len()..there.len() + back.len()).collect();
@@ -154,7 +154,7 @@ fn run(network: &Network, seed: u64) -> Records {
     simulation.finish()
 }
 
-/// The longest queue in packets; packets have 40 bytes and more, but for one of a single byte.
+/// Returns the maximum queue length in packets. Packets have at least 40 bytes, except for one of a single byte.
 fn limit(queue: &Queue) -> f64 {
     match queue {
         Queue::DropTail { limit: QueueLimit::Packets(packets) } => f64::from(*packets),
@@ -165,8 +165,8 @@ fn limit(queue: &Queue) -> f64 {
 
 fn check_link(network: &Network, link: &Link, record: &LinkRecord) {
     let limit = limit(&link.queue);
-    // What waits at the beginning of a measurement is not an arrival, what waits at its end is no
-    // departure.
+    // Packets queued at the end of the warm-up are not counted as arrivals, and packets queued at the end of the run
+    // are not counted as departures.
     let left = (record.arrivals - record.drops).abs_diff(record.departures) as f64;
     assert!(left <= limit && (link.rate.is_some() || left == 0.0), "{left} left of {record:?}");
     assert!(record.losses as f64 <= record.departures as f64 + limit);
@@ -205,8 +205,8 @@ fn check_flow(network: &Network, flow: &Flow, record: &FlowRecord) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// Every transfer completes and delivers exactly its packets; when all have, nothing is left
-    /// anywhere, and every packet is accounted for.
+    /// Every transfer completes and delivers exactly its packets. Then the network is empty and every packet is accounted
+    /// for.
     #[test]
     fn transfers_complete_and_packets_are_conserved(
         there in prop::collection::vec(links(), 1..4),
@@ -217,7 +217,7 @@ proptest! {
         let hops = there.len();
         let flows = flows.into_iter().map(|(tcp, start)| (Traffic::Tcp(tcp), start)).collect();
         let mut network = network(there, back, flows);
-        // Back-off reaches a minute, and a packet may need a dozen attempts.
+        // The back-off reaches one minute, and a packet may need a dozen transmissions.
         network.duration = ms(20_000_000);
         network.sample = ms(1_000_000);
         let records = run(&network, seed);
@@ -229,7 +229,7 @@ proptest! {
             let opening = record.packets_sent - record.retransmissions - total;
             let paced = PACED.contains(&tcp.controller.as_str());
             prop_assert_eq!(opening, u64::from(tcp.syn && !paced));
-            // What was lost was sent again; what was sent again in vain is a duplicate.
+            // Lost packets were retransmitted; spurious retransmissions are duplicates.
             prop_assert!(record.retransmissions >= record.packets_lost, "{:?}", record);
             check_flow(&network, flow, record);
         }
@@ -243,7 +243,7 @@ proptest! {
                 prop_assert_eq!(pair[0].departures - pair[0].losses, pair[1].arrivals);
             }
         }
-        // Only data goes there.
+        // The forward links carry only data.
         let sent: u64 = records.flows.iter().map(|flow| flow.packets_sent).sum();
         let lost: u64 = records.flows.iter().map(|flow| flow.packets_lost).sum();
         prop_assert_eq!(sent, records.links[0].arrivals);
@@ -252,9 +252,9 @@ proptest! {
         prop_assert_eq!(lost, gone);
     }
 
-    /// Flows without end beside sources that nobody answers, both ways, measured after a warm-up.
+    /// Endless flows beside open-loop sources in both directions, measured after a warm-up.
     #[test]
-    fn nothing_appears_or_vanishes_on_the_way(
+    fn packets_are_conserved_with_endless_flows(
         there in prop::collection::vec(links(), 1..3),
         back in prop::collection::vec(links(), 1..3),
         flows in prop::collection::vec((transfers(), any::<bool>(), 0u64..9000), 1..4),
@@ -268,7 +268,7 @@ proptest! {
         let mut traffic = vec![(cbr, 0), (pareto, 500)];
         traffic.extend(flows.iter().map(|(tcp, bulk, start)| {
             let bytes = if *bulk { None } else { tcp.bytes };
-            // An endless flow over links without rate or delay would never let time pass.
+            // Time would not advance with an endless flow over links with infinite rate and no delay.
             let window = tcp.window.min(1000);
             (Traffic::Tcp(Tcp { bytes, window, ..tcp.clone() }), *start)
         }));
@@ -283,7 +283,7 @@ proptest! {
         let records = run(&network, seed);
         for (flow, record) in network.flows.iter().zip(&records.flows) {
             check_flow(&network, flow, record);
-            // Counters begin after the warm-up; the series tell the whole run.
+            // Counters start after the warm-up; the series cover the whole run.
             if warmup == 0 {
                 let accounted = record.packets_delivered + record.packets_lost;
                 prop_assert!(accounted <= record.packets_sent);

@@ -1,9 +1,8 @@
-//! Every law on a link of its own: it uses the link, and keeps the queue and the shares that its
-//! paper promises.
+//! Utilisation, queue lengths and fairness of each law on a single bottleneck, as stated in its paper.
 
 mod common;
 
-use common::{ms, packets, pair, run, run_told, tcp};
+use common::{ms, packets, pair, run, run_recorded, tcp};
 use cwnd::registry::{Kind, algorithms};
 use cwnd::{Controller, Event, MakeController, Rate, Settings, Signal, Spec, Time};
 use cwnd_sim::network::{Network, Queue, Tcp, Traffic};
@@ -35,7 +34,7 @@ fn paced(controller: &str, flows: usize, queue: Queue) -> Network {
     network
 }
 
-/// The mean of a controller's variable after the warm-up.
+/// Returns the mean of a controller's variable after the warm-up.
 fn gauge(records: &Records, flow: &FlowRecord, name: &str) -> f64 {
     let values = &flow.series.gauges.iter().find(|gauge| gauge.0 == name).unwrap().1;
     let late = records.time.iter().zip(values).filter(|(time, _)| **time >= 20.0);
@@ -43,7 +42,7 @@ fn gauge(records: &Records, flow: &FlowRecord, name: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Jain's index of what was delivered.
+/// Returns Jain's fairness index of the packets delivered.
 fn jain(records: &Records) -> f64 {
     let shares = records.flows.iter().map(|flow| flow.packets_delivered as f64);
     let (sum, squares) = shares.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
@@ -58,10 +57,10 @@ fn uses_capacity(law: &str) -> bool {
     law.parse::<Spec>().unwrap().controller(&Settings::default()).needs().capacity
 }
 
-/// Half a window still fills the pipe where the buffer is a bandwidth-delay product. All others cut
-/// by less, or to the rate.
+/// With a buffer of one bandwidth-delay product half of the window still fills the link. All laws keep at least half of
+/// the window or reduce it to the bandwidth-delay product.
 #[test]
-fn a_buffer_of_one_bandwidth_delay_product_is_enough_for_all() {
+fn a_buffer_of_one_bandwidth_delay_product_suffices() {
     for law in kind(Kind::Window).chain(["cubic(start=hystart)", "aiad(rate=receiver)"]) {
         for flows in [1, 2] {
             let records = run(&windowed(law, flows, BDP), 1);
@@ -74,14 +73,13 @@ fn a_buffer_of_one_bandwidth_delay_product_is_enough_for_all() {
     }
 }
 
-/// With less, the window runs from half to the whole of pipe and queue, B + q, and below B the pipe
-/// is not full.
+/// With a smaller buffer q the window varies between (B + q) / 2 and B + q, where B is the bandwidth-delay product. The
+/// link is not fully used while the window is below B.
 #[test]
-fn a_small_buffer_costs_what_algebra_says() {
+fn utilisation_with_a_small_buffer_matches_the_formula() {
     let (b, q) = (f64::from(BDP), 12.0);
     let records = run(&windowed("reno", 1, 12), 1);
-    // Packets in a cycle: windows summed over its round trips. Its time: round trips of 1 below B
-    // and of w/B above it.
+    // Packets per cycle: the sum of the windows of its round trips. Duration of a round trip: 1 below B and w/B above.
     let (low, high) = ((b + q) / 2.0, b + q);
     let sent = (high * high - low * low) / 2.0;
     let time = (b - low) + (high * high - b * b) / (2.0 * b);
@@ -91,8 +89,8 @@ fn a_small_buffer_costs_what_algebra_says() {
 }
 
 #[test]
-fn cuts_are_as_deep_as_the_laws_say() {
-    // What is kept of a window of about 100 packets.
+fn reductions_match_the_laws_factors() {
+    // The remaining fraction of a window of about 100 packets.
     let simple = [
         ("reno", 0.5),
         ("gaimd(0.31, 7/8)", 7.0 / 8.0),
@@ -106,8 +104,8 @@ fn cuts_are_as_deep_as_the_laws_say() {
         let records = run(&windowed(law, 1, BDP), 1);
         let cuts = &records.flows[0].cuts;
         assert!(!cuts.is_empty());
-        // The 0.7 that CUBIC keeps of slow start's overshoot are more than the path holds: it cuts again,
-        // and a packet that is lost twice waits for the timer.
+        // After slow start's overshoot 0.7 of the window still exceeds the path's capacity: CUBIC reduces again, and a
+        // packet lost twice waits for a timeout.
         let start = if law == "cubic" { 3 } else { 1 };
         for cut in &cuts[start..] {
             assert_eq!(cut.cut.why, Signal::Loss, "{law}");
@@ -117,7 +115,7 @@ fn cuts_are_as_deep_as_the_laws_say() {
     }
 }
 
-/// Vegas keeps from alpha = 2 to beta = 4 packets queued for each flow, and loses none of them.
+/// Vegas keeps between alpha = 2 and beta = 4 packets queued per flow, without losses.
 #[test]
 fn vegas_keeps_a_small_queue() {
     for queue in [12, BDP, 10 * BDP] {
@@ -127,33 +125,33 @@ fn vegas_keeps_a_small_queue() {
         assert_eq!(link.drops, 0);
         assert!(link.utilization > 0.995);
     }
-    // A receiver's window that is full before slow start ends is no reason to stay there.
+    // The receiver's window limits the sender before slow start ends; slow start must end nevertheless.
     let mut capped = windowed("vegas", 1, 10 * BDP);
     let Traffic::Tcp(tcp) = &mut capped.flows[0].traffic else { unreachable!() };
     tcp.window = 70;
     let queue = run(&capped, 1).links[0].mean_queue;
     assert!((1.0..=5.0).contains(&queue), "{queue}");
-    // A second flow takes the first one's queue for propagation delay: some packets more.
+    // A second flow mistakes the first one's queueing delay for propagation delay and queues a few more packets.
     let records = run(&windowed("vegas", 2, 10 * BDP), 1);
     assert!(records.links[0].mean_queue < 20.0, "{}", records.links[0].mean_queue);
     assert_eq!(records.links[0].drops, 0);
 }
 
-/// A flow alone acknowledges at the link's rate, whichever clock measures it.
+/// A single flow measures the link's rate, by the sender's clock as well as by the receiver's.
 #[test]
-fn aiad_rates_are_the_links() {
+fn aiad_measures_the_rate_of_the_link() {
     for law in ["aiad(rate=ack)", "aiad(rate=receiver)", "westwood"] {
         let records = run(&windowed(law, 1, BDP), 1);
         let rate = gauge(&records, &records.flows[0], "rate");
         assert!((rate / 1250.0 - 1.0).abs() < 0.03, "{law}: {rate} packets/s");
-        // It cuts to what fits into the pipe: rate times the smallest round trip, 51 packets.
+        // The window is reduced to the rate times the minimum round-trip time, 51 packets.
         for cut in &records.flows[0].cuts[1..] {
             assert!((cut.cut.after() / 51.0 - 1.0).abs() < 0.05, "{law}: {:?}", cut.cut);
         }
     }
 }
 
-/// AIAD's promise: losses that are no congestion cost little.
+/// AIAD: losses without congestion reduce the utilisation only slightly.
 #[test]
 fn aiad_survives_random_loss() {
     let used = |law| {
@@ -166,7 +164,7 @@ fn aiad_survives_random_loss() {
 }
 
 #[test]
-fn paced_flows_fill_the_link_alone() {
+fn a_single_paced_flow_fills_the_link() {
     for law in kind(Kind::Rate).chain(["daimd(capacity=100mbit)", "daimd(lambda=1)"]) {
         for queue in [20, 100, 400] {
             let records = run(&paced(law, 1, packets(queue)), 1);
@@ -182,7 +180,7 @@ fn paced_flows_fill_the_link_alone() {
 }
 
 #[test]
-fn paced_flows_share() {
+fn paced_flows_are_fair() {
     for law in kind(Kind::Rate) {
         for flows in [2, 4] {
             let records = run(&paced(law, flows, packets(100)), 1);
@@ -193,11 +191,11 @@ fn paced_flows_share() {
     }
 }
 
-/// A flow whose rate was cut to nothing before it knew the capacity finds it again.
+/// A flow whose rate collapsed before its first capacity estimate recovers.
 #[test]
 fn paced_flows_recover_from_a_collapse() {
     for law in kind(Kind::Rate) {
-        // Four slow starts at once into a short queue, at four times the delay.
+        // Four simultaneous slow starts into a short queue, at four times the delay.
         let mut network = paced(law, 4, packets(100));
         network.links.iter_mut().for_each(|link| link.delay = ms(50));
         let records = run(&network, 1);
@@ -207,12 +205,12 @@ fn paced_flows_recover_from_a_collapse() {
     }
 }
 
-/// Rate control works by its own clock: a ten times longer way does not cost a tenth.
+/// Rate control with a fixed interval does not depend on the round-trip time.
 #[test]
-fn udt_is_fair_to_the_far() {
+fn udt_is_fair_across_round_trip_times() {
     let mut network = paced("udt", 2, packets(200));
     network.links.extend(network.links.clone());
-    // Flow 1 has 10 ms more each way before the bottleneck.
+    // Flow 1 has 10 ms more delay in each direction before the bottleneck.
     network.links[2].rate = None;
     network.links[2].delay = ms(90);
     network.links[3].rate = None;
@@ -225,32 +223,32 @@ fn udt_is_fair_to_the_far() {
     assert!(jain(&records) > 0.9, "{}", jain(&records));
 }
 
-/// Packet pairs are for laws that use the capacity estimate made from them: not for TFRC.
+/// Packet pairs are sent only for laws that use the capacity estimate; TFRC does not.
 #[test]
-fn packet_pairs_only_where_the_capacity_is_used() {
+fn packet_pairs_are_sent_only_if_the_capacity_is_used() {
     for law in kind(Kind::Rate) {
-        let records = run_told(&paced(law, 1, packets(100)), 1);
-        let entries = &records.flows[0].told.as_ref().unwrap().entries;
+        let records = run_recorded(&paced(law, 1, packets(100)), 1);
+        let entries = &records.flows[0].events.as_ref().unwrap().entries;
         let measured = |event: &Event| matches!(event, Event::Report(it) if it.capacity.is_some());
         let estimates = entries.iter().filter(|entry| measured(&entry.event)).count();
         assert_eq!(estimates > 0, uses_capacity(law), "{law}: {estimates} capacity estimates");
     }
 }
 
-/// Each reading of DAIMD's negative feedback cuts at the loss reports that it names, by (8/9)^n.
+/// Each interpretation of DAIMD's negative feedback reduces the rate at its loss reports by (8/9)^n.
 #[test]
-fn daimd_cuts_at_the_feedback_that_it_names() {
+fn daimd_reduces_at_negative_feedback() {
     const SYN: u64 = 10_000_000;
     for feedback in ["event", "packet", "syn", "report"] {
         let mut network = paced(&format!("daimd(feedback={feedback})"), 4, packets(100));
         network.warmup = ms(0);
         network.links.iter_mut().for_each(|link| link.delay = ms(50));
-        let records = run_told(&network, 1);
+        let records = run_recorded(&network, 1);
         let (mut reports, mut cuts) = (0, 0);
         for flow in &records.flows {
             let mut last: Option<Time> = None;
             let mut made = flow.cuts.iter().peekable();
-            for entry in &flow.told.as_ref().unwrap().entries {
+            for entry in &flow.events.as_ref().unwrap().entries {
                 let (packets, fresh) = match entry.event {
                     Event::Lost(lost) => {
                         (lost.packets, last.is_none_or(|last| lost.sent_at >= last))

@@ -1,4 +1,4 @@
-//! What the pcap writer writes, read back by somebody else's readers.
+//! Output of the pcap writer, read by independent parsers.
 
 mod common;
 
@@ -9,7 +9,7 @@ use pcap_file::DataLink;
 use pcap_file::pcap::PcapReader;
 use std::collections::HashSet;
 
-/// A packet read back.
+/// A parsed packet.
 struct Read {
     at: u64,
     length: u32,
@@ -48,7 +48,7 @@ impl Read {
     }
 }
 
-/// Runs the network and reads what crossed a link. Every checksum and length is checked.
+/// Runs the network and parses the packets that crossed a link, checking all checksums and lengths.
 fn capture(network: &Network, link: usize) -> Vec<Read> {
     let bytes = wire::capture(network, 1, link);
     let mut reader = PcapReader::new(&bytes[..]).unwrap();
@@ -86,7 +86,7 @@ fn capture(network: &Network, link: usize) -> Vec<Read> {
     all
 }
 
-/// 2 Mb/s, 20 ms there and back, a queue of three: slow start loses many packets at once.
+/// 2 Mb/s, 20 ms in each direction and a queue of three packets: slow start loses many packets at once.
 fn lossy(traffic: Vec<Traffic>) -> Network {
     pair(2e6, ms(10), packets(3), traffic, ms(2000))
 }
@@ -97,7 +97,7 @@ fn with_handshake() -> Tcp {
 }
 
 #[test]
-fn data_has_numbers_in_bytes_and_is_sent_again() {
+fn data_has_sequence_numbers_in_bytes_and_retransmissions() {
     let mut network = lossy(vec![Traffic::Tcp(with_handshake())]);
     network.links[0].loss = 0.05;
     let data = capture(&network, 0);
@@ -107,9 +107,9 @@ fn data_has_numbers_in_bytes_and_is_sent_again() {
     let options: Vec<_> = syn.options_iterator().map(Result::unwrap).collect();
     assert!(options.contains(&TcpOptionElement::MaximumSegmentSize(960)));
     assert!(options.contains(&TcpOptionElement::SelectiveAcknowledgementPermitted));
-    // 960e6 bytes are below 2^16 only without their last 14 bits.
+    // 960e6 bytes fit into 16 bits only after a shift by 14 bits.
     assert!(options.contains(&TcpOptionElement::WindowScale(14)));
-    // 40 simulated bytes at 2 Mb/s take 160 us. Real options make the packet longer.
+    // The simulated 40 bytes take 160 us at 2 Mb/s. The written packet is longer by its options.
     assert_eq!(data[0].at, 160_000);
     assert_eq!(data[0].length, 20 + 20 + 24);
 
@@ -128,7 +128,7 @@ fn data_has_numbers_in_bytes_and_is_sent_again() {
 }
 
 #[test]
-fn acknowledgements_carry_blocks_and_stamps() {
+fn acknowledgements_carry_sack_blocks_and_timestamps() {
     let network = lossy(vec![Traffic::Tcp(with_handshake())]);
     let acks = capture(&network, 1);
     assert_eq!((acks[0].source, acks[0].sink), ([10, 128, 0, 1], [10, 0, 0, 1]));
@@ -145,7 +145,7 @@ fn acknowledgements_carry_blocks_and_stamps() {
             assert!(number < start && start < end && end <= 1 + 100_500);
             assert_eq!((start - 1) % 960, 0);
         }
-        // Padded, and counted as the simulator counts: the packet has its size on the wire.
+        // The options have the padded size that the simulator counts.
         let options = 12 + if blocks.is_empty() { 0 } else { 4 + 8 * blocks.len() };
         assert_eq!(header.header_len(), 20 + options);
         assert_eq!(packet.length, 40 + options as u32);
@@ -154,8 +154,8 @@ fn acknowledgements_carry_blocks_and_stamps() {
             _ => None,
         });
         let (stamp, echo) = stamp.unwrap();
-        // A clock in milliseconds; the packet that is echoed was sent 10 ms and more ago. The way
-        // back has no transmission time.
+        // The timestamp clock has a granularity of 1 ms. The echoed packet was sent at least 10 ms ago. The return path
+        // has no transmission time.
         assert_eq!(u64::from(stamp), packet.at / 1_000_000);
         assert!(echo + 10 <= stamp);
         duplicates += u32::from(number == last);
@@ -167,7 +167,7 @@ fn acknowledgements_carry_blocks_and_stamps() {
 }
 
 #[test]
-fn marks_are_seen_and_answered() {
+fn marks_are_written_and_echoed() {
     let tcp = Tcp { ecn: true, syn: true, ..tcp("reno") };
     let mut network = lossy(vec![Traffic::Tcp(tcp)]);
     network.links[0].queue = Queue::Red(Red {
@@ -192,12 +192,12 @@ fn marks_are_seen_and_answered() {
     let acks = capture(&network, 1);
     assert!(acks[0].tcp().syn && acks[0].tcp().ece && !acks[0].tcp().cwr);
     let echoes = acks[1..].iter().filter(|packet| packet.tcp().ece).count();
-    // The echo lasts until the answer is there: about a round trip of packets.
+    // ECE is set until CWR arrives, for about one round trip.
     assert!(echoes > marked);
 }
 
 #[test]
-fn sizes_without_room_for_headers_are_packets_too() {
+fn packets_smaller_than_their_headers_are_written() {
     let tiny = Tcp { packet: 1, header: 0, ack: 1, timestamps: Some(ms(1)), ..tcp("reno") };
     let large = Tcp { packet: 65_535, header: 0, initial_window: 1, ..tcp("reno") };
     let paced = Tcp { packet: 1, header: 0, ack: 1, ..tcp("udt") };
@@ -213,7 +213,7 @@ fn sizes_without_room_for_headers_are_packets_too() {
 }
 
 #[test]
-fn what_is_not_tcp_is_udp() {
+fn other_traffic_is_written_as_udp() {
     let pareto = Traffic::Pareto { rate: 1e6, packet: 500, on: ms(100), off: ms(100), shape: 1.5 };
     let network = lossy(vec![Traffic::Tcp(tcp("daimd")), pareto]);
     for packet in capture(&network, 0) {
@@ -227,7 +227,7 @@ fn what_is_not_tcp_is_udp() {
 
 #[test]
 fn addresses_differ_for_a_million_flows() {
-    // The address is the flow's number in 23 bits: check it at the edges of its bytes.
+    // The address holds the flow's number in 23 bits; the test covers the byte boundaries.
     let cbr = Traffic::Cbr { rate: 1e6, packet: 100, schedule: None, jitter: 0.0 };
     let mut network = lossy(vec![cbr]);
     network.sample = network.duration;

@@ -1,5 +1,5 @@
-//! The record of a simulated flow, replayed through a fresh controller of the same specification and
-//! settings, gives the same answers bit by bit: for every law, through losses, marks and timeouts.
+//! Replaying the recorded events of a flow through a new controller with the same specification and settings gives
+//! bit-identical outputs, for every law, with losses, marks and timeouts.
 
 mod common;
 
@@ -10,9 +10,9 @@ use cwnd::{Event, MakeController, Spec, Time};
 use cwnd_sim::network::{Conventions, Network, Queue, Recovery, Red, Tcp, Traffic};
 use cwnd_sim::{Options, Simulation};
 
-/// What can be told to a controller, for counting.
+/// Number of events of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Told {
+struct Counts {
     acked: u32,
     lost: u32,
     marked: u32,
@@ -24,8 +24,8 @@ struct Told {
     tick: u32,
 }
 
-impl Told {
-    fn count(&mut self, record: &Record) {
+impl Counts {
+    fn add(&mut self, record: &Record) {
         for entry in &record.entries {
             let place = match entry.event {
                 Event::Acked(_) => &mut self.acked,
@@ -44,7 +44,7 @@ impl Told {
     }
 }
 
-/// Every controller with its defaults, and those whose parameters choose another rule.
+/// Returns every controller with its defaults, and variants with parameters that select other rules.
 fn specs() -> Vec<String> {
     let defaults = algorithms().iter().map(|algorithm| algorithm.name.to_owned());
     let others = [
@@ -62,8 +62,7 @@ fn specs() -> Vec<String> {
     defaults.chain(others.into_iter().map(String::from)).collect()
 }
 
-/// Four megabits, 40 ms, and everything that can go wrong: a short queue, losses both ways, a source
-/// that bursts into it.
+/// 4 Mb/s and 40 ms with a short queue, losses in both directions and a bursty source.
 fn rough(mut tcp: Tcp, controller: &str, queue: Queue) -> Network {
     tcp.controller = controller.into();
     let burst = Traffic::Cbr {
@@ -79,15 +78,15 @@ fn rough(mut tcp: Tcp, controller: &str, queue: Queue) -> Network {
     network
 }
 
-/// Runs flow 0 and holds its record against a fresh controller, then once more from text.
+/// Runs flow 0 and replays its record through a new controller, directly and after conversion to text and back.
 fn check(network: &Network, seed: u64) -> Record {
-    let options = Options { tell: true, ..Options::default() };
+    let options = Options { record_events: true, ..Options::default() };
     let mut simulation = Simulation::new(network, seed, &options).unwrap();
     let settings = simulation.settings(0).unwrap();
     assert!(simulation.settings(1).is_none());
     simulation.run();
     let records = simulation.finish();
-    let record = records.flows[0].told.clone().unwrap();
+    let record = records.flows[0].events.clone().unwrap();
     let Traffic::Tcp(tcp) = &network.flows[0].traffic else { panic!("not TCP") };
     let spec = Spec::parse(&tcp.controller).unwrap();
 
@@ -115,23 +114,23 @@ fn red() -> Queue {
     })
 }
 
-/// Every law under these options; what was told in all.
-fn all_laws(options: &Tcp, queue: Queue) -> Told {
-    let mut told = Told::default();
+/// Checks all laws with these options and returns the total number of events.
+fn all_laws(options: &Tcp, queue: Queue) -> Counts {
+    let mut counts = Counts::default();
     for (seed, spec) in specs().iter().enumerate() {
         let record = check(&rough(options.clone(), spec, queue), seed as u64);
-        let mut here = Told::default();
-        here.count(&record);
-        told.count(&record);
+        let mut here = Counts::default();
+        here.add(&record);
+        counts.add(&record);
         let paced = Spec::parse(spec).unwrap().algorithm().kind() == Kind::Rate;
         let answers = if paced { here.report } else { here.acked };
         assert!(answers > 100 && here.lost + here.timeout > 5, "{spec} stalls: {here:?}");
     }
-    told
+    counts
 }
 
 #[test]
-fn with_the_habits_of_the_rfcs() {
+fn with_the_conventions_of_the_rfcs() {
     let stamps = Tcp { timestamps: Some(ms(1)), delayed_acks: true, ..tcp("") };
     let sack = all_laws(&stamps, packets(8));
     assert!(sack.timeout > 20 && sack.recovered > 100 && sack.tick > 100, "{sack:?}");
@@ -150,35 +149,35 @@ fn with_marks() {
 }
 
 #[test]
-fn with_the_habits_of_ns2() {
+fn with_the_conventions_of_ns2() {
     for conventions in [Conventions::Ns2, Conventions::Ns2001] {
         for recovery in [Recovery::Sack, Recovery::NewReno, Recovery::Reno] {
             let options = Tcp { conventions, recovery, granularity: ms(10), ..tcp("") };
-            let told = all_laws(&options, packets(8));
-            assert!(told.timeout > 20 && told.recovered > 100, "{told:?}");
+            let counts = all_laws(&options, packets(8));
+            assert!(counts.timeout > 20 && counts.recovered > 100, "{counts:?}");
         }
     }
 }
 
-/// ns-2 takes packets off the window where a partial acknowledgement covers more than the duplicates
-/// before it: where many of those are lost.
+/// ns-2 deflates the window if a partial acknowledgement covers more packets than duplicates arrived before it, that is
+/// after the loss of many duplicates.
 #[test]
-fn with_a_window_reduced() {
+fn with_partial_window_deflation() {
     let options = Tcp { conventions: Conventions::Ns2, recovery: Recovery::NewReno, ..tcp("") };
-    let mut told = Told::default();
+    let mut counts = Counts::default();
     for algorithm in algorithms().iter().filter(|algorithm| algorithm.kind() == Kind::Window) {
         let mut network = rough(options.clone(), algorithm.name, packets(40));
         network.links[0].loss = 0.01;
         network.links[1].loss = 0.3;
         network.flows[1].start = Time::NEVER;
-        told.count(&check(&network, 1));
+        counts.add(&check(&network, 1));
     }
-    assert!(told.reduced > 10, "{told:?}");
+    assert!(counts.reduced > 10, "{counts:?}");
 }
 
-/// A timeout that was none: the path is a second longer for a while, and timestamps tell.
+/// Spurious timeouts on a path whose delay grows by a second, detected by timestamps.
 #[test]
-fn with_a_cut_taken_back() {
+fn with_undone_reductions() {
     let options = Tcp {
         timestamps: Some(ms(1)),
         min_rto: ms(10),
@@ -186,18 +185,18 @@ fn with_a_cut_taken_back() {
         initial_window: 20,
         ..tcp("")
     };
-    let mut told = Told::default();
+    let mut counts = Counts::default();
     for algorithm in algorithms().iter().filter(|algorithm| algorithm.kind() == Kind::Window) {
         let mut network = rough(options.clone(), algorithm.name, packets(500));
         network.links[0].rate = Some(1e6);
-        told.count(&check(&network, 1));
+        counts.add(&check(&network, 1));
     }
-    assert!(told.undo > 0, "{told:?}");
+    assert!(counts.undo > 0, "{counts:?}");
 }
 
-/// The seed belongs to the settings: without it UDT's repeat decreases come elsewhere.
+/// The seed is part of the settings: another one changes UDT's random decreases.
 #[test]
-fn another_seed_is_another_controller() {
+fn another_seed_changes_the_outputs() {
     let network = rough(tcp(""), "udt", packets(8));
     let record = check(&network, 1);
     let simulation = Simulation::new(&network, 1, &Options::default()).unwrap();

@@ -1,5 +1,4 @@
-//! TFRC on links: it fills one alone, shares one with TCP, is smoother than TCP, and has the rate of
-//! its equation.
+//! TFRC: utilisation of a link, fairness to TCP, smoothness, and the rate of the throughput equation.
 
 mod common;
 
@@ -8,13 +7,13 @@ use cwnd::laws::Tfrc;
 use cwnd_sim::network::{Network, Queue, Red, Traffic};
 use cwnd_sim::record::{FlowRecord, Records};
 
-/// When the measurement begins, in seconds, and how long it takes.
+/// Warm-up and measurement time in seconds.
 const WARMUP: f64 = 20.0;
 const MEASURED: f64 = 100.0;
-/// Samples in a second.
+/// Samples per second.
 const SAMPLES: usize = 10;
 
-/// One flow for each controller, started 100 ms apart, on a link of `rate` with `rtt` milliseconds.
+/// One flow per controller, started 100 ms apart, on a link of `rate` with a round-trip time of `rtt` milliseconds.
 fn network(flows: &[&str], rate: f64, rtt: u64, queue: Queue) -> Network {
     let traffic = flows.iter().map(|&flow| Traffic::Tcp(tcp(flow))).collect();
     let mut network = pair(rate, ms(rtt / 2), queue, traffic, ms(120_000));
@@ -43,12 +42,12 @@ fn red(rate: f64, rtt: u64) -> Queue {
     })
 }
 
-/// Four flows of TFRC and four of SACK TCP, in turn, on 15 Mb/s.
+/// Runs four flows of TFRC and four of SACK TCP, alternating, on 15 Mb/s.
 fn four_and_four(rtt: u64, seed: u64) -> Records {
     run(&network(&["tfrc", "reno"].repeat(4), 15e6, rtt, red(15e6, rtt)), seed)
 }
 
-/// A sampled variable after the warm-up.
+/// Returns the samples of a variable after the warm-up.
 fn late<'a>(records: &'a Records, values: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
     let samples = records.time.iter().zip(values);
     samples.filter(|(time, _)| **time >= WARMUP).map(|(_, value)| *value)
@@ -58,7 +57,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The coefficient of variation of the packets sent in each second.
+/// Returns the coefficient of variation of the packets sent per second.
 fn variation(records: &Records, flow: &FlowRecord) -> f64 {
     let sent: Vec<f64> = late(records, &flow.series.sent).step_by(SAMPLES).collect();
     let rates: Vec<f64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -67,7 +66,7 @@ fn variation(records: &Records, flow: &FlowRecord) -> f64 {
 }
 
 #[test]
-fn it_fills_a_link_alone() {
+fn a_single_flow_fills_the_link() {
     for rtt in [40, 100] {
         let records = run(&network(&["tfrc"], 10e6, rtt, red(10e6, rtt)), 1);
         let used = records.links[0].utilization;
@@ -79,7 +78,7 @@ fn it_fills_a_link_alone() {
 /// "Reasonably fair when competing for bandwidth with TCP flows" (RFC 5348, abstract): within a factor
 /// of two of their rate on the same link.
 #[test]
-fn it_shares_with_tcp_within_a_factor_of_two() {
+fn fairness_to_tcp_is_within_a_factor_of_two() {
     for rtt in [40, 100] {
         for seed in 1..=3 {
             let records = four_and_four(rtt, seed);
@@ -94,7 +93,7 @@ fn it_shares_with_tcp_within_a_factor_of_two() {
 }
 
 #[test]
-fn its_rate_is_smoother_than_tcps() {
+fn the_rate_is_smoother_than_that_of_tcp() {
     for rtt in [40, 100] {
         for seed in 1..=3 {
             let records = four_and_four(rtt, seed);
@@ -105,8 +104,8 @@ fn its_rate_is_smoother_than_tcps() {
     }
 }
 
-/// A fast link with random loss: X is the equation's at the loss event rate. Of the losses, those in
-/// the round trip after the first of an event do not count.
+/// On a fast link with random loss the rate is that of the equation at the loss event rate. Losses within a round trip
+/// of the first loss of an event do not count.
 #[test]
 fn random_loss_gives_the_rate_of_the_equation() {
     let loss = 0.01;

@@ -1,16 +1,16 @@
-//! UDT itself as an endpoint: it uses and shares links, its datagrams have their sizes on the wire, and
-//! what its controller was told can be replayed.
+//! The UDT protocol implementation as an endpoint: utilisation, fairness, sizes of datagrams on the wire, and replay of
+//! recorded events.
 
 mod common;
 
-use common::{at_ms, ms, packets, pair, run, run_told, tcp};
+use common::{at_ms, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::record::replay;
 use cwnd::{Event, MakeController, Spec};
 use cwnd_sim::network::{Network, Tcp, Traffic, Udt};
 use cwnd_sim::record::Records;
 use cwnd_sim::{Options, Simulation};
 
-/// Bytes on the wire: of a full packet, of a handshake, and of ACK2, keep-alive and shutdown alike.
+/// Bytes on the wire of a full packet, of a handshake, and of an ACK2, keep-alive or shutdown.
 const FULL: u64 = 1500;
 const HANDSHAKE: u64 = 28 + 16 + 48;
 const CONTROL: u64 = 28 + 16 + 4;
@@ -39,16 +39,16 @@ fn a_flow_fills_the_link() {
         let (flow, used) = (&records.flows[0], records.links[0].utilization);
         assert!(used > 0.9, "{law} uses {used}");
         assert!(flow.timeouts == 0 && flow.min_rtt >= 0.04 && flow.mean_rtt < 0.09, "{law}");
-        // What is sent and what is delivered differ by what was on its way when the warm-up ended and at the end.
+        // Packets sent and delivered differ by the packets in flight at the end of the warm-up and of the run.
         assert!(flow.packets_sent.abs_diff(flow.packets_delivered) < 2000, "{law}");
-        // What kept it back adds up to the time measured.
+        // The limits add up to the measured time.
         assert!((flow.limited.iter().sum::<f64>() - 30.0).abs() < 0.01, "{:?}", flow.limited);
         assert!(flow.limited[3] < 0.01, "{law} has nothing to send for {:?}", flow.limited);
     }
 }
 
 #[test]
-fn two_flows_share() {
+fn two_flows_are_fair() {
     for law in ["udt", "reno"] {
         let records = run(&link(&[law; 2], 60), 1);
         let (used, shares) = (records.links[0].utilization, delivered(&records));
@@ -57,9 +57,9 @@ fn two_flows_share() {
     }
 }
 
-/// Datagrams have the sizes of the real ones, headers of IP and UDP included.
+/// Simulated packets have the sizes of real datagrams, including IP and UDP headers.
 #[test]
-fn every_byte_is_that_of_a_datagram() {
+fn packets_have_the_sizes_of_datagrams() {
     let mut network = link(&[], 10);
     network.warmup = ms(0);
     network.links[0].queue = packets(100_000);
@@ -75,21 +75,21 @@ fn every_byte_is_that_of_a_datagram() {
             + 2 * (HANDSHAKE + below)
             + control * (CONTROL + below);
         assert_eq!(link.bytes_departed, bytes);
-        // An ACK2 for each full acknowledgement: one in 10 ms; a shutdown.
+        // An ACK2 for each full acknowledgement, one per 10 ms, and a shutdown.
         let acknowledgements = flow.completed / 0.01;
         assert!((control as f64 / acknowledgements - 1.0).abs() < 0.1, "{control}");
     }
 }
 
 #[test]
-fn a_transfer_arrives_whatever_is_lost() {
+fn a_transfer_completes_despite_losses() {
     for (seed, law) in ["udt", "cubic"].into_iter().enumerate() {
         let mut network = link(&[law], 60);
         network.warmup = ms(0);
         for link in &mut network.links {
             (link.loss, link.loss_of_acks) = (0.05, true);
         }
-        // The last packet is not full.
+        // The last packet is shorter.
         network.flows[0].traffic = Traffic::Udt(Udt { bytes: Some(1000 * 1456 + 1), ..udt(law) });
         let records = run(&network, seed as u64);
         let flow = &records.flows[0];
@@ -103,7 +103,7 @@ fn a_transfer_arrives_whatever_is_lost() {
 }
 
 #[test]
-fn a_flow_that_stops_writes_no_more() {
+fn a_stopped_flow_writes_no_more_data() {
     let mut network = link(&["udt"], 20);
     network.warmup = ms(0);
     network.flows[0].start = at_ms(1000);
@@ -119,7 +119,7 @@ fn a_flow_that_stops_writes_no_more() {
 }
 
 #[test]
-fn what_the_controller_was_told_can_be_replayed() {
+fn recorded_events_can_be_replayed() {
     for law in ["udt", "daimd", "tfrc", "reno", "simd", "aiad(rate=receiver)"] {
         let mut network = link(&[law], 20);
         network.links[0].loss = 0.002;
@@ -128,24 +128,23 @@ fn what_the_controller_was_told_can_be_replayed() {
         let simulation = Simulation::new(&network, 9, &Options::default()).unwrap();
         let settings = simulation.settings(0).unwrap();
         let unseen = run(&network, 9);
-        let records = run_told(&network, 9);
+        let records = run_recorded(&network, 9);
         assert_eq!(delivered(&records), delivered(&unseen), "{law}");
         let flow = &records.flows[0];
-        let told = flow.told.as_ref().unwrap();
+        let recorded = flow.events.as_ref().unwrap();
         let controller = Spec::parse(law).unwrap().controller(&settings);
-        assert_eq!(replay(controller, told), Ok(()), "{law}");
-        let lost = told.entries.iter().filter(|entry| matches!(entry.event, Event::Lost(_)));
+        assert_eq!(replay(controller, recorded), Ok(()), "{law}");
+        let lost = recorded.entries.iter().filter(|entry| matches!(entry.event, Event::Lost(_)));
         assert!(lost.count() > 10 && flow.cuts.len() > 5, "{law}: {:?}", flow.cuts);
     }
 }
 
-/// A long fat path with rare losses: the protocol makes of UDT's law what its stand-in does, and both
-/// what the law allows. Between losses, 1.3 s apart, it climbs by 10 000 packets/s in a second up to
-/// 90 % of the link and by 1000 from there, and a loss takes a ninth: without any network that is
-/// 86 % of the link. A loss also stops the flow for a round-trip time, as its window counts what
-/// stands behind the missing packet.
+/// A path with a large bandwidth-delay product and rare losses: the UDT protocol and the paced endpoint both reach the
+/// rate that UDT's law permits. Between losses, 1.3 s apart, the rate grows by 10 000 packets/s per second up to 90 % of
+/// the link and by 1000 above, and a loss reduces it by a ninth: the law alone reaches 86 % of the link. A loss also stops
+/// the flow for a round-trip time, because the window counts the packets received above a gap.
 #[test]
-fn a_long_fat_path_is_used_as_the_law_allows() {
+fn a_long_fat_path_is_used_as_the_law_permits() {
     let used = |traffic: Traffic, seconds: u64| {
         let mut network = pair(1e9, ms(50), packets(8333), vec![traffic], ms(1000 * seconds));
         network.warmup = ms(250 * seconds);

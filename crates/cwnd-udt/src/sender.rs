@@ -7,6 +7,7 @@ mod recovery;
 use self::flight::Flight;
 use self::recovery::TimedOut;
 use crate::buffer::SendBuffer;
+use crate::cast::{low32, saturate32};
 use crate::config::{Config, Counters};
 use crate::estimate::{PAIR_EVERY, PairTrust, Rtt};
 use crate::nudge::Nudge;
@@ -39,7 +40,7 @@ pub(crate) struct Sender {
     pub buffer: SendBuffer,
     controller: AnyController,
     output: Output,
-    told: Option<Record>,
+    record: Option<Record>,
     /// The last round-trip time passed to the controller.
     sample: Option<Dur>,
     /// Whether the controller gets acknowledgements, and its window covers the packets in flight. Otherwise it gets
@@ -110,7 +111,7 @@ impl Sender {
             windowed: !needs.reports,
             flight: needs.delivery_rate.then(Box::default),
             controller,
-            told: config.record.then(Record::default),
+            record: config.record.then(Record::default),
             sample: None,
             rate_limit: config.rate_limit.map(|bits| Rate::from_bits(bits, packet_size)),
             destination,
@@ -144,8 +145,8 @@ impl Sender {
         &self.controller
     }
 
-    pub(crate) fn told(&self) -> Option<&Record> {
-        self.told.as_ref()
+    pub(crate) fn record(&self) -> Option<&Record> {
+        self.record.as_ref()
     }
 
     pub(crate) fn output(&self) -> Output {
@@ -170,7 +171,7 @@ impl Sender {
         self.controller.take_cut()
     }
 
-    fn tell(&mut self, now: Time, event: Event) {
+    fn report(&mut self, now: Time, event: Event) {
         match event {
             Event::Acked(Acked { rtt: Some(rtt), .. }) | Event::Report(Report { rtt, .. }) => {
                 self.sample = Some(rtt);
@@ -179,8 +180,8 @@ impl Sender {
         }
         self.controller.on(now, &event);
         self.output = self.controller.output();
-        if let Some(told) = &mut self.told {
-            told.entries.push(Entry { at: now, event, output: self.output });
+        if let Some(record) = &mut self.record {
+            record.entries.push(Entry { at: now, event, output: self.output });
         }
     }
 
@@ -247,7 +248,7 @@ impl Sender {
         most: u64,
         count: &mut Counters,
     ) -> Option<Next> {
-        let timestamp = (now.since(start).as_nanos() / 1000) as u32;
+        let timestamp = low32(now.since(start).as_nanos() / 1000);
         let period = self.period();
         self.charge_lateness(now, count);
         self.skip_ahead(now, count);
@@ -421,13 +422,13 @@ impl Sender {
         self.capacity = capacity.or(self.capacity);
         self.advance(now, (at, at, at), count);
         if !self.windowed && at > self.reported {
-            let packets = (at - self.reported) as u32;
+            let packets = saturate32(at - self.reported);
             self.reported = at;
             let rtt = if assumed { newest.unwrap_or(rtt.smoothed) } else { reported };
             let mut report = Report::new(packets, self.packets_sent, rtt);
             report.arrival = arrival;
             report.capacity = capacity;
-            self.tell(now, Event::Report(report));
+            self.report(now, Event::Report(report));
         }
         true
     }
@@ -511,17 +512,17 @@ impl Sender {
             self.expiries = 0;
         }
         if self.windowed && packets > 0 {
-            let mut acked = Acked::new(packets as u32, sent_at);
-            acked.in_flight = self.in_flight() as u32;
+            let mut acked = Acked::new(saturate32(packets), sent_at);
+            acked.in_flight = saturate32(self.in_flight());
             acked.sent = self.packets_sent;
             acked.rtt = rtt.map(|rtt| rtt.max(Dur::from_nanos(1)));
             acked.limit = self.reported_limit();
             acked.delivery = delivery;
-            self.tell(now, Event::Acked(acked));
+            self.report(now, Event::Acked(acked));
         }
         if self.recovery.is_some_and(|point| at >= point) {
             self.recovery = None;
-            self.tell(now, Event::Recovered);
+            self.report(now, Event::Recovered);
         }
     }
 
@@ -549,7 +550,7 @@ impl Sender {
     /// Processes the timers due at `now`. Returns true if a keep-alive is due.
     pub(crate) fn handle_timeout(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) -> bool {
         if self.output.wake.is_some_and(|at| at <= now) {
-            self.tell(now, Event::Tick);
+            self.report(now, Event::Tick);
         }
         if self.expiry(rtt).is_some_and(|at| at <= now) {
             self.expire(now, count);

@@ -172,7 +172,7 @@ impl Meter {
             completed: last.completed.unwrap_or(f64::NAN),
             cuts: self.cuts,
             series: self.series,
-            told: None,
+            events: None,
         }
     }
 }

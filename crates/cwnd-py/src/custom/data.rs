@@ -1,6 +1,8 @@
 //! What Python controllers are given: plain, frozen objects with times in seconds, windows in packets and rates in
 //! packets per second. Tests of a controller construct them.
 
+#![expect(clippy::too_many_arguments, reason = "they are named in Python")]
+
 use cwnd::{Dur, Limit, Rate, Time};
 use pyo3::prelude::*;
 
@@ -19,7 +21,6 @@ macro_rules! classes {
             impl $name {
                 #[new]
                 #[pyo3(signature = (*, $($field = $default),*))]
-                #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
                 fn new($($field: $type),*) -> Self {
                     $name { $($field),* }
                 }
@@ -339,7 +340,7 @@ impl From<&cwnd::Settings> for Settings {
             packet: settings.packet,
             initial_window: settings.initial_window.get(),
             max_window: settings.max_window.get(),
-            slow_start_limit: f64::from(settings.slow_start_limit),
+            slow_start_limit: settings.slow_start_limit,
             seed: settings.seed,
         }
     }

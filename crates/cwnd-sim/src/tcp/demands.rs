@@ -7,17 +7,17 @@ use cwnd::delivery::{DeliveryEstimator, RateSample, Sent};
 use cwnd::{AnyController, Controller, Dur, Event, Limit, Time};
 use std::collections::VecDeque;
 
-/// The state of a sender whose controller is more than a window clocked by acknowledgements.
+/// Sender state for a controller with pacing, timers or delivery-rate samples.
 pub(super) struct Demands {
     /// The departure time of the next packet.
     next_send: u64,
     /// The time of the controller's wake-up.
     wake: u64,
-    /// The packets in flight, where the controller needs delivery-rate samples.
+    /// The packets in flight, if the controller needs delivery-rate samples.
     flight: Option<Flight>,
 }
 
-/// The delivery-rate estimator and the state of the packets from the first unacknowledged one on.
+/// The delivery-rate estimator and its state of each packet from the first unacknowledged one on.
 #[derive(Default)]
 struct Flight {
     estimator: DeliveryEstimator,
@@ -25,21 +25,21 @@ struct Flight {
     sent: VecDeque<Sent>,
 }
 
-/// Whether a controller is more than a window clocked by acknowledgements.
+/// Whether a controller needs pacing, timers or delivery-rate samples.
 pub(crate) fn demanding(controller: &AnyController) -> bool {
     let plain = matches!(controller, AnyController::Window(machine) if !machine.is_paced());
     !plain || controller.needs().delivery_rate
 }
 
 impl Demands {
-    /// `None` for a controller that is only a window.
+    /// Returns the state for `controller`; `None` if it needs neither pacing, timers nor delivery-rate samples.
     pub(super) fn of(controller: &AnyController) -> Option<Box<Self>> {
         let flight = || controller.needs().delivery_rate.then(Flight::default);
         demanding(controller)
             .then(|| Box::new(Demands { next_send: 0, wake: NONE, flight: flight() }))
     }
 
-    /// When the sender's timer is needed, if `limit` keeps it from sending now.
+    /// Time of the next timer action of a sender limited by `limit`.
     pub(super) fn due(&self, limit: Limit) -> u64 {
         let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
         paced.min(self.wake)
@@ -58,7 +58,7 @@ impl Sender {
         let ticks = demands.wake <= now;
         if ticks {
             demands.wake = NONE;
-            self.driver.tell_congestion(now, Event::Tick);
+            self.driver.report_congestion(now, Event::Tick);
         }
         if ticks || self.driver.limit == Limit::Pacing {
             self.resume(net, now);
@@ -77,8 +77,8 @@ impl Sender {
         }
     }
 
-    /// Packet `seq` is sent at `now`, for the first time or again.
-    pub(super) fn note_sent(&mut self, now: u64, seq: u32) {
+    /// Records the transmission or retransmission of packet `seq` at `now`.
+    pub(super) fn record_sent(&mut self, now: u64, seq: u32) {
         let clock = self.driver.clock;
         let pace = self.driver.controller.output().pace;
         let in_flight = self.board.in_flight();
@@ -92,8 +92,8 @@ impl Sender {
         }
     }
 
-    /// Notes the start of an application-limited phase: the window has room, and there is nothing to send.
-    pub(super) fn note_application_limit(&mut self) {
+    /// Records the start of an application-limited phase if the window has room.
+    pub(super) fn record_application_limit(&mut self) {
         let in_flight = self.board.in_flight();
         let room = f64::from(in_flight) < self.window();
         if let Some(flight) = self.demands.as_mut().and_then(|demands| demands.flight.as_mut())
@@ -103,14 +103,15 @@ impl Sender {
         }
     }
 
-    /// `packets` packets are declared lost.
-    pub(super) fn note_lost(&mut self, packets: u32) {
+    /// Records the loss of `packets` packets.
+    pub(super) fn record_lost(&mut self, packets: u32) {
         if let Some(flight) = self.demands.as_mut().and_then(|demands| demands.flight.as_mut()) {
             flight.estimator.lost(packets);
         }
     }
 
-    /// The sample of an acknowledgement that newly covers `packets` packets, `newest` the most recently sent of them.
+    /// Returns the delivery-rate sample of an acknowledgement that newly covers `packets` packets. `newest` is the most
+    /// recently sent of them.
     pub(super) fn delivery_sample(
         &mut self,
         now: u64,
@@ -154,7 +155,7 @@ impl Flight {
         self.sent.get(seq.checked_sub(self.una)? as usize).copied()
     }
 
-    /// Everything below `una` has arrived.
+    /// Removes the packets below `una`.
     fn advance(&mut self, una: u32) {
         let gone = (una.saturating_sub(self.una) as usize).min(self.sent.len());
         self.sent.drain(..gone);

@@ -1,7 +1,7 @@
-//! TCP: a sender with its congestion controller and a receiver, in whole packets.
+//! TCP: a sender with its congestion controller and a receiver. Sequence numbers count packets.
 //!
-//! The sender is one state ([`sender`]) with two sets of habits for repairing losses: the RFCs'
-//! ([`rfc`]) and ns-2's ([`ns2`]).
+//! The sender's state ([`sender`]) is shared by two variants of loss recovery: that of the RFCs ([`rfc`]) and that of
+//! ns-2 ([`ns2`]).
 
 pub(crate) mod demands;
 pub(crate) mod ns2;

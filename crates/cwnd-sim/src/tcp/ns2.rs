@@ -1,27 +1,26 @@
-//! ns-2's habits: how its Sack1, Newreno and Reno agents (2.35) answer acknowledgements and
-//! timeouts, where that differs from the RFCs.
+//! Loss recovery of the Sack1, Newreno and Reno agents of ns-2.35. Differences from the RFCs:
 //!
-//! * SACK recovery estimates what is in flight by counting down from the start of recovery, takes
-//!   every hole below a SACKed packet for a loss, and forgets the scoreboard outside recovery.
-//! * A timeout goes back to the oldest packet and sends everything again.
-//! * One round-trip time is measured in a window.
-//! * NewReno's partial window deflation is never taken back.
+//! * SACK recovery estimates the packets in flight by a counter that starts at the beginning of recovery, retransmits
+//!   every hole below a SACKed packet, and clears the scoreboard outside recovery.
+//! * After a timeout the sender goes back to the oldest unacknowledged packet and retransmits everything (go-back-N).
+//! * One round-trip time is sampled per window.
+//! * NewReno's partial window deflation is permanent.
 //! * Reno leaves recovery at the first new acknowledgement and may enter it again at once.
 
 use super::scoreboard::{DUP_THRESH, Newly};
 use super::sender::{Action, Covered, Sender};
+use crate::cast::whole32;
 use crate::engine::net::Net;
 use crate::engine::packet::Extra;
 use crate::network::Recovery;
 use cwnd::{Conventions, Decided, Decision, Event, Limit, Marked, Packets, Signal};
 
-const DUPLICATES: u32 = DUP_THRESH as u32;
-/// The time of a loss that is part of one already answered: before every cut.
+/// Transmission time given for a loss that needs no further window reduction: earlier than every reduction.
 const KNOWN: u64 = 0;
-/// Packets that NewReno sends at most on one acknowledgement in recovery.
+/// The most packets that NewReno sends for one acknowledgement in recovery.
 const RECOVERY_BURST: u32 = 2;
 
-/// The rules of tcp.cc's `slowdown()` and `opencwnd()` around a law.
+/// The window rules of `slowdown()` and `opencwnd()` in ns-2's tcp.cc.
 pub(crate) static CONVENTIONS: Conventions = {
     let mut conventions = Conventions::RFC;
     conventions.reduce = reduce;
@@ -33,9 +32,9 @@ pub(crate) static CONVENTIONS: Conventions = {
     conventions
 };
 
-/// Half of the window in slow start, at the first reduction and, for the threshold, after a timeout, unless the law has a
-/// threshold of its own. The threshold is a whole number, the window keeps its fraction. A mark and the timeout
-/// after it lower the threshold once.
+/// Reduces the window as `slowdown()` does. In slow start, at the first reduction and after a timeout the threshold is
+/// half of the window, unless the law has its own threshold. The threshold is rounded down; the window is not. A
+/// timeout that follows a mark keeps the threshold.
 fn reduce(decision: &Decision) -> Decided {
     let halves = decision.slow_start || decision.why == Signal::Timeout || decision.first;
     let inherited = if halves { decision.window / 2.0 } else { decision.cut };
@@ -45,8 +44,8 @@ fn reduce(decision: &Decision) -> Decided {
     Decided { threshold, window: target.min(decision.window).max(1.0) }
 }
 
-/// An acknowledgement of everything below `ack` arrived. Tells how many packets may be sent on it,
-/// none if there is nothing to ask.
+/// Handles a cumulative acknowledgement. Returns the most packets that may be sent for it; `None` if the sender must not
+/// try to send.
 #[inline(always)]
 pub(super) fn acknowledgement(
     s: &mut Sender,
@@ -68,13 +67,13 @@ pub(super) fn acknowledgement(
     }
 }
 
-/// Congestion was marked: a cut, unless one was made for this window already.
+/// Handles ECN echo: reduces the window at most once per window of data.
 fn marked(s: &mut Sender, now: u64, ack: u32) {
     if i64::from(ack) - 1 > s.recover || s.last_action == Action::Timeout {
         s.recover = i64::from(s.board.high()) - 1;
         s.last_action = Action::Mark;
-        // Half of less than two packets closes the window, until the timer opens it again
-        // (RFC 3168 section 6.1.2). The next mark slows the timer down.
+        // A reduction from less than two packets closes the window until the retransmission timer expires (RFC 3168
+        // section 6.1.2). A further mark backs the timer off.
         if s.closed_by_mark && s.unclamped_window() <= 1.0 {
             s.rto.back_off();
         }
@@ -82,7 +81,7 @@ fn marked(s: &mut Sender, now: u64, ack: u32) {
         s.driver.counters.mark_cuts += 1;
         let sent = s.driver.packets_sent;
         let marked = Marked::new(1, s.driver.clock.time(now), sent);
-        s.tell_congestion(now, Event::Marked(marked));
+        s.report_congestion(now, Event::Marked(marked));
     }
 }
 
@@ -103,51 +102,51 @@ fn selective(
     if !s.in_recovery {
         if advanced {
             let newly = advance(s, net, now, ack, echo);
-            tell_acked(s, now, newly, echo, extra, true);
+            report_acked(s, now, newly, echo, extra, true);
             s.connected = true;
             s.timed_out = false;
-            s.board.forget();
+            s.board.clear();
         } else if !s.timed_out {
             let newly = sack(s, extra);
-            tell_acked(s, now, newly, echo, extra, false);
+            report_acked(s, now, newly, echo, extra, false);
             if newly.changed {
                 duplicate(s, net, now);
             }
         }
-        // Not on the third duplicate: recovery sends from the next acknowledgement on.
+        // Nothing is sent for the third duplicate; recovery sends from the next acknowledgement on.
         return (s.duplicates == 0).then_some(u32::MAX);
     }
     repairing(s, net, now, ack, echo, extra);
     Some(u32::MAX)
 }
 
-/// An acknowledgement in recovery with SACK.
+/// Handles an acknowledgement in SACK recovery.
 fn repairing(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extra: &Extra) {
     let advanced = ack > s.board.una();
     s.pipe -= 1;
     if i64::from(ack) > s.recover {
         let newly = advance(s, net, now, ack, echo);
-        tell_acked(s, now, newly, echo, extra, false);
+        report_acked(s, now, newly, echo, extra, false);
         s.in_recovery = false;
         s.recover = -1;
         s.timed_out = false;
-        s.board.forget();
-        s.driver.tell(now, Event::Recovered);
+        s.board.clear();
+        s.driver.report(now, Event::Recovered);
     } else {
         let mut newly = Newly::default();
         if advanced {
             newly = s.board.acked(ack);
             s.next = s.next.max(ack);
-            // A partial acknowledgement stands for the retransmission and for the original.
+            // A partial acknowledgement covers both the original packet and its retransmission.
             s.pipe -= 1;
             s.rto.restart();
             s.restart_timer(net, now);
         }
         newly = newly.and(sack(s, extra));
-        tell_acked(s, now, newly, echo, extra, false);
+        report_acked(s, now, newly, echo, extra, false);
         let (found, _) = s.board.find_lost();
         if found > 0 {
-            s.tell_lost(now, found, KNOWN);
+            s.report_lost(now, found, KNOWN);
         }
     }
 }
@@ -174,11 +173,11 @@ fn cumulative(
             }
             s.first_partial = false;
             let newly = advance(s, net, now, ack, echo);
-            tell_acked(s, now, newly, echo, extra, true);
+            report_acked(s, now, newly, echo, extra, true);
             s.connected = true;
         }
     } else {
-        tell_acked(s, now, Newly::default(), echo, extra, false);
+        report_acked(s, now, Newly::default(), echo, extra, false);
         duplicate(s, net, now);
         if s.recovery == Recovery::NewReno {
             burst = RECOVERY_BURST;
@@ -186,7 +185,7 @@ fn cumulative(
     }
     match s.duplicates {
         0 => Some(u32::MAX),
-        DUPLICATES.. => Some(burst),
+        DUP_THRESH.. => Some(burst),
         _ => None,
     }
 }
@@ -197,11 +196,11 @@ fn leave(s: &mut Sender, now: u64) {
         s.last_action = Action::None;
     }
     if std::mem::take(&mut s.in_recovery) {
-        s.driver.tell(now, Event::Recovered);
+        s.driver.report(now, Event::Recovered);
     }
 }
 
-/// NewReno: the packet after the acknowledged ones is lost too.
+/// Handles a NewReno partial acknowledgement: the first unacknowledged packet is lost too.
 fn partial_acknowledgement(
     s: &mut Sender,
     net: &mut Net,
@@ -218,8 +217,8 @@ fn partial_acknowledgement(
         s.inflation -= covered - 1;
     } else {
         let deflated = s.unclamped_window() - (covered - s.inflation) as f64;
-        s.driver.tell(now, Event::Reduced { window: Packets::new(deflated) });
-        // Above zero it says that recovery goes on.
+        s.driver.report(now, Event::Reduced { window: Packets::new(deflated) });
+        // A positive value means that recovery continues.
         s.inflation = 1;
     }
     let newly = s.board.acked(ack);
@@ -228,12 +227,12 @@ fn partial_acknowledgement(
         s.timed = None;
         s.rto.restart();
     }
-    tell_acked(s, now, newly, echo, extra, false);
-    s.tell_lost(now, 1, KNOWN);
+    report_acked(s, now, newly, echo, extra, false);
+    s.report_lost(now, 1, KNOWN);
     s.repair(net, now, ack);
 }
 
-/// Everything below `ack` has arrived.
+/// Handles an acknowledgement of new data.
 #[inline(always)]
 fn advance(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool) -> Newly {
     s.duplicates = 0;
@@ -254,7 +253,7 @@ fn advance(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool) -> New
 }
 
 #[inline(always)]
-fn tell_acked(s: &mut Sender, now: u64, newly: Newly, echo: bool, extra: &Extra, grows: bool) {
+fn report_acked(s: &mut Sender, now: u64, newly: Newly, echo: bool, extra: &Extra, grows: bool) {
     let covered = Covered {
         packets: newly.packets,
         newest: newly.newest,
@@ -264,15 +263,15 @@ fn tell_acked(s: &mut Sender, now: u64, newly: Newly, echo: bool, extra: &Extra,
         echo,
         grows: grows && s.connected,
     };
-    s.tell_acked(now, covered);
+    s.report_acked(now, covered);
 }
 
-/// A duplicate acknowledgement arrived.
+/// Handles a duplicate acknowledgement.
 fn duplicate(s: &mut Sender, net: &mut Net, now: u64) {
     s.duplicates += 1;
-    if s.duplicates == DUPLICATES {
+    if s.duplicates == DUP_THRESH {
         fast_retransmit(s, net, now);
-    } else if s.duplicates > DUPLICATES {
+    } else if s.duplicates > DUP_THRESH {
         if s.recovery != Recovery::Sack && s.last_action == Action::Duplicates {
             s.inflation += 1;
         }
@@ -292,7 +291,7 @@ fn duplicate(s: &mut Sender, net: &mut Net, now: u64) {
 fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
     let una = s.board.una();
     if una >= s.total {
-        // Answers to what was sent again in vain: there is nothing left to send.
+        // Spurious retransmissions were acknowledged; the send queue is empty.
         return;
     }
     let highest_acked = i64::from(una) - 1;
@@ -308,25 +307,25 @@ fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
     if fresh {
         s.recover = i64::from(s.board.high()) - 1;
     }
-    s.pipe = i64::from(s.board.high()) - i64::from(una) - i64::from(DUPLICATES);
+    s.pipe = i64::from(s.board.high()) - i64::from(una) - i64::from(DUP_THRESH);
     if s.recovery != Recovery::Sack {
-        s.inflation = i64::from(DUPLICATES);
+        s.inflation = i64::from(DUP_THRESH);
     }
     s.restart_timer(net, now);
     let (first, _) = s.board.mark_lost_below(una + 1);
     let (more, _) = s.board.find_lost();
-    // The window is cut for a fresh loss only: a loss among marked packets was answered already.
-    s.tell_lost(now, (first + more).max(1), if fresh { now } else { KNOWN });
+    // Only a new loss reduces the window: a loss in a window with a mark has already reduced it.
+    s.report_lost(now, (first + more).max(1), if fresh { now } else { KNOWN });
     s.repair(net, now, una);
 }
 
-/// The retransmission timer expired.
+/// Handles an expired retransmission timer.
 pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
     let idle = s.board.high() == s.board.una();
     if idle && !s.closed_by_mark {
         return;
     }
-    // ns-2 does not count those that follow a mark.
+    // ns-2 does not count timeouts that follow a mark.
     s.driver.counters.timeouts += u32::from(!idle && s.last_action != Action::Mark);
     s.duplicates = 0;
     s.inflation = 0;
@@ -336,9 +335,9 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
     s.timed = None;
     s.recover = i64::from(s.board.high()) - 1;
     s.last_action = Action::Timeout;
-    s.board.forget();
+    s.board.clear();
     let sent = s.driver.packets_sent;
-    s.tell_congestion(now, Event::Timeout { sent });
+    s.report_congestion(now, Event::Timeout { sent });
     if !idle {
         s.rto.back_off();
     }
@@ -347,18 +346,21 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
     s.resume(net, now);
 }
 
-/// Sends what the window allows, and says what stopped it.
+/// Sends as many packets as the window allows, at most `burst`, and returns what limits the sender then.
 #[inline(always)]
 pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64, burst: u32) -> Limit {
     let mut sent = 0;
-    let open = if s.closed_by_mark { 0 } else { i64::from(s.window() as u32) };
+    let open = if s.closed_by_mark { 0 } else { i64::from(whole32(s.window())) };
     let window = open + if s.recovery == Recovery::Sack { 0 } else { s.inflation };
     let window = window.min(i64::from(s.receiver_window));
     let repairs = s.in_recovery && s.recovery == Recovery::Sack;
     loop {
         let outstanding = i64::from(s.next) - i64::from(s.board.una());
-        let open =
-            if repairs { s.pipe < s.unclamped_window() as i64 } else { outstanding < window };
+        let open = if repairs {
+            s.pipe < i64::from(whole32(s.unclamped_window()))
+        } else {
+            outstanding < window
+        };
         if !open || sent >= burst {
             return s.closed();
         }
@@ -400,8 +402,8 @@ mod tests {
         }
     }
 
-    /// The threshold and the window after `event`, in slow start or, after a mark, in congestion avoidance at a window
-    /// of 40 packets or just more.
+    /// Returns the threshold and the window after `event`. Before it the window is 40 packets in slow start or, after a
+    /// mark, at least 40 packets in congestion avoidance.
     fn after(spec: &str, avoidance: bool, event: impl Fn(u64) -> Event) -> (f64, f64) {
         let mut machine = machine(spec);
         let mut sent = 40;
@@ -424,8 +426,8 @@ mod tests {
         Event::Timeout { sent }
     }
 
-    /// tcp.cc, slowdown(): half in slow start, at the first reduction and, for the threshold, after a timeout, whatever
-    /// the law keeps. The threshold is a whole number.
+    /// `slowdown()` in tcp.cc halves the window in slow start and at the first reduction, and the threshold after a
+    /// timeout, regardless of the law's factor. The threshold is a whole number.
     #[test]
     fn reductions_halve_in_slow_start_and_after_timeouts() {
         for spec in ["gaimd(1, 1/4)", "gaimd(1, 7/8)", "iiad"] {
@@ -456,8 +458,8 @@ mod tests {
         assert_eq!(machine.ssthresh().get(), 2.0);
     }
 
-    /// Slow start begins with the receiver's window as its threshold, may end above it, and grows a window that the
-    /// application does not use.
+    /// The initial threshold is the receiver's window, slow start may exceed it, and the window also grows while the
+    /// application limits the sender.
     #[test]
     fn slow_start_has_the_rules_of_ns2() {
         let mut settings = Settings::default();

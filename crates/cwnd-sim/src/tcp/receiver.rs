@@ -1,5 +1,6 @@
-//! The receiver: what has arrived, and which acknowledgement answers it.
+//! The receiver: reassembly state and acknowledgements.
 
+use crate::cast::{low32, saturate16, saturate32};
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
@@ -8,17 +9,17 @@ use crate::network::{Conventions, Recovery, Tcp};
 use crate::tcp::sender::stamps;
 use std::num::NonZeroU64;
 
-/// What arrived out of order, by number modulo the table's length. A block of packets knows its
-/// last at its first and its first at its last, so that each arrival costs the same.
+/// Packets received out of order, indexed by sequence number modulo the table's length. The first slot of a block holds
+/// the block's last packet and the last slot its first packet, so that an arrival takes constant time.
 #[derive(Default)]
 struct Blocks {
-    /// For each packet 0 if it is not here; for the first of a block its last, for the last its
-    /// first.
+    /// For each packet, 0 if it is missing; for the first packet of a block the last one and vice versa.
     other: Vec<u32>,
     /// Packets in the table.
     count: u32,
-    /// The first packets of the blocks last reported, the newest first.
+    /// The first packets of the blocks reported last, most recent first.
     recent: [u32; 3],
+    /// Number of blocks in `recent`.
     reported: u32,
 }
 
@@ -33,15 +34,15 @@ impl Blocks {
     }
 
     fn reserve(&mut self, expected: u32, seq: u32) {
-        // One slot more than needed on each side, so that neighbours never alias.
+        // One spare slot on each side, so that neighbouring packets never share a slot.
         let wanted = (seq - expected) as usize + 3;
         if wanted <= self.other.len() {
             return;
         }
         let size = wanted.next_power_of_two().max(64);
         let old = std::mem::replace(&mut self.other, vec![0; size]);
-        for offset in 0..old.len() {
-            let seq = expected.wrapping_add(offset as u32);
+        for offset in 0..saturate32(old.len()) {
+            let seq = expected.wrapping_add(offset);
             *self.slot(seq) = old[seq as usize & (old.len() - 1)];
         }
     }
@@ -62,7 +63,7 @@ impl Blocks {
         self.refresh(first);
     }
 
-    /// Takes the block that starts at `expected`, if it is here; returns the new `expected`.
+    /// Removes the block that starts at `expected`, if there is one, and returns the new `expected`.
     fn release(&mut self, expected: u32) -> u32 {
         if self.count == 0 || !self.has(expected) {
             return expected;
@@ -75,29 +76,30 @@ impl Blocks {
         last + 1
     }
 
-    /// The blocks to report: the one that grew last comes first (RFC 2018 section 4).
+    /// Returns the blocks to report and their number. The block of the most recent packet comes first (RFC 2018
+    /// section 4).
     fn report(&mut self, expected: u32) -> ([(u32, u32); 3], u32) {
         let mut blocks = [(0, 0); 3];
         let mut count = 0;
         for place in 0..self.reported as usize {
             let first = self.recent[place];
-            // A block that was released or joined to its left neighbour is reported no more.
+            // Skip blocks that were removed or merged with the block below.
             if first > expected && self.has(first) && !self.has(first - 1) {
                 self.recent[count] = first;
                 blocks[count] = (first, *self.slot(first) + 1);
                 count += 1;
             }
         }
-        self.reported = count as u32;
+        self.reported = saturate32(count);
         (blocks, self.reported)
     }
 
-    /// Puts a block at the front of those to report.
+    /// Moves a block to the front of the blocks to report.
     fn refresh(&mut self, first: u32) {
         let reported = self.reported as usize;
         let known = self.recent[..reported].iter().position(|&other| other == first);
         let place = known.unwrap_or_else(|| reported.min(self.recent.len() - 1));
-        self.reported = self.reported.max(place as u32 + 1);
+        self.reported = self.reported.max(saturate32(place) + 1);
         self.recent[..=place].rotate_right(1);
         self.recent[0] = first;
     }
@@ -105,13 +107,13 @@ impl Blocks {
 
 pub(crate) struct Receiver {
     blocks: Blocks,
-    /// The clock's granularity, when timestamps are sent.
+    /// The timestamp granularity in ticks, if timestamps are used.
     stamps: Option<NonZeroU64>,
-    /// The longest an acknowledgement waits; [`NONE`] if none does.
+    /// The maximum delay of an acknowledgement; [`NONE`] without delayed acknowledgements.
     ack_delay: u64,
-    /// Until when a packet waits to be acknowledged; [`NONE`] without one.
+    /// Deadline of the delayed acknowledgement; [`NONE`] if none is pending.
     pending: u64,
-    /// Packets that arrived with a mark.
+    /// CE-marked packets received.
     pub marked: u64,
     hop: u32,
     timer: u32,
@@ -119,16 +121,16 @@ pub(crate) struct Receiver {
     highest: u32,
     recent_stamp: u32,
     ack_size: u16,
-    /// Flags of the packets that came since the last acknowledgement.
-    news: u16,
-    /// The opening packet carries no data.
+    /// Flags of the packets received since the last acknowledgement.
+    unacked_flags: u16,
+    /// Whether packet 0 is a SYN without data.
     syn: bool,
-    /// ns-2's conventions: options have the bytes of their blocks alone, and a duplicate of the newest
-    /// packet is acknowledged as that packet is.
+    /// ns-2's conventions: the SACK option has only the bytes of its blocks, and acknowledgements of duplicates of the
+    /// newest packet are delayed too.
     ns2: bool,
     sack: bool,
     ecn: bool,
-    /// ECN echo is on until the sender has answered.
+    /// ECN echo is set until a packet with CWR arrives.
     echo: bool,
 }
 
@@ -136,8 +138,8 @@ impl Receiver {
     pub(crate) fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
         Receiver {
             hop,
-            timer: timer as u32,
-            ack_size: tcp.ack as u16,
+            timer: saturate32(timer),
+            ack_size: saturate16(tcp.ack as usize),
             syn: tcp.syn,
             ns2: tcp.conventions != Conventions::Rfc,
             sack: tcp.recovery == Recovery::Sack,
@@ -148,23 +150,23 @@ impl Receiver {
             blocks: Blocks::default(),
             highest: 0,
             pending: NONE,
-            news: 0,
+            unacked_flags: 0,
             echo: false,
             recent_stamp: 0,
             marked: 0,
         }
     }
 
-    /// Data packets that arrived in order.
+    /// Data packets delivered in order.
     pub(crate) fn delivered(&self) -> u64 {
         u64::from(self.expected.saturating_sub(u32::from(self.syn)))
     }
 
-    /// A data packet arrived.
+    /// Handles a data packet.
     #[inline(always)]
     pub(crate) fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
         if self.ecn {
-            self.news |= packet.flags();
+            self.unacked_flags |= packet.flags();
             self.marked += u64::from(packet.flags() & flags::CE != 0);
         }
         let seq = packet.seq();
@@ -182,7 +184,7 @@ impl Receiver {
         }
         let gapless = seq >= self.highest;
         self.highest = self.highest.max(seq);
-        // ns-2 also delays the answer to a duplicate of the newest packet (DelAckSink::recv).
+        // ns-2 also delays the acknowledgement of a duplicate of the newest packet (DelAckSink::recv).
         if self.ack_delay != NONE
             && gapless
             && (in_order || self.ns2 && seq + 1 == self.expected)
@@ -201,7 +203,7 @@ impl Receiver {
         self.acknowledge(net, now);
     }
 
-    /// The delayed-acknowledgement timer fired.
+    /// Handles an expired delayed-acknowledgement timer.
     pub(crate) fn wake(&mut self, net: &mut Net, now: u64) {
         if self.pending <= now {
             self.pending = NONE;
@@ -216,17 +218,15 @@ impl Receiver {
         let blocks = self.sack && self.blocks.count > 0;
         let (aux, options) =
             if blocks || self.stamps.is_some() { self.extra(net, now, blocks) } else { (0, 0) };
-        // A mark on any of the packets acknowledged together outlives the sender's answer to an
-        // older one (RFC 3168 section 6.1.3).
-        let news = std::mem::take(&mut self.news);
-        self.echo = news & flags::CE != 0 || self.echo && news & flags::CWR == 0;
+        // CE on any of the packets acknowledged together takes precedence over CWR (RFC 3168 section 6.1.3).
+        let received = std::mem::take(&mut self.unacked_flags);
+        self.echo = received & flags::CE != 0 || self.echo && received & flags::CWR == 0;
         let echo = if self.echo { flags::ECE } else { 0 };
         let size = self.ack_size + options;
         net.send(now, Packet::new(self.expected, self.hop, aux, size, flags::ACK | echo));
     }
 
-    /// Puts selective acknowledgements and timestamps into the table of extras; tells where and how
-    /// many bytes of options they take.
+    /// Stores SACK blocks and timestamps in the table of extras. Returns the index and the options' size in bytes.
     #[cold]
     fn extra(&mut self, net: &mut Net, now: u64, blocks: bool) -> (u32, u16) {
         let mut extra = Extra::default();
@@ -234,12 +234,12 @@ impl Receiver {
             (extra.blocks, extra.count) = self.blocks.report(self.expected);
         }
         if let Some(granularity) = self.stamps {
-            extra.stamp = (now / granularity) as u32;
+            extra.stamp = low32(now / granularity);
             extra.echo = self.recent_stamp;
         }
-        let mut options = 8 * extra.count as u16;
+        let mut options = 8 * saturate16(extra.count as usize);
         if !self.ns2 {
-            // Kind and length of the option, padded (RFC 2018 section 3); timestamps (RFC 7323).
+            // Kind and length of the SACK option with padding (RFC 2018 section 3), and the timestamp option (RFC 7323).
             options += if extra.count > 0 { 4 } else { 0 };
             options += if self.stamps.is_some() { 12 } else { 0 };
         }

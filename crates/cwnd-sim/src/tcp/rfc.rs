@@ -1,5 +1,5 @@
-//! Loss recovery by the RFCs: 6675 with selective acknowledgements, 6582 (NewReno) and 5681 (Reno)
-//! without, 6298 for the timeout, 3042 for limited transmit, 3522 for taking a cut back.
+//! Loss recovery of the RFCs: RFC 6675 with selective acknowledgements, RFC 6582 (NewReno) and RFC 5681 (Reno) without,
+//! RFC 6298 for timeouts, RFC 3042 for limited transmit and RFC 3522 for the detection of spurious retransmissions.
 
 use super::scoreboard::{DUP_THRESH, Newly};
 use super::sender::{Covered, Sender};
@@ -9,8 +9,8 @@ use crate::engine::schedule::NONE;
 use crate::network::Recovery;
 use cwnd::{Event, Limit, Marked};
 
-/// An acknowledgement of everything below `ack` arrived. Tells how many packets may be sent on it,
-/// none if there is nothing to ask.
+/// Handles a cumulative acknowledgement. Returns the most packets that may be sent for it; `None` if the sender must not
+/// try to send.
 #[inline(always)]
 pub(super) fn acknowledgement(
     s: &mut Sender,
@@ -38,7 +38,7 @@ pub(super) fn acknowledgement(
     if advanced {
         spurious(s, now, extra);
     }
-    s.tell_acked(
+    s.report_acked(
         now,
         Covered {
             packets: newly.packets,
@@ -54,7 +54,7 @@ pub(super) fn acknowledgement(
     if echo {
         let sent_at = s.driver.clock.time(newly.sent_at);
         let marked = Marked::new(1, sent_at, s.driver.packets_sent);
-        let cut = s.tell_congestion(now, Event::Marked(marked));
+        let cut = s.report_congestion(now, Event::Marked(marked));
         s.driver.counters.mark_cuts += u32::from(cut);
     }
     if s.recovery == Recovery::Sack {
@@ -65,20 +65,20 @@ pub(super) fn acknowledgement(
     Some(u32::MAX)
 }
 
-/// Eifel detection (RFC 3522): if the acknowledgement answers the original and not the
-/// retransmission, the cut was spurious.
+/// Eifel detection (RFC 3522): if the acknowledgement echoes a timestamp older than that of the retransmission, the
+/// retransmission was spurious and the window reduction is undone.
 fn spurious(s: &mut Sender, now: u64, extra: &Extra) {
-    if let Some(stamp) = s.doubt.take()
+    if let Some(stamp) = s.retransmit_ts.take()
         && extra.echo < stamp
     {
-        s.board.forget();
+        s.board.clear();
         s.next = s.board.high();
         s.in_recovery = false;
-        s.driver.tell(now, Event::Undo);
+        s.driver.report(now, Event::Undo);
     }
 }
 
-/// RFC 6675.
+/// Loss recovery with SACK (RFC 6675 section 5).
 #[inline(always)]
 fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: Newly) {
     if advanced {
@@ -95,11 +95,11 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: New
     if s.in_recovery {
         if i64::from(una) > s.recover {
             s.in_recovery = false;
-            s.driver.tell(now, Event::Recovered);
+            s.driver.report(now, Event::Recovered);
         } else if found > 0 {
-            s.tell_lost(now, found, newest);
+            s.report_lost(now, found, newest);
         }
-    } else if (found > 0 || s.duplicates >= DUP_THRESH as u32) && i64::from(una) > s.recover {
+    } else if (found > 0 || s.duplicates >= DUP_THRESH) && i64::from(una) > s.recover {
         let (first, _) = s.board.mark_lost_below(una + 1);
         let sent_at = s.board.sent_at(una);
         enter(s, now, found + first, newest.max(sent_at));
@@ -110,7 +110,7 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: New
     }
 }
 
-/// RFC 5681 section 3.2 and RFC 6582 section 3.2.
+/// Loss recovery without SACK (RFC 5681 section 3.2, RFC 6582 section 3.2).
 fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: u32) {
     let una = s.board.una();
     if !advanced {
@@ -120,10 +120,10 @@ fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: 
         s.duplicates += 1;
         if s.in_recovery {
             s.inflation += 1;
-        } else if s.duplicates == DUP_THRESH as u32 && i64::from(una) > s.recover {
+        } else if s.duplicates == DUP_THRESH && i64::from(una) > s.recover {
             let sent_at = s.board.sent_at(una);
             enter(s, now, 1, sent_at);
-            s.inflation = DUP_THRESH as i64;
+            s.inflation = i64::from(DUP_THRESH);
             s.first_partial = true;
             s.repair(net, now, una);
             s.restart_timer(net, now);
@@ -131,11 +131,11 @@ fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: 
         return;
     }
     if s.in_recovery && s.recovery == Recovery::NewReno && i64::from(una) <= s.recover {
-        // A partial acknowledgement: the next packet is lost too. Take off what has left the
-        // network and put one packet back.
+        // Partial acknowledgement: retransmit the first unacknowledged packet, deflate the window by the packets
+        // acknowledged and add back one packet (RFC 6582 section 3.2, step 3).
         s.inflation -= i64::from(covered) - 1;
         let sent_at = s.board.sent_at(una);
-        s.tell_lost(now, 1, sent_at);
+        s.report_lost(now, 1, sent_at);
         s.repair(net, now, una);
         if std::mem::take(&mut s.first_partial) {
             s.restart_timer(net, now);
@@ -146,19 +146,20 @@ fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: 
     s.inflation = 0;
     s.restart_timer(net, now);
     if std::mem::take(&mut s.in_recovery) {
-        s.driver.tell(now, Event::Recovered);
+        s.driver.report(now, Event::Recovered);
     }
 }
 
+/// Enters fast recovery after the loss of `packets` packets, the most recent of them sent at `sent_at`.
 fn enter(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
     s.in_recovery = true;
     s.rescued = false;
     s.recover = i64::from(s.board.high()) - 1;
-    s.tell_lost(now, packets, sent_at);
-    s.note_doubt(now);
+    s.report_lost(now, packets, sent_at);
+    s.record_retransmit_ts(now);
 }
 
-/// The retransmission timer expired (RFC 6298 section 5).
+/// Handles an expired retransmission timer (RFC 6298 section 5).
 pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
     if s.board.high() == s.board.una() {
         return;
@@ -170,12 +171,12 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
     s.duplicates = 0;
     s.recover = i64::from(s.board.high()) - 1;
     let sent = s.driver.packets_sent;
-    s.tell_congestion(now, Event::Timeout { sent });
-    s.note_doubt(now);
+    s.report_congestion(now, Event::Timeout { sent });
+    s.record_retransmit_ts(now);
     if s.recovery == Recovery::Sack {
         let before = s.board.lost();
-        s.board.lose_all();
-        s.note_lost(s.board.lost() - before);
+        s.board.mark_all_lost();
+        s.record_lost(s.board.lost() - before);
     } else {
         s.next = s.board.una();
     }
@@ -189,7 +190,7 @@ pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
     }
 }
 
-/// Sends what the window allows, and says what stopped it.
+/// Sends as many packets as the window allows and returns what limits the sender then.
 #[inline(always)]
 pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     if s.recovery == Recovery::Sack {
@@ -202,7 +203,7 @@ pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
 #[inline(always)]
 fn send_selective(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     let window = s.window();
-    // Outside recovery a SACKed packet makes room for a new one only by limited transmit.
+    // Outside recovery SACKed packets permit new packets only with limited transmit (RFC 3042).
     let all = !s.limited_transmit && !s.in_recovery && s.board.lost() == 0;
     loop {
         let held_back = if all { s.board.sacked() } else { 0 };
@@ -233,8 +234,8 @@ fn send_selective(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     }
 }
 
-/// RFC 6675's NextSeg rules 3 and 4: a hole that is not yet presumed lost, then once a recovery
-/// the last packet outstanding.
+/// Retransmits by rules 3 and 4 of RFC 6675's `NextSeg`: a hole not yet presumed lost, or the last outstanding packet,
+/// once per recovery. Returns false if neither applies.
 fn repair_more(s: &mut Sender, net: &mut Net, now: u64) -> bool {
     if let Some(seq) = s.board.next_hole() {
         s.repair(net, now, seq);
@@ -252,7 +253,7 @@ fn repair_more(s: &mut Sender, net: &mut Net, now: u64) -> bool {
 fn send_cumulative(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
     let extra = if s.in_recovery {
         s.inflation as f64
-    } else if s.limited_transmit && s.duplicates < DUP_THRESH as u32 {
+    } else if s.limited_transmit && s.duplicates < DUP_THRESH {
         f64::from(s.duplicates)
     } else {
         0.0

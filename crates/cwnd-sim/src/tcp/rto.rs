@@ -1,5 +1,5 @@
-//! The retransmission timeout: RFC 6298, or ns-2's arithmetic in whole steps of a coarse clock.
-//! Times are in the engine's ticks.
+//! The retransmission timeout of RFC 6298, or that of ns-2 in integer multiples of a coarse clock's granularity. Times
+//! are in engine ticks.
 
 use crate::engine::clock::Clock;
 use crate::network::{Conventions, Tcp};
@@ -12,19 +12,19 @@ pub(crate) struct Rto {
     granularity: u64,
     min: u64,
     max: u64,
-    /// The timeout before back-off and bounds.
+    /// The timeout before back-off and limits.
     base: u64,
     backoff: u64,
     estimator: Estimator,
-    /// The next timeout, of all the above.
+    /// The current timeout, cached.
     timeout: u64,
 }
 
 enum Estimator {
-    /// Smoothed round-trip time and its variation; none before the first sample.
+    /// SRTT and RTTVAR; `None` before the first sample.
     Rfc(Option<(u64, u64)>),
-    /// ns-2: eight times and four times the same in steps, the sender's offset to them, and whether
-    /// the minimum holds before the back-off (ns-2 since 2002) or after.
+    /// ns-2: SRTT scaled by 8 and RTTVAR scaled by 4, in clock steps; the sender's offset to the steps; and whether the
+    /// minimum applies before the back-off (ns-2 since 2002) or after.
     Steps { srtt: i64, rttvar: i64, offset: u64, min_first: bool },
 }
 
@@ -34,8 +34,8 @@ impl Rto {
         let twelve_seconds = clock.ticks(12_000_000_000);
         let steps = |min_first| Estimator::Steps {
             srtt: 0,
-            // Twelve seconds of variation: only seen if the first packets time out.
-            rttvar: ((twelve_seconds / granularity) as i64) << 2,
+            // RTTVAR is 12 s before the first sample.
+            rttvar: (twelve_seconds / granularity).cast_signed() << 2,
             offset: 0,
             min_first,
         };
@@ -60,7 +60,7 @@ impl Rto {
         rto
     }
 
-    /// A round-trip time was measured from a packet sent at `sent_at`.
+    /// Updates the estimator with the round-trip time of a packet sent at `sent_at`.
     pub(super) fn sample(&mut self, now: u64, sent_at: u64) {
         let rtt = now - sent_at;
         match &mut self.estimator {
@@ -77,7 +77,7 @@ impl Rto {
             }
             Estimator::Steps { srtt, rttvar, offset, .. } => {
                 let since_step = (sent_at + *offset) % self.granularity;
-                let rtt = (((rtt + since_step) / self.granularity) as i64).max(1);
+                let rtt = ((rtt + since_step) / self.granularity).cast_signed().max(1);
                 if *srtt == 0 {
                     *srtt = rtt << 3;
                     *rttvar = rtt << 1;
@@ -86,13 +86,13 @@ impl Rto {
                     *srtt = (*srtt + error).max(1);
                     *rttvar = (*rttvar + error.abs() - (*rttvar >> 2)).max(1);
                 }
-                self.base = (((*rttvar << 3) + *srtt) >> 3) as u64 * self.granularity;
+                self.base = (((*rttvar << 3) + *srtt) >> 3).cast_unsigned() * self.granularity;
             }
         }
         self.update();
     }
 
-    /// The next timeout.
+    /// The current timeout in ticks.
     #[inline(always)]
     pub(super) fn timeout(&self) -> u64 {
         self.timeout
@@ -112,7 +112,7 @@ impl Rto {
         };
     }
 
-    /// A timeout expired: the next is twice as long.
+    /// Doubles the timeout after it expired.
     pub(super) fn back_off(&mut self) {
         let room = match self.estimator {
             Estimator::Rfc(_) => self.timeout() < self.max,
@@ -127,13 +127,13 @@ impl Rto {
         if let Estimator::Steps { srtt, rttvar, .. } = &mut self.estimator
             && self.backoff > 8
         {
-            // This far backed off the old estimate is worth nothing: the next sample replaces it.
+            // After several back-offs the next sample replaces the estimate.
             *rttvar += *srtt >> 3;
             *srtt = 0;
         }
     }
 
-    /// New data was acknowledged: no more back-off.
+    /// Ends the back-off after an acknowledgement of new data.
     #[inline]
     pub(super) fn restart(&mut self) {
         if self.backoff > 1 {

@@ -1,25 +1,26 @@
-//! What the sender knows of each packet between the oldest unacknowledged one and the newest sent:
-//! RFC 6675's scoreboard, eight bytes a packet. Packets are numbered, not bytes.
+//! The scoreboard of RFC 6675: the state of each packet from the oldest unacknowledged one to the newest one sent, in
+//! eight bytes per packet. Sequence numbers count packets.
 
+use crate::cast::low32;
 use crate::engine::ring::Ring;
 
-/// When a packet was last sent, and its state, in one word.
+/// Time of the last transmission and state of a packet, in one word.
 #[derive(Clone, Copy, Default)]
 struct Segment(u64);
 
 const SACKED: u64 = 1;
 /// Presumed lost and not selectively acknowledged.
 const LOST: u64 = 1 << 1;
-/// Lost, and sent again since.
+/// Lost and retransmitted since.
 const RESENT: u64 = 1 << 2;
-/// Sent more than once: Karn's rule forbids its round-trip time.
+/// Retransmitted at least once: Karn's algorithm excludes the packet from round-trip time samples.
 const AGAIN: u64 = 1 << 3;
-/// SACKed once, even if that was forgotten since.
+/// SACKed at some time, even if the scoreboard was cleared since.
 const DELIVERED: u64 = 1 << 4;
 const STATE_BITS: u32 = 8;
 
-/// Packets SACKed above a hole that make it a loss (RFC 6675's DupThresh).
-pub(crate) const DUP_THRESH: usize = 3;
+/// RFC 6675's DupThresh: a hole with this many SACKed packets above it is lost.
+pub(crate) const DUP_THRESH: u32 = 3;
 
 impl Segment {
     fn has(self, bits: u64) -> bool {
@@ -30,21 +31,23 @@ impl Segment {
     }
 }
 
-/// What an acknowledgement newly covered.
+/// Packets newly covered by an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Newly {
-    /// Packets that were not known to have arrived.
+    /// Packets not acknowledged or SACKed before.
     pub packets: u32,
-    /// The most recently sent of the covered packets, when it was sent, and whether it was sent only once.
+    /// The most recently sent of the covered packets.
     pub newest: u32,
+    /// Transmission time of `newest`.
     pub sent_at: u64,
+    /// Whether `newest` was sent only once.
     pub once: bool,
-    /// Whether the scoreboard learned anything.
+    /// Whether the acknowledgement changed the scoreboard.
     pub changed: bool,
 }
 
 impl Newly {
-    /// Both taken together.
+    /// Combines two sets of covered packets.
     pub(crate) fn and(self, other: Newly) -> Newly {
         let newest = if other.sent_at > self.sent_at { other } else { self };
         Newly {
@@ -61,15 +64,15 @@ pub(crate) struct Scoreboard {
     sacked: u32,
     lost: u32,
     resent: u32,
-    /// The highest packets SACKed, the highest first, as one past their numbers.
-    top: [u32; DUP_THRESH],
-    /// Every unSACKed packet below is marked lost.
+    /// One past each of the highest SACKed packets, in descending order.
+    top: [u32; DUP_THRESH as usize],
+    /// All packets below are SACKed or marked lost.
     swept: u32,
-    /// Every lost packet below has been sent again (RFC 6675's HighRxt, plus one).
+    /// All lost packets below are retransmitted (RFC 6675's HighRxt plus one).
     repaired: u32,
-    /// One past the highest packet with a state, 0 when nothing is known of any.
+    /// One past the highest packet with a state bit; 0 if there is none.
     marked: u32,
-    /// The last acknowledgement's blocks: most of a block is old news.
+    /// The blocks of the last acknowledgement, used to skip packets already SACKed.
     seen: [(u32, u32); 3],
 }
 
@@ -81,7 +84,7 @@ impl Scoreboard {
             sacked: 0,
             lost: 0,
             resent: 0,
-            top: [0; DUP_THRESH],
+            top: [0; DUP_THRESH as usize],
             swept: 0,
             repaired: 0,
             marked: 0,
@@ -89,7 +92,7 @@ impl Scoreboard {
         }
     }
 
-    /// The oldest packet not acknowledged.
+    /// The oldest unacknowledged packet.
     #[inline(always)]
     pub(crate) fn una(&self) -> u32 {
         self.una
@@ -98,13 +101,19 @@ impl Scoreboard {
     /// One past the highest packet sent.
     #[inline(always)]
     pub(crate) fn high(&self) -> u32 {
-        self.una + self.segments.len() as u32
+        self.una + self.outstanding()
     }
 
     /// Packets in flight: RFC 6675's pipe.
     #[inline(always)]
     pub(crate) fn in_flight(&self) -> u32 {
-        self.segments.len() as u32 - self.sacked - self.lost + self.resent
+        self.outstanding() - self.sacked - self.lost + self.resent
+    }
+
+    /// Packets sent and not acknowledged.
+    #[inline(always)]
+    fn outstanding(&self) -> u32 {
+        low32(self.segments.len() as u64)
     }
 
     pub(crate) fn sacked(&self) -> u32 {
@@ -119,18 +128,18 @@ impl Scoreboard {
         self.segments.get_mut((seq - self.una) as usize)
     }
 
-    /// When an outstanding packet was last sent.
+    /// Time of the last transmission of an outstanding packet.
     pub(crate) fn sent_at(&mut self, seq: u32) -> u64 {
         self.segment(seq).sent_at()
     }
 
-    /// Packet `high` is sent for the first time.
+    /// Records the first transmission of packet `high`.
     #[inline(always)]
     pub(crate) fn sent(&mut self, now: u64) {
         self.segments.push(Segment(now << STATE_BITS));
     }
 
-    /// Packet `seq` is sent again.
+    /// Records a retransmission of packet `seq`.
     pub(crate) fn resent(&mut self, now: u64, seq: u32) {
         let segment = self.segment(seq);
         let counts = segment.has(LOST) && !segment.has(RESENT);
@@ -142,7 +151,7 @@ impl Scoreboard {
         self.marked = self.marked.max(seq + 1);
     }
 
-    /// Everything below `ack` has arrived.
+    /// Removes the packets below `ack`.
     #[inline]
     pub(crate) fn acked(&mut self, ack: u32) -> Newly {
         let mut newly = Newly::default();
@@ -157,7 +166,7 @@ impl Scoreboard {
                 self.lost -= u32::from(segment.has(LOST));
                 self.resent -= u32::from(segment.has(RESENT));
             }
-            // The packet that filled a hole was sent after those that waited behind it.
+            // A retransmission that fills a hole was sent after the packets above the hole.
             let sent_at = segment.sent_at();
             if sent_at >= newly.sent_at {
                 newly.newest = self.una - 1;
@@ -169,9 +178,9 @@ impl Scoreboard {
         newly
     }
 
-    /// The packets of an acknowledgement's blocks have arrived: first numbers, and one past the last.
+    /// Marks the packets of SACK blocks as SACKed. A block is its first packet and one past its last.
     pub(crate) fn sack(&mut self, blocks: &[(u32, u32)]) -> Newly {
-        // A new block comes first and moves the others one place on.
+        // A new block precedes the blocks reported before.
         let before = self.seen;
         let mut newly = Newly::default();
         let high = self.high();
@@ -212,25 +221,26 @@ impl Scoreboard {
         newly
     }
 
+    /// Inserts one past a SACKed packet into `top`.
     fn raise(&mut self, mut above: u32) {
         for top in &mut self.top {
             (*top, above) = (above.max(*top), above.min(*top));
         }
     }
 
-    /// One past the highest packet SACKed.
+    /// One past the highest SACKed packet.
     pub(crate) fn highest_sacked(&self) -> u32 {
         self.top[0]
     }
 
-    /// Marks as lost every hole with enough packets SACKed above it (RFC 6675's IsLost). Returns
-    /// how many are new, and when the newest of them was sent.
+    /// Marks as lost each hole with [`DUP_THRESH`] SACKed packets above it (RFC 6675's `IsLost`). Returns the number of
+    /// packets newly lost and the latest transmission time among them.
     pub(crate) fn find_lost(&mut self) -> (u32, u64) {
-        let threshold = self.top[DUP_THRESH - 1];
+        let threshold = self.top[DUP_THRESH as usize - 1];
         self.mark_lost_below(threshold.saturating_sub(1))
     }
 
-    /// Marks every hole below `bound` as lost.
+    /// Marks each hole below `bound` as lost. Returns the same as [`find_lost`](Self::find_lost).
     pub(crate) fn mark_lost_below(&mut self, bound: u32) -> (u32, u64) {
         let (mut found, mut newest) = (0, 0);
         let bound = bound.min(self.high());
@@ -248,24 +258,24 @@ impl Scoreboard {
         (found, newest)
     }
 
-    /// Marks every packet that is not SACKed as lost and in need of another transmission.
-    pub(crate) fn lose_all(&mut self) {
+    /// Marks all packets that are not SACKed as lost and not retransmitted.
+    pub(crate) fn mark_all_lost(&mut self) {
         for seq in self.una..self.high() {
             let segment = self.segment(seq);
             if !segment.has(SACKED) {
                 segment.0 = segment.0 & !RESENT | LOST;
             }
         }
-        self.lost = self.segments.len() as u32 - self.sacked;
+        self.lost = self.outstanding() - self.sacked;
         self.resent = 0;
         self.repaired = self.una;
         self.swept = self.high();
         self.marked = self.high();
     }
 
-    /// The receiver names packets `range.0 .. range.1` as lost, for the first time or again. Returns
-    /// how many of them count, and when the newest was sent.
-    pub(crate) fn lose(&mut self, range: (u32, u32)) -> (u32, u64) {
+    /// Marks packets `range.0 .. range.1` of a NAK as lost. A packet retransmitted since counts as lost again. Returns
+    /// the same as [`find_lost`](Self::find_lost).
+    pub(crate) fn mark_lost(&mut self, range: (u32, u32)) -> (u32, u64) {
         let (mut found, mut newest) = (0, 0);
         let end = range.1.min(self.high());
         self.marked = self.marked.max(end);
@@ -285,7 +295,7 @@ impl Scoreboard {
         (found, newest)
     }
 
-    /// The first lost packet that was not sent again.
+    /// The first lost packet that is not retransmitted.
     pub(crate) fn next_lost(&mut self) -> Option<u32> {
         if self.lost == self.resent {
             return None;
@@ -298,7 +308,7 @@ impl Scoreboard {
         found
     }
 
-    /// The first packet at or above those sent again that is not SACKed and has a SACKed one above.
+    /// The first hole above the retransmitted packets that has a SACKed packet above it.
     pub(crate) fn next_hole(&mut self) -> Option<u32> {
         let bound = self.top[0].min(self.high());
         let found =
@@ -307,9 +317,8 @@ impl Scoreboard {
         found
     }
 
-    /// Forgets what was SACKed and lost: ns-2 does outside recovery, and everybody may after a
-    /// timeout (RFC 2018 section 8).
-    pub(crate) fn forget(&mut self) {
+    /// Clears the scoreboard. ns-2 does so outside recovery; RFC 2018 section 8 recommends it after a timeout.
+    pub(crate) fn clear(&mut self) {
         if self.marked == 0 {
             return;
         }
@@ -318,7 +327,7 @@ impl Scoreboard {
         }
         self.marked = 0;
         (self.sacked, self.lost, self.resent) = (0, 0, 0);
-        self.top = [0; DUP_THRESH];
+        self.top = [0; DUP_THRESH as usize];
         (self.swept, self.repaired) = (0, 0);
         self.seen = [(0, 0); 3];
     }
@@ -336,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn three_packets_above_make_a_hole_a_loss() {
+    fn a_hole_is_lost_below_three_sacked_packets() {
         let mut board = board(10);
         board.sack(&[(2, 4)]);
         assert_eq!(board.find_lost(), (0, 0));
@@ -352,14 +361,14 @@ mod tests {
         assert_eq!(board.in_flight(), 5);
     }
 
-    /// Packets 1 to 3 arrived and waited for packet 0: they say nothing of the round trip.
+    /// Packets 1 to 3 arrived before packet 0 filled the hole, so they give no round-trip time sample.
     #[test]
-    fn what_waited_behind_a_hole_is_not_timed() {
+    fn packets_behind_a_hole_give_no_rtt_sample() {
         let mut board = board(4);
         board.resent(50, 0);
         let newly = board.acked(4);
         assert_eq!((newly.packets, newly.once, newly.sent_at), (4, false, 50));
-        // What was sent after the repair is.
+        // A packet sent after the retransmission gives a sample.
         board.sent(60);
         board.sent(61);
         board.resent(70, 4);
@@ -380,15 +389,15 @@ mod tests {
                     2 => { let start = board.una() + seq; board.sack(&[(start, start + length)]); }
                     3 => { board.find_lost(); }
                     4 => if let Some(seq) = board.next_lost() { board.resent(now, seq) },
-                    5 => if seq == 0 { board.lose_all() },
-                    6 => { board.lose((board.una() + seq, board.una() + seq + length)); }
+                    5 => if seq == 0 { board.mark_all_lost() },
+                    6 => { board.mark_lost((board.una() + seq, board.una() + seq + length)); }
                     _ => {
-                        board.forget();
+                        board.clear();
                         prop_assert_eq!((board.sacked, board.lost, board.resent), (0, 0, 0));
                     }
                 }
                 let segments: Vec<_> = (0..board.segments.len()).map(|i| board.segments.get(i)).collect();
-                let count = |bits| segments.iter().filter(|s| s.has(bits)).count() as u32;
+                let count = |bits| segments.iter().map(|s| u32::from(s.has(bits))).sum::<u32>();
                 prop_assert_eq!(board.sacked, count(SACKED));
                 prop_assert_eq!(board.lost, count(LOST));
                 prop_assert_eq!(board.resent, count(RESENT));

@@ -1,10 +1,11 @@
-//! The sender's state and all that the RFCs and ns-2 agree on: what is sent when, timers, counters,
-//! and what the controller is told.
+//! The sender's state and the parts common to the RFCs and ns-2: transmission, timers, counters and the controller's
+//! events.
 
 use super::demands::Demands;
 use super::rto::Rto;
 use super::scoreboard::Scoreboard;
 use super::{ns2, rfc};
+use crate::cast::{low32, saturate16, saturate32, to_index, whole};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, TIMERS};
@@ -16,17 +17,17 @@ use cwnd::AnyController;
 use cwnd::{Acked, Dur, Event, Limit, Lost};
 use std::num::NonZeroU64;
 
-/// Where a sender is in the network.
+/// The position of a sender in the network.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub clock: Clock,
     pub flow: u32,
-    /// The first hop of its route.
+    /// The first hop of the route.
     pub hop: u32,
     pub timer: usize,
 }
 
-/// What the last duplicate acknowledgement, mark or timeout made ns-2 do.
+/// The cause of ns-2's last congestion action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     None,
@@ -35,32 +36,33 @@ pub(crate) enum Action {
     Timeout,
 }
 
-/// Its order is that in which an acknowledgement needs it: what is rare comes last.
+/// A TCP sender. Fields used for every acknowledgement come first.
 pub(crate) struct Sender {
     pub(super) board: Scoreboard,
     pub(super) rto: Rto,
-    /// When the retransmission timer expires.
+    /// Deadline of the retransmission timer; [`NONE`] if it is not running.
     pub(super) deadline: u64,
     pub driver: Driver,
-    /// ns-2 times one packet in a window: its number and when it was sent.
+    /// The packet that ns-2 times, one per window: sequence number and transmission time.
     pub(super) timed: Option<(u32, u64)>,
-    /// Recovery, or what ns-2 takes for it, ends when this packet is acknowledged (RFC 6675's
-    /// RecoveryPoint); -1 before the first loss.
+    /// RFC 6675's RecoveryPoint or ns-2's `recover_`: recovery ends when this packet is acknowledged; -1 before the first
+    /// loss.
     pub(super) recover: i64,
-    /// Packets by which fast recovery inflates the window (RFC 5681 section 3.2 step 4).
+    /// Packets by which fast recovery inflates the window (RFC 5681 section 3.2, step 4).
     pub(super) inflation: i64,
-    /// ns-2's own estimate of what is in flight in SACK recovery.
+    /// ns-2's estimate of the packets in flight in SACK recovery.
     pub(super) pipe: i64,
-    /// The clock's granularity, when timestamps are sent.
+    /// The timestamp granularity in ticks, if timestamps are used.
     stamps: Option<NonZeroU64>,
-    put_off: Option<Box<PutOff>>,
-    /// For a controller that is more than a window.
+    /// Present with a random host delay (`overhead`).
+    host_delay: Option<Box<HostDelay>>,
+    /// Present if the controller needs pacing, timers or delivery-rate samples.
     pub(super) demands: Option<Box<Demands>>,
-    /// The stamp of the last retransmission, while it is open whether it was needed (RFC 3522).
-    pub(super) doubt: Option<u32>,
+    /// RFC 3522's `RetransmitTS`: timestamp of the first retransmission, until the next new acknowledgement.
+    pub(super) retransmit_ts: Option<u32>,
     hop: u32,
     pub(super) timer: u32,
-    /// The next packet to send: below the highest sent while going back after a timeout.
+    /// The next packet to send; below the highest one sent while going back after a timeout.
     pub(super) next: u32,
     /// One past the last packet of the transfer.
     pub(super) total: u32,
@@ -80,20 +82,20 @@ pub(crate) struct Sender {
     pub(super) in_recovery: bool,
     pub(super) first_partial: bool,
     pub(super) rescued: bool,
-    /// A mark closed ns-2's window: nothing is sent until the timer expires.
+    /// A mark closed ns-2's window: nothing is sent until the retransmission timer expires.
     pub(super) closed_by_mark: bool,
-    /// A timeout's retransmission has not been acknowledged yet.
+    /// No new data has been acknowledged since the last timeout.
     pub(super) timed_out: bool,
-    /// The window was reduced: the next data packet says so (RFC 3168 section 6.1.2).
+    /// The window was reduced: the next data packet carries CWR (RFC 3168 section 6.1.2).
     reduced: bool,
 }
 
-/// Bursts that wait for their host (`overhead`).
-struct PutOff {
-    /// The longest that one waits.
-    spread: f64,
+/// Random delay of transmissions in the host (`overhead`).
+struct HostDelay {
+    /// The maximum delay in ticks.
+    max: f64,
     rng: Rng,
-    /// When the one that waits goes out.
+    /// Time of the delayed transmission; [`NONE`] if there is none.
     until: u64,
 }
 
@@ -102,14 +104,14 @@ impl Sender {
         let Place { clock, flow, hop, timer } = place;
         let mut rng = Rng::new(seed, "sender", u64::from(flow));
         let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
-        let remainder = tcp.bytes.map_or(0, |bytes| bytes % u64::from(tcp.packet)) as u32;
+        let remainder = low32(tcp.bytes.map_or(0, |bytes| bytes % u64::from(tcp.packet)));
         let last = if remainder == 0 { tcp.packet } else { remainder };
         let syn = u32::from(tcp.syn);
         Sender {
             hop,
-            timer: timer as u32,
-            size: (tcp.packet + tcp.header) as u16,
-            last_size: (last + tcp.header) as u16,
+            timer: saturate32(timer),
+            size: saturate16((tcp.packet + tcp.header) as usize),
+            last_size: saturate16((last + tcp.header) as usize),
             ect: if tcp.ecn { flags::ECT } else { 0 },
             recovery: tcp.recovery,
             ns2: tcp.conventions != Conventions::Rfc,
@@ -117,16 +119,16 @@ impl Sender {
             byte_counting: tcp.byte_counting,
             stamps: stamps(tcp, clock),
             rto: Rto::new(tcp, clock, &mut rng),
-            put_off: (!tcp.overhead.is_zero()).then(|| {
-                let spread = clock.ticks(tcp.overhead.as_nanos()) as f64;
-                Box::new(PutOff { spread, rng, until: NONE })
+            host_delay: (!tcp.overhead.is_zero()).then(|| {
+                let max = clock.ticks(tcp.overhead.as_nanos()) as f64;
+                Box::new(HostDelay { max, rng, until: NONE })
             }),
             demands: Demands::of(&driver.controller),
             receiver_window: tcp.window,
             board: Scoreboard::new(),
             next: 0,
             total: packets
-                .map_or(u32::MAX, |packets| packets.min(u64::from(u32::MAX)) as u32)
+                .map_or(u32::MAX, |packets| saturate32(to_index(packets)))
                 .saturating_add(syn),
             syn: tcp.syn,
             connected: !tcp.syn,
@@ -143,7 +145,7 @@ impl Sender {
             reduced: false,
             deadline: NONE,
             timed: None,
-            doubt: None,
+            retransmit_ts: None,
             driver,
         }
     }
@@ -154,14 +156,14 @@ impl Sender {
         self.driver.window()
     }
 
-    /// What closed the window: the controller, or the receiver whose window limits it.
+    /// Returns which window is full: the receiver's or the congestion window.
     #[inline]
     pub(super) fn closed(&self) -> Limit {
         let outstanding = self.board.high() - self.board.una();
         if outstanding >= self.receiver_window { Limit::Receiver } else { Limit::Window }
     }
 
-    /// The congestion window in packets before the receiver's window limits it.
+    /// The congestion window in packets, not limited by the receiver's window.
     pub(super) fn unclamped_window(&self) -> f64 {
         match &self.driver.controller {
             AnyController::Window(windowed) => windowed.unclamped().get(),
@@ -169,33 +171,33 @@ impl Sender {
         }
     }
 
-    /// A packet is sent again that may not be lost: remember when (RFC 3522).
-    pub(super) fn note_doubt(&mut self, now: u64) {
-        self.doubt = self.stamps.map(|granularity| (now / granularity) as u32);
+    /// Stores the timestamp of a retransmission for the detection of spurious retransmissions (RFC 3522).
+    pub(super) fn record_retransmit_ts(&mut self, now: u64) {
+        self.retransmit_ts = self.stamps.map(|granularity| low32(now / granularity));
     }
 
-    /// Whether the sender only answers packets and its retransmission timer, each at its time.
+    /// Whether the sender acts only on acknowledgements and its retransmission timer.
     pub(crate) fn is_prompt(&self) -> bool {
-        self.put_off.is_none() && self.demands.is_none()
+        self.host_delay.is_none() && self.demands.is_none()
     }
 
-    /// The transfer begins.
+    /// Starts the transfer.
     pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
         self.resume(net, now);
     }
 
-    /// No new data from now on.
+    /// Ends the data of the application.
     pub(crate) fn stop(&mut self) {
         self.total = self.total.min(self.board.high());
     }
 
-    /// The timer fired.
+    /// Handles an expired timer.
     pub(crate) fn wake(&mut self, net: &mut Net, now: u64) {
-        if let Some(put_off) = &mut self.put_off
-            && put_off.until <= now
+        if let Some(host_delay) = &mut self.host_delay
+            && host_delay.until <= now
         {
-            put_off.until = NONE;
+            host_delay.until = NONE;
             self.send_now(net, now, u32::MAX);
         }
         if self.deadline <= now {
@@ -203,7 +205,7 @@ impl Sender {
             if self.ns2 { ns2::timeout(self, net, now) } else { rfc::timeout(self, net, now) }
         }
         self.wake_demands(net, now);
-        let burst = self.put_off.as_ref().map_or(NONE, |put_off| put_off.until);
+        let burst = self.host_delay.as_ref().map_or(NONE, |host_delay| host_delay.until);
         let demands = self.demands.as_ref().map_or(NONE, |it| it.due(self.driver.limit));
         let at = self.deadline.min(burst).min(demands);
         if at != NONE {
@@ -211,7 +213,7 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement arrived.
+    /// Handles an acknowledgement.
     #[inline(always)]
     pub(crate) fn acknowledgement(&mut self, net: &mut Net, now: u64, packet: Packet) {
         let taken;
@@ -240,21 +242,21 @@ impl Sender {
         }
     }
 
-    /// Sends what the window allows, after something else than an acknowledgement.
+    /// Sends as many packets as the window allows, in response to an event other than an acknowledgement.
     #[inline(never)]
     pub(super) fn resume(&mut self, net: &mut Net, now: u64) {
         self.send(net, now, u32::MAX);
     }
 
-    /// Sends what the window allows, at most `burst` packets, now or when the host gets to it.
+    /// Sends as many packets as the window allows, at most `burst`, after the host's delay.
     #[inline(always)]
     fn send(&mut self, net: &mut Net, now: u64, burst: u32) {
-        let Some(put_off) = &mut self.put_off else {
+        let Some(host_delay) = &mut self.host_delay else {
             return self.send_now(net, now, burst);
         };
-        if put_off.until == NONE {
-            put_off.until = now + (put_off.spread * put_off.rng.uniform()) as u64;
-            net.arm(self.timer as usize, put_off.until);
+        if host_delay.until == NONE {
+            host_delay.until = now + whole(host_delay.max * host_delay.rng.uniform());
+            net.arm(self.timer as usize, host_delay.until);
         }
     }
 
@@ -282,7 +284,7 @@ impl Sender {
     #[cold]
     fn finish_sending(&mut self, net: &mut Net, limit: Limit) {
         if limit == Limit::Application {
-            self.note_application_limit();
+            self.record_application_limit();
         }
         self.arm_demands(net);
     }
@@ -296,13 +298,13 @@ impl Sender {
         Limit::Window
     }
 
-    /// Puts packet `seq` on the wire where that is not on every packet's path.
+    /// Transmits packet `seq`. Not inlined, for rare paths.
     #[inline(never)]
     pub(super) fn repair(&mut self, net: &mut Net, now: u64, seq: u32) {
         self.transmit(net, now, seq);
     }
 
-    /// Puts packet `seq` on the wire, for the first time or again.
+    /// Transmits or retransmits packet `seq`.
     #[inline(always)]
     pub(super) fn transmit(&mut self, net: &mut Net, now: u64, seq: u32) {
         let again = seq < self.board.high();
@@ -321,7 +323,7 @@ impl Sender {
         if syn {
             bits = flags::SYN;
         } else if seq == 0 && self.ns2 {
-            // Stands for the handshake, which is not ECN-capable (RFC 3168 section 6.1.1).
+            // Packet 0 represents the handshake, which is not ECN-capable (RFC 3168 section 6.1.1).
             bits &= !flags::ECT;
         } else if self.reduced {
             bits |= flags::CWR;
@@ -329,7 +331,7 @@ impl Sender {
         }
         self.driver.packets_sent += 1;
         if self.demands.is_some() {
-            self.note_sent(now, seq);
+            self.record_sent(now, seq);
         }
         let last = seq + 1 == self.total;
         let size = if syn {
@@ -339,48 +341,48 @@ impl Sender {
         } else {
             self.size
         };
-        let aux = self.stamps.map_or(0, |granularity| (now / granularity) as u32);
+        let aux = self.stamps.map_or(0, |granularity| low32(now / granularity));
         net.send(now, Packet::new(seq, self.hop, aux, size, bits));
         if self.deadline == NONE {
             self.restart_timer(net, now);
         }
     }
 
-    /// Starts the retransmission timer afresh (RFC 6298 section 5).
+    /// Restarts the retransmission timer (RFC 6298 section 5).
     #[inline(always)]
     pub(super) fn restart_timer(&mut self, net: &mut Net, now: u64) {
         self.deadline = now + self.rto.timeout();
         net.arm(self.timer as usize, self.deadline);
     }
 
-    /// Tells the controller of what may have made it cut its window, and notes the cut.
-    /// True if it was cut.
-    pub(super) fn tell_congestion(&mut self, now: u64, event: Event) -> bool {
-        let cut = self.driver.tell_congestion(now, event);
+    /// Passes a congestion event to the controller. Returns whether the controller reduced its window; if so, CWR is
+    /// scheduled.
+    pub(super) fn report_congestion(&mut self, now: u64, event: Event) -> bool {
+        let cut = self.driver.report_congestion(now, event);
         self.reduced |= cut && self.ect != 0;
         cut
     }
 
-    /// Tells the controller of an acknowledgement that covered `packets`.
+    /// Reports an acknowledgement to the controller.
     #[inline(always)]
-    pub(super) fn tell_acked(&mut self, now: u64, covered: Covered) {
+    pub(super) fn report_acked(&mut self, now: u64, covered: Covered) {
         if self.demands.is_some() {
-            return self.tell_acked_with_delivery(now, covered);
+            return self.report_acked_with_delivery(now, covered);
         }
         let event = Event::Acked(self.acked(now, covered));
-        self.driver.tell(now, event);
+        self.driver.report(now, event);
     }
 
-    /// The same for a controller that may need a delivery-rate sample. Not in one function with the other, in which
-    /// the sample would force the acknowledgement out of registers.
+    /// Reports an acknowledgement with a delivery-rate sample. A separate function, because the sample would force the
+    /// acknowledgement out of registers in the common case.
     #[cold]
-    fn tell_acked_with_delivery(&mut self, now: u64, covered: Covered) {
+    fn report_acked_with_delivery(&mut self, now: u64, covered: Covered) {
         let mut acked = self.acked(now, covered);
         acked.delivery = self.delivery_sample(now, covered.packets, covered.newest);
-        self.driver.tell(now, Event::Acked(acked));
+        self.driver.report(now, Event::Acked(acked));
     }
 
-    /// The acknowledgement that covered `acked`, without a delivery-rate sample.
+    /// Builds the event of an acknowledgement, without a delivery-rate sample.
     #[inline(always)]
     fn acked(&mut self, now: u64, acked: Covered) -> Acked {
         let rtt = acked.rtt_from.map(|sent_at| self.driver.measured(now - sent_at));
@@ -403,31 +405,33 @@ impl Sender {
     }
 
     /// Reports `packets` packets as lost, the most recently sent of them sent at `sent_at`.
-    pub(super) fn tell_lost(&mut self, now: u64, packets: u32, sent_at: u64) {
-        self.note_lost(packets);
+    pub(super) fn report_lost(&mut self, now: u64, packets: u32, sent_at: u64) {
+        self.record_lost(packets);
         let sent_at = self.driver.clock.time(sent_at);
         let lost = Lost::new(packets, sent_at, self.driver.packets_sent);
-        self.tell_congestion(now, Event::Lost(lost));
+        self.report_congestion(now, Event::Lost(lost));
     }
 }
 
-/// What an acknowledgement covered, for the controller.
+/// Packets covered by an acknowledgement, for the controller's event.
 #[derive(Clone, Copy)]
 pub(super) struct Covered {
     pub packets: u32,
-    /// The most recently sent packet covered, and when it was sent.
+    /// The most recently sent of the covered packets.
     pub newest: u32,
+    /// Transmission time of `newest`.
     pub sent_at: u64,
-    /// The same, if a round-trip time may be taken from it.
+    /// `sent_at`, if it gives a valid round-trip time sample.
     pub rtt_from: Option<u64>,
-    /// The receiver's clock in ticks.
+    /// The receiver's timestamp.
     pub stamp: u32,
+    /// Whether ECN echo is set.
     pub echo: bool,
-    /// Whether the window may grow on it.
+    /// Whether the acknowledgement may increase the window.
     pub grows: bool,
 }
 
-/// The granularity of a connection's clock in ticks, when timestamps are sent.
+/// Returns the timestamp granularity of a connection in ticks, if timestamps are used.
 pub(super) fn stamps(tcp: &Tcp, clock: Clock) -> Option<NonZeroU64> {
     let ticks = |granularity: Dur| clock.ticks(granularity.as_nanos()).max(1);
     tcp.timestamps.and_then(|granularity| NonZeroU64::new(ticks(granularity)))
@@ -438,7 +442,7 @@ mod tests {
     use super::*;
     use crate::tcp::Receiver;
 
-    /// A simulation holds one pair for each flow that has begun, a million of them at times.
+    /// A simulation holds one pair per started flow, possibly a million.
     #[test]
     fn the_state_of_a_flow_is_small() {
         assert!(size_of::<Sender>() <= 664, "{}", size_of::<Sender>());

@@ -106,9 +106,9 @@ pub(crate) fn run(network: &Network, seed: u64) -> Records {
     run_with(network, seed, &Options::default())
 }
 
-/// Runs to the end and records what the controllers are told.
-pub(crate) fn run_told(network: &Network, seed: u64) -> Records {
-    run_with(network, seed, &Options { tell: true, ..Options::default() })
+/// Runs to the end and records the controllers' events.
+pub(crate) fn run_recorded(network: &Network, seed: u64) -> Records {
+    run_with(network, seed, &Options { record_events: true, ..Options::default() })
 }
 
 pub(crate) fn run_with(network: &Network, seed: u64, options: &Options) -> Records {

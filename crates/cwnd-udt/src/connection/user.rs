@@ -212,7 +212,7 @@ impl Connection {
 
     /// The controller's recorded events and outputs, with [`Config::record`](crate::Config::record).
     pub fn record(&self) -> Option<&Record> {
-        self.halves.as_ref()?.sender.told()
+        self.halves.as_ref()?.sender.record()
     }
 
     /// The limit of this end's sending rate, as of the last [`poll_transmit`](Self::poll_transmit) that returned

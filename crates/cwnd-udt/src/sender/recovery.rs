@@ -77,11 +77,11 @@ impl Sender {
         if packets > 0 {
             self.since = now;
         }
-        self.tell_lost(now, packets, newest, count);
+        self.report_lost(now, packets, newest, count);
         sound
     }
 
-    fn tell_lost(&mut self, now: Time, packets: u32, sent_at: Time, count: &mut Counters) {
+    fn report_lost(&mut self, now: Time, packets: u32, sent_at: Time, count: &mut Counters) {
         if packets == 0 {
             return;
         }
@@ -90,7 +90,7 @@ impl Sender {
         if let Some(flight) = &mut self.flight {
             flight.lost(packets);
         }
-        self.tell(now, Event::Lost(Lost::new(packets, sent_at, self.packets_sent)));
+        self.report(now, Event::Lost(Lost::new(packets, sent_at, self.packets_sent)));
     }
 
     /// When the retransmission timer expires; `None` with nothing outstanding.
@@ -132,7 +132,7 @@ impl Sender {
         }
         self.batch = self.batch.saturating_mul(2);
         if self.flow_window() > 2 {
-            self.tell_lost(now, packets, newest, count);
+            self.report_lost(now, packets, newest, count);
         } else {
             // A full receiver drops the two packets by which UDT probes for room: no sign of congestion.
             count.pkt_snd_loss += u64::from(packets);
@@ -158,7 +158,7 @@ impl Sender {
         self.timed_out = Some(TimedOut { point: self.buffer.next(), at: now, in_flight: 0 });
         // Probes dropped by a full receiver and messages dropped at this end are no signs of congestion.
         if self.flow_window() > 2 && self.buffer.dropped_count() < self.buffer.outstanding() {
-            self.tell(now, Event::Timeout { sent: self.packets_sent });
+            self.report(now, Event::Timeout { sent: self.packets_sent });
         }
     }
 }
