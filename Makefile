@@ -48,7 +48,7 @@ demo: build
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
-	@$(MAKE) --no-print-directory -j3 --output-sync=target rust-tests dev python-tests checks
+	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-tests dev python-tests checks
 
 check: $(VENV)/.tools
 	cargo fmt --all --check
@@ -101,7 +101,7 @@ mypy: dev
 stubtest: mypy
 	nice $(BIN)/stubtest --concise cwnd._native
 
-instruction-counts:
+instruction-counts: dev
 	nice $(BIN)/python bench/instructions.py
 
 # A controller of each kind as `cwnd new-controller` begins it, in a copy of the crates: it passes their tests.

@@ -162,6 +162,9 @@ def test_runs_that_end_their_worker_are_rows(cluster, plan, tmp_path):
 
 def test_workers_of_another_version_are_refused(cluster, plan, tmp_path, monkeypatch):
     monkeypatch.setattr("cwnd.sweeps.workers.own_code", lambda: "another")
+    # The test before ended the workers; Dask starts others.
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        client.wait_for_workers(1, timeout=60)
     with pytest.raises(ArgumentError, match=r"the worker at tcp://.* has another version"):
         cwnd.sweep(plan, out=tmp_path, dask=cluster.scheduler_address)
 
