@@ -220,18 +220,3 @@ fn every_law_has_an_entry() {
         }
     }
 }
-
-#[test]
-fn the_readme_names_every_controller() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(path).expect("the README");
-    let list = readme.lines().skip_while(|line| !line.starts_with("Controllers: "));
-    let list: String = list.take_while(|line| !line.is_empty()).collect();
-    let named: Vec<_> = list.split('`').skip(1).step_by(2).collect();
-    for algorithm in algorithms() {
-        assert!(named.contains(&algorithm.name), "README.md does not name {}", algorithm.name);
-    }
-    for name in named {
-        assert!(algorithms().iter().any(|it| it.name == name), "{name} is no controller");
-    }
-}
