@@ -185,26 +185,3 @@ fn every_entry_is_complete() {
         }
     }
 }
-
-/// A law's file begins with a card that holds the equations of its entry.
-#[test]
-fn entries_agree_with_the_cards_of_their_laws() {
-    let file = |name| match name {
-        "reno" | "gaimd" | "friendly" => "aimd",
-        "iiad" | "sqrt" => "binomial",
-        "westwood" => "aiad",
-        own => own,
-    };
-    for algorithm in algorithms() {
-        let path = format!("{}/src/laws/{}.rs", env!("CARGO_MANIFEST_DIR"), file(algorithm.name));
-        let source = std::fs::read_to_string(&path).unwrap();
-        let words = source.lines().map_while(|line| line.strip_prefix("//!"));
-        let card = words.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
-        for equation in algorithm.equations {
-            let rule = equation.split_once(": ").map_or(*equation, |(_, rule)| rule);
-            for rule in rule.split(" and ").flat_map(|rule| rule.split(", ")) {
-                assert!(card.contains(rule.trim()), "{path} does not say: {rule}");
-            }
-        }
-    }
-}
