@@ -15,11 +15,13 @@ use std::hash::Hasher;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 /// Bytes that each law moves.
 const SIZE: usize = 50_000_000;
+/// The longest that one transfer may take.
+const PATIENCE: Duration = Duration::from_secs(120);
 const LAWS: [&str; 8] = [
     "aimd(0.31, 1/8)",
     "reno",
@@ -218,8 +220,8 @@ fn inside() {
     assert_eq!(bpf::list().unwrap(), []);
 }
 
-/// One law: as the default of this namespace, traced. A router that is given forwards nothing from the
-/// third cut until the retransmission timer expires.
+/// Runs one law as the default of this namespace, traced. The router `pausing` forwards nothing from the end of the
+/// third recovery until the retransmission timer expires. (In a recovery the kernel sets no threshold at a timeout.)
 fn one(spec: &Spec, pausing: Option<&Namespace>) {
     let instance = bpf::load(spec, None, true).unwrap();
     assert_eq!(bpf::default_controller().unwrap(), instance.name);
@@ -228,11 +230,13 @@ fn one(spec: &Spec, pausing: Option<&Namespace>) {
     let sender = thread::spawn(|| send(7));
     let mut events: Vec<bpf::event::Event> = Vec::new();
     let mut forwards = true;
+    let begun = Instant::now();
     while !sender.is_finished() {
+        assert!(begun.elapsed() < PATIENCE, "{spec}: the transfer does not end");
         trace.read(Duration::from_millis(10), &mut events).unwrap();
         let count = |kind| events.iter().filter(|event| event.kind == kind).count();
         if let Some(router) = pausing
-            && forwards != (count(Kind::Cut) < 3 || count(Kind::Timeout) > 0)
+            && forwards != (count(Kind::Round) < 3 || count(Kind::Timeout) > 0)
         {
             forwards = !forwards;
             router.run(&format!("sysctl -qw net.ipv4.ip_forward={}", u8::from(forwards)));
