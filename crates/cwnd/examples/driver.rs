@@ -60,8 +60,8 @@ struct Sender {
     sent: u64,
     rtt: Option<Rtt>,
     estimator: DeliveryEstimator,
-    /// The packets delivered at the time of the last report.
-    reported: u64,
+    /// The time of the last report of acknowledged packets, and the packets delivered by then.
+    reported: (Time, u64),
 }
 
 impl Sender {
@@ -96,11 +96,14 @@ impl Sender {
     }
 
     /// The receiver's report, for controllers that need reports instead of acknowledgements.
-    fn report(&mut self) -> Option<Report> {
-        let delivered = self.estimator.delivered();
-        let packets = delivered - std::mem::replace(&mut self.reported, delivered);
+    fn report(&mut self, now: Time) -> Option<Report> {
+        let packets = self.estimator.delivered() - self.reported.1;
         let mut report = Report::new(packets as u32, self.sent, self.rtt?.latest);
-        report.arrival = Some(Rate::over(packets as f64, REPORTS));
+        // Without arrivals there is no new estimate: a rate of zero would stop the sender.
+        if packets > 0 {
+            report.arrival = Some(Rate::over(packets as f64, now.since(self.reported.0)));
+            self.reported = (now, self.estimator.delivered());
+        }
         // A real receiver derives the capacity from the gap between the packets of a pair.
         report.capacity = Some(LINK);
         Some(report)
@@ -149,7 +152,7 @@ pub(crate) fn transfer(controller: &mut impl Controller, length: Dur) -> Rate {
         }
         if let Some(due) = report.filter(|due| *due <= now) {
             report = Some(due + REPORTS);
-            if let Some(report) = sender.report() {
+            if let Some(report) = sender.report(now) {
                 controller.on(now, &Event::Report(report));
             }
         }

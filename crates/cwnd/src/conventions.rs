@@ -6,6 +6,8 @@ use crate::law::Signal;
 const MIN_THRESHOLD: f64 = 2.0;
 /// The smallest window after a mark in packets (RFC 9438 section 4.6, RFC 3168 section 6.1.2).
 const MIN_MARKED_WINDOW: f64 = 1.0;
+/// The smallest window of a QUIC stack after a signal in packets (RFC 9002 section 7.2).
+const MIN_QUIC_WINDOW: f64 = 2.0;
 
 /// A reduction to decide on. Windows are in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,8 +89,15 @@ impl Conventions {
     };
 
     /// The rules of the RFCs, for a driver that does not report the end of recovery, such as a QUIC stack
-    /// (RFC 9002).
-    pub const QUIC: Conventions = Conventions { infers_recovery: true, ..Conventions::RFC };
+    /// (RFC 9002). No signal reduces the window below two packets (RFC 9002 section 7.2).
+    pub const QUIC: Conventions =
+        Conventions { reduce: quic, infers_recovery: true, ..Conventions::RFC };
+}
+
+/// [`rfc`] with the minimum congestion window of RFC 9002 section 7.2 after a mark too.
+fn quic(decision: &Decision) -> Decided {
+    let Decided { threshold, window } = rfc(decision);
+    Decided { threshold, window: window.max(MIN_QUIC_WINDOW).min(decision.window) }
 }
 
 /// The law's threshold, or its window: in slow start, which overshoots by up to a factor of two, and after a

@@ -2,7 +2,8 @@
 //! most recent flight of packets.
 //!
 //! A driver keeps one [`DeliveryEstimator`] for a connection and one [`Sent`] for each packet in flight. Volumes are
-//! in packets.
+//! in packets, whatever their size: for up to two round trips after a change of the maximum packet size
+//! ([`Event::Mtu`](crate::Event::Mtu)) samples count packets of the old size.
 //!
 //! ```
 //! use cwnd::delivery::DeliveryEstimator;
@@ -176,7 +177,7 @@ impl DeliveryEstimator {
     }
 
     /// The sample of the acknowledgement whose packets [`acked`](Self::acked) has counted; `None` if there were
-    /// none. `min_rtt` is the smallest round-trip time of the connection.
+    /// none. `min_rtt` is the smallest round-trip time of the connection, with the sample of this acknowledgement.
     pub fn sample(&mut self, min_rtt: Dur) -> Option<RateSample> {
         if self.limited_until.is_some_and(|until| self.delivered > until) {
             self.limited_until = None;

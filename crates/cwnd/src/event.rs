@@ -44,7 +44,8 @@ pub struct Acked {
     pub sent: u64,
     /// When the most recently sent of the newly acknowledged packets was sent.
     pub sent_at: Time,
-    /// The round-trip time sample; `None` where Karn's algorithm forbids one (RFC 6298 section 3).
+    /// The round-trip time sample; `None` where Karn's algorithm forbids one (RFC 6298 section 3), and in QUIC where the
+    /// largest acknowledged packet is not newly acknowledged (RFC 9002 section 5.1).
     pub rtt: Option<Dur>,
     /// The arrival time of the newest packet by the receiver's clock (RFC 7323 timestamps), whose epoch is unknown:
     /// only differences count.
@@ -54,7 +55,7 @@ pub struct Acked {
     /// Packets newly reported as CE-marked, where the transport counts them (AccECN, RFC 9768; QUIC, RFC 9000
     /// section 19.3.2). A driver reports them as [`Event::Marked`] too.
     pub marked: u32,
-    /// What limited the sender since the previous acknowledgement.
+    /// Why the sender last stopped sending before this acknowledgement.
     pub limit: Limit,
     /// The delivery-rate sample, for controllers that [need](crate::Needs) one.
     pub delivery: Option<RateSample>,
@@ -133,11 +134,13 @@ pub struct Report {
     pub packets: u32,
     /// Packets sent since the connection began, with retransmissions.
     pub sent: u64,
-    /// The packet arrival rate that the receiver measures; `None` before its first estimate.
+    /// The packet arrival rate that the receiver measures; `None` if there is no new estimate, for instance because no
+    /// packet has arrived since the last report. A driver that computes the rate divides the packets acknowledged by the
+    /// time since the last report with acknowledged packets: the rate of an interval without arrivals is unknown, not zero.
     pub arrival: Option<Rate>,
-    /// The link capacity that the receiver estimates from packet pairs; `None` before its first estimate.
+    /// The link capacity that the receiver estimates from packet pairs; `None` if there is no new estimate.
     pub capacity: Option<Rate>,
-    /// The round-trip time.
+    /// The round-trip time: the latest sample, or the receiver's own estimate.
     pub rtt: Dur,
 }
 

@@ -123,8 +123,11 @@ pub trait WindowLaw: DynClone + fmt::Debug + Send + Sync {
     fn cut(&mut self, w: f64, why: Signal, cx: &Context) -> f64;
 
     /// The slow-start threshold after a signal whose [`cut`](Self::cut) was `cut` packets, where the law's source
-    /// defines it; it may exceed the window. `None` leaves it to the [conventions](crate::Conventions) of the
-    /// stack: by RFC 5681 equation 4 at most half of the window in slow start and after a timeout.
+    /// defines it; it may exceed the window before the signal. `None` leaves it to the
+    /// [conventions](crate::Conventions) of the stack: by RFC 5681 equation 4 at most half of the window in slow start
+    /// and after a timeout. By these conventions the window after a loss or mark is the threshold, at most the window
+    /// before the signal: a law with a threshold of its own reduces the window to it, not to `cut`. The answer after
+    /// [`Signal::PersistentCongestion`] is not used.
     fn threshold(&self, _cut: f64, _why: Signal) -> Option<f64> {
         None
     }
@@ -211,7 +214,8 @@ pub enum Clock {
 /// A law for the sending rate, run once in each control interval.
 ///
 /// The [`Paced`](crate::Paced) machine contains the interval, slow start and the clamps. The calls and their conditions
-/// are in [Writing a controller](crate#writing-a-controller).
+/// are in [Writing a controller](crate#writing-a-controller). The machine [needs](crate::Needs::reports) reports for
+/// every law.
 ///
 /// ```
 /// use cwnd::{Clock, Context, Dur, Paced, Rate, RateLaw, Settings, Signal};
@@ -251,8 +255,10 @@ pub trait RateLaw: DynClone + fmt::Debug + Send + Sync {
     /// The rate after an interval with acknowledgements and without a loss.
     fn tick(&mut self, rate: Rate, cx: &Context) -> Rate;
 
-    /// The rate after a loss report. `fresh` says whether the most recently sent lost packet was sent after the
-    /// last decrease: a new congestion period.
+    /// The rate after a loss report, a mark that begins a congestion period, a timeout, or persistent congestion,
+    /// whose losses are reported before. A rate above `rate` leaves it as it is. `fresh` says whether the most recently
+    /// sent lost packet was sent after the last decrease, which begins a new congestion period; it is true for all
+    /// signals other than a loss.
     fn cut(&mut self, rate: Rate, fresh: bool, why: Signal, cx: &Context) -> Rate;
 
     /// The rate at the end of slow start, whose window was `w` packets.

@@ -37,8 +37,9 @@
 //! by name, such as `cubic(start=hystart)`.
 //!
 //! **Units.** Volumes are numbers of packets of the maximum packet size, [`Settings::packet`] bytes. A packet that is
-//! not full counts as one; packets outside of congestion control, such as pure acknowledgements, do not count. [`Time`] is in nanoseconds since the driver's epoch, which SHOULD be the start of the
-//! connection: before the first reduction, laws that depend on the time since the last reduction count from the epoch.
+//! not full counts as one; packets outside of congestion control, such as pure acknowledgements, do not count. [`Time`]
+//! is in nanoseconds since the driver's epoch, which SHOULD be the start of the connection: before the first reduction,
+//! laws that depend on the time since the last reduction count from the epoch.
 //! Any clock that never goes back is suitable; `Time::from_instant` converts that of `std`.
 //!
 //! **Calls.** The times of successive calls MUST NOT decrease. A driver MUST read the [`Output`] again after each
@@ -57,7 +58,7 @@
 //! **Needs.** [`Controller::needs`] says which optional data the controller uses. It is constant: a driver reads it
 //! once. A controller that needs reports gets [`Event::Report`] about every 10 ms and makes no use of [`Event::Acked`];
 //! losses, marks and timeouts are reported to it as to any other. If the receiver sends no such reports, the sender computes
-//! them from the acknowledgements.
+//! them from the acknowledgements, from the first round-trip time sample on; [`Report::arrival`] says how.
 //!
 //! **Order.** One acknowledgement may cause several events. They have the same time and this order:
 //!
@@ -86,7 +87,8 @@
 //! * [`Acked::in_flight`] counts packets sent and neither acknowledged nor declared lost. Packets that this
 //!   acknowledgement causes to be declared lost MAY still be counted.
 //! * [`Acked::rtt`] is the time since the transmission of the newest newly acknowledged packet, not corrected for delayed
-//!   acknowledgements. It is `None` if that packet was retransmitted and its transmissions cannot be told apart (Karn).
+//!   acknowledgements. It is `None` if that packet was retransmitted and its transmissions cannot be distinguished
+//!   (Karn), and in QUIC if the largest acknowledged packet is not newly acknowledged (RFC 9002 section 5.1).
 //! * [`Acked::limit`] is why the sender last stopped sending before this acknowledgement. The window grows only if the
 //!   window or the pacing rate limited the sender (RFC 7661): a driver that always reports [`Limit::Window`] lets the
 //!   window of an idle application grow without bound.
@@ -102,7 +104,7 @@
 //!
 //! **Other events.** [`Event::Reduced`] reports a window that the driver reduced itself, after an idle period for instance.
 //! [`Event::Mtu`] reports a change of the maximum packet size: from then on one packet is one of the new size, in the
-//! output too.
+//! output too. Packets sent before the change still count as one packet each when they are acknowledged or lost.
 //!
 //! **Delivery rate.** If the controller needs it, the driver keeps a [`delivery::DeliveryEstimator`]:
 //! [`sent`](delivery::DeliveryEstimator::sent) at each transmission;
@@ -145,12 +147,15 @@
 //! acknowledgements and without losses [`tick`](RateLaw::tick) raises the rate; [`losses`](RateLaw::losses) and
 //! [`cut`](RateLaw::cut) follow each loss report. A law that [starts itself](RateLaw::starts_itself) has no slow start, and
 //! `tick` runs after each interval. The machine keeps the rate at 1 packet/s or more and the flow window at 16 packets or
-//! more.
+//! more. Reports do not say what limits the sender: slow start and the rate also grow while the application limits it, and
+//! a law that must not do so compares its rate with [`Report::arrival`].
 //!
 //! **A whole controller** MUST accept any event in any order without a panic, and ignores events that it does not know:
 //! [`Event`] will get more. Its window SHOULD be at least 1 packet. [`Controller::output`] changes only with an event. After
 //! an [`Event::Tick`] `wake` MUST be later than the time of the event, and a Tick before `wake` MUST have no effect.
-//! [`Controller::needs`] never changes, and [`Controller::gauges`] emits the same names in each call.
+//! [`Controller::needs`] never changes, and [`Controller::gauges`] emits the same names in each call. At [`Event::Mtu`] it
+//! converts its windows and rates to packets of the new size, and disregards the delivery-rate samples of the next two
+//! rounds, which count packets of the old size.
 //!
 //! **Determinism.** The same events give the same answers, bit by bit, on every machine: a controller reads no clock and no
 //! other source of randomness than [`Settings::seed`], and takes powers, roots and logarithms from `libm`.

@@ -9,7 +9,7 @@ use cwnd::registry::Kind;
 use cwnd::{
     Acked, AnyController, Context, Controller, Conventions, Dur, Event, Law, Limit, Lost, Marked,
 };
-use cwnd::{MakeController, Output, Packets, Round, Settings, Signal, Spec, Time};
+use cwnd::{MakeController, Output, Packets, Rate, Report, Round, Settings, Signal, Spec, Time};
 use cwnd::{WindowLaw, Windowed};
 use proptest::prelude::*;
 
@@ -445,5 +445,27 @@ fn westwoods_threshold_is_its_estimate() {
         // A second one at a window of 1 leaves the threshold.
         timeout.on(now, &Event::Timeout { sent: 2000 });
         assert!(timeout.ssthresh().get() >= 29.0 && timeout.unclamped().get() == 1.0);
+    }
+}
+
+/// Reports in which nothing arrives have no estimate and do not reduce the rate.
+#[test]
+fn a_report_without_an_arrival_rate_keeps_the_estimate() {
+    let rtt = Dur::from_millis(50);
+    for name in ["daimd", "tfrc", "udt"] {
+        let mut controller = Spec::parse(name).unwrap().controller(&Settings::default());
+        let at = |millis| Time::ZERO + Dur::from_millis(millis);
+        for n in 1..=100 {
+            let mut report = Report::new(5, 5 * n, rtt);
+            report.arrival = Some(Rate::per_sec(500.0));
+            controller.on(at(10 * n), &Event::Report(report));
+        }
+        controller.on(at(1001), &Event::Lost(Lost::new(1, at(990), 500)));
+        let before = controller.output().pace.unwrap();
+        for n in 101..=200 {
+            let report = Report::new(0, 500, rtt);
+            controller.on(at(10 * n), &Event::Report(report));
+        }
+        assert!(controller.output().pace >= Some(before), "{name}");
     }
 }

@@ -339,3 +339,14 @@ fn needs_and_gauges_are_those_of_the_law() {
     cubic.gauges(&mut |name, value| gauges.push((name, value)));
     assert_eq!(gauges[0], ("ssthresh", 7.0));
 }
+
+/// RFC 9438 section 4.6 lets a mark reduce the window to one packet, RFC 9002 section 7.2 to two packets.
+#[test]
+fn a_mark_leaves_a_quic_stack_two_packets() {
+    for (conventions, left) in [(&Conventions::RFC, 1.0), (&Conventions::QUIC, 2.0)] {
+        let law = Trace { threshold: Some(0.5), ..Trace::default() };
+        let mut bench = Bench::of(law, |settings| settings.conventions = conventions);
+        bench.mark(20, 19);
+        assert_eq!(bench.window(), left);
+    }
+}

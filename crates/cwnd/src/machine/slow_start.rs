@@ -9,7 +9,25 @@ use dyn_clone::DynClone;
 
 /// A slow start: grows the window until the first congestion signal, and may end before one.
 ///
-/// Later slow starts, after a timeout, are the standard one (RFC 9406 section 4.3).
+/// Later slow starts, after a timeout or persistent congestion, are the standard one (RFC 9406 section 4.3).
+///
+/// ```
+/// use cwnd::{Acked, Context, Growth, Settings, SlowStart, SlowStartLaw};
+///
+/// /// Limited slow start (RFC 3742) with a `max_ssthresh` of 100 packets.
+/// #[derive(Clone, Debug)]
+/// struct Limited;
+///
+/// impl SlowStartLaw for Limited {
+///     fn grow(&mut self, w: f64, credit: f64, _acked: &Acked, _cx: &Context) -> Growth {
+///         let slowdown = if w <= 100.0 { 1.0 } else { (w / 50.0).floor() };
+///         Growth { window: w + credit / slowdown, done: false }
+///     }
+/// }
+///
+/// let mut settings = Settings::default();
+/// settings.slow_start = SlowStart::Custom(|| Box::new(Limited));
+/// ```
 pub trait SlowStartLaw: DynClone + fmt::Debug + Send + Sync {
     /// The window in packets after an acknowledgement in slow start at window `w`. `credit` is the growth of the
     /// standard slow start in packets: those acknowledged, at most
