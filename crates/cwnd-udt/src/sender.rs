@@ -346,11 +346,11 @@ impl Sender {
         }
         self.buffer.send(now, at, again, timestamp, self.destination);
         self.packets_sent += 1;
-        if self.flight.is_some() {
-            self.note_sent(now, at);
-        }
         if let Some(timed_out) = &mut self.timed_out {
             timed_out.in_flight += 1;
+        }
+        if self.flight.is_some() {
+            self.note_sent(now, at);
         }
         self.last_sent = now;
         count.pkt_sent += 1;
