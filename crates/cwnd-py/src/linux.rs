@@ -208,7 +208,7 @@ fn mean(time: &[f64], values: &[f64]) -> f64 {
     if length > 0.0 { area / length } else { values.last().copied().unwrap_or(f64::NAN) }
 }
 
-/// Adds what is here to the module.
+/// Adds the functions and classes of this file to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("KernelError", module.py().get_type::<KernelError>())?;
     module.add("KERNEL_FORMS", bpf::NAMES)?;

@@ -1,4 +1,4 @@
-//! Laws without a network, for the models in Python. What is asked for has been checked there.
+//! Laws without a network, for the models in Python, which check the arguments.
 
 use crate::custom::{Failure, Given};
 use crate::{SpecError, parallel};
@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Steps after which a sawtooth that is not back counts as none.
+/// Steps in which a sawtooth must return to its window; otherwise it is not periodic.
 const SAWTOOTH_LIMIT: u64 = 100_000_000;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
@@ -28,7 +28,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// A law that can begin at a given window, and the error of one that is written in Python.
+/// A law that can start at a given window, and the error raised by a law written in Python.
 struct Model {
     make: Arc<dyn MakeController>,
     law: Law,
@@ -54,7 +54,7 @@ impl Model {
         Ok(Model { make, law, failure })
     }
 
-    /// The same for a window law.
+    /// Reads a window law.
     fn windowed(given: &Given) -> PyResult<Self> {
         let model = Model::read(given)?;
         match model.law {
@@ -66,7 +66,7 @@ impl Model {
         }
     }
 
-    /// The law of flow number `index`, whose random numbers are its own.
+    /// The law of flow number `index`, with a random stream of its own.
     fn law(&self, index: u64) -> PyResult<Law> {
         let mut settings = Settings::default();
         settings.seed = index;
@@ -91,7 +91,7 @@ fn table<'py>(py: Python<'py>, columns: usize, rows: Vec<f64>) -> PyResult<Table
     Ok(array.into_pyarray(py))
 }
 
-/// A law at the beginning of congestion avoidance with `window`, or with what a loss leaves of it.
+/// A law that starts congestion avoidance at `window`, or at the window after a loss there.
 fn start(model: &Model, window: f64, path: Path, at_loss: bool) -> Alone {
     let mut flow = Alone::new(model.law.clone(), window, path);
     if at_loss {
@@ -100,7 +100,7 @@ fn start(model: &Model, window: f64, path: Path, at_loss: bool) -> Alone {
     flow
 }
 
-/// The window before the first acknowledgement and after each.
+/// Returns the window before the first acknowledgement and after each.
 #[pyfunction]
 #[pyo3(signature = (spec, window, acks, *, rtt, packet, at_loss))]
 fn law_acks<'py>(
@@ -125,7 +125,7 @@ fn law_acks<'py>(
     Ok(windows.into_pyarray(py))
 }
 
-/// The window before the first round and after each.
+/// Returns the window before the first round and after each.
 #[pyfunction]
 #[pyo3(signature = (spec, window, rounds, *, rtt, packet, capacity, whole, at_loss))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
@@ -153,7 +153,7 @@ fn law_rounds<'py>(
     Ok(windows.into_pyarray(py))
 }
 
-/// What the first loss leaves of each window.
+/// Returns the window after a first loss at each of `windows`.
 #[pyfunction]
 #[pyo3(signature = (spec, windows, *, rtt, packet))]
 fn law_cut<'py>(
@@ -170,7 +170,7 @@ fn law_cut<'py>(
     Ok(windows.into_pyarray(py))
 }
 
-/// Whether the window at a loss is all that a window law remembers after it.
+/// Whether the state of a window law after a loss depends only on the window at the loss.
 #[pyfunction]
 #[pyo3(signature = (spec, *, rtt, packet))]
 fn law_forgets(spec: Given, rtt: f64, packet: u32) -> PyResult<bool> {
@@ -180,8 +180,8 @@ fn law_forgets(spec: Given, rtt: f64, packet: u32) -> PyResult<bool> {
     Ok(forgets)
 }
 
-/// For losses at each of `windows`: the window after one, the round-trip times and the packets until
-/// it is back. Not numbers where the law does not repeat itself.
+/// Returns for a loss at each of `windows`: the window after it, and the round-trip times and packets until the window
+/// returns to its value. NaN where the law is not periodic.
 #[pyfunction]
 #[pyo3(signature = (spec, windows, *, rtt, packet))]
 fn law_sawtooth<'py>(
@@ -201,8 +201,8 @@ fn law_sawtooth<'py>(
     table(py, 3, teeth.into_flattened())
 }
 
-/// The windows at the end of each round and after the loss there, if there was one; as many columns
-/// as flows each, the first row being the start.
+/// Returns the windows at the end of each round, and those after its loss, if there was one. A column is a flow; the first
+/// row is the start.
 #[pyfunction]
 #[pyo3(signature = (specs, windows, capacity, rounds, *, rtt, packet, whole))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
@@ -238,8 +238,8 @@ fn synchronous<'py>(
     Ok((table(py, models.len(), before)?, table(py, models.len(), after)?))
 }
 
-/// For each pair of windows: rounds to the efficiency line, the difference there, rounds from there
-/// to fairness, losses in those.
+/// Returns for each pair of windows: the rounds to the efficiency line, the difference there, and the rounds and losses from
+/// there to fairness.
 #[pyfunction]
 #[pyo3(signature = (specs, first, second, capacity, epsilon, *, limit, rtt, packet, whole))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
@@ -292,7 +292,7 @@ fn loss_chain<'py>(
     let top = grid.last().copied().unwrap_or_default();
     let rows = parallel::map(py, grid.len(), |at| {
         let (mut ends, mut stays) = (vec![0.0; grid.len()], vec![0.0; grid.len()]);
-        // The point below the last window: windows change little from one to the next.
+        // The grid point below the last window: consecutive windows are close to each other.
         let mut below = 0;
         let epoch = Epoch::new(model.law.clone(), grid[at], path, ideal);
         let sums = epoch.run(p, tail, top, |window, end, stay| {

@@ -65,12 +65,13 @@ impl Driver {
         self.packets_sent - self.counters.sent_before
     }
 
-    /// The congestion window, or the flow window of a paced controller, in packets.
+    /// The congestion window, or the flow window of a paced controller, in packets; 0 where a controller's answer is
+    /// not a number.
     #[inline(always)]
     pub(crate) fn window(&self) -> f64 {
         match &self.controller {
             AnyController::Window(machine) => machine.window().get(),
-            controller => controller.output().window.get(),
+            controller => controller.output().window.get().max(0.0),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::tcp::scoreboard::Scoreboard;
 use crate::tcp::sender::Place;
-use cwnd::{Controller, Event, Limit, Lost, Rate, Report};
+use cwnd::{Controller, Event, Limit, Lost, Rate, Report, Time};
 use std::collections::VecDeque;
 
 /// UDT's SYN: the interval of reports and of rate control, in nanoseconds.
@@ -49,6 +49,8 @@ pub(crate) struct PacedSender {
     due: u64,
     smoothed_rtt: u64,
     plan: Plan,
+    /// The controller's last Tick.
+    ticked: Option<Time>,
     /// The first hop of the return route, if packets may be sent ahead of the clock.
     back: Option<u32>,
     pub driver: Driver,
@@ -61,19 +63,19 @@ struct Plan {
     period: u64,
     /// Packets that may be outstanding.
     window: u32,
-    /// Time of the controller's wake-up; [`NONE`] without one.
+    /// Time of the controller's next Tick; [`NONE`] without one.
     tick: u64,
 }
 
 impl Plan {
-    fn of(driver: &Driver) -> Self {
+    fn of(driver: &Driver, ticked: Option<Time>) -> Self {
         let ticks = |nanos| driver.clock.ticks(nanos);
         let output = driver.controller.output();
         Plan {
             period: output.pace.map_or(0, |pace| ticks(pace.period().as_nanos())),
             // A fraction of a packet cannot be sent.
             window: whole32(output.window.get()),
-            tick: output.wake.map_or(NONE, |at| ticks(at.as_nanos())),
+            tick: output.next_tick(ticked).map_or(NONE, |at| ticks(at.as_nanos())),
         }
     }
 }
@@ -96,6 +98,7 @@ impl PacedSender {
             due: 0,
             smoothed_rtt: clock.ticks(10 * SYN),
             plan: Plan::default(),
+            ticked: None,
             back: None,
             driver,
         }
@@ -112,7 +115,7 @@ impl PacedSender {
     pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
         self.next_send = now;
-        self.plan = Plan::of(&self.driver);
+        self.plan = Plan::of(&self.driver, self.ticked);
         self.send(net, now);
     }
 
@@ -131,15 +134,16 @@ impl PacedSender {
             return;
         }
         if self.plan.tick <= now {
+            self.ticked = Some(self.driver.clock.time(now));
             self.driver.report(now, Event::Tick);
-            self.plan = Plan::of(&self.driver);
+            self.plan = Plan::of(&self.driver, self.ticked);
         }
         if self.expiry <= now && self.board.high() > self.board.una() {
             self.driver.counters.timeouts += 1;
             self.board.mark_all_lost();
             let sent = self.driver.packets_sent;
             self.driver.report_congestion(now, Event::Timeout { sent });
-            self.plan = Plan::of(&self.driver);
+            self.plan = Plan::of(&self.driver, self.ticked);
             self.restart_expiry(now);
         }
         self.send(net, now);
@@ -154,7 +158,7 @@ impl PacedSender {
         } else {
             self.handle_report(now, packet.seq(), &extra);
         }
-        self.plan = Plan::of(&self.driver);
+        self.plan = Plan::of(&self.driver, self.ticked);
         self.send(net, now);
     }
 
@@ -251,7 +255,7 @@ impl PacedSender {
             };
             self.transmit(net, now, seq, repair.is_some());
             // The second packet of a pair also advances the pacing time: a pair does not raise the rate.
-            self.next_send = self.next_send.max(now) + self.plan.period;
+            self.next_send = self.next_send.max(now).saturating_add(self.plan.period);
         }
         Limit::Pacing
     }

@@ -218,6 +218,20 @@ fn samples_of_a_law_agree_with_the_records() {
     }
 }
 
+/// The packet of a sample was in flight when it was sent, also after a timeout.
+#[test]
+fn samples_count_their_own_packet_as_in_flight() {
+    for traffic in [over_tcp, over_udt] {
+        let mut network = link(traffic("python:Probe"), 20, 20);
+        network.links[0].loss = 0.3;
+        network.warmup = Dur::ZERO;
+        let (records, seen) = observe_in(&network, true);
+        assert!(records.flows[0].timeouts > 0);
+        assert!(seen.samples.len() > 20, "{} samples", seen.samples.len());
+        assert!(seen.samples.iter().all(|(_, sample)| sample.in_flight > 0));
+    }
+}
+
 /// Samples are application-limited after the end of the data.
 #[test]
 fn the_end_of_the_data_is_application_limited() {

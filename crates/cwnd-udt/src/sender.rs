@@ -40,6 +40,8 @@ pub(crate) struct Sender {
     pub buffer: SendBuffer,
     controller: AnyController,
     output: Output,
+    /// The controller's last Tick.
+    ticked: Option<Time>,
     record: Option<Record>,
     /// The last round-trip time passed to the controller.
     sample: Option<Dur>,
@@ -108,6 +110,7 @@ impl Sender {
                 messages,
             ),
             output: controller.output(),
+            ticked: None,
             windowed: !needs.reports,
             flight: needs.delivery_rate.then(Box::default),
             controller,
@@ -346,11 +349,11 @@ impl Sender {
         }
         self.buffer.send(now, at, again, timestamp, self.destination);
         self.packets_sent += 1;
-        if self.flight.is_some() {
-            self.note_sent(now, at);
-        }
         if let Some(timed_out) = &mut self.timed_out {
             timed_out.in_flight += 1;
+        }
+        if self.flight.is_some() {
+            self.note_sent(now, at);
         }
         self.last_sent = now;
         count.pkt_sent += 1;
@@ -549,7 +552,8 @@ impl Sender {
 
     /// Processes the timers due at `now`. Returns true if a keep-alive is due.
     pub(crate) fn handle_timeout(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) -> bool {
-        if self.output.wake.is_some_and(|at| at <= now) {
+        if self.next_tick().is_some_and(|at| at <= now) {
+            self.ticked = Some(now);
             self.report(now, Event::Tick);
         }
         if self.expiry(rtt).is_some_and(|at| at <= now) {
@@ -565,12 +569,16 @@ impl Sender {
         nudges
     }
 
+    fn next_tick(&self) -> Option<Time> {
+        self.output.next_tick(self.ticked)
+    }
+
     /// The earliest timer; `Time::NEVER` if none is armed.
     pub(crate) fn next_wakeup(&self, rtt: &Rtt) -> Time {
         let paced = (self.limit == Limit::Pacing).then_some(self.next_send);
         let due = |at: Option<Time>| at.unwrap_or(Time::NEVER);
         due(paced)
-            .min(due(self.output.wake))
+            .min(due(self.next_tick()))
             .min(due(self.expiry(rtt)))
             .min(due(self.repair_expiry(rtt)))
             .min(due(self.nudge()))

@@ -205,10 +205,32 @@ pub struct Output {
     pub wake: Option<Time>,
 }
 
+/// The least time between two Ticks: a controller whose [`Output::wake`] is not later than its last Tick cannot hold its
+/// driver at one instant.
+const TICK_GAP: Dur = Dur::from_micros(10);
+
 impl Output {
     /// A congestion window, without pacing and without a timer.
     #[inline(always)]
     pub const fn window(window: Packets) -> Self {
         Output { window, pace: None, wake: None }
+    }
+
+    /// When a driver reports the next [`Event::Tick`], after the last one at `last`: at [`wake`](Self::wake), and at
+    /// least 10 µs after `last`.
+    ///
+    /// ```
+    /// use cwnd::{Dur, Output, Packets, Time};
+    ///
+    /// let mut output = Output::window(Packets::new(10.0));
+    /// output.wake = Some(Time::ZERO + Dur::from_millis(5));
+    /// assert_eq!(output.next_tick(None), output.wake);
+    /// // The controller did not change its wish at the Tick.
+    /// let later = Time::ZERO + Dur::from_millis(6);
+    /// assert_eq!(output.next_tick(Some(later)), Some(later + Dur::from_micros(10)));
+    /// ```
+    pub fn next_tick(&self, last: Option<Time>) -> Option<Time> {
+        let earliest = last.map_or(Time::ZERO, |last| last + TICK_GAP);
+        self.wake.map(|wake| wake.max(earliest))
     }
 }

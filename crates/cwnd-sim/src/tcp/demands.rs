@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 pub(super) struct Demands {
     /// The departure time of the next packet.
     next_send: u64,
-    /// The time of the controller's wake-up.
+    /// The time of the controller's next Tick, and of its last one.
     wake: u64,
+    ticked: Option<Time>,
     /// The packets in flight, if the controller needs delivery-rate samples.
     flight: Option<Flight>,
 }
@@ -36,13 +37,13 @@ impl Demands {
     pub(super) fn of(controller: &AnyController) -> Option<Box<Self>> {
         let flight = || controller.needs().delivery_rate.then(Flight::default);
         demanding(controller)
-            .then(|| Box::new(Demands { next_send: 0, wake: NONE, flight: flight() }))
+            .then(|| Box::new(Demands { next_send: 0, wake: NONE, ticked: None, flight: flight() }))
     }
 
-    /// Time of the next timer action of a sender limited by `limit`.
-    pub(super) fn due(&self, limit: Limit) -> u64 {
-        let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
-        paced.min(self.wake)
+    /// Time of the next timer action of a sender; `paced` if the pacing rate limits it.
+    fn due(&self, paced: bool) -> u64 {
+        let departure = if paced { self.next_send } else { NONE };
+        departure.min(self.wake)
     }
 
     /// Whether the pacing rate delays the next packet.
@@ -55,26 +56,35 @@ impl Sender {
     /// Handles the timer: the controller's wake-up and the departure of a paced packet.
     pub(super) fn wake_demands(&mut self, net: &mut Net, now: u64) {
         let Some(demands) = &mut self.demands else { return };
+        let paced = self.driver.limit == Limit::Pacing && !demands.delays(now);
         let ticks = demands.wake <= now;
         if ticks {
             demands.wake = NONE;
+            demands.ticked = Some(self.driver.clock.time(now));
             self.driver.report_congestion(now, Event::Tick);
         }
-        if ticks || self.driver.limit == Limit::Pacing {
+        if ticks || paced {
             self.resume(net, now);
         }
     }
 
     /// Arms the timer for the controller's wake-up and the next paced packet.
-    pub(super) fn arm_demands(&mut self, net: &mut Net) {
+    pub(super) fn arm_demands(&mut self, net: &mut Net, now: u64) {
         let clock = self.driver.clock;
-        let wake = self.driver.controller.output().wake;
+        let output = self.driver.controller.output();
         let Some(demands) = &mut self.demands else { return };
-        demands.wake = wake.map_or(NONE, |wake| clock.ticks(wake.as_nanos()));
-        let due = demands.due(self.driver.limit);
+        let wake = output.next_tick(demands.ticked);
+        demands.wake = wake.map_or(NONE, |wake| clock.ticks(wake.as_nanos()).max(now));
+        let due = self.demands_due();
         if due != NONE {
             net.arm(self.timer as usize, due);
         }
+    }
+
+    /// Time of the next timer action for the controller. A burst that the host delays contains the next paced packet.
+    pub(super) fn demands_due(&self) -> u64 {
+        let paced = self.driver.limit == Limit::Pacing && !self.burst_waits();
+        self.demands.as_ref().map_or(NONE, |demands| demands.due(paced))
     }
 
     /// Records the transmission or retransmission of packet `seq` at `now`.
@@ -85,7 +95,8 @@ impl Sender {
         let una = self.board.una();
         let Some(demands) = &mut self.demands else { return };
         if let Some(pace) = pace {
-            demands.next_send = demands.next_send.max(now) + clock.ticks(pace.period().as_nanos());
+            let gap = clock.ticks(pace.period().as_nanos());
+            demands.next_send = demands.next_send.max(now).saturating_add(gap);
         }
         if let Some(flight) = &mut demands.flight {
             flight.sent(clock.time(now), seq, una, in_flight);

@@ -227,27 +227,28 @@ fn send_selective(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
             s.next = high + 1;
             continue;
         }
-        if s.in_recovery && !s.delayed(now) && repair_more(s, net, now) {
+        if s.in_recovery
+            && let Some((seq, rescues)) = further_repair(s)
+        {
+            if s.delayed(now) {
+                return Limit::Pacing;
+            }
+            s.rescued |= rescues;
+            s.repair(net, now, seq);
             continue;
         }
         return if high < s.total { Limit::Receiver } else { Limit::Application };
     }
 }
 
-/// Retransmits by rules 3 and 4 of RFC 6675's `NextSeg`: a hole not yet presumed lost, or the last outstanding packet,
-/// once per recovery. Returns false if neither applies.
-fn repair_more(s: &mut Sender, net: &mut Net, now: u64) -> bool {
+/// The packet to retransmit by rules 3 and 4 of RFC 6675's `NextSeg`: a hole not yet presumed lost, or the last
+/// outstanding packet, once per recovery. Also returns whether it is the latter.
+fn further_repair(s: &mut Sender) -> Option<(u32, bool)> {
     if let Some(seq) = s.board.next_hole() {
-        s.repair(net, now, seq);
-        return true;
+        return Some((seq, false));
     }
     let last = s.board.high() - 1;
-    if s.rescued || last < s.board.highest_sacked() {
-        return false;
-    }
-    s.rescued = true;
-    s.repair(net, now, last);
-    true
+    (!s.rescued && last >= s.board.highest_sacked()).then_some((last, true))
 }
 
 fn send_cumulative(s: &mut Sender, net: &mut Net, now: u64) -> Limit {

@@ -206,11 +206,15 @@ impl Sender {
         }
         self.wake_demands(net, now);
         let burst = self.host_delay.as_ref().map_or(NONE, |host_delay| host_delay.until);
-        let demands = self.demands.as_ref().map_or(NONE, |it| it.due(self.driver.limit));
-        let at = self.deadline.min(burst).min(demands);
+        let at = self.deadline.min(burst).min(self.demands_due());
         if at != NONE {
             net.arm(self.timer as usize, at);
         }
+    }
+
+    /// Whether a burst waits for the host's delay.
+    pub(super) fn burst_waits(&self) -> bool {
+        self.host_delay.as_ref().is_some_and(|host_delay| host_delay.until != NONE)
     }
 
     /// Handles an acknowledgement.
@@ -234,11 +238,14 @@ impl Sender {
             if !self.ns2 && self.board.high() == self.board.una() {
                 self.deadline = NONE;
             }
+        } else if self.demands.is_some() {
+            self.arm_demands(net, now);
         }
         if self.board.una() >= self.total && self.driver.completed == NONE {
             self.driver.settle(now);
             self.driver.completed = now;
             self.deadline = NONE;
+            self.demands = None;
         }
     }
 
@@ -271,7 +278,7 @@ impl Sender {
         };
         self.driver.limited_by(now, limit);
         if self.demands.is_some() {
-            self.finish_sending(net, limit);
+            self.finish_sending(net, now, limit);
         }
     }
 
@@ -282,11 +289,11 @@ impl Sender {
     }
 
     #[cold]
-    fn finish_sending(&mut self, net: &mut Net, limit: Limit) {
+    fn finish_sending(&mut self, net: &mut Net, now: u64, limit: Limit) {
         if limit == Limit::Application {
             self.record_application_limit();
         }
-        self.arm_demands(net);
+        self.arm_demands(net, now);
     }
 
     #[cold]
