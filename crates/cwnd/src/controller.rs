@@ -86,7 +86,7 @@ where
     }
 }
 
-/// What a controller needs from its driver. A driver saves itself what is not needed.
+/// What a controller needs from its driver. A driver may omit the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {

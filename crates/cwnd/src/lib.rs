@@ -50,10 +50,12 @@
 //! the pacer permits it ([`parts::Pacer`]). Retransmissions count like any other packet, except for those that loss
 //! recovery sends regardless of the window: the first one of fast retransmit (RFC 5681 section 3.2), and probes
 //! (RFC 9002 section 7.5). The window may be infinite and may fall below the packets in flight. The receiver's window is
-//! the driver's business; [`Settings::max_window`] names its largest value.
+//! the driver's business; [`Settings::max_window`] names its largest value. A window that is not a number permits nothing.
+//! A pace of zero delays the next packet for ever, also if the pace rises later.
 //!
 //! **Timer.** If `output.wake` is a time, the driver MUST report [`Event::Tick`] at that time or later, once. Each
-//! event may change it; only the last value counts.
+//! event may change it; only the last value counts. [`Output::next_tick`] gives the time, and keeps Ticks at least 10 µs
+//! apart.
 //!
 //! **Needs.** [`Controller::needs`] says which optional data the controller uses. It is constant: a driver reads it
 //! once. A controller that needs reports gets [`Event::Report`] about every 10 ms and makes no use of [`Event::Acked`];
@@ -109,7 +111,7 @@
 //! **Delivery rate.** If the controller needs it, the driver keeps a [`delivery::DeliveryEstimator`]:
 //! [`sent`](delivery::DeliveryEstimator::sent) at each transmission;
 //! [`application_limited`](delivery::DeliveryEstimator::application_limited) when the application has no more data and
-//! the window has room; for each acknowledgement [`lost`](delivery::DeliveryEstimator::lost), if it causes losses,
+//! the window has room; for each acknowledgement [`lost`](delivery::DeliveryEstimator::lost) for the losses known by then,
 //! [`acked`](delivery::DeliveryEstimator::acked) for each newly acknowledged packet, and
 //! [`sample`](delivery::DeliveryEstimator::sample), whose result is [`Acked::delivery`].
 //!

@@ -1,5 +1,5 @@
 //! Laws without a network: a constant round-trip time, acknowledgements spread evenly over it, and
-//! losses told from outside. What analytic models iterate.
+//! losses at times that the caller chooses: the steps of analytic models.
 
 mod alone;
 mod epoch;

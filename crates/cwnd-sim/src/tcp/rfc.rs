@@ -99,7 +99,10 @@ fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: New
         } else if found > 0 {
             s.report_lost(now, found, newest);
         }
-    } else if (found > 0 || s.duplicates >= DUP_THRESH) && i64::from(una) > s.recover {
+    }
+    // Losses that the end of recovery reveals begin the next one.
+    let begins = found > 0 || s.duplicates >= DUP_THRESH;
+    if !s.in_recovery && begins && i64::from(una) > s.recover {
         let (first, _) = s.board.mark_lost_below(una + 1);
         let sent_at = s.board.sent_at(una);
         enter(s, now, found + first, newest.max(sent_at));

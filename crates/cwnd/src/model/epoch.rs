@@ -12,7 +12,7 @@ pub struct Epoch {
     ideal: bool,
 }
 
-/// A sawtooth is followed in at least so many steps for each round-trip time, of windows as large.
+/// The least number of steps for each round-trip time in which a sawtooth is followed.
 const STEPS: f64 = 64.0;
 
 /// What a law does between two losses at the same window.

@@ -1,4 +1,4 @@
-//! Chiu and Jain's synchronous model: rounds of one length, and losses that all flows are told of.
+//! Chiu and Jain's synchronous model: rounds of one length, and losses that all flows see.
 
 use super::{Alone, Path, Pattern};
 use crate::any::Law;
@@ -42,7 +42,7 @@ impl Plane {
         }
     }
 
-    /// All flows are told of one loss.
+    /// All flows see one loss.
     pub fn cut(&mut self) {
         for flow in &mut self.flows {
             flow.cut();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_to_all() {
+    fn a_loss_reduces_all_flows() {
         let mut plane = plane("aimd(1, 1/4)", [40.0, 60.0], Pattern::Each);
         assert!(plane.is_full());
         plane.cut();
