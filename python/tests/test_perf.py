@@ -33,6 +33,9 @@ from cwnd.perf.protocol import (
 from cwnd.perf.report import format_bits, format_bytes
 from cwnd.perf.streams import Load, Stream
 
+# Bytes in full buffers of both ends: 16,384 packets each.
+BUFFER = 2 * 16_384 * 1456
+
 NAMES = ("seconds", "streams", "reverse", "controller", "count", "cpu", "bytes", "omit", "bitrate")
 NAMES += ("burst", "limited", "retransmits", "total", "user", "system", "window", "receiver")
 
@@ -101,10 +104,10 @@ def test_both_sides_measure_what_flows(udt, hall, reverse, streams):
     sent, received = document["end"]["sum_sent"], document["end"]["sum_received"]
     # A stream that begins a little after the others ends with them.
     assert sent["seconds"] > 0.59
-    # A sender counts whole blocks; what TCP holds at the end was sent and has not arrived.
+    # A sender counts whole blocks; data in its buffer at the end was sent and has not arrived.
     assert received["bytes"] > 0
     ahead = sent["bytes"] - received["bytes"]
-    assert -streams * BLOCK <= ahead < streams * 20e6
+    assert -streams * BLOCK <= ahead <= streams * (BUFFER + BLOCK)
     assert len(document["end"]["streams"]) == streams
     assert sum(s["receiver"]["bytes"] for s in document["end"]["streams"]) == received["bytes"]
     # Three of them, but for a machine that is too busy.
