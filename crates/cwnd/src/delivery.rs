@@ -129,7 +129,7 @@ impl DeliveryEstimator {
         self.lost
     }
 
-    /// A packet is sent, or sent again, at `now`; `in_flight` counts the packets in flight with it.
+    /// A packet is transmitted or retransmitted at `now`; `in_flight` counts the packets in flight with it.
     pub fn sent(&mut self, now: Time, in_flight: u32) -> Sent {
         if in_flight <= 1 {
             self.first_sent_time = now;

@@ -96,7 +96,7 @@
 //!   window of an idle application grow without bound.
 //!
 //! **Timeouts.** [`Event::Timeout`] is the expiry of the retransmission timer of RFC 6298, once for each expiry. The
-//! packets that are sent again for this reason alone are not reported as lost. A QUIC stack does not report its probe
+//! packets that are retransmitted for this reason alone are not reported as lost. A QUIC stack does not report its probe
 //! timeout (RFC 9002 section 6.2), after which no packet is declared lost.
 //!
 //! **ECN.** A stack that counts marks (AccECN, RFC 9768; QUIC) sets [`Acked::marked`] and reports [`Marked`] with the
