@@ -12,12 +12,14 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import cwnd
+from cwnd import udt
 
 # Machines are noisy: how long an example takes decides nothing.
 settings.register_profile("cwnd", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -150,6 +152,29 @@ def command(complete):
     def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"COLUMNS": "100"}
         return complete(sys.executable, "-m", "cwnd", *arguments, env=environment, **options)
+
+    return run
+
+
+@pytest.fixture
+def transfer():
+    """Send bytes over a UDT connection on loopback; the number of bytes that arrived."""
+
+    def run(controller: Any, size: int) -> int:
+        got = []
+
+        def serve(listener: Any) -> None:
+            with listener.accept(timeout=10) as connection:
+                while data := connection.recv():
+                    got.append(len(data))
+
+        with udt.listen(0, "127.0.0.1") as listener:
+            thread = Thread(target=serve, args=[listener])
+            thread.start()
+            with udt.connect(*listener.address, controller=controller) as connection:
+                connection.send(bytes(size))
+            thread.join()
+        return sum(got)
 
     return run
 

@@ -6,13 +6,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
 
 import cwnd
-from cwnd import SpecError, udt
+from cwnd import SpecError
 from cwnd.controller import command_specification, explain_failure, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.model import law, stationary, synchronous
@@ -237,35 +236,17 @@ def test_udt_in_the_simulator_is_driven_by_a_law_written_in_python():
         cwnd.run(dumbbell().add_flow(Failing, protocol="udt"))
 
 
-def transfer(controller):
-    """Send 3 MB over loopback; return how many bytes arrived."""
-    got = []
-
-    def serve(listener):
-        with listener.accept(timeout=10) as connection:
-            while data := connection.recv():
-                got.append(len(data))
-
-    with udt.listen(0, "127.0.0.1") as listener:
-        thread = Thread(target=serve, args=[listener])
-        thread.start()
-        with udt.connect(*listener.address, controller=controller) as connection:
-            connection.send(bytes(3_000_000))
-        thread.join()
-    return sum(got)
+def test_udt_sockets_are_driven_by_a_law_written_in_python(transfer):
+    assert transfer(Gentle, 3_000_000) == 3_000_000
 
 
-def test_udt_sockets_are_driven_by_a_law_written_in_python():
-    assert transfer(Gentle) == 3_000_000
-
-
-def test_an_exception_in_a_law_is_raised_by_its_connection():
+def test_an_exception_in_a_law_is_raised_by_its_connection(transfer):
     class Raising(Gentle):
         def observe(self, acked, cx):
             raise RuntimeError("no law")
 
     with pytest.raises(RuntimeError, match="no law"):
-        transfer(Raising)
+        transfer(Raising, 3_000_000)
 
 
 def test_an_interrupted_run_does_not_wait_for_a_slow_law(tmp_path, spawn):
