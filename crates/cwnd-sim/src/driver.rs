@@ -2,7 +2,7 @@
 
 use crate::engine::clock::Clock;
 use crate::engine::schedule::NONE;
-use crate::record::CutRecord;
+use crate::record::{CutRecord, FlowRecord};
 use cwnd::record::{Entry, Record};
 use cwnd::{AnyController, Controller, Dur, Event, Limit};
 
@@ -61,7 +61,7 @@ impl Driver {
     }
 
     /// Packets sent since the end of the warm-up.
-    pub(crate) fn sent(&self) -> u64 {
+    fn sent(&self) -> u64 {
         self.packets_sent - self.counters.sent_before
     }
 
@@ -122,5 +122,23 @@ impl Driver {
             self.counters.limited[self.limit as usize] += now - self.limit_since;
             self.limit_since = now;
         }
+    }
+
+    /// Writes the sender's part of the record at the end of the run.
+    pub(crate) fn finish(mut self, end: u64, record: &mut FlowRecord) {
+        self.settle(end);
+        let counters = self.counters;
+        let clock = self.clock;
+        let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
+        record.packets_sent = self.sent();
+        record.cuts = self.cuts;
+        record.events = self.events.map(|events| *events);
+        record.retransmissions = counters.retransmitted;
+        record.timeouts = u64::from(counters.timeouts);
+        record.ecn_cuts = u64::from(counters.mark_cuts);
+        record.limited = counters.limited.map(|ticks| clock.seconds(ticks));
+        record.mean_rtt = clock.seconds(counters.rtt_sum) / f64::from(counters.rtt_count);
+        record.min_rtt = seconds(self.min_rtt);
+        record.completed = seconds(self.completed);
     }
 }

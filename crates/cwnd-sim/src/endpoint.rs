@@ -1,163 +1,97 @@
-//! The source and the sink of a flow.
+//! The two ends of a flow, and how they are created.
 
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
-use crate::engine::net::SINK;
+use crate::engine::net::{Net, SOURCE};
+use crate::engine::packet::Packet;
 use crate::network::{Conventions, Flow, Tcp, Traffic};
-use crate::paced::{PacedReceiver, PacedSender};
+use crate::paced::PacedFlow;
 use crate::record::FlowRecord;
 use crate::scenario::custom_name;
 use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
-use crate::tcp::{self, Receiver, Sender};
+use crate::tcp::{self, TcpFlow};
 use crate::traffic::Source;
 use crate::udt::UdtFlow;
 use cwnd::registry::Spec;
 use cwnd::{AnyController, Controller, MakeController, Packets, Settings};
 use std::sync::Arc;
 
-pub(crate) enum Endpoint {
-    /// The flow has not started.
-    Waiting,
-    Tcp(Box<(Sender, Receiver)>),
-    Paced(Box<(PacedSender, PacedReceiver)>),
-    Udt(Box<UdtFlow>),
-    Source(Box<Source>),
-}
+/// The two ends of a flow: its source and its sink. An end reacts only to packets and to its own timer.
+pub(crate) trait Endpoint: Send {
+    /// Starts the transfer.
+    fn start(&mut self, net: &mut Net, now: u64);
 
-impl Endpoint {
-    /// Creates the endpoints of a flow. `back` is the first hop of the return route.
-    pub(crate) fn new(
-        flow: &Flow,
-        place: Place,
-        back: u32,
-        seed: u64,
-        options: &Options,
-        specs: &mut Specs,
-    ) -> Result<Self, SimulationError> {
-        let tcp = match &flow.traffic {
-            Traffic::Tcp(tcp) => tcp,
-            Traffic::Udt(udt) => {
-                let make = find(flow, &udt.controller, options)?;
-                let made =
-                    UdtFlow::new(udt, make, place, back, (seed, flow.start), options.record_events);
-                return Ok(Endpoint::Udt(Box::new(made)));
-            }
-            Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
-                let source = Source::new(&flow.traffic, place, seed);
-                return Ok(Endpoint::Source(Box::new(source.expect("an open-loop source"))));
-            }
-        };
-        let settings = settings(tcp, seed, place.flow as usize);
-        let controller = specs.controller(flow, tcp, settings, options)?;
-        let clock = place.clock;
-        let driver = Driver::new(clock, controller, options.record_events);
-        Ok(if driver.controller.needs().reports {
-            let sender = PacedSender::new(tcp, driver, place);
-            let receiver = PacedReceiver::new(tcp, clock, back, place.timer + SINK);
-            Endpoint::Paced(Box::new((sender, receiver)))
-        } else {
-            let sender = Sender::new(tcp, driver, place, seed);
-            let receiver = Receiver::new(tcp, clock, back, place.timer + SINK);
-            Endpoint::Tcp(Box::new((sender, receiver)))
-        })
-    }
+    /// Ends the data of the source.
+    fn stop(&mut self, net: &mut Net, now: u64);
+
+    /// Handles the expired timer of one end.
+    fn wake(&mut self, net: &mut Net, now: u64, side: usize);
+
+    /// Handles a packet that arrives at the source, if it is an acknowledgement, or at the sink.
+    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet);
+
+    /// Data packets sent since the start of the flow.
+    fn sent(&self) -> u64;
 
     /// Data packets delivered in order since the start of the flow.
-    pub(crate) fn delivered(&self) -> u64 {
-        match self {
-            Endpoint::Tcp(tcp) => tcp.1.delivered(),
-            Endpoint::Paced(paced) => u64::from(paced.1.in_order()),
-            Endpoint::Udt(udt) => udt.delivered(),
-            Endpoint::Source(source) => source.arrived,
-            Endpoint::Waiting => 0,
-        }
-    }
+    fn delivered(&self) -> u64;
 
     /// CE-marked data packets received since the end of the warm-up.
-    pub(crate) fn marked(&self) -> u64 {
-        match self {
-            Endpoint::Tcp(tcp) => tcp.1.marked,
-            Endpoint::Waiting | Endpoint::Paced(_) | Endpoint::Udt(_) | Endpoint::Source(_) => 0,
-        }
+    fn marked(&self) -> u64 {
+        0
     }
 
-    /// Returns the driver of the controller; open-loop sources have none.
-    fn driver(&self) -> Option<&Driver> {
-        match self {
-            Endpoint::Tcp(tcp) => Some(&tcp.0.driver),
-            Endpoint::Paced(paced) => Some(&paced.0.driver),
-            Endpoint::Udt(udt) => Some(&udt.driver),
-            Endpoint::Waiting | Endpoint::Source(_) => None,
-        }
-    }
+    /// Resets the counters of one end at the end of the warm-up.
+    fn begin_measurement(&mut self, now: u64, side: usize);
 
-    pub(crate) fn total_sent(&self) -> u64 {
-        match self {
-            Endpoint::Source(source) => source.sent,
-            _ => self.driver().map_or(0, |driver| driver.packets_sent),
-        }
-    }
-
-    pub(crate) fn reset(&mut self, now: u64) {
-        let driver = match self {
-            Endpoint::Tcp(tcp) => {
-                tcp.1.marked = 0;
-                &mut tcp.0.driver
-            }
-            Endpoint::Paced(paced) => &mut paced.0.driver,
-            Endpoint::Udt(udt) => return udt.reset(now),
-            Endpoint::Source(source) => {
-                source.base = source.sent;
-                return;
-            }
-            Endpoint::Waiting => return,
-        };
-        driver.reset(now);
-    }
-
-    /// Emits the sampled variables of the source: packets sent and, with a controller, the window, the round-trip time
-    /// and the controller's own variables.
-    pub(crate) fn look(&self, clock: Clock, emit: &mut dyn FnMut(&'static str, f64)) {
-        emit("sent", self.total_sent() as f64);
-        let Some(driver) = self.driver() else { return };
+    /// Emits the sampled variables of the source: packets sent and, with a controller, the window, the round-trip time and the
+    /// controller's own variables.
+    fn sample(&self, clock: Clock, emit: &mut dyn FnMut(&'static str, f64)) {
+        emit("sent", self.sent() as f64);
+        let Some((driver, controller)) = self.controller() else { return };
         let rtt = driver.last_rtt;
-        let controller = match self {
-            Endpoint::Udt(udt) => udt.controller(),
-            _ => &driver.controller,
-        };
         emit("window", controller.output().window.get());
         emit("rtt", if rtt == 0 { f64::NAN } else { clock.seconds(rtt) });
         controller.gauges(emit);
     }
 
-    pub(crate) fn finish(self, end: u64, clock: Clock, record: &mut FlowRecord) {
-        let mut driver = match self {
-            Endpoint::Tcp(tcp) => tcp.0.driver,
-            Endpoint::Paced(paced) => paced.0.driver,
-            Endpoint::Udt(udt) => udt.into_driver(),
-            Endpoint::Source(source) => {
-                record.packets_sent = source.sent - source.base;
-                (record.mean_rtt, record.min_rtt, record.completed) =
-                    (f64::NAN, f64::NAN, f64::NAN);
-                return;
-            }
-            Endpoint::Waiting => return,
-        };
-        driver.settle(end);
-        record.packets_sent = driver.sent();
-        record.cuts = std::mem::take(&mut driver.cuts);
-        record.events = driver.events.take().map(|events| *events);
-        let counters = driver.counters;
-        let seconds = |ticks: u64| if ticks == u64::MAX { f64::NAN } else { clock.seconds(ticks) };
-        record.retransmissions = counters.retransmitted;
-        record.timeouts = u64::from(counters.timeouts);
-        record.ecn_cuts = u64::from(counters.mark_cuts);
-        record.limited = counters.limited.map(|ticks| clock.seconds(ticks));
-        record.mean_rtt = clock.seconds(counters.rtt_sum) / f64::from(counters.rtt_count);
-        record.min_rtt = seconds(driver.min_rtt);
-        record.completed = seconds(driver.completed);
-    }
+    /// The source's measurements and its controller; `None` for a source without feedback.
+    fn controller(&self) -> Option<(&Driver, &AnyController)>;
+
+    /// Writes the source's part of the record at the end of the run.
+    fn finish(self: Box<Self>, end: u64, clock: Clock, record: &mut FlowRecord);
+}
+
+/// Creates the endpoints of a flow. `back` is the first hop of the return route.
+pub(crate) fn create(
+    flow: &Flow,
+    place: Place,
+    back: u32,
+    seed: u64,
+    options: &Options,
+    specs: &mut Specs,
+) -> Result<Box<dyn Endpoint>, SimulationError> {
+    let tcp = match &flow.traffic {
+        Traffic::Tcp(tcp) => tcp,
+        Traffic::Udt(udt) => {
+            let make = find(flow, &udt.controller, options)?;
+            let start = (seed, flow.start);
+            return Ok(Box::new(UdtFlow::new(udt, make, place, back, start, options.record_events)));
+        }
+        Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
+            let source = Source::new(&flow.traffic, place, seed);
+            return Ok(Box::new(source.expect("a source without feedback")));
+        }
+    };
+    let settings = settings(tcp, seed, place.flow as usize);
+    let controller = specs.controller(flow, tcp, settings, options)?;
+    let driver = Driver::new(place.clock, controller, options.record_events);
+    Ok(if driver.controller.needs().reports {
+        Box::new(PacedFlow::new(tcp, driver, place, back))
+    } else {
+        Box::new(TcpFlow::new(tcp, driver, place, back, seed))
+    })
 }
 
 /// Returns the settings of flow `index`'s controller. Each flow has its own random seed.
@@ -174,84 +108,45 @@ pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
 }
 
 /// A flow that has not started.
-pub(crate) struct Prospect {
-    /// [`Endpoint::Waiting`], unless the controller is a custom one, which is created in advance.
-    pub endpoint: Endpoint,
-    /// Whether the endpoints act only on packets and their own timers.
-    pub prompt: bool,
-    /// Size of a data packet in bytes, for a paced flow.
-    pub paced: Option<u64>,
+pub(crate) struct FlowPlan {
+    /// The endpoints, if the controller is not in the registry: it is available in advance only.
+    pub endpoint: Option<Box<dyn Endpoint>>,
+    /// Whether the source and the sink may process packets ahead of the clock.
+    pub ahead: [bool; 2],
 }
 
-/// The kind of sender that a controller requires.
-#[derive(Clone, Copy)]
-struct SenderKind {
-    /// A paced sender with receiver reports.
-    paced: bool,
-    /// A TCP sender that acts only on acknowledgements and its retransmission timer.
-    prompt: bool,
-}
-
-impl SenderKind {
-    fn of(controller: &AnyController) -> Self {
-        let paced = controller.needs().reports;
-        SenderKind { paced, prompt: !paced && !tcp::demands::demanding(controller) }
-    }
-}
-
-/// Validates flows and their controllers before the run.
-#[derive(Default)]
-pub(crate) struct Prospects<'a> {
-    /// The last controller and its kind of sender, cached because flows of a group share a controller.
-    last: Option<(&'a str, SenderKind)>,
-    pub(crate) specs: Specs,
-}
-
-impl<'a> Prospects<'a> {
-    /// Validates a flow.
+impl FlowPlan {
+    /// Validates a flow and its controller.
     ///
     /// # Errors
     /// If the flow's controller is unknown.
-    pub(crate) fn add(
-        &mut self,
-        flow: &'a Flow,
+    pub(crate) fn new(
+        flow: &Flow,
         place: Place,
         back: u32,
         seed: u64,
         options: &Options,
-    ) -> Result<Prospect, SimulationError> {
-        let waits = Prospect { endpoint: Endpoint::Waiting, prompt: false, paced: None };
-        let tcp = match &flow.traffic {
-            Traffic::Tcp(tcp) => tcp,
-            Traffic::Udt(udt) if custom_name(&udt.controller).is_some() => {
-                let endpoint = Endpoint::new(flow, place, back, seed, options, &mut self.specs)?;
-                return Ok(Prospect { endpoint, ..waits });
-            }
-            Traffic::Udt(udt) => {
-                find(flow, &udt.controller, options)?;
-                return Ok(waits);
-            }
-            Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
-                return Ok(Prospect { prompt: true, ..waits });
-            }
+        specs: &mut Specs,
+    ) -> Result<Self, SimulationError> {
+        let mut plan = FlowPlan { endpoint: None, ahead: [true; 2] };
+        let spec = match &flow.traffic {
+            Traffic::Tcp(tcp) => &tcp.controller,
+            Traffic::Udt(udt) => &udt.controller,
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => return Ok(plan),
         };
-        if custom_name(&tcp.controller).is_some() {
-            // `options.custom` is only available now.
-            let endpoint = Endpoint::new(flow, place, back, seed, options, &mut self.specs)?;
-            let prompt = matches!(&endpoint, Endpoint::Tcp(tcp) if tcp.0.is_prompt());
-            return Ok(Prospect { endpoint, prompt, paced: None });
+        let mut paced = false;
+        if custom_name(spec).is_some() {
+            let endpoint = create(flow, place, back, seed, options, specs)?;
+            paced = endpoint.controller().is_some_and(|(_, controller)| controller.needs().reports);
+            plan.endpoint = Some(endpoint);
+        } else if let Traffic::Tcp(tcp) = &flow.traffic {
+            paced = specs.get(flow, tcp)?.paced;
+        } else {
+            find(flow, spec, options)?;
         }
-        let (_, kind) = match self.last {
-            Some(known) if known.0 == tcp.controller => known,
-            _ => {
-                let made = self.specs.controller(flow, tcp, settings(tcp, seed, 0), options)?;
-                (tcp.controller.as_str(), SenderKind::of(&made))
-            }
-        };
-        self.last = Some((&tcp.controller, kind));
-        let prompt = kind.prompt && tcp.overhead.is_zero();
-        let paced = kind.paced.then_some(u64::from(tcp.packet + tcp.header));
-        Ok(Prospect { endpoint: Endpoint::Waiting, prompt, paced })
+        // A paced receiver reads the round-trip time of its sender, which therefore follows the clock.
+        plan.ahead[SOURCE] = !paced || matches!(flow.traffic, Traffic::Udt(_));
+        Ok(plan)
     }
 }
 
@@ -263,7 +158,14 @@ fn refuse(flow: &Flow, message: impl ToString) -> SimulationError {
 /// Caches the last specification: the flows of a group share one, and short flows are many.
 #[derive(Default)]
 pub(crate) struct Specs {
-    last: Option<(String, Spec)>,
+    last: Option<CachedSpec>,
+}
+
+struct CachedSpec {
+    text: String,
+    spec: Spec,
+    /// Whether the controller needs a paced sender with receiver reports.
+    paced: bool,
 }
 
 impl Specs {
@@ -275,17 +177,22 @@ impl Specs {
         settings: Settings,
         options: &Options,
     ) -> Result<AnyController, SimulationError> {
-        if let Some((text, spec)) = &self.last
-            && *text == tcp.controller
-        {
-            return Ok(spec.controller(&settings));
-        }
         if custom_name(&tcp.controller).is_some() {
             return Ok(find(flow, &tcp.controller, options)?.controller(&settings));
         }
-        let spec = Spec::parse(&tcp.controller).map_err(|error| refuse(flow, error))?;
-        self.last = Some((tcp.controller.clone(), spec));
-        Ok(spec.controller(&settings))
+        Ok(self.get(flow, tcp)?.spec.controller(&settings))
+    }
+
+    fn get(&mut self, flow: &Flow, tcp: &Tcp) -> Result<&CachedSpec, SimulationError> {
+        let cached = match self.last.take() {
+            Some(last) if last.text == tcp.controller => last,
+            _ => {
+                let spec = Spec::parse(&tcp.controller).map_err(|error| refuse(flow, error))?;
+                let paced = spec.controller(&Settings::default()).needs().reports;
+                CachedSpec { text: tcp.controller.clone(), spec, paced }
+            }
+        };
+        Ok(self.last.insert(cached))
     }
 }
 

@@ -6,14 +6,14 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
-mod beside;
 mod cast;
+mod cut;
 mod driver;
 mod endpoint;
 mod engine;
-mod half;
 pub mod network;
 mod paced;
+mod partition;
 mod pcap;
 pub mod queue;
 pub mod record;
@@ -21,6 +21,7 @@ pub mod rng;
 mod samples;
 pub mod scenario;
 mod simulation;
+mod sync;
 mod tcp;
 pub mod traffic;
 mod udt;

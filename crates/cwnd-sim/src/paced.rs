@@ -7,14 +7,16 @@
 
 use crate::cast::{low32, saturate16, saturate32, to_index, whole32};
 use crate::driver::Driver;
+use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
-use crate::engine::net::{Net, TIMERS};
+use crate::engine::net::{Net, SINK, SOURCE, TIMERS};
 use crate::engine::packet::{Extra, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Tcp;
+use crate::record::FlowRecord;
 use crate::tcp::scoreboard::Scoreboard;
 use crate::tcp::sender::Place;
-use cwnd::{Controller, Event, Limit, Lost, Rate, Report, Time};
+use cwnd::{AnyController, Controller, Event, Limit, Lost, Rate, Report, Time};
 use std::collections::VecDeque;
 
 /// UDT's SYN: the interval of reports and of rate control, in nanoseconds.
@@ -30,7 +32,69 @@ const MIN_EXPIRY: u64 = 300_000_000;
 /// Nanoseconds in a unit of packet timestamps.
 const MICRO: u64 = 1000;
 
-pub(crate) struct PacedSender {
+/// A paced flow.
+pub(crate) struct PacedFlow {
+    sender: PacedSender,
+    receiver: PacedReceiver,
+}
+
+impl PacedFlow {
+    /// Creates a flow. `back` is the first hop of the return route.
+    pub(crate) fn new(tcp: &Tcp, driver: Driver, place: Place, back: u32) -> Self {
+        let receiver = PacedReceiver::new(tcp, place.clock, back, place.timer + SINK);
+        PacedFlow { sender: PacedSender::new(tcp, driver, place, back), receiver }
+    }
+}
+
+impl Endpoint for PacedFlow {
+    fn start(&mut self, net: &mut Net, now: u64) {
+        self.sender.start(net, now);
+    }
+
+    fn stop(&mut self, _: &mut Net, _: u64) {
+        self.sender.stop();
+    }
+
+    fn wake(&mut self, net: &mut Net, now: u64, side: usize) {
+        if side == SINK {
+            self.receiver.wake(net, now, self.sender.driver.last_rtt);
+        } else {
+            self.sender.wake(net, now);
+        }
+    }
+
+    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) {
+        if packet.flags() & flags::ACK != 0 {
+            self.sender.feedback(net, now, packet);
+        } else {
+            self.receiver.data(net, now, packet);
+        }
+    }
+
+    fn sent(&self) -> u64 {
+        self.sender.driver.packets_sent
+    }
+
+    fn delivered(&self) -> u64 {
+        u64::from(self.receiver.in_order())
+    }
+
+    fn begin_measurement(&mut self, now: u64, side: usize) {
+        if side == SOURCE {
+            self.sender.driver.reset(now);
+        }
+    }
+
+    fn controller(&self) -> Option<(&Driver, &AnyController)> {
+        Some((&self.sender.driver, &self.sender.driver.controller))
+    }
+
+    fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
+        self.sender.driver.finish(end, record);
+    }
+}
+
+struct PacedSender {
     hop: u32,
     timer: usize,
     size: u16,
@@ -51,9 +115,9 @@ pub(crate) struct PacedSender {
     plan: Plan,
     /// The controller's last Tick.
     ticked: Option<Time>,
-    /// The first hop of the return route, if packets may be sent ahead of the clock.
-    back: Option<u32>,
-    pub driver: Driver,
+    /// The first hop of the return route.
+    back: u32,
+    driver: Driver,
 }
 
 /// The controller's output after the last event, in whole ticks and packets.
@@ -81,7 +145,7 @@ impl Plan {
 }
 
 impl PacedSender {
-    pub(crate) fn new(tcp: &Tcp, driver: Driver, place: Place) -> Self {
+    fn new(tcp: &Tcp, driver: Driver, place: Place, back: u32) -> Self {
         let Place { clock, hop, timer, .. } = place;
         let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
         PacedSender {
@@ -99,32 +163,24 @@ impl PacedSender {
             smoothed_rtt: clock.ticks(10 * SYN),
             plan: Plan::default(),
             ticked: None,
-            back: None,
+            back,
             driver,
         }
     }
 
-    /// Allows packets to be sent ahead of the clock if the first link carries no other flow. `back` is the first hop
-    /// of the receiver's feedback.
-    pub(crate) fn send_ahead(&mut self, net: &Net, back: u32) {
-        if net.may_send_ahead(self.hop, u64::from(self.size)) {
-            self.back = Some(back);
-        }
-    }
-
-    pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
+    fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
         self.next_send = now;
         self.plan = Plan::of(&self.driver, self.ticked);
         self.send(net, now);
     }
 
-    pub(crate) fn stop(&mut self) {
+    fn stop(&mut self) {
         self.total = self.total.min(self.board.high());
     }
 
     /// Handles an expired timer.
-    pub(crate) fn wake(&mut self, net: &mut Net, now: u64) {
+    fn wake(&mut self, net: &mut Net, now: u64) {
         if now < self.due {
             // The timer was armed for an earlier deadline. Packets may have been sent ahead of the clock for later
             // times.
@@ -150,7 +206,7 @@ impl PacedSender {
     }
 
     /// Handles a report or a NAK.
-    pub(crate) fn feedback(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    fn feedback(&mut self, net: &mut Net, now: u64, packet: Packet) {
         let extra = net.extras[self.timer / TIMERS].take(packet.aux());
         self.restart_expiry(now);
         if packet.flags() & flags::NAK != 0 {
@@ -206,7 +262,7 @@ impl PacedSender {
 
     /// Sends all due packets and arms the timer for the next one.
     fn send(&mut self, net: &mut Net, now: u64) {
-        let (mut at, mut quiet) = (now, None);
+        let (mut at, mut safe_until) = (now, None);
         loop {
             let limit = self.send_due(net, at);
             // A delayed second packet would not measure the capacity.
@@ -222,12 +278,8 @@ impl PacedSender {
             let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
             let expiry = if outstanding(&self.board) { self.expiry } else { NONE };
             let other = self.plan.tick.min(expiry);
-            if paced < other
-                && let Some(back) = self.back
-                && paced < *quiet.get_or_insert_with(|| self.quiet_until(net, now, back))
-            {
+            if paced < other && paced < *safe_until.get_or_insert_with(|| self.safe_until(net, now)) {
                 at = paced;
-                net.pass_events(self.hop, at);
                 continue;
             }
             self.due = paced.min(other);
@@ -236,9 +288,12 @@ impl PacedSender {
         }
     }
 
-    /// Time before which only this endpoint's own events can occur.
-    fn quiet_until(&self, net: &Net, now: u64, back: u32) -> u64 {
-        net.quiet_until(now, self.timer / TIMERS, [self.hop, back])
+    /// Time before which the sender may send ahead of the clock.
+    fn safe_until(&self, net: &Net, now: u64) -> u64 {
+        if !net.may_send_ahead(self.hop) {
+            return now;
+        }
+        net.source_safe_until(now, self.timer / TIMERS, [self.hop, self.back])
     }
 
     /// Sends all packets due at `now` and returns what limits the sender then.
@@ -290,7 +345,7 @@ fn outstanding(board: &Scoreboard) -> bool {
 }
 
 /// The receiver of a paced flow.
-pub(crate) struct PacedReceiver {
+struct PacedReceiver {
     clock: Clock,
     hop: u32,
     timer: usize,
@@ -305,11 +360,11 @@ pub(crate) struct PacedReceiver {
     pairs: IntervalFilter,
     fresh: bool,
     reporting: bool,
-    pub arrived: u64,
+    arrived: u64,
 }
 
 impl PacedReceiver {
-    pub(crate) fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
+    fn new(tcp: &Tcp, clock: Clock, hop: u32, timer: usize) -> Self {
         PacedReceiver {
             clock,
             hop,
@@ -328,17 +383,12 @@ impl PacedReceiver {
     }
 
     /// Packets received in order.
-    pub(crate) fn in_order(&self) -> u32 {
+    fn in_order(&self) -> u32 {
         self.missing.front().map_or(self.highest, |range| range.0)
     }
 
     /// Handles a data packet.
-    pub(crate) fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
-        if let Some(inbox) = &mut net.inboxes[self.timer / TIMERS] {
-            while let Some((at, packet)) = inbox.take_before_event() {
-                self.record(at, packet);
-            }
-        }
+    fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
         let (seq, highest) = (packet.seq(), self.highest);
         self.record(now, packet);
         if seq > highest {
@@ -348,15 +398,6 @@ impl PacedReceiver {
         if !self.reporting {
             self.reporting = true;
             net.arm(self.timer, now + self.clock.ticks(SYN));
-        }
-    }
-
-    /// Processes buffered packets that arrived by `now`.
-    pub(crate) fn catch_up(&mut self, net: &mut Net, now: u64) {
-        if let Some(inbox) = &mut net.inboxes[self.timer / TIMERS] {
-            while let Some((at, packet)) = inbox.take(now) {
-                self.record(at, packet);
-            }
         }
     }
 
@@ -402,8 +443,7 @@ impl PacedReceiver {
     }
 
     /// Handles the report timer. A NAK is repeated after four times `rtt`, the sender's estimate, plus SYN.
-    pub(crate) fn wake(&mut self, net: &mut Net, now: u64, rtt: u64) {
-        self.catch_up(net, now);
+    fn wake(&mut self, net: &mut Net, now: u64, rtt: u64) {
         let syn = self.clock.ticks(SYN);
         let patience = 4 * rtt + syn;
         let mut ranges = [(0, 0); 3];
@@ -431,17 +471,9 @@ impl PacedReceiver {
             self.send_feedback(net, now, extra, flags::REPORT);
         }
         self.reporting = now - self.last_arrival < syn || !self.missing.is_empty();
-        let next = if self.reporting { Some(now) } else { self.next_buffered(net) };
-        if let Some(from) = next {
-            self.reporting = true;
-            net.arm(self.timer, from + syn);
+        if self.reporting {
+            net.arm(self.timer, now + syn);
         }
-    }
-
-    /// Arrival time of the next buffered packet.
-    fn next_buffered(&self, net: &Net) -> Option<u64> {
-        let inbox = net.inboxes[self.timer / TIMERS].as_ref()?;
-        inbox.next().filter(|&at| at != NONE)
     }
 
     fn send_nak(&mut self, net: &mut Net, now: u64, ranges: &[(u32, u32)]) {

@@ -5,8 +5,8 @@ pub use crate::engine::histogram::Histogram;
 
 use crate::engine::clock::Clock;
 use crate::engine::link::Link;
+use crate::engine::observation::Observations;
 use crate::engine::packet::flags;
-use crate::engine::schedule::NONE;
 use crate::network;
 use crate::record::LinkRecord;
 use cwnd::{Dur, Time};
@@ -79,7 +79,7 @@ impl LiveLink {
     pub fn new(link: &network::Link, index: usize, seed: u64) -> Self {
         let clock = Clock::widest(LONGEST);
         let rate = link.rate;
-        LiveLink { link: Link::new(link, clock, index, seed), clock, rate, since: Time::ZERO }
+        LiveLink { link: Link::new(link, clock, Observations::none(), index, seed), clock, rate, since: Time::ZERO }
     }
 
     /// A packet arrives at the queue. Times never go back.
@@ -92,8 +92,8 @@ impl LiveLink {
         if arrival.dataless {
             known |= flags::CONTROL;
         }
-        let (at, gained) = self.link.give(self.clock.ticks(now.as_nanos()), arrival.size, known);
-        if at == NONE {
+        let (at, gained) = self.link.receive(self.clock.ticks(now.as_nanos()), arrival.size, known);
+        if gained & flags::DROPPED != 0 {
             Fate::Dropped
         } else if gained & flags::LOST != 0 {
             Fate::Lost
@@ -104,7 +104,7 @@ impl LiveLink {
 
     /// Packets waiting at `now`, without the one being sent.
     pub fn waiting(&mut self, now: Time) -> u32 {
-        self.link.waiting(self.clock.ticks(now.as_nanos()))
+        self.link.queue_length(self.clock.ticks(now.as_nanos()))
     }
 
     /// Packets dropped and lost since the start.
@@ -114,7 +114,7 @@ impl LiveLink {
 
     /// The measurement begins: counters start again.
     pub fn begin(&mut self, now: Time) {
-        self.link.begin(self.clock.ticks(now.as_nanos()));
+        self.link.begin_measurement(self.clock.ticks(now.as_nanos()));
         self.since = now;
     }
 

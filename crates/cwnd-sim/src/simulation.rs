@@ -1,12 +1,12 @@
 //! A run, from the first event to the records.
 
-use crate::beside::Other;
+use crate::cut::Cut;
 use crate::endpoint::settings;
-use crate::engine::split::Split;
-use crate::engine::tap::{Seen, Tap};
-use crate::half::Half;
+use crate::engine::tap::Seen;
 use crate::network::{Network, Traffic};
+use crate::partition::Partition;
 use crate::record::Records;
+use crate::sync::Peer;
 use cwnd::{MakeController, Settings};
 use std::sync::Arc;
 
@@ -34,19 +34,27 @@ pub enum SimulationError {
 /// Finds what makes the laws of a specification.
 pub type FindController<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeController>> + 'a;
 
-/// What a run may be told besides its network and seed.
-#[derive(Default)]
+/// Options of a run. The results depend on none of them, except that `custom` provides controllers.
 pub struct Options<'a> {
-    /// Finds the laws that are not in the registry ([`crate::scenario::custom_name`]).
+    /// Finds the controllers that are not in the registry ([`crate::scenario::custom_name`]).
     pub custom: Option<&'a FindController<'a>>,
     /// Records the events and outputs of every controller.
     pub record_events: bool,
-    /// Runs on two threads where the network can be cut in two halves that are worth it. The results
-    /// are those of one thread.
+    /// Runs on two threads if the network can be partitioned such that both have enough work.
     pub two_threads: bool,
+    /// Processes packets ahead of the clock where nothing can precede them. Without it every arrival and every departure of a packet
+    /// is an event: a reference for those who doubt, several times slower.
+    pub lookahead: bool,
 }
 
-/// A network in the middle of a run. It shares nothing: many run side by side.
+impl Default for Options<'_> {
+    /// One thread, with lookahead, without records of events.
+    fn default() -> Self {
+        Options { custom: None, record_events: false, two_threads: false, lookahead: true }
+    }
+}
+
+/// A network during a run. Simulations share nothing: many may run in parallel.
 pub struct Simulation {
     network: Arc<Network>,
     seed: u64,
@@ -54,8 +62,8 @@ pub struct Simulation {
 }
 
 enum Run {
-    Whole(Box<Half>),
-    Split(Box<[Half; 2]>, Split),
+    One(Box<Partition>),
+    Two(Box<[Partition; 2]>, Cut),
 }
 
 impl Simulation {
@@ -69,16 +77,15 @@ impl Simulation {
         options: &Options,
     ) -> Result<Self, SimulationError> {
         let network = network.into();
-        // A controller from outside is made once.
-        let may_split = options.two_threads && options.custom.is_none();
-        let split = may_split.then(|| Split::find(&network)).flatten();
-        let run = match split {
-            None => Run::Whole(Box::new(Half::new(&network, seed, options, None)?)),
-            Some(split) => {
-                let [first, second] = Other::pair(split.lookahead);
-                let first = Half::new(&network, seed, options, Some((&split, 0, first)))?;
-                let second = Half::new(&network, seed, options, Some((&split, 1, second)))?;
-                Run::Split(Box::new([first, second]), split)
+        // Controllers that are not in the registry are created once, in one partition.
+        let may_cut = options.two_threads && options.custom.is_none();
+        let run = match may_cut.then(|| Cut::find(&network)).flatten() {
+            None => Run::One(Box::new(Partition::new(&network, seed, options, None)?)),
+            Some(cut) => {
+                let [first, second] = Peer::pair(cut.lookahead);
+                let first = Partition::new(&network, seed, options, Some((&cut, 0, first)))?;
+                let second = Partition::new(&network, seed, options, Some((&cut, 1, second)))?;
+                Run::Two(Box::new([first, second]), cut)
             }
         };
         Ok(Simulation { network, seed, run })
@@ -97,19 +104,17 @@ impl Simulation {
     /// Threads that the run takes.
     pub fn threads(&self) -> usize {
         match &self.run {
-            Run::Whole(_) => 1,
-            Run::Split(..) => 2,
+            Run::One(_) => 1,
+            Run::Two(..) => 2,
         }
     }
 
     /// Shows every packet that crosses link number `link` to `watch`.
     pub fn tap(&mut self, link: usize, watch: impl FnMut(&Seen) + Send + 'static) {
-        let tap = Tap { link, watch: Box::new(watch) };
         match &mut self.run {
-            Run::Whole(whole) => whole.set_tap(tap),
-            Run::Split(halves, split) => {
-                // Packets are seen where they arrive.
-                halves[split.beyond_link(&self.network, link)].set_tap(tap);
+            Run::One(partition) => partition.set_tap(link, Box::new(watch)),
+            Run::Two(partitions, cut) => {
+                partitions[cut.link_start(&self.network, link)].set_tap(link, Box::new(watch));
             }
         }
     }
@@ -122,13 +127,13 @@ impl Simulation {
     /// Runs for about this many events; true when the end is reached.
     pub fn run_for(&mut self, events: u64) -> bool {
         match &mut self.run {
-            Run::Whole(whole) => whole.run_for(events, u64::MAX),
-            Run::Split(halves, _) => {
-                let [first, second] = &mut **halves;
-                let windows = (events / first.events_in_window()).max(1);
+            Run::One(partition) => partition.run_for(events),
+            Run::Two(partitions, _) => {
+                let [first, second] = &mut **partitions;
+                let windows = (events / first.events_per_window()).max(1);
                 std::thread::scope(|scope| {
-                    scope.spawn(|| second.run_beside(windows));
-                    first.run_beside(windows)
+                    scope.spawn(|| second.run_windows(windows));
+                    first.run_windows(windows)
                 })
             }
         }
@@ -137,35 +142,35 @@ impl Simulation {
     /// The fraction of simulated time that has passed.
     pub fn progress(&self) -> f64 {
         match &self.run {
-            Run::Whole(whole) => whole.progress(),
-            Run::Split(halves, _) => halves[0].progress(),
+            Run::One(partition) => partition.progress(),
+            Run::Two(partitions, _) => partitions[0].progress(),
         }
     }
 
     /// The records of a run that has reached its end.
     pub fn finish(self) -> Records {
         match self.run {
-            Run::Whole(whole) => whole.finish(),
-            Run::Split(halves, split) => {
-                let [first, second] = *halves;
-                merge(&self.network, &split, [first.finish(), second.finish()])
+            Run::One(partition) => partition.finish(),
+            Run::Two(partitions, cut) => {
+                let [first, second] = *partitions;
+                merge(&self.network, &cut, [first.finish(), second.finish()])
             }
         }
     }
 }
 
-/// The records of both halves in one: each end of a flow and each link from where it is.
-fn merge(network: &Network, split: &Split, mut halves: [Records; 2]) -> Records {
+/// Merges the records of both partitions: each end of a flow and each link from where it is.
+fn merge(network: &Network, cut: &Cut, mut parts: [Records; 2]) -> Records {
     let mut merged = Records {
-        time: std::mem::take(&mut halves[0].time),
-        packets: halves[0].packets + halves[1].packets,
-        events: halves[0].events + halves[1].events,
+        time: std::mem::take(&mut parts[0].time),
+        packets: parts[0].packets + parts[1].packets,
+        events: parts[0].events + parts[1].events,
         ..Records::default()
     };
     for (index, flow) in network.flows.iter().enumerate() {
-        let [source, sink] = split.of_path(network, &flow.path);
-        let mut record = std::mem::take(&mut halves[source].flows[index]);
-        let other = std::mem::take(&mut halves[1 - source].flows[index]);
+        let [source, sink] = cut.ends(network, &flow.path);
+        let mut record = std::mem::take(&mut parts[source].flows[index]);
+        let other = std::mem::take(&mut parts[1 - source].flows[index]);
         record.packets_lost += other.packets_lost;
         if source != sink {
             record.packets_delivered = other.packets_delivered;
@@ -175,8 +180,8 @@ fn merge(network: &Network, split: &Split, mut halves: [Records; 2]) -> Records 
         merged.flows.push(record);
     }
     for link in 0..network.links.len() {
-        let half = &mut halves[split.of_link(link)];
-        merged.links.push(std::mem::take(&mut half.links[link]));
+        let part = &mut parts[cut.link_start(network, link)];
+        merged.links.push(std::mem::take(&mut part.links[link]));
     }
     merged
 }

@@ -1,13 +1,16 @@
 //! Sources that nobody answers: constant bit rate on a schedule, and Pareto on and off.
 
 use crate::cast::{low32, whole};
+use crate::driver::Driver;
+use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
-use crate::engine::net::{Net, TIMERS};
+use crate::engine::net::{Net, SOURCE, TIMERS};
 use crate::engine::packet::{Packet, flags};
 use crate::network::Traffic;
+use crate::record::FlowRecord;
 use crate::rng::Rng;
 use crate::tcp::sender::Place;
-use cwnd::{Dur, Time};
+use cwnd::{AnyController, Dur, Time};
 
 enum Pattern {
     Always,
@@ -93,7 +96,7 @@ impl Timetable {
 /// the same seed, to the nanosecond.
 ///
 /// ```
-/// use cwnd::{Dur, Time};
+/// use cwnd::{AnyController, Dur, Time};
 /// use cwnd_sim::network::Traffic;
 /// use cwnd_sim::traffic::Departures;
 ///
@@ -135,19 +138,21 @@ impl Iterator for Departures {
     }
 }
 
+/// A source without feedback, and the counter of its sink.
 pub(crate) struct Source {
     hop: u32,
     timer: usize,
     size: u16,
     table: Timetable,
     stopped: bool,
-    /// Whether it may send ahead of the clock.
-    ahead: bool,
-    pub sent: u64,
-    /// Packets sent before the measurement.
-    pub base: u64,
-    pub arrived: u64,
+    sent: u64,
+    /// Packets sent during the warm-up.
+    base: u64,
+    arrived: u64,
 }
+
+/// The most packets that a source sends ahead of the clock: they are in memory.
+const MOST_AHEAD: usize = 64;
 
 impl Source {
     pub(crate) fn new(traffic: &Traffic, place: Place, seed: u64) -> Option<Self> {
@@ -162,46 +167,72 @@ impl Source {
             size: u16::try_from(packet).unwrap_or(u16::MAX),
             table: Timetable::new(traffic, clock, seed, flow)?,
             stopped: false,
-            ahead: false,
             sent: 0,
             base: 0,
             arrived: 0,
         })
     }
 
-    pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
-        self.table.start(now);
-        self.wake(net, now);
-    }
-
-    pub(crate) fn stop(&mut self) {
-        self.stopped = true;
-    }
-
-    /// Nobody else sends on its first link: that may take packets ahead of the clock.
-    pub(crate) fn send_ahead(&mut self, net: &Net) {
-        self.ahead = net.may_send_ahead(self.hop, u64::from(self.size));
-    }
-
-    /// The timer fired: a packet is due. Those that follow before anybody looks go with it.
-    pub(crate) fn wake(&mut self, net: &mut Net, mut now: u64) {
-        if self.stopped {
-            return;
-        }
-        let until = if self.ahead { net.unwatched_until(self.timer / TIMERS) } else { now };
-        loop {
+    /// Sends the packet that is due, and those that follow as far as the lookahead permits.
+    fn send(&mut self, net: &mut Net, mut now: u64) {
+        let ahead = net.may_send_ahead(self.hop);
+        let until = if ahead { net.source_undisturbed_until(self.timer / TIMERS) } else { now };
+        for _ in 0..MOST_AHEAD {
             if self.table.step(now) {
                 let seq = low32(self.sent);
                 self.sent += 1;
                 net.send(now, Packet::new(seq, self.hop, 0, self.size, flags::DATAGRAM));
             }
             let due = whole(self.table.due).max(now + 1);
-            if due >= until {
-                net.arm(self.timer, due);
-                return;
-            }
             now = due;
-            net.pass_events(self.hop, now);
+            if due >= until {
+                break;
+            }
         }
+        net.arm(self.timer, now);
+    }
+}
+
+impl Endpoint for Source {
+    fn start(&mut self, net: &mut Net, now: u64) {
+        self.table.start(now);
+        self.send(net, now);
+    }
+
+    fn stop(&mut self, _: &mut Net, _: u64) {
+        self.stopped = true;
+    }
+
+    fn wake(&mut self, net: &mut Net, now: u64, _: usize) {
+        if !self.stopped {
+            self.send(net, now);
+        }
+    }
+
+    fn receive(&mut self, _: &mut Net, _: u64, _: Packet) {
+        self.arrived += 1;
+    }
+
+    fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    fn delivered(&self) -> u64 {
+        self.arrived
+    }
+
+    fn begin_measurement(&mut self, _: u64, side: usize) {
+        if side == SOURCE {
+            self.base = self.sent;
+        }
+    }
+
+    fn controller(&self) -> Option<(&Driver, &AnyController)> {
+        None
+    }
+
+    fn finish(self: Box<Self>, _: u64, _: Clock, record: &mut FlowRecord) {
+        record.packets_sent = self.sent - self.base;
+        (record.mean_rtt, record.min_rtt, record.completed) = (f64::NAN, f64::NAN, f64::NAN);
     }
 }

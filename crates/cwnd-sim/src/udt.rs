@@ -4,12 +4,13 @@
 
 use crate::cast::{low32, saturate16, saturate32, to_index};
 use crate::driver::Driver;
+use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK, SOURCE};
 use crate::engine::packet::{Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Udt;
-use crate::record::CutRecord;
+use crate::record::{CutRecord, FlowRecord};
 use crate::rng::Rng;
 use crate::tcp::sender::Place;
 use cwnd::{AnyController, MakeController, Settings, Spec, Time};
@@ -121,43 +122,8 @@ impl UdtFlow {
         }
     }
 
-    pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
-        self.driver.start(now);
-        self.send(net, now, SOURCE);
-    }
-
-    /// Ends the data of the source.
-    pub(crate) fn stop(&mut self, net: &mut Net, now: u64) {
-        self.left = 0;
-        self.send(net, now, SOURCE);
-    }
-
-    pub(crate) fn reset(&mut self, now: u64) {
-        self.driver.reset(now);
-        self.before = *self.source.counters();
-    }
-
-    /// Data packets delivered in order.
-    pub(crate) fn delivered(&self) -> u64 {
-        self.delivered
-    }
-
-    /// The connection's controller; before the connection is open, a controller with the same settings.
-    pub(crate) fn controller(&self) -> &AnyController {
-        self.source.controller().unwrap_or(&self.driver.controller)
-    }
-
-    /// Returns the sender's measurements at the end of the run.
-    pub(crate) fn into_driver(mut self) -> Driver {
-        let since = self.source.counters().since(&self.before);
-        self.driver.counters.retransmitted = since.pkt_retrans;
-        self.driver.counters.timeouts = saturate32(to_index(since.timeouts));
-        self.driver.events = self.source.record().cloned().map(Box::new);
-        self.driver
-    }
-
     /// Handles a datagram that arrives at one end.
-    pub(crate) fn arrive(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    fn handle_datagram(&mut self, net: &mut Net, now: u64, packet: Packet) {
         let end = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
         let Some(taken) = self.in_flight[1 - end].take(packet.aux()) else { return };
         let at = self.clock.time(now);
@@ -191,27 +157,6 @@ impl UdtFlow {
             },
         }
         self.send(net, now, SINK);
-    }
-
-    /// Handles an expired timer of one end.
-    pub(crate) fn wake(&mut self, net: &mut Net, now: u64, end: usize) {
-        if now < self.due[end] {
-            // The timer was armed for an earlier deadline.
-            if self.due[end] != NONE {
-                net.arm(self.timer + end, self.due[end]);
-            }
-            return;
-        }
-        let at = self.clock.time(now);
-        match (end, &mut self.sink) {
-            (SOURCE, _) => {
-                self.source.handle_timeout(at);
-                self.update_driver(now);
-            }
-            (_, Sink::Open(connection)) => connection.handle_timeout(at),
-            (_, Sink::Listening(_)) => {}
-        }
-        self.send(net, now, end);
     }
 
     /// Copies new measurements of the source to the driver.
@@ -285,6 +230,70 @@ impl UdtFlow {
         if self.left == 0 {
             self.source.shutdown(now);
         }
+    }
+}
+
+impl Endpoint for UdtFlow {
+    fn start(&mut self, net: &mut Net, now: u64) {
+        self.driver.start(now);
+        self.send(net, now, SOURCE);
+    }
+
+    fn stop(&mut self, net: &mut Net, now: u64) {
+        self.left = 0;
+        self.send(net, now, SOURCE);
+    }
+
+    fn wake(&mut self, net: &mut Net, now: u64, end: usize) {
+        if now < self.due[end] {
+            // The timer was armed for an earlier deadline.
+            if self.due[end] != NONE {
+                net.arm(self.timer + end, self.due[end]);
+            }
+            return;
+        }
+        let at = self.clock.time(now);
+        match (end, &mut self.sink) {
+            (SOURCE, _) => {
+                self.source.handle_timeout(at);
+                self.update_driver(now);
+            }
+            (_, Sink::Open(connection)) => connection.handle_timeout(at),
+            (_, Sink::Listening(_)) => {}
+        }
+        self.send(net, now, end);
+    }
+
+    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) {
+        self.handle_datagram(net, now, packet);
+    }
+
+    fn sent(&self) -> u64 {
+        self.driver.packets_sent
+    }
+
+    fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    fn begin_measurement(&mut self, now: u64, side: usize) {
+        if side == SOURCE {
+            self.driver.reset(now);
+            self.before = *self.source.counters();
+        }
+    }
+
+    /// Before the connection is open, the driver has a controller with the same settings.
+    fn controller(&self) -> Option<(&Driver, &AnyController)> {
+        Some((&self.driver, self.source.controller().unwrap_or(&self.driver.controller)))
+    }
+
+    fn finish(mut self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
+        let since = self.source.counters().since(&self.before);
+        self.driver.counters.retransmitted = since.pkt_retrans;
+        self.driver.counters.timeouts = saturate32(to_index(since.timeouts));
+        self.driver.events = self.source.record().cloned().map(Box::new);
+        self.driver.finish(end, record);
     }
 }
 

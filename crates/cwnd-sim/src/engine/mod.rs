@@ -1,13 +1,13 @@
-//! The event loop's parts: schedule, links, queues, packets. Nothing here knows TCP.
+//! The parts of the event loop: event queue, links, routes, timers, lookahead. Nothing here depends on a transport protocol.
 
 pub(crate) mod clock;
 pub(crate) mod histogram;
-pub(crate) mod inbox;
 pub(crate) mod link;
+mod lookahead;
 pub(crate) mod net;
+pub(crate) mod observation;
 pub(crate) mod packet;
-mod red;
 pub(crate) mod ring;
+mod route;
 pub(crate) mod schedule;
-pub(crate) mod split;
 pub(crate) mod tap;

@@ -94,6 +94,12 @@ pub(crate) mod flags {
     pub(crate) const PAIR: u16 = 1 << 11;
     /// From the source, and carries no data (UDT's handshake, ACK2, keep-alive).
     pub(crate) const CONTROL: u16 = 1 << 12;
+    /// Of a link, not of a packet: the queue dropped the packet.
+    pub(crate) const DROPPED: u16 = 1 << 13;
+    /// Of a link, not of a packet: the departure is an event.
+    pub(crate) const QUEUED: u16 = 1 << 14;
+    /// Of a link, not of a packet: a tap sees the packet.
+    pub(crate) const TAPPED: u16 = 1 << 15;
     /// Carries no data.
     pub(crate) const DATALESS: u16 = ACK | CONTROL;
 }
@@ -171,19 +177,14 @@ impl Extras {
         self.queue.pop_front().unwrap_or(Extra::NONE)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// Hands what is queued here over to the other half, where it arrives.
-    pub(crate) fn hand_over(&mut self) -> impl Iterator<Item = Extra> + '_ {
-        self.first = self.number_of(self.queue.len());
-        self.queue.drain(..)
-    }
-
-    /// Takes over what the other half queued.
-    pub(crate) fn take_over(&mut self, extras: impl IntoIterator<Item = Extra>) {
-        self.queue.extend(extras);
+    /// Stores the contents of an acknowledgement that comes from the other partition with its number. Numbers increase; those left
+    /// out are lost.
+    pub(crate) fn put_at(&mut self, number: u32, extra: Extra) {
+        if self.queue.is_empty() {
+            self.first = number;
+        }
+        self.queue.resize(self.place_of(number), Extra::NONE);
+        self.queue.push_back(extra);
     }
 
     /// Reads what stays in flight.

@@ -1,8 +1,8 @@
-//! What crosses one link, for whoever wants to see it.
+//! A tap: shows the packets of one link.
 
 use super::packet::{Extra, Extras, Packet, flags};
 
-/// A packet as it leaves a link's transmitter.
+/// A packet that leaves the transmitter of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// Nanoseconds since the start.
@@ -12,15 +12,12 @@ pub struct Seen {
     pub(crate) extra: Extra,
 }
 
-pub(crate) struct Tap {
-    pub link: usize,
-    pub watch: Box<dyn FnMut(&Seen) + Send>,
-}
+/// The function that sees the packets.
+pub(crate) type Tap = Box<dyn FnMut(&Seen) + Send>;
 
-impl Tap {
-    pub(crate) fn see(&mut self, at: u64, flow: u32, packet: &Packet, extras: &Extras) {
-        let has_extra = packet.flags() & flags::ACK != 0 && packet.aux() != 0;
-        let extra = if has_extra { extras.peek(packet.aux()) } else { Extra::NONE };
-        (self.watch)(&Seen { at, flow, packet: *packet, extra });
-    }
+/// Shows a packet of `flow` that leaves the transmitter after `at` nanoseconds.
+pub(crate) fn show(tap: &mut Tap, at: u64, flow: u32, packet: Packet, extras: &Extras) {
+    let has_extra = packet.flags() & flags::ACK != 0 && packet.aux() != 0;
+    let extra = if has_extra { extras.peek(packet.aux()) } else { Extra::NONE };
+    tap(&Seen { at, flow, packet, extra });
 }

@@ -27,7 +27,7 @@ struct Flight {
 }
 
 /// Whether a controller needs pacing, timers or delivery-rate samples.
-pub(crate) fn demanding(controller: &AnyController) -> bool {
+fn demanding(controller: &AnyController) -> bool {
     let plain = matches!(controller, AnyController::Window(machine) if !machine.is_paced());
     !plain || controller.needs().delivery_rate
 }

@@ -11,5 +11,75 @@ mod rto;
 pub(crate) mod scoreboard;
 pub(crate) mod sender;
 
-pub(crate) use receiver::Receiver;
-pub(crate) use sender::Sender;
+use crate::driver::Driver;
+use crate::endpoint::Endpoint;
+use crate::engine::clock::Clock;
+use crate::engine::net::{Net, SINK};
+use crate::engine::packet::{Packet, flags};
+use crate::network::Tcp;
+use crate::record::FlowRecord;
+use cwnd::AnyController;
+use receiver::Receiver;
+use sender::{Place, Sender};
+
+/// A TCP connection.
+pub(crate) struct TcpFlow {
+    sender: Sender,
+    receiver: Receiver,
+}
+
+impl TcpFlow {
+    /// Creates a connection. `back` is the first hop of the return route.
+    pub(crate) fn new(tcp: &Tcp, driver: Driver, place: Place, back: u32, seed: u64) -> Self {
+        TcpFlow {
+            sender: Sender::new(tcp, driver, place, seed),
+            receiver: Receiver::new(tcp, place.clock, back, place.timer + SINK),
+        }
+    }
+}
+
+impl Endpoint for TcpFlow {
+    fn start(&mut self, net: &mut Net, now: u64) {
+        self.sender.start(net, now);
+    }
+
+    fn stop(&mut self, _: &mut Net, _: u64) {
+        self.sender.stop();
+    }
+
+    fn wake(&mut self, net: &mut Net, now: u64, side: usize) {
+        if side == SINK { self.receiver.wake(net, now) } else { self.sender.wake(net, now) }
+    }
+
+    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) {
+        if packet.flags() & flags::ACK != 0 {
+            self.sender.acknowledgement(net, now, packet);
+        } else {
+            self.receiver.data(net, now, packet);
+        }
+    }
+
+    fn sent(&self) -> u64 {
+        self.sender.driver.packets_sent
+    }
+
+    fn delivered(&self) -> u64 {
+        self.receiver.delivered()
+    }
+
+    fn marked(&self) -> u64 {
+        self.receiver.marked
+    }
+
+    fn begin_measurement(&mut self, now: u64, side: usize) {
+        if side == SINK { self.receiver.marked = 0 } else { self.sender.driver.reset(now) }
+    }
+
+    fn controller(&self) -> Option<(&Driver, &AnyController)> {
+        Some((&self.sender.driver, &self.sender.driver.controller))
+    }
+
+    fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
+        self.sender.driver.finish(end, record);
+    }
+}

@@ -196,10 +196,7 @@ impl Receiver {
             net.arm(self.timer as usize, self.pending);
             return;
         }
-        if self.pending != NONE {
-            self.pending = NONE;
-            net.disarm(self.timer as usize);
-        }
+        self.pending = NONE;
         self.acknowledge(net, now);
     }
 

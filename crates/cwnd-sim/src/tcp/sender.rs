@@ -176,11 +176,6 @@ impl Sender {
         self.retransmit_ts = self.stamps.map(|granularity| low32(now / granularity));
     }
 
-    /// Whether the sender acts only on acknowledgements and its retransmission timer.
-    pub(crate) fn is_prompt(&self) -> bool {
-        self.host_delay.is_none() && self.demands.is_none()
-    }
-
     /// Starts the transfer.
     pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);

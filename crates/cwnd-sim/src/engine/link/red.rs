@@ -1,11 +1,12 @@
-//! Random early detection as ns-2 defines it (Floyd and Jacobson 1993, the gentle variant of Floyd
-//! 2000), lengths in packets.
+//! Random early detection as implemented by ns-2 (Floyd and Jacobson 1993; gentle variant, Floyd 2000). Queue lengths are in
+//! packets.
 
+use super::admission::Action;
 use crate::cast::to_index;
 use crate::network;
 use crate::rng::Rng;
 
-/// Packets in [`Red::ageing`]: an acknowledgement's queue is idle between any two, for a few packets.
+/// Length of [`Red::ageing`]: the queue of acknowledgements is idle between any two, for the time of a few packets.
 const AGEING: usize = 16;
 
 pub(crate) struct Red {
@@ -21,21 +22,13 @@ pub(crate) struct Red {
     /// Typical packets per tick.
     drain: f64,
     average: f64,
-    /// By which so many packets age the average: [`power`] of `1 - weight`.
+    /// Factors of the average after an idle time of that many packets: powers of `1 - weight`.
     ageing: [f64; AGEING],
     /// Packets since the last drop, while the average is above `min`.
     count: i64,
     /// Whether the average was above `min` at the last arrival.
     above: bool,
     rng: Rng,
-}
-
-/// What RED does with an arriving packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    Keep,
-    Mark,
-    Drop,
 }
 
 impl Red {
@@ -59,10 +52,10 @@ impl Red {
         }
     }
 
-    /// Judges a packet that finds `waiting` packets in the queue, after the transmitter has been
-    /// `idle` for so many ticks.
+    /// Decides on a packet that finds `waiting` packets in the queue. `idle` is the time in ticks since the transmitter became
+    /// idle, `None` if it is busy; `capable` whether the packet is ECN-capable.
     #[inline]
-    pub(super) fn judge(&mut self, waiting: u32, idle: Option<u64>, capable: bool) -> Action {
+    pub(super) fn admit(&mut self, waiting: u32, idle: Option<u64>, capable: bool) -> Action {
         if let Some(idle) = idle {
             // Processors convert signed numbers faster.
             #[expect(clippy::cast_possible_truncation, reason = "the fraction is cut off")]
@@ -76,7 +69,7 @@ impl Red {
         self.average *= self.ageing[1];
         self.average += self.weight * f64::from(waiting);
         self.count += 1;
-        let mut action = Action::Keep;
+        let mut action = Action::Accept;
         if self.average >= self.min && waiting > 1 {
             if self.above {
                 action = self.early(capable);
@@ -102,7 +95,7 @@ impl Red {
         }
         let p = self.probability();
         if self.rng.uniform() > self.spread(p) {
-            return Action::Keep;
+            return Action::Accept;
         }
         self.count = 0;
         if self.ecn && capable && p <= self.mark_p { Action::Mark } else { Action::Drop }
@@ -175,7 +168,7 @@ mod tests {
     /// The drop rate at a steady queue, over many arrivals.
     fn rate_at(queue: u32, wait: bool) -> f64 {
         let mut red = red(wait, true, 1.0);
-        let drops = (0..200_000).filter(|_| red.judge(queue, None, false) == Action::Drop).count();
+        let drops = (0..200_000).filter(|_| red.admit(queue, None, false) == Action::Drop).count();
         drops as f64 / 200_000.0
     }
 
@@ -191,9 +184,9 @@ mod tests {
     #[test]
     fn capable_packets_are_marked_until_the_limit() {
         let mut red = red(true, true, 1.0);
-        let marks = (0..1000).filter(|_| red.judge(29, None, true) == Action::Mark).count();
+        let marks = (0..1000).filter(|_| red.admit(29, None, true) == Action::Mark).count();
         assert!(marks > 0);
-        assert_eq!(red.judge(100, None, true), Action::Drop);
+        assert_eq!(red.admit(100, None, true), Action::Drop);
     }
 
     #[test]
@@ -202,7 +195,7 @@ mod tests {
         // 1000 B at 8 Mb/s: a packet missed in a millisecond.
         for missed in [0u16, 1, 9, 15, 16, 40] {
             red.average = 20.0;
-            red.judge(0, Some(1_000_000 * u64::from(missed) + 1), false);
+            red.admit(0, Some(1_000_000 * u64::from(missed) + 1), false);
             assert!((red.average - 20.0 * 0.9f64.powi(i32::from(missed) + 1)).abs() < 1e-12);
         }
     }

@@ -1,0 +1,418 @@
+//! A one-way link: a queue discipline, a transmitter and a propagation delay.
+//!
+//! A link has two implementations with the same results. On the fast path the discipline decides at the arrival of a packet and
+//! the rate is constant, so that the departure is known at the arrival and the transmitter needs no event. On the scheduled path
+//! ([`scheduled`]) the transmitter takes packets from the queue in events. A link may receive packets ahead of the clock, in the
+//! order of their arrival: its state depends on nothing else. Samples are therefore taken when the link passes their time.
+
+mod admission;
+mod red;
+mod scheduled;
+
+pub(crate) use scheduled::Enqueued;
+
+use super::clock::Clock;
+use super::histogram::Histogram;
+use super::observation::{LinkSamples, Observations};
+use super::packet::{Packet, flags};
+use super::ring::Ring;
+use super::schedule::NONE;
+use crate::cast::{saturate32, whole};
+use crate::network;
+use crate::record::LinkRecord;
+use crate::rng::Rng;
+use admission::{Action, Admission, Occupancy};
+use scheduled::Scheduled;
+
+/// Fractional bits of the ticks per byte.
+const FRACTION: u32 = 8;
+
+/// A packet in flight whose arrival needs an event.
+#[derive(Clone, Copy, Default)]
+struct InFlight {
+    arrives: u64,
+    packet: Packet,
+}
+
+/// A packet in the queue.
+#[derive(Clone, Copy, Default)]
+struct Waiting {
+    /// Start of the transmission: the departure of the previous packet.
+    starts: u64,
+    size: u64,
+}
+
+/// Counters since the end of the warm-up. `accepted` and `bytes`, which change for each packet, are not adjacent: compilers
+/// would combine the additions, with three times the instructions.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Counters {
+    /// Packets accepted by the queue.
+    pub accepted: u64,
+    /// Total waiting time of the accepted packets in ticks.
+    pub waited: u64,
+    /// Bytes of the accepted packets.
+    pub bytes: u64,
+    pub drops: u64,
+    pub marks: u64,
+    /// Packets lost after the queue.
+    pub losses: u64,
+    /// Accepted packets that arrived during the warm-up and waited at its end.
+    pub early: u64,
+}
+
+/// The transmitter at a constant rate.
+#[derive(Clone, Copy)]
+struct Service {
+    /// Transmission time in 2^-8 ticks per byte; 0 for an infinite rate.
+    per_byte: u64,
+}
+
+impl Service {
+    fn new(rate: Option<f64>, clock: Clock) -> Self {
+        let byte = clock.ticks_in(8.0) * f64::from(1u32 << FRACTION);
+        Service { per_byte: rate.map_or(0, |rate| whole((byte / rate).round())) }
+    }
+
+    /// Transmission time in ticks.
+    #[inline(always)]
+    fn time(self, size: u64) -> u64 {
+        (size * self.per_byte) >> FRACTION
+    }
+
+    /// Whether every packet takes time.
+    fn takes_time(self) -> bool {
+        self.per_byte >> FRACTION > 0
+    }
+}
+
+/// Random loss after the queue.
+struct Loss {
+    probability: f64,
+    of_acks: bool,
+    rng: Rng,
+}
+
+/// A link. Fields used for every packet come first: with hundreds of links they must be fetched for each packet.
+#[repr(C)]
+pub(crate) struct Link {
+    /// Time at which the transmitter becomes idle.
+    busy: u64,
+    service: Service,
+    delay: u64,
+    /// Time of the next observation.
+    due: u64,
+    /// Whether a packet that finds the transmitter idle is accepted unchanged.
+    transparent: bool,
+    tapped: bool,
+    /// Packets whose arrival at the far end needs an event.
+    in_flight: Ring<InFlight>,
+    counters: Counters,
+    waiting: Ring<Waiting>,
+    waiting_bytes: u64,
+    admission: Admission,
+    loss: Option<Box<Loss>>,
+    scheduled: Option<Box<Scheduled>>,
+    delays: Histogram,
+    clock: Clock,
+    observations: Observations,
+    samples: LinkSamples,
+    /// Packets dropped and lost since the start.
+    pub total_lost: u64,
+}
+
+impl Link {
+    pub(crate) fn new(
+        link: &network::Link,
+        clock: Clock,
+        observations: Observations,
+        index: usize,
+        seed: u64,
+    ) -> Self {
+        let lossy = link.loss > 0.0;
+        let admission = Admission::new(link, clock, index, seed);
+        Link {
+            busy: 0,
+            service: Service::new(link.rate, clock),
+            delay: clock.ticks(link.delay.as_nanos()),
+            due: observations.first(),
+            transparent: !lossy && admission.accepts_when_idle(),
+            tapped: false,
+            in_flight: Ring::new(),
+            counters: Counters::default(),
+            waiting: Ring::new(),
+            waiting_bytes: 0,
+            admission,
+            loss: lossy.then(|| {
+                Box::new(Loss {
+                    probability: link.loss,
+                    of_acks: link.loss_of_acks,
+                    rng: Rng::new(seed, "loss", index as u64),
+                })
+            }),
+            scheduled: None,
+            delays: Histogram::new(),
+            clock,
+            observations,
+            samples: LinkSamples::default(),
+            total_lost: 0,
+        }
+    }
+
+    /// Selects the scheduled path. Nothing queues at an infinite rate, which needs no events.
+    pub(crate) fn schedule_departures(&mut self) {
+        if self.service.per_byte > 0 {
+            self.transparent = false;
+            self.scheduled = Some(Box::new(Scheduled::fifo()));
+        }
+    }
+
+    /// Marks every packet that the link transmits with [`flags::TAPPED`].
+    pub(crate) fn set_tapped(&mut self) {
+        self.transparent = false;
+        self.tapped = true;
+    }
+
+    pub(crate) fn is_tapped(&self) -> bool {
+        self.tapped
+    }
+
+    /// Propagation delay.
+    pub(crate) fn delay(&self) -> u64 {
+        self.delay
+    }
+
+    /// Whether a packet may arrive at the far end at the time at which it arrives at the queue.
+    pub(crate) fn is_instantaneous(&self) -> bool {
+        self.delay == 0 && !self.service.takes_time()
+    }
+
+    /// Whether the departures are events.
+    pub(crate) fn is_scheduled(&self) -> bool {
+        self.scheduled.is_some()
+    }
+
+    /// Receives a packet. Returns the time at which it arrives at the far end, and the flags that it gains. These include
+    /// [`flags::DROPPED`] if the queue drops it, and [`flags::QUEUED`] if the departure is an event:
+    /// [`enqueue`](Self::enqueue) must follow.
+    ///
+    /// The packet is passed by value: a reference would force it out of registers.
+    #[inline(always)]
+    pub(crate) fn receive(&mut self, now: u64, size: u16, flags: u16) -> (u64, u16) {
+        if self.transparent && self.busy < now && now < self.due {
+            return (self.transmit(now, u64::from(size)), 0);
+        }
+        self.receive_at_queue(now, u64::from(size), flags)
+    }
+
+    /// Transmits a packet from `start` on. Returns the time at which it arrives at the far end.
+    #[inline(always)]
+    fn transmit(&mut self, start: u64, size: u64) -> u64 {
+        self.counters.accepted += 1;
+        self.counters.bytes += size;
+        self.occupy(start, size)
+    }
+
+    /// Occupies the transmitter from `start` on. Returns the time at which the packet arrives at the far end.
+    #[inline(always)]
+    fn occupy(&mut self, start: u64, size: u64) -> u64 {
+        self.busy = start + self.service.time(size);
+        self.busy + self.delay
+    }
+
+    fn receive_at_queue(&mut self, now: u64, size: u64, flags: u16) -> (u64, u16) {
+        if now >= self.due {
+            self.observe(now);
+        }
+        if self.scheduled.is_some() {
+            return (NONE, flags::QUEUED);
+        }
+        self.advance(now);
+        let occupancy = Occupancy { packets: self.waiting.len(), bytes: self.waiting_bytes };
+        let mut gained = self.admit(now, occupancy, size, flags);
+        if gained & flags::DROPPED != 0 {
+            return (NONE, gained);
+        }
+        if self.tapped {
+            gained |= flags::TAPPED;
+        }
+        if self.is_busy(now) {
+            let wait = self.busy - now;
+            self.counters.waited += wait;
+            self.delays.add(self.clock.nanos(wait));
+            self.waiting.push(Waiting { starts: self.busy, size });
+            self.waiting_bytes += size;
+        }
+        (self.transmit(self.busy.max(now), size), gained)
+    }
+
+    /// Decides on a packet that finds `occupancy` in the queue. Returns the flags that it gains.
+    fn admit(&mut self, now: u64, occupancy: Occupancy, size: u64, flags: u16) -> u16 {
+        let mut gained = 0;
+        if self.service.per_byte > 0 {
+            let idle = if self.is_busy(now) { None } else { Some(now - self.busy) };
+            match self.admission.admit(occupancy, idle, size, flags & flags::ECT != 0) {
+                Action::Accept => {}
+                Action::Mark => {
+                    gained = flags::CE;
+                    self.counters.marks += 1;
+                }
+                Action::Drop => {
+                    self.counters.drops += 1;
+                    self.total_lost += 1;
+                    return flags::DROPPED;
+                }
+            }
+        }
+        if self.loss.is_some() {
+            gained |= self.draw_loss(flags);
+        }
+        gained
+    }
+
+    /// Whether the transmitter is busy. A packet that departs at `now` still occupies it. At an infinite rate it never is.
+    #[inline(always)]
+    fn is_busy(&self, now: u64) -> bool {
+        self.busy >= now && self.service.per_byte > 0 && self.busy > 0
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn draw_loss(&mut self, flags: u16) -> u16 {
+        let Some(loss) = &mut self.loss else { return 0 };
+        let exempt = flags & flags::DATALESS != 0 && !loss.of_acks;
+        if exempt || !loss.rng.chance(loss.probability) {
+            return 0;
+        }
+        self.counters.losses += 1;
+        self.total_lost += 1;
+        flags::LOST
+    }
+
+    /// Removes the packets from the queue whose transmission started before `now`.
+    #[inline(always)]
+    fn advance(&mut self, now: u64) {
+        while self.waiting.len() > 0 && self.waiting.get(0).starts < now {
+            self.waiting_bytes -= self.waiting.pop().size;
+        }
+    }
+
+    /// Packets in the queue at `now`, without the one in transmission.
+    pub(crate) fn queue_length(&mut self, now: u64) -> u32 {
+        if let Some(scheduled) = &self.scheduled {
+            return saturate32(scheduled.occupancy().packets);
+        }
+        self.advance(now);
+        saturate32(self.waiting.len())
+    }
+
+    /// Appends a packet whose arrival at the far end needs an event. Returns whether it is the next one to arrive.
+    #[inline(always)]
+    pub(crate) fn push_in_flight(&mut self, arrives: u64, packet: Packet) -> bool {
+        self.in_flight.push(InFlight { arrives, packet });
+        self.in_flight.len() == 1
+    }
+
+    /// The next packet that needs an event, and its arrival time.
+    #[inline(always)]
+    pub(crate) fn first_in_flight(&self) -> Option<(u64, Packet)> {
+        (self.in_flight.len() > 0).then(|| {
+            let InFlight { arrives, packet } = self.in_flight.get(0);
+            (arrives, packet)
+        })
+    }
+
+    /// Whether no arrival needs an event.
+    #[inline(always)]
+    pub(crate) fn none_in_flight(&self) -> bool {
+        self.in_flight.len() == 0
+    }
+
+    /// Removes the next packet that needs an event. Returns it and the arrival time of the following one.
+    #[inline(always)]
+    pub(crate) fn pop_in_flight(&mut self) -> (Packet, Option<u64>) {
+        let InFlight { packet, .. } = self.in_flight.pop();
+        let next = if self.in_flight.len() > 0 { Some(self.in_flight.get(0).arrives) } else { None };
+        (packet, next)
+    }
+
+    /// The earliest time at which an event can bring a packet to the far end, if the link receives none before `from`.
+    pub(crate) fn earliest_arrival(&self, from: u64) -> u64 {
+        let received = self.busy.max(from) + self.delay;
+        if self.in_flight.len() > 0 { self.in_flight.get(0).arrives.min(received) } else { received }
+    }
+
+    /// Takes the samples up to `now` and begins the measurement if the warm-up has ended.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn observe(&mut self, now: u64) {
+        while self.due <= now {
+            let at = self.due;
+            let length = self.queue_length(at);
+            if self.observations.is_sample(at) {
+                self.samples.take(length, self.total_lost);
+            }
+            if self.observations.is_warmup(at) {
+                self.begin_measurement(at);
+            }
+            self.due = self.observations.after(at);
+        }
+    }
+
+    /// Resets the counters to the packets in the queue at `now`.
+    pub(crate) fn begin_measurement(&mut self, now: u64) {
+        self.counters = match &mut self.scheduled {
+            Some(scheduled) => scheduled.begin_measurement(now),
+            None => self.queued(now),
+        };
+        self.delays.clear();
+    }
+
+    /// The packets in the queue at `now` and the rest of their waiting time, which a measurement that ends at `now` excludes.
+    pub(crate) fn queued(&mut self, now: u64) -> Counters {
+        if self.scheduled.is_some() {
+            return self.drain(now);
+        }
+        self.advance(now);
+        let mut queued = Counters::default();
+        for index in 0..self.waiting.len() {
+            let Waiting { starts, size } = self.waiting.get(index);
+            queued.waited += starts - now;
+            queued.accepted += 1;
+            queued.early += 1;
+            queued.bytes += size;
+        }
+        queued
+    }
+
+    /// The samples as columns of the records: queue length in packets, and packets dropped and lost so far.
+    pub(crate) fn sample_columns(&self) -> [Vec<f64>; 2] {
+        self.samples.columns()
+    }
+
+    /// Writes the figures of a measurement of `seconds`, without the packets `queued` at its end.
+    pub(crate) fn summarise(
+        &self,
+        queued: Counters,
+        rate: Option<f64>,
+        seconds: f64,
+        record: &mut LinkRecord,
+    ) {
+        let counters = &self.counters;
+        record.arrivals = counters.accepted - counters.early + counters.drops;
+        record.departures = counters.accepted - queued.accepted;
+        record.drops = counters.drops;
+        record.marks = counters.marks;
+        record.losses = counters.losses;
+        record.bytes_departed = counters.bytes - queued.bytes;
+        let bits = 8.0 * record.bytes_departed as f64;
+        record.utilization = rate.map_or(f64::NAN, |rate| bits / (rate * seconds));
+        record.mean_queue = self.clock.seconds(counters.waited - queued.waited) / seconds;
+        // A packet's wait counts at its arrival.
+        let arrived = counters.accepted;
+        let zeros = arrived.saturating_sub(self.delays.count());
+        let quantile = |fraction| self.delays.quantile(fraction, zeros) / 1e9;
+        let mean = self.clock.seconds(counters.waited) / arrived as f64;
+        record.delay = [mean, quantile(0.5), quantile(0.95), quantile(0.99)];
+    }
+}

@@ -1,0 +1,84 @@
+//! Conservative lookahead (Chandy and Misra 1979): until when can nothing else reach a node?
+//!
+//! A node is a link, or an end of a flow. It may process a packet ahead of the clock if nothing can reach it earlier. Its results
+//! are then those of a run in the order of time, without the event. Everything else is scheduled. There are three cases:
+//!
+//! * A link that a single link or endpoint feeds receives its packets in order: nothing else can ever reach it.
+//! * An endpoint reacts to packets, which one link brings in order, and to its own timers: nothing else reaches it before its next
+//!   timer.
+//! * A sender with a timer for each packet: nothing else reaches it before a packet that it has sent, or its receiver's timer,
+//!   could be answered over the whole return route.
+//!
+//! The order of simultaneous events must not change. A node may therefore be ahead only if what it sends arrives later than what
+//! it received: packets that meet at a shared link are then in the event queue before the clock reaches their time, as without
+//! lookahead. Links with neither a delay nor a transmission time, and endpoints whose first link is one, process events only.
+
+use super::link::Link;
+use super::net::{LIFE, Net, SINK, SOURCE};
+use super::packet::{Packet, flags};
+use crate::network::Network;
+
+/// The links that are fed by a single link or endpoint.
+pub(crate) struct SingleFeeder(Vec<bool>);
+
+impl SingleFeeder {
+    pub(crate) fn of(network: &Network) -> Self {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Feeder {
+            None,
+            Link(usize),
+            /// An end of a flow.
+            Endpoint,
+            Several,
+        }
+        let mut feeders = vec![Feeder::None; network.links.len()];
+        for path in network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
+            let mut previous = None;
+            for &link in path {
+                let feeder = previous.map_or(Feeder::Endpoint, Feeder::Link);
+                feeders[link] = match feeders[link] {
+                    Feeder::None => feeder,
+                    // Every end of a flow is a feeder of its own.
+                    known if known == feeder && feeder != Feeder::Endpoint => known,
+                    _ => Feeder::Several,
+                };
+                previous = Some(link);
+            }
+        }
+        SingleFeeder(feeders.iter().map(|&feeder| feeder != Feeder::Several).collect())
+    }
+
+    /// Whether `link` may receive packets ahead of the clock.
+    pub(crate) fn permits(&self, link: usize, state: &Link) -> bool {
+        self.0[link] && !state.is_scheduled() && !state.is_instantaneous()
+    }
+}
+
+impl Net {
+    /// Time until which the end of `flow` that `packet` reaches can process it ahead of the clock: its next timer. A packet at this
+    /// time precedes the timer.
+    #[inline(always)]
+    pub(super) fn safe_until(&self, flow: u32, packet: Packet) -> u64 {
+        let timers = &self.timers[flow as usize];
+        let side = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
+        timers[side].min(timers[LIFE])
+    }
+
+    /// Time before which nothing but its own timer can reach the source of `flow`, whatever happens from `now` on. `hops` are the
+    /// first hops of both directions.
+    pub(crate) fn source_safe_until(&self, now: u64, flow: usize, hops: [u32; 2]) -> u64 {
+        let pass = |from: u64, hop| {
+            let links = self.routes.links_from(hop).map(|link| &self.links[link]);
+            links.fold(now.max(from), |from, link| link.earliest_arrival(from))
+        };
+        let timers = &self.timers[flow];
+        // The receiver answers packets and its own timer.
+        let answered = pass(pass(now, hops[0]).min(timers[SINK]), hops[1]);
+        answered.min(self.source_undisturbed_until(flow))
+    }
+
+    /// Time before which the source of `flow` is neither stopped nor observed.
+    pub(crate) fn source_undisturbed_until(&self, flow: usize) -> u64 {
+        self.timers[flow][LIFE].min(self.due[flow][SOURCE]).min(self.observations.end())
+    }
+}

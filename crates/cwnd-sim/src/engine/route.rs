@@ -1,0 +1,146 @@
+//! Routes: for each flow the steps of its packets and those of the packets in the reverse direction.
+
+use crate::network::Network;
+
+/// One step of a route, packed into a word: a link, or the flow whose end is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step(u32);
+
+impl Step {
+    /// The route ends here; the index is a flow's.
+    const END: u32 = 1 << 31;
+    /// The lookahead may let the link or the endpoint process packets ahead of the clock.
+    const AHEAD: u32 = 1 << 30;
+    /// The previous link leads to the other partition.
+    const CUT: u32 = 1 << 29;
+    const INDEX: u32 = Self::CUT - 1;
+
+    /// Returns a step; `None` if the index is too large.
+    fn new(index: usize, end: bool) -> Option<Self> {
+        let index = u32::try_from(index).ok().filter(|&index| index <= Self::INDEX)?;
+        Some(Step(if end { index | Self::END } else { index }))
+    }
+
+    /// The link, unless the route ends here.
+    #[inline(always)]
+    pub(crate) fn link(self) -> usize {
+        debug_assert!(!self.is_end());
+        (self.0 & Self::INDEX) as usize
+    }
+
+    /// The flow, if the route ends here.
+    #[inline(always)]
+    pub(crate) fn flow(self) -> u32 {
+        debug_assert!(self.is_end());
+        self.0 & Self::INDEX
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_end(self) -> bool {
+        self.0 & Self::END != 0
+    }
+
+    /// Whether packets may be processed here ahead of the clock.
+    #[inline(always)]
+    pub(crate) fn is_ahead(self) -> bool {
+        self.0 & Self::AHEAD != 0
+    }
+
+    /// Whether the previous link leads to the other partition.
+    #[inline(always)]
+    pub(crate) fn is_cut(self) -> bool {
+        self.0 & Self::CUT != 0
+    }
+
+    /// The step for a packet that has come from the other partition.
+    pub(crate) fn after_cut(self) -> Self {
+        Step(self.0 & !Self::CUT)
+    }
+
+    /// Whether packets arrive here by events only: neither ahead of the clock nor at an end nor from the other partition.
+    #[inline(always)]
+    pub(crate) fn is_plain(self) -> bool {
+        self.0 <= Self::INDEX
+    }
+
+    fn set(&mut self, flag: u32, on: bool) {
+        self.0 |= if on { flag } else { 0 };
+    }
+}
+
+/// The routes of all flows.
+pub(crate) struct Routes {
+    steps: Vec<Step>,
+}
+
+impl Routes {
+    /// Returns the routes, and for each flow its first hops in both directions. `ahead` says whether a link may receive packets ahead
+    /// of the clock, `cut` whether it leads to the other partition. `None` if there are too many steps, links or flows.
+    pub(crate) fn new(
+        network: &Network,
+        ahead: impl Fn(usize) -> bool,
+        cut: impl Fn(usize) -> bool,
+    ) -> Option<(Self, Vec<[u32; 2]>)> {
+        let mut steps = Vec::new();
+        let mut add = |path: &[usize], flow| {
+            let first = u32::try_from(steps.len()).ok()?;
+            let mut crossed = false;
+            for &link in path {
+                let mut step = Step::new(link, false)?;
+                step.set(Step::AHEAD, ahead(link));
+                step.set(Step::CUT, crossed);
+                steps.push(step);
+                crossed = cut(link);
+            }
+            let mut end = Step::new(flow, true)?;
+            end.set(Step::CUT, crossed);
+            steps.push(end);
+            Some(first)
+        };
+        let flows = network.flows.iter().enumerate();
+        let hops = flows
+            .map(|(index, flow)| Some([add(&flow.path, index)?, add(&flow.back, index)?]))
+            .collect::<Option<_>>()?;
+        Some((Routes { steps }, hops))
+    }
+
+    /// Lets the endpoint at the end of a route of `links` links process packets ahead of the clock.
+    pub(crate) fn permit_end_ahead(&mut self, first: u32, links: usize) {
+        self.steps[first as usize + links].set(Step::AHEAD, true);
+    }
+
+    #[inline(always)]
+    pub(crate) fn step(&self, hop: u32) -> Step {
+        self.steps[hop as usize]
+    }
+
+    /// The links from `hop` to the end of the route.
+    pub(crate) fn links_from(&self, hop: u32) -> impl Iterator<Item = usize> {
+        self.steps[hop as usize..].iter().take_while(|step| !step.is_end()).map(|step| step.link())
+    }
+
+    /// The flow of the route that contains `hop`.
+    pub(crate) fn flow(&self, hop: u32) -> u32 {
+        let end = self.steps[hop as usize..].iter().find(|step| step.is_end());
+        end.map_or(0, |step| step.flow())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_have_room_for_their_flags() {
+        let largest = Step::INDEX as usize;
+        assert_eq!(Step::new(largest + 1, false), None);
+        let mut step = Step::new(largest, false).unwrap();
+        assert!(step.is_plain() && !step.is_end());
+        step.set(Step::AHEAD, true);
+        assert!(step.is_ahead() && !step.is_cut() && !step.is_plain());
+        step.set(Step::CUT, true);
+        assert!(step.is_cut() && step.link() == largest);
+        let end = Step::new(7, true).unwrap();
+        assert!(end.is_end() && end.flow() == 7 && !end.is_plain());
+    }
+}

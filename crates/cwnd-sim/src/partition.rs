@@ -1,0 +1,376 @@
+//! The event loop of a network, or of one of its two partitions.
+
+use crate::cast::{saturate32, to_index};
+use crate::cut::Cut;
+use crate::endpoint::{self, Endpoint, FlowPlan, Specs};
+use crate::engine::net::{Delivery, LIFE, Net, Next, SINK, SOURCE, TIMERS};
+use crate::engine::packet::flags;
+use crate::engine::tap::Tap;
+use crate::network::Network;
+use crate::record::{FlowRecord, LinkRecord, Records};
+use crate::samples::Samples;
+use crate::simulation::{Options, SimulationError};
+use crate::sync::Peer;
+use crate::tcp::sender::Place;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// A flow during a run.
+struct FlowState {
+    /// Created when the flow starts; controllers that are not in the registry are created in advance.
+    endpoint: Option<Box<dyn Endpoint>>,
+    started: bool,
+    samples: Samples,
+    /// Packets delivered at the end of the warm-up.
+    base: u64,
+}
+
+/// A network during a run, or one of its two partitions.
+pub(crate) struct Partition {
+    network: Arc<Network>,
+    net: Net,
+    flows: Vec<FlowState>,
+    /// For each flow the first hops of both directions.
+    hops: Vec<[u32; 2]>,
+    /// Flows that have not started, the next one last.
+    starts: Vec<u32>,
+    seed: u64,
+    specs: Specs,
+    record_events: bool,
+    /// For each flow whether its source and its sink are in this partition.
+    here: Vec<[bool; 2]>,
+    /// For each link whether its queue is in this partition.
+    links_here: Vec<bool>,
+    peer: Option<Peer>,
+    events: u64,
+}
+
+impl Partition {
+    /// Creates a run of `network`, or one of its two partitions with the connection to the other one.
+    pub(crate) fn new(
+        network: &Arc<Network>,
+        seed: u64,
+        options: &Options,
+        cut: Option<(&Cut, usize, Peer)>,
+    ) -> Result<Self, SimulationError> {
+        let own = cut.as_ref().map(|&(cut, part, _)| (cut, part));
+        let link_here = |link| own.is_none_or(|(cut, part)| cut.link_start(network, link) == part);
+        let crosses = |link| {
+            own.is_some_and(|(cut, part)| {
+                link_here(link) && cut.link_end(network, link) != part
+            })
+        };
+        let (mut net, hops) = Net::new(network, seed, options.lookahead, crosses).ok_or_else(|| {
+            SimulationError::TooLong {
+                duration: network.duration.as_secs(),
+                sources: TIMERS * network.flows.len() + 2 * network.links.len(),
+            }
+        })?;
+        let mut specs = Specs::default();
+        let mut flows = Vec::with_capacity(network.flows.len());
+        let mut here = Vec::with_capacity(network.flows.len());
+        for (index, flow) in network.flows.iter().enumerate() {
+            let place = place(&net, hops[index], index);
+            let plan = FlowPlan::new(flow, place, hops[index][SINK], seed, options, &mut specs)?;
+            net.permit_ahead(flow, hops[index], plan.ahead);
+            flows.push(FlowState {
+                endpoint: plan.endpoint,
+                started: false,
+                samples: Samples::default(),
+                base: 0,
+            });
+            here.push(own.map_or([true; 2], |(cut, part)| {
+                cut.ends(network, &flow.path).map(|end| end == part)
+            }));
+        }
+        let ours = (0..network.flows.len()).filter(|&index| here[index][SOURCE]);
+        let mut starts: Vec<_> = ours.map(saturate32).collect();
+        starts.sort_unstable_by_key(|&flow| Reverse((network.flows[flow as usize].start, flow)));
+        let mut partition = Partition {
+            net,
+            flows,
+            hops,
+            starts,
+            seed,
+            specs,
+            record_events: options.record_events,
+            here,
+            links_here: (0..network.links.len()).map(link_here).collect(),
+            peer: cut.map(|(_, _, peer)| peer),
+            events: 0,
+            network: network.clone(),
+        };
+        partition.arm_next_start();
+        Ok(partition)
+    }
+
+    pub(crate) fn set_tap(&mut self, link: usize, tap: Tap) {
+        self.net.set_tap(link, tap);
+    }
+
+    /// Processes at most `events` events. Returns whether the end of the run is reached.
+    pub(crate) fn run_for(&mut self, events: u64) -> bool {
+        let end = self.net.observations.end();
+        self.advance(end, events)
+    }
+
+    /// Advances by `windows` synchronisation windows. Returns whether the end of the run is reached.
+    pub(crate) fn run_windows(&mut self, windows: u64) -> bool {
+        let end = self.net.observations.end();
+        for _ in 0..windows {
+            let Some(peer) = &mut self.peer else { return true };
+            let until = self.net.clock.ticks(peer.begin_window()).min(end);
+            if let Some(mut batch) = peer.receive() {
+                for crossing in batch.drain(..) {
+                    // One at a time: handling it may arm a timer that precedes the next one.
+                    self.net.receive_crossing(crossing);
+                    while let Some(delivery) = self.net.take_delivery() {
+                        self.deliver(&delivery);
+                    }
+                }
+                if let Some(peer) = &mut self.peer {
+                    peer.recycle(batch);
+                }
+            }
+            self.advance(until, u64::MAX);
+            if let Some(peer) = &mut self.peer {
+                peer.send(&mut self.net.outbox);
+            }
+            if until == end {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The fraction of simulated time that has passed.
+    pub(crate) fn progress(&self) -> f64 {
+        self.net.now as f64 / self.net.observations.end() as f64
+    }
+
+    /// Mean number of events in a synchronisation window so far; at least one.
+    pub(crate) fn events_per_window(&self) -> u64 {
+        let windows = self.peer.as_ref().map_or(0, Peer::windows);
+        (self.events / windows.max(1)).max(1)
+    }
+
+    /// Processes events before `until`, at most `events` of them. Returns whether all are processed.
+    fn advance(&mut self, until: u64, events: u64) -> bool {
+        let mut left = events;
+        let done = loop {
+            match self.net.next(until, &mut left) {
+                Next::Delivery(delivery) => {
+                    self.deliver(&delivery);
+                    if let Some(link) = delivery.link {
+                        self.deliver_following(link);
+                    }
+                }
+                Next::Timer(now, timer) => self.expire(now, timer),
+                Next::End => {
+                    self.net.now = until;
+                    break true;
+                }
+                Next::Pause => break false,
+            }
+        };
+        self.events += events - left;
+        done
+    }
+
+    /// Delivers the packets in flight on `link` behind one that an event has delivered, as far as the lookahead permits.
+    #[inline(never)]
+    fn deliver_following(&mut self, link: u32) {
+        let mut link = Some(link);
+        while let Some(delivery) = link.and_then(|link| self.net.next_delivery(link)) {
+            self.deliver(&delivery);
+            link = delivery.link;
+        }
+    }
+
+    /// An endpoint receives a packet.
+    #[inline(always)]
+    fn deliver(&mut self, delivery: &Delivery) {
+        let &Delivery { at, flow, packet, .. } = delivery;
+        let side = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
+        if self.net.due[flow as usize][side] <= at {
+            self.observe(flow as usize, side, at);
+        }
+        match &mut self.flows[flow as usize].endpoint {
+            Some(endpoint) => endpoint.receive(&mut self.net, at, packet),
+            None => self.deliver_first(delivery),
+        }
+    }
+
+    /// Delivers the first packet of a flow whose source is in the other partition.
+    #[cold]
+    fn deliver_first(&mut self, delivery: &Delivery) {
+        self.start_flow(delivery.flow as usize, delivery.at);
+        self.deliver(delivery);
+    }
+
+    /// Handles an expired timer.
+    #[inline(always)]
+    fn expire(&mut self, now: u64, timer: usize) {
+        let (flow, kind) = (timer / TIMERS, timer % TIMERS);
+        if kind == LIFE {
+            return self.start_or_stop(now, flow);
+        }
+        if self.net.due[flow][kind] <= now {
+            self.observe(flow, kind, now);
+        }
+        if let Some(endpoint) = &mut self.flows[flow].endpoint {
+            endpoint.wake(&mut self.net, now, kind);
+        }
+    }
+
+    fn start_or_stop(&mut self, now: u64, flow: usize) {
+        let stop = self.net.clock.ticks(self.network.flows[flow].stop.as_nanos());
+        let starts = now < stop;
+        if starts {
+            self.arm_next_start();
+            self.net.arm(TIMERS * flow + LIFE, stop);
+            self.start_flow(flow, now);
+        } else {
+            self.observe(flow, SOURCE, now);
+        }
+        if let Some(endpoint) = &mut self.flows[flow].endpoint {
+            if starts {
+                endpoint.start(&mut self.net, now);
+            } else {
+                endpoint.stop(&mut self.net, now);
+            }
+        }
+    }
+
+    /// Arms the timer of the flow that starts next.
+    fn arm_next_start(&mut self) {
+        if let Some(flow) = self.starts.pop() {
+            let start = self.network.flows[flow as usize].start;
+            let at = self.net.clock.ticks(start.as_nanos());
+            self.net.arm(TIMERS * flow as usize + LIFE, at);
+        }
+    }
+
+    /// Creates the endpoints of a flow at `now`, and samples them from then on.
+    fn start_flow(&mut self, flow: usize, now: u64) {
+        let observations = self.net.observations;
+        self.net.due[flow] = [observations.after(now); 2];
+        self.create(flow, observations.samples_until(now));
+    }
+
+    /// Creates the endpoints of a flow that has missed `before` samples.
+    fn create(&mut self, index: usize, before: u64) {
+        let (clock, hops) = (self.net.clock, self.hops[index]);
+        let state = &mut self.flows[index];
+        state.started = true;
+        let endpoint = state.endpoint.get_or_insert_with(|| {
+            let options = Options { record_events: self.record_events, ..Options::default() };
+            let flow = &self.network.flows[index];
+            let place = place(&self.net, hops, index);
+            endpoint::create(flow, place, hops[SINK], self.seed, &options, &mut self.specs)
+                .expect("a controller that was created before")
+        });
+        let left = to_index(self.net.observations.sample_count().saturating_sub(before));
+        let to_come = self.here[index].map(|here| if here { left } else { 0 });
+        state.samples.start(before, to_come, endpoint.as_ref(), clock);
+    }
+
+    /// Takes the samples of an end of a flow up to `now` and begins the measurement if the warm-up has ended.
+    #[cold]
+    #[inline(never)]
+    fn observe(&mut self, flow: usize, side: usize, now: u64) {
+        let observations = self.net.observations;
+        while self.net.due[flow][side] <= now {
+            let at = self.net.due[flow][side];
+            if observations.is_sample(at) {
+                self.sample(flow, side);
+            }
+            if observations.is_warmup(at) {
+                self.begin_measurement(flow, side, at);
+            }
+            self.net.due[flow][side] = observations.after(at);
+        }
+    }
+
+    fn sample(&mut self, flow: usize, side: usize) {
+        let state = &mut self.flows[flow];
+        let Some(endpoint) = &state.endpoint else { return };
+        match side {
+            SINK => state.samples.take_sink(endpoint.delivered()),
+            _ => state.samples.take_source(endpoint.as_ref(), self.net.clock),
+        }
+    }
+
+    /// Resets the counters of an end of a flow at the end of the warm-up.
+    fn begin_measurement(&mut self, flow: usize, side: usize, now: u64) {
+        let state = &mut self.flows[flow];
+        let Some(endpoint) = &mut state.endpoint else { return };
+        if side == SINK {
+            state.base = endpoint.delivered();
+        }
+        endpoint.begin_measurement(now, side);
+    }
+
+    /// The records of a flow: of its ends in this partition.
+    fn finish_flow(&mut self, index: usize, records: &mut Records) {
+        let (end, clock) = (self.net.observations.end(), self.net.clock);
+        let [source, sink] = self.here[index];
+        if (source || sink) && !self.flows[index].started {
+            self.create(index, self.net.observations.sample_count());
+            for side in [SOURCE, SINK] {
+                self.begin_measurement(index, side, self.net.observations.warmup());
+            }
+        }
+        for side in [SOURCE, SINK] {
+            self.observe(index, side, end - 1);
+        }
+        let mut record = FlowRecord { packets_lost: self.net.lost[index], ..FlowRecord::default() };
+        let state = &mut self.flows[index];
+        let samples = std::mem::take(&mut state.samples);
+        if let Some(endpoint) = state.endpoint.take() {
+            record.packets_delivered = endpoint.delivered() - state.base;
+            record.packets_marked = endpoint.marked();
+            if source {
+                records.packets += endpoint.sent();
+                record.series = samples.columns(endpoint.as_ref(), clock);
+                endpoint.finish(end, clock, &mut record);
+            }
+            if sink {
+                record.series.delivered = samples.delivered();
+            }
+        }
+        records.flows.push(record);
+    }
+
+    /// The records of a run that has reached its end: of what is in this partition, and zeros for the rest.
+    pub(crate) fn finish(mut self) -> Records {
+        let observations = self.net.observations;
+        let (end, clock) = (observations.end(), self.net.clock);
+        let seconds = clock.seconds(end - observations.warmup());
+        let mut records = Records {
+            time: observations.samples().map(|at| clock.seconds(at)).collect(),
+            flows: Vec::with_capacity(self.flows.len()),
+            links: vec![LinkRecord::default(); self.links_here.len()],
+            events: self.events,
+            ..Records::default()
+        };
+        for flow in 0..self.flows.len() {
+            self.finish_flow(flow, &mut records);
+        }
+        for (index, link) in self.net.links.iter_mut().enumerate() {
+            if self.links_here[index] {
+                link.observe(end - 1);
+                let queued = link.queued(end);
+                let record = &mut records.links[index];
+                link.summarise(queued, self.network.links[index].rate, seconds, record);
+                [record.queue, record.drops_series] = link.sample_columns();
+            }
+        }
+        records
+    }
+}
+
+/// The position of a flow in the network.
+fn place(net: &Net, hops: [u32; 2], index: usize) -> Place {
+    Place { clock: net.clock, flow: saturate32(index), hop: hops[SOURCE], timer: TIMERS * index }
+}
