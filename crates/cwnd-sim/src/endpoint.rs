@@ -77,7 +77,14 @@ pub(crate) fn create(
         Traffic::Udt(udt) => {
             let make = find(flow, &udt.controller, options)?;
             let start = (seed, flow.start);
-            return Ok(Box::new(UdtFlow::new(udt, make, place, back, start, options.record_events)));
+            return Ok(Box::new(UdtFlow::new(
+                udt,
+                make,
+                place,
+                back,
+                start,
+                options.record_events,
+            )));
         }
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
             let source = Source::new(&flow.traffic, place, seed);

@@ -278,7 +278,8 @@ impl PacedSender {
             let paced = if limit == Limit::Pacing { self.next_send } else { NONE };
             let expiry = if outstanding(&self.board) { self.expiry } else { NONE };
             let other = self.plan.tick.min(expiry);
-            if paced < other && paced < *safe_until.get_or_insert_with(|| self.safe_until(net, now)) {
+            if paced < other && paced < *safe_until.get_or_insert_with(|| self.safe_until(net, now))
+            {
                 at = paced;
                 continue;
             }

@@ -56,16 +56,15 @@ impl Partition {
         let own = cut.as_ref().map(|&(cut, part, _)| (cut, part));
         let link_here = |link| own.is_none_or(|(cut, part)| cut.link_start(network, link) == part);
         let crosses = |link| {
-            own.is_some_and(|(cut, part)| {
-                link_here(link) && cut.link_end(network, link) != part
-            })
+            own.is_some_and(|(cut, part)| link_here(link) && cut.link_end(network, link) != part)
         };
-        let (mut net, hops) = Net::new(network, seed, options.lookahead, crosses).ok_or_else(|| {
-            SimulationError::TooLong {
-                duration: network.duration.as_secs(),
-                sources: TIMERS * network.flows.len() + 2 * network.links.len(),
-            }
-        })?;
+        let (mut net, hops) =
+            Net::new(network, seed, options.lookahead, crosses).ok_or_else(|| {
+                SimulationError::TooLong {
+                    duration: network.duration.as_secs(),
+                    sources: TIMERS * network.flows.len() + 2 * network.links.len(),
+                }
+            })?;
         let mut specs = Specs::default();
         let mut flows = Vec::with_capacity(network.flows.len());
         let mut here = Vec::with_capacity(network.flows.len());

@@ -79,7 +79,12 @@ impl LiveLink {
     pub fn new(link: &network::Link, index: usize, seed: u64) -> Self {
         let clock = Clock::widest(LONGEST);
         let rate = link.rate;
-        LiveLink { link: Link::new(link, clock, Observations::none(), index, seed), clock, rate, since: Time::ZERO }
+        LiveLink {
+            link: Link::new(link, clock, Observations::none(), index, seed),
+            clock,
+            rate,
+            since: Time::ZERO,
+        }
     }
 
     /// A packet arrives at the queue. Times never go back.

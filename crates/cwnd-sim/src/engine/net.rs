@@ -139,33 +139,33 @@ impl Net {
 
     /// Whether an end of a flow whose route begins at `hop` may send ahead of the clock.
     pub(crate) fn may_send_ahead(&self, hop: u32) -> bool {
-        self.routes.step(hop).is_ahead()
+        self.routes.step(hop).is_link_ahead()
     }
 
     /// Sends a packet on the link of its hop.
     #[inline(always)]
     pub(crate) fn send(&mut self, now: u64, packet: Packet) {
         let step = self.routes.step(packet.hop());
-        self.forward(now, step, packet);
+        if let Some(delivery) = self.forward(now, step, packet) {
+            self.delivery = Some(delivery);
+        }
     }
 
-    /// A packet arrives at the queue of the link `step`.
+    /// A packet arrives at the queue of the link `step`. Returns its delivery if it reaches an endpoint ahead of the clock.
     #[inline(always)]
-    fn forward(&mut self, now: u64, step: Step, mut packet: Packet) {
+    fn forward(&mut self, now: u64, step: Step, mut packet: Packet) -> Option<Delivery> {
         let link = step.link();
         let (arrives, gained) = self.links[link].receive(now, packet.size(), packet.flags());
         if gained != 0 {
-            match self.forward_changed(now, link, arrives, gained, packet) {
-                Some(changed) => packet = changed,
-                None => return,
-            }
+            packet = self.forward_changed(now, link, arrives, gained, packet)?;
         }
         let packet = packet.onward();
         let next = self.routes.step(packet.hop());
         if next.is_plain() {
-            return self.schedule_arrival(link, arrives, packet);
+            self.schedule_arrival(link, arrives, packet);
+            return None;
         }
-        self.carry(link, arrives, next, packet);
+        self.carry(link, arrives, next, packet)
     }
 
     /// Handles a packet that gained flags at `link`. Returns it if it reaches the far end.
@@ -217,7 +217,9 @@ impl Net {
         if self.reaches_far_end(link, arrives, packet) {
             let packet = packet.onward();
             let next = self.routes.step(packet.hop());
-            self.carry(link, arrives, next, packet);
+            if let Some(delivery) = self.carry(link, arrives, next, packet) {
+                self.delivery = Some(delivery);
+            }
         }
     }
 
@@ -232,35 +234,39 @@ impl Net {
 
     /// A packet on `link` arrives at `next` at `arrives`: processes it ahead of the clock where the lookahead permits.
     #[inline(always)]
-    fn carry(&mut self, mut link: usize, mut arrives: u64, mut next: Step, mut packet: Packet) {
-        while next.is_ahead() && !next.is_end() && !next.is_cut() && arrives < self.observations.end() {
+    fn carry(
+        &mut self,
+        mut link: usize,
+        mut arrives: u64,
+        mut next: Step,
+        mut packet: Packet,
+    ) -> Option<Delivery> {
+        let end = self.observations.end();
+        while next.is_link_ahead() && arrives < end {
             link = next.link();
             let gained;
             let now = arrives;
             (arrives, gained) = self.links[link].receive(now, packet.size(), packet.flags());
             if gained != 0 {
-                match self.forward_changed(now, link, arrives, gained, packet) {
-                    Some(changed) => packet = changed,
-                    None => return,
-                }
+                packet = self.forward_changed(now, link, arrives, gained, packet)?;
             }
             packet = packet.onward();
             next = self.routes.step(packet.hop());
         }
         if next.is_cut() {
-            return self.cross(link, arrives, packet);
+            self.cross(link, arrives, packet);
+            return None;
         }
-        if next.is_end()
-            && next.is_ahead()
-            && arrives < self.observations.end()
-            && self.delivery.is_none()
+        if next.is_end_ahead()
+            && arrives < end
             && self.links[link].none_in_flight()
+            && self.delivery.is_none()
             && arrives <= self.safe_until(next.flow(), packet)
         {
-            self.delivery = Some(Delivery { at: arrives, flow: next.flow(), packet, link: None });
-            return;
+            return Some(Delivery { at: arrives, flow: next.flow(), packet, link: None });
         }
         self.schedule_arrival(link, arrives, packet);
+        None
     }
 
     /// Sends a packet to the other partition.
@@ -280,7 +286,7 @@ impl Net {
             self.extras[flow as usize].put_at(packet.aux(), extra);
         }
         let next = self.routes.step(packet.hop()).after_cut();
-        self.carry(link as usize, arrives, next, packet);
+        self.delivery = self.carry(link as usize, arrives, next, packet);
     }
 
     /// Schedules the arrival of a packet at the far end of `link`.
@@ -313,7 +319,7 @@ impl Net {
     pub(crate) fn next_delivery(&mut self, link: u32) -> Option<Delivery> {
         let (at, packet) = self.links[link as usize].first_in_flight()?;
         let end = self.routes.step(packet.hop());
-        let ahead = end.is_end() && end.is_ahead() && at < self.observations.end();
+        let ahead = end.is_end_ahead() && at < self.observations.end();
         if ahead && at <= self.safe_until(end.flow(), packet) {
             let (packet, following) = self.links[link as usize].pop_in_flight();
             let link = following.map(|_| link);
@@ -379,7 +385,7 @@ impl Net {
             let step = self.routes.step(packet.hop());
             if step.is_end() {
                 let flow = step.flow();
-                if following.is_some() && step.is_ahead() {
+                if following.is_some() && step.is_end_ahead() {
                     self.schedule.take_first();
                     let link = Some(saturate32(source));
                     return Next::Delivery(Delivery { at: now, flow, packet, link });
@@ -388,7 +394,9 @@ impl Net {
                 return Next::Delivery(Delivery { at: now, flow, packet, link: None });
             }
             self.reschedule(source, following);
-            self.forward(now, step, packet);
+            if let Some(delivery) = self.forward(now, step, packet) {
+                return Next::Delivery(delivery);
+            }
         }
         Next::Pause
     }

@@ -40,10 +40,16 @@ impl Step {
         self.0 & Self::END != 0
     }
 
-    /// Whether packets may be processed here ahead of the clock.
+    /// Whether a link may receive packets ahead of the clock here, and the previous one leads to it in this partition.
     #[inline(always)]
-    pub(crate) fn is_ahead(self) -> bool {
-        self.0 & Self::AHEAD != 0
+    pub(crate) fn is_link_ahead(self) -> bool {
+        self.0 & (Self::AHEAD | Self::END | Self::CUT) == Self::AHEAD
+    }
+
+    /// Whether an endpoint may process packets ahead of the clock here.
+    #[inline(always)]
+    pub(crate) fn is_end_ahead(self) -> bool {
+        self.0 & (Self::AHEAD | Self::END) == Self::AHEAD | Self::END
     }
 
     /// Whether the previous link leads to the other partition.
@@ -137,9 +143,9 @@ mod tests {
         let mut step = Step::new(largest, false).unwrap();
         assert!(step.is_plain() && !step.is_end());
         step.set(Step::AHEAD, true);
-        assert!(step.is_ahead() && !step.is_cut() && !step.is_plain());
+        assert!(step.is_link_ahead() && !step.is_cut() && !step.is_plain());
         step.set(Step::CUT, true);
-        assert!(step.is_cut() && step.link() == largest);
+        assert!(step.is_cut() && !step.is_link_ahead() && step.link() == largest);
         let end = Step::new(7, true).unwrap();
         assert!(end.is_end() && end.flow() == 7 && !end.is_plain());
     }

@@ -332,14 +332,19 @@ impl Link {
     #[inline(always)]
     pub(crate) fn pop_in_flight(&mut self) -> (Packet, Option<u64>) {
         let InFlight { packet, .. } = self.in_flight.pop();
-        let next = if self.in_flight.len() > 0 { Some(self.in_flight.get(0).arrives) } else { None };
+        let next =
+            if self.in_flight.len() > 0 { Some(self.in_flight.get(0).arrives) } else { None };
         (packet, next)
     }
 
     /// The earliest time at which an event can bring a packet to the far end, if the link receives none before `from`.
     pub(crate) fn earliest_arrival(&self, from: u64) -> u64 {
         let received = self.busy.max(from) + self.delay;
-        if self.in_flight.len() > 0 { self.in_flight.get(0).arrives.min(received) } else { received }
+        if self.in_flight.len() > 0 {
+            self.in_flight.get(0).arrives.min(received)
+        } else {
+            received
+        }
     }
 
     /// Takes the samples up to `now` and begins the measurement if the warm-up has ended.
