@@ -28,8 +28,9 @@ pub(crate) trait Endpoint: Send {
     /// Handles the expired timer of one end.
     fn wake(&mut self, net: &mut Net, now: u64, side: usize);
 
-    /// Handles a packet that arrives at the source, if it is an acknowledgement, or at the sink.
-    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet);
+    /// Handles a packet that arrives at the source, if it is an acknowledgement, or at the sink. Returns whether the flow is finished:
+    /// its transfer is complete and nothing is in flight, so that its state does not change any more.
+    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool;
 
     /// Data packets sent since the start of the flow.
     fn sent(&self) -> u64;

@@ -63,12 +63,13 @@ impl Endpoint for PacedFlow {
         }
     }
 
-    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool {
         if packet.flags() & flags::ACK != 0 {
             self.sender.feedback(net, now, packet);
         } else {
             self.receiver.data(net, now, packet);
         }
+        false
     }
 
     fn sent(&self) -> u64 {

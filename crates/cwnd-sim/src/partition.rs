@@ -20,6 +20,7 @@ struct FlowState {
     /// Created when the flow starts; controllers that are not in the registry are created in advance.
     endpoint: Option<Box<dyn Endpoint>>,
     started: bool,
+    finished: bool,
     samples: Samples,
     /// Packets delivered at the end of the warm-up.
     base: u64,
@@ -42,7 +43,7 @@ pub(crate) struct Partition {
     /// For each link whether its queue is in this partition.
     links_here: Vec<bool>,
     peer: Option<Peer>,
-    events: u64,
+    records: Records,
 }
 
 impl Partition {
@@ -75,6 +76,7 @@ impl Partition {
             flows.push(FlowState {
                 endpoint: plan.endpoint,
                 started: false,
+                finished: false,
                 samples: Samples::default(),
                 base: 0,
             });
@@ -96,7 +98,11 @@ impl Partition {
             here,
             links_here: (0..network.links.len()).map(link_here).collect(),
             peer: cut.map(|(_, _, peer)| peer),
-            events: 0,
+            records: Records {
+                flows: vec![FlowRecord::default(); network.flows.len()],
+                links: vec![LinkRecord::default(); network.links.len()],
+                ..Records::default()
+            },
             network: network.clone(),
         };
         partition.arm_next_start();
@@ -150,7 +156,7 @@ impl Partition {
     /// Mean number of events in a synchronisation window so far; at least one.
     pub(crate) fn events_per_window(&self) -> u64 {
         let windows = self.peer.as_ref().map_or(0, Peer::windows);
-        (self.events / windows.max(1)).max(1)
+        (self.records.events / windows.max(1)).max(1)
     }
 
     /// Processes events before `until`, at most `events` of them. Returns whether all are processed.
@@ -172,7 +178,7 @@ impl Partition {
                 Next::Pause => break false,
             }
         };
-        self.events += events - left;
+        self.records.events += events - left;
         done
     }
 
@@ -195,7 +201,11 @@ impl Partition {
             self.observe(flow as usize, side, at);
         }
         match &mut self.flows[flow as usize].endpoint {
-            Some(endpoint) => endpoint.receive(&mut self.net, at, packet),
+            Some(endpoint) => {
+                if endpoint.receive(&mut self.net, at, packet) {
+                    self.finish_flow(flow as usize);
+                }
+            }
             None => self.deliver_first(delivery),
         }
     }
@@ -203,6 +213,7 @@ impl Partition {
     /// Delivers the first packet of a flow whose source is in the other partition.
     #[cold]
     fn deliver_first(&mut self, delivery: &Delivery) {
+        debug_assert!(!self.flows[delivery.flow as usize].finished);
         self.start_flow(delivery.flow as usize, delivery.at);
         self.deliver(delivery);
     }
@@ -310,8 +321,9 @@ impl Partition {
         endpoint.begin_measurement(now, side);
     }
 
-    /// The records of a flow: of its ends in this partition.
-    fn finish_flow(&mut self, index: usize, records: &mut Records) {
+    /// Completes the record of a flow whose state does not change any more: of its ends in this partition.
+    #[cold]
+    fn finish_flow(&mut self, index: usize) {
         let (end, clock) = (self.net.observations.end(), self.net.clock);
         let [source, sink] = self.here[index];
         if (source || sink) && !self.flows[index].started {
@@ -323,22 +335,23 @@ impl Partition {
         for side in [SOURCE, SINK] {
             self.observe(index, side, end - 1);
         }
-        let mut record = FlowRecord { packets_lost: self.net.lost[index], ..FlowRecord::default() };
         let state = &mut self.flows[index];
+        state.finished = true;
         let samples = std::mem::take(&mut state.samples);
+        let record = &mut self.records.flows[index];
+        record.packets_lost = self.net.lost[index];
         if let Some(endpoint) = state.endpoint.take() {
             record.packets_delivered = endpoint.delivered() - state.base;
             record.packets_marked = endpoint.marked();
             if source {
-                records.packets += endpoint.sent();
+                self.records.packets += endpoint.sent();
                 record.series = samples.columns(endpoint.as_ref(), clock);
-                endpoint.finish(end, clock, &mut record);
+                endpoint.finish(end, clock, record);
             }
             if sink {
                 record.series.delivered = samples.delivered();
             }
         }
-        records.flows.push(record);
     }
 
     /// The records of a run that has reached its end: of what is in this partition, and zeros for the rest.
@@ -346,16 +359,13 @@ impl Partition {
         let observations = self.net.observations;
         let (end, clock) = (observations.end(), self.net.clock);
         let seconds = clock.seconds(end - observations.warmup());
-        let mut records = Records {
-            time: observations.samples().map(|at| clock.seconds(at)).collect(),
-            flows: Vec::with_capacity(self.flows.len()),
-            links: vec![LinkRecord::default(); self.links_here.len()],
-            events: self.events,
-            ..Records::default()
-        };
         for flow in 0..self.flows.len() {
-            self.finish_flow(flow, &mut records);
+            if !self.flows[flow].finished {
+                self.finish_flow(flow);
+            }
         }
+        let mut records = self.records;
+        records.time = observations.samples().map(|at| clock.seconds(at)).collect();
         for (index, link) in self.net.links.iter_mut().enumerate() {
             if self.links_here[index] {
                 link.observe(end - 1);

@@ -209,8 +209,9 @@ impl Endpoint for Source {
         }
     }
 
-    fn receive(&mut self, _: &mut Net, _: u64, _: Packet) {
+    fn receive(&mut self, _: &mut Net, _: u64, _: Packet) -> bool {
         self.arrived += 1;
+        false
     }
 
     fn sent(&self) -> u64 {

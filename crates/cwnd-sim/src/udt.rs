@@ -264,8 +264,9 @@ impl Endpoint for UdtFlow {
         self.send(net, now, end);
     }
 
-    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool {
         self.handle_datagram(net, now, packet);
+        false
     }
 
     fn sent(&self) -> u64 {

@@ -25,7 +25,10 @@ pub(crate) struct Net {
     pub observations: Observations,
     /// Time of the last event.
     pub now: u64,
+    /// Arrivals and departures.
     schedule: Schedule,
+    /// Timers: with many flows most of them never expire.
+    expirations: Schedule,
     /// Bits of an event key below the time: the source of the event.
     shift: u32,
     /// Times from here on exceed an event key, and no run reaches them.
@@ -46,6 +49,8 @@ pub(crate) struct Net {
     tap: Option<Tap>,
     /// For each flow its data packets dropped by queues and lost on links since the end of the warm-up.
     pub lost: Vec<u64>,
+    /// For each flow its packets with and without data dropped and lost since the start, also those after the end of the run.
+    pub gone: Vec<[u64; 2]>,
 }
 
 /// A packet that arrives at an endpoint.
@@ -111,6 +116,7 @@ impl Net {
             observations,
             now: 0,
             schedule: Schedule::new(),
+            expirations: Schedule::new(),
             shift,
             horizon: 1 << (63 - shift),
             links,
@@ -122,6 +128,7 @@ impl Net {
             outbox: Vec::new(),
             tap: None,
             lost: vec![0; flows],
+            gone: vec![[0; 2]; flows],
         };
         Some((net, hops))
     }
@@ -223,13 +230,13 @@ impl Net {
         }
     }
 
-    /// Counts a data packet that is dropped or lost at `at`.
+    /// Counts a packet that is dropped or lost at `at`.
     fn count_loss(&mut self, at: u64, packet: Packet) {
+        let flow = self.routes.flow(packet.hop()) as usize;
+        let dataless = packet.flags() & flags::DATALESS != 0;
         let measured = self.observations.warmup()..self.observations.end();
-        if packet.flags() & flags::DATALESS == 0 && measured.contains(&at) {
-            let flow = self.routes.flow(packet.hop());
-            self.lost[flow as usize] += 1;
-        }
+        self.gone[flow][usize::from(dataless)] += 1;
+        self.lost[flow] += u64::from(!dataless && measured.contains(&at));
     }
 
     /// A packet on `link` arrives at `next` at `arrives`: processes it ahead of the clock where the lookahead permits.
@@ -347,7 +354,7 @@ impl Net {
         let armed = &mut self.timers.as_flattened_mut()[timer];
         if at < *armed && at < self.horizon {
             *armed = at;
-            self.schedule.push(at << self.shift | (self.links.len() + timer) as u64);
+            self.expirations.push(at << self.shift | (self.links.len() + timer) as u64);
         }
     }
 
@@ -359,26 +366,23 @@ impl Net {
                 *left -= 1;
                 return Next::Delivery(delivery);
             }
-            let key = self.schedule.first();
-            let now = key >> self.shift;
+            let (key, timer) = (self.schedule.first(), self.expirations.first());
+            let now = key.min(timer) >> self.shift;
             if now >= end {
                 return Next::End;
             }
             *left -= 1;
             self.now = now;
+            if timer < key {
+                if let Some(timer) = self.take_timer(now, timer) {
+                    return Next::Timer(now, timer);
+                }
+                continue;
+            }
             let source = to_index(key ^ now << self.shift);
             let Some(link) = self.links.get_mut(source) else {
                 self.schedule.take_first();
-                let timer = source - self.links.len();
-                match self.timers.as_flattened_mut().get_mut(timer) {
-                    // A timer that was armed again for an earlier time leaves its old entry in the queue.
-                    Some(armed) if *armed == now => {
-                        *armed = NONE;
-                        return Next::Timer(now, timer);
-                    }
-                    Some(_) => {}
-                    None => self.depart(now, timer - TIMERS * self.timers.len()),
-                }
+                self.depart(now, source - self.links.len() - TIMERS * self.timers.len());
                 continue;
             };
             let (packet, following) = link.pop_in_flight();
@@ -399,6 +403,19 @@ impl Net {
             }
         }
         Next::Pause
+    }
+
+    /// Removes the first timer from the event queue. Returns it if it expires: a timer that was armed again for an earlier time leaves
+    /// its old entry in the queue.
+    #[inline(always)]
+    fn take_timer(&mut self, now: u64, key: u64) -> Option<usize> {
+        self.expirations.take_first();
+        let timer = to_index(key ^ now << self.shift) - self.links.len();
+        let armed = &mut self.timers.as_flattened_mut()[timer];
+        (*armed == now).then(|| {
+            *armed = NONE;
+            timer
+        })
     }
 
     /// Replaces the event of `link` by that of the `following` packet in flight.

@@ -16,6 +16,7 @@ use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK};
 use crate::engine::packet::{Packet, flags};
+use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::record::FlowRecord;
 use cwnd::AnyController;
@@ -38,6 +39,18 @@ impl TcpFlow {
     }
 }
 
+impl TcpFlow {
+    /// Whether no packet is in flight and no transmission is pending. Always false if the ends are in two partitions.
+    #[cold]
+    fn is_drained(&self, net: &Net) -> bool {
+        let [data, acks] = net.gone[self.sender.flow()];
+        self.sender.driver.packets_sent == self.receiver.received + data
+            && self.receiver.acks_sent == self.sender.acks_received + acks
+            && !self.sender.burst_waits()
+            && !self.receiver.ack_is_delayed()
+    }
+}
+
 impl Endpoint for TcpFlow {
     fn start(&mut self, net: &mut Net, now: u64) {
         self.sender.start(net, now);
@@ -51,11 +64,13 @@ impl Endpoint for TcpFlow {
         if side == SINK { self.receiver.wake(net, now) } else { self.sender.wake(net, now) }
     }
 
-    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) {
+    fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool {
         if packet.flags() & flags::ACK != 0 {
             self.sender.acknowledgement(net, now, packet);
+            self.sender.driver.completed != NONE && self.is_drained(net)
         } else {
             self.receiver.data(net, now, packet);
+            false
         }
     }
 

@@ -115,6 +115,9 @@ pub(crate) struct Receiver {
     pending: u64,
     /// CE-marked packets received.
     pub marked: u64,
+    /// Data packets received, and acknowledgements sent.
+    pub received: u64,
+    pub acks_sent: u64,
     hop: u32,
     timer: u32,
     expected: u32,
@@ -154,6 +157,8 @@ impl Receiver {
             echo: false,
             recent_stamp: 0,
             marked: 0,
+            received: 0,
+            acks_sent: 0,
         }
     }
 
@@ -165,6 +170,7 @@ impl Receiver {
     /// Handles a data packet.
     #[inline(always)]
     pub(crate) fn data(&mut self, net: &mut Net, now: u64, packet: Packet) {
+        self.received += 1;
         if self.ecn {
             self.unacked_flags |= packet.flags();
             self.marked += u64::from(packet.flags() & flags::CE != 0);
@@ -200,6 +206,11 @@ impl Receiver {
         self.acknowledge(net, now);
     }
 
+    /// Whether an acknowledgement is delayed.
+    pub(super) fn ack_is_delayed(&self) -> bool {
+        self.pending != NONE
+    }
+
     /// Handles an expired delayed-acknowledgement timer.
     pub(crate) fn wake(&mut self, net: &mut Net, now: u64) {
         if self.pending <= now {
@@ -220,6 +231,7 @@ impl Receiver {
         self.echo = received & flags::CE != 0 || self.echo && received & flags::CWR == 0;
         let echo = if self.echo { flags::ECE } else { 0 };
         let size = self.ack_size + options;
+        self.acks_sent += 1;
         net.send(now, Packet::new(self.expected, self.hop, aux, size, flags::ACK | echo));
     }
 

@@ -62,6 +62,8 @@ pub(crate) struct Sender {
     pub(super) retransmit_ts: Option<u32>,
     hop: u32,
     pub(super) timer: u32,
+    /// Acknowledgements received.
+    pub(super) acks_received: u64,
     /// The next packet to send; below the highest one sent while going back after a timeout.
     pub(super) next: u32,
     /// One past the last packet of the transfer.
@@ -110,6 +112,7 @@ impl Sender {
         Sender {
             hop,
             timer: saturate32(timer),
+            acks_received: 0,
             size: saturate16((tcp.packet + tcp.header) as usize),
             last_size: saturate16((last + tcp.header) as usize),
             ect: if tcp.ecn { flags::ECT } else { 0 },
@@ -176,6 +179,11 @@ impl Sender {
         self.retransmit_ts = self.stamps.map(|granularity| low32(now / granularity));
     }
 
+    /// The number of the flow.
+    pub(super) fn flow(&self) -> usize {
+        self.timer as usize / TIMERS
+    }
+
     /// Starts the transfer.
     pub(crate) fn start(&mut self, net: &mut Net, now: u64) {
         self.driver.start(now);
@@ -215,11 +223,12 @@ impl Sender {
     /// Handles an acknowledgement.
     #[inline(always)]
     pub(crate) fn acknowledgement(&mut self, net: &mut Net, now: u64, packet: Packet) {
+        self.acks_received += 1;
         let taken;
         let extra = if packet.aux() == 0 {
             &Extra::NONE
         } else {
-            taken = net.extras[self.timer as usize / TIMERS].take(packet.aux());
+            taken = net.extras[self.flow()].take(packet.aux());
             &taken
         };
         let echo = packet.flags() & flags::ECE != 0;
