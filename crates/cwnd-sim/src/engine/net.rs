@@ -354,7 +354,7 @@ impl Net {
         let armed = &mut self.timers.as_flattened_mut()[timer];
         if at < *armed && at < self.horizon {
             *armed = at;
-            self.expirations.push(at << self.shift | (self.links.len() + timer) as u64);
+            self.schedule.push(at << self.shift | (self.links.len() + timer) as u64);
         }
     }
 
@@ -366,23 +366,22 @@ impl Net {
                 *left -= 1;
                 return Next::Delivery(delivery);
             }
-            let (key, timer) = (self.schedule.first(), self.expirations.first());
-            let now = key.min(timer) >> self.shift;
+            let key = self.schedule.first();
+            let now = key >> self.shift;
             if now >= end {
                 return Next::End;
             }
             *left -= 1;
             self.now = now;
-            if timer < key {
-                if let Some(timer) = self.take_timer(now, timer) {
-                    return Next::Timer(now, timer);
-                }
-                continue;
-            }
             let source = to_index(key ^ now << self.shift);
             let Some(link) = self.links.get_mut(source) else {
                 self.schedule.take_first();
-                self.depart(now, source - self.links.len() - TIMERS * self.timers.len());
+                let timer = source - self.links.len();
+                if timer >= TIMERS * self.timers.len() {
+                    self.depart(now, timer - TIMERS * self.timers.len());
+                } else if let Some(timer) = self.take_timer(now, timer) {
+                    return Next::Timer(now, timer);
+                }
                 continue;
             };
             let (packet, following) = link.pop_in_flight();
@@ -408,9 +407,7 @@ impl Net {
     /// Removes the first timer from the event queue. Returns it if it expires: a timer that was armed again for an earlier time leaves
     /// its old entry in the queue.
     #[inline(always)]
-    fn take_timer(&mut self, now: u64, key: u64) -> Option<usize> {
-        self.expirations.take_first();
-        let timer = to_index(key ^ now << self.shift) - self.links.len();
+    fn take_timer(&mut self, now: u64, timer: usize) -> Option<usize> {
         let armed = &mut self.timers.as_flattened_mut()[timer];
         (*armed == now).then(|| {
             *armed = NONE;
