@@ -1,6 +1,11 @@
 //! A network with its traffic, ready to run: what a scenario file is compiled to. Names are gone
 //! into indices, units into base units, defaults into values.
 
+mod validate;
+
+pub use validate::{InvalidField, NetworkError};
+pub(crate) use validate::{LONGEST, RATES, check_times};
+
 use cwnd::{Dur, Time};
 use std::sync::Arc;
 

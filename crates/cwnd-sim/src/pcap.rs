@@ -121,9 +121,12 @@ impl<W: Write> PcapWriter<W> {
     /// Writes a packet.
     ///
     /// # Errors
-    /// When the file cannot be written to, or the packet is later than the format's 136 years.
+    /// When the file cannot be written to, the packet is later than the format's 136 years, or its flow is not in the
+    /// writer's network.
     pub fn write(&mut self, seen: &Seen) -> io::Result<()> {
-        let wire = &mut self.flows[seen.flow as usize];
+        let Some(wire) = self.flows.get_mut(seen.flow as usize) else {
+            return Err(io::Error::other(format!("flow {} is not in the network", seen.flow)));
+        };
         let answer = seen.packet.flags() & flags::ACK != 0;
         let (from, to) = if answer { (wire.sink, wire.source) } else { (wire.source, wire.sink) };
         let ports = (from.1, to.1);

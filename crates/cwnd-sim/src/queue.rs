@@ -7,7 +7,7 @@ use crate::engine::clock::Clock;
 use crate::engine::link::Link;
 use crate::engine::packet::flags;
 use crate::engine::schedule::NONE;
-use crate::network;
+use crate::network::{self, NetworkError};
 use crate::record::LinkRecord;
 use cwnd::{Dur, Time};
 
@@ -58,12 +58,13 @@ pub enum Fate {
 ///     loss: 0.0,
 ///     loss_of_acks: false,
 /// };
-/// let mut live = LiveLink::new(&link, 0, 1);
+/// let mut live = LiveLink::new(&link, 0, 1)?;
 /// let packet = Arrival { size: 1500, capable: false, dataless: false };
 /// let passes = |millis| Fate::Passes { arrives: Time::ZERO + Dur::from_millis(millis), marked: false };
 /// assert_eq!(live.give(Time::ZERO, packet), passes(11));
 /// assert_eq!(live.give(Time::ZERO, packet), passes(12));
 /// assert_eq!(live.give(Time::ZERO, packet), Fate::Dropped);
+/// # Ok::<(), cwnd_sim::network::NetworkError>(())
 /// ```
 pub struct LiveLink {
     link: Link,
@@ -76,10 +77,14 @@ pub struct LiveLink {
 impl LiveLink {
     /// The link number `index` of a run with this `seed`: it draws the same random numbers as the
     /// simulator's.
-    pub fn new(link: &network::Link, index: usize, seed: u64) -> Self {
+    ///
+    /// # Errors
+    /// A link that is not [valid](network::Link::validate).
+    pub fn new(link: &network::Link, index: usize, seed: u64) -> Result<Self, NetworkError> {
+        link.validate()?;
         let clock = Clock::widest(LONGEST);
         let rate = link.rate;
-        LiveLink { link: Link::new(link, clock, index, seed), clock, rate, since: Time::ZERO }
+        Ok(LiveLink { link: Link::new(link, clock, index, seed), clock, rate, since: Time::ZERO })
     }
 
     /// A packet arrives at the queue. Times never go back.
@@ -162,7 +167,7 @@ mod tests {
         let mut simulation = Simulation::new(&network, 7, &Options::default()).unwrap();
         simulation.run();
         let simulated = simulation.finish();
-        let mut live = LiveLink::new(&network.links[0], 0, 7);
+        let mut live = LiveLink::new(&network.links[0], 0, 7).unwrap();
         let Traffic::Cbr { rate, packet, .. } = network.flows[0].traffic else { unreachable!() };
         let gap = 8.0 * f64::from(packet) / rate;
         let (mut begun, end, warm) = (false, 20.0, 1.0);
@@ -217,7 +222,7 @@ mod tests {
             "#;
         let network = Scenario::from_toml(text, "red.toml").unwrap().network(1).unwrap();
         assert!(matches!(network.links[0].queue, Queue::Red(red) if red.ecn));
-        let mut live = LiveLink::new(&network.links[0], 0, 1);
+        let mut live = LiveLink::new(&network.links[0], 0, 1).unwrap();
         let mut marked = 0;
         for number in 0..2000 {
             let packet = Arrival { size: 1500, capable: number % 2 == 0, dataless: false };

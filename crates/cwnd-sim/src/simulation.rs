@@ -5,7 +5,7 @@ use crate::endpoint::settings;
 use crate::engine::split::Split;
 use crate::engine::tap::{Seen, Tap};
 use crate::half::Half;
-use crate::network::{Network, Traffic};
+use crate::network::{Network, NetworkError, Traffic};
 use crate::record::Records;
 use cwnd::{MakeController, Settings};
 use std::sync::Arc;
@@ -21,6 +21,9 @@ pub enum SimulationError {
         /// What was wrong and what is allowed.
         message: String,
     },
+    /// The network has an invalid field.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// There are more links and timers than event keys can name at this duration.
     #[error("{duration} s is too long for a network with {sources} links and timers")]
     TooLong {
@@ -62,13 +65,14 @@ impl Simulation {
     /// A run of `network` with this seed. A reference is copied.
     ///
     /// # Errors
-    /// A controller that is not known, or a network too large for its duration.
+    /// A network that is not [valid](Network::validate) or too large for its duration, or an unknown controller.
     pub fn new(
         network: impl Into<Arc<Network>>,
         seed: u64,
         options: &Options,
     ) -> Result<Self, SimulationError> {
         let network = network.into();
+        network.validate()?;
         // A controller from outside is made once.
         let may_split = options.two_threads && options.custom.is_none();
         let split = may_split.then(|| Split::find(&network)).flatten();

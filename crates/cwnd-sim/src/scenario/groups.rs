@@ -9,8 +9,8 @@ use super::error::{Problem, problem};
 use super::format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
 use super::tcp;
 use super::topology::check_name;
-use super::units::{BitRate, Bytes, Span, SpanRange};
-use crate::network::Traffic;
+use super::units::{Bytes, Span, SpanRange};
+use crate::network::{InvalidField, Traffic};
 
 /// Flows that differ in nothing but what is drawn and counted.
 pub(super) struct Group<'a> {
@@ -132,58 +132,43 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
 
 fn cbr(table: &Cbr, key: String) -> Result<Group<'_>, Problem> {
     let schedule = match (table.on, table.off) {
-        (Some(on), Some(off)) => {
-            for (name, span) in [("on", on), ("off", off)] {
-                above_zero(format!("{key}.{name}"), span)?;
-            }
-            Some((on.dur(), off.dur()))
-        }
+        (Some(on), Some(off)) => Some((on.dur(), off.dur())),
         (None, None) => None,
         (Some(_), None) => return problem(format!("{key}.on"), "needs `off` beside it"),
         (None, Some(_)) => return problem(format!("{key}.off"), "needs `on` beside it"),
     };
     let traffic = Traffic::Cbr {
-        rate: source_rate(&key, table.rate)?,
-        packet: source_packet(&key, table.packet)?,
+        rate: table.rate.get(),
+        packet: packet_size(table.packet),
         schedule,
         jitter: table.jitter.get(),
     };
+    check(&key, &traffic)?;
     Ok(group!(table, key, "cbr".to_owned(), None, traffic))
 }
 
 fn pareto(table: &Pareto, key: String) -> Result<Group<'_>, Problem> {
-    for (name, span) in [("on", table.on), ("off", table.off)] {
-        above_zero(format!("{key}.{name}"), span)?;
-    }
-    if !(table.shape > 1.0 && table.shape <= 100.0) {
-        return problem(
-            format!("{key}.shape"),
-            format!("{} is not above 1 (where the mean is finite) and at most 100", table.shape),
-        );
-    }
     let traffic = Traffic::Pareto {
-        rate: source_rate(&key, table.rate)?,
-        packet: source_packet(&key, table.packet)?,
+        rate: table.rate.get(),
+        packet: packet_size(table.packet),
         on: table.on.dur(),
         off: table.off.dur(),
         shape: table.shape,
     };
+    check(&key, &traffic)?;
     Ok(group!(table, key, "pareto".to_owned(), None, traffic))
 }
 
-fn above_zero(key: String, span: Span) -> Result<(), Problem> {
-    if span == Span::ZERO { problem(key, "must be above zero") } else { Ok(()) }
+/// Checks a source. Its fields are called like the keys of the table at `key`.
+fn check(key: &str, traffic: &Traffic) -> Result<(), Problem> {
+    traffic
+        .check()
+        .map_err(|InvalidField { field, message }| Problem::new(format!("{key}.{field}"), message))
 }
 
-fn source_rate(key: &str, rate: BitRate) -> Result<f64, Problem> {
-    rate.finite().ok_or_else(|| Problem::new(format!("{key}.rate"), "a source's rate is finite"))
-}
-
-fn source_packet(key: &str, packet: Bytes) -> Result<u32, Problem> {
-    match u32::try_from(packet.get()) {
-        Ok(size @ 1..=65_535) => Ok(size),
-        _ => problem(format!("{key}.packet"), "a packet has from 1 to 65535 bytes"),
-    }
+/// Returns a packet size. Sizes above 32 bits saturate: they are too large in any case.
+fn packet_size(packet: Bytes) -> u32 {
+    u32::try_from(packet.get()).unwrap_or(u32::MAX)
 }
 
 /// Numbers the flows that share a name: `simd` when alone, else `simd-1`, `simd-2`, ….

@@ -12,15 +12,13 @@ use super::queue::{self, Surroundings};
 use super::routes::Routes;
 use super::topology::{Topology, check_name};
 use super::units::{BitRate, LONGEST, QueueSize, Span, SpanRange};
-use crate::network::{self, Flow, Network, Traffic};
+use crate::network::{self, Flow, InvalidField, Network, Traffic};
 use crate::rng::Rng;
 
 /// Flows of one scenario, at most.
 pub const MOST_FLOWS: u64 = 1_000_000;
 /// Links on the paths of all flows together, at most: a memory of half a gigabyte.
 const MOST_HOPS: u64 = 50_000_000;
-/// Samples of one series, at most.
-const MOST_SAMPLES: u64 = 1_000_000;
 
 /// What the placement of one flow draws, each as a share of its range. All four are drawn whether
 /// used or not, so that giving one a range does not move the others.
@@ -58,7 +56,10 @@ struct Ends {
 
 /// The network to run.
 pub(super) fn network(scenario: &Scenario, seed: u64) -> Result<Network, Problem> {
-    check_clock(scenario)?;
+    let [duration, warmup, sample] =
+        [scenario.duration, scenario.warmup, scenario.sample].map(Span::dur);
+    network::check_times(duration, warmup, sample)
+        .map_err(|InvalidField { field, message }| Problem::new(field, message))?;
     if !scenario.name.is_empty() {
         check_name("name", &scenario.name)?;
     }
@@ -107,34 +108,10 @@ pub(super) fn network(scenario: &Scenario, seed: u64) -> Result<Network, Problem
         nodes: topology.nodes,
         links: topology.links,
         flows,
-        duration: scenario.duration.dur(),
-        warmup: scenario.warmup.dur(),
-        sample: scenario.sample.dur(),
+        duration,
+        warmup,
+        sample,
     })
-}
-
-fn check_clock(scenario: &Scenario) -> Result<(), Problem> {
-    let (duration, warmup, sample) = (scenario.duration, scenario.warmup, scenario.sample);
-    if duration == Span::ZERO {
-        return problem("duration", "a run cannot last no time at all");
-    }
-    if warmup >= duration {
-        return problem(
-            "warmup",
-            format!("{warmup} leaves nothing to measure of a duration of {duration}"),
-        );
-    }
-    if sample == Span::ZERO {
-        return problem("sample", "the time between two samples cannot be zero");
-    }
-    let samples = duration.nanos() / sample.nanos();
-    if samples > MOST_SAMPLES {
-        return problem(
-            "sample",
-            format!("{samples} samples, one every {sample} of {duration}; at most {MOST_SAMPLES}"),
-        );
-    }
-    Ok(())
 }
 
 /// The number of flows of each group, if all together are few enough.
