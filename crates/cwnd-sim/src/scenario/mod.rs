@@ -27,30 +27,31 @@
 //! [`Scenario`] is the file as written, key by key; [`Scenario::network`] draws what is random and
 //! gives the [`Network`] that a simulation runs. The reference of the format is `docs/scenario.md`.
 
+mod compile;
 mod error;
 mod format;
 mod groups;
 mod json;
-mod place;
 mod queue;
 mod routes;
 mod tcp;
 mod topology;
 pub mod units;
 
+pub use compile::MOST_FLOWS;
 pub use error::ScenarioError;
 pub use format::{
     Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Protocol, Queue, QueueKind, QueueTable,
     Scenario,
 };
 pub use groups::custom_name;
-pub use place::MOST_FLOWS;
 pub use tcp::{Conventions, Recovery, TcpOptions};
 
 use serde::Deserialize;
 use toml::de::DeTable;
 
 use crate::network::Network;
+use compile::Plan;
 use error::{Problem, Source};
 
 impl Scenario {
@@ -112,7 +113,10 @@ impl Scenario {
     /// # Errors
     /// When the scenario was changed since it was read, into one that cannot be.
     pub fn network(&self, seed: u64) -> Result<Network, ScenarioError> {
-        place::network(self, seed).map_err(|problem| problem.at("", None))
+        match Plan::new(self, seed) {
+            Ok(plan) => Ok(plan.network()),
+            Err(problem) => Err(problem.at("", None)),
+        }
     }
 }
 
@@ -129,7 +133,7 @@ fn read(text: &str, source: &Source) -> Result<Scenario, ScenarioError> {
     }
     let scenario = Scenario::deserialize(toml::de::Deserializer::from(document))
         .map_err(|error| source.value_error(&error))?;
-    match place::network(&scenario, scenario.seed) {
+    match Plan::new(&scenario, scenario.seed) {
         Ok(_) => Ok(scenario),
         Err(problem) => Err(source.locate(problem)),
     }
