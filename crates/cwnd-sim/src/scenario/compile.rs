@@ -21,6 +21,9 @@ pub const MOST_FLOWS: u64 = 1_000_000;
 /// The largest number of links on the paths of all flows together. They take half a gigabyte.
 const MOST_HOPS: u64 = 50_000_000;
 
+/// The largest integer of TOML: a scenario that is read from JSON can be written as a file.
+const LARGEST_SEED: u64 = i64::MAX.cast_unsigned();
+
 /// The random draws of a flow, each as a fraction of its range. All four are drawn for every flow, so that a new range
 /// does not change the other draws.
 struct Draws {
@@ -82,6 +85,9 @@ impl<'a> Plan<'a> {
             [scenario.duration, scenario.warmup, scenario.sample].map(Span::dur);
         network::check_times(duration, warmup, sample)
             .map_err(|InvalidField { field, message }| Problem::new(field, message))?;
+        if scenario.seed > LARGEST_SEED {
+            return problem("seed", format!("{} is above 2^63 - 1", scenario.seed));
+        }
         if !scenario.name.is_empty() {
             check_name("name", &scenario.name)?;
         }
