@@ -3,10 +3,9 @@
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::SINK;
-use crate::network::{Conventions, Flow, Tcp, Traffic};
+use crate::network::{Conventions, Flow, Tcp, Traffic, custom_name};
 use crate::paced::{PacedReceiver, PacedSender};
 use crate::record::FlowRecord;
-use crate::scenario::custom_name;
 use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
 use crate::tcp::{self, Receiver, Sender};

@@ -216,6 +216,33 @@ pub struct Udt {
     pub window: u32,
 }
 
+/// Returns the name in a specification that the caller resolves ([`Options::custom`](crate::Options::custom)); `None`
+/// for a specification of the registry.
+///
+/// The caller's specifications are `PREFIX:NAME` and `PREFIX:NAME(ARGUMENTS)`, where a name has letters, digits, `-` and
+/// `_`. The simulator reads no meaning into the prefix and the arguments. Names of the registry have no colon.
+///
+/// ```
+/// use cwnd_sim::network::custom_name;
+///
+/// assert_eq!(custom_name("mine:Law(beta=0.1)"), Some("Law"));
+/// assert_eq!(custom_name("laws/c:d.so:Law"), Some("Law"));
+/// assert_eq!(custom_name("simd(beta=1/16)"), None);
+/// ```
+#[must_use]
+pub fn custom_name(spec: &str) -> Option<&str> {
+    spec.match_indices(':').find_map(|(colon, _)| {
+        let rest = &spec[colon + 1..];
+        let name = rest.split_once('(').map_or(rest, |(name, _)| name);
+        (!name.is_empty() && name.chars().all(is_in_names)).then_some(name)
+    })
+}
+
+/// Whether names of controllers, flows, links and nodes may contain a character.
+pub(crate) fn is_in_names(c: char) -> bool {
+    c.is_alphanumeric() || c == '-' || c == '_'
+}
+
 /// How TCP repairs losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {

@@ -40,7 +40,7 @@ pub type FindController<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeController>> + 
 /// What a run may be told besides its network and seed.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// Finds the laws that are not in the registry ([`crate::scenario::custom_name`]).
+    /// Finds the controllers whose specifications are not for the registry ([`crate::network::custom_name`]).
     pub custom: Option<&'a FindController<'a>>,
     /// Records the events and outputs of every controller.
     pub record_events: bool,

@@ -11,7 +11,7 @@ use super::format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
 use super::tcp;
 use super::topology::check_name;
 use super::units::{Bytes, Span, SpanRange};
-use crate::network::{InvalidField, Traffic};
+use crate::network::{InvalidField, Traffic, custom_name};
 
 /// Flows that differ in nothing but what is drawn and counted.
 pub(super) struct Group<'a> {
@@ -89,19 +89,7 @@ pub(super) fn groups(scenario: &Scenario) -> Result<Vec<Group<'_>>, Problem> {
     Ok(groups)
 }
 
-/// Returns the name of the class or function that makes a custom controller, or `None` if the registry is
-/// to make it. `python:Law(beta=0.1)` is defined in a running Python program and
-/// `laws/mine.py:Law(beta=0.1)` in a file; both are called `Law`.
-#[must_use]
-pub fn custom_name(spec: &str) -> Option<&str> {
-    let law = match spec.strip_prefix("python:") {
-        Some(law) => law,
-        None => spec.split_once(".py:")?.1,
-    };
-    Some(law.split_once('(').map_or(law, |(name, _)| name))
-}
-
-/// Checks a controller's specification; its base name.
+/// Checks a controller's specification and returns the controller's name.
 fn controller(key: &str, spec: &str) -> Result<String, Problem> {
     if let Some(name) = custom_name(spec) {
         check_name(format!("{key}.controller"), name)?;

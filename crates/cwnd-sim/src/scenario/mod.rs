@@ -43,7 +43,6 @@ pub use format::{
     Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Protocol, Queue, QueueKind, QueueTable,
     Scenario,
 };
-pub use groups::custom_name;
 pub use tcp::{Conventions, Recovery, TcpOptions};
 
 use serde::Deserialize;
