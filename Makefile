@@ -176,6 +176,18 @@ features:
 		&& cargo clippy --quiet --all-targets -- -D warnings && { cargo run --quiet --example law && cargo run --quiet --example driver \
 		&& cargo run --quiet --example whole && cargo run --quiet --example replay -- reno.record; } > /dev/null
 
+# The simulator compiles to WebAssembly: it depends on no crate that opens sockets, calls libc or compiles C.
+BROWSER := wasm32-unknown-unknown
+.PHONY: portable
+checks: portable
+portable:
+	@tree=$$(nice cargo tree -p cwnd-sim -e normal --locked --prefix none) || exit 1; \
+		if echo "$$tree" | grep -E "^(getrandom|libc|quinn-udp|ring|rustix|socket2) "; then \
+		echo "cwnd-sim must not depend on these crates"; exit 1; fi
+	@if rustup target list --installed 2>/dev/null | grep -qx $(BROWSER) || rustup target add $(BROWSER) 2>/dev/null; then \
+		nice cargo check -p cwnd-sim --locked --quiet --target $(BROWSER); \
+		else echo "Rust's target $(BROWSER) is not installed: the simulator is not checked for it"; fi
+
 build: man libelf
 	$(BIN)/maturin develop --release --quiet
 	$(BIN)/pip install 'cwnd[all]'

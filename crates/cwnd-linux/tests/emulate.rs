@@ -185,7 +185,7 @@ fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
 /// Gives the simulator's link the packets of a record again, at the times that it has, and compares
 /// what becomes of each. Gives the number of drops.
 fn again(network: &Network, lines: &[Line]) -> usize {
-    let mut live = LiveLink::new(&network.links[0], 0, 7);
+    let mut live = LiveLink::new(&network.links[0], 0, 7).unwrap();
     let mut dropped = 0;
     for line in lines {
         let arrival = Arrival { size: line.size, capable: line.ecn, dataless: false };

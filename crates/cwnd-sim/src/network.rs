@@ -1,10 +1,15 @@
-//! A network with its traffic, ready to run: what a scenario file is compiled to. Names are gone
-//! into indices, units into base units, defaults into values.
+//! A network with its traffic: a compiled scenario. Nodes and links are indices, quantities are in base units, and no
+//! field has a default. [`Network::validate`] lists what the simulator accepts.
+
+mod validate;
+
+pub use validate::{InvalidField, NetworkError};
+pub(crate) use validate::{LONGEST, RATES, check_times};
 
 use cwnd::{Dur, Time};
 use std::sync::Arc;
 
-/// A network, its traffic and how to watch it.
+/// A network, its traffic, and the times of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     /// The scenario's name.
@@ -13,13 +18,13 @@ pub struct Network {
     pub nodes: Vec<String>,
     /// One-way links.
     pub links: Vec<Link>,
-    /// Traffic sources, in the order of the records.
+    /// Flows, in the order of the records.
     pub flows: Vec<Flow>,
-    /// How long to run.
+    /// Duration of the run.
     pub duration: Dur,
-    /// The start of the measurement: counters of the records begin here.
+    /// Duration of the warm-up, which the counters of the records exclude.
     pub warmup: Dur,
-    /// The time between two samples of the series.
+    /// Sampling interval of the series.
     pub sample: Dur,
 }
 
@@ -29,40 +34,40 @@ impl From<&Network> for Arc<Network> {
     }
 }
 
-/// A one-way link: a queue, a transmitter and a pipe.
+/// A one-way link: a queue, a transmitter and a propagation delay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// Its name, by default `from-to`.
     pub name: String,
-    /// The node it leaves.
+    /// Index of the node at its beginning.
     pub from: usize,
-    /// The node it reaches.
+    /// Index of the node at its end.
     pub to: usize,
-    /// Bits per second; infinite when `None`: no queue ever forms.
+    /// Rate in bits per second. `None` is infinite: no packet ever queues.
     pub rate: Option<f64>,
     /// Propagation delay.
     pub delay: Dur,
     /// The queue in front of the transmitter.
     pub queue: Queue,
-    /// Probability that a data packet is lost after the queue and before the pipe (Bernoulli).
+    /// Probability that a data packet is lost after its transmission, independently of other packets.
     pub loss: f64,
-    /// Whether `loss` also takes acknowledgements (any packet that carries no data).
+    /// Whether `loss` also applies to acknowledgements and other packets without data.
     pub loss_of_acks: bool,
 }
 
-/// A queue discipline. Lengths never include the packet being transmitted.
+/// A queue discipline. Queue lengths exclude the packet in transmission.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Queue {
-    /// First in, first out, up to a limit.
+    /// First in, first out; a packet that exceeds the limit is dropped.
     DropTail {
         /// The largest queue.
         limit: QueueLimit,
     },
-    /// Random early detection (Floyd and Jacobson 1993) as ns-2 defines it, in packets.
+    /// Random early detection (Floyd and Jacobson 1993) as in ns-2, with lengths in packets.
     Red(Red),
 }
 
-/// The largest queue of waiting packets.
+/// The largest queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueLimit {
     /// In packets.
@@ -76,74 +81,74 @@ pub enum QueueLimit {
 pub struct Red {
     /// The hard limit in packets.
     pub limit: u32,
-    /// No packet is dropped below this average queue, in packets.
+    /// Average queue in packets below which no packet is dropped.
     pub min: f64,
-    /// The average queue in packets at which the probability is `max_p`.
+    /// Average queue in packets at which the drop probability is `max_p`.
     pub max: f64,
-    /// The probability at `max`.
+    /// Drop probability at `max`.
     pub max_p: f64,
-    /// Weight of the newest queue length in the average.
+    /// Weight of the current queue length in the moving average.
     pub weight: f64,
-    /// Above `max` the probability rises to 1 at twice `max`, instead of at once.
+    /// Whether the probability rises linearly from `max_p` at `max` to 1 at twice `max`; otherwise it is 1 above `max`.
     pub gentle: bool,
-    /// Waits between drops: spreads them more evenly (ns-2's `wait_`).
+    /// Whether drops are spaced more evenly (ns-2's `wait_`).
     pub wait: bool,
-    /// Marks packets of ECN-capable flows instead of dropping them.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Drops instead of marking above this probability; 1 marks always (ns-2's `mark_p_`).
+    /// Probability above which ECN-capable packets are dropped too; 1 for never (ns-2's `mark_p_`).
     pub mark_p: f64,
-    /// Bytes of a typical packet: how many could have been sent in an idle period.
+    /// Mean packet size in bytes. An idle period counts as the packets of this size that fit into it.
     pub mean_packet: u32,
 }
 
-/// A traffic source and its sink.
+/// A flow: a source and its sink.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// Its name.
     pub name: String,
-    /// Links from the source to the sink.
+    /// Indices of the links from the source to the sink.
     pub path: Vec<usize>,
-    /// Links from the sink to the source.
+    /// Indices of the links from the sink to the source.
     pub back: Vec<usize>,
-    /// When it starts.
+    /// Start of the flow.
     pub start: Time,
-    /// When it stops sending new data; [`Time::NEVER`] to run to the end.
+    /// Time from which it sends no new data; [`Time::NEVER`] for no limit.
     pub stop: Time,
-    /// What it sends.
+    /// The source.
     pub traffic: Traffic,
-    /// Whether its records count in the metrics of the run; background traffic does not.
+    /// Whether the metrics of the run include it; they exclude background traffic.
     pub measured: bool,
 }
 
-/// What a source sends.
+/// A source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
-    /// TCP, driven by a congestion controller.
+    /// TCP with a congestion controller.
     Tcp(Tcp),
-    /// UDT, driven by a congestion controller.
+    /// UDT with a congestion controller.
     Udt(Udt),
-    /// Constant bit rate over UDP, on and off by a schedule.
+    /// Constant bit rate over UDP, always or periodically.
     Cbr {
-        /// Bits per second while on, headers included.
+        /// Rate in bits per second while on, including headers.
         rate: f64,
-        /// Bytes of a packet on the wire.
+        /// Packet size in bytes on the wire.
         packet: u32,
-        /// Time on, time off, repeated from the start; always on when `None`.
+        /// On time and off time of each period, from the start of the flow; `None` for always on.
         schedule: Option<(Dur, Dur)>,
-        /// Each gap between packets is spread uniformly by this fraction of itself.
+        /// Width of the uniform distribution of the time between packets, as a fraction of its mean.
         jitter: f64,
     },
-    /// On and off periods drawn from Pareto distributions, constant bit rate while on.
+    /// Constant bit rate over UDP, with on times and off times from Pareto distributions.
     Pareto {
-        /// Bits per second while on, headers included.
+        /// Rate in bits per second while on, including headers.
         rate: f64,
-        /// Bytes of a packet on the wire.
+        /// Packet size in bytes on the wire.
         packet: u32,
-        /// Mean time on.
+        /// Mean on time.
         on: Dur,
-        /// Mean time off.
+        /// Mean off time.
         off: Dur,
-        /// Shape of both distributions, above 1.
+        /// Shape parameter of both distributions, above 1.
         shape: f64,
     },
 }
@@ -151,85 +156,112 @@ pub enum Traffic {
 /// A TCP connection. Windows are in packets, sizes in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tcp {
-    /// The congestion controller's specification, such as `simd(beta=1/16)`.
+    /// Specification of the congestion controller: one of the registry, such as `simd(beta=1/16)`, or one that the caller
+    /// resolves ([`custom_name`]).
     pub controller: String,
-    /// Data to send; without end when `None`.
+    /// Bytes to send; `None` for no limit.
     pub bytes: Option<u64>,
     /// Loss recovery.
     pub recovery: Recovery,
-    /// Whose habits where stacks differ.
+    /// Conventions where implementations differ.
     pub conventions: Conventions,
-    /// Payload bytes of a data packet.
+    /// Payload of a data packet in bytes.
     pub packet: u32,
-    /// Header bytes of a data packet.
+    /// Headers of a data packet in bytes.
     pub header: u32,
-    /// Bytes of an acknowledgement on the wire.
+    /// Size of an acknowledgement on the wire in bytes, without options.
     pub ack: u32,
     /// Initial window in packets.
     pub initial_window: u32,
     /// Receiver's window in packets.
     pub window: u32,
-    /// Acknowledge every second packet, or after `ack_delay`.
+    /// Whether only every second packet is acknowledged at once (delayed acknowledgements).
     pub delayed_acks: bool,
-    /// The longest an acknowledgement is delayed.
+    /// The maximum delay of an acknowledgement.
     pub ack_delay: Dur,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
-    /// Timestamps with this granularity (RFC 7323); none when `None`.
+    /// Granularity of timestamps (RFC 7323); `None` for no timestamps.
     pub timestamps: Option<Dur>,
-    /// Sends a new packet on each of the first two duplicate acknowledgements (RFC 3042).
+    /// Whether each of the first two duplicate acknowledgements sends a new packet (limited transmit, RFC 3042).
     pub limited_transmit: bool,
-    /// Opens with a handshake packet.
+    /// Whether the connection begins with a SYN.
     pub syn: bool,
-    /// Counts packets and not acknowledgements when the window grows (RFC 3465).
+    /// Whether the window grows by acknowledged packets instead of acknowledgements (RFC 3465).
     pub byte_counting: bool,
     /// Granularity of the retransmission timer's clock.
     pub granularity: Dur,
-    /// The smallest retransmission timeout.
+    /// The minimum retransmission timeout.
     pub min_rto: Dur,
-    /// The largest retransmission timeout.
+    /// The maximum retransmission timeout.
     pub max_rto: Dur,
-    /// The retransmission timeout before the first sample.
+    /// The retransmission timeout before the first round-trip time sample.
     pub initial_rto: Dur,
-    /// The spread of a random delay before each packet is sent (ns-2's `overhead_`).
+    /// The maximum of a uniform random delay before each transmission (ns-2's `overhead_`).
     pub overhead: Dur,
 }
 
-/// A UDT connection: the protocol itself.
+/// A UDT connection, simulated with the protocol implementation `cwnd-udt`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Udt {
-    /// The congestion controller's specification, such as `udt`.
+    /// Specification of the congestion controller, such as `udt`; see [`Tcp::controller`].
     pub controller: String,
-    /// Data to send; without end when `None`.
+    /// Bytes to send; `None` for no limit.
     pub bytes: Option<u64>,
-    /// Payload bytes of a data packet.
+    /// Payload of a data packet in bytes.
     pub packet: u32,
-    /// Header bytes of a data packet on the wire: IP's, UDP's and UDT's, which are 44, and what is
-    /// below them.
+    /// Headers of a data packet in bytes: 44 of IP, UDP and UDT, and those of the link layer.
     pub header: u32,
-    /// Packets that may be outstanding, and that either end's buffer holds.
+    /// Flow window in packets, and size of the send buffer and the receive buffer.
     pub window: u32,
 }
 
-/// How TCP repairs losses.
+/// Returns the name in a specification that the caller resolves ([`Options::custom`](crate::Options::custom)); `None`
+/// for a specification of the registry.
+///
+/// The caller's specifications are `PREFIX:NAME` and `PREFIX:NAME(ARGUMENTS)`, where a name has letters, digits, `-` and
+/// `_`. The simulator reads no meaning into the prefix and the arguments. Names of the registry have no colon.
+///
+/// ```
+/// use cwnd_sim::network::custom_name;
+///
+/// assert_eq!(custom_name("mine:Law(beta=0.1)"), Some("Law"));
+/// assert_eq!(custom_name("laws/c:d.so:Law"), Some("Law"));
+/// assert_eq!(custom_name("simd(beta=1/16)"), None);
+/// ```
+#[must_use]
+pub fn custom_name(spec: &str) -> Option<&str> {
+    spec.match_indices(':').find_map(|(colon, _)| {
+        let rest = &spec[colon + 1..];
+        let name = rest.split_once('(').map_or(rest, |(name, _)| name);
+        (!name.is_empty() && name.chars().all(is_in_names)).then_some(name)
+    })
+}
+
+/// Whether names of controllers, flows, links and nodes may contain a character.
+pub(crate) fn is_in_names(c: char) -> bool {
+    c.is_alphanumeric() || c == '-' || c == '_'
+}
+
+/// Loss recovery of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// Selective acknowledgements (RFC 6675).
     Sack,
-    /// RFC 6582.
+    /// NewReno (RFC 6582).
     NewReno,
-    /// RFC 5681's fast retransmit and fast recovery alone.
+    /// Fast retransmit and fast recovery (RFC 5681).
     Reno,
 }
 
-/// Whose habits where stacks differ.
+/// Conventions where implementations of TCP differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conventions {
-    /// The RFCs.
+    /// Those of the RFCs.
     Rfc,
-    /// ns-2.35's.
+    /// Those of ns-2.35.
     Ns2,
-    /// ns-2's of spring 2001: integer round-trip times in coarse ticks, and the minimum timeout
-    /// applied after the back-off.
+    /// Those of ns-2 of spring 2001: round-trip times in whole steps of a coarse clock, and the minimum timeout applied
+    /// after the back-off.
     Ns2001,
 }

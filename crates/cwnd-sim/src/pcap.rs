@@ -1,13 +1,12 @@
-//! What crossed a link as a pcap file, for Wireshark and its kin.
+//! Pcap files of the packets of a link, for Wireshark and similar programs.
 //!
-//! Packets are IPv4 without a link layer, times in nanoseconds from the start, cut off after the
-//! headers. Flow `n` runs from 10.0.0.0 plus `n + 1` to 10.128.0.0 plus `n + 1`. TCP is written with
-//! sequence numbers in bytes, so that an analyser finds retransmissions, duplicate acknowledgements
-//! and selective ones by itself; paced flows and open-loop sources are UDP.
+//! Packets are IPv4 without a link layer, truncated after the headers. Times are nanoseconds from the start of the run.
+//! The source of flow `n` has the address 10.0.0.0 plus `n + 1`, its sink 10.128.0.0 plus `n + 1`. Sequence numbers of
+//! TCP are in bytes, so that an analyser detects retransmissions, duplicate acknowledgements and SACK. Paced flows and
+//! open-loop sources are UDP.
 //!
-//! A scenario may count fewer bytes of headers than real ones have (ns-2 counts none at all). The
-//! payload is then right, so that sequence numbers meet, and the packet is longer than the simulated
-//! one.
+//! A scenario may have smaller headers than real packets (ns-2 has none). The packet in the file then has the simulated
+//! payload, for continuous sequence numbers, and is longer than the simulated packet.
 
 use crate::cast::{low32, saturate32, to_index};
 use crate::engine::packet::flags;
@@ -24,19 +23,19 @@ use pcap_file::pcap::{self, PcapHeader, PcapPacket};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 use std::io::{self, Write};
 
-/// The sink's port is that of the discard service, and what it does.
+/// The port of sinks: that of the discard service (RFC 863).
 const SINK_PORT: u16 = 9;
-/// The first of the ports for private use, which sources have.
+/// The first port of sources: the first dynamic port (RFC 6335).
 const SOURCE_PORT: u16 = 49152;
 const TIME_TO_LIVE: u8 = 64;
 /// The largest IPv4 packet.
 const LARGEST: usize = u16::MAX as usize;
 /// RFC 7323's largest window scale.
 const LARGEST_SCALE: u8 = 14;
-/// Payloads are not simulated: they count as zeros in checksums.
+/// Payloads are not simulated. Checksums are computed as if they were zeros.
 static ZEROS: [u8; LARGEST] = [0; LARGEST];
 
-/// Writes what crosses a link as a pcap file.
+/// Writes the packets of a link to a pcap file.
 ///
 /// ```
 /// use cwnd_sim::{Options, PcapWriter, Simulation, scenario::Scenario};
@@ -60,36 +59,36 @@ static ZEROS: [u8; LARGEST] = [0; LARGEST];
 /// ```
 pub struct PcapWriter<W: Write> {
     pcap: pcap::PcapWriter<W>,
-    flows: Vec<Wire>,
+    flows: Vec<FlowHeaders>,
     identification: u16,
     bytes: Vec<u8>,
 }
 
-/// How a flow's packets look.
-struct Wire {
+/// The addresses and ports of a flow, and the state of its TCP headers.
+struct FlowHeaders {
     source: ([u8; 4], u16),
     sink: ([u8; 4], u16),
     tcp: Option<Stream>,
 }
 
-/// What a TCP connection's headers are made from.
+/// The values in the headers of a TCP connection.
 struct Stream {
     payload: u64,
-    /// Data of the whole transfer.
+    /// Bytes of the transfer.
     bytes: u64,
     syn: bool,
-    /// The acknowledgement of the opening packet went by.
-    greeted: bool,
+    /// Whether the acknowledgement of the SYN was written.
+    accepted: bool,
     sack: bool,
     ecn: bool,
     stamps: bool,
-    /// The receiver's window in bytes, and by how many bits it is shifted.
+    /// The receiver's window in bytes, and the window scale.
     window: u64,
     scale: u8,
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// A file for packets of `network`.
+    /// Creates a file for packets of `network`.
     ///
     /// # Errors
     /// When `out` cannot be written to.
@@ -98,20 +97,25 @@ impl<W: Write> PcapWriter<W> {
             snaplen: u32::from(u16::MAX),
             datalink: DataLink::RAW,
             ts_resolution: TsResolution::NanoSecond,
-            // Not the machine's own: the same run gives the same file anywhere.
+            // A run gives the same file on every machine.
             endianness: Endianness::Little,
             ..PcapHeader::default()
         };
         Ok(PcapWriter {
             pcap: pcap::PcapWriter::with_header(out, header).map_err(failure)?,
-            flows: network.flows.iter().enumerate().map(|(n, flow)| Wire::new(n, flow)).collect(),
+            flows: network
+                .flows
+                .iter()
+                .enumerate()
+                .map(|(n, flow)| FlowHeaders::new(n, flow))
+                .collect(),
             identification: 0,
             bytes: Vec::with_capacity(Ipv4Header::MIN_LEN + TcpHeader::MAX_LEN),
         })
     }
 
-    /// Makes the packets of flow number `flow` UDP datagrams: its controller is not in the registry, and it needs the
-    /// receiver's reports.
+    /// Writes the packets of flow number `flow` as UDP datagrams. Paced flows need this call if their controller is not
+    /// in the registry.
     pub fn use_datagrams(&mut self, flow: usize) {
         if let Some(wire) = self.flows.get_mut(flow) {
             wire.tcp = None;
@@ -121,11 +125,15 @@ impl<W: Write> PcapWriter<W> {
     /// Writes a packet.
     ///
     /// # Errors
-    /// When the file cannot be written to, or the packet is later than the format's 136 years.
+    /// When the file cannot be written to, the packet is later than the format's 136 years, or its flow is not in the
+    /// writer's network.
     pub fn write(&mut self, seen: &Seen) -> io::Result<()> {
-        let wire = &mut self.flows[seen.flow as usize];
-        let answer = seen.packet.flags() & flags::ACK != 0;
-        let (from, to) = if answer { (wire.sink, wire.source) } else { (wire.source, wire.sink) };
+        let Some(wire) = self.flows.get_mut(seen.flow as usize) else {
+            return Err(io::Error::other(format!("flow {} is not in the network", seen.flow)));
+        };
+        let from_sink = seen.packet.flags() & flags::ACK != 0;
+        let (from, to) =
+            if from_sink { (wire.sink, wire.source) } else { (wire.source, wire.sink) };
         let ports = (from.1, to.1);
         let mut ip = Ipv4Header { source: from.0, destination: to.0, ..Ipv4Header::default() };
         ip.time_to_live = TIME_TO_LIVE;
@@ -134,7 +142,7 @@ impl<W: Write> PcapWriter<W> {
         self.bytes.clear();
         let length = match &mut wire.tcp {
             Some(stream) => stream.write(&mut self.bytes, &mut ip, ports, seen)?,
-            None => datagram(&mut self.bytes, &mut ip, ports, seen)?,
+            None => write_datagram(&mut self.bytes, &mut ip, ports, seen)?,
         };
         let length = saturate32(length.max(usize::from(seen.packet.size())));
         let at = std::time::Duration::from_nanos(seen.at);
@@ -142,7 +150,7 @@ impl<W: Write> PcapWriter<W> {
         Ok(())
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the file.
     ///
     /// # Errors
     /// When the file cannot be written to.
@@ -158,12 +166,12 @@ fn failure(error: PcapError) -> io::Error {
     }
 }
 
-impl Wire {
+impl FlowHeaders {
     fn new(index: usize, flow: &Flow) -> Self {
         let number = low32(index as u64);
         let [_, y, z, w] = number.wrapping_add(1).to_be_bytes();
         let port = SOURCE_PORT | (number & 0x3fff) as u16;
-        Wire {
+        FlowHeaders {
             source: ([10, y & 127, z, w], port),
             sink: ([10, y | 128, z, w], SINK_PORT),
             tcp: match &flow.traffic {
@@ -186,7 +194,7 @@ impl Stream {
             payload: u64::from(tcp.packet),
             bytes: tcp.bytes.unwrap_or(u64::MAX),
             syn: tcp.syn,
-            greeted: false,
+            accepted: false,
             sack: tcp.recovery == Recovery::Sack,
             ecn: tcp.ecn,
             stamps: tcp.timestamps.is_some_and(|granularity| granularity > Dur::ZERO),
@@ -195,9 +203,8 @@ impl Stream {
         }
     }
 
-    /// Where packet `number` begins: the opening packet is number 0 of a stream that has one, and
-    /// data begins at 1.
-    fn begins(&self, number: u32) -> u64 {
+    /// Returns the sequence number in bytes of packet `number`. With a SYN, the SYN is packet 0. Data begin at byte 1.
+    fn first_byte(&self, number: u32) -> u64 {
         if self.syn && number == 0 {
             return 0;
         }
@@ -205,7 +212,7 @@ impl Stream {
         1 + (packets * self.payload).min(self.bytes)
     }
 
-    /// Appends the headers and returns the length of the whole packet.
+    /// Appends the headers to `bytes` and returns the length of the packet with its payload.
     fn write(
         &mut self,
         bytes: &mut Vec<u8>,
@@ -219,26 +226,26 @@ impl Stream {
         let mut options = Vec::with_capacity(8);
         let mut payload = 0;
         if has(flags::ACK) {
-            tcp.syn = self.syn && number == 1 && !std::mem::replace(&mut self.greeted, true);
+            tcp.syn = self.syn && number == 1 && !std::mem::replace(&mut self.accepted, true);
             tcp.sequence_number = u32::from(!tcp.syn);
             tcp.ack = true;
-            tcp.acknowledgment_number = low32(self.begins(number));
+            tcp.acknowledgment_number = low32(self.first_byte(number));
             tcp.ece = has(flags::ECE) || tcp.syn && self.ecn;
-            self.answers(&mut options, seen, tcp.syn);
+            self.add_ack_options(&mut options, seen, tcp.syn);
         } else {
             tcp.syn = has(flags::SYN);
-            tcp.sequence_number = low32(self.begins(number));
+            tcp.sequence_number = low32(self.first_byte(number));
             tcp.ack = !tcp.syn;
             tcp.acknowledgment_number = u32::from(!tcp.syn);
             tcp.cwr = has(flags::CWR) || tcp.syn && self.ecn;
             tcp.ece = tcp.syn && self.ecn;
-            self.opens(&mut options, tcp.syn);
-            self.stamp(&mut options, seen.packet.aux(), 0);
+            self.add_syn_options(&mut options, tcp.syn);
+            self.add_timestamp(&mut options, seen.packet.aux(), 0);
             if !tcp.syn {
-                payload = to_index(self.begins(number + 1) - self.begins(number));
+                payload = to_index(self.first_byte(number + 1) - self.first_byte(number));
             }
         }
-        // In the opening packets the window is not scaled.
+        // The window of a SYN is not scaled (RFC 7323 section 2.2).
         let scale = if tcp.syn { 0 } else { self.scale };
         tcp.window_size = u16::try_from(self.window >> scale).unwrap_or(u16::MAX);
         tcp.set_options(&options).map_err(io::Error::other)?;
@@ -253,14 +260,14 @@ impl Stream {
         let payload = payload.min(LARGEST - headers);
         let zeros = &ZEROS[..payload];
         tcp.checksum = tcp.calc_checksum_ipv4(ip, zeros).map_err(io::Error::other)?;
-        append(bytes, ip, headers + payload)?;
+        append_ip_header(bytes, ip, headers + payload)?;
         tcp.write(bytes)?;
         Ok(headers + payload)
     }
 
-    /// The options of an opening packet.
-    fn opens(&self, options: &mut Vec<TcpOptionElement>, opening: bool) {
-        if !opening {
+    /// Adds the options of a SYN.
+    fn add_syn_options(&self, options: &mut Vec<TcpOptionElement>, syn: bool) {
+        if !syn {
             return;
         }
         options.push(MaximumSegmentSize(u16::try_from(self.payload).unwrap_or(u16::MAX)));
@@ -270,12 +277,12 @@ impl Stream {
         }
     }
 
-    /// The options of an acknowledgement.
-    fn answers(&self, options: &mut Vec<TcpOptionElement>, seen: &Seen, opening: bool) {
-        self.opens(options, opening);
-        self.stamp(options, seen.extra.stamp, seen.extra.echo);
+    /// Adds the options of an acknowledgement.
+    fn add_ack_options(&self, options: &mut Vec<TcpOptionElement>, seen: &Seen, syn: bool) {
+        self.add_syn_options(options, syn);
+        self.add_timestamp(options, seen.extra.stamp, seen.extra.echo);
         let blocks = &seen.extra.blocks[..seen.extra.count as usize];
-        let edge = |number| low32(self.begins(number));
+        let edge = |number| low32(self.first_byte(number));
         let mut ends = blocks.iter().map(|block| (edge(block.0), edge(block.1)));
         if let Some(first) = ends.next() {
             let more = [ends.next(), ends.next(), None];
@@ -283,15 +290,15 @@ impl Stream {
         }
     }
 
-    fn stamp(&self, options: &mut Vec<TcpOptionElement>, stamp: u32, echo: u32) {
+    fn add_timestamp(&self, options: &mut Vec<TcpOptionElement>, stamp: u32, echo: u32) {
         if self.stamps {
             options.extend([Noop, Noop, Timestamp(stamp, echo)]);
         }
     }
 }
 
-/// Appends the headers of a packet that is not TCP and returns its length.
-fn datagram(
+/// Appends the headers of a UDP datagram to `bytes` and returns the length of the packet.
+fn write_datagram(
     bytes: &mut Vec<u8>,
     ip: &mut Ipv4Header,
     ports: (u16, u16),
@@ -303,12 +310,12 @@ fn datagram(
     let zeros = &ZEROS[..length - headers];
     let udp =
         UdpHeader::with_ipv4_checksum(ports.0, ports.1, ip, zeros).map_err(io::Error::other)?;
-    append(bytes, ip, length)?;
+    append_ip_header(bytes, ip, length)?;
     udp.write(bytes)?;
     Ok(length)
 }
 
-fn append(bytes: &mut Vec<u8>, ip: &mut Ipv4Header, length: usize) -> io::Result<()> {
+fn append_ip_header(bytes: &mut Vec<u8>, ip: &mut Ipv4Header, length: usize) -> io::Result<()> {
     ip.total_len = u16::try_from(length).map_err(io::Error::other)?;
     ip.header_checksum = ip.calc_header_checksum();
     ip.write_raw(bytes)

@@ -1,5 +1,5 @@
-//! A link under somebody else's clock: the queue, the transmitter and the pipe that the simulator
-//! runs, given packets one by one. The emulator drives it with the time of day.
+//! A link of the simulator outside a simulation: the caller passes packets with their arrival times. The emulator of
+//! `cwnd-linux` uses it in real time.
 
 pub use crate::engine::histogram::Histogram;
 
@@ -7,36 +7,36 @@ use crate::engine::clock::Clock;
 use crate::engine::link::Link;
 use crate::engine::observation::Observations;
 use crate::engine::packet::flags;
-use crate::network;
+use crate::network::{self, NetworkError};
 use crate::record::LinkRecord;
 use cwnd::{Dur, Time};
 
-/// The longest time that a link can be driven: 52 days, in ticks of 2⁻¹⁰ ns.
-const LONGEST: Dur = Dur::from_nanos((1 << 52) - 1);
+/// The latest time of an arrival: 52 days, in ticks of 2⁻¹⁰ ns.
+const LATEST: Dur = Dur::from_nanos((1 << 52) - 1);
 
-/// What a link must know of a packet.
+/// The properties of a packet that a link uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Bytes on the wire.
+    /// Size on the wire in bytes.
     pub size: u16,
-    /// Whether it may be marked (ECN-capable transport, RFC 3168).
+    /// Whether it is ECN-capable (RFC 3168) and may be marked.
     pub capable: bool,
-    /// Whether it carries no data: random loss leaves it alone unless the link's `loss_of_acks`.
+    /// Whether it carries no data. Random loss then applies only with the link's `loss_of_acks`.
     pub dataless: bool,
 }
 
-/// What becomes of a packet.
+/// The outcome of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The queue drops it.
+    /// The queue drops the packet.
     Dropped,
-    /// It is transmitted, and lost in the pipe.
+    /// The packet is transmitted and lost afterwards.
     Lost,
-    /// It reaches the far end.
+    /// The packet reaches the end of the link.
     Passes {
-        /// When.
+        /// Time of arrival at the end of the link.
         arrives: Time,
-        /// Whether the queue has marked it.
+        /// Whether the queue marked the packet.
         marked: bool,
     },
 }
@@ -58,36 +58,41 @@ pub enum Fate {
 ///     loss: 0.0,
 ///     loss_of_acks: false,
 /// };
-/// let mut live = LiveLink::new(&link, 0, 1);
+/// let mut live = LiveLink::new(&link, 0, 1)?;
 /// let packet = Arrival { size: 1500, capable: false, dataless: false };
 /// let passes = |millis| Fate::Passes { arrives: Time::ZERO + Dur::from_millis(millis), marked: false };
 /// assert_eq!(live.give(Time::ZERO, packet), passes(11));
 /// assert_eq!(live.give(Time::ZERO, packet), passes(12));
 /// assert_eq!(live.give(Time::ZERO, packet), Fate::Dropped);
+/// # Ok::<(), cwnd_sim::network::NetworkError>(())
 /// ```
 pub struct LiveLink {
     link: Link,
     clock: Clock,
     rate: Option<f64>,
-    /// When the measurement began.
+    /// Time from which the counters count.
     since: Time,
 }
 
 impl LiveLink {
-    /// The link number `index` of a run with this `seed`: it draws the same random numbers as the
-    /// simulator's.
-    pub fn new(link: &network::Link, index: usize, seed: u64) -> Self {
-        let clock = Clock::widest(LONGEST);
+    /// Creates link number `index` of a run with this `seed`. It draws the same random numbers as that link of the
+    /// simulator.
+    ///
+    /// # Errors
+    /// A link that is not [valid](network::Link::validate).
+    pub fn new(link: &network::Link, index: usize, seed: u64) -> Result<Self, NetworkError> {
+        link.validate()?;
+        let clock = Clock::widest(LATEST);
         let rate = link.rate;
-        LiveLink {
+        Ok(LiveLink {
             link: Link::new(link, clock, Observations::none(), index, seed),
             clock,
             rate,
             since: Time::ZERO,
-        }
+        })
     }
 
-    /// A packet arrives at the queue. Times never go back.
+    /// Passes a packet to the queue at `now`. Times must not decrease.
     #[inline]
     pub fn give(&mut self, now: Time, arrival: Arrival) -> Fate {
         let mut known = 0;
@@ -107,23 +112,23 @@ impl LiveLink {
         }
     }
 
-    /// Packets waiting at `now`, without the one being sent.
+    /// Returns the packets in the queue at `now`, without the one in transmission.
     pub fn waiting(&mut self, now: Time) -> u32 {
         self.link.queue_length(self.clock.ticks(now.as_nanos()))
     }
 
-    /// Packets dropped and lost since the start.
+    /// Returns the packets dropped or lost since the link was created.
     pub fn lost(&self) -> u64 {
         self.link.total_lost
     }
 
-    /// The measurement begins: counters start again.
+    /// Clears the counters of the record at the end of the warm-up.
     pub fn begin(&mut self, now: Time) {
         self.link.begin_measurement(self.clock.ticks(now.as_nanos()));
         self.since = now;
     }
 
-    /// What it has done from the beginning of the measurement to `now`; without series.
+    /// Returns the record from the end of the warm-up to `now`, without series.
     pub fn record(&mut self, now: Time) -> LinkRecord {
         let mut record = LinkRecord::default();
         let queued = self.link.queued(self.clock.ticks(now.as_nanos()));
@@ -140,7 +145,7 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::{Options, Simulation};
 
-    /// A constant bit rate above the link's, in the simulator and given packet by packet.
+    /// Runs traffic above the link's rate in the simulator and packet by packet, and returns both records.
     fn both(queue: &str, loss: f64) -> (LinkRecord, LinkRecord) {
         let text = format!(
             r#"
@@ -167,7 +172,7 @@ mod tests {
         let mut simulation = Simulation::new(&network, 7, &Options::default()).unwrap();
         simulation.run();
         let simulated = simulation.finish();
-        let mut live = LiveLink::new(&network.links[0], 0, 7);
+        let mut live = LiveLink::new(&network.links[0], 0, 7).unwrap();
         let Traffic::Cbr { rate, packet, .. } = network.flows[0].traffic else { unreachable!() };
         let gap = 8.0 * f64::from(packet) / rate;
         let (mut begun, end, warm) = (false, 20.0, 1.0);
@@ -222,7 +227,7 @@ mod tests {
             "#;
         let network = Scenario::from_toml(text, "red.toml").unwrap().network(1).unwrap();
         assert!(matches!(network.links[0].queue, Queue::Red(red) if red.ecn));
-        let mut live = LiveLink::new(&network.links[0], 0, 1);
+        let mut live = LiveLink::new(&network.links[0], 0, 1).unwrap();
         let mut marked = 0;
         for number in 0..2000 {
             let packet = Arrival { size: 1500, capable: number % 2 == 0, dataless: false };

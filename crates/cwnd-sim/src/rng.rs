@@ -1,9 +1,9 @@
-//! The one random generator: xoshiro256++ (Blackman and Vigna 2019), seeded through splitmix64.
+//! The random generator: xoshiro256++ (Blackman and Vigna 2019), seeded with splitmix64.
 //!
-//! Each source of randomness has a stream of its own, named by what it is for and numbered by who
-//! asks: `Rng::new(seed, "loss", link)`. Adding a source therefore never changes what the others
-//! draw. The generator, the seeding and the `libm` behind the distributions are pinned: the same
-//! seed gives the same bits on every machine. The tests hold the published reference outputs.
+//! Each source of randomness has its own stream, with the name of its purpose and an index, as in
+//! `Rng::new(seed, "loss", link)`. A new source therefore does not change the draws of the others. Generator, seeding
+//! and the `libm` of the distributions are fixed: a seed gives the same numbers on every machine. The tests compare
+//! with the published reference outputs.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,10 +11,10 @@ pub struct Rng {
     state: [u64; 4],
 }
 
-/// The increment of splitmix64: 2⁶⁴ over the golden ratio, odd.
+/// The increment of splitmix64: 2⁶⁴ divided by the golden ratio, rounded to an odd number.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One step of splitmix64: advances the state and returns it mixed.
+/// Advances the state of splitmix64 and returns its output.
 fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(GOLDEN);
     let mut z = *state;
@@ -23,7 +23,7 @@ fn splitmix64(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// FNV-1a in 64 bits: a name as a number.
+/// Returns the 64-bit FNV-1a hash of a name.
 fn fnv1a(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -31,10 +31,10 @@ fn fnv1a(name: &str) -> u64 {
 }
 
 impl Rng {
-    /// The stream `name` number `index` of a run with this `seed`.
+    /// Creates the stream `name` with this index for a run with this seed.
     ///
-    /// Seed, name and index each pass through splitmix64 before the next is mixed in, so that the
-    /// neighbours 1, 2, 3 of any of them give unrelated streams.
+    /// Seed, name and index are each mixed by splitmix64 before the next is added: consecutive seeds or indices give
+    /// independent streams.
     pub fn new(seed: u64, name: &str, index: u64) -> Self {
         let mut mixed = seed;
         mixed = splitmix64(&mut mixed) ^ fnv1a(name);
@@ -42,7 +42,7 @@ impl Rng {
         Rng { state: std::array::from_fn(|_| splitmix64(&mut mixed)) }
     }
 
-    /// The next 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         let s = &mut self.state;
@@ -57,19 +57,19 @@ impl Rng {
         result
     }
 
-    /// Uniform in [0, 1): the upper 53 bits, every value exactly representable.
+    /// Returns a number uniformly distributed in [0, 1), a multiple of 2⁻⁵³.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform from `low` to `high`; `low` when the two are equal.
+    /// Returns a number uniformly distributed in [`low`, `high`); `low` if both are equal.
     #[inline]
     pub fn range(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
 
-    /// Uniform among 0, 1, … `bound` − 1 without bias (Lemire 2019); 0 when `bound` is 0.
+    /// Returns an integer uniformly distributed in [0, `bound`), without bias (Lemire 2019); 0 if `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         let reject = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
@@ -83,20 +83,21 @@ impl Rng {
         }
     }
 
-    /// True with this probability: never at 0, always at 1.
+    /// Returns true with this probability.
     #[inline]
     pub fn chance(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
 
-    /// Exponentially distributed with this mean.
+    /// Returns an exponentially distributed number with this mean.
     #[inline]
     pub fn exponential(&mut self, mean: f64) -> f64 {
-        // 1 − u is in (0, 1]: the logarithm is finite.
+        // 1 - u is in (0, 1], so that the logarithm is finite.
         -mean * libm::log(1.0 - self.uniform())
     }
 
-    /// Pareto-distributed with this mean and a `shape` above 1: at least mean·(shape − 1)/shape.
+    /// Returns a Pareto-distributed number with this mean and a shape above 1. The minimum is
+    /// mean·(shape − 1)/shape.
     #[inline]
     pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         let least = mean * (shape - 1.0) / shape;

@@ -3,7 +3,7 @@
 use crate::cut::Cut;
 use crate::endpoint::settings;
 use crate::engine::tap::Seen;
-use crate::network::{Network, Traffic};
+use crate::network::{Network, NetworkError, Traffic};
 use crate::partition::Partition;
 use crate::record::Records;
 use crate::sync::Peer;
@@ -21,6 +21,9 @@ pub enum SimulationError {
         /// What was wrong and what is allowed.
         message: String,
     },
+    /// The network has an invalid field.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// There are more links and timers than event keys can name at this duration.
     #[error("{duration} s is too long for a network with {sources} links and timers")]
     TooLong {
@@ -36,7 +39,7 @@ pub type FindController<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeController>> + 
 
 /// Options of a run. The results depend on none of them, except that `custom` provides controllers.
 pub struct Options<'a> {
-    /// Finds the controllers that are not in the registry ([`crate::scenario::custom_name`]).
+    /// Finds the controllers whose specifications are not for the registry ([`crate::network::custom_name`]).
     pub custom: Option<&'a FindController<'a>>,
     /// Records the events and outputs of every controller.
     pub record_events: bool,
@@ -70,13 +73,14 @@ impl Simulation {
     /// A run of `network` with this seed. A reference is copied.
     ///
     /// # Errors
-    /// A controller that is not known, or a network too large for its duration.
+    /// A network that is not [valid](Network::validate) or too large for its duration, or an unknown controller.
     pub fn new(
         network: impl Into<Arc<Network>>,
         seed: u64,
         options: &Options,
     ) -> Result<Self, SimulationError> {
         let network = network.into();
+        network.validate()?;
         // Controllers that are not in the registry are created once, in one partition.
         let may_cut = options.two_threads && options.custom.is_none();
         let run = match may_cut.then(|| Cut::find(&network)).flatten() {

@@ -268,14 +268,18 @@ fn the_timer_backs_off_to_one_minute() {
 fn stop_and_wait(min_rto: Dur, until: u64) -> Network {
     let options = Tcp { window: 1, initial_window: 1, min_rto, ..tcp("reno") };
     let mut network = alone(options, PLENTY, 5000);
+    network.nodes.push("router".into());
     network.links[0].delay = Dur::ZERO;
+    network.links[0].to = 2;
     network.links[1].delay = ms(49);
     network.links.push(link(2, 1, 8e6, ms(49), packets(0)));
+    network.links.push(link(1, 2, 8e6, ms(49), packets(0)));
     network.flows[0].path = vec![0, 2];
     // Packets with a transmission time of 65.5 ms, sent every 0.1 ms.
     let flood = Traffic::Cbr { rate: 5242.8e6, packet: 65_535, schedule: None, jitter: 0.0 };
     let mut flood = flow(flood);
     flood.path = vec![2];
+    flood.back = vec![3];
     flood.start = at_ms(450);
     flood.stop = at_ms(until);
     network.flows.push(flood);

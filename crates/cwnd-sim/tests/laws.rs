@@ -210,15 +210,19 @@ fn paced_flows_recover_from_a_collapse() {
 fn udt_is_fair_across_round_trip_times() {
     let mut network = paced("udt", 2, packets(200));
     network.links.extend(network.links.clone());
-    // Flow 1 has 10 ms more delay in each direction before the bottleneck.
-    network.links[2].rate = None;
-    network.links[2].delay = ms(90);
-    network.links[3].rate = None;
-    network.links[3].delay = ms(90);
+    // Flow 1 has 90 ms more delay in each direction, on links from and to its own host.
+    network.nodes.push("host".into());
+    let [up, down] = [2, 3];
+    for link in [up, down] {
+        network.links[link].rate = None;
+        network.links[link].delay = ms(90);
+    }
+    (network.links[up].from, network.links[up].to) = (2, 0);
+    (network.links[down].from, network.links[down].to) = (0, 2);
     network.links[0].delay = ms(10);
     network.links[1].delay = ms(10);
-    network.flows[1].path = vec![2, 0];
-    network.flows[1].back = vec![1, 3];
+    network.flows[1].path = vec![up, 0];
+    network.flows[1].back = vec![1, down];
     let records = run(&network, 1);
     assert!(jain(&records) > 0.9, "{}", jain(&records));
 }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,15 +91,16 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    pub(super) fn new(left: File, right: File, config: EngineConfig) -> Self {
+    pub(super) fn new(left: File, right: File, config: EngineConfig) -> io::Result<Self> {
         let EngineConfig { links, courses, seed, sample, warmup, patience, journal } = config;
         let live = |(index, link)| LiveLink::new(link, index, seed);
-        Engine {
+        let live = links.iter().enumerate().map(live).collect::<Result<_, _>>();
+        Ok(Engine {
             start: Instant::now(),
             left,
             right,
             queues: vec![(Vec::new(), Vec::new()); links.len()],
-            links: links.iter().enumerate().map(live).collect(),
+            links: live.map_err(io::Error::other)?,
             flows: vec![FlowReport::default(); courses.len()],
             courses,
             ahead: BinaryHeap::new(),
@@ -117,7 +118,7 @@ impl Engine {
             patience: patience.as_nanos(),
             times: Vec::new(),
             vigilant: std::thread::available_parallelism().is_ok_and(|count| count.get() > 1),
-        }
+        })
     }
 
     /// When time began.

@@ -135,7 +135,7 @@ impl Wire {
         let journal = record.map(|file| Journal::new(file, names)).transpose()?;
         let seed = options.seed;
         let config = EngineConfig { links, courses, seed, sample, warmup, patience, journal };
-        let engine = Engine::new(left.2, right.2, config);
+        let engine = Engine::new(left.2, right.2, config)?;
         let begun = engine.begun();
         let ends = [(left.0, left.1), (right.0, right.1)];
         let before = unread_at(&ends)?;

@@ -186,7 +186,7 @@ fn size(wire: u32, least: u32) -> Result<u32, String> {
 }
 
 fn parse(controller: &str) -> Result<Spec, String> {
-    if cwnd_sim::scenario::custom_name(controller).is_some() {
+    if cwnd_sim::network::custom_name(controller).is_some() {
         return Err(format!("{controller}: controllers written in Python run on sim only"));
     }
     Spec::parse(controller).map_err(|error| error.to_string())

@@ -25,10 +25,7 @@ pub(crate) struct Net {
     pub observations: Observations,
     /// Time of the last event.
     pub now: u64,
-    /// Arrivals and departures.
     schedule: Schedule,
-    /// Timers: with many flows most of them never expire.
-    expirations: Schedule,
     /// Bits of an event key below the time: the source of the event.
     shift: u32,
     /// Times from here on exceed an event key, and no run reaches them.
@@ -116,7 +113,6 @@ impl Net {
             observations,
             now: 0,
             schedule: Schedule::new(),
-            expirations: Schedule::new(),
             shift,
             horizon: 1 << (63 - shift),
             links,

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+use super::format::Scenario;
 
 /// What is wrong with a scenario, as `file:line: key: message`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,27 +72,20 @@ pub(super) fn problem<T>(key: impl Into<String>, message: impl Into<String>) -> 
     Err(Problem::new(key, message))
 }
 
-/// The text a scenario was read from: finds the line of a key and the key of a position.
+/// The text of a scenario file. Finds the line of a key and the key at a position.
 pub(super) struct Source<'a> {
     origin: &'a str,
-    text: &'a str,
-    /// Whether lines of `text` mean anything to the reader: not when it was made from JSON.
-    lines: bool,
+    pub text: &'a str,
 }
 
 impl<'a> Source<'a> {
-    /// A file as its author wrote it.
-    pub(super) fn file(origin: &'a str, text: &'a str) -> Self {
-        Source { origin, text, lines: true }
-    }
-    /// Something the author never saw: only keys are reported.
-    pub(super) fn generated(text: &'a str) -> Self {
-        Source { origin: "", text, lines: false }
+    pub(super) fn new(origin: &'a str, text: &'a str) -> Self {
+        Source { origin, text }
     }
 
     fn line_at(&self, offset: usize) -> Option<usize> {
         let before = self.text.as_bytes().get(..offset.min(self.text.len()))?;
-        self.lines.then(|| 1 + before.iter().filter(|byte| **byte == b'\n').count())
+        Some(1 + before.iter().filter(|byte| **byte == b'\n').count())
     }
 
     /// What is not even TOML.
@@ -130,6 +126,16 @@ impl<'a> Source<'a> {
     fn document(&self) -> Option<Spanned<DeTable<'a>>> {
         DeTable::parse(self.text).ok()
     }
+}
+
+/// Returns the error of a JSON value that is not a scenario. The value is read again to find the key.
+pub(super) fn json_error(value: &Value, error: &serde_json::Error) -> Problem {
+    let again: Result<Scenario, _> = serde_path_to_error::deserialize(value);
+    let key = match again {
+        Err(error) if error.path().iter().len() > 0 => error.path().to_string(),
+        _ => String::new(),
+    };
+    Problem::new(key, plain(&error.to_string()))
 }
 
 impl Problem {

@@ -1,7 +1,8 @@
 //! The three kinds of traffic seen as one: a group of flows that differ in nothing but what is
 //! drawn and counted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use cwnd::registry::Spec;
 
@@ -9,8 +10,8 @@ use super::error::{Problem, problem};
 use super::format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
 use super::tcp;
 use super::topology::check_name;
-use super::units::{BitRate, Bytes, Span, SpanRange};
-use crate::network::Traffic;
+use super::units::{Bytes, Span, SpanRange};
+use crate::network::{InvalidField, Traffic, custom_name};
 
 /// Flows that differ in nothing but what is drawn and counted.
 pub(super) struct Group<'a> {
@@ -88,19 +89,7 @@ pub(super) fn groups(scenario: &Scenario) -> Result<Vec<Group<'_>>, Problem> {
     Ok(groups)
 }
 
-/// Returns the name of the class or function that makes a custom controller, or `None` if the registry is
-/// to make it. `python:Law(beta=0.1)` is defined in a running Python program and
-/// `laws/mine.py:Law(beta=0.1)` in a file; both are called `Law`.
-#[must_use]
-pub fn custom_name(spec: &str) -> Option<&str> {
-    let law = match spec.strip_prefix("python:") {
-        Some(law) => law,
-        None => spec.split_once(".py:")?.1,
-    };
-    Some(law.split_once('(').map_or(law, |(name, _)| name))
-}
-
-/// Checks a controller's specification; its base name.
+/// Checks a controller's specification and returns the controller's name.
 fn controller(key: &str, spec: &str) -> Result<String, Problem> {
     if let Some(name) = custom_name(spec) {
         check_name(format!("{key}.controller"), name)?;
@@ -132,95 +121,156 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
 
 fn cbr(table: &Cbr, key: String) -> Result<Group<'_>, Problem> {
     let schedule = match (table.on, table.off) {
-        (Some(on), Some(off)) => {
-            for (name, span) in [("on", on), ("off", off)] {
-                above_zero(format!("{key}.{name}"), span)?;
-            }
-            Some((on.dur(), off.dur()))
-        }
+        (Some(on), Some(off)) => Some((on.dur(), off.dur())),
         (None, None) => None,
         (Some(_), None) => return problem(format!("{key}.on"), "needs `off` beside it"),
         (None, Some(_)) => return problem(format!("{key}.off"), "needs `on` beside it"),
     };
     let traffic = Traffic::Cbr {
-        rate: source_rate(&key, table.rate)?,
-        packet: source_packet(&key, table.packet)?,
+        rate: table.rate.get(),
+        packet: packet_size(table.packet),
         schedule,
         jitter: table.jitter.get(),
     };
+    check(&key, &traffic)?;
     Ok(group!(table, key, "cbr".to_owned(), None, traffic))
 }
 
 fn pareto(table: &Pareto, key: String) -> Result<Group<'_>, Problem> {
-    for (name, span) in [("on", table.on), ("off", table.off)] {
-        above_zero(format!("{key}.{name}"), span)?;
-    }
-    if !(table.shape > 1.0 && table.shape <= 100.0) {
-        return problem(
-            format!("{key}.shape"),
-            format!("{} is not above 1 (where the mean is finite) and at most 100", table.shape),
-        );
-    }
     let traffic = Traffic::Pareto {
-        rate: source_rate(&key, table.rate)?,
-        packet: source_packet(&key, table.packet)?,
+        rate: table.rate.get(),
+        packet: packet_size(table.packet),
         on: table.on.dur(),
         off: table.off.dur(),
         shape: table.shape,
     };
+    check(&key, &traffic)?;
     Ok(group!(table, key, "pareto".to_owned(), None, traffic))
 }
 
-fn above_zero(key: String, span: Span) -> Result<(), Problem> {
-    if span == Span::ZERO { problem(key, "must be above zero") } else { Ok(()) }
+/// Checks a source. Its fields are called like the keys of the table at `key`.
+fn check(key: &str, traffic: &Traffic) -> Result<(), Problem> {
+    traffic
+        .check()
+        .map_err(|InvalidField { field, message }| Problem::new(format!("{key}.{field}"), message))
 }
 
-fn source_rate(key: &str, rate: BitRate) -> Result<f64, Problem> {
-    rate.finite().ok_or_else(|| Problem::new(format!("{key}.rate"), "a source's rate is finite"))
+/// Returns a packet size. Sizes above 32 bits saturate: they are too large in any case.
+fn packet_size(packet: Bytes) -> u32 {
+    u32::try_from(packet.get()).unwrap_or(u32::MAX)
 }
 
-fn source_packet(key: &str, packet: Bytes) -> Result<u32, Problem> {
-    match u32::try_from(packet.get()) {
-        Ok(size @ 1..=65_535) => Ok(size),
-        _ => problem(format!("{key}.packet"), "a packet has from 1 to 65535 bytes"),
-    }
-}
-
-/// Numbers the flows that share a name: `simd` when alone, else `simd-1`, `simd-2`, ….
+/// Names the flows. A flow that is alone under its name has that name; several are numbered: `simd-1`, `simd-2`, ….
 ///
-/// Groups without names of their own count on together; a name that is given counts for itself.
+/// Groups without a name of their own that have the same controller are numbered together.
 pub(super) struct Names<'a> {
+    /// The number of flows that share the name of a controller.
     total: HashMap<&'a str, u64>,
-    used: HashMap<&'a str, u64>,
+    /// How many of them have been named.
+    named: HashMap<&'a str, u64>,
+}
+
+/// The names of a group's flows.
+enum NamesOfGroup<'a> {
+    /// One flow, without a number.
+    Single(&'a str),
+    /// `name-1` to `name-n`, from one number to another.
+    Numbered(&'a str, RangeInclusive<u64>),
 }
 
 impl<'a> Names<'a> {
-    /// `sizes` has the number of flows of each group.
-    pub(super) fn new(groups: &'a [Group], sizes: &[u64]) -> Self {
+    /// Counts the flows of groups; each group comes with its number of flows.
+    pub(super) fn new<'g>(groups: impl Iterator<Item = (&'a Group<'g>, u64)>) -> Self
+    where
+        'g: 'a,
+    {
         let mut total = HashMap::new();
-        for (group, size) in groups.iter().zip(sizes) {
-            if group.name.is_none() {
-                *total.entry(group.base.as_str()).or_default() += size;
-            }
+        for (group, size) in groups.filter(|(group, _)| group.name.is_none()) {
+            *total.entry(group.base.as_str()).or_default() += size;
         }
-        Names { total, used: HashMap::new() }
+        Names { total, named: HashMap::new() }
     }
 
-    /// The name of flow number `at` of a group of `size`.
-    pub(super) fn next(&mut self, group: &'a Group, at: u64, size: u64) -> String {
+    /// Returns the names of the next group, of `size` flows.
+    fn of_group(&mut self, group: &'a Group, size: u64) -> NamesOfGroup<'a> {
         match group.name {
-            Some(name) if size == 1 => name.to_owned(),
-            Some(name) => format!("{name}-{}", at + 1),
+            Some(name) if size == 1 => NamesOfGroup::Single(name),
+            Some(name) => NamesOfGroup::Numbered(name, 1..=size),
             None => {
                 let base = group.base.as_str();
-                let used = self.used.entry(base).or_default();
-                *used += 1;
-                if self.total.get(base) == Some(&1) {
-                    base.to_owned()
-                } else {
-                    format!("{base}-{used}")
+                if size == 1 && self.total.get(base) == Some(&1) {
+                    return NamesOfGroup::Single(base);
                 }
+                let named = self.named.entry(base).or_default();
+                let first = *named + 1;
+                *named += size;
+                NamesOfGroup::Numbered(base, first..=*named)
             }
         }
     }
+
+    /// Returns the names of the flows of the next group, of `size` flows, in order.
+    pub(super) fn next_group(
+        &mut self,
+        group: &'a Group,
+        size: u64,
+    ) -> impl Iterator<Item = String> + use<'a> {
+        let (single, numbered) = match self.of_group(group, size) {
+            NamesOfGroup::Single(name) => (Some(name.to_owned()), None),
+            NamesOfGroup::Numbered(name, numbers) => {
+                (None, Some(numbers.map(move |number| format!("{name}-{number}"))))
+            }
+        };
+        single.into_iter().chain(numbered.into_iter().flatten())
+    }
+}
+
+/// Checks that no two flows have the same name.
+pub(super) fn check_names(groups: &[Group], sizes: &[u64]) -> Result<(), Problem> {
+    let sized = || groups.iter().zip(sizes.iter().copied()).filter(|&(_, size)| size > 0);
+    let mut names = Names::new(sized());
+    let mut singles = HashSet::new();
+    // Names without a number that read like one with a number, by what precedes it: `a-7` of a flow that is alone.
+    let mut like_numbered: HashMap<&str, BTreeSet<u64>> = HashMap::new();
+    // For each name with numbers the largest one, and whether the groups have that name themselves.
+    let mut numbered: HashMap<&str, (u64, bool)> = HashMap::new();
+    for (group, size) in sized() {
+        let own_name = group.name.is_some();
+        let taken = match names.of_group(group, size) {
+            NamesOfGroup::Single(name) => {
+                let parts = split_number(name);
+                if let Some((base, number)) = parts {
+                    like_numbered.entry(base).or_default().insert(number);
+                }
+                let in_numbered = parts.is_some_and(|(base, number)| {
+                    numbered.get(base).is_some_and(|&(largest, _)| number <= largest)
+                });
+                (!singles.insert(name) || in_numbered).then(|| name.to_owned())
+            }
+            NamesOfGroup::Numbered(name, numbers) => {
+                let (first, last) = (*numbers.start(), *numbers.end());
+                // Groups that share a controller's name count on; all others begin at 1.
+                let before = numbered.insert(name, (last, own_name));
+                let begun = before.is_some_and(|(_, named)| named || own_name);
+                let like = like_numbered.get(name).and_then(|like| like.range(numbers).next());
+                let number = if begun { Some(first) } else { like.copied() };
+                number.map(|number| format!("{name}-{number}"))
+            }
+        };
+        if let Some(name) = taken {
+            let key = if own_name { ".name" } else { "" };
+            return problem(
+                format!("{}{key}", group.key),
+                format!("a second flow \"{name}\": give each group a name of its own"),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Splits `name-7` into `name` and 7. `None` if no flow is numbered like this.
+fn split_number(name: &str) -> Option<(&str, u64)> {
+    let (base, digits) = name.rsplit_once('-')?;
+    let number = digits.parse().ok().filter(|number: &u64| *number > 0)?;
+    (number.to_string() == digits).then_some((base, number))
 }

@@ -27,31 +27,31 @@
 //! [`Scenario`] is the file as written, key by key; [`Scenario::network`] draws what is random and
 //! gives the [`Network`] that a simulation runs. The reference of the format is `docs/scenario.md`.
 
+mod compile;
 mod error;
 mod format;
 mod groups;
-mod json;
-mod place;
 mod queue;
 mod routes;
 mod tcp;
 mod topology;
 pub mod units;
 
+pub use compile::MOST_FLOWS;
 pub use error::ScenarioError;
 pub use format::{
     Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Protocol, Queue, QueueKind, QueueTable,
     Scenario,
 };
-pub use groups::custom_name;
-pub use place::MOST_FLOWS;
 pub use tcp::{Conventions, Recovery, TcpOptions};
 
 use serde::Deserialize;
+use serde_json::Value;
 use toml::de::DeTable;
 
 use crate::network::Network;
-use error::{Problem, Source};
+use compile::Plan;
+use error::{Problem, Source, json_error, problem};
 
 impl Scenario {
     /// Reads a scenario file and checks all of it. `origin` is its name in messages, and without its
@@ -60,7 +60,7 @@ impl Scenario {
     /// # Errors
     /// Says in one line what is wrong, where, and what was expected.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let mut scenario = read(text, &Source::file(origin, text))?;
+        let mut scenario = read(&Source::new(origin, text))?;
         let stem = std::path::Path::new(origin).file_stem().and_then(|stem| stem.to_str());
         if let (true, Some(stem)) = (scenario.name.is_empty(), stem)
             && topology::check_name("name", stem).is_ok()
@@ -86,20 +86,26 @@ impl Scenario {
         }
     }
 
-    /// Reads a scenario from JSON: the same keys, as another program builds them. A null is a key
-    /// left out.
+    /// Reads a scenario from JSON with the keys of a scenario file. A null means that the key is not given.
     ///
     /// # Errors
     /// As [`from_toml`](Self::from_toml), without file and line.
     pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
-        let refuse = |message: String| Problem::new("", message).at("", None);
-        let value: serde_json::Value =
-            serde_json::from_str(text).map_err(|error| refuse(format!("not JSON: {error}")))?;
-        let serde_json::Value::Object(object) = value else {
-            return Err(refuse("a scenario in JSON is an object, {\"duration\": …}".into()));
-        };
-        let text = json::to_toml(&object).map_err(refuse)?;
-        read(&text, &Source::generated(&text))
+        Self::from_value(text).map_err(|problem| problem.at("", None))
+    }
+
+    fn from_value(text: &str) -> Result<Self, Problem> {
+        let mut value: Value = serde_json::from_str(text)
+            .map_err(|error| Problem::new("", format!("not JSON: {error}")))?;
+        remove_nulls(&mut value);
+        match value.as_object() {
+            None => return problem("", "a scenario in JSON is an object, {\"duration\": …}"),
+            Some(object) if object.is_empty() => return problem("", EMPTY),
+            Some(_) => {}
+        }
+        let scenario = Scenario::deserialize(&value).map_err(|error| json_error(&value, &error))?;
+        Plan::new(&scenario, scenario.seed)?;
+        Ok(scenario)
     }
 
     /// The scenario as JSON that [`from_json`](Self::from_json) reads back.
@@ -112,24 +118,43 @@ impl Scenario {
     /// # Errors
     /// When the scenario was changed since it was read, into one that cannot be.
     pub fn network(&self, seed: u64) -> Result<Network, ScenarioError> {
-        place::network(self, seed).map_err(|problem| problem.at("", None))
+        match Plan::new(self, seed) {
+            Ok(plan) => Ok(plan.network()),
+            Err(problem) => Err(problem.at("", None)),
+        }
     }
 }
 
 /// The JSON schema of a scenario.
-pub fn schema() -> serde_json::Value {
+pub fn schema() -> Value {
     schemars::schema_for!(Scenario).to_value()
 }
 
-fn read(text: &str, source: &Source) -> Result<Scenario, ScenarioError> {
-    let document = DeTable::parse(text).map_err(|error| source.syntax_error(&error))?;
+const EMPTY: &str = "empty: a scenario needs a duration, a network and a flow";
+
+/// Removes null values, which are keys that are not given.
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|_, value| !value.is_null());
+            object.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => {
+            items.retain(|item| !item.is_null());
+            items.iter_mut().for_each(remove_nulls);
+        }
+        _ => {}
+    }
+}
+
+fn read(source: &Source) -> Result<Scenario, ScenarioError> {
+    let document = DeTable::parse(source.text).map_err(|error| source.syntax_error(&error))?;
     if document.get_ref().is_empty() {
-        let message = "empty: a scenario needs a duration, a network and a flow";
-        return Err(source.locate(Problem::new("", message)));
+        return Err(source.locate(Problem::new("", EMPTY)));
     }
     let scenario = Scenario::deserialize(toml::de::Deserializer::from(document))
         .map_err(|error| source.value_error(&error))?;
-    match place::network(&scenario, scenario.seed) {
+    match Plan::new(&scenario, scenario.seed) {
         Ok(_) => Ok(scenario),
         Err(problem) => Err(source.locate(problem)),
     }

@@ -4,7 +4,7 @@ use super::error::{Problem, problem};
 use super::format::{Queue, QueueKind, QueueTable};
 use super::units::{BitRate, Probability, QueueSize, Span, Threshold};
 use crate::cast::{low32, whole};
-use crate::network::{self, QueueLimit, Red};
+use crate::network::{self, InvalidField, QueueLimit, Red};
 
 /// What a queue's size can depend on.
 pub(super) struct Surroundings {
@@ -75,44 +75,31 @@ fn red(table: &QueueTable, key: &str, around: &Surroundings) -> Result<network::
     };
     let min = table.min.unwrap_or(Threshold::Percent(15.0)).of(limit);
     let max = table.max.unwrap_or(Threshold::Percent(50.0)).of(limit);
-    let gentle = table.gentle.unwrap_or(true);
-    // Equal thresholds make a step, which `gentle` would turn into something else.
-    if min > max || (min == max && gentle) {
-        let step = if min == max { " (say gentle = false for a step)" } else { "" };
-        return problem(
-            key,
-            format!("red's min of {min} packets is not below its max of {max}{step}"),
-        );
-    }
-    if max <= 0.0 || max > f64::from(limit) {
-        return problem(key, format!("red's max of {max} packets is outside its limit of {limit}"));
-    }
-    let share = |name: &str, value: Option<Probability>, default: f64| match value {
-        Some(value) if value.get() == 0.0 => problem(format!("{key}.{name}"), "cannot be zero"),
-        Some(value) => Ok(value.get()),
-        None => Ok(default),
-    };
-    let mean_packet = match table.mean_packet {
-        Some(bytes) => match u32::try_from(bytes.get()) {
-            Ok(size @ 1..=65_535) => size,
-            _ => {
-                return problem(format!("{key}.mean_packet"), "a packet has from 1 to 65535 bytes");
-            }
-        },
-        None => around.packet,
-    };
-    Ok(network::Queue::Red(Red {
+    let share = |value: Option<Probability>, default: f64| value.map_or(default, Probability::get);
+    let red = Red {
         limit,
         min,
         max,
-        max_p: share("max_p", table.max_p, 0.1)?,
-        weight: share("weight", table.weight, 0.002)?,
-        gentle,
+        max_p: share(table.max_p, 0.1),
+        weight: share(table.weight, 0.002),
+        gentle: table.gentle.unwrap_or(true),
         wait: table.wait.unwrap_or(true),
         ecn: table.ecn.unwrap_or(false),
-        mark_p: share("mark_p", table.mark_p, 1.0)?,
-        mean_packet,
-    }))
+        mark_p: share(table.mark_p, 1.0),
+        mean_packet: table
+            .mean_packet
+            .map_or(around.packet, |bytes| u32::try_from(bytes.get()).unwrap_or(u32::MAX)),
+    };
+    if red.max > f64::from(limit) {
+        let max = red.max;
+        return problem(key, format!("red's max of {max} packets is outside its limit of {limit}"));
+    }
+    red.check().map_err(|InvalidField { field, message }| match field {
+        // Either may be a default.
+        "min" | "max" => Problem::new(key, message),
+        _ => Problem::new(format!("{key}.{field}"), message),
+    })?;
+    Ok(network::Queue::Red(red))
 }
 
 /// Bandwidth-delay products as packets: at least one.

@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::error::{Problem, problem};
 use super::units::{Bytes, Span, Timestamps};
-use crate::network::{self, Tcp, Udt};
+use crate::network::{self, InvalidField, Tcp, Udt};
 use crate::udt::HEADERS;
 
 /// How TCP behaves. A key left out has the default of `conventions`.
@@ -114,15 +115,10 @@ struct Defaults {
     initial_rto: Span,
 }
 
-/// The largest packet on the wire: an IP packet's.
-const LARGEST_PACKET: u64 = 65_535;
 /// So large that it never limits, unless the scenario says otherwise.
 const WINDOW: u32 = 1_000_000;
 /// The same for everyone: RFC 6298 allows no less, and ns-2 has it too.
 const MAX_RTO: Span = Span::millis(60_000);
-/// RFC 5681 section 4.2: an acknowledgement is delayed by less.
-const LONGEST_ACK_DELAY: Span = Span::millis(500);
-
 impl Conventions {
     fn defaults(self) -> Defaults {
         match self {
@@ -184,51 +180,35 @@ impl<'a> Layers<'a> {
         option(self.own).or_else(|| option(self.common))
     }
 
-    /// The key under which an option was given, the flow's own first.
-    fn key<T>(&self, name: &str, option: impl Fn(&TcpOptions) -> Option<T>) -> String {
-        if option(self.own).is_none() && option(self.common).is_some() {
-            format!("tcp.{name}")
-        } else {
-            format!("{}.{name}", self.own_key)
+    /// Converts an invalid option into an error that names the key under which the option was given, the flow's own
+    /// first.
+    fn problem(&self, invalid: InvalidField) -> Problem {
+        let InvalidField { field, message } = invalid;
+        if field == "bytes" {
+            return Problem::new(
+                format!("{}.bytes", self.own_key.trim_end_matches(".tcp")),
+                message,
+            );
         }
+        let given = |options| {
+            serde_json::to_value(options).is_ok_and(|keys: Value| keys.get(field).is_some())
+        };
+        let common = !given(self.own) && given(self.common);
+        let table = if common { "tcp" } else { self.own_key };
+        Problem::new(format!("{table}.{field}"), message)
     }
 
-    fn size(
-        &self,
-        name: &str,
-        option: impl Fn(&TcpOptions) -> Option<Bytes>,
-        default: u32,
-        least: u64,
-    ) -> Result<u32, Problem> {
-        let Some(bytes) = self.get(&option) else { return Ok(default) };
-        match u32::try_from(bytes.get()) {
-            Ok(size) if (least..=LARGEST_PACKET).contains(&bytes.get()) => Ok(size),
-            _ => problem(
-                self.key(name, option),
-                format!("{} is not from {least} to {LARGEST_PACKET} bytes", bytes.get()),
-            ),
-        }
-    }
-
-    fn count(
-        &self,
-        name: &str,
-        option: impl Fn(&TcpOptions) -> Option<u32>,
-        default: u32,
-    ) -> Result<u32, Problem> {
-        match self.get(&option) {
-            Some(0) => problem(self.key(name, option), "a window is at least one packet"),
-            Some(packets) => Ok(packets),
-            None => Ok(default),
-        }
+    /// Returns a size in bytes. Sizes above 32 bits saturate: they are too large in any case.
+    fn size(&self, option: impl Fn(&TcpOptions) -> Option<Bytes>, default: u32) -> u32 {
+        let size = self.get(option).map(|bytes| u32::try_from(bytes.get()).unwrap_or(u32::MAX));
+        size.unwrap_or(default)
     }
 }
 
 /// The options that UDT has too.
 const OF_UDT: [&str; 3] = ["packet", "header", "window"];
-/// Payload bytes of a UDT packet that fills an Ethernet frame, and of the smallest.
+/// Payload bytes of a UDT packet that fills an Ethernet frame.
 const UDT_PACKET: u32 = 1456;
-const LEAST_UDT_PACKET: u64 = 56;
 
 /// A flow's UDT: of TCP's options the few that it has, its own first.
 pub(super) fn compile_udt(
@@ -247,50 +227,15 @@ pub(super) fn compile_udt(
         );
     }
     let layers = Layers { own, own_key, common };
-    let packet = layers.size("packet", |o| o.packet, UDT_PACKET, LEAST_UDT_PACKET)?;
-    let header = layers.size("header", |o| o.header, HEADERS, 0)?;
-    if header < HEADERS {
-        return problem(
-            layers.key("header", |o| o.header),
-            format!("{header} is less than the {HEADERS} bytes of IP's, UDP's and UDT's headers"),
-        );
-    }
-    fits(&layers, packet, header)?;
-    sends(bytes, own_key)?;
-    let window = layers.count("window", |o| o.window, WINDOW)?;
-    if !(2..=cwnd_udt::handshake::MAX_FLOW_WINDOW).contains(&window) {
-        return problem(
-            layers.key("window", |o| o.window),
-            format!("UDT's window is from 2 to {} packets", cwnd_udt::handshake::MAX_FLOW_WINDOW),
-        );
-    }
-    Ok(Udt {
+    let udt = Udt {
         controller: controller.to_owned(),
         bytes: bytes.map(Bytes::get),
-        packet,
-        header,
-        window,
-    })
-}
-
-/// Whether a packet is one that IP can carry.
-fn fits(layers: &Layers, packet: u32, header: u32) -> Result<(), Problem> {
-    if u64::from(packet) + u64::from(header) > LARGEST_PACKET {
-        return problem(
-            layers.key("packet", |o| o.packet),
-            format!("{packet} bytes and a header of {header} exceed {LARGEST_PACKET} on the wire"),
-        );
-    }
-    Ok(())
-}
-
-/// Whether there is anything to send.
-fn sends(bytes: Option<Bytes>, own_key: &str) -> Result<(), Problem> {
-    if bytes.is_some_and(|bytes| bytes.get() == 0) {
-        let flow = own_key.trim_end_matches(".tcp");
-        return problem(format!("{flow}.bytes"), "a flow sends at least one byte");
-    }
-    Ok(())
+        packet: layers.size(|o| o.packet, UDT_PACKET),
+        header: layers.size(|o| o.header, HEADERS),
+        window: layers.get(|o| o.window).unwrap_or(WINDOW),
+    };
+    udt.check().map_err(|invalid| layers.problem(invalid))?;
+    Ok(udt)
 }
 
 /// A flow's TCP: its own options, then the scenario's, then those of the conventions.
@@ -305,41 +250,11 @@ pub(super) fn compile(
     let conventions = layers.get(|o| o.conventions).unwrap_or(Conventions::Rfc);
     let defaults = conventions.defaults();
 
-    let packet = layers.size("packet", |o| o.packet, defaults.packet, 1)?;
-    let header = layers.size("header", |o| o.header, defaults.header, 0)?;
-    fits(&layers, packet, header)?;
-    let ack_delay = layers.get(|o| o.ack_delay).unwrap_or(defaults.ack_delay);
-    if ack_delay > LONGEST_ACK_DELAY {
-        return problem(
-            layers.key("ack_delay", |o| o.ack_delay),
-            format!("{ack_delay} is more than the 500ms that RFC 5681 allows"),
-        );
-    }
-    let granularity = layers.get(|o| o.granularity).unwrap_or(defaults.granularity);
-    if granularity == Span::ZERO {
-        return problem(
-            layers.key("granularity", |o| o.granularity),
-            "a clock's granularity cannot be zero; write 1ns for an ideal clock",
-        );
-    }
-    let min_rto = layers.get(|o| o.min_rto).unwrap_or(defaults.min_rto);
     let max_rto = layers.get(|o| o.max_rto).unwrap_or(MAX_RTO);
-    if max_rto == Span::ZERO || min_rto > max_rto {
-        return problem(
-            layers.key("max_rto", |o| o.max_rto),
-            format!("max_rto {max_rto} is less than min_rto {min_rto}, or zero"),
-        );
-    }
-    let initial_rto = layers.get(|o| o.initial_rto).unwrap_or(defaults.initial_rto.min(max_rto));
-    if initial_rto == Span::ZERO || initial_rto > max_rto {
-        return problem(
-            layers.key("initial_rto", |o| o.initial_rto),
-            format!("initial_rto {initial_rto} is not above zero and at most max_rto {max_rto}"),
-        );
-    }
-    sends(bytes, own_key)?;
-
-    Ok(Tcp {
+    let span = |option: fn(&TcpOptions) -> Option<Span>, default: Span| {
+        layers.get(option).unwrap_or(default).dur()
+    };
+    let tcp = Tcp {
         controller: controller.to_owned(),
         bytes: bytes.map(Bytes::get),
         recovery: match layers.get(|o| o.recovery).unwrap_or(Recovery::Sack) {
@@ -352,26 +267,24 @@ pub(super) fn compile(
             Conventions::Ns2 => network::Conventions::Ns2,
             Conventions::Ns2001 => network::Conventions::Ns2001,
         },
-        packet,
-        header,
-        ack: layers.size("ack", |o| o.ack, 40, 1)?,
-        initial_window: layers.count(
-            "initial_window",
-            |o| o.initial_window,
-            defaults.initial_window,
-        )?,
-        window: layers.count("window", |o| o.window, WINDOW)?,
+        packet: layers.size(|o| o.packet, defaults.packet),
+        header: layers.size(|o| o.header, defaults.header),
+        ack: layers.size(|o| o.ack, 40),
+        initial_window: layers.get(|o| o.initial_window).unwrap_or(defaults.initial_window),
+        window: layers.get(|o| o.window).unwrap_or(WINDOW),
         delayed_acks: layers.get(|o| o.delayed_acks).unwrap_or(defaults.delayed_acks),
-        ack_delay: ack_delay.dur(),
+        ack_delay: span(|o| o.ack_delay, defaults.ack_delay),
         ecn: layers.get(|o| o.ecn).unwrap_or(false),
         timestamps: layers.get(|o| o.timestamps).and_then(Timestamps::granularity),
         limited_transmit: layers.get(|o| o.limited_transmit).unwrap_or(defaults.limited_transmit),
         syn: layers.get(|o| o.syn).unwrap_or(defaults.syn),
         byte_counting: layers.get(|o| o.byte_counting).unwrap_or(defaults.byte_counting),
-        granularity: granularity.dur(),
-        min_rto: min_rto.dur(),
+        granularity: span(|o| o.granularity, defaults.granularity),
+        min_rto: span(|o| o.min_rto, defaults.min_rto),
         max_rto: max_rto.dur(),
-        initial_rto: initial_rto.dur(),
-        overhead: layers.get(|o| o.overhead).unwrap_or(Span::ZERO).dur(),
-    })
+        initial_rto: span(|o| o.initial_rto, defaults.initial_rto.min(max_rto)),
+        overhead: span(|o| o.overhead, Span::ZERO),
+    };
+    tcp.check().map_err(|invalid| layers.problem(invalid))?;
+    Ok(tcp)
 }

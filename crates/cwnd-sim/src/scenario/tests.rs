@@ -348,6 +348,31 @@ fn the_schema_names_every_key() {
 }
 
 proptest! {
+    /// The check of names by groups agrees with the names of all flows.
+    #[test]
+    fn equal_names_are_found(
+        tables in proptest::collection::vec((0usize..6, 0u64..4), 1..6),
+    ) {
+        let mut text = String::from("duration = 1\n");
+        for (name, count) in &tables {
+            let name = ["", "name = 'a'", "name = 'reno'", "name = 'a-2'", "name = 'reno-3'", "name = 'a-02'"][*name];
+            text += &format!("[[flow]]\ncontroller = 'reno'\ncount = {count}\n{name}\n");
+        }
+        let scenario: Scenario = toml::from_str(&text).unwrap();
+        let groups = groups::groups(&scenario).unwrap();
+        let sizes: Vec<u64> = groups.iter().map(|group| group.count).collect();
+        let mut names = groups::Names::new(groups.iter().zip(sizes.iter().copied()));
+        let mut all = Vec::new();
+        for (group, &size) in groups.iter().zip(&sizes) {
+            all.extend(names.next_group(group, size));
+        }
+        let total = all.len();
+        prop_assert_eq!(total as u64, sizes.iter().sum::<u64>());
+        all.sort();
+        all.dedup();
+        prop_assert_eq!(groups::check_names(&groups, &sizes).is_ok(), all.len() == total, "{}", text);
+    }
+
     #[test]
     fn no_text_panics(
         text in "\\PC{0,200}",

@@ -57,12 +57,11 @@ struct Cable<'a, 'k> {
 
 /// A name that can stand in records, file names and derived names such as `a-b`.
 pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Problem> {
-    let proper = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() {
         problem(key, "a name cannot be empty")
     } else if name.chars().count() > LONGEST_NAME {
         problem(key, format!("a name has at most {LONGEST_NAME} letters"))
-    } else if !name.chars().all(proper) {
+    } else if !name.chars().all(network::is_in_names) {
         let shown = super::units::shorten(name);
         problem(key, format!("\"{shown}\" is no name: use letters, digits, - and _"))
     } else {

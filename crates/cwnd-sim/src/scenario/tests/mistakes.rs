@@ -238,6 +238,41 @@ fn mistakes_in_json_name_the_key() {
     assert!(of("[1]").starts_with("a scenario in JSON is an object"));
     assert!(of("{}").starts_with("empty: "));
     assert!(of(r#"{"duration": 1, "seed": 18446744073709551615}"#).contains("above 2^63"));
+    let flow = |flow: &str| {
+        of(&format!(
+            r#"{{"duration": 1, "dumbbell": {{"rate": 1e6, "delay": 0}}, "flow": [{flow}]}}"#
+        ))
+    };
+    for (wrong, expected) in [
+        (r#"{"controler": "reno"}"#, "flow[0].controler: unknown key \"controler\"; did you mean"),
+        ("{}", "flow[0]: missing `controller`"),
+        ("7", "flow[0]: found the integer `7`, expected a table of TCP flows"),
+        (
+            r#"{"controller": "reno", "count": -1}"#,
+            "flow[0].count: found the integer `-1`, expected a whole number from 0 to 2^63 - 1",
+        ),
+        (
+            r#"{"controller": "reno", "count": 1.5}"#,
+            "flow[0].count: found the number `1.5`, expected a whole number",
+        ),
+        (
+            r#"{"controller": "reno", "tcp": {"recovery": "sak"}}"#,
+            "flow[0].tcp.recovery: unknown value \"sak\"; did you mean \"sack\"?",
+        ),
+        (
+            r#"{"controller": "reno", "access": {"queue": {"kind": "red", "limt": 5}}}"#,
+            "flow[0].access.queue.limt: unknown key \"limt\"; did you mean \"limit\"?",
+        ),
+        (
+            r#"{"controller": "reno", "start": [1]}"#,
+            "flow[0].start: found a list, expected a time such as",
+        ),
+    ] {
+        let said = flow(wrong);
+        assert!(said.starts_with(expected), "{said}");
+    }
+    assert_eq!(of(r#"{"seed": 1}"#), "missing `duration`");
+    assert!(of(r#"{"nme": "a"}"#).starts_with("nme: unknown key \"nme\"; did you mean \"name\"?"));
     let two = r#"{"duration": 1, "dumbbell": {"rate": 1e6, "delay": 0},
         "flow": [{"controller": "reno"}, {"controller": "simdd"}]}"#;
     assert!(of(two).starts_with("flow[1].controller: unknown controller \"simdd\""), "{}", of(two));

@@ -3,16 +3,12 @@
 use std::fmt;
 
 use super::{quantity, shorten, split};
+use crate::network::RATES;
 
 /// A rate in bits per second, or no limit at all: `15mbit`, `1gbit`, `infinite`; a bare number is
 /// bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct BitRate(f64);
-
-/// Slower, a packet would not leave within a run.
-const SLOWEST: f64 = 1.0;
-/// Faster, a small packet would leave in less than the simulator's nanosecond.
-const FASTEST: f64 = 1e13;
 
 const EXPECTED: &str =
     "a rate: write bits per second as `15mbit`, `1gbit`, `64kbit` or `100bit`, or `infinite`";
@@ -39,6 +35,11 @@ impl BitRate {
         Self::number(bits_per_sec)
     }
 
+    /// Bits per second; infinity without a limit.
+    pub(in crate::scenario) const fn get(self) -> f64 {
+        self.0
+    }
+
     /// Bits per second; `None` without a limit.
     pub fn finite(self) -> Option<f64> {
         self.0.is_finite().then_some(self.0)
@@ -51,9 +52,9 @@ impl BitRate {
             Err("a rate cannot be negative".into())
         } else if bits == 0.0 {
             Err("a rate cannot be zero; write \"infinite\" for no limit".into())
-        } else if bits < SLOWEST {
-            Err("a rate is at least 1bit, one bit per second".into())
-        } else if bits > FASTEST {
+        } else if bits < *RATES.start() {
+            Err("a rate is at least 8bit, one byte per second".into())
+        } else if bits > *RATES.end() {
             Err("a rate is at most 10tbit; write \"infinite\" for no limit".into())
         } else {
             Ok(BitRate(bits))

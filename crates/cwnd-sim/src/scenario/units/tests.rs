@@ -31,8 +31,8 @@ fn an_ambiguous_rate_is_refused_with_both_readings() {
 #[test]
 fn rates_that_cannot_be_are_refused() {
     for text in [
-        "0", "0mbit", "-1mbit", "0.5bit", "100tbit", "inf", "nan", "", "mbit", "1..2mbit", "15mb",
-        "15 Mb/s", "1e999",
+        "0", "0mbit", "-1mbit", "0.5bit", "7bit", "100tbit", "inf", "nan", "", "mbit", "1..2mbit",
+        "15mb", "15 Mb/s", "1e999",
     ] {
         assert!(rate(text).is_err(), "{text}");
     }
@@ -116,7 +116,7 @@ where
 
 proptest! {
     #[test]
-    fn every_rate_round_trips(bits in 1.0f64..1e13) {
+    fn every_rate_round_trips(bits in 8.0f64..1e13) {
         round_trip(BitRate::bits(bits).unwrap())?;
         round_trip(BitRate::bits(bits.round()).unwrap())?;
         round_trip(BitRate::bits((bits / 1e5).ceil() * 1e5).unwrap_or(BitRate::INFINITE))?;

@@ -6,6 +6,7 @@ use cwnd::Dur;
 
 use super::{quantity, shorten, split};
 use crate::cast::whole;
+use crate::network;
 
 /// A span of time, or a time since the start of the run: `100ms`, `10us`, `5s`, `2min`; a bare
 /// number is seconds. Kept in whole nanoseconds.
@@ -14,7 +15,7 @@ pub struct Span(u64);
 
 /// The longest time a scenario can name: two hours. The simulator packs times of up to 2⁴³ ns
 /// (2.4 h) into its event keys.
-pub const LONGEST: Span = Span(7_200_000_000_000);
+pub const LONGEST: Span = Span(network::LONGEST.as_nanos());
 
 const EXPECTED: &str = "a time: write it as `100ms`, `10us`, `250ns`, `5s` or `2min`";
 
@@ -41,7 +42,7 @@ impl Span {
     }
 
     /// Nanoseconds that were computed and are only shown: they may be beyond [`LONGEST`].
-    pub(in crate::scenario) const fn shown(nanos: u64) -> Self {
+    pub(crate) const fn shown(nanos: u64) -> Self {
         Span(nanos)
     }
 

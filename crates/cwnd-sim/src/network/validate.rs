@@ -1,0 +1,398 @@
+//! The values that can be simulated. The scenario compiler applies the same rules.
+
+use super::{Flow, Link, Network, Queue, Red, Tcp, Traffic, Udt};
+use crate::scenario::units::Span;
+use crate::udt::HEADERS;
+use cwnd::Dur;
+use cwnd_udt::handshake::{MAX_FLOW_WINDOW, MIN_PACKET_SIZE};
+use std::ops::RangeInclusive;
+
+/// Rates in bits per second. A slower link would send a packet of the largest size for longer than the engine's clock
+/// can count, and a faster one a small packet in less than a nanosecond.
+pub(crate) const RATES: RangeInclusive<f64> = 8.0..=1e13;
+/// The longest delay or timeout: 2 hours.
+pub(crate) const LONGEST: Dur = Dur::from_nanos(7_200_000_000_000);
+/// The largest packet on the wire in bytes: the largest IP packet.
+const LARGEST_PACKET: u32 = 65_535;
+/// TCP options of an acknowledgement in bytes: timestamps, and SACK with three blocks.
+const ACK_OPTIONS: u32 = 40;
+/// Samples of a series.
+const MOST_SAMPLES: u64 = 1_000_000;
+/// RFC 5681 section 4.2: an acknowledgement is delayed by less.
+const LONGEST_ACK_DELAY: Dur = Dur::from_millis(500);
+
+/// A value that cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct InvalidField {
+    /// The name of the field.
+    pub field: &'static str,
+    /// What is wrong, and what is allowed.
+    pub message: String,
+}
+
+/// Why a [`Network`] cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// The duration, the warm-up or the sampling interval is invalid.
+    #[error("{0}")]
+    Times(InvalidField),
+    /// A link is invalid.
+    #[error("link {link}: {invalid}")]
+    Link {
+        /// The link's name.
+        link: String,
+        /// Its invalid field.
+        invalid: InvalidField,
+    },
+    /// A flow is invalid.
+    #[error("flow {flow}: {invalid}")]
+    Flow {
+        /// The flow's name.
+        flow: String,
+        /// Its invalid field.
+        invalid: InvalidField,
+    },
+}
+
+/// The result of a check.
+pub(crate) type Checked<T = ()> = Result<T, InvalidField>;
+
+fn invalid<T>(field: &'static str, message: impl Into<String>) -> Checked<T> {
+    Err(InvalidField { field, message: message.into() })
+}
+
+/// Shows a time with its unit.
+fn shown(span: Dur) -> Span {
+    Span::shown(span.as_nanos())
+}
+
+impl Network {
+    /// Checks that the network can be simulated, in time proportional to the links and the hops of the flows.
+    ///
+    /// # Errors
+    /// Names the first link or flow with an invalid field.
+    pub fn validate(&self) -> Result<(), NetworkError> {
+        check_times(self.duration, self.warmup, self.sample).map_err(NetworkError::Times)?;
+        for link in &self.links {
+            link.validate()?;
+            for (field, node) in [("from", link.from), ("to", link.to)] {
+                if node >= self.nodes.len() {
+                    let message = format!("there is no node {node}: {} nodes", self.nodes.len());
+                    return Err(link.error(InvalidField { field, message }));
+                }
+            }
+        }
+        for flow in &self.flows {
+            let error = |invalid| NetworkError::Flow { flow: flow.name.clone(), invalid };
+            self.check_routes(flow).map_err(error)?;
+            flow.check().map_err(error)?;
+        }
+        Ok(())
+    }
+
+    fn check_routes(&self, flow: &Flow) -> Checked {
+        let [source, sink] = self.ends("path", &flow.path)?;
+        let [from, to] = self.ends("back", &flow.back)?;
+        if [from, to] != [sink, source] {
+            let name = |node: usize| &self.nodes[node];
+            return invalid(
+                "back",
+                format!(
+                    "leads from \"{}\" to \"{}\", and the path from \"{}\" to \"{}\"",
+                    name(from),
+                    name(to),
+                    name(source),
+                    name(sink)
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns the first node and the last node of a route.
+    fn ends(&self, field: &'static str, route: &[usize]) -> Checked<[usize; 2]> {
+        let mut ends = None;
+        for &index in route {
+            let Some(link) = self.links.get(index) else {
+                return invalid(
+                    field,
+                    format!("there is no link {index}: {} links", self.links.len()),
+                );
+            };
+            let [first, last] = ends.unwrap_or([link.from; 2]);
+            if link.from != last {
+                return invalid(
+                    field,
+                    format!("link \"{}\" does not begin at \"{}\"", link.name, self.nodes[last]),
+                );
+            }
+            ends = Some([first, link.to]);
+        }
+        ends.ok_or_else(|| InvalidField { field, message: "at least one link is needed".into() })
+    }
+}
+
+/// Checks the duration of a run, the warm-up and the sampling interval.
+pub(crate) fn check_times(duration: Dur, warmup: Dur, sample: Dur) -> Checked {
+    if duration.is_zero() {
+        return invalid("duration", "a run cannot last no time at all");
+    }
+    if warmup >= duration {
+        let (warmup, duration) = (shown(warmup), shown(duration));
+        return invalid(
+            "warmup",
+            format!("{warmup} leaves nothing to measure of a duration of {duration}"),
+        );
+    }
+    if sample.is_zero() {
+        return invalid("sample", "the time between two samples cannot be zero");
+    }
+    let samples = duration.as_nanos() / sample.as_nanos();
+    if samples > MOST_SAMPLES {
+        let (sample, duration) = (shown(sample), shown(duration));
+        return invalid(
+            "sample",
+            format!("{samples} samples, one every {sample} of {duration}; at most {MOST_SAMPLES}"),
+        );
+    }
+    check_spans([("sample", sample)])
+}
+
+/// Checks times of at most [`LONGEST`].
+fn check_spans<const N: usize>(spans: [(&'static str, Dur); N]) -> Checked {
+    match spans.into_iter().find(|&(_, span)| span > LONGEST) {
+        Some((field, _)) => invalid(field, format!("a time is at most {}", shown(LONGEST))),
+        None => Ok(()),
+    }
+}
+
+/// Checks a probability from 0 to 1.
+fn check_probability(field: &'static str, value: f64) -> Checked {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(());
+    }
+    invalid(field, format!("a probability is from 0 to 1, not {value}"))
+}
+
+/// Checks the wire size of a packet.
+fn check_size(field: &'static str, bytes: u32) -> Checked {
+    if (1..=LARGEST_PACKET).contains(&bytes) {
+        return Ok(());
+    }
+    invalid(field, format!("a packet has from 1 to {LARGEST_PACKET} bytes"))
+}
+
+impl Link {
+    /// Checks that the link can be simulated. Its nodes are not checked.
+    ///
+    /// # Errors
+    /// Names the invalid field.
+    pub fn validate(&self) -> Result<(), NetworkError> {
+        self.check().map_err(|invalid| self.error(invalid))
+    }
+
+    fn error(&self, invalid: InvalidField) -> NetworkError {
+        NetworkError::Link { link: self.name.clone(), invalid }
+    }
+
+    fn check(&self) -> Checked {
+        if let Some(rate) = self.rate
+            && !RATES.contains(&rate)
+        {
+            return invalid("rate", format!("{rate} bit/s is not from 8 bit/s to 10 Tbit/s"));
+        }
+        check_spans([("delay", self.delay)])?;
+        check_probability("loss", self.loss)?;
+        match &self.queue {
+            Queue::DropTail { .. } => Ok(()),
+            Queue::Red(red) => red.check(),
+        }
+    }
+}
+
+impl Red {
+    /// Checks the parameters of RED.
+    pub(crate) fn check(&self) -> Checked {
+        let Red { min, max, gentle, .. } = *self;
+        // A probability that rises between equal thresholds is a step, which `gentle` would turn into a slope.
+        if !(min >= 0.0 && (min < max || min == max && !gentle)) {
+            let step = if min == max { " (say gentle = false for a step)" } else { "" };
+            return invalid(
+                "min",
+                format!("red's min of {min} packets is not below its max of {max}{step}"),
+            );
+        }
+        if max <= 0.0 {
+            return invalid("max", format!("red's max of {max} packets is not above 0"));
+        }
+        for (field, value) in
+            [("max_p", self.max_p), ("weight", self.weight), ("mark_p", self.mark_p)]
+        {
+            if value == 0.0 {
+                return invalid(field, "cannot be zero");
+            }
+            check_probability(field, value)?;
+        }
+        check_size("mean_packet", self.mean_packet)
+    }
+}
+
+impl Flow {
+    fn check(&self) -> Checked {
+        if self.stop < self.start {
+            let [start, stop] = [self.start, self.stop].map(|at| Span::shown(at.as_nanos()));
+            return invalid("stop", format!("stops at {stop}, before it starts at {start}"));
+        }
+        self.traffic.check()
+    }
+}
+
+impl Traffic {
+    /// Checks the parameters of a source.
+    pub(crate) fn check(&self) -> Checked {
+        match self {
+            Traffic::Tcp(tcp) => tcp.check(),
+            Traffic::Udt(udt) => udt.check(),
+            Traffic::Cbr { rate, packet, schedule, jitter } => {
+                if let Some((on, off)) = *schedule {
+                    check_periods(on, off)?;
+                }
+                check_source(*rate, *packet)?;
+                check_probability("jitter", *jitter)
+            }
+            Traffic::Pareto { rate, packet, on, off, shape } => {
+                check_periods(*on, *off)?;
+                if !(*shape > 1.0 && *shape <= 100.0) {
+                    return invalid(
+                        "shape",
+                        format!(
+                            "{shape} is not above 1 (where the mean is finite) and at most 100"
+                        ),
+                    );
+                }
+                check_source(*rate, *packet)
+            }
+        }
+    }
+}
+
+/// Checks the time on and the time off of a source.
+fn check_periods(on: Dur, off: Dur) -> Checked {
+    for (field, span) in [("on", on), ("off", off)] {
+        if span.is_zero() {
+            return invalid(field, "must be above zero");
+        }
+    }
+    check_spans([("on", on), ("off", off)])
+}
+
+/// Checks the rate of a source without congestion control, and its packet size.
+fn check_source(rate: f64, packet: u32) -> Checked {
+    if !RATES.contains(&rate) {
+        return invalid("rate", "a source's rate is finite: from 8 bit/s to 10 Tbit/s");
+    }
+    check_size("packet", packet)
+}
+
+/// Checks the sizes of a data packet: `least` to 65535 bytes of payload, and with the header a packet that IP can
+/// carry.
+fn check_packet(packet: u32, header: u32, least: u32) -> Checked {
+    if !(least..=LARGEST_PACKET).contains(&packet) {
+        return invalid(
+            "packet",
+            format!("{packet} is not from {least} to {LARGEST_PACKET} bytes"),
+        );
+    }
+    if header > LARGEST_PACKET {
+        return invalid("header", format!("{header} is not from 0 to {LARGEST_PACKET} bytes"));
+    }
+    if packet + header > LARGEST_PACKET {
+        return invalid(
+            "packet",
+            format!("{packet} bytes and a header of {header} exceed {LARGEST_PACKET} on the wire"),
+        );
+    }
+    Ok(())
+}
+
+/// Checks that there is data to send.
+fn check_data(bytes: Option<u64>) -> Checked {
+    if bytes == Some(0) { invalid("bytes", "a flow sends at least one byte") } else { Ok(()) }
+}
+
+impl Tcp {
+    /// Checks the options of a TCP connection. The controller is not checked.
+    pub(crate) fn check(&self) -> Checked {
+        check_packet(self.packet, self.header, 1)?;
+        if self.ack_delay > LONGEST_ACK_DELAY {
+            let delay = shown(self.ack_delay);
+            return invalid(
+                "ack_delay",
+                format!("{delay} is more than the 500ms that RFC 5681 allows"),
+            );
+        }
+        if self.granularity.is_zero() {
+            return invalid(
+                "granularity",
+                "a clock's granularity cannot be zero; write 1ns for an ideal clock",
+            );
+        }
+        let [min_rto, max_rto, initial_rto] =
+            [self.min_rto, self.max_rto, self.initial_rto].map(shown);
+        if max_rto == Span::ZERO || min_rto > max_rto {
+            return invalid(
+                "max_rto",
+                format!("max_rto {max_rto} is less than min_rto {min_rto}, or zero"),
+            );
+        }
+        if initial_rto == Span::ZERO || initial_rto > max_rto {
+            return invalid(
+                "initial_rto",
+                format!(
+                    "initial_rto {initial_rto} is not above zero and at most max_rto {max_rto}"
+                ),
+            );
+        }
+        check_data(self.bytes)?;
+        let largest_ack = LARGEST_PACKET - ACK_OPTIONS;
+        if !(1..=largest_ack).contains(&self.ack) {
+            return invalid("ack", format!("{} is not from 1 to {largest_ack} bytes", self.ack));
+        }
+        for (field, packets) in [("initial_window", self.initial_window), ("window", self.window)] {
+            if packets == 0 {
+                return invalid(field, "a window is at least one packet");
+            }
+        }
+        check_spans([
+            ("timestamps", self.timestamps.unwrap_or_default()),
+            ("granularity", self.granularity),
+            ("max_rto", self.max_rto),
+            ("overhead", self.overhead),
+        ])
+    }
+}
+
+impl Udt {
+    /// Checks the options of a UDT connection. The controller is not checked.
+    pub(crate) fn check(&self) -> Checked {
+        if self.header < HEADERS {
+            return invalid(
+                "header",
+                format!(
+                    "{} is less than the {HEADERS} bytes of IP's, UDP's and UDT's headers",
+                    self.header
+                ),
+            );
+        }
+        check_packet(self.packet, self.header, MIN_PACKET_SIZE - HEADERS)?;
+        check_data(self.bytes)?;
+        if !(2..=MAX_FLOW_WINDOW).contains(&self.window) {
+            return invalid(
+                "window",
+                format!("UDT's window is from 2 to {MAX_FLOW_WINDOW} packets"),
+            );
+        }
+        Ok(())
+    }
+}

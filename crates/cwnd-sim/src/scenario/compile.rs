@@ -1,0 +1,448 @@
+//! Compiles a scenario into a network. [`Plan::new`] checks everything, at the cost of the groups of flows;
+//! [`Plan::network`] makes the flows.
+
+use std::rc::Rc;
+
+use cwnd::{Dur, Time};
+
+use super::error::{Problem, problem};
+use super::format::{Access, Queue, QueueKind, Scenario};
+use super::groups::{Group, Names, check_names, groups};
+use super::queue::{self, Surroundings};
+use super::routes::Routes;
+use super::topology::{Topology, check_name};
+use super::units::{BitRate, LONGEST, QueueSize, Span, SpanRange};
+use crate::cast::to_index;
+use crate::network::{self, Flow, InvalidField, Network, Traffic};
+use crate::rng::Rng;
+
+/// The largest number of flows of a scenario.
+pub const MOST_FLOWS: u64 = 1_000_000;
+/// The largest number of links on the paths of all flows together. They take half a gigabyte.
+const MOST_HOPS: u64 = 50_000_000;
+
+/// The largest integer of TOML: a scenario that is read from JSON can be written as a file.
+const LARGEST_SEED: u64 = i64::MAX.cast_unsigned();
+
+/// The random draws of a flow, each as a fraction of its range. All four are drawn for every flow, so that a new range
+/// does not change the other draws.
+struct Draws {
+    start: f64,
+    source: f64,
+    sink: f64,
+    rtt: f64,
+}
+
+impl Draws {
+    fn new(seed: u64, flow: usize) -> Self {
+        let mut rng = Rng::new(seed, "placement", flow as u64);
+        let mut next = || rng.uniform();
+        Draws { start: next(), source: next(), sink: next(), rtt: next() }
+    }
+}
+
+/// The access links of a group: its own keys over those of `[access]`.
+struct Hosts {
+    rate: Option<f64>,
+    delay: SpanRange,
+    queue: network::Queue,
+}
+
+/// A pair of nodes that flows connect, with the routes between them.
+struct Ends {
+    from: usize,
+    to: usize,
+    path: Rc<[usize]>,
+    back: Rc<[usize]>,
+    /// Propagation delay of both routes in nanoseconds, without access links.
+    rtt: u64,
+}
+
+/// A group of flows on the network.
+struct Placement<'a> {
+    group: Group<'a>,
+    /// The number of its first flow.
+    first: usize,
+    /// The number of its flows.
+    size: u64,
+    hosts: Option<Hosts>,
+    /// The pairs of nodes, with `group.count` flows each.
+    pairs: Vec<Ends>,
+}
+
+/// A valid scenario, ready to be made into a network.
+pub(super) struct Plan<'a> {
+    scenario: &'a Scenario,
+    seed: u64,
+    topology: Topology<'a>,
+    placements: Vec<Placement<'a>>,
+}
+
+impl<'a> Plan<'a> {
+    /// Checks a scenario. Sizes of queues depend on the delays that `seed` draws.
+    pub(super) fn new(scenario: &'a Scenario, seed: u64) -> Result<Self, Problem> {
+        let [duration, warmup, sample] =
+            [scenario.duration, scenario.warmup, scenario.sample].map(Span::dur);
+        network::check_times(duration, warmup, sample)
+            .map_err(|InvalidField { field, message }| Problem::new(field, message))?;
+        if scenario.seed > LARGEST_SEED {
+            return problem("seed", format!("{} is above 2^63 - 1", scenario.seed));
+        }
+        if !scenario.name.is_empty() {
+            check_name("name", &scenario.name)?;
+        }
+        let topology = Topology::new(scenario)?;
+        let groups = groups(scenario)?;
+        let sizes = sizes(&groups, &topology)?;
+        check_names(&groups, &sizes)?;
+
+        let mut placements = Vec::with_capacity(groups.len());
+        let mut routes = Routes::new(topology.nodes.len(), &topology.links);
+        let (mut first, mut hops) = (0, 0u64);
+        for (group, size) in groups.into_iter().zip(sizes) {
+            check_starts(&group, size)?;
+            let hosts = hosts(&group, scenario.access.as_ref())?;
+            let pairs = all_ends(&group, &topology, &mut routes)?;
+            let crossed: usize = pairs.iter().map(|ends| ends.path.len() + ends.back.len()).sum();
+            hops = hops.saturating_add((crossed as u64).saturating_mul(group.count));
+            if hops > MOST_HOPS {
+                return problem(
+                    group.key,
+                    format!("the flows so far cross {hops} links in all; at most {MOST_HOPS}"),
+                );
+            }
+            placements.push(Placement { group, first, size, hosts, pairs });
+            first += to_index(size);
+        }
+        let mut plan = Plan { scenario, seed, topology, placements };
+        plan.size_queues()?;
+        Ok(plan)
+    }
+
+    /// Sizes the queues of the network's own links for the flows that cross them.
+    fn size_queues(&mut self) -> Result<(), Problem> {
+        let links = &mut self.topology.links;
+        // Of each link whether TCP or UDT flows cross it; and of these, or else of the other sources, the longest
+        // round-trip time and the largest packet.
+        let mut across = vec![(false, 0u64, 0u32); links.len()];
+        for placement in self.placements.iter().filter(|placement| placement.size > 0) {
+            let traffic = &placement.group.traffic;
+            let closed_loop = matches!(traffic, Traffic::Tcp(_) | Traffic::Udt(_));
+            let packet = wire_size(traffic);
+            for (pair, ends) in placement.pairs.iter().enumerate() {
+                let rtt = placement.longest_rtt(pair, self.seed);
+                for &link in ends.path.iter().chain(&*ends.back) {
+                    let (seen, longest, largest) = &mut across[link];
+                    if closed_loop && !*seen {
+                        (*seen, *longest, *largest) = (true, rtt, packet);
+                    } else if closed_loop == *seen {
+                        *longest = (*longest).max(rtt);
+                        *largest = (*largest).max(packet);
+                    }
+                }
+            }
+        }
+        for ((link, unsized_queue), (_, longest, largest)) in
+            links.iter_mut().zip(&self.topology.queues).zip(across)
+        {
+            let around = Surroundings {
+                rate: link.rate,
+                rtt: queue::bdp_rtt(unsized_queue.bdp_rtt, longest),
+                packet: if largest == 0 { 1500 } else { largest },
+            };
+            link.queue = queue::compile(unsized_queue.queue, &unsized_queue.key, &around)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the network.
+    pub(super) fn network(self) -> Network {
+        let Plan { scenario, seed, mut topology, placements } = self;
+        let mut flows = Vec::with_capacity(placements.iter().map(|each| to_index(each.size)).sum());
+        let mut names = Names::new(placements.iter().map(|each| (&each.group, each.size)));
+        for placement in &placements {
+            let pairs = placement.pairs.iter();
+            let ends = pairs.flat_map(|ends| (0..placement.group.count).map(move |_| ends));
+            let names = names.next_group(&placement.group, placement.size);
+            for ((at, ends), name) in (0..).zip(ends).zip(names) {
+                let draws = Draws::new(seed, flows.len());
+                flows.push(placement.flow(name, at, ends, &draws, &mut topology));
+            }
+        }
+        let name = if scenario.name.is_empty() { "scenario" } else { &scenario.name };
+        Network {
+            name: name.to_owned(),
+            nodes: topology.nodes,
+            links: topology.links,
+            flows,
+            duration: scenario.duration.dur(),
+            warmup: scenario.warmup.dur(),
+            sample: scenario.sample.dur(),
+        }
+    }
+}
+
+impl Placement<'_> {
+    /// Returns the propagation delays of the access links of source and sink.
+    fn access_delays(&self, hosts: &Hosts, ends: &Ends, draws: &Draws) -> [Dur; 2] {
+        match self.group.rtt {
+            // A packet and its acknowledgement cross the access links four times in all.
+            Some(rtt) => {
+                let quarter = rtt.at(draws.rtt).as_nanos().saturating_sub(ends.rtt) / 4;
+                [Dur::from_nanos(quarter); 2]
+            }
+            None => [hosts.delay.at(draws.source), hosts.delay.at(draws.sink)],
+        }
+    }
+
+    /// Returns the longest propagation round trip of the flows between pair number `pair`, in nanoseconds.
+    fn longest_rtt(&self, pair: usize, seed: u64) -> u64 {
+        let ends = &self.pairs[pair];
+        let Some(hosts) = &self.hosts else { return ends.rtt };
+        let range = self.group.rtt.unwrap_or(hosts.delay);
+        let drawn = if range.low() == range.high() { 1 } else { to_index(self.group.count) };
+        let first = self.first + pair * to_index(self.group.count);
+        let access = (first..first + drawn).map(|flow| {
+            let [source, sink] = self.access_delays(hosts, ends, &Draws::new(seed, flow));
+            2 * (source.as_nanos() + sink.as_nanos())
+        });
+        ends.rtt + access.max().unwrap_or(0)
+    }
+
+    /// Makes flow number `at` of the group, and its hosts.
+    fn flow(
+        &self,
+        name: String,
+        at: u64,
+        ends: &Ends,
+        draws: &Draws,
+        topology: &mut Topology,
+    ) -> Flow {
+        let group = &self.group;
+        let (path, back) = match &self.hosts {
+            None => (ends.path.to_vec(), ends.back.to_vec()),
+            Some(hosts) => {
+                let [source, sink] = self.access_delays(hosts, ends, draws);
+                let [up, down] =
+                    add_host(topology, &format!("{name}.source"), ends.from, hosts, source);
+                let [sink_up, sink_down] =
+                    add_host(topology, &format!("{name}.sink"), ends.to, hosts, sink);
+                (
+                    [&[up], &*ends.path, &[sink_down]].concat(),
+                    [&[sink_up], &*ends.back, &[down]].concat(),
+                )
+            }
+        };
+        let stagger = group.stagger.nanos().saturating_mul(at);
+        Flow {
+            name,
+            path,
+            back,
+            start: Time::from_nanos(group.start.at(draws.start).as_nanos() + stagger),
+            stop: group.stop.map_or(Time::NEVER, |stop| Time::from_nanos(stop.nanos())),
+            traffic: group.traffic.clone(),
+            measured: group.measured,
+        }
+    }
+}
+
+/// Adds a host with its two links and returns their indices: to the router and from it.
+fn add_host(
+    topology: &mut Topology,
+    name: &str,
+    router: usize,
+    hosts: &Hosts,
+    delay: Dur,
+) -> [usize; 2] {
+    // The names of other nodes have no dot: no node has this name.
+    let host = topology.nodes.len();
+    topology.nodes.push(name.to_owned());
+    let up = topology.links.len();
+    let names = [
+        format!("{name}-{}", topology.nodes[router]),
+        format!("{}-{name}", topology.nodes[router]),
+    ];
+    for (link, (from, to)) in names.into_iter().zip([(host, router), (router, host)]) {
+        topology.links.push(network::Link {
+            name: link,
+            from,
+            to,
+            rate: hosts.rate,
+            delay,
+            queue: hosts.queue,
+            loss: 0.0,
+            loss_of_acks: false,
+        });
+    }
+    [up, up + 1]
+}
+
+/// Returns the number of flows of each group.
+fn sizes(groups: &[Group], topology: &Topology) -> Result<Vec<u64>, Problem> {
+    let hops = topology.routers.len().saturating_sub(1) as u64;
+    let mut total = 0u64;
+    let mut sizes = Vec::with_capacity(groups.len());
+    for group in groups {
+        if group.cross && hops == 0 {
+            return problem(format!("{}.cross", group.key), "cross traffic needs a [chain]");
+        }
+        let size = group.count.saturating_mul(if group.cross { hops } else { 1 });
+        total = total.saturating_add(size);
+        if total > MOST_FLOWS {
+            return problem(
+                format!("{}.count", group.key),
+                format!("{total} flows so far; at most {MOST_FLOWS}"),
+            );
+        }
+        sizes.push(size);
+    }
+    if total == 0 {
+        return problem("", "no traffic: write at least one [[flow]], [[cbr]] or [[pareto]]");
+    }
+    Ok(sizes)
+}
+
+/// Checks that the flows of a group start in time and before they stop.
+fn check_starts(group: &Group, size: u64) -> Result<(), Problem> {
+    let stagger = group.stagger.nanos().saturating_mul(size.saturating_sub(1));
+    let latest = group.start.high().nanos().saturating_add(stagger);
+    if latest > LONGEST.nanos() {
+        return problem(
+            format!("{}.stagger", group.key),
+            format!("the last of {size} flows would start after {LONGEST}"),
+        );
+    }
+    match group.stop {
+        Some(stop) if stop.nanos() <= latest => problem(
+            format!("{}.stop", group.key),
+            format!("stops at {stop}, but starts as late as {}", Span::shown(latest)),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the access links of a group; `None` if its flows start and end at the routers.
+fn hosts(group: &Group, common: Option<&Access>) -> Result<Option<Hosts>, Problem> {
+    if group.access.is_none() && common.is_none() && group.rtt.is_none() {
+        return Ok(None);
+    }
+    let none = Access::default();
+    let (own, common) = (group.access.unwrap_or(&none), common.unwrap_or(&none));
+    let rate = own.rate.or(common.rate).unwrap_or(BitRate::INFINITE).finite();
+    let (queue, key) = match &own.queue {
+        Some(queue) => (Some(queue), format!("{}.access.queue", group.key)),
+        None => (common.queue.as_ref(), "access.queue".to_owned()),
+    };
+    // By default the queue is infinite: the access link is not the bottleneck.
+    let queue = match queue {
+        Some(queue) => access_queue(queue, &key, rate, group)?,
+        None => network::Queue::DropTail { limit: network::QueueLimit::Packets(u32::MAX) },
+    };
+    Ok(Some(Hosts { rate, delay: own.delay.or(common.delay).unwrap_or_default(), queue }))
+}
+
+fn access_queue(
+    queue: &Queue,
+    key: &str,
+    rate: Option<f64>,
+    group: &Group,
+) -> Result<network::Queue, Problem> {
+    // The delays of a group's hosts differ, and so would the sizes in bandwidth-delay products.
+    if matches!(queue.0.limit, Some(QueueSize::Bdp(_))) {
+        return problem(
+            key,
+            "an access queue's limit is in packets (`50p`) or bytes, not in `bdp`",
+        );
+    }
+    if queue.0.limit.is_none() {
+        return match queue.0.kind {
+            QueueKind::DropTail => {
+                Ok(network::Queue::DropTail { limit: network::QueueLimit::Packets(u32::MAX) })
+            }
+            QueueKind::Red => problem(key, "a red access queue needs its limit in packets"),
+        };
+    }
+    let around = Surroundings { rate, rtt: 0.0, packet: wire_size(&group.traffic) };
+    queue::compile(Some(queue), key, &around)
+}
+
+/// Returns the size of a data packet on the wire in bytes.
+fn wire_size(traffic: &Traffic) -> u32 {
+    match traffic {
+        Traffic::Tcp(tcp) => tcp.packet + tcp.header,
+        Traffic::Udt(udt) => udt.packet + udt.header,
+        Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => *packet,
+    }
+}
+
+/// Returns the pairs of nodes that a group's flows connect.
+fn all_ends(group: &Group, topology: &Topology, routes: &mut Routes) -> Result<Vec<Ends>, Problem> {
+    if group.cross {
+        for (name, given) in [("from", group.from), ("to", group.to)] {
+            if given.is_some() {
+                return problem(
+                    format!("{}.{name}", group.key),
+                    "cross traffic runs from each router to the next",
+                );
+            }
+        }
+        let hops = topology.routers.windows(2).filter_map(|hop| hop.first().zip(hop.last()));
+        return hops.map(|(&from, &to)| ends(group, from, to, topology, routes)).collect();
+    }
+    let end = |name: &str, given: Option<&str>, default: Option<usize>| match (given, default) {
+        (Some(node), _) => topology.known(format!("{}.{name}", group.key), node),
+        (None, Some(node)) => Ok(node),
+        (None, None) => problem(
+            format!("{}.{name}", group.key),
+            format!("missing `{name}`: a network of [[link]]s has no ends of its own"),
+        ),
+    };
+    let from = end("from", group.from, topology.ends.map(|ends| ends.0))?;
+    let to = end("to", group.to, topology.ends.map(|ends| ends.1))?;
+    Ok(vec![ends(group, from, to, topology, routes)?])
+}
+
+fn ends(
+    group: &Group,
+    from: usize,
+    to: usize,
+    topology: &Topology,
+    routes: &mut Routes,
+) -> Result<Ends, Problem> {
+    let (from, to) = if group.reverse { (to, from) } else { (from, to) };
+    let name = |node: usize| topology.nodes[node].as_str();
+    if from == to {
+        return problem(
+            format!("{}.to", group.key),
+            format!("starts and ends at the same node \"{}\"", name(from)),
+        );
+    }
+    let mut way = |from, to| {
+        routes.find(from, to).ok_or_else(|| {
+            Problem::new(
+                group.key.clone(),
+                format!("there is no path from \"{}\" to \"{}\"", name(from), name(to)),
+            )
+        })
+    };
+    let (path, back) = (way(from, to)?, way(to, from)?);
+    let delay = |links: &[usize]| -> u64 {
+        links.iter().map(|link| topology.links[*link].delay.as_nanos()).sum()
+    };
+    let rtt = delay(&path) + delay(&back);
+    if let Some(wanted) = group.rtt
+        && wanted.low().nanos() < rtt
+    {
+        return problem(
+            format!("{}.rtt", group.key),
+            format!(
+                "{} is less than the {} from \"{}\" to \"{}\" and back without access links",
+                wanted.low(),
+                Span::shown(rtt),
+                name(from),
+                name(to)
+            ),
+        );
+    }
+    Ok(Ends { from, to, path, back, rtt })
+}
