@@ -1,6 +1,6 @@
 //! The receiving half of a connection: reassembly, acknowledgements and loss reports.
 
-use crate::buffer::{Arrival, Messages, ReceiveBuffer};
+use crate::buffer::{Arrival, Reassembly, ReceiveBuffer};
 use crate::cast::{low32, saturate32};
 use crate::config::{Config, Counters};
 use crate::estimate::{Arrivals, Rtt};
@@ -10,14 +10,14 @@ use crate::sender::SYN;
 use crate::seq::{AckNo, Seq};
 use cwnd::{Dur, Time};
 
-/// Packets after which a light acknowledgement is sent at the latest (UDT4).
+/// The number of packets after which a light acknowledgement is sent at the latest (UDT4).
 const LIGHT_PACKETS: u32 = 64;
-/// The shortest interval of light acknowledgements: packets further apart are acknowledged one by one, as window laws
-/// need it.
+/// The shortest interval between light acknowledgements. Packets further apart are acknowledged one by one, which
+/// window laws need.
 const LIGHT_SPACING: Dur = Dur::from_nanos(100_000);
-/// Acknowledgements kept until they are acknowledged (UDT4).
+/// The number of sent acknowledgements that are remembered to measure round-trip times (UDT4).
 const ACKS: usize = 1024;
-/// Packets that a sender may send to a full receiver to probe for room (UDT4).
+/// The smallest advertised window: the packets with which a sender probes a full receiver (UDT4).
 const LEAST_WINDOW: u64 = 2;
 /// The shortest interval between two reports of a missing packet.
 const MIN_REPEAT: Dur = Dur::from_millis(20);
@@ -34,38 +34,43 @@ struct SentAck {
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     pub buffer: ReceiveBuffer,
-    pub messages: Option<Messages>,
+    pub messages: Option<Reassembly>,
     arrivals: Arrivals,
     start: Time,
-    /// Packets that arrived since the last acknowledgement of any kind, and its time.
+    /// Packets that arrived since the last acknowledgement of any kind.
     fresh: u32,
+    /// When the last acknowledgement of any kind was sent.
     last_light: Time,
-    /// When a full acknowledgement is due, and when the last one, and the last one with rates, were sent.
+    /// When a full acknowledgement is due.
     full_due: Option<Time>,
+    /// When the last full acknowledgement was sent.
     last_full: Option<Time>,
+    /// When the last full acknowledgement with rates was sent.
     last_rates: Option<Time>,
-    /// Contents of the last full acknowledgement, and the highest packet whose acknowledgement was confirmed.
+    /// The cumulative acknowledgement in the last full acknowledgement.
     acknowledged: u64,
+    /// The window in the last full acknowledgement.
     available: u64,
+    /// The highest cumulative acknowledgement that the sender has acknowledged.
     confirmed: u64,
     /// Send a full acknowledgement even if the sender has confirmed the last one.
     again: bool,
     number: AckNo,
     sent: Vec<SentAck>,
-    /// Missing packets from here on have not been reported.
+    /// The first packet after the last loss report: later missing packets have not been reported.
     unreported: u64,
-    /// When reported packets that are still missing are reported again.
+    /// When packets that are still missing are reported again.
     repeat_at: Option<Time>,
 }
 
 impl Receiver {
-    /// A receiver of packets of `payload` bytes from `initial` on.
+    /// Creates a receiver of packets with up to `payload` bytes. The first packet has the sequence number `initial`.
     pub(crate) fn new(config: &Config, now: Time, initial: Seq, payload: usize) -> Self {
         let packets = config.receive_buffer;
         let messages = config.socket_type == SocketType::Message;
         Receiver {
             buffer: ReceiveBuffer::new(packets, (payload, config.same_payload), initial),
-            messages: messages.then(|| Messages::new(packets)),
+            messages: messages.then(|| Reassembly::new(packets)),
             arrivals: Arrivals::new(),
             start: now,
             fresh: 0,
@@ -84,10 +89,10 @@ impl Receiver {
         }
     }
 
-    /// Whether the user can read something.
+    /// Whether data or a message can be read.
     pub(crate) fn is_readable(&mut self) -> bool {
         match &self.messages {
-            Some(messages) => messages.any(),
+            Some(messages) => messages.has_message(),
             None => self.buffer.is_readable(),
         }
     }
@@ -108,7 +113,7 @@ impl Receiver {
                     let filled = at + 1 < self.buffer.highest();
                     messages.arrived(&mut self.buffer, at, filled);
                 }
-                // A packet that is not full often ends a message whose delivery the sender waits for.
+                // A packet that is not full often ends a message: acknowledge it soon.
                 let soon = if data.payload.len() == regular { SYN } else { LIGHT_SPACING };
                 let due = self.last_full.map_or(now, |last| (last + soon).max(now));
                 self.full_due = Some(self.full_due.map_or(due, |already| already.min(due)));
@@ -140,7 +145,7 @@ impl Receiver {
 
     /// Processes a drop request.
     pub(crate) fn dropped(&mut self, now: Time, request: &DropRequest, count: &mut Counters) {
-        // A stream cannot drop messages: bytes would be missing.
+        // Ignored in a stream: bytes would be missing.
         let Some(messages) = &mut self.messages else { return };
         let (from, to) =
             (self.buffer.packet_of(request.first), self.buffer.packet_of(request.last));
@@ -150,8 +155,8 @@ impl Receiver {
             return;
         }
         count.msg_dropped += 1;
-        messages.give_up(&mut self.buffer, from, last + 1, request.message);
-        let gap = self.buffer.give_up(from, last + 1);
+        messages.drop_message(&mut self.buffer, from, last + 1, request.message);
+        let gap = self.buffer.drop_missing(from, last + 1);
         messages.scan(&mut self.buffer);
         if gap > 0 {
             self.missed(now, from - gap, gap, count);
@@ -170,8 +175,8 @@ impl Receiver {
         Some(now.since(sent.at).max(Dur::from_nanos(1000)))
     }
 
-    /// Schedules an early acknowledgement if the sender knows of little room and there is more: otherwise it could
-    /// send no more than a whole buffer each SYN.
+    /// Schedules an early window update if the advertised window is small and the buffer has much more room. Otherwise
+    /// the sender could send at most one buffer each SYN.
     pub(crate) fn announce_room(&mut self, now: Time) {
         let (limit, known) = (self.buffer.limit(), self.acknowledged + self.available);
         let left = known.saturating_sub(self.buffer.highest());
@@ -182,14 +187,14 @@ impl Receiver {
         }
     }
 
-    /// Gives the sender room for `packets` only. Call it before anything has arrived.
-    pub(crate) fn hold_room(&mut self, packets: u32) {
+    /// Limits the receive window to `packets`. Call it before a packet arrives.
+    pub(crate) fn limit_receive_window(&mut self, packets: u32) {
         self.buffer.set_limit(Some(packets));
         self.available = self.buffer.available();
     }
 
-    /// Makes room for the whole buffer, and advertises it at once if less was advertised.
-    pub(crate) fn release_room(&mut self, now: Time) {
+    /// Removes the limit of the receive window, and advertises the whole buffer at once if less was advertised.
+    pub(crate) fn restore_receive_window(&mut self, now: Time) {
         self.buffer.set_limit(None);
         if self.last_full.is_some() {
             self.announce_room(now);
@@ -229,7 +234,7 @@ impl Receiver {
     }
 
     fn millis(&self, now: Time) -> u32 {
-        // Zero stands for a packet that was not reported.
+        // Zero means that a packet was not reported.
         low32(now.since(self.start).as_nanos() / MILLI) | 1
     }
 
@@ -250,7 +255,7 @@ impl Receiver {
         let millis = self.millis(now);
         let least = saturate32(interval.as_nanos() / MILLI);
         let mut info = [0; 1456];
-        // UDT4 reads no more of a loss report than one packet's payload.
+        // UDT4 reads at most one packet's payload of a loss report.
         let room = self.buffer.payload().min(info.len());
         let mut writer = NakWriter::new(&mut info[..room]);
         let mut at = from;
@@ -288,7 +293,7 @@ impl Receiver {
     fn repeat_interval(&self, rtt: &Rtt) -> Dur {
         let queued =
             self.arrivals.speed().map_or(0.0, |speed| self.buffer.missing() as f64 / speed);
-        (rtt.patience() + SYN + Dur::from_secs(queued.min(1.0))).max(MIN_REPEAT)
+        (rtt.rto() + SYN + Dur::from_secs(queued.min(1.0))).max(MIN_REPEAT)
     }
 
     fn full_ack(&mut self, now: Time, rtt: &Rtt) -> Option<Control<'static>> {
@@ -297,7 +302,7 @@ impl Receiver {
         }
         let next = self.buffer.next();
         let again = std::mem::take(&mut self.again);
-        let repeat = rtt.patience().max(SYN);
+        let repeat = rtt.rto().max(SYN);
         if next == self.confirmed && !again {
             self.full_due = None;
             return None;
@@ -329,7 +334,7 @@ impl Receiver {
         self.last_full = Some(now);
         self.last_light = now;
         self.fresh = 0;
-        // Repeat until confirmed.
+        // Repeat until acknowledged.
         self.full_due = Some(now + repeat);
         let micros = |span: Dur| saturate32(span.as_nanos() / 1000).min(i32::MAX as u32);
         Some(Control::Ack(Ack {
@@ -376,7 +381,7 @@ impl Receiver {
         }
     }
 
-    /// Room in the buffer in bytes of user data.
+    /// The free space in the buffer in bytes of user data.
     pub(crate) fn room(&self) -> u64 {
         self.buffer.available() * self.buffer.payload() as u64
     }
