@@ -293,7 +293,7 @@ impl Connection {
         let valid = match packet.body {
             Body::Data(data) => {
                 let before = receiver.buffer.next();
-                receiver.data(now, &data, *payload, count);
+                receiver.handle_data(now, &data, *payload, count);
                 self.pending_events.readable |= match &receiver.messages {
                     Some(messages) => messages.has_message(),
                     None => receiver.buffer.next() > before,
@@ -301,18 +301,18 @@ impl Connection {
                 true
             }
             Body::Control(control) => match control {
-                Control::Ack(ack) => sender.acked(now, &ack, &mut self.rtt, count),
-                Control::LightAck(next) => sender.light_acked(now, next, count),
-                Control::Progress(progress) => sender.progressed(now, &progress, count),
-                Control::Nak(losses) => sender.nacked(now, losses, &self.rtt, count),
+                Control::Ack(ack) => sender.handle_ack(now, &ack, &mut self.rtt, count),
+                Control::LightAck(next) => sender.handle_light_ack(now, next, count),
+                Control::Progress(progress) => sender.handle_progress(now, &progress, count),
+                Control::Nak(losses) => sender.handle_nak(now, losses, &self.rtt, count),
                 Control::Ack2(number) => {
-                    if let Some(sample) = receiver.confirmed(now, number) {
+                    if let Some(sample) = receiver.handle_ack2(now, number) {
                         self.rtt.sample(sample);
                     }
                     true
                 }
                 Control::Drop(request) => {
-                    receiver.dropped(now, &request, count);
+                    receiver.handle_drop_request(now, &request, count);
                     self.pending_events.readable |= receiver.is_readable();
                     true
                 }
@@ -330,7 +330,7 @@ impl Connection {
                 Control::KeepAlive | Control::Other { .. } => true,
             },
         };
-        sender.unblock(now);
+        sender.record_open_window(now);
         if !valid {
             self.counters.pkt_ignored += 1;
         }

@@ -53,11 +53,11 @@ pub(crate) struct Sender {
     rate_limit: Option<Rate>,
     destination: u32,
     /// The right edge of the peer's receive window: one past the last packet that it has room for.
-    edge: u64,
-    /// The cumulative acknowledgement that reported `edge`.
-    edge_at: u64,
+    window_edge: u64,
+    /// The cumulative acknowledgement that reported `window_edge`.
+    window_edge_ack: u64,
     /// The cumulative acknowledgement last reported to the controller.
-    reported: u64,
+    acked_reported: u64,
     /// The number of packets known to have arrived, in any order.
     delivered: u64,
     next_send: Time,
@@ -66,7 +66,7 @@ pub(crate) struct Sender {
     limit: Limit,
     limit_times: LimitTimes,
     /// When the window that limited the last poll opened.
-    opened: Option<Time>,
+    window_opened: Option<Time>,
     /// Recovery ends when all packets before this one have arrived.
     recovery: Option<u64>,
     timed_out: Option<TimedOut>,
@@ -74,13 +74,13 @@ pub(crate) struct Sender {
     /// (UDT4).
     highest: u64,
     /// The number of retransmissions that the next [`repair`](Self::repair) assumes lost.
-    batch: u32,
+    repair_batch: u32,
     /// The start of the retransmission timer.
-    since: Time,
+    timer_start: Time,
     /// The expiries of the retransmission timer since the last progress.
     expiries: u64,
     /// The start of the time that is added to `us_snd_duration` next.
-    busy_since: Time,
+    snd_duration_start: Time,
     /// When the last data packet was sent.
     last_sent: Time,
     keep_alive: KeepAliveTimer,
@@ -121,22 +121,22 @@ impl Sender {
             sample: None,
             rate_limit: config.rate_limit.map(|bits| Rate::from_bits(bits, packet_size)),
             destination,
-            edge: u64::from(window),
-            edge_at: 0,
-            reported: 0,
+            window_edge: u64::from(window),
+            window_edge_ack: 0,
+            acked_reported: 0,
             delivered: 0,
             next_send: now,
             pair: false,
             limit: Limit::Application,
             limit_times: LimitTimes::new(now),
-            opened: None,
+            window_opened: None,
             recovery: None,
             timed_out: None,
             highest: 0,
-            batch: 1,
-            since: now,
+            repair_batch: 1,
+            timer_start: now,
             expiries: 0,
-            busy_since: now,
+            snd_duration_start: now,
             last_sent: now,
             keep_alive: KeepAliveTimer::new(now),
             ack2: None,
@@ -165,7 +165,7 @@ impl Sender {
 
     /// The peer's receive window: the number of packets after the acknowledged ones that it has room for.
     pub(crate) fn flow_window(&self) -> u64 {
-        self.edge.saturating_sub(self.buffer.una())
+        self.window_edge.saturating_sub(self.buffer.una())
     }
 
     /// Takes the last round-trip time passed to the controller.
@@ -221,22 +221,22 @@ impl Sender {
     /// retransmissions. A receiver without progress reports acknowledges nothing before they have arrived. The first
     /// missing packet does not wait either (RFC 6675 section 5, step 4.3): without it the window may never open. After
     /// a timeout, a window law's retransmissions wait for the window.
-    fn repairs_at_once(&self, lost: u64) -> bool {
+    fn bypasses_window(&self, lost: u64) -> bool {
         let first = lost == self.buffer.una();
         !self.windowed || (self.timed_out.is_none() && (self.highest == 0 || first))
     }
 
     /// Selects the next packet and whether it is a retransmission. The error is the limit if none may be sent.
     #[inline]
-    fn choose(&mut self) -> Result<(u64, bool), Limit> {
+    fn next_packet(&mut self) -> Result<(u64, bool), Limit> {
         if let Some(lost) = self.buffer.first_lost() {
-            let free = self.repairs_at_once(lost) || self.window_allows(1);
+            let free = self.bypasses_window(lost) || self.window_allows(1);
             return if free { Ok((lost, true)) } else { Err(Limit::Window) };
         }
         let next = self.buffer.next();
         if next == self.buffer.end() {
             Err(Limit::Application)
-        } else if next >= self.edge {
+        } else if next >= self.window_edge {
             Err(Limit::Receiver)
         } else if !self.window_allows(1) {
             Err(Limit::Window)
@@ -256,16 +256,16 @@ impl Sender {
     ) -> Option<Next> {
         let timestamp = low32(now.since(start).as_nanos() / 1000);
         let period = self.period();
-        self.charge_lateness(now, count);
+        self.attribute_lateness(now, count);
         self.skip_ahead(now, count);
         let mut run: Option<(u64, u64, usize)> = None;
         loop {
-            let (at, again) = match self.choose() {
+            let (at, again) = match self.next_packet() {
                 Ok(choice) => choice,
                 Err(limit) => {
                     self.limit = limit;
                     self.pair = false;
-                    self.note_application_limit();
+                    self.record_application_limit();
                     // The pacer compensates its own delays only.
                     self.next_send = self.next_send.max(now);
                     break;
@@ -313,20 +313,20 @@ impl Sender {
 
     /// Records when the receiver's feedback opens a closed window.
     #[inline]
-    pub(crate) fn unblock(&mut self, now: Time) {
+    pub(crate) fn record_open_window(&mut self, now: Time) {
         let closed = matches!(self.limit_times.limit(), Some(Limit::Window | Limit::Receiver));
-        if closed && self.opened.is_none() && self.choose().is_ok() {
-            self.opened = Some(now);
+        if closed && self.window_opened.is_none() && self.next_packet().is_ok() {
+            self.window_opened = Some(now);
         }
     }
 
     /// Attributes the time since a window opened to the processor, unless it is shorter than an eighth of the
     /// round-trip time: then it reduces the rate by less than an eighth.
-    fn charge_lateness(&mut self, now: Time, count: &mut Counters) {
-        let Some(opened) = self.opened.take() else { return };
+    fn attribute_lateness(&mut self, now: Time, count: &mut Counters) {
+        let Some(window_opened) = self.window_opened.take() else { return };
         let short = Dur::from_nanos(self.keep_alive.min_rtt().as_nanos() / 8);
-        if now.since(opened) > short.min(CATCH_UP) {
-            self.limit_times.switch(opened, None, count);
+        if now.since(window_opened) > short.min(CATCH_UP) {
+            self.limit_times.switch(window_opened, None, count);
         }
     }
 
@@ -347,8 +347,8 @@ impl Sender {
     fn send(&mut self, now: Time, (at, again): (u64, bool), timestamp: u32, count: &mut Counters) {
         if self.buffer.outstanding() == 0 {
             // Start the timer with the first outstanding packet (RFC 6298 section 5.1).
-            self.since = now;
-            self.busy_since = now;
+            self.timer_start = now;
+            self.snd_duration_start = now;
         }
         self.buffer.send(now, at, again, timestamp, self.destination);
         self.packets_sent += 1;
@@ -356,7 +356,7 @@ impl Sender {
             timed_out.in_flight += 1;
         }
         if self.flight.is_some() {
-            self.note_sent(now, at);
+            self.record_sent(now, at);
         }
         self.last_sent = now;
         count.pkt_sent += 1;
@@ -371,10 +371,10 @@ impl Sender {
 
     fn drop_expired(&mut self, now: Time, at: u64, count: &mut Counters) -> DropRequest {
         if self.buffer.outstanding() == 0 {
-            self.since = now;
-            self.busy_since = now;
+            self.timer_start = now;
+            self.snd_duration_start = now;
         }
-        let (message, packets, fresh) = self.buffer.drop_message(now, at, self.edge);
+        let (message, packets, fresh) = self.buffer.drop_message(now, at, self.window_edge);
         count.msg_dropped += u64::from(fresh);
         let (first, last) = (self.buffer.seq(packets.start), self.buffer.seq(packets.end - 1));
         DropRequest { message, first, last }
@@ -388,7 +388,7 @@ impl Sender {
     }
 
     /// Processes a full acknowledgement. Returns false if it covers packets that were never sent.
-    pub(crate) fn acked(
+    pub(crate) fn handle_ack(
         &mut self,
         now: Time,
         ack: &Ack,
@@ -402,15 +402,15 @@ impl Sender {
         count.pkt_recv_ack += 1;
         self.answer(now, ack);
         self.keep_alive.full_ack_received(now);
-        if at < self.edge_at {
+        if at < self.window_edge_ack {
             return true;
         }
         let edge = at + u64::from(ack.available);
-        if edge > self.edge {
+        if edge > self.window_edge {
             self.keep_alive.reset_backoff();
         }
-        self.edge = edge;
-        self.edge_at = at;
+        self.window_edge = edge;
+        self.window_edge_ack = at;
         let reported = Dur::from_nanos(u64::from(ack.rtt_us) * 1000);
         let assumed = reported == Rtt::INITIAL.smoothed;
         let newest = self.newest_rtt(now, at);
@@ -427,9 +427,9 @@ impl Sender {
         let capacity = capacity.filter(|_| self.pairs.is_reliable(self.packets_sent, broken));
         self.capacity = capacity.or(self.capacity);
         self.advance(now, (at, at, at), count);
-        if !self.windowed && at > self.reported {
-            let packets = saturate32(at - self.reported);
-            self.reported = at;
+        if !self.windowed && at > self.acked_reported {
+            let packets = saturate32(at - self.acked_reported);
+            self.acked_reported = at;
             let rtt = if assumed { newest.unwrap_or(rtt.smoothed) } else { reported };
             let mut report = Report::new(packets, self.packets_sent, rtt);
             report.arrival = arrival;
@@ -450,7 +450,7 @@ impl Sender {
     }
 
     /// Processes a light acknowledgement. Returns false if it covers packets that were never sent.
-    pub(crate) fn light_acked(&mut self, now: Time, next: Seq, count: &mut Counters) -> bool {
+    pub(crate) fn handle_light_ack(&mut self, now: Time, next: Seq, count: &mut Counters) -> bool {
         let at = self.buffer.packet_of(next).filter(|at| *at <= self.buffer.next());
         if let Some(at) = at {
             self.advance(now, (at, at, at), count);
@@ -459,7 +459,7 @@ impl Sender {
     }
 
     /// Processes a progress report. Returns false if it is inconsistent.
-    pub(crate) fn progressed(
+    pub(crate) fn handle_progress(
         &mut self,
         now: Time,
         progress: &Progress,
@@ -502,21 +502,21 @@ impl Sender {
         let delivery = self.delivery_sample(now, (at, arrived, highest), rtt);
         if at > una {
             self.keep_alive.reset_backoff();
-            self.leave_timeout(at);
+            self.remove_arrived_from_flight(at);
             self.buffer.acknowledge(at);
-            count.us_snd_duration += now.since(self.busy_since).as_nanos() / 1000;
-            self.busy_since = now;
-            self.since = now;
+            count.us_snd_duration += now.since(self.snd_duration_start).as_nanos() / 1000;
+            self.snd_duration_start = now;
+            self.timer_start = now;
             self.expiries = 0;
             if at == self.buffer.next() || self.buffer.sends(at) <= 1 {
-                self.batch = 1;
+                self.repair_batch = 1;
             }
         }
         let arrived = arrived.max(at);
         let packets = arrived.saturating_sub(self.delivered);
         self.delivered = self.delivered.max(arrived);
         if packets > 0 {
-            self.since = now;
+            self.timer_start = now;
             self.expiries = 0;
         }
         if self.windowed && packets > 0 {
@@ -524,7 +524,7 @@ impl Sender {
             acked.in_flight = saturate32(self.in_flight());
             acked.sent = self.packets_sent;
             acked.rtt = rtt.map(|rtt| rtt.max(Dur::from_nanos(1)));
-            acked.limit = self.reported_limit();
+            acked.limit = self.controller_limit();
             acked.delivery = delivery;
             self.report(now, Event::Acked(acked));
         }
@@ -535,7 +535,7 @@ impl Sender {
     }
 
     /// The limit as reported to the controller: the configured rate limit counts as the application.
-    fn reported_limit(&self) -> Limit {
+    fn controller_limit(&self) -> Limit {
         let own = match (self.output.pace, self.rate_limit) {
             (Some(pace), Some(limit)) => pace <= limit,
             (pace, _) => pace.is_some(),
@@ -545,7 +545,7 @@ impl Sender {
 
     /// One SYN after everything written was acknowledged; `None` before.
     pub(crate) fn delivered_until(&self) -> Option<Time> {
-        (self.buffer.una() == self.buffer.end()).then(|| self.since + SYN)
+        (self.buffer.una() == self.buffer.end()).then(|| self.timer_start + SYN)
     }
 
     /// When a keep-alive is due that makes the receiver send an acknowledgement.
@@ -566,7 +566,7 @@ impl Sender {
         } else if self.repair_expiry(rtt).is_some_and(|at| at <= now) {
             self.repair(now, rtt, count);
         }
-        self.unblock(now);
+        self.record_open_window(now);
         let keep_alive = self.keep_alive_due().is_some_and(|at| at <= now);
         if keep_alive {
             self.keep_alive.sent(now);

@@ -152,8 +152,9 @@ fn transfer_with_faults(
 /// so that received data may be wrong. Nothing hangs, and the port serves the next client.
 #[test]
 fn damaged_datagrams_do_not_break_the_port() {
-    let held = Duration::from_millis(3);
-    let some = Faults { loss: 0.01, duplicate: 0.02, reorder: 0.02, held, ..Faults::default() };
+    let reorder_delay = Duration::from_millis(3);
+    let some =
+        Faults { loss: 0.01, duplicate: 0.02, reorder: 0.02, reorder_delay, ..Faults::default() };
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
     for seed in 0..12 {
         let faults = match seed % 4 {

@@ -301,8 +301,8 @@ fn streams_are_delivered_at_5_percent_loss() {
 
 #[test]
 fn streams_are_delivered_with_reordering() {
-    let held = Duration::from_millis(5);
-    deliver_over(Faults { reorder: 0.05, held, ..Faults::default() }, 10 * MB);
+    let reorder_delay = Duration::from_millis(5);
+    deliver_over(Faults { reorder: 0.05, reorder_delay, ..Faults::default() }, 10 * MB);
 }
 
 #[test]

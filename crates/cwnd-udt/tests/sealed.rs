@@ -49,7 +49,7 @@ fn pair(config: &Config) -> [UdtStream; 2] {
 }
 
 /// Sends `bytes` bytes from `from` to `to` and asserts that they arrive.
-fn carry(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) {
+fn transfer(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) {
     thread::scope(|scope| {
         let sent = scope.spawn(|| send_stream(from, bytes, seed).unwrap());
         assert_eq!(recv_stream(to, bytes).unwrap(), sent.join().unwrap());
@@ -61,8 +61,8 @@ fn streams_are_delivered() {
     for law in ["udt", "cubic"] {
         let [client, server] = pair(&keyed(law));
         thread::scope(|scope| {
-            scope.spawn(|| carry(&client, &server, 60 * MB, 7));
-            carry(&server, &client, 20 * MB, 8);
+            scope.spawn(|| transfer(&client, &server, 60 * MB, 7));
+            transfer(&server, &client, 20 * MB, 8);
         });
         let closed = thread::spawn(move || client.close());
         assert_eq!((&server).read(&mut [0]).unwrap(), 0, "{law}: the peer has closed");
@@ -74,7 +74,7 @@ fn streams_are_delivered() {
 fn sealed_packets_of_any_size_are_delivered() {
     for packet_size in [100, 1_500, 9_000, 65_535] {
         let [client, server] = pair(&Config { packet_size, ..keyed("cubic") });
-        carry(&client, &server, 2 * MB, 9);
+        transfer(&client, &server, 2 * MB, 9);
     }
 }
 
@@ -147,11 +147,11 @@ fn a_listener_accepts_its_clients_after_rejected_ones() {
     UdtStream::connect(to, &short_timeout(key(3))).unwrap_err();
     let client = UdtStream::connect(to, &keyed("udt")).unwrap();
     let (server, _) = listener.accept().unwrap();
-    carry(&client, &server, MB, 4);
+    transfer(&client, &server, MB, 4);
     // The port of a listener with a key can open connections without one.
     let other = UdtListener::bind(local(), &short_timeout(None)).unwrap();
     let plain = listener.endpoint().connect(other.local_addr(), &short_timeout(None)).unwrap();
-    carry(&plain, &other.accept().unwrap().0, MB, 5);
+    transfer(&plain, &other.accept().unwrap().0, MB, 5);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn streams_are_delivered_over_a_hostile_network() {
         loss: 0.01,
         duplicate: 0.01,
         reorder: 0.01,
-        held: Duration::from_millis(2),
+        reorder_delay: Duration::from_millis(2),
         truncate: 0.005,
         flip: 0.01,
         replay: 0.02,
@@ -183,8 +183,8 @@ fn streams_are_delivered_over_a_hostile_network() {
         let (server, _) = listener.accept().unwrap();
         set_timeouts(&client);
         set_timeouts(&server);
-        carry(&client, &server, 5 * MB, seed);
-        carry(&server, &client, 5 * MB, seed + 2);
+        transfer(&client, &server, 5 * MB, seed);
+        transfer(&server, &client, 5 * MB, seed + 2);
         assert!(relay.counts()[0] > 10, "{law}: nothing was lost");
     }
 }
@@ -230,7 +230,7 @@ fn count_plaintext(config: &Config) -> [usize; 2] {
 #[test]
 fn datagrams_contain_no_plaintext() {
     let [text, requests] = count_plaintext(&stream_config("udt"));
-    assert!(text > 900 && requests >= 4, "in clear there are {text} and {requests}");
+    assert!(text > 900 && requests >= 4, "without encryption: {text} and {requests}");
     assert_eq!(count_plaintext(&keyed("udt")), [0, 0]);
 }
 
@@ -244,7 +244,7 @@ fn random_datagrams_do_not_disturb_a_transfer() {
     let targets = [client.local_addr().port(), listener.local_addr().port()];
     let attacker = UdpSocket::bind(local()).unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| carry(&client, &server, 10 * MB, 5));
+        scope.spawn(|| transfer(&client, &server, 10 * MB, 5));
         let mut random = Random(11);
         for n in 0..20_000 {
             let mut bytes: Vec<u8> = (0..25).flat_map(|_| random.next().to_le_bytes()).collect();

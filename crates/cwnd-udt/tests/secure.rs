@@ -112,8 +112,8 @@ impl Simulation {
                 Ok(Some(session)) => {
                     self.sessions[0] = Some(session);
                     let ip = server().ip();
-                    let asks = Connection::connect(&self.config, now, 11, Seq::new(9), ip);
-                    self.ends[0] = Some(asks);
+                    let hello_wakeup = Connection::connect(&self.config, now, 11, Seq::new(9), ip);
+                    self.ends[0] = Some(hello_wakeup);
                     return;
                 }
                 Ok(None) => return,
@@ -157,10 +157,10 @@ impl Simulation {
         (0..2).for_each(|end| self.transmit(end));
         let soon = self.now + Dur::from_nanos(1);
         let wakes = self.ends.iter().flatten().filter_map(Connection::next_wakeup);
-        let asks = (self.sessions[0].is_none() && !self.initiator.has_timed_out(self.now))
+        let hello_wakeup = (self.sessions[0].is_none() && !self.initiator.has_timed_out(self.now))
             .then(|| self.initiator.next_wakeup());
         let arrival = self.in_transit.keys().next().map(|(at, _)| *at);
-        let next = wakes.chain(asks).map(|at| at.max(soon)).chain(arrival).min();
+        let next = wakes.chain(hello_wakeup).map(|at| at.max(soon)).chain(arrival).min();
         let Some(next) = next else { return false };
         self.now = next.max(self.now);
         while let Some(entry) =
@@ -187,7 +187,7 @@ impl Simulation {
     }
 
     /// Sends `data` from one end and returns the data that arrives at the other.
-    fn carry(&mut self, from: usize, data: &[u8]) -> Vec<u8> {
+    fn transfer(&mut self, from: usize, data: &[u8]) -> Vec<u8> {
         let deadline = self.now + Dur::from_millis(600_000);
         let (mut written, mut arrived, mut buffer) = (0, Vec::new(), [0; 4096]);
         while arrived.len() < data.len() {
@@ -210,11 +210,11 @@ fn streams_are_delivered_in_packets_of_the_configured_size() {
     assert_eq!(
         simulation.now,
         Time::from_nanos(30 * MS),
-        "three round trips: one more than in clear"
+        "three round trips: one more than without encryption"
     );
     let data = pattern(1_000_000, 1);
-    assert!(simulation.carry(0, &data) == data);
-    assert!(simulation.carry(1, &data) == data);
+    assert!(simulation.transfer(0, &data) == data);
+    assert!(simulation.transfer(1, &data) == data);
     // The largest multiple of the AES block size that fits into 1500 bytes.
     assert_eq!(simulation.largest, 1496 - 28);
     assert_eq!(simulation.ignored, []);
@@ -270,7 +270,7 @@ fn lost_retransmissions_are_repeated() {
     let mut simulation = Simulation::new([&key(1), &key(1)], path, seed);
     assert!(simulation.connect());
     let data = pattern(22_785, seed);
-    assert!(simulation.carry(0, &data) == data);
+    assert!(simulation.transfer(0, &data) == data);
 }
 
 proptest! {
@@ -292,7 +292,7 @@ proptest! {
         let mut simulation = Simulation::new([&key(1), &key(1)], path, seed);
         prop_assume!(simulation.connect());
         let data = pattern(length, seed);
-        prop_assert!(simulation.carry(0, &data) == data);
-        prop_assert!(simulation.carry(1, &data) == data);
+        prop_assert!(simulation.transfer(0, &data) == data);
+        prop_assert!(simulation.transfer(1, &data) == data);
     }
 }

@@ -89,7 +89,7 @@ impl Connection {
         self.require(SocketType::Stream)?;
         let receiver = &mut self.reading()?.receiver;
         let count = receiver.buffer.copy_to(out);
-        receiver.announce_room(now);
+        receiver.update_window(now);
         Ok(count)
     }
 
@@ -107,7 +107,7 @@ impl Connection {
     pub fn consume(&mut self, now: Time, count: usize) {
         if let (SocketType::Stream, Some(halves)) = (self.config.socket_type, &mut self.halves) {
             halves.receiver.buffer.consume(count);
-            halves.receiver.announce_room(now);
+            halves.receiver.update_window(now);
         }
     }
 
@@ -131,7 +131,7 @@ impl Connection {
             Some(length) if length > out.len() => Err(Error::BufferTooSmall(length)),
             Some(_) => {
                 let length = messages.take(&mut receiver.buffer, out);
-                receiver.announce_room(now);
+                receiver.update_window(now);
                 Ok(length)
             }
         }

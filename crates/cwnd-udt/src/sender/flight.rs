@@ -35,7 +35,7 @@ impl Flight {
 
 impl Sender {
     /// Records a transmission of packet `at`.
-    pub(super) fn note_sent(&mut self, now: Time, at: u64) {
+    pub(super) fn record_sent(&mut self, now: Time, at: u64) {
         let in_flight = u32::try_from(self.in_flight()).unwrap_or(u32::MAX);
         let una = self.buffer.una();
         let Some(flight) = &mut self.flight else { return };
@@ -52,7 +52,7 @@ impl Sender {
     }
 
     /// Records an application-limited phase: the window is open, and there is nothing to send.
-    pub(super) fn note_application_limit(&mut self) {
+    pub(super) fn record_application_limit(&mut self) {
         if self.flight.is_none() || self.limit != Limit::Application || !self.window_allows(1) {
             return;
         }

@@ -31,7 +31,7 @@ impl Sender {
     }
 
     /// Removes the packets before `at`, which have arrived, from those in flight since the last timeout.
-    pub(super) fn leave_timeout(&mut self, at: u64) {
+    pub(super) fn remove_arrived_from_flight(&mut self, at: u64) {
         let Some(timed_out) = &mut self.timed_out else { return };
         let buffer = &self.buffer;
         let sent = (buffer.una()..at).filter(|at| buffer.sent_at(*at) >= timed_out.at);
@@ -42,7 +42,7 @@ impl Sender {
     }
 
     /// Processes a loss report. Returns false if it names packets never sent, or out of order.
-    pub(crate) fn nacked(
+    pub(crate) fn handle_nak(
         &mut self,
         now: Time,
         losses: Losses,
@@ -76,7 +76,7 @@ impl Sender {
             }
         }
         if packets > 0 {
-            self.since = now;
+            self.timer_start = now;
         }
         self.report_lost(now, packets, newest, count);
         valid
@@ -99,7 +99,7 @@ impl Sender {
         let times = self.expiries + 1;
         let answer = times * rtt.rto().as_nanos() + SYN.as_nanos();
         (self.buffer.outstanding() > 0)
-            .then(|| self.since + Dur::from_nanos(answer.max(times * MIN_EXPIRY)))
+            .then(|| self.timer_start + Dur::from_nanos(answer.max(times * MIN_EXPIRY)))
     }
 
     /// The time after which an unacknowledged retransmission counts as lost.
@@ -126,12 +126,12 @@ impl Sender {
             if self.buffer.sends(at) > 1 && sent_at <= before && self.mark_lost(at) {
                 packets += 1;
                 newest = newest.max(sent_at);
-                if packets == self.batch {
+                if packets == self.repair_batch {
                     break;
                 }
             }
         }
-        self.batch = self.batch.saturating_mul(2);
+        self.repair_batch = self.repair_batch.saturating_mul(2);
         if self.flow_window() > 2 {
             self.report_lost(now, packets, newest, count);
         } else {
@@ -141,8 +141,8 @@ impl Sender {
     }
 
     pub(super) fn expire(&mut self, now: Time, count: &mut Counters) {
-        self.since = now;
-        if self.buffer.is_lost(self.buffer.una()) && self.choose().is_ok() {
+        self.timer_start = now;
+        if self.buffer.is_lost(self.buffer.una()) && self.next_packet().is_ok() {
             // The retransmission waits for the pacer: this is no congestion signal.
             return;
         }

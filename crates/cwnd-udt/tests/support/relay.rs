@@ -27,9 +27,9 @@ pub(crate) struct Faults {
     /// Half of the datagrams with these numbers are lost, for at most [`HEAVY_LOSS_DURATION`].
     pub heavy_loss: (u64, u64),
     pub duplicate: f64,
-    /// Delayed by up to [`Faults::held`], so that later datagrams overtake it.
+    /// Delayed by up to [`Faults::reorder_delay`], so that later datagrams overtake it.
     pub reorder: f64,
-    pub held: Duration,
+    pub reorder_delay: Duration,
     /// Truncated to a random length.
     pub truncate: f64,
     /// One bit of the first 64 bytes is flipped.
@@ -47,7 +47,7 @@ impl Faults {
 }
 
 /// A delayed datagram.
-struct Held {
+struct Delayed {
     due: Instant,
     order: u64,
     bytes: Vec<u8>,
@@ -55,25 +55,25 @@ struct Held {
     to: SocketAddr,
 }
 
-impl Ord for Held {
+impl Ord for Delayed {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (other.due, other.order).cmp(&(self.due, self.order))
     }
 }
 
-impl PartialOrd for Held {
+impl PartialOrd for Delayed {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for Delayed {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Held {}
+impl Eq for Delayed {}
 
 /// The state of one direction of one client.
 struct Direction {
@@ -90,8 +90,8 @@ struct Shared {
     over: AtomicBool,
     order: AtomicU64,
     lost: AtomicU64,
-    passed: AtomicU64,
-    held: Mutex<BinaryHeap<Held>>,
+    forwarded: AtomicU64,
+    delayed: Mutex<BinaryHeap<Delayed>>,
     more: Condvar,
 }
 
@@ -106,18 +106,18 @@ impl Shared {
             let _ = from.send_to(bytes, to);
             return;
         }
-        let held = Held {
+        let delayed = Delayed {
             due: Instant::now() + after,
             order: self.order.fetch_add(1, Ordering::Relaxed),
             bytes: bytes.to_vec(),
             from: Arc::clone(from),
             to,
         };
-        self.held.lock().unwrap().push(held);
+        self.delayed.lock().unwrap().push(delayed);
         self.more.notify_one();
     }
 
-    fn pass(
+    fn forward(
         &self,
         direction: &mut Direction,
         datagram: &[u8],
@@ -134,7 +134,7 @@ impl Shared {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        self.passed.fetch_add(1, Ordering::Relaxed);
+        self.forwarded.fetch_add(1, Ordering::Relaxed);
         let mut bytes = datagram.to_vec();
         if random.chance(faults.truncate) {
             bytes.truncate(random.below(bytes.len() as u64) as usize);
@@ -145,7 +145,7 @@ impl Shared {
         }
         let mut after = faults.delay;
         if random.chance(faults.reorder) {
-            after += Duration::from_nanos(random.below(faults.held.as_nanos() as u64));
+            after += Duration::from_nanos(random.below(faults.reorder_delay.as_nanos() as u64));
         }
         self.send(after, &bytes, from, to);
         if random.chance(faults.duplicate) {
@@ -165,19 +165,20 @@ impl Shared {
     }
 
     /// Sends delayed datagrams when they are due.
-    fn release(&self) {
-        let mut held = self.held.lock().unwrap();
+    fn send_delayed(&self) {
+        let mut queue = self.delayed.lock().unwrap();
         while !self.over() {
             let now = Instant::now();
-            let wait =
-                held.peek().map_or(POLL_INTERVAL, |first| first.due.saturating_duration_since(now));
+            let wait = queue
+                .peek()
+                .map_or(POLL_INTERVAL, |first| first.due.saturating_duration_since(now));
             if wait.is_zero() {
-                let Some(Held { bytes, from, to, .. }) = held.pop() else { continue };
-                drop(held);
+                let Some(Delayed { bytes, from, to, .. }) = queue.pop() else { continue };
+                drop(queue);
                 let _ = from.send_to(&bytes, to);
-                held = self.held.lock().unwrap();
+                queue = self.delayed.lock().unwrap();
             } else {
-                held = self.more.wait_timeout(held, wait.min(POLL_INTERVAL)).unwrap().0;
+                queue = self.more.wait_timeout(queue, wait.min(POLL_INTERVAL)).unwrap().0;
             }
         }
     }
@@ -214,8 +215,8 @@ impl Relay {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
         };
-        let releasing = Arc::clone(&shared);
-        relay.threads.push(std::thread::spawn(move || releasing.release()));
+        let sender = Arc::clone(&shared);
+        relay.threads.push(std::thread::spawn(move || sender.send_delayed()));
         let mut random = Random(seed);
         let mut spare = Some(first);
         let mut clients: HashMap<SocketAddr, (Arc<UdpSocket>, Direction)> = HashMap::new();
@@ -231,16 +232,16 @@ impl Relay {
                     remembered: Vec::new(),
                     heavy_loss_end: None,
                 };
-                let (upstream, forward) = clients.entry(client).or_insert_with(|| {
+                let (upstream, to_target) = clients.entry(client).or_insert_with(|| {
                     let upstream = spare.take().unwrap_or_else(socket);
                     let (shared, front) = (Arc::clone(&shared), Arc::clone(&front));
-                    let (from, backward) = (Arc::clone(&upstream), direction(back));
+                    let (from, to_client) = (Arc::clone(&upstream), direction(back));
                     threads.push(std::thread::spawn(move || {
-                        relay_back(&shared, (&from, target), (&front, client), backward);
+                        relay_back(&shared, (&from, target), (&front, client), to_client);
                     }));
                     (upstream, direction(there))
                 });
-                shared.pass(forward, &buffer[..length], upstream, target);
+                shared.forward(to_target, &buffer[..length], upstream, target);
             }
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         }));
@@ -249,7 +250,7 @@ impl Relay {
 
     /// The numbers of lost and of forwarded datagrams in both directions.
     pub(crate) fn counts(&self) -> [u64; 2] {
-        [&self.shared.lost, &self.shared.passed].map(|count| count.load(Ordering::Relaxed))
+        [&self.shared.lost, &self.shared.forwarded].map(|count| count.load(Ordering::Relaxed))
     }
 }
 
@@ -263,7 +264,7 @@ fn relay_back(
     while !shared.over() {
         match from.recv_from(&mut buffer) {
             Ok((length, sender)) if sender == target => {
-                shared.pass(&mut direction, &buffer[..length], front, client);
+                shared.forward(&mut direction, &buffer[..length], front, client);
             }
             _ => {}
         }
