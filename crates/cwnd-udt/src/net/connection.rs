@@ -1,8 +1,8 @@
-//! The state of one connection that the driver thread and the application share.
+//! A connection shared by the port's driver thread and the application.
 
-use super::cover::{Cover, Reset, Wrapped};
 use super::port::Port;
-use super::socket::Sent;
+use super::protection::{Outgoing, Protection, Reset};
+use super::socket::SendOutcome;
 use crate::secure::PublicKey;
 use crate::{CloseReason, Connection, Error, Event, Transmit};
 use cwnd::{Dur, Limit, Time};
@@ -13,30 +13,30 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// Batches that a connection may send in one visit.
-const TURN: usize = 8;
-/// The shortest time between two timed visits. It bounds the delay of paced packets, which are sent in one burst.
-const GRAIN: Dur = Dur::from_nanos(100_000);
-/// The shortest time between two timed visits of a paced sender that fills a system batch in this time: at 2.6 Gb/s and
-/// above with packets of 1500 bytes. Fewer and larger batches cost less.
-const LONG_GRAIN: Dur = Dur::from_nanos(200_000);
+/// The largest number of batches that one call of [`SharedConnection::drive`] sends.
+const MAX_BATCHES: usize = 8;
+/// The shortest interval between two timers. It bounds the delay of paced packets, which are sent in one burst.
+const MIN_INTERVAL: Dur = Dur::from_nanos(100_000);
+/// The shortest interval between two timers of a paced sender that fills a `UDP_SEGMENT` batch in this time: at
+/// 2.6 Gb/s and above with packets of 1500 bytes. Fewer and larger batches cost less.
+const MIN_FULL_BATCH_INTERVAL: Dur = Dur::from_nanos(200_000);
 
-/// Threads and tasks that wait for one thing.
+/// Threads and tasks that wait for one side of a connection.
 #[derive(Debug, Default)]
-struct Waiting {
+struct Waiters {
     threads: usize,
     tasks: Vec<Waker>,
 }
 
-impl Waiting {
-    fn add(&mut self, cx: &Context<'_>) {
+impl Waiters {
+    fn register(&mut self, cx: &Context<'_>) {
         if !self.tasks.iter().any(|task| task.will_wake(cx.waker())) {
             self.tasks.push(cx.waker().clone());
         }
     }
 }
 
-/// The side of a connection that a thread waits for.
+/// The side of a connection that a thread or a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Data to read, or the end of the connection.
@@ -47,66 +47,67 @@ pub(super) enum Side {
 
 /// Waiters to wake after the lock is released.
 #[derive(Debug, Default)]
-pub(super) struct Wake {
+pub(super) struct Wakeups {
     sides: [bool; 2],
     tasks: Vec<Waker>,
 }
 
-/// A connection behind its lock.
+/// The state of a connection behind its lock.
 #[derive(Debug)]
 pub(super) struct State {
     pub connection: Connection,
     /// The system's error for this connection's datagrams.
     failure: Option<(io::ErrorKind, String)>,
-    /// Datagrams, already sealed, for which the system had no room, and their segment size. They count as sent.
-    stuck: Option<(Vec<u8>, usize)>,
-    /// The connection's next timer at the last visit, and the time of the next scheduled visit.
-    planned: Time,
+    /// Datagrams, already sealed, for which the system's send buffer had no room, and their segment size. The state
+    /// machine counts them as sent.
+    unsent: Option<(Vec<u8>, usize)>,
+    /// The state machine's next timer when it was last driven, and the driver's timer for this connection.
+    next_timer: Time,
     scheduled: Time,
-    /// The driver is about to visit the connection.
-    touched: bool,
-    waiting: [Waiting; 2],
+    /// The connection is in the driver's ready queue.
+    queued: bool,
+    waiters: [Waiters; 2],
 }
 
-/// The outcome of a visit.
+/// The result of [`SharedConnection::drive`].
 #[derive(Debug, Default)]
-pub(super) struct Visit {
-    pub wake: Wake,
-    /// More can be sent now.
+pub(super) struct DriveResult {
+    pub wakeups: Wakeups,
+    /// More datagrams are due now.
     pub more: bool,
     /// The system's send buffer is full.
     pub blocked: bool,
-    /// The time of the next visit, if it has changed.
-    pub due: Option<Time>,
-    /// The connection has ended for good.
-    pub over: bool,
+    /// The new time of the driver's timer, if it is earlier than before.
+    pub timer: Option<Time>,
+    /// The connection has ended and is drained.
+    pub drained: bool,
 }
 
-/// One connection: its state, and where it belongs.
+/// One connection of a port.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct SharedConnection {
     pub port: Arc<Port>,
     pub key: usize,
     pub id: u32,
     pub peer: SocketAddr,
     /// The largest size of a datagram on the wire in bytes.
-    size: usize,
+    datagram_size: usize,
     /// The local address that the peer knows, on a port bound to several.
     source: Option<IpAddr>,
-    /// The encryption of the datagrams. Only the driver uses it, and locks it before the state.
-    cover: Mutex<Cover>,
+    /// Only the driver sends and opens datagrams. It locks the protection before the state.
+    protection: Mutex<Protection>,
     state: Mutex<State>,
     signals: [Condvar; 2],
 }
 
 impl State {
-    /// Requests a visit. Returns false if one was requested before.
-    pub(super) fn touch(&mut self) -> bool {
-        !std::mem::replace(&mut self.touched, true)
+    /// Marks the connection as queued for the driver. Returns false if it was queued before.
+    pub(super) fn mark_queued(&mut self) -> bool {
+        !std::mem::replace(&mut self.queued, true)
     }
 
     /// Converts an error of the connection into the caller's `io::Error`.
-    pub(super) fn explain(&self, error: Error) -> io::Error {
+    pub(super) fn io_error(&self, error: Error) -> io::Error {
         use io::ErrorKind::*;
         if let Some((kind, text)) = &self.failure {
             return io::Error::new(*kind, text.clone());
@@ -137,19 +138,18 @@ impl State {
         self.connection.abort(now);
     }
 
-    fn send_error(&mut self, now: Time, error: &io::Error) {
+    fn handle_send_error(&mut self, now: Time, error: &io::Error) {
         if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
-            let text =
-                "the packets are larger than the network takes: choose a smaller packet size";
+            let text = "the packets are too large for the network: choose a smaller packet size";
             self.fail(now, io::ErrorKind::InvalidInput, text.into());
         } else if !self.connection.is_open() && self.connection.close_reason().is_none() {
-            // It may be returned to a caller that waits for the connection.
+            // Reported to the caller if the connection attempt fails.
             self.failure = Some((error.kind(), error.to_string()));
         }
     }
 
-    /// Takes the waiters that the connection's events concern.
-    fn woken(&mut self) -> Wake {
+    /// Takes the waiters of the sides that the connection's events concern.
+    fn take_wakeups(&mut self) -> Wakeups {
         let mut sides = [false; 2];
         while let Some(event) = self.connection.poll_event() {
             match event {
@@ -162,49 +162,49 @@ impl State {
                 Event::Closed(_) => sides = [true; 2],
             }
         }
-        let mut wake = Wake::default();
-        for (side, waiting) in self.waiting.iter_mut().enumerate().filter(|(side, _)| sides[*side])
+        let mut wakeups = Wakeups::default();
+        for (side, waiters) in self.waiters.iter_mut().enumerate().filter(|(side, _)| sides[*side])
         {
-            wake.sides[side] = waiting.threads > 0;
-            wake.tasks.append(&mut waiting.tasks);
+            wakeups.sides[side] = waiters.threads > 0;
+            wakeups.tasks.append(&mut waiters.tasks);
         }
-        wake
+        wakeups
     }
 }
 
-/// The time between two timed visits of a connection whose packets leave in batches of up to `most`.
-fn grain(connection: &Connection, most: usize) -> Dur {
-    let batch = connection.pacing_period().as_nanos().saturating_mul(most as u64);
-    if connection.limit() == Limit::Pacing && batch <= LONG_GRAIN.as_nanos() {
-        LONG_GRAIN
+/// The shortest interval between two timers of a connection that sends batches of up to `max_segments` packets.
+fn min_interval(connection: &Connection, max_segments: usize) -> Dur {
+    let batch = connection.pacing_period().as_nanos().saturating_mul(max_segments as u64);
+    if connection.limit() == Limit::Pacing && batch <= MIN_FULL_BATCH_INTERVAL.as_nanos() {
+        MIN_FULL_BATCH_INTERVAL
     } else {
-        GRAIN
+        MIN_INTERVAL
     }
 }
 
-impl Link {
+impl SharedConnection {
     pub(super) fn new(
         port: &Arc<Port>,
         (key, id): (usize, u32),
         (peer, source): (SocketAddr, Option<IpAddr>),
-        (connection, cover, size): (Connection, Cover, usize),
+        (connection, protection, datagram_size): (Connection, Protection, usize),
     ) -> Arc<Self> {
-        Arc::new(Link {
+        Arc::new(SharedConnection {
             port: Arc::clone(port),
             key,
             id,
             peer,
-            size,
+            datagram_size,
             source,
-            cover: Mutex::new(cover),
+            protection: Mutex::new(protection),
             state: Mutex::new(State {
                 connection,
                 failure: None,
-                stuck: None,
-                planned: Time::NEVER,
+                unsent: None,
+                next_timer: Time::NEVER,
                 scheduled: Time::NEVER,
-                touched: false,
-                waiting: Default::default(),
+                queued: false,
+                waiters: Default::default(),
             }),
             signals: Default::default(),
         })
@@ -216,32 +216,32 @@ impl Link {
 
     /// The authenticated public key of the peer.
     pub(super) fn identity(&self) -> Option<PublicKey> {
-        self.cover().identity()
+        self.protection().identity()
     }
 
-    fn cover(&self) -> MutexGuard<'_, Cover> {
-        self.cover.lock().unwrap_or_else(PoisonError::into_inner)
+    fn protection(&self) -> MutexGuard<'_, Protection> {
+        self.protection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Processes a batch of datagrams. Returns true if a visit is to be scheduled.
+    /// Processes a batch of datagrams. Returns true if the caller must queue the connection.
     pub(super) fn receive(&self, now: Time, datagrams: &mut [u8], segment: usize) -> bool {
         // Decrypt without holding the application's lock.
-        let opened = self.cover().open(now, datagrams, segment);
+        let opened = self.protection().open(now, datagrams, segment);
         let mut state = self.lock();
         state.connection.handle_batch(now, &datagrams[..opened.length], opened.segment);
-        state.touch()
+        state.mark_queued()
     }
 
-    /// Processes a reset from the peer's address. Returns true if the connection ended and a visit is to be scheduled.
+    /// Processes a reset from the peer's address. Returns true if it ended the connection and the caller must queue it.
     pub(super) fn reset(&self, now: Time, datagram: &[u8]) -> bool {
-        let reset = self.cover().read_reset(datagram);
+        let reset = self.protection().check_reset(datagram);
         let mut state = self.lock();
         let ended = match reset {
             Reset::Echo(header) => state.connection.handle_reset(now, &header),
-            Reset::Genuine => state.connection.end_unknown(now),
-            Reset::Forged => false,
+            Reset::Authentic => state.connection.close_by_reset(now),
+            Reset::Invalid => false,
         };
-        ended && state.touch()
+        ended && state.mark_queued()
     }
 
     /// Closes the connection at once; undelivered data is lost.
@@ -254,136 +254,138 @@ impl Link {
     }
 
     /// Processes timers and sends the datagrams that are due. `wire` is scratch memory for encryption.
-    pub(super) fn visit(&self, now: Time, wire: &mut Vec<u8>) -> Visit {
-        let mut cover = self.cover();
+    pub(super) fn drive(&self, now: Time, wire: &mut Vec<u8>) -> DriveResult {
+        let mut protection = self.protection();
         let mut state = self.lock();
         if state.scheduled <= now {
             state.scheduled = Time::NEVER;
         }
         state.connection.handle_timeout(now);
-        let (mut state, all, room) = if cover.waits_until().is_none() {
-            self.transmit(state, &mut cover, now, wire)
+        let (mut state, sent_all, has_room) = if protection.handshake_wakeup().is_none() {
+            self.transmit(state, &mut protection, now, wire)
         } else {
-            self.ask(&mut state, &mut cover, now);
+            self.transmit_handshake(&mut state, &mut protection, now);
             (state, true, true)
         };
-        state.touched = false;
-        let wake = state.woken();
-        let mut visit = Visit { wake, blocked: !room, ..Visit::default() };
-        if !all && room {
-            visit.more = state.touch();
-            return visit;
+        state.queued = false;
+        let wakeups = state.take_wakeups();
+        let mut result = DriveResult { wakeups, blocked: !has_room, ..DriveResult::default() };
+        if !sent_all && has_room {
+            result.more = state.mark_queued();
+            return result;
         }
         match state.connection.next_wakeup() {
-            None => visit.over = true,
+            None => result.drained = true,
             Some(at) => {
-                let at = cover.waits_until().unwrap_or(at);
-                state.planned = at;
-                let at = at.max(now + grain(&state.connection, self.port.socket.most(self.size)));
+                let at = protection.handshake_wakeup().unwrap_or(at);
+                state.next_timer = at;
+                let max_segments = self.port.socket.max_segments(self.datagram_size);
+                let at = at.max(now + min_interval(&state.connection, max_segments));
                 if at < state.scheduled {
                     state.scheduled = at;
-                    visit.due = Some(at);
+                    result.timer = Some(at);
                 }
             }
         }
-        visit
+        result
     }
 
-    /// Sends the handshake of the session that the connection waits for.
-    fn ask(&self, state: &mut State, cover: &mut Cover, now: Time) {
+    /// Sends the datagram of the session's handshake that is due.
+    fn transmit_handshake(&self, state: &mut State, protection: &mut Protection, now: Time) {
         if state.connection.close_reason() == Some(CloseReason::ConnectTimeout)
-            && let Some(text) = cover.silence()
+            && let Some(text) = protection.failure_reason()
         {
             state.failure.get_or_insert((io::ErrorKind::TimedOut, text));
         }
-        if let Some(hello) = cover.hello(now)
-            && let Sent::Failed(error) =
-                self.port.socket.send(self.peer, self.source, hello, hello.len())
+        if let Some(datagram) = protection.poll_handshake(now)
+            && let SendOutcome::Failed(error) =
+                self.port.socket.send(self.peer, self.source, datagram, datagram.len())
         {
-            state.send_error(now, &error);
+            state.handle_send_error(now, &error);
         }
     }
 
-    /// Sends the datagrams that are due. Returns whether these were all, and whether the system had room.
+    /// Sends the datagrams that are due. Returns whether these were all, and whether the system's send buffer had room.
     fn transmit<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        cover: &mut Cover,
+        protection: &mut Protection,
         now: Time,
         wire: &mut Vec<u8>,
     ) -> (MutexGuard<'a, State>, bool, bool) {
         let socket = &self.port.socket;
-        if let Some((rest, segment)) = state.stuck.take()
-            && let Sent::Blocked(sent) = socket.send(self.peer, self.source, &rest, segment)
+        if let Some((unsent, segment)) = state.unsent.take()
+            && let SendOutcome::Blocked(sent) =
+                socket.send(self.peer, self.source, &unsent, segment)
         {
-            state.stuck = Some((rest[sent..].to_vec(), segment));
+            state.unsent = Some((unsent[sent..].to_vec(), segment));
             return (state, false, false);
         }
-        let most = socket.most(self.size);
-        for turn in 0..TURN {
-            let Some(transmit) = state.connection.poll_transmit(now, most) else {
-                if turn > 0 {
-                    state.connection.sent_by(now, socket.now());
+        let max_segments = socket.max_segments(self.datagram_size);
+        for batch in 0..MAX_BATCHES {
+            let Some(transmit) = state.connection.poll_transmit(now, max_segments) else {
+                if batch > 0 {
+                    state.connection.transmit_finished(now, socket.now());
                 }
                 return (state, true, true);
             };
-            let (sent, stuck) = match cover.wrap(transmit, wire) {
-                Ok(Wrapped::AsTheyAre(Transmit { datagrams, segment })) => {
-                    let sent = socket.send(self.peer, self.source, datagrams, segment);
-                    let stuck = sent.rest(datagrams, segment);
-                    (sent, stuck)
+            let (outcome, unsent) = match protection.prepare(transmit, wire) {
+                Ok(Outgoing::Plain(Transmit { datagrams, segment })) => {
+                    let outcome = socket.send(self.peer, self.source, datagrams, segment);
+                    let unsent = outcome.unsent(datagrams, segment);
+                    (outcome, unsent)
                 }
-                Ok(Wrapped::LaidOut(segment)) => {
+                Ok(Outgoing::Unsealed(segment)) => {
                     // Encrypt without holding the application's lock.
                     drop(state);
-                    cover.seal(wire, segment);
-                    let sent = socket.send(self.peer, self.source, wire, segment);
+                    protection.seal(wire, segment);
+                    let outcome = socket.send(self.peer, self.source, wire, segment);
                     state = self.lock();
-                    let stuck = sent.rest(wire, segment);
-                    (sent, stuck)
+                    let unsent = outcome.unsent(wire, segment);
+                    (outcome, unsent)
                 }
                 Err(exhausted) => {
                     state.fail(now, io::ErrorKind::Other, exhausted.to_string());
                     continue;
                 }
             };
-            if stuck.is_some() {
-                state.stuck = stuck;
+            if unsent.is_some() {
+                state.unsent = unsent;
                 return (state, false, false);
             }
-            if let Sent::Failed(error) = sent {
-                state.send_error(now, &error);
+            if let SendOutcome::Failed(error) = outcome {
+                state.handle_send_error(now, &error);
             }
         }
         (state, false, true)
     }
 
-    pub(super) fn wake(&self, wake: Wake) {
-        for (signal, wanted) in self.signals.iter().zip(wake.sides) {
-            if wanted {
+    pub(super) fn wake(&self, wakeups: Wakeups) {
+        for (signal, wake) in self.signals.iter().zip(wakeups.sides) {
+            if wake {
                 signal.notify_all();
             }
         }
-        wake.tasks.into_iter().for_each(Waker::wake);
+        wakeups.tasks.into_iter().for_each(Waker::wake);
     }
 
     /// Ends the connection after an error of the system, and wakes all waiters.
     pub(super) fn fail(&self, now: Time, kind: io::ErrorKind, text: &str) {
         let mut state = self.lock();
         state.fail(now, kind, text.into());
-        let wake = state.woken();
+        let wakeups = state.take_wakeups();
         drop(state);
-        self.wake(wake);
+        self.wake(wakeups);
     }
 
-    /// Requests a visit after an operation of the application, if that changes what is due.
-    fn done(self: &Arc<Self>, side: Side, mut state: MutexGuard<'_, State>) {
+    /// Queues the connection for the driver if an operation of the application has made something due earlier.
+    fn notify_driver(self: &Arc<Self>, side: Side, mut state: MutexGuard<'_, State>) {
         let idle = side == Side::Write && state.connection.limit() == Limit::Application;
-        let known = state.planned.min(state.scheduled);
+        let known = state.next_timer.min(state.scheduled);
         let sooner = state.connection.next_wakeup().is_none_or(|at| at < known);
-        if (idle || sooner) && state.touch() {
+        if (idle || sooner) && state.mark_queued() {
             drop(state);
-            self.port.ask(Arc::clone(self));
+            self.port.queue(Arc::clone(self));
         }
     }
 
@@ -395,21 +397,21 @@ impl Link {
         deadline: Option<Instant>,
     ) -> io::Result<MutexGuard<'a, State>> {
         let signal = &self.signals[side as usize];
-        state.waiting[side as usize].threads += 1;
-        let mut late = false;
+        state.waiters[side as usize].threads += 1;
+        let mut expired = false;
         state = match deadline {
             None => signal.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
-                late = left.is_zero();
+                expired = left.is_zero();
                 signal.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
             }
         };
-        state.waiting[side as usize].threads -= 1;
-        if late { Err(io::ErrorKind::TimedOut.into()) } else { Ok(state) }
+        state.waiters[side as usize].threads -= 1;
+        if expired { Err(io::ErrorKind::TimedOut.into()) } else { Ok(state) }
     }
 
-    /// Runs `attempt` until it returns a result, and sleeps in between.
+    /// Calls `attempt` until it returns a result, and sleeps between the calls.
     pub(super) fn block<T>(
         self: &Arc<Self>,
         side: Side,
@@ -418,15 +420,15 @@ impl Link {
     ) -> io::Result<T> {
         let mut state = self.lock();
         loop {
-            if let Some(answer) = attempt(&mut state) {
-                self.done(side, state);
-                return answer;
+            if let Some(result) = attempt(&mut state) {
+                self.notify_driver(side, state);
+                return result;
             }
             state = self.wait(state, side, deadline)?;
         }
     }
 
-    /// Runs `attempt` once and registers the task if there is no result.
+    /// Calls `attempt` once, and registers the task if there is no result.
     pub(super) fn poll<T>(
         self: &Arc<Self>,
         side: Side,
@@ -435,12 +437,12 @@ impl Link {
     ) -> Poll<io::Result<T>> {
         let mut state = self.lock();
         match attempt(&mut state) {
-            Some(answer) => {
-                self.done(side, state);
-                Poll::Ready(answer)
+            Some(result) => {
+                self.notify_driver(side, state);
+                Poll::Ready(result)
             }
             None => {
-                state.waiting[side as usize].add(cx);
+                state.waiters[side as usize].register(cx);
                 Poll::Pending
             }
         }
