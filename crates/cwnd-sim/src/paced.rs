@@ -17,18 +17,13 @@ use crate::record::FlowRecord;
 use crate::tcp::scoreboard::Scoreboard;
 use crate::tcp::sender::Place;
 use cwnd::{AnyController, Controller, Event, Limit, Lost, Rate, Report, Time};
+use cwnd_udt::{MIN_EXPIRY, MedianFilter, PAIR_EVERY};
 use std::collections::VecDeque;
 
-/// UDT's SYN: the interval of reports and of rate control, in nanoseconds.
-const SYN: u64 = 10_000_000;
-/// A packet pair starts at each sequence number that is a multiple of this.
-const PAIR_EVERY: u32 = 16;
-/// Intervals kept by the median filters.
+/// UDT's SYN in nanoseconds: the interval of reports and of rate control.
+const SYN: u64 = cwnd_udt::SYN.as_nanos();
+/// Intervals in the median filters.
 const HISTORY: usize = 16;
-/// Intervals larger or smaller than the median by at least this factor are ignored.
-const OUTLIER: u64 = 8;
-/// The minimum time without feedback before a timeout, in nanoseconds.
-const MIN_EXPIRY: u64 = 300_000_000;
 /// Nanoseconds in a unit of packet timestamps.
 const MICRO: u64 = 1000;
 
@@ -208,7 +203,7 @@ impl PacedSender {
 
     /// Handles a report or a NAK.
     fn feedback(&mut self, net: &mut Net, now: u64, packet: Packet) {
-        let extra = net.extras[self.timer / TIMERS].take(packet.aux());
+        let extra = net.extras[self.timer / TIMERS].take(packet.aux()).unwrap_or(Extra::NONE);
         self.restart_expiry(now);
         if packet.flags() & flags::NAK != 0 {
             self.handle_nak(now, &extra);
@@ -250,10 +245,9 @@ impl PacedSender {
         self.smoothed_rtt = (7 * self.smoothed_rtt + rtt) / 8;
         let measured = self.driver.measured(rtt);
         let [arrival, capacity] = extra.rates();
-        let known = |rate: f64| (!rate.is_nan()).then_some(Rate::per_sec(rate));
         let mut report = Report::new(newly, self.driver.packets_sent, measured);
-        report.arrival = known(arrival);
-        report.capacity = known(capacity);
+        report.arrival = arrival.map(Rate::per_sec);
+        report.capacity = capacity.map(Rate::per_sec);
         self.driver.report(now, Event::Report(report));
         if self.board.una() >= self.total && self.driver.completed == NONE {
             self.driver.settle(now);
@@ -358,8 +352,8 @@ struct PacedReceiver {
     highest: u32,
     last_arrival: u64,
     last_stamp: u32,
-    intervals: IntervalFilter,
-    pairs: IntervalFilter,
+    intervals: MedianFilter<HISTORY>,
+    pairs: MedianFilter<HISTORY>,
     fresh: bool,
     reporting: bool,
     arrived: u64,
@@ -376,8 +370,8 @@ impl PacedReceiver {
             highest: 0,
             last_arrival: 0,
             last_stamp: 0,
-            intervals: IntervalFilter::default(),
-            pairs: IntervalFilter::default(),
+            intervals: MedianFilter::new(),
+            pairs: MedianFilter::new(),
             fresh: false,
             reporting: false,
             arrived: 0,
@@ -410,9 +404,9 @@ impl PacedReceiver {
         if self.arrived > 1 {
             let gap = self.clock.nanos(at - self.last_arrival);
             if packet.flags() & flags::PAIR != 0 {
-                self.pairs.add(gap);
+                self.pairs.add(gap, 1);
             }
-            self.intervals.add(gap);
+            self.intervals.add(gap, 1);
         }
         self.last_arrival = at;
         self.last_stamp = packet.aux();
@@ -488,35 +482,5 @@ impl PacedReceiver {
         let aux = net.extras[self.timer / TIMERS].put(extra);
         let (hop, seq, size) = (self.hop, self.in_order(), self.ack_size);
         net.send(now, Packet::new(seq, hop, aux, size, flags::ACK | kind));
-    }
-}
-
-/// The last intervals and the mean of those near their median.
-#[derive(Default)]
-struct IntervalFilter {
-    values: [u64; HISTORY],
-    count: usize,
-}
-
-impl IntervalFilter {
-    fn add(&mut self, interval: u64) {
-        self.values[self.count % HISTORY] = interval;
-        self.count += 1;
-    }
-
-    /// Rate in packets per second; NaN unless more than `at_least` intervals are near the median. A partly filled
-    /// history is used too: a flow that reduced its rate early would otherwise wait long for a capacity estimate.
-    fn rate(&self, at_least: usize) -> f64 {
-        let known = self.count.min(HISTORY);
-        if known <= at_least {
-            return f64::NAN;
-        }
-        let mut values = self.values;
-        let sorted = &mut values[..known];
-        sorted.sort_unstable();
-        let median = sorted[known / 2];
-        let near = sorted.iter().filter(|&&v| v < median * OUTLIER && v > median / OUTLIER);
-        let (sum, count) = near.fold((0, 0), |(sum, count), v| (sum + v, count + 1));
-        if count <= at_least || sum == 0 { f64::NAN } else { count as f64 * 1e9 / sum as f64 }
     }
 }

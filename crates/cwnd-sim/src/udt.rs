@@ -7,7 +7,7 @@ use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SINK, SOURCE};
-use crate::engine::packet::{Packet, flags};
+use crate::engine::packet::{Contents, Packet, flags};
 use crate::engine::schedule::NONE;
 use crate::network::Udt;
 use crate::record::{CutRecord, FlowRecord};
@@ -16,7 +16,6 @@ use crate::tcp::sender::Place;
 use cwnd::{AnyController, MakeController, Settings, Spec, Time};
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 use cwnd_udt::{Answer, Config, Connection, Counters, Listener, Seq, SocketType};
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -71,7 +70,7 @@ pub(crate) struct UdtFlow {
     /// Time of the next timer action of each end.
     due: [u64; 2],
     /// Datagrams in flight from each end.
-    in_flight: [InFlight; 2],
+    in_flight: [Contents<Datagram>; 2],
     /// Buffer for a received data packet. The payload is all zeros.
     data: Box<[u8]>,
     /// Bytes still to write.
@@ -111,7 +110,7 @@ impl UdtFlow {
             source: Connection::connect(&config, start, id, Seq::new(initial), address(SINK).ip()),
             sink: Sink::Listening(Listener::new(key, SocketType::Stream)),
             due: [NONE; 2],
-            in_flight: [InFlight::new(), InFlight::new()],
+            in_flight: [Contents::new(), Contents::new()],
             data: vec![0; HEADER + udt.packet as usize].into(),
             left: udt.bytes.unwrap_or(u64::MAX),
             written: 0,
@@ -320,6 +319,13 @@ enum Datagram {
     Control(Box<[u8]>),
 }
 
+impl Default for Datagram {
+    /// An empty datagram.
+    fn default() -> Self {
+        Datagram::Control(Box::default())
+    }
+}
+
 impl Datagram {
     fn new(datagram: &[u8]) -> Self {
         match datagram.first_chunk() {
@@ -335,32 +341,5 @@ impl Datagram {
             Datagram::Data(_, length) => usize::from(*length),
             Datagram::Control(bytes) => bytes.len(),
         }
-    }
-}
-
-/// Datagrams in flight from one end, in order. Datagrams before one that arrives are lost.
-struct InFlight {
-    queue: VecDeque<Datagram>,
-    /// The number of the first datagram in the queue.
-    first: u32,
-}
-
-impl InFlight {
-    const fn new() -> Self {
-        InFlight { queue: VecDeque::new(), first: 0 }
-    }
-
-    /// Appends a datagram and returns its number.
-    fn put(&mut self, datagram: Datagram) -> u32 {
-        self.queue.push_back(datagram);
-        self.first.wrapping_add(low32(self.queue.len() as u64) - 1)
-    }
-
-    /// Removes datagram `number` and those before it; returns `None` if it is not in flight.
-    fn take(&mut self, number: u32) -> Option<Datagram> {
-        let lost = number.wrapping_sub(self.first) as usize;
-        self.queue.drain(..lost.min(self.queue.len()));
-        self.first = number.wrapping_add(1);
-        self.queue.pop_front()
     }
 }

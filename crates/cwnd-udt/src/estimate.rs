@@ -9,7 +9,7 @@ const ENOUGH: usize = ARRIVALS / 2;
 /// The number of packet pairs in the median filter of the capacity.
 const PAIRS: usize = 64;
 /// A packet pair begins at each sequence number that is a multiple of this.
-pub(crate) const PAIR_EVERY: u32 = 16;
+pub const PAIR_EVERY: u32 = 16;
 /// The filters discard values that differ from the median by more than this factor.
 const OUTLIER: u64 = 8;
 /// The resolution of UDT4's clock in nanoseconds. It is the assumed interval of a packet pair that arrives in one
@@ -32,25 +32,29 @@ impl Interval {
     }
 }
 
+/// The last `N` intervals, and the rate of those near their median.
 #[derive(Clone, Debug)]
-struct Median<const N: usize> {
+pub struct MedianFilter<const N: usize> {
     values: [Interval; N],
     count: usize,
 }
 
-impl<const N: usize> Median<N> {
-    const fn new() -> Self {
-        Median { values: [Interval { time: 0, packets: 0 }; N], count: 0 }
+impl<const N: usize> MedianFilter<N> {
+    /// Returns a filter without intervals.
+    pub const fn new() -> Self {
+        MedianFilter { values: [Interval { time: 0, packets: 0 }; N], count: 0 }
     }
 
-    fn add(&mut self, time: u64, packets: u64) {
+    /// Adds the `time` in nanoseconds in which `packets` packets arrived.
+    #[inline]
+    pub fn add(&mut self, time: u64, packets: u64) {
         self.values[self.count % N] = Interval { time, packets };
         // Once the ring buffer is full, only the position in it matters.
         self.count = if self.count + 1 == 2 * N { N } else { self.count + 1 };
     }
 
     /// The rate in packets per second, if more than `least` intervals are near the median.
-    fn rate(&self, least: usize) -> Option<f64> {
+    pub fn rate(&self, least: usize) -> Option<f64> {
         let known = self.count.min(N);
         if known == 0 {
             return None;
@@ -69,6 +73,12 @@ impl<const N: usize> Median<N> {
     }
 }
 
+impl<const N: usize> Default for MedianFilter<N> {
+    fn default() -> Self {
+        MedianFilter::new()
+    }
+}
+
 /// Estimates the arrival rate and the capacity of the path from arrival times.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrivals {
@@ -76,13 +86,13 @@ pub(crate) struct Arrivals {
     before: Option<Time>,
     newest: Option<Time>,
     batch: u64,
-    intervals: Median<ARRIVALS>,
+    intervals: MedianFilter<ARRIVALS>,
     /// The time per packet in the last large batches.
     large: [u64; BATCHES],
     larges: usize,
     /// The first packet of a pair and its arrival time.
     first: Option<(Seq, Time)>,
-    pairs: Median<PAIRS>,
+    pairs: MedianFilter<PAIRS>,
 }
 
 impl Arrivals {
@@ -91,11 +101,11 @@ impl Arrivals {
             before: None,
             newest: None,
             batch: 0,
-            intervals: Median::new(),
+            intervals: MedianFilter::new(),
             large: [TICK; BATCHES],
             larges: 0,
             first: None,
-            pairs: Median::new(),
+            pairs: MedianFilter::new(),
         }
     }
 

@@ -130,8 +130,10 @@ pub mod seq;
 pub use config::{Admission, CloseReason, Config, Counters, Error, Event, Stats};
 pub use connection::{Connection, Filled, Transmit};
 pub use demultiplexer::{Client, Demultiplexer, Route};
+pub use estimate::{MedianFilter, PAIR_EVERY};
 pub use handshake::SocketType;
 pub use listener::{Answer, Incoming, Listener};
 #[cfg(all(unix, feature = "net"))]
 pub use net::{Endpoint, UdtListener, UdtStream};
+pub use sender::{MIN_EXPIRY, SYN};
 pub use seq::Seq;

@@ -17,9 +17,9 @@ use cwnd::record::{Entry, Record};
 use cwnd::{Acked, AnyController, Controller, Cut, Dur, Event, Limit, Output, Rate, Report, Time};
 
 /// SYN: UDT's interval of acknowledgements and of rate control.
-pub(crate) const SYN: Dur = Dur::from_millis(10);
+pub const SYN: Dur = Dur::from_millis(10);
 /// The shortest retransmission timeout, in nanoseconds.
-pub(crate) const MIN_EXPIRY: u64 = 300_000_000;
+pub const MIN_EXPIRY: u64 = 300_000_000;
 /// The longest delay that the pacer compensates: a system timer may be one tick of 4 ms late.
 const CATCH_UP: Dur = Dur::from_millis(5);
 /// The number of packets before UDT4's arrival rate is usable: its filter of intervals starts with values of one

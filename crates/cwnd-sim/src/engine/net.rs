@@ -277,7 +277,7 @@ impl Net {
     fn cross(&mut self, link: usize, arrives: u64, packet: Packet) {
         let flow = self.routes.flow(packet.hop());
         let has_extra = packet.flags() & flags::ACK != 0 && packet.aux() != 0;
-        let extra = has_extra.then(|| self.extras[flow as usize].take(packet.aux()));
+        let extra = if has_extra { self.extras[flow as usize].take(packet.aux()) } else { None };
         self.outbox.push(Crossing { link: saturate32(link), arrives, packet, extra });
     }
 

@@ -120,76 +120,85 @@ impl Extra {
     /// What an acknowledgement without one carries.
     pub(crate) const NONE: Extra = Extra { blocks: [(0, 0); 3], count: 0, stamp: 0, echo: 0 };
 
-    /// Puts a periodic report's two rates in packets per second, NaN when unknown, where others name
-    /// packets.
-    pub(crate) fn with_rates(mut self, rates: [f64; 2]) -> Self {
+    /// Stores the two rates of a periodic report in packets per second in place of the blocks.
+    pub(crate) fn with_rates(mut self, rates: [Option<f64>; 2]) -> Self {
         for (block, rate) in self.blocks.iter_mut().zip(rates) {
-            *block = ((rate.to_bits() >> 32) as u32, low32(rate.to_bits()));
+            let bits = rate.unwrap_or(f64::NAN).to_bits();
+            *block = ((bits >> 32) as u32, low32(bits));
         }
         self
     }
 
     /// The two rates of a periodic report.
-    pub(crate) fn rates(&self) -> [f64; 2] {
-        let rate = |(high, low)| f64::from_bits(u64::from(high) << 32 | u64::from(low));
-        [rate(self.blocks[0]), rate(self.blocks[1])]
+    pub(crate) fn rates(&self) -> [Option<f64>; 2] {
+        [self.blocks[0], self.blocks[1]].map(|(high, low)| {
+            let rate = f64::from_bits(u64::from(high) << 32 | u64::from(low));
+            (!rate.is_nan()).then_some(rate)
+        })
     }
 }
 
-/// What the acknowledgements of one flow carry, in the order in which they are sent. They arrive in
-/// that order: those before one that arrives are lost.
-pub(crate) struct Extras {
-    queue: VecDeque<Extra>,
-    /// The number of the first in the queue. 0 stands for none.
+/// Contents of some packets in flight in one direction of a flow, in the order of sending. They arrive in this order; those before one
+/// that arrives are lost.
+pub(crate) struct Contents<T> {
+    queue: VecDeque<T>,
+    /// The number of the first in the queue. 0 stands for no contents.
     first: u32,
 }
 
-impl Extras {
-    pub(crate) fn new() -> Self {
-        Extras { queue: VecDeque::new(), first: 1 }
+/// The contents of a flow's acknowledgements.
+pub(crate) type Extras = Contents<Extra>;
+
+impl<T> Contents<T> {
+    pub(crate) const fn new() -> Self {
+        Contents { queue: VecDeque::new(), first: 1 }
     }
 
-    /// Adds what is sent next; tells its number.
-    pub(crate) fn put(&mut self, extra: Extra) -> u32 {
-        self.queue.push_back(extra);
-        let number = self.number_of(self.queue.len() - 1);
-        if number == 0 { self.put(extra) } else { number }
+    /// Appends the contents of a packet and returns their number.
+    pub(crate) fn put(&mut self, contents: T) -> u32
+    where
+        T: Default,
+    {
+        let mut number = self.number(self.queue.len());
+        if number == 0 {
+            self.queue.push_back(T::default());
+            number = 1;
+        }
+        self.queue.push_back(contents);
+        number
     }
 
-    fn number_of(&self, place: usize) -> u32 {
-        self.first.wrapping_add(low32(place as u64))
+    fn number(&self, index: usize) -> u32 {
+        self.first.wrapping_add(low32(index as u64))
     }
 
-    fn place_of(&self, number: u32) -> usize {
+    fn index(&self, number: u32) -> usize {
         number.wrapping_sub(self.first) as usize
     }
 
-    /// Takes what arrives. Number 0 carries nothing.
-    pub(crate) fn take(&mut self, number: u32) -> Extra {
-        if number == 0 {
-            return Extra::NONE;
-        }
-        let lost = self.place_of(number);
-        if lost > 0 {
-            self.queue.drain(..lost);
-        }
+    /// Removes the contents of a packet that arrives and those before it.
+    pub(crate) fn take(&mut self, number: u32) -> Option<T> {
+        let lost = self.index(number).min(self.queue.len());
+        self.queue.drain(..lost);
         self.first = number.wrapping_add(1);
-        self.queue.pop_front().unwrap_or(Extra::NONE)
+        self.queue.pop_front()
     }
 
-    /// Stores the contents of an acknowledgement that comes from the other partition with its number. Numbers increase; those left
-    /// out are lost.
-    pub(crate) fn put_at(&mut self, number: u32, extra: Extra) {
+    /// Stores contents that come from the other partition with their number. Numbers increase; those left out are lost.
+    pub(crate) fn put_at(&mut self, number: u32, contents: T)
+    where
+        T: Default,
+    {
         if self.queue.is_empty() {
             self.first = number;
         }
-        self.queue.resize(self.place_of(number), Extra::NONE);
-        self.queue.push_back(extra);
+        self.queue.resize_with(self.index(number), T::default);
+        self.queue.push_back(contents);
     }
 
-    /// Reads what stays in flight.
-    pub(crate) fn peek(&self, number: u32) -> Extra {
-        self.queue.get(self.place_of(number)).copied().unwrap_or(Extra::NONE)
+    /// Returns the contents of a packet in flight.
+    pub(crate) fn get(&self, number: u32) -> Option<&T> {
+        self.queue.get(self.index(number))
     }
 }
 
@@ -199,23 +208,30 @@ mod tests {
 
     #[test]
     fn a_report_carries_its_rates() {
-        let [arrival, capacity] = Extra::NONE.with_rates([1234.5, f64::NAN]).rates();
-        assert_eq!(arrival, 1234.5);
-        assert!(capacity.is_nan());
+        assert_eq!(Extra::NONE.with_rates([Some(1234.5), None]).rates(), [Some(1234.5), None]);
     }
 
     #[test]
-    fn extras_arrive_in_order_and_some_are_lost() {
-        let mut extras = Extras::new();
-        extras.first = u32::MAX - 1;
-        let numbers: Vec<_> =
-            (0..6).map(|stamp| extras.put(Extra { stamp, ..Extra::NONE })).collect();
-        assert!(!numbers.contains(&0));
-        assert_eq!(extras.peek(numbers[4]).stamp, 4);
-        assert_eq!(extras.take(numbers[1]).stamp, 1);
-        assert_eq!(extras.take(0), Extra::NONE);
-        assert_eq!(extras.take(numbers[4]).stamp, 4);
-        assert_eq!(extras.take(numbers[5]).stamp, 5);
-        assert!(extras.queue.is_empty());
+    fn contents_arrive_in_order_and_some_are_lost() {
+        let mut contents = Contents::new();
+        contents.first = u32::MAX - 1;
+        let numbers: Vec<_> = (0..6).map(|each| contents.put(each)).collect();
+        assert_eq!(numbers, [u32::MAX - 1, u32::MAX, 1, 2, 3, 4]);
+        assert_eq!(contents.get(numbers[4]), Some(&4));
+        assert_eq!(contents.take(numbers[1]), Some(1));
+        assert_eq!(contents.take(numbers[4]), Some(4));
+        assert_eq!(contents.take(numbers[5]), Some(5));
+        assert_eq!(contents.take(9), None);
+    }
+
+    #[test]
+    fn contents_cross_between_partitions() {
+        let mut contents = Contents::new();
+        contents.put_at(7, 'a');
+        contents.put_at(9, 'b');
+        assert_eq!(contents.take(7), Some('a'));
+        assert_eq!(contents.take(9), Some('b'));
+        contents.put_at(20, 'c');
+        assert_eq!(contents.take(20), Some('c'));
     }
 }

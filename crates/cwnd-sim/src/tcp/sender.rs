@@ -228,7 +228,7 @@ impl Sender {
         let extra = if packet.aux() == 0 {
             &Extra::NONE
         } else {
-            taken = net.extras[self.flow()].take(packet.aux());
+            taken = net.extras[self.flow()].take(packet.aux()).unwrap_or(Extra::NONE);
             &taken
         };
         let echo = packet.flags() & flags::ECE != 0;
