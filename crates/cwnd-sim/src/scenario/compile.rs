@@ -8,7 +8,7 @@ use cwnd::{Dur, Time};
 use super::error::{Problem, problem};
 use super::format::{Access, Queue, QueueKind, Scenario};
 use super::groups::{Group, Names, check_names, groups};
-use super::queue::{self, Surroundings};
+use super::queue::{self, LinkUse};
 use super::routes::Routes;
 use super::topology::{Topology, check_name};
 use super::units::{BitRate, LONGEST, QueueSize, Span, SpanRange};
@@ -145,12 +145,12 @@ impl<'a> Plan<'a> {
         for ((link, unsized_queue), (_, longest, largest)) in
             links.iter_mut().zip(&self.topology.queues).zip(across)
         {
-            let around = Surroundings {
+            let link_use = LinkUse {
                 rate: link.rate,
                 rtt: queue::bdp_rtt(unsized_queue.bdp_rtt, longest),
                 packet: if largest == 0 { 1500 } else { largest },
             };
-            link.queue = queue::compile(unsized_queue.queue, &unsized_queue.key, &around)?;
+            link.queue = queue::compile(unsized_queue.queue, &unsized_queue.key, &link_use)?;
         }
         Ok(())
     }
@@ -362,8 +362,8 @@ fn access_queue(
             QueueKind::Red => problem(key, "a red access queue needs its limit in packets"),
         };
     }
-    let around = Surroundings { rate, rtt: 0.0, packet: wire_size(&group.traffic) };
-    queue::compile(Some(queue), key, &around)
+    let link_use = LinkUse { rate, rtt: 0.0, packet: wire_size(&group.traffic) };
+    queue::compile(Some(queue), key, &link_use)
 }
 
 /// Returns the size of a data packet on the wire in bytes.
@@ -394,7 +394,7 @@ fn all_ends(group: &Group, topology: &Topology, routes: &mut Routes) -> Result<V
         (None, Some(node)) => Ok(node),
         (None, None) => problem(
             format!("{}.{name}", group.key),
-            format!("missing `{name}`: a network of [[link]]s has no ends of its own"),
+            format!("missing `{name}`: a network of [[link]]s has no default nodes"),
         ),
     };
     let from = end("from", group.from, topology.ends.map(|ends| ends.0))?;

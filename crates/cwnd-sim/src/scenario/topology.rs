@@ -1,4 +1,4 @@
-//! Nodes and links between them, before any traffic.
+//! Nodes and links of a scenario, without traffic.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,41 +7,41 @@ use super::format::{Back, Queue, Scenario};
 use super::units::{BitRate, Probability, Span};
 use crate::network::{self, QueueLimit};
 
-/// Links that a file may declare.
+/// The largest number of `[[link]]`s.
 const MOST_LINKS: usize = 100_000;
-/// Routers of a ready-made chain.
+/// The largest number of routers of a chain.
 const MOST_ROUTERS: u32 = 10_000;
-/// Letters of a name.
+/// The largest number of characters of a name.
 const LONGEST_NAME: usize = 64;
 
-/// The network without traffic. Queues are still to be sized: that depends on the flows.
+/// The network without traffic. The sizes of queues depend on the flows.
 pub(super) struct Topology<'a> {
     /// Names of the nodes.
     pub nodes: Vec<String>,
-    /// Each node's index.
+    /// The index of each node by its name.
     pub index: HashMap<String, usize>,
-    /// One-way links, with placeholders for queues.
+    /// One-way links. Their queues are placeholders.
     pub links: Vec<network::Link>,
-    /// What the file says of each link's queue.
+    /// The queue of each link in the file.
     pub queues: Vec<Unsized<'a>>,
-    /// Where a flow starts and ends that does not say.
+    /// The default nodes of sources and sinks.
     pub ends: Option<(usize, usize)>,
-    /// The routers of a chain in order.
+    /// The routers of a chain, in order.
     pub routers: Vec<usize>,
     names: HashSet<String>,
 }
 
-/// A queue as written, with what is needed to give it a size.
+/// A queue in the file, and the values that determine its size.
 pub(super) struct Unsized<'a> {
-    /// As the file says; `None` for the default.
+    /// The queue in the file; `None` for the default.
     pub queue: Option<&'a Queue>,
-    /// Its key, for mistakes.
+    /// Its key, for errors.
     pub key: String,
-    /// The round-trip time that `bdp` means, if the file says.
+    /// The round-trip time of `bdp` in the file.
     pub bdp_rtt: Option<Span>,
 }
 
-/// The keys that every kind of link has.
+/// The keys that `[dumbbell]`, `[chain]` and `[[link]]` share.
 struct Cable<'a, 'k> {
     key: &'k str,
     name: Option<&'a str>,
@@ -55,7 +55,7 @@ struct Cable<'a, 'k> {
     back: Option<&'a Back>,
 }
 
-/// A name that can stand in records, file names and derived names such as `a-b`.
+/// Checks a name, which is used in records, file names and derived names such as `a-b`.
 pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Problem> {
     if name.is_empty() {
         problem(key, "a name cannot be empty")
@@ -63,14 +63,14 @@ pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Probl
         problem(key, format!("a name has at most {LONGEST_NAME} letters"))
     } else if !name.chars().all(network::is_in_names) {
         let shown = super::units::shorten(name);
-        problem(key, format!("\"{shown}\" is no name: use letters, digits, - and _"))
+        problem(key, format!("\"{shown}\" is not a name: use letters, digits, - and _"))
     } else {
         Ok(())
     }
 }
 
 impl<'a> Topology<'a> {
-    /// The nodes and links of a scenario.
+    /// Creates the nodes and links of a scenario.
     pub(super) fn new(scenario: &'a Scenario) -> Result<Self, Problem> {
         let mut topology = Topology {
             nodes: Vec::new(),
@@ -110,7 +110,10 @@ impl<'a> Topology<'a> {
                 );
             }
             if !link.duplex && link.back.is_some() {
-                return problem(format!("{key}.back"), "there is no way back: duplex = false");
+                return problem(
+                    format!("{key}.back"),
+                    "a link with duplex = false has no reverse direction",
+                );
             }
             let (from, to) = (topology.node(&link.from), topology.node(&link.to));
             topology.cable(
@@ -180,7 +183,7 @@ impl<'a> Topology<'a> {
         Ok(())
     }
 
-    /// The index of a node, which exists from now on.
+    /// Returns the index of a node, and creates the node if there is none with this name.
     fn node(&mut self, name: &str) -> usize {
         if let Some(&index) = self.index.get(name) {
             return index;
@@ -190,7 +193,7 @@ impl<'a> Topology<'a> {
         self.nodes.len() - 1
     }
 
-    /// The index of a node that must exist.
+    /// Returns the index of an existing node.
     pub(super) fn known(&self, key: String, name: &str) -> Result<usize, Problem> {
         self.index.get(name).copied().ok_or_else(|| {
             let nodes: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
@@ -198,6 +201,7 @@ impl<'a> Topology<'a> {
         })
     }
 
+    /// Adds the links between two nodes, one in each direction or one alone.
     fn cable(&mut self, from: usize, to: usize, cable: &Cable<'a, '_>) -> Result<(), Problem> {
         let key = cable.key;
         if cable.bdp_rtt == Some(Span::ZERO) {
@@ -253,6 +257,7 @@ impl<'a> Topology<'a> {
         )
     }
 
+    /// Adds a link, whose name must be unique.
     fn push(
         &mut self,
         link: network::Link,
@@ -263,7 +268,7 @@ impl<'a> Topology<'a> {
             let own = if cable.name.is_some() { "name" } else { "from" };
             return problem(
                 format!("{}.{own}", cable.key),
-                format!("a second link \"{}\": give each a name of its own", link.name),
+                format!("there are two links \"{}\": set `name` of one", link.name),
             );
         }
         self.links.push(link);
@@ -272,5 +277,5 @@ impl<'a> Topology<'a> {
     }
 }
 
-/// Stands for a queue until it is sized.
+/// The placeholder of a queue without a size.
 const UNSIZED: network::Queue = network::Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };
