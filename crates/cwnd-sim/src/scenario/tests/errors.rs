@@ -1,10 +1,10 @@
-//! What is said of scenarios that cannot be.
+//! Error messages of invalid scenarios.
 
 use super::super::*;
 
-/// Each mistake with the line it must be answered by.
+/// Each error with the beginning of its message.
 #[test]
-fn mistakes_are_answered_in_one_line() {
+fn errors_have_one_line_with_file_line_and_key() {
     let flow = "[[flow]]\ncontroller = \"reno\"\n";
     let net = "duration = \"10s\"\n[dumbbell]\nrate = \"15mbit\"\ndelay = \"20ms\"\n";
     let link = "duration = \"10s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\n";
@@ -231,14 +231,14 @@ fn mistakes_are_answered_in_one_line() {
     for (text, expected) in cases {
         let error = Scenario::from_toml(&text, "x").expect_err(&text).to_string();
         if !error.starts_with(expected) || error.contains('\n') || error.len() > 700 {
-            wrong += &format!("{text:?}\n  says     {error}\n  and not  {expected}\n");
+            wrong += &format!("{text:?}\n  has      {error}\n  and not  {expected}\n");
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]
-fn mistakes_in_json_name_the_key() {
+fn errors_in_json_name_the_key() {
     let of = |json: &str| Scenario::from_json(json).unwrap_err().to_string();
     assert!(of("{").starts_with("not JSON: "));
     assert!(of("[1]").starts_with("a scenario in JSON is an object"));
