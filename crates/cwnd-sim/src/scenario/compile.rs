@@ -58,7 +58,7 @@ struct Ends {
     rtt: u64,
 }
 
-/// A group of flows on the network.
+/// A group of flows on the network, at least one.
 struct Placement<'a> {
     group: Group<'a>,
     /// The number of its first flow.
@@ -111,8 +111,10 @@ impl<'a> Plan<'a> {
                     format!("the flows so far cross {hops} links in all; at most {MOST_HOPS}"),
                 );
             }
-            placements.push(Placement { group, first, size, hosts, pairs });
-            first += to_index(size);
+            if size > 0 {
+                placements.push(Placement { group, first, size, hosts, pairs });
+                first += to_index(size);
+            }
         }
         let mut plan = Plan { scenario, seed, topology, placements };
         plan.size_queues()?;
@@ -125,7 +127,7 @@ impl<'a> Plan<'a> {
         // Of each link whether TCP or UDT flows cross it; and of these, or else of the other sources, the longest
         // round-trip time and the largest packet.
         let mut across = vec![(false, 0u64, 0u32); links.len()];
-        for placement in self.placements.iter().filter(|placement| placement.size > 0) {
+        for placement in &self.placements {
             let traffic = &placement.group.traffic;
             let closed_loop = matches!(traffic, Traffic::Tcp(_) | Traffic::Udt(_));
             let packet = wire_size(traffic);

@@ -119,10 +119,7 @@ impl Scenario {
     /// If the scenario is invalid, because it was changed since it was read or because the delays of this seed make a
     /// queue too large.
     pub fn network(&self, seed: u64) -> Result<Network, ScenarioError> {
-        match Plan::new(self, seed) {
-            Ok(plan) => Ok(plan.network()),
-            Err(problem) => Err(problem.at("", None)),
-        }
+        Plan::new(self, seed).map(Plan::network).map_err(|problem| problem.at("", None))
     }
 }
 
