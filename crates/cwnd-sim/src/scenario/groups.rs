@@ -229,7 +229,7 @@ pub(super) fn check_names(groups: &[Group], sizes: &[u64]) -> Result<(), Problem
     let sized = || groups.iter().zip(sizes.iter().copied()).filter(|&(_, size)| size > 0);
     let mut names = Names::new(sized());
     let mut singles = HashSet::new();
-    // Names without a number that read like one with a number, by what precedes it: `a-7` of a flow that is alone.
+    // Names of single flows that end in a number, such as `a-7`: the numbers by the part before them.
     let mut like_numbered: HashMap<&str, BTreeSet<u64>> = HashMap::new();
     // For each name with numbers the largest one, and whether the groups have that name themselves.
     let mut numbered: HashMap<&str, (u64, bool)> = HashMap::new();

@@ -23,7 +23,7 @@ pub(super) struct Topology<'a> {
     /// One-way links. Their queues are placeholders.
     pub links: Vec<network::Link>,
     /// The queue of each link in the file.
-    pub queues: Vec<Unsized<'a>>,
+    pub queues: Vec<UnsizedQueue<'a>>,
     /// The default nodes of sources and sinks.
     pub ends: Option<(usize, usize)>,
     /// The routers of a chain, in order.
@@ -32,7 +32,7 @@ pub(super) struct Topology<'a> {
 }
 
 /// A queue in the file, and the values that determine its size.
-pub(super) struct Unsized<'a> {
+pub(super) struct UnsizedQueue<'a> {
     /// The queue in the file; `None` for the default.
     pub queue: Option<&'a Queue>,
     /// Its key, for errors.
@@ -42,7 +42,7 @@ pub(super) struct Unsized<'a> {
 }
 
 /// The keys that `[dumbbell]`, `[chain]` and `[[link]]` share.
-struct Cable<'a, 'k> {
+struct LinkKeys<'a, 'k> {
     key: &'k str,
     name: Option<&'a str>,
     rate: BitRate,
@@ -116,10 +116,10 @@ impl<'a> Topology<'a> {
                 );
             }
             let (from, to) = (topology.node(&link.from), topology.node(&link.to));
-            topology.cable(
+            topology.add_links(
                 from,
                 to,
-                &Cable {
+                &LinkKeys {
                     key: &key,
                     name: link.name.as_deref(),
                     rate: link.rate,
@@ -140,7 +140,7 @@ impl<'a> Topology<'a> {
         let Some(dumbbell) = &scenario.dumbbell else { return Ok(()) };
         let ends = (self.node("left"), self.node("right"));
         self.ends = Some(ends);
-        let cable = Cable {
+        let keys = LinkKeys {
             key: "dumbbell",
             name: None,
             rate: dumbbell.rate,
@@ -152,7 +152,7 @@ impl<'a> Topology<'a> {
             duplex: true,
             back: dumbbell.back.as_ref(),
         };
-        self.cable(ends.0, ends.1, &cable)
+        self.add_links(ends.0, ends.1, &keys)
     }
 
     fn chain(&mut self, scenario: &'a Scenario) -> Result<(), Problem> {
@@ -164,7 +164,7 @@ impl<'a> Topology<'a> {
             );
         }
         self.routers = (1..=chain.routers).map(|number| self.node(&format!("r{number}"))).collect();
-        let cable = Cable {
+        let keys = LinkKeys {
             key: "chain",
             name: None,
             rate: chain.rate,
@@ -177,7 +177,7 @@ impl<'a> Topology<'a> {
             back: chain.back.as_ref(),
         };
         for hop in 1..self.routers.len() {
-            self.cable(self.routers[hop - 1], self.routers[hop], &cable)?;
+            self.add_links(self.routers[hop - 1], self.routers[hop], &keys)?;
         }
         self.ends = self.routers.first().copied().zip(self.routers.last().copied());
         Ok(())
@@ -202,72 +202,77 @@ impl<'a> Topology<'a> {
     }
 
     /// Adds the links between two nodes, one in each direction or one alone.
-    fn cable(&mut self, from: usize, to: usize, cable: &Cable<'a, '_>) -> Result<(), Problem> {
-        let key = cable.key;
-        if cable.bdp_rtt == Some(Span::ZERO) {
+    fn add_links(
+        &mut self,
+        from: usize,
+        to: usize,
+        keys: &LinkKeys<'a, '_>,
+    ) -> Result<(), Problem> {
+        let key = keys.key;
+        if keys.bdp_rtt == Some(Span::ZERO) {
             return problem(format!("{key}.bdp_rtt"), "a round-trip time cannot be zero");
         }
-        let (there, back) = match cable.name {
+        let (there, back) = match keys.name {
             Some(name) => (name.to_owned(), format!("{name}-back")),
             None => {
                 let (a, b) = (&self.nodes[from], &self.nodes[to]);
                 (format!("{a}-{b}"), format!("{b}-{a}"))
             }
         };
-        self.push(
+        self.add_link(
             network::Link {
                 name: there,
                 from,
                 to,
-                rate: cable.rate.finite(),
-                delay: cable.delay.dur(),
-                queue: UNSIZED,
-                loss: cable.loss.get(),
-                loss_of_acks: cable.loss_of_acks,
+                rate: keys.rate.finite(),
+                delay: keys.delay.dur(),
+                queue: PLACEHOLDER,
+                loss: keys.loss.get(),
+                loss_of_acks: keys.loss_of_acks,
             },
-            cable,
-            Unsized { queue: cable.queue, key: format!("{key}.queue"), bdp_rtt: cable.bdp_rtt },
+            keys,
+            UnsizedQueue { queue: keys.queue, key: format!("{key}.queue"), bdp_rtt: keys.bdp_rtt },
         )?;
-        if !cable.duplex {
+        if !keys.duplex {
             return Ok(());
         }
         let same = Back::default();
-        let differs = cable.back.unwrap_or(&same);
+        let differs = keys.back.unwrap_or(&same);
         let queue_key = match differs.queue {
             Some(_) => format!("{key}.back.queue"),
             None => format!("{key}.queue"),
         };
-        let queue = match cable.back {
+        let queue = match keys.back {
             Some(Back { queue: Some(queue), .. }) => Some(queue),
-            _ => cable.queue,
+            _ => keys.queue,
         };
-        self.push(
+        self.add_link(
             network::Link {
                 name: back,
                 from: to,
                 to: from,
-                rate: differs.rate.unwrap_or(cable.rate).finite(),
-                delay: differs.delay.unwrap_or(cable.delay).dur(),
-                queue: UNSIZED,
-                loss: differs.loss.unwrap_or(cable.loss).get(),
-                loss_of_acks: differs.loss_of_acks.unwrap_or(cable.loss_of_acks),
+                rate: differs.rate.unwrap_or(keys.rate).finite(),
+                delay: differs.delay.unwrap_or(keys.delay).dur(),
+                queue: PLACEHOLDER,
+                loss: differs.loss.unwrap_or(keys.loss).get(),
+                loss_of_acks: differs.loss_of_acks.unwrap_or(keys.loss_of_acks),
             },
-            cable,
-            Unsized { queue, key: queue_key, bdp_rtt: cable.bdp_rtt },
+            keys,
+            UnsizedQueue { queue, key: queue_key, bdp_rtt: keys.bdp_rtt },
         )
     }
 
     /// Adds a link, whose name must be unique.
-    fn push(
+    fn add_link(
         &mut self,
         link: network::Link,
-        cable: &Cable,
-        queue: Unsized<'a>,
+        keys: &LinkKeys,
+        queue: UnsizedQueue<'a>,
     ) -> Result<(), Problem> {
         if !self.names.insert(link.name.clone()) {
-            let own = if cable.name.is_some() { "name" } else { "from" };
+            let own = if keys.name.is_some() { "name" } else { "from" };
             return problem(
-                format!("{}.{own}", cable.key),
+                format!("{}.{own}", keys.key),
                 format!("there are two links \"{}\": set `name` of one", link.name),
             );
         }
@@ -278,4 +283,5 @@ impl<'a> Topology<'a> {
 }
 
 /// The placeholder of a queue without a size.
-const UNSIZED: network::Queue = network::Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };
+const PLACEHOLDER: network::Queue =
+    network::Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };
