@@ -1,5 +1,5 @@
 //! A network with its traffic: a compiled scenario. Nodes and links are indices, quantities are in base units, and no
-//! field has a default. [`Network::validate`] lists what the simulator accepts.
+//! field has a default. [`Network::validate`] checks that the simulator can run it.
 
 mod validate;
 

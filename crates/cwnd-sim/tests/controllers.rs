@@ -150,7 +150,7 @@ impl MakeController for Make {
 }
 
 fn observe(traffic: fn(&str) -> Traffic, law: bool, queue: u32) -> (Records, Seen) {
-    observe_in(&link(traffic("python:Probe"), queue, 10), law)
+    observe_in(&link(traffic("custom:Probe"), queue, 10), law)
 }
 
 fn observe_in(network: &Network, law: bool) -> (Records, Seen) {
@@ -222,7 +222,7 @@ fn samples_of_a_law_agree_with_the_records() {
 #[test]
 fn samples_count_their_own_packet_as_in_flight() {
     for traffic in [over_tcp, over_udt] {
-        let mut network = link(traffic("python:Probe"), 20, 20);
+        let mut network = link(traffic("custom:Probe"), 20, 20);
         network.links[0].loss = 0.3;
         network.warmup = Dur::ZERO;
         let (records, seen) = observe_in(&network, true);
@@ -235,13 +235,13 @@ fn samples_count_their_own_packet_as_in_flight() {
 /// Samples are application-limited after the end of the data.
 #[test]
 fn the_end_of_the_data_is_application_limited() {
-    let traffic = Traffic::Tcp(Tcp { bytes: Some(5 * 960), ..tcp("python:Probe") });
+    let traffic = Traffic::Tcp(Tcp { bytes: Some(5 * 960), ..tcp("custom:Probe") });
     let (_, seen) = observe_in(&link(traffic, 60, 2), false);
     let limited: Vec<_> = seen.samples.iter().map(|(_, it)| it.application_limited).collect();
     assert_eq!(limited.len(), 5);
     // The packets of the first burst were sent before the data ended.
     assert!(!limited[0]);
-    let traffic = Traffic::Tcp(Tcp { initial_window: 2, ..tcp("python:Probe") });
+    let traffic = Traffic::Tcp(Tcp { initial_window: 2, ..tcp("custom:Probe") });
     let (_, seen) = observe_in(&link(traffic, 60, 2), false);
     assert!(seen.samples.iter().all(|(_, it)| !it.application_limited));
 }

@@ -108,13 +108,13 @@ fn link(traffic: Traffic) -> Network {
 }
 
 fn over_tcp(change: impl Fn(&mut Tcp)) -> Network {
-    let mut tcp = Tcp { window: 50, ..tcp("python:Hostile") };
+    let mut tcp = Tcp { window: 50, ..tcp("custom:Hostile") };
     change(&mut tcp);
     link(Traffic::Tcp(tcp))
 }
 
 fn over_udt(bytes: Option<u64>) -> Network {
-    let controller = "python:Hostile".into();
+    let controller = "custom:Hostile".into();
     link(Traffic::Udt(Udt { controller, bytes, packet: 956, header: 44, window: 50 }))
 }
 

@@ -110,8 +110,8 @@ fn each_invalid_field_is_named() {
     type Case = (fn(&mut Network), &'static str);
     let cases: &[Case] = &[
         (|n| n.duration = Dur::ZERO, "duration: "),
-        (|n| n.warmup = ms(60), "warmup: 60ms leaves nothing to measure"),
-        (|n| n.sample = Dur::ZERO, "sample: the time between"),
+        (|n| n.warmup = ms(60), "warmup: 60ms is not less than the duration of 60ms"),
+        (|n| n.sample = Dur::ZERO, "sample: a sampling interval"),
         (|n| n.sample = Dur::from_nanos(1), "sample: 60000000 samples"),
         (|n| n.sample = ms(7_200_001), "sample: a time is at most 7200s"),
         (|n| n.links[1].from = 3, "link 1-2: from: there is no node 3: 3 nodes"),

@@ -136,17 +136,14 @@ impl Network {
 /// Checks the duration of a run, the warm-up and the sampling interval.
 pub(crate) fn check_times(duration: Dur, warmup: Dur, sample: Dur) -> Checked {
     if duration.is_zero() {
-        return invalid("duration", "a run cannot last no time at all");
+        return invalid("duration", "a duration must be above zero");
     }
     if warmup >= duration {
         let (warmup, duration) = (shown(warmup), shown(duration));
-        return invalid(
-            "warmup",
-            format!("{warmup} leaves nothing to measure of a duration of {duration}"),
-        );
+        return invalid("warmup", format!("{warmup} is not less than the duration of {duration}"));
     }
     if sample.is_zero() {
-        return invalid("sample", "the time between two samples cannot be zero");
+        return invalid("sample", "a sampling interval must be above zero");
     }
     let samples = duration.as_nanos() / sample.as_nanos();
     if samples > MOST_SAMPLES {

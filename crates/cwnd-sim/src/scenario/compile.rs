@@ -8,7 +8,7 @@ use cwnd::{Dur, Time};
 use super::error::{Problem, problem};
 use super::format::{Access, Queue, QueueKind, Scenario};
 use super::groups::{Group, Names, check_names, groups};
-use super::queue::{self, Surroundings};
+use super::queue::{self, LinkUse};
 use super::routes::Routes;
 use super::topology::{Topology, check_name};
 use super::units::{BitRate, LONGEST, QueueSize, Span, SpanRange};
@@ -58,7 +58,7 @@ struct Ends {
     rtt: u64,
 }
 
-/// A group of flows on the network.
+/// A group of flows on the network, at least one.
 struct Placement<'a> {
     group: Group<'a>,
     /// The number of its first flow.
@@ -111,8 +111,10 @@ impl<'a> Plan<'a> {
                     format!("the flows so far cross {hops} links in all; at most {MOST_HOPS}"),
                 );
             }
-            placements.push(Placement { group, first, size, hosts, pairs });
-            first += to_index(size);
+            if size > 0 {
+                placements.push(Placement { group, first, size, hosts, pairs });
+                first += to_index(size);
+            }
         }
         let mut plan = Plan { scenario, seed, topology, placements };
         plan.size_queues()?;
@@ -125,7 +127,7 @@ impl<'a> Plan<'a> {
         // Of each link whether TCP or UDT flows cross it; and of these, or else of the other sources, the longest
         // round-trip time and the largest packet.
         let mut across = vec![(false, 0u64, 0u32); links.len()];
-        for placement in self.placements.iter().filter(|placement| placement.size > 0) {
+        for placement in &self.placements {
             let traffic = &placement.group.traffic;
             let closed_loop = matches!(traffic, Traffic::Tcp(_) | Traffic::Udt(_));
             let packet = wire_size(traffic);
@@ -145,12 +147,12 @@ impl<'a> Plan<'a> {
         for ((link, unsized_queue), (_, longest, largest)) in
             links.iter_mut().zip(&self.topology.queues).zip(across)
         {
-            let around = Surroundings {
+            let link_use = LinkUse {
                 rate: link.rate,
                 rtt: queue::bdp_rtt(unsized_queue.bdp_rtt, longest),
                 packet: if largest == 0 { 1500 } else { largest },
             };
-            link.queue = queue::compile(unsized_queue.queue, &unsized_queue.key, &around)?;
+            link.queue = queue::compile(unsized_queue.queue, &unsized_queue.key, &link_use)?;
         }
         Ok(())
     }
@@ -362,8 +364,8 @@ fn access_queue(
             QueueKind::Red => problem(key, "a red access queue needs its limit in packets"),
         };
     }
-    let around = Surroundings { rate, rtt: 0.0, packet: wire_size(&group.traffic) };
-    queue::compile(Some(queue), key, &around)
+    let link_use = LinkUse { rate, rtt: 0.0, packet: wire_size(&group.traffic) };
+    queue::compile(Some(queue), key, &link_use)
 }
 
 /// Returns the size of a data packet on the wire in bytes.
@@ -394,7 +396,7 @@ fn all_ends(group: &Group, topology: &Topology, routes: &mut Routes) -> Result<V
         (None, Some(node)) => Ok(node),
         (None, None) => problem(
             format!("{}.{name}", group.key),
-            format!("missing `{name}`: a network of [[link]]s has no ends of its own"),
+            format!("missing `{name}`: a network of [[link]]s has no default nodes"),
         ),
     };
     let from = end("from", group.from, topology.ends.map(|ends| ends.0))?;

@@ -1,4 +1,4 @@
-//! One mistake, one line: where it is, which key, and what was expected.
+//! Errors in scenarios: the line of the file, the key, and what was expected.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::format::Scenario;
 
-/// What is wrong with a scenario, as `file:line: key: message`.
+/// An error in a scenario. It is shown as `file:line: key: message`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.line_of_text())]
 pub struct ScenarioError {
@@ -19,19 +19,19 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    /// The file, or what else the scenario was read from; empty for a scenario built in memory.
+    /// The path of the file; empty for a scenario that was not read from a file.
     pub fn origin(&self) -> &str {
         &self.origin
     }
-    /// The line in that file, from 1.
+    /// The line of the file, from 1.
     pub fn line(&self) -> Option<usize> {
         self.line
     }
-    /// The key, such as `flow[1].controller`; empty when the whole scenario is meant.
+    /// The key, such as `flow[1].controller`; empty for the whole scenario.
     pub fn key(&self) -> &str {
         &self.key
     }
-    /// What was found and what was expected.
+    /// What is wrong, and what is allowed.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -51,10 +51,10 @@ impl ScenarioError {
     }
 }
 
-/// Serde's sentence for the one key that every scenario needs.
+/// Serde's message if the only mandatory key of a scenario is missing.
 const MISSING_AT_TOP: &str = "missing field `duration`";
 
-/// A mistake before it is known where the key stands in its file.
+/// An error without its position in a file.
 #[derive(Debug)]
 pub(super) struct Problem {
     key: String,
@@ -67,7 +67,7 @@ impl Problem {
     }
 }
 
-/// A mistake at `key`, for `?`.
+/// Returns an error at `key`.
 pub(super) fn problem<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T, Problem> {
     Err(Problem::new(key, message))
 }
@@ -88,7 +88,7 @@ impl<'a> Source<'a> {
         Some(1 + before.iter().filter(|byte| **byte == b'\n').count())
     }
 
-    /// What is not even TOML.
+    /// Returns the error of a text that is not TOML.
     pub(super) fn syntax_error(&self, error: &toml::de::Error) -> ScenarioError {
         let span = error.span();
         let found = span.clone().and_then(|span| self.text.get(span)).unwrap_or_default();
@@ -101,11 +101,11 @@ impl<'a> Source<'a> {
         Problem::new("", message).at(self.origin, span.and_then(|span| self.line_at(span.start)))
     }
 
-    /// A value or a key that is not what it should be.
+    /// Returns the error of a wrong value or an unknown key.
     pub(super) fn value_error(&self, error: &toml::de::Error) -> ScenarioError {
         let span = error.span();
         let key = match (&span, self.document()) {
-            // Missing from the scenario itself: its span is the whole file, which says nothing.
+            // The span is the whole file, and not that of a key.
             _ if error.message() == MISSING_AT_TOP => None,
             (Some(span), Some(document)) => key_at(document.get_ref(), span),
             _ => None,
@@ -114,7 +114,7 @@ impl<'a> Source<'a> {
             .at(self.origin, span.and_then(|span| self.line_at(span.start)))
     }
 
-    /// A mistake that only shows when the network is put together.
+    /// Adds the line of the key to an error of the compiler.
     pub(super) fn locate(&self, problem: Problem) -> ScenarioError {
         let offset =
             self.document().and_then(|document| offset_of(document.get_ref(), &problem.key));
@@ -122,7 +122,7 @@ impl<'a> Source<'a> {
         problem.at(self.origin, line)
     }
 
-    /// The document again: only a mistake needs it twice.
+    /// Parses the text again, for the positions of its keys.
     fn document(&self) -> Option<Spanned<DeTable<'a>>> {
         DeTable::parse(self.text).ok()
     }
@@ -139,13 +139,13 @@ pub(super) fn json_error(value: &Value, error: &serde_json::Error) -> Problem {
 }
 
 impl Problem {
-    /// The mistake in a scenario from `origin`, at this line if that is known.
+    /// Adds the file and the line.
     pub(super) fn at(self, origin: &str, line: Option<usize>) -> ScenarioError {
         ScenarioError { origin: origin.to_owned(), line, key: self.key, message: self.message }
     }
 }
 
-/// One line of bounded length, whatever the input held.
+/// Joins the lines of a message and limits its length.
 fn one_line(message: &str) -> String {
     let lines = message.split('\n').map(str::trim).filter(|line| !line.is_empty());
     let mut text = lines.collect::<Vec<_>>().join("; ");
@@ -156,7 +156,7 @@ fn one_line(message: &str) -> String {
     text
 }
 
-/// The path of the innermost key or value that contains `span`.
+/// Returns the path of the innermost key or value that contains `span`.
 fn key_at(table: &DeTable, span: &Range<usize>) -> Option<String> {
     let inside = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
     table.iter().find_map(|(key, value)| {
@@ -171,7 +171,7 @@ fn key_at(table: &DeTable, span: &Range<usize>) -> Option<String> {
     })
 }
 
-/// Whether the key is written outside its value; the header of `[table]` belongs to both.
+/// Whether a key is outside its value. The header of a `[table]` is part of both.
 fn inside_key_only(key: &Spanned<toml::de::DeString>, value: &Spanned<DeValue>) -> bool {
     let (key, value) = (key.span(), value.span());
     key.end <= value.start || value.end <= key.start
@@ -191,7 +191,7 @@ fn inner_at(value: &Spanned<DeValue>, span: &Range<usize>) -> Option<String> {
     }
 }
 
-/// Where the value at `path`, or the deepest part of the path that exists, is written.
+/// Returns the position of the value at `path`, or of the longest part of the path that exists.
 fn offset_of(document: &DeTable, path: &str) -> Option<usize> {
     let mut table = document;
     let mut found = None;
@@ -216,7 +216,7 @@ fn offset_of(document: &DeTable, path: &str) -> Option<usize> {
     found
 }
 
-/// The deserializer's sentence in the words of the format's documentation.
+/// Rewrites serde's message in the terms of the format's documentation.
 fn plain(message: &str) -> String {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let (what, rest) = match message {
@@ -246,7 +246,7 @@ fn plain(message: &str) -> String {
     }
 }
 
-/// `unknown key "foo"; did you mean "for"? allowed: …`.
+/// Returns a message such as `unknown key "foo"; did you mean "for"? allowed: …`.
 pub(super) fn unknown_name(what: &str, unknown: &str, allowed: &[&str]) -> String {
     let shown = super::units::shorten(unknown);
     let guess = synonym(&shown, allowed).or_else(|| nearest(&shown, allowed));
@@ -261,7 +261,7 @@ pub(super) fn unknown_name(what: &str, unknown: &str, allowed: &[&str]) -> Strin
     format!("unknown {what} \"{shown}\"{guess} {known}: {}", allowed.join(", "))
 }
 
-/// What others call our keys.
+/// Other names of keys, with the keys.
 const SYNONYMS: [(&str, &str); 16] = [
     ("algorithm", "controller"),
     ("bandwidth", "rate"),
@@ -283,11 +283,11 @@ const SYNONYMS: [(&str, &str); 16] = [
 
 fn synonym<'a>(unknown: &str, allowed: &[&'a str]) -> Option<&'a str> {
     let unknown = unknown.to_lowercase().replace(['-', '_'], "");
-    let (_, ours) = SYNONYMS.iter().find(|(theirs, _)| *theirs == unknown)?;
-    allowed.iter().find(|name| *name == ours).copied()
+    let (_, key) = SYNONYMS.iter().find(|(other, _)| *other == unknown)?;
+    allowed.iter().find(|name| *name == key).copied()
 }
 
-/// The allowed name that a slip of the keyboard may have meant.
+/// Returns the allowed name with the fewest edits, if they are few.
 fn nearest<'a>(unknown: &str, allowed: &[&'a str]) -> Option<&'a str> {
     let unknown = unknown.to_lowercase().replace('-', "_");
     allowed
@@ -298,7 +298,7 @@ fn nearest<'a>(unknown: &str, allowed: &[&'a str]) -> Option<&'a str> {
         .map(|(_, name)| name)
 }
 
-/// Edits (insert, delete, replace) between two words.
+/// Returns the Levenshtein distance of two words.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! What stands in a scenario file, key by key. Doc comments here become the schema's descriptions.
+//! The keys of a scenario file. These doc comments are the descriptions of the JSON Schema.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::tcp::TcpOptions;
 use super::units::{BitRate, Bytes, Probability, QueueSize, Span, SpanRange, Threshold};
 
-/// Serde's test for leaving out a key that has its default.
+/// Whether a value is the default and need not be written.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -25,28 +25,28 @@ fn is_one(value: &u64) -> bool {
     *value == 1
 }
 
-/// One network with its traffic.
+/// A network with its traffic.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a scenario")]
 pub struct Scenario {
-    /// A short name of letters, digits, `-` and `_`; the file's by default.
+    /// A short name of letters, digits, `-` and `_`; by default that of the file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// One line for lists and plots.
+    /// A title of one line, for lists and plots.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// What the scenario shows and where its numbers come from.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// How long to run, at most 2h.
+    /// Duration of the run, at most 2h.
     pub duration: Span,
-    /// Measurement begins here; the run itself begins at 0.
+    /// Duration of the warm-up, which the metrics exclude.
     #[serde(default, skip_serializing_if = "is_default")]
     pub warmup: Span,
-    /// The time between two samples of the series.
+    /// Sampling interval of the series.
     #[serde(default = "default_sample")]
     pub sample: Span,
-    /// The seed of everything random, unless the run is given another.
+    /// Default seed of all random numbers.
     #[serde(default = "one")]
     pub seed: u64,
 
@@ -56,11 +56,11 @@ pub struct Scenario {
     /// Routers `r1`, `r2`, … in a row, with equal links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<Chain>,
-    /// Links of a network of one's own; nodes exist by being named here.
+    /// Links of any other network, which also name its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<Link>,
-    /// The links between each flow's own two hosts and the nodes it goes `from` and `to`.
-    /// Without this table flows start and end at those nodes themselves.
+    /// Access links. With this table each flow has two hosts of its own, connected to the nodes `from` and `to`; without
+    /// it flows start and end at these nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
 
@@ -73,7 +73,7 @@ pub struct Scenario {
     /// UDP sources of constant bit rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cbr: Vec<Cbr>,
-    /// UDP sources that are on and off for times drawn from Pareto distributions.
+    /// UDP sources with on times and off times from Pareto distributions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pareto: Vec<Pareto>,
 }
@@ -86,88 +86,88 @@ fn default_sample() -> Span {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of the dumbbell's bottleneck")]
 pub struct Dumbbell {
-    /// The bottleneck's rate each way.
+    /// Rate of the bottleneck in each direction.
     pub rate: BitRate,
-    /// Its propagation delay each way.
+    /// Propagation delay of the bottleneck in each direction.
     pub delay: Span,
-    /// The queue at each end; one bandwidth-delay product of DropTail by default.
+    /// Queue in each direction; by default DropTail of one bandwidth-delay product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// The round-trip time that `bdp` means; by default the longest of the flows across the link.
+    /// Round-trip time of `bdp`; by default the longest one of the flows on the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bdp_rtt: Option<Span>,
-    /// Probability that a data packet is lost on the way.
+    /// Probability that a data packet is lost on the link.
     #[serde(default, skip_serializing_if = "is_default")]
     pub loss: Probability,
-    /// Whether `loss` takes acknowledgements as well.
+    /// Whether `loss` also applies to acknowledgements.
     #[serde(default, skip_serializing_if = "is_default")]
     pub loss_of_acks: bool,
-    /// What is different from right to left.
+    /// Values of the direction from `right` to `left` that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Back>,
 }
 
-/// Routers `r1`, `r2`, … in a row, with equal links. With `cross` flows it is a parking lot.
+/// Routers `r1`, `r2`, … in a row, with equal links. With `cross` flows, the network is a parking lot.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of the chain's links")]
 pub struct Chain {
-    /// How many routers: from 2 to 10000.
+    /// Number of routers, from 2 to 10000.
     #[schemars(range(min = 2, max = 10_000))]
     pub routers: u32,
-    /// Each link's rate each way.
+    /// Rate of each link in each direction.
     pub rate: BitRate,
-    /// Each link's propagation delay each way.
+    /// Propagation delay of each link in each direction.
     pub delay: Span,
-    /// The queue at each end; one bandwidth-delay product of DropTail by default.
+    /// Queue in each direction; by default DropTail of one bandwidth-delay product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// The round-trip time that `bdp` means; by default the longest of the flows across the link.
+    /// Round-trip time of `bdp`; by default the longest one of the flows on the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bdp_rtt: Option<Span>,
     /// Probability that a data packet is lost on each link.
     #[serde(default, skip_serializing_if = "is_default")]
     pub loss: Probability,
-    /// Whether `loss` takes acknowledgements as well.
+    /// Whether `loss` also applies to acknowledgements.
     #[serde(default, skip_serializing_if = "is_default")]
     pub loss_of_acks: bool,
-    /// What is different in the direction of falling numbers.
+    /// Values of the direction to the router with the smaller number that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Back>,
 }
 
-/// A link between two nodes, both ways unless `duplex = false`.
+/// A link between two nodes, in both directions unless `duplex = false`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of a link")]
 pub struct Link {
-    /// Its name in the records: `from-to` by default, and `to-from` or `name-back` the other way.
+    /// Name in the records, by default `from-to`. The reverse direction is `name-back`, by default `to-from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The node at one end.
     pub from: String,
     /// The node at the other end.
     pub to: String,
-    /// Its rate; infinite by default, so that no queue forms.
+    /// Rate; infinite by default, without a queue.
     #[serde(default = "infinite", skip_serializing_if = "is_infinite")]
     pub rate: BitRate,
-    /// Its propagation delay.
+    /// Propagation delay.
     #[serde(default)]
     pub delay: Span,
-    /// Its queue; one bandwidth-delay product of DropTail by default.
+    /// Queue; by default DropTail of one bandwidth-delay product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// The round-trip time that `bdp` means; by default the longest of the flows across the link.
+    /// Round-trip time of `bdp`; by default the longest one of the flows on the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bdp_rtt: Option<Span>,
-    /// Probability that a data packet is lost on the way.
+    /// Probability that a data packet is lost on the link.
     #[serde(default, skip_serializing_if = "is_default")]
     pub loss: Probability,
-    /// Whether `loss` takes acknowledgements as well.
+    /// Whether `loss` also applies to acknowledgements.
     #[serde(default, skip_serializing_if = "is_default")]
     pub loss_of_acks: bool,
-    /// Whether the link works both ways.
+    /// Whether the link has both directions.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub duplex: bool,
-    /// What is different on the way from `to` to `from`.
+    /// Values of the direction from `to` to `from` that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Back>,
 }
@@ -179,205 +179,205 @@ fn is_infinite(rate: &BitRate) -> bool {
     *rate == BitRate::INFINITE
 }
 
-/// What is different in the other direction of a link; a key left out is the same both ways.
+/// Values of the reverse direction of a link. A missing key has the same value in both directions.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, expecting = "a table of what is different on the way back")]
+#[serde(default, deny_unknown_fields, expecting = "a table of the reverse direction")]
 pub struct Back {
-    /// The rate on the way back.
+    /// Rate of the reverse direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
-    /// The propagation delay on the way back.
+    /// Propagation delay of the reverse direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
-    /// The queue on the way back.
+    /// Queue of the reverse direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// Probability that a data packet is lost on the way back.
+    /// Probability that a data packet is lost in the reverse direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Probability>,
-    /// Whether that takes acknowledgements as well.
+    /// Whether this loss also applies to acknowledgements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_of_acks: Option<bool>,
 }
 
-/// The links between a flow's own hosts and the network.
+/// The links between the hosts of a flow and the network.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table of the access links")]
 pub struct Access {
-    /// Their rate each way; infinite by default.
+    /// Rate in each direction; infinite by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
-    /// Their propagation delay each way; each host draws its own from a range.
+    /// Propagation delay in each direction; each host draws its own from a range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<SpanRange>,
-    /// Their queues; infinite by default.
+    /// Queues; infinite by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }
 
-/// TCP flows that differ in nothing but what is drawn.
+/// A group of TCP flows, equal but for their random draws.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of TCP flows")]
 pub struct Flow {
-    /// The congestion controller, such as `simd(beta=1/16)`. `mine.py:Law(beta=1/8)` is a class of a Python
-    /// file, relative to the scenario's; `python:Law` is one that a running Python program defines.
+    /// Congestion controller of the registry, such as `simd(beta=1/16)`, or one that the caller resolves, such as
+    /// `mine.py:Law(beta=1/8)` for a class of a Python file with a path relative to the scenario.
     pub controller: String,
-    /// The protocol that carries it: `udt` is UDT itself, whatever the controller is for. Without
-    /// this key a controller of a window drives TCP, and one of a rate a sender that paces.
+    /// Transport protocol. By default a window controller has TCP, and a rate controller a paced sender with receiver
+    /// reports. `udt` is the UDT protocol, with any controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// Name in the records: the controller's by default. Several flows are `name-1`, `name-2`, ….
+    /// Name in the records, by default that of the controller. Several flows are `name-1`, `name-2`, ….
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many such flows; of `cross` flows, how many over each link.
+    /// Number of flows; with `cross`, the number on each link.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
-    /// The node it starts at; `left` in a dumbbell, the first router of a chain.
+    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The node it ends at; `right` in a dumbbell, the last router of a chain.
+    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Swaps `from` and `to`.
+    /// Whether `from` and `to` are exchanged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reverse: bool,
-    /// In a chain: flows from each router to the next.
+    /// Whether the flows run from each router of a chain to the next.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cross: bool,
-    /// When it starts; each flow draws its own from a range.
+    /// Start time; each flow draws its own from a range.
     #[serde(default, skip_serializing_if = "is_default")]
     pub start: SpanRange,
-    /// How much later each flow of the group starts than the one before.
+    /// Time between the starts of consecutive flows.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stagger: Span,
-    /// When it stops sending new data; the end of the run by default.
+    /// Time from which it sends no new data; by default the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// How much it sends; without end by default.
+    /// Amount of data; unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// Its round-trip time without queues: the access links are made as long as that takes.
+    /// Round-trip time without queueing. It determines the delay of the access links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<SpanRange>,
-    /// Its access links, where they differ from `[access]`.
+    /// Values of its access links that differ from `[access]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// Whether it counts in the metrics of the run.
+    /// Whether the metrics of the run include it.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub measured: bool,
-    /// Its TCP, where it differs from `[tcp]`; UDT has `packet`, `header` and `window`.
+    /// Options of TCP that differ from `[tcp]`. UDT has `packet`, `header` and `window`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tcp: TcpOptions,
 }
 
-/// The protocol of a flow, where it is not what its controller is for.
+/// The transport protocol of a flow, if it is not the default one of its controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// UDT version 4, datagram by datagram.
+    /// UDT version 4.
     Udt,
 }
 
-/// UDP sources of constant bit rate, always on or on and off by the clock.
+/// UDP sources of constant bit rate, always on or periodically.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of constant-bit-rate sources")]
 pub struct Cbr {
-    /// Bits per second while on, headers included.
+    /// Rate while on, including headers.
     pub rate: BitRate,
-    /// Bytes of a packet on the wire.
+    /// Packet size in bytes on the wire.
     #[serde(default = "default_packet")]
     pub packet: Bytes,
-    /// Time on; `on` and `off` repeat from the start. Always on without them.
+    /// On time. `on` and `off` alternate from the start; without them the source is always on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Span>,
-    /// Time off.
+    /// Off time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Span>,
-    /// Spreads each gap between packets uniformly by this fraction of itself.
+    /// Width of the uniform distribution of the time between packets, as a fraction of its mean.
     #[serde(default, skip_serializing_if = "is_default")]
     pub jitter: Probability,
     /// Name in the records, `cbr` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many such sources.
+    /// Number of sources; with `cross`, the number on each link.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
-    /// The node it starts at; `left` in a dumbbell, the first router of a chain.
+    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The node it ends at; `right` in a dumbbell, the last router of a chain.
+    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Swaps `from` and `to`.
+    /// Whether `from` and `to` are exchanged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reverse: bool,
-    /// In a chain: sources from each router to the next.
+    /// Whether sources send from each router of a chain to the next.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cross: bool,
-    /// When it starts; each source draws its own from a range.
+    /// Start time; each source draws its own from a range.
     #[serde(default, skip_serializing_if = "is_default")]
     pub start: SpanRange,
-    /// How much later each source of the group starts than the one before.
+    /// Time between the starts of consecutive sources.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stagger: Span,
-    /// When it stops; the end of the run by default.
+    /// Stop time; by default the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// Its access links, where they differ from `[access]`.
+    /// Values of its access links that differ from `[access]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// Whether it counts in the metrics of the run; background does not.
+    /// Whether the metrics of the run include it; they exclude background traffic.
     #[serde(default, skip_serializing_if = "is_default")]
     pub measured: bool,
 }
 
-/// UDP sources that are on and off for times drawn from Pareto distributions.
+/// UDP sources with on times and off times from Pareto distributions.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table of Pareto sources")]
 pub struct Pareto {
-    /// Bits per second while on, headers included.
+    /// Rate while on, including headers.
     pub rate: BitRate,
-    /// Bytes of a packet on the wire.
+    /// Packet size in bytes on the wire.
     #[serde(default = "default_packet")]
     pub packet: Bytes,
-    /// Mean time on.
+    /// Mean on time.
     pub on: Span,
-    /// Mean time off.
+    /// Mean off time.
     pub off: Span,
-    /// Shape of both distributions, above 1; the smaller, the heavier the tail.
+    /// Shape parameter of both distributions, above 1. Smaller values have heavier tails.
     #[serde(default = "default_shape")]
     pub shape: f64,
     /// Name in the records, `pareto` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many such sources.
+    /// Number of sources; with `cross`, the number on each link.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u64,
-    /// The node it starts at; `left` in a dumbbell, the first router of a chain.
+    /// Node of the source; by default `left` in a dumbbell, and the first router of a chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The node it ends at; `right` in a dumbbell, the last router of a chain.
+    /// Node of the sink; by default `right` in a dumbbell, and the last router of a chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Swaps `from` and `to`.
+    /// Whether `from` and `to` are exchanged.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reverse: bool,
-    /// In a chain: sources from each router to the next.
+    /// Whether sources send from each router of a chain to the next.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cross: bool,
-    /// When it starts; each source draws its own from a range.
+    /// Start time; each source draws its own from a range.
     #[serde(default, skip_serializing_if = "is_default")]
     pub start: SpanRange,
-    /// How much later each source of the group starts than the one before.
+    /// Time between the starts of consecutive sources.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stagger: Span,
-    /// When it stops; the end of the run by default.
+    /// Stop time; by default the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// Its access links, where they differ from `[access]`.
+    /// Values of its access links that differ from `[access]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// Whether it counts in the metrics of the run; background does not.
+    /// Whether the metrics of the run include it; they exclude background traffic.
     #[serde(default, skip_serializing_if = "is_default")]
     pub measured: bool,
 }
@@ -393,40 +393,40 @@ fn default_shape() -> f64 {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Queue(pub QueueTable);
 
-/// A queue's kind and parameters. All but `kind` and `limit` are RED's.
+/// The kind and parameters of a queue. All but `kind` and `limit` are for RED.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a queue")]
 pub struct QueueTable {
     /// `droptail` by default.
     pub kind: QueueKind,
-    /// The largest queue: `1bdp` of DropTail, `2.5bdp` of RED by default.
+    /// Largest queue; by default `1bdp` for DropTail and `2.5bdp` for RED.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<QueueSize>,
-    /// No packet is dropped below this average queue: `15%` of the limit by default.
+    /// Average queue below which no packet is dropped; by default `15%` of the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<Threshold>,
-    /// The average queue at which the probability is `max_p`: `50%` of the limit by default.
+    /// Average queue at which the drop probability is `max_p`; by default `50%` of the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<Threshold>,
-    /// The probability at `max`: 0.1 by default.
+    /// Drop probability at `max`; 0.1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_p: Option<Probability>,
-    /// Weight of the newest queue length in the average: 0.002 by default.
+    /// Weight of the current queue length in the moving average; 0.002 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<Probability>,
-    /// Above `max` the probability rises to 1 at twice `max`, instead of at once: true by default.
+    /// Whether the probability rises linearly from `max` to 1 at twice `max`; true by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gentle: Option<bool>,
-    /// Waits between drops, to spread them evenly: true by default.
+    /// Whether drops are spaced more evenly; true by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<bool>,
-    /// Marks packets of flows with `ecn` instead of dropping them: false by default.
+    /// Whether packets of flows with `ecn` are marked instead of dropped; false by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
-    /// Drops instead of marking above this probability: 1, always marking, by default.
+    /// Probability above which packets of flows with `ecn` are dropped too; by default 1 for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark_p: Option<Probability>,
-    /// Bytes of a typical packet; by default the largest of the flows across the link.
+    /// Mean packet size in bytes; by default that of the largest packet on the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_packet: Option<Bytes>,
 }
@@ -487,7 +487,7 @@ impl<'de> Deserialize<'de> for Queue {
 impl Serialize for Queue {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match (&self.0, self.0.limit) {
-            // A limit alone says it all.
+            // A queue with a limit only is written as its limit.
             (table, Some(limit))
                 if *table == QueueTable { limit: table.limit, ..Default::default() } =>
             {

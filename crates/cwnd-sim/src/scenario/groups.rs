@@ -1,5 +1,4 @@
-//! The three kinds of traffic seen as one: a group of flows that differ in nothing but what is
-//! drawn and counted.
+//! Groups of flows: the common form of the tables `[[flow]]`, `[[cbr]]` and `[[pareto]]`.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -13,41 +12,41 @@ use super::topology::check_name;
 use super::units::{Bytes, Span, SpanRange};
 use crate::network::{InvalidField, Traffic, custom_name};
 
-/// Flows that differ in nothing but what is drawn and counted.
+/// Flows of one table of the file, equal but for their numbers and random draws.
 pub(super) struct Group<'a> {
     /// The group's key, such as `flow[1]`.
     pub key: String,
-    /// The name given, if any.
+    /// The name in the file.
     pub name: Option<&'a str>,
-    /// The name when none is given.
+    /// The name if the file has none.
     pub base: String,
-    /// How many flows; of cross traffic, over each link.
+    /// The number of flows; for cross traffic, the number on each link.
     pub count: u64,
-    /// The node it starts at, if given.
+    /// The node of the sources in the file.
     pub from: Option<&'a str>,
-    /// The node it ends at, if given.
+    /// The node of the sinks in the file.
     pub to: Option<&'a str>,
-    /// Whether the two are swapped.
+    /// Whether sources and sinks are exchanged.
     pub reverse: bool,
-    /// Whether flows run from each router to the next.
+    /// Whether flows run from each router of a chain to the next.
     pub cross: bool,
-    /// When flows start.
+    /// Start times.
     pub start: SpanRange,
-    /// How much later each starts than the one before.
+    /// Time between the starts of consecutive flows.
     pub stagger: Span,
-    /// When flows stop, if ever.
+    /// Stop time.
     pub stop: Option<Span>,
-    /// The round-trip time without queues, if given.
+    /// The round-trip time without queueing.
     pub rtt: Option<SpanRange>,
     /// The group's own access links.
     pub access: Option<&'a Access>,
-    /// Whether flows count in the metrics.
+    /// Whether metrics include the flows.
     pub measured: bool,
-    /// What each sends.
+    /// The source.
     pub traffic: Traffic,
 }
 
-/// A group from a table of the file: all three kinds share these keys.
+/// Creates a group from a table. The three kinds of tables share these keys.
 macro_rules! group {
     ($table:expr, $key:expr, $base:expr, $rtt:expr, $traffic:expr) => {{
         let table = $table;
@@ -74,7 +73,7 @@ macro_rules! group {
     }};
 }
 
-/// All traffic of a scenario in the order of the records.
+/// Returns the groups of a scenario, in the order of the records.
 pub(super) fn groups(scenario: &Scenario) -> Result<Vec<Group<'_>>, Problem> {
     let mut groups = Vec::new();
     for (at, table) in scenario.flow.iter().enumerate() {
@@ -113,7 +112,7 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
     if table.rtt.is_some() && table.access.as_ref().is_some_and(|access| access.delay.is_some()) {
         return problem(
             format!("{key}.rtt"),
-            "give either rtt or access.delay: rtt makes the access links as long as it takes",
+            "give either rtt or access.delay: rtt determines the delay of the access links",
         );
     }
     Ok(group!(table, key, base, table.rtt, traffic))
@@ -230,7 +229,7 @@ pub(super) fn check_names(groups: &[Group], sizes: &[u64]) -> Result<(), Problem
     let sized = || groups.iter().zip(sizes.iter().copied()).filter(|&(_, size)| size > 0);
     let mut names = Names::new(sized());
     let mut singles = HashSet::new();
-    // Names without a number that read like one with a number, by what precedes it: `a-7` of a flow that is alone.
+    // Names of single flows that end in a number, such as `a-7`: the numbers by the part before them.
     let mut like_numbered: HashMap<&str, BTreeSet<u64>> = HashMap::new();
     // For each name with numbers the largest one, and whether the groups have that name themselves.
     let mut numbered: HashMap<&str, (u64, bool)> = HashMap::new();
@@ -261,7 +260,7 @@ pub(super) fn check_names(groups: &[Group], sizes: &[u64]) -> Result<(), Problem
             let key = if own_name { ".name" } else { "" };
             return problem(
                 format!("{}{key}", group.key),
-                format!("a second flow \"{name}\": give each group a name of its own"),
+                format!("there are two flows \"{name}\": set `name` of one group"),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Scenario files: one TOML file is one network with its traffic.
+//! Scenario files in TOML: a network with its traffic.
 //!
 //! ```
 //! use cwnd_sim::scenario::Scenario;
@@ -24,8 +24,8 @@
 //! # Ok::<(), cwnd_sim::scenario::ScenarioError>(())
 //! ```
 //!
-//! [`Scenario`] is the file as written, key by key; [`Scenario::network`] draws what is random and
-//! gives the [`Network`] that a simulation runs. The reference of the format is `docs/scenario.md`.
+//! [`Scenario`] has the keys of the file. [`Scenario::network`] draws the random values and compiles the [`Network`] of
+//! a simulation. The reference of the format is `docs/scenario.md`.
 
 mod compile;
 mod error;
@@ -54,11 +54,11 @@ use compile::Plan;
 use error::{Problem, Source, json_error, problem};
 
 impl Scenario {
-    /// Reads a scenario file and checks all of it. `origin` is its name in messages, and without its
-    /// ending the name of a scenario that has none.
+    /// Reads and checks a scenario file. `origin` is its path for error messages; the file's stem is the default name of
+    /// the scenario.
     ///
     /// # Errors
-    /// Says in one line what is wrong, where, and what was expected.
+    /// One line with the file, the line, the key and what was expected.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
         let mut scenario = read(&Source::new(origin, text))?;
         let stem = std::path::Path::new(origin).file_stem().and_then(|stem| stem.to_str());
@@ -70,7 +70,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Reads a scenario file from its bytes, which need not be text at all.
+    /// Reads and checks a scenario file, whose bytes may not be UTF-8.
     ///
     /// # Errors
     /// As [`from_toml`](Self::from_toml).
@@ -108,24 +108,22 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The scenario as JSON that [`from_json`](Self::from_json) reads back.
+    /// Returns the scenario as JSON for [`from_json`](Self::from_json).
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// The network to run, with everything that is random about it drawn from `seed`.
+    /// Compiles the network. Start times and access delays that have ranges are drawn with `seed`.
     ///
     /// # Errors
-    /// When the scenario was changed since it was read, into one that cannot be.
+    /// If the scenario is invalid, because it was changed since it was read or because the delays of this seed make a
+    /// queue too large.
     pub fn network(&self, seed: u64) -> Result<Network, ScenarioError> {
-        match Plan::new(self, seed) {
-            Ok(plan) => Ok(plan.network()),
-            Err(problem) => Err(problem.at("", None)),
-        }
+        Plan::new(self, seed).map(Plan::network).map_err(|problem| problem.at("", None))
     }
 }
 
-/// The JSON schema of a scenario.
+/// Returns the JSON Schema of a scenario.
 pub fn schema() -> Value {
     schemars::schema_for!(Scenario).to_value()
 }
@@ -147,6 +145,7 @@ fn remove_nulls(value: &mut Value) {
     }
 }
 
+/// Reads and checks a scenario file.
 fn read(source: &Source) -> Result<Scenario, ScenarioError> {
     let document = DeTable::parse(source.text).map_err(|error| source.syntax_error(&error))?;
     if document.get_ref().is_empty() {

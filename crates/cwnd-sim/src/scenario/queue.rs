@@ -1,4 +1,4 @@
-//! Queues with their sizes: bandwidth-delay products into packets, shares into thresholds.
+//! Compiles queues: limits in bandwidth-delay products and thresholds in percent become packets.
 
 use super::error::{Problem, problem};
 use super::format::{Queue, QueueKind, QueueTable};
@@ -6,40 +6,36 @@ use super::units::{BitRate, Probability, QueueSize, Span, Threshold};
 use crate::cast::{low32, whole};
 use crate::network::{self, InvalidField, QueueLimit, Red};
 
-/// What a queue's size can depend on.
-pub(super) struct Surroundings {
-    /// The link's rate.
+/// The values that the size of a queue can depend on.
+pub(super) struct LinkUse {
+    /// Rate of the link in bits per second; `None` is infinite.
     pub rate: Option<f64>,
-    /// The round-trip time of a bandwidth-delay product, in seconds.
+    /// Round-trip time in seconds for bandwidth-delay products.
     pub rtt: f64,
-    /// Bytes of the largest packet across the link.
+    /// Size in bytes of the largest packet on the link.
     pub packet: u32,
 }
 
-/// Without a limit of its own a queue holds this many packets, however small the link.
+/// The least default limit in packets.
 const LEAST_DEFAULT: u32 = 10;
-/// The largest queue of packets that has a limit.
+/// The largest finite limit in packets.
 const MOST: f64 = 1e9;
 
-/// A queue for a link.
+/// Compiles the queue of a link.
 pub(super) fn compile(
     queue: Option<&Queue>,
     key: &str,
-    around: &Surroundings,
+    link: &LinkUse,
 ) -> Result<network::Queue, Problem> {
     let default = QueueTable::default();
     let table = queue.map_or(&default, |queue| &queue.0);
     match table.kind {
-        QueueKind::DropTail => drop_tail(table, key, around),
-        QueueKind::Red => red(table, key, around),
+        QueueKind::DropTail => drop_tail(table, key, link),
+        QueueKind::Red => red(table, key, link),
     }
 }
 
-fn drop_tail(
-    table: &QueueTable,
-    key: &str,
-    around: &Surroundings,
-) -> Result<network::Queue, Problem> {
+fn drop_tail(table: &QueueTable, key: &str, link: &LinkUse) -> Result<network::Queue, Problem> {
     let only = QueueTable { kind: table.kind, limit: table.limit, ..QueueTable::default() };
     if *table != only {
         return problem(
@@ -50,25 +46,25 @@ fn drop_tail(
     let limit = match table.limit {
         Some(QueueSize::Packets(packets)) => QueueLimit::Packets(packets),
         Some(QueueSize::Infinite) => QueueLimit::Packets(u32::MAX),
-        Some(QueueSize::Bdp(products)) => QueueLimit::Packets(bdp(products, key, around)?),
-        Some(QueueSize::Bytes(bytes)) if bytes.get() < u64::from(around.packet) => {
+        Some(QueueSize::Bdp(products)) => QueueLimit::Packets(bdp(products, key, link)?),
+        Some(QueueSize::Bytes(bytes)) if bytes.get() < u64::from(link.packet) => {
             return problem(
                 key,
-                format!("{bytes} hold not even one packet of {} bytes", around.packet),
+                format!("{bytes} is less than one packet of {} bytes", link.packet),
             );
         }
         Some(QueueSize::Bytes(bytes)) => QueueLimit::Bytes(bytes.get()),
-        None if around.rate.is_none() => QueueLimit::Packets(u32::MAX),
-        None => QueueLimit::Packets(bdp(1.0, key, around)?.max(LEAST_DEFAULT)),
+        None if link.rate.is_none() => QueueLimit::Packets(u32::MAX),
+        None => QueueLimit::Packets(bdp(1.0, key, link)?.max(LEAST_DEFAULT)),
     };
     Ok(network::Queue::DropTail { limit })
 }
 
-fn red(table: &QueueTable, key: &str, around: &Surroundings) -> Result<network::Queue, Problem> {
+fn red(table: &QueueTable, key: &str, link: &LinkUse) -> Result<network::Queue, Problem> {
     let limit = match table.limit {
         Some(QueueSize::Packets(packets)) => packets,
-        Some(QueueSize::Bdp(products)) => bdp(products, key, around)?,
-        None => bdp(2.5, key, around)?.max(LEAST_DEFAULT),
+        Some(QueueSize::Bdp(products)) => bdp(products, key, link)?,
+        None => bdp(2.5, key, link)?.max(LEAST_DEFAULT),
         Some(QueueSize::Bytes(_) | QueueSize::Infinite) => {
             return problem(key, "a red queue's limit is in packets (`50p`) or in `bdp`");
         }
@@ -88,7 +84,7 @@ fn red(table: &QueueTable, key: &str, around: &Surroundings) -> Result<network::
         mark_p: share(table.mark_p, 1.0),
         mean_packet: table
             .mean_packet
-            .map_or(around.packet, |bytes| u32::try_from(bytes.get()).unwrap_or(u32::MAX)),
+            .map_or(link.packet, |bytes| u32::try_from(bytes.get()).unwrap_or(u32::MAX)),
     };
     if red.max > f64::from(limit) {
         let max = red.max;
@@ -102,17 +98,17 @@ fn red(table: &QueueTable, key: &str, around: &Surroundings) -> Result<network::
     Ok(network::Queue::Red(red))
 }
 
-/// Bandwidth-delay products as packets: at least one.
-fn bdp(products: f64, key: &str, around: &Surroundings) -> Result<u32, Problem> {
-    let Some(rate) = around.rate else {
+/// Converts bandwidth-delay products to packets, at least one.
+fn bdp(products: f64, key: &str, link: &LinkUse) -> Result<u32, Problem> {
+    let Some(rate) = link.rate else {
         let infinite = BitRate::INFINITE;
         return problem(key, format!("a link of {infinite} rate has no bandwidth-delay product"));
     };
-    let packets = (products * rate * around.rtt / (8.0 * f64::from(around.packet))).round();
+    let packets = (products * rate * link.rtt / (8.0 * f64::from(link.packet))).round();
     if packets <= MOST {
         Ok(low32(whole(packets)).max(1))
     } else {
-        let rtt = around.rtt;
+        let rtt = link.rtt;
         problem(
             key,
             format!("{products}bdp are {packets} packets ({rate} bit/s, {rtt} s): too many"),
@@ -120,7 +116,7 @@ fn bdp(products: f64, key: &str, around: &Surroundings) -> Result<u32, Problem> 
     }
 }
 
-/// The round-trip time of a queue in `bdp`, in seconds.
+/// Returns the round-trip time of a bandwidth-delay product in seconds: that of the file, or else that of the flows.
 pub(super) fn bdp_rtt(given: Option<Span>, longest_nanos: u64) -> f64 {
     given.map_or(longest_nanos, Span::nanos) as f64 / 1e9
 }

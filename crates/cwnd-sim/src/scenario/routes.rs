@@ -1,44 +1,43 @@
-//! Shortest paths by number of links.
+//! Shortest paths by the number of links.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use crate::network::Link;
 
-/// Finds paths and remembers them: many flows share few pairs of ends.
+/// Finds shortest paths and caches them, because many flows share few pairs of nodes.
 ///
-/// Among paths of the same length the one found first wins, where each node tries its links in the
-/// order of the file.
+/// Breadth-first search visits the links of a node in the order of the file; the first path found is used.
 pub(super) struct Routes {
-    /// The links that leave each node, in order, with the nodes they reach.
+    /// For each node its outgoing links in order, with the nodes at their ends.
     leaving: Vec<Vec<(usize, usize)>>,
-    known: HashMap<(usize, usize), Option<Rc<[usize]>>>,
-    /// The search in which a node was last reached, and by which link and node.
+    cache: HashMap<(usize, usize), Option<Rc<[usize]>>>,
+    /// For each node the number of the last search that reached it, and the link and the node before it.
     reached: Vec<(u64, usize, usize)>,
     searches: u64,
 }
 
 impl Routes {
-    /// Paths over these links, among `nodes` nodes.
+    /// Creates an empty cache for `nodes` nodes and their links.
     pub(super) fn new(nodes: usize, links: &[Link]) -> Self {
         let mut leaving = vec![Vec::new(); nodes];
         for (index, link) in links.iter().enumerate() {
             leaving[link.from].push((index, link.to));
         }
-        Routes { leaving, known: HashMap::new(), reached: vec![(0, 0, 0); nodes], searches: 0 }
+        Routes { leaving, cache: HashMap::new(), reached: vec![(0, 0, 0); nodes], searches: 0 }
     }
 
-    /// The links from one node to another; `None` when there is no way.
+    /// Returns the links of the path between two nodes; `None` if there is none.
     pub(super) fn find(&mut self, from: usize, to: usize) -> Option<Rc<[usize]>> {
-        if let Some(path) = self.known.get(&(from, to)) {
+        if let Some(path) = self.cache.get(&(from, to)) {
             return path.clone();
         }
         let path = self.search(from, to).map(Rc::from);
-        self.known.insert((from, to), path.clone());
+        self.cache.insert((from, to), path.clone());
         path
     }
 
-    /// Breadth first, no further than the target.
+    /// Searches breadth-first, up to the target.
     fn search(&mut self, from: usize, to: usize) -> Option<Vec<usize>> {
         self.searches += 1;
         let search = self.searches;
@@ -58,6 +57,7 @@ impl Routes {
         None
     }
 
+    /// Returns the links of the path that the last search found.
     fn walk_back(&self, from: usize, to: usize) -> Vec<usize> {
         let mut path = Vec::new();
         let mut node = to;

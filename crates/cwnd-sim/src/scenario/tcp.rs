@@ -1,4 +1,4 @@
-//! The options of TCP and what they are when a scenario does not say.
+//! The options of TCP and UDT, and their defaults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,23 +9,23 @@ use super::units::{Bytes, Span, Timestamps};
 use crate::network::{self, InvalidField, Tcp, Udt};
 use crate::udt::HEADERS;
 
-/// How TCP behaves. A key left out has the default of `conventions`.
+/// Options of TCP. The defaults depend on `conventions`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table of TCP options")]
 pub struct TcpOptions {
-    /// Whose habits and defaults: the RFCs' (default), ns-2.35's, or ns-2's of spring 2001.
+    /// Conventions and defaults: of the RFCs (default), of ns-2.35, or of ns-2 of spring 2001.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conventions: Option<Conventions>,
     /// Loss recovery: `sack` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
-    /// Payload bytes of a data packet.
+    /// Payload of a data packet in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<Bytes>,
-    /// Header bytes of a data packet.
+    /// Headers of a data packet in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<Bytes>,
-    /// Bytes of an acknowledgement on the wire.
+    /// Size of an acknowledgement on the wire in bytes, without options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack: Option<Bytes>,
     /// Initial window in packets.
@@ -36,71 +36,71 @@ pub struct TcpOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
-    /// Acknowledge every second packet, or after `ack_delay`.
+    /// Delayed acknowledgements: of every second packet, or after `ack_delay`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_acks: Option<bool>,
-    /// The longest an acknowledgement is delayed, at most 500ms.
+    /// Maximum delay of an acknowledgement, at most 500ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_delay: Option<Span>,
-    /// Explicit congestion notification (RFC 3168); the queues must mark with `ecn` too.
+    /// Explicit congestion notification (RFC 3168). Queues mark packets only with their own `ecn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
     /// Timestamps (RFC 7323).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<Timestamps>,
-    /// Sends a new packet on each of the first two duplicate acknowledgements (RFC 3042).
+    /// Limited transmit (RFC 3042): a new packet on each of the first two duplicate acknowledgements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_transmit: Option<bool>,
-    /// Opens with a handshake packet.
+    /// Begins the connection with a SYN.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syn: Option<bool>,
-    /// Counts packets and not acknowledgements when the window grows (RFC 3465).
+    /// The window grows by acknowledged packets instead of acknowledgements (RFC 3465).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_counting: Option<bool>,
     /// Granularity of the retransmission timer's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub granularity: Option<Span>,
-    /// The smallest retransmission timeout.
+    /// Minimum retransmission timeout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rto: Option<Span>,
-    /// The largest retransmission timeout.
+    /// Maximum retransmission timeout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rto: Option<Span>,
-    /// The retransmission timeout before the first sample.
+    /// Retransmission timeout before the first round-trip time sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rto: Option<Span>,
-    /// The spread of a random delay before each packet is sent (ns-2's `overhead_`).
+    /// Maximum of a uniform random delay before each transmission (ns-2's `overhead_`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Span>,
 }
 
-/// How TCP repairs losses.
+/// Loss recovery of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recovery {
     /// Selective acknowledgements (RFC 6675).
     Sack,
-    /// RFC 6582.
+    /// NewReno (RFC 6582).
     NewReno,
-    /// RFC 5681's fast retransmit and fast recovery alone.
+    /// Fast retransmit and fast recovery (RFC 5681).
     Reno,
 }
 
-/// Whose habits and defaults.
+/// Conventions of TCP implementations, with their defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Conventions {
-    /// The RFCs'.
+    /// Those of the RFCs.
     #[serde(rename = "rfc")]
     Rfc,
-    /// ns-2.35's.
+    /// Those of ns-2.35.
     #[serde(rename = "ns2")]
     Ns2,
-    /// ns-2's of spring 2001.
+    /// Those of ns-2 of spring 2001.
     #[serde(rename = "ns2-2001")]
     Ns2001,
 }
 
-/// What a set of conventions says of every option.
+/// The defaults of a set of conventions.
 struct Defaults {
     packet: u32,
     header: u32,
@@ -115,15 +115,15 @@ struct Defaults {
     initial_rto: Span,
 }
 
-/// So large that it never limits, unless the scenario says otherwise.
+/// The default window in packets, which is larger than any congestion window.
 const WINDOW: u32 = 1_000_000;
-/// The same for everyone: RFC 6298 allows no less, and ns-2 has it too.
+/// RFC 6298 allows no smaller maximum; ns-2 has the same.
 const MAX_RTO: Span = Span::millis(60_000);
 impl Conventions {
     fn defaults(self) -> Defaults {
         match self {
-            // Packets fill an Ethernet frame. RFC 6928's window, RFC 6298's timer. RFC 5681 allows
-            // acknowledgements up to 500 ms late; 40 ms is what stacks do.
+            // Packets fill an Ethernet frame; the window is that of RFC 6928, the timer that of RFC 6298. RFC 5681
+            // allows a delay of acknowledgements of 500 ms; implementations have 40 ms.
             Conventions::Rfc => Defaults {
                 packet: 1460,
                 header: 40,
@@ -150,7 +150,7 @@ impl Conventions {
                 min_rto: Span::millis(200),
                 initial_rto: Span::millis(3000),
             },
-            // Packets were their payload's size on the wire: no headers were counted.
+            // Packets had no headers.
             Conventions::Ns2001 => Defaults {
                 packet: 1000,
                 header: 0,
@@ -168,7 +168,7 @@ impl Conventions {
     }
 }
 
-/// One flow's options over the scenario's, and the keys to name in a mistake.
+/// The options of a flow, which take precedence over those of the scenario.
 struct Layers<'a> {
     own: &'a TcpOptions,
     own_key: &'a str,
@@ -176,6 +176,7 @@ struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
+    /// Returns an option of the flow, or else of the scenario.
     fn get<T: Copy>(&self, option: impl Fn(&TcpOptions) -> Option<T>) -> Option<T> {
         option(self.own).or_else(|| option(self.common))
     }
@@ -205,12 +206,12 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// The options that UDT has too.
+/// The options that apply to UDT.
 const OF_UDT: [&str; 3] = ["packet", "header", "window"];
-/// Payload bytes of a UDT packet that fills an Ethernet frame.
+/// Payload in bytes of a UDT packet that fills an Ethernet frame.
 const UDT_PACKET: u32 = 1456;
 
-/// A flow's UDT: of TCP's options the few that it has, its own first.
+/// Compiles the options of a UDT flow, which has few of TCP's.
 pub(super) fn compile_udt(
     controller: &str,
     bytes: Option<Bytes>,
@@ -223,7 +224,7 @@ pub(super) fn compile_udt(
     if let Some(key) = keys.find(|key| !OF_UDT.contains(&key.as_str())) {
         return problem(
             format!("{own_key}.{key}"),
-            format!("UDT has no such option; of TCP's it has {}", OF_UDT.join(", ")),
+            format!("not an option of UDT, which has {}", OF_UDT.join(", ")),
         );
     }
     let layers = Layers { own, own_key, common };
@@ -238,7 +239,7 @@ pub(super) fn compile_udt(
     Ok(udt)
 }
 
-/// A flow's TCP: its own options, then the scenario's, then those of the conventions.
+/// Compiles the options of a TCP flow: its own, then those of the scenario, then the defaults of the conventions.
 pub(super) fn compile(
     controller: &str,
     bytes: Option<Bytes>,

@@ -1,4 +1,4 @@
-//! What scenarios compile to.
+//! Compilation of scenarios.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::network::{self, Queue as NetQueue, QueueLimit, Tcp, Traffic};
 
-mod mistakes;
+mod errors;
 
 const HEAD: &str =
     "duration = \"10s\"\n[dumbbell]\nrate = \"15mbit\"\ndelay = \"20ms\"\nqueue = \"20p\"\n";
@@ -51,7 +51,7 @@ fn file(name: &str) -> Network {
 }
 
 #[test]
-fn every_ready_made_scenario_compiles_and_is_called_what_it_is() {
+fn every_scenario_of_the_repository_compiles_and_has_the_name_of_its_file() {
     let files = files();
     assert!(files.len() >= 14);
     for (path, text) in files {
@@ -59,12 +59,12 @@ fn every_ready_made_scenario_compiles_and_is_called_what_it_is() {
         let scenario = Scenario::from_toml(&text, stem).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(scenario.name, stem);
         assert!(!scenario.title.is_empty(), "{stem} has no title");
-        assert!(text.starts_with("# "), "{stem} does not say what it is");
+        assert!(text.starts_with("# "), "{stem} does not begin with a comment");
         let network = scenario.network(7).unwrap();
         for flow in &network.flows {
             connected(&network, flow);
         }
-        // The same through JSON, as Python builds it.
+        // JSON, which Python writes, gives the same scenario.
         let again =
             Scenario::from_json(&scenario.to_json()).unwrap_or_else(|e| panic!("{stem}: {e}"));
         assert_eq!(again, scenario);
@@ -73,7 +73,7 @@ fn every_ready_made_scenario_compiles_and_is_called_what_it_is() {
 }
 
 #[test]
-fn every_ready_made_scenario_runs() {
+fn every_scenario_of_the_repository_runs() {
     for (path, text) in files() {
         let mut network = compile(&text);
         network.duration = network.duration.min(Dur::from_millis(6_000));
@@ -87,6 +87,7 @@ fn every_ready_made_scenario_runs() {
     }
 }
 
+/// Checks that the links of a flow's paths join.
 fn connected(network: &Network, flow: &network::Flow) {
     for way in [&flow.path, &flow.back] {
         assert!(way.windows(2).all(|hop| network.links[hop[0]].to == network.links[hop[1]].from));
@@ -97,7 +98,7 @@ fn connected(network: &Network, flow: &network::Flow) {
 }
 
 #[test]
-fn a_dumbbell_without_access_links_is_one_link_each_way() {
+fn a_dumbbell_without_access_links_has_one_link_in_each_direction() {
     let network = compile(&format!("{HEAD}[[flow]]\ncontroller = \"reno\"\n"));
     assert_eq!(network.nodes, ["left", "right"]);
     assert_eq!(network.links.len(), 2);
@@ -128,7 +129,7 @@ fn access_links_give_each_flow_two_hosts() {
 }
 
 #[test]
-fn a_round_trip_time_is_made_of_access_links() {
+fn a_round_trip_time_determines_the_access_delays() {
     let network = compile(&format!("{HEAD}[[flow]]\ncontroller = \"reno\"\nrtt = \"60ms\"\n"));
     let flow = &network.flows[0];
     let crossed = flow.path.iter().chain(&flow.back);
@@ -137,7 +138,7 @@ fn a_round_trip_time_is_made_of_access_links() {
 }
 
 #[test]
-fn flows_of_a_kind_are_numbered() {
+fn flows_of_a_controller_are_numbered() {
     let network = compile(&format!(
         "{HEAD}[[flow]]\ncontroller = \"simd(beta=1/16)\"\ncount = 2\n\
          [[flow]]\ncontroller = \"reno\"\n\
@@ -161,7 +162,7 @@ fn starts_are_staggered_and_drawn() {
     }
 }
 
-/// What a flow draws depends on the seed and its number, not on what else is drawn.
+/// The random draws of a flow depend only on the seed and the number of the flow.
 #[test]
 fn placements_are_independent() {
     let starts = |text: &str, seed| -> Vec<Time> {
@@ -176,7 +177,7 @@ fn placements_are_independent() {
         starts(&format!("{HEAD}{flows}[[pareto]]\nrate = \"1mbit\"\non = 1\noff = 2\n"), 1)[..3]
     );
     assert_ne!(plain, starts(&format!("{HEAD}{flows}"), 2));
-    assert_eq!(plain[0].as_nanos(), 860_454_622, "the placement stream is pinned");
+    assert_eq!(plain[0].as_nanos(), 860_454_622, "the random stream of placements is fixed");
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn conventions_set_the_defaults() {
 }
 
 #[test]
-fn a_flow_has_its_own_options_over_the_common_ones() {
+fn options_of_a_flow_take_precedence() {
     let network = compile(&format!(
         "{HEAD}[tcp]\nrecovery = \"reno\"\npacket = 500\n[[flow]]\ncontroller = \"reno\"\n\
          tcp = {{ packet = 1000, timestamps = \"10ms\" }}\nbytes = \"1mb\"\n"
@@ -212,7 +213,7 @@ fn a_flow_has_its_own_options_over_the_common_ones() {
     assert_eq!((tcp.timestamps, tcp.bytes), (Some(Dur::from_millis(10)), Some(1 << 20)));
 }
 
-/// The queues that ns-2's scripts of the same papers compute.
+/// Queues have the sizes that the papers' ns-2 scripts compute.
 #[test]
 fn queues_of_the_papers_have_their_sizes() {
     let simd = file("simd");
@@ -238,7 +239,7 @@ fn queues_of_the_papers_have_their_sizes() {
 }
 
 #[test]
-fn bdp_is_that_of_the_longest_flow_unless_the_file_says() {
+fn bdp_has_the_longest_rtt_of_the_flows_by_default() {
     let limit = |more: &str, flow: &str| {
         let text = format!(
             "duration = 1\n[dumbbell]\nrate = \"12mbit\"\ndelay = \"20ms\"\n\
@@ -247,7 +248,7 @@ fn bdp_is_that_of_the_longest_flow_unless_the_file_says() {
         );
         droptail(&compile(&text).links[0])
     };
-    // 12 Mb/s are 1000 packets of 1500 bytes a second.
+    // 12 Mb/s are 1000 packets of 1500 bytes per second.
     assert_eq!(limit("", ""), QueueLimit::Packets(80));
     assert_eq!(limit("", "rtt = \"100ms\""), QueueLimit::Packets(200));
     assert_eq!(limit("bdp_rtt = \"50ms\"", "rtt = \"100ms\""), QueueLimit::Packets(100));
@@ -255,7 +256,7 @@ fn bdp_is_that_of_the_longest_flow_unless_the_file_says() {
 }
 
 #[test]
-fn the_way_back_can_differ() {
+fn the_reverse_direction_can_differ() {
     let network = compile(
         "duration = 1\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n\
          queue = { kind = \"red\", limit = \"50p\", min = \"5p\", max = \"15p\", ecn = true }\n\
@@ -270,7 +271,7 @@ fn the_way_back_can_differ() {
 }
 
 #[test]
-fn routes_are_the_shortest_and_the_first_of_equals() {
+fn routes_are_the_first_of_the_shortest_paths() {
     let link = |from, to| format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\ndelay = \"1ms\"\n");
     let text = format!(
         "duration = 1\n{}{}{}{}{}[[flow]]\ncontroller = \"reno\"\nfrom = \"a\"\nto = \"d\"\n",
@@ -301,9 +302,9 @@ fn json_builds_the_same_network() {
     assert_eq!(other.network(1).unwrap(), compile(&toml));
 }
 
-/// The example that the reference opens with.
+/// The first example of docs/scenario.md compiles, and its error message is the one shown there.
 #[test]
-fn the_documentation_tells_the_truth() {
+fn the_example_of_the_documentation_compiles() {
     let page = include_str!("../../../../docs/scenario.md");
     let example = page.split("```").nth(1).and_then(|code| code.strip_prefix("toml\n")).unwrap();
     let network = compile(example);
@@ -316,13 +317,13 @@ fn the_documentation_tells_the_truth() {
 }
 
 #[test]
-fn a_controller_may_be_brought_along() {
-    let flow = "[[flow]]\ncontroller = \"python:Mine\"\ncount = 2\n";
+fn the_caller_may_resolve_controllers() {
+    let flow = "[[flow]]\ncontroller = \"mine:Mine\"\ncount = 2\n";
     let scenario = Scenario::from_toml(&format!("{HEAD}{flow}"), "runs/try-1.toml").unwrap();
     assert_eq!(scenario.name, "try-1");
     let network = scenario.network(1).unwrap();
     assert_eq!(network.flows[0].name, "Mine-1");
-    assert_eq!(tcp(&network.flows[0]).controller, "python:Mine");
+    assert_eq!(tcp(&network.flows[0]).controller, "mine:Mine");
     let flow = "[[flow]]\ncontroller = \"laws/mine.py:Law(beta=1/8)\"\n";
     let scenario = Scenario::from_toml(&format!("{HEAD}{flow}"), "runs/try-1.toml").unwrap();
     let network = scenario.network(1).unwrap();
@@ -331,7 +332,7 @@ fn a_controller_may_be_brought_along() {
 }
 
 #[test]
-fn a_hundred_thousand_flows_are_no_trouble() {
+fn a_hundred_thousand_flows_compile() {
     let network = compile(&format!(
         "{HEAD}[access]\ndelay = \"0s..1ms\"\n[[flow]]\ncontroller = \"reno\"\ncount = 100000\n"
     ));
@@ -383,7 +384,7 @@ proptest! {
         let _ = Scenario::from_bytes(&bytes, "x");
     }
 
-    /// A file with a piece cut out, doubled or replaced is a scenario or one line of explanation.
+    /// A file with a replaced piece is valid, or its error has one line.
     #[test]
     fn no_damaged_file_panics(
         which in 0usize..1000,

@@ -1,4 +1,4 @@
-//! Nodes and links between them, before any traffic.
+//! Nodes and links of a scenario, without traffic.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,42 +7,42 @@ use super::format::{Back, Queue, Scenario};
 use super::units::{BitRate, Probability, Span};
 use crate::network::{self, QueueLimit};
 
-/// Links that a file may declare.
+/// The largest number of `[[link]]`s.
 const MOST_LINKS: usize = 100_000;
-/// Routers of a ready-made chain.
+/// The largest number of routers of a chain.
 const MOST_ROUTERS: u32 = 10_000;
-/// Letters of a name.
+/// The largest number of characters of a name.
 const LONGEST_NAME: usize = 64;
 
-/// The network without traffic. Queues are still to be sized: that depends on the flows.
+/// The network without traffic. The sizes of queues depend on the flows.
 pub(super) struct Topology<'a> {
     /// Names of the nodes.
     pub nodes: Vec<String>,
-    /// Each node's index.
+    /// The index of each node by its name.
     pub index: HashMap<String, usize>,
-    /// One-way links, with placeholders for queues.
+    /// One-way links. Their queues are placeholders.
     pub links: Vec<network::Link>,
-    /// What the file says of each link's queue.
-    pub queues: Vec<Unsized<'a>>,
-    /// Where a flow starts and ends that does not say.
+    /// The queue of each link in the file.
+    pub queues: Vec<UnsizedQueue<'a>>,
+    /// The default nodes of sources and sinks.
     pub ends: Option<(usize, usize)>,
-    /// The routers of a chain in order.
+    /// The routers of a chain, in order.
     pub routers: Vec<usize>,
     names: HashSet<String>,
 }
 
-/// A queue as written, with what is needed to give it a size.
-pub(super) struct Unsized<'a> {
-    /// As the file says; `None` for the default.
+/// A queue in the file, and the values that determine its size.
+pub(super) struct UnsizedQueue<'a> {
+    /// The queue in the file; `None` for the default.
     pub queue: Option<&'a Queue>,
-    /// Its key, for mistakes.
+    /// Its key, for errors.
     pub key: String,
-    /// The round-trip time that `bdp` means, if the file says.
+    /// The round-trip time of `bdp` in the file.
     pub bdp_rtt: Option<Span>,
 }
 
-/// The keys that every kind of link has.
-struct Cable<'a, 'k> {
+/// The keys that `[dumbbell]`, `[chain]` and `[[link]]` share.
+struct LinkKeys<'a, 'k> {
     key: &'k str,
     name: Option<&'a str>,
     rate: BitRate,
@@ -55,7 +55,7 @@ struct Cable<'a, 'k> {
     back: Option<&'a Back>,
 }
 
-/// A name that can stand in records, file names and derived names such as `a-b`.
+/// Checks a name, which is used in records, file names and derived names such as `a-b`.
 pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Problem> {
     if name.is_empty() {
         problem(key, "a name cannot be empty")
@@ -63,14 +63,14 @@ pub(super) fn check_name(key: impl Into<String>, name: &str) -> Result<(), Probl
         problem(key, format!("a name has at most {LONGEST_NAME} letters"))
     } else if !name.chars().all(network::is_in_names) {
         let shown = super::units::shorten(name);
-        problem(key, format!("\"{shown}\" is no name: use letters, digits, - and _"))
+        problem(key, format!("\"{shown}\" is not a name: use letters, digits, - and _"))
     } else {
         Ok(())
     }
 }
 
 impl<'a> Topology<'a> {
-    /// The nodes and links of a scenario.
+    /// Creates the nodes and links of a scenario.
     pub(super) fn new(scenario: &'a Scenario) -> Result<Self, Problem> {
         let mut topology = Topology {
             nodes: Vec::new(),
@@ -110,13 +110,16 @@ impl<'a> Topology<'a> {
                 );
             }
             if !link.duplex && link.back.is_some() {
-                return problem(format!("{key}.back"), "there is no way back: duplex = false");
+                return problem(
+                    format!("{key}.back"),
+                    "a link with duplex = false has no reverse direction",
+                );
             }
             let (from, to) = (topology.node(&link.from), topology.node(&link.to));
-            topology.cable(
+            topology.add_links(
                 from,
                 to,
-                &Cable {
+                &LinkKeys {
                     key: &key,
                     name: link.name.as_deref(),
                     rate: link.rate,
@@ -137,7 +140,7 @@ impl<'a> Topology<'a> {
         let Some(dumbbell) = &scenario.dumbbell else { return Ok(()) };
         let ends = (self.node("left"), self.node("right"));
         self.ends = Some(ends);
-        let cable = Cable {
+        let keys = LinkKeys {
             key: "dumbbell",
             name: None,
             rate: dumbbell.rate,
@@ -149,7 +152,7 @@ impl<'a> Topology<'a> {
             duplex: true,
             back: dumbbell.back.as_ref(),
         };
-        self.cable(ends.0, ends.1, &cable)
+        self.add_links(ends.0, ends.1, &keys)
     }
 
     fn chain(&mut self, scenario: &'a Scenario) -> Result<(), Problem> {
@@ -161,7 +164,7 @@ impl<'a> Topology<'a> {
             );
         }
         self.routers = (1..=chain.routers).map(|number| self.node(&format!("r{number}"))).collect();
-        let cable = Cable {
+        let keys = LinkKeys {
             key: "chain",
             name: None,
             rate: chain.rate,
@@ -174,13 +177,13 @@ impl<'a> Topology<'a> {
             back: chain.back.as_ref(),
         };
         for hop in 1..self.routers.len() {
-            self.cable(self.routers[hop - 1], self.routers[hop], &cable)?;
+            self.add_links(self.routers[hop - 1], self.routers[hop], &keys)?;
         }
         self.ends = self.routers.first().copied().zip(self.routers.last().copied());
         Ok(())
     }
 
-    /// The index of a node, which exists from now on.
+    /// Returns the index of a node, and creates the node if there is none with this name.
     fn node(&mut self, name: &str) -> usize {
         if let Some(&index) = self.index.get(name) {
             return index;
@@ -190,7 +193,7 @@ impl<'a> Topology<'a> {
         self.nodes.len() - 1
     }
 
-    /// The index of a node that must exist.
+    /// Returns the index of an existing node.
     pub(super) fn known(&self, key: String, name: &str) -> Result<usize, Problem> {
         self.index.get(name).copied().ok_or_else(|| {
             let nodes: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
@@ -198,72 +201,79 @@ impl<'a> Topology<'a> {
         })
     }
 
-    fn cable(&mut self, from: usize, to: usize, cable: &Cable<'a, '_>) -> Result<(), Problem> {
-        let key = cable.key;
-        if cable.bdp_rtt == Some(Span::ZERO) {
+    /// Adds the links between two nodes, one in each direction or one alone.
+    fn add_links(
+        &mut self,
+        from: usize,
+        to: usize,
+        keys: &LinkKeys<'a, '_>,
+    ) -> Result<(), Problem> {
+        let key = keys.key;
+        if keys.bdp_rtt == Some(Span::ZERO) {
             return problem(format!("{key}.bdp_rtt"), "a round-trip time cannot be zero");
         }
-        let (there, back) = match cable.name {
+        let (there, back) = match keys.name {
             Some(name) => (name.to_owned(), format!("{name}-back")),
             None => {
                 let (a, b) = (&self.nodes[from], &self.nodes[to]);
                 (format!("{a}-{b}"), format!("{b}-{a}"))
             }
         };
-        self.push(
+        self.add_link(
             network::Link {
                 name: there,
                 from,
                 to,
-                rate: cable.rate.finite(),
-                delay: cable.delay.dur(),
-                queue: UNSIZED,
-                loss: cable.loss.get(),
-                loss_of_acks: cable.loss_of_acks,
+                rate: keys.rate.finite(),
+                delay: keys.delay.dur(),
+                queue: PLACEHOLDER,
+                loss: keys.loss.get(),
+                loss_of_acks: keys.loss_of_acks,
             },
-            cable,
-            Unsized { queue: cable.queue, key: format!("{key}.queue"), bdp_rtt: cable.bdp_rtt },
+            keys,
+            UnsizedQueue { queue: keys.queue, key: format!("{key}.queue"), bdp_rtt: keys.bdp_rtt },
         )?;
-        if !cable.duplex {
+        if !keys.duplex {
             return Ok(());
         }
         let same = Back::default();
-        let differs = cable.back.unwrap_or(&same);
+        let differs = keys.back.unwrap_or(&same);
         let queue_key = match differs.queue {
             Some(_) => format!("{key}.back.queue"),
             None => format!("{key}.queue"),
         };
-        let queue = match cable.back {
+        let queue = match keys.back {
             Some(Back { queue: Some(queue), .. }) => Some(queue),
-            _ => cable.queue,
+            _ => keys.queue,
         };
-        self.push(
+        self.add_link(
             network::Link {
                 name: back,
                 from: to,
                 to: from,
-                rate: differs.rate.unwrap_or(cable.rate).finite(),
-                delay: differs.delay.unwrap_or(cable.delay).dur(),
-                queue: UNSIZED,
-                loss: differs.loss.unwrap_or(cable.loss).get(),
-                loss_of_acks: differs.loss_of_acks.unwrap_or(cable.loss_of_acks),
+                rate: differs.rate.unwrap_or(keys.rate).finite(),
+                delay: differs.delay.unwrap_or(keys.delay).dur(),
+                queue: PLACEHOLDER,
+                loss: differs.loss.unwrap_or(keys.loss).get(),
+                loss_of_acks: differs.loss_of_acks.unwrap_or(keys.loss_of_acks),
             },
-            cable,
-            Unsized { queue, key: queue_key, bdp_rtt: cable.bdp_rtt },
+            keys,
+            UnsizedQueue { queue, key: queue_key, bdp_rtt: keys.bdp_rtt },
         )
     }
 
-    fn push(
+    /// Adds a link, whose name must be unique.
+    fn add_link(
         &mut self,
         link: network::Link,
-        cable: &Cable,
-        queue: Unsized<'a>,
+        keys: &LinkKeys,
+        queue: UnsizedQueue<'a>,
     ) -> Result<(), Problem> {
         if !self.names.insert(link.name.clone()) {
-            let own = if cable.name.is_some() { "name" } else { "from" };
+            let own = if keys.name.is_some() { "name" } else { "from" };
             return problem(
-                format!("{}.{own}", cable.key),
-                format!("a second link \"{}\": give each a name of its own", link.name),
+                format!("{}.{own}", keys.key),
+                format!("there are two links \"{}\": set `name` of one", link.name),
             );
         }
         self.links.push(link);
@@ -272,5 +282,6 @@ impl<'a> Topology<'a> {
     }
 }
 
-/// Stands for a queue until it is sized.
-const UNSIZED: network::Queue = network::Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };
+/// The placeholder of a queue without a size.
+const PLACEHOLDER: network::Queue =
+    network::Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };

@@ -1,4 +1,4 @@
-//! Small networks, written in code.
+//! Small networks, without scenario files.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -17,7 +17,7 @@ pub(crate) fn ms(count: u64) -> Dur {
     Dur::from_millis(count)
 }
 
-/// A time that many milliseconds after the start.
+/// Returns the time `count` milliseconds after the start.
 pub(crate) fn at_ms(count: u64) -> Time {
     Time::from_nanos(count * 1_000_000)
 }
@@ -26,8 +26,8 @@ pub(crate) fn packets(limit: u32) -> Queue {
     Queue::DropTail { limit: QueueLimit::Packets(limit) }
 }
 
-/// TCP as the RFCs have it, with packets of 1000 bytes on the wire and an immediate acknowledgement
-/// of each: sums are easy.
+/// Returns TCP with the conventions of the RFCs, packets of 1000 bytes on the wire, and an immediate acknowledgement of
+/// each packet.
 pub(crate) fn tcp(controller: &str) -> Tcp {
     Tcp {
         controller: controller.into(),
@@ -54,7 +54,7 @@ pub(crate) fn tcp(controller: &str) -> Tcp {
     }
 }
 
-/// A one-way link without loss.
+/// Returns a one-way link without loss.
 pub(crate) fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) -> Link {
     Link {
         name: format!("{from}-{to}"),
@@ -80,7 +80,8 @@ pub(crate) fn flow(traffic: Traffic) -> Flow {
     }
 }
 
-/// One link there and one back with the same delay: the bottleneck, and an infinitely fast one.
+/// Returns a network of two nodes: a bottleneck, and a link of infinite rate with the same delay in the reverse
+/// direction.
 pub(crate) fn pair(
     rate: f64,
     delay: Dur,

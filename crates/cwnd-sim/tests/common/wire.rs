@@ -1,4 +1,4 @@
-//! What crossed a link, read from the pcap file of a run.
+//! The packets of a link, read from a pcap file.
 
 use cwnd_sim::network::Network;
 use cwnd_sim::{Options, PcapWriter, Simulation};
@@ -7,7 +7,7 @@ use pcap_file::pcap::PcapReader;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// A file in memory that outlives its writer.
+/// A file in memory, shared with its writer.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<u8>>>);
 
@@ -20,7 +20,7 @@ impl Write for Memory {
     }
 }
 
-/// The pcap file of what crossed link number `link`.
+/// Runs a network and returns the pcap file of link number `link`.
 pub(crate) fn capture(network: &Network, seed: u64, link: usize) -> Vec<u8> {
     let file = Memory::default();
     let writer = PcapWriter::new(file.clone(), network).unwrap();
@@ -34,18 +34,18 @@ pub(crate) fn capture(network: &Network, seed: u64, link: usize) -> Vec<u8> {
     file.0.lock().unwrap().clone()
 }
 
-/// A TCP packet of flow 0 that left a link's transmitter.
+/// A TCP packet of flow 0 at the end of its transmission on a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Crossed {
     /// Milliseconds since the start.
     pub at: f64,
-    /// The number of the data packet, or the next number expected by an acknowledgement.
+    /// The number of the data packet, or the next expected number of an acknowledgement.
     pub number: u32,
     pub tcp: TcpHeader,
     pub marked: bool,
 }
 
-/// What of flow 0 crossed a link, for a flow with packets of 960 bytes.
+/// Returns the packets of flow 0 on a link. Packets of the flow have 960 bytes of payload.
 pub(crate) fn crossed(network: &Network, seed: u64, link: usize) -> Vec<Crossed> {
     let bytes = capture(network, seed, link);
     let mut reader = PcapReader::new(&bytes[..]).unwrap();

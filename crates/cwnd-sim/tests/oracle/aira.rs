@@ -1,8 +1,8 @@
-//! The dumbbells of the AIRA paper, with ns-2's own AIMD.
+//! The dumbbells of the AIRA paper, with the AIMD of ns-2.
 
 use crate::compare::{Allowed, Case, Row, cases, draws, over_seeds, run};
 
-/// The scenario of `exp_aira`: `n` flows over one DropTail bottleneck.
+/// Returns the scenario of `exp_aira`: `n` flows over a DropTail bottleneck.
 pub(crate) fn scenario(case: &Case, seed: u64) -> String {
     let mut draw = draws(seed);
     let number = |key, default| case.number(key, default);
@@ -58,7 +58,7 @@ pub(crate) fn scenario(case: &Case, seed: u64) -> String {
     text
 }
 
-/// Goodput in bytes a second, retransmissions, timeouts, cuts, drop rate, Jain's index.
+/// Returns goodput in bytes per second, retransmissions, timeouts, window reductions, drop rate and Jain's index.
 fn measure(case: &Case, seed: u64) -> [f64; 6] {
     let run = run(&scenario(case, seed), seed);
     let link = run.link("left-right");
@@ -95,13 +95,12 @@ fn rows(cases: &[Case], seeds: u64, checked: bool) -> Vec<Row> {
     rows
 }
 
-/// Table 1: two and four flows on 1 Mb/s with increases from 2 to 1/5, and with delayed ACKs.
+/// Table 1: two and four flows on 1 Mb/s with additive increases from 1/5 to 2, and with delayed acknowledgements.
 pub(crate) fn table_1(seeds: u64) -> Vec<Row> {
     rows(&cases(include_str!("aira_table1.json")), seeds, true)
 }
 
-/// Table 3 (flows that join one after the other), Table 4 (four round-trip times), section 7 (ten
-/// flows).
+/// Table 3 (flows that start one after the other), Table 4 (four round-trip times) and section 7 (ten flows).
 pub(crate) fn tables_3_and_4(seeds: u64) -> Vec<Row> {
     rows(&cases(include_str!("aira_tables34.json")), seeds, false)
 }

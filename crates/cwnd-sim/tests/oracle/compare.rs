@@ -1,4 +1,4 @@
-//! Recorded numbers, runs of scenarios, and rows that hold one against the other.
+//! Recorded results of ns-2, runs of scenarios, and the comparison of both.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ pub(crate) struct Case {
     value: Value,
 }
 
-/// The cases of a recorded experiment.
+/// Returns the cases of a recorded experiment.
 pub(crate) fn cases(json: &str) -> Vec<Case> {
     let mut file: Value = serde_json::from_str(json).expect("recorded results are JSON");
     let Value::Array(cases) = file["cases"].take() else { panic!("no cases") };
@@ -26,7 +26,7 @@ pub(crate) fn cases(json: &str) -> Vec<Case> {
 }
 
 impl Case {
-    /// A parameter of the experiment, if it was given.
+    /// Returns a parameter of the experiment.
     pub(crate) fn text(&self, key: &str) -> Option<String> {
         match &self.value["params"][key] {
             Value::Null => None,
@@ -35,12 +35,12 @@ impl Case {
         }
     }
 
-    /// A numeric parameter, or what the experiment uses when it is not given.
+    /// Returns a numeric parameter, or its default.
     pub(crate) fn number(&self, key: &str, default: f64) -> f64 {
         self.value["params"][key].as_f64().unwrap_or(default)
     }
 
-    /// A result: its mean and its standard deviation over ns-2's seeds.
+    /// Returns the mean and the standard deviation of a result over the seeds of ns-2.
     pub(crate) fn result(&self, key: &str) -> (f64, f64) {
         match &self.value[key] {
             Value::Array(pair) => {
@@ -50,23 +50,23 @@ impl Case {
         }
     }
 
-    /// How many runs of ns-2 the results are the mean of.
+    /// Returns the number of runs of ns-2.
     pub(crate) fn seeds(&self) -> u64 {
         self.value["seeds"].as_u64().unwrap_or(1)
     }
 
-    /// Whether ns-2 measured this.
+    /// Whether there is a result of this name.
     pub(crate) fn has(&self, key: &str) -> bool {
         !self.value[key].is_null()
     }
 
-    /// A list among the results, or an empty one.
+    /// Returns a result that is a list; empty if there is none.
     pub(crate) fn list(&self, key: &str) -> &[Value] {
         self.value[key].as_array().map_or(&[], Vec::as_slice)
     }
 }
 
-/// The uniform numbers from 0 to 1 with which ns-2 placed the flows of this seed, in order.
+/// Returns the uniform random numbers with which ns-2 placed the flows of this seed, in order.
 pub(crate) fn draws(seed: u64) -> impl FnMut() -> f64 {
     let mut file: Value = serde_json::from_str(include_str!("draws.json")).expect("JSON");
     let lists = file["draws"].as_array_mut().expect("lists of draws");
@@ -76,20 +76,20 @@ pub(crate) fn draws(seed: u64) -> impl FnMut() -> f64 {
     move || list.next().and_then(|draw| draw.as_f64()).expect("enough draws")
 }
 
-/// Hosts with a link of their own, and delays as ns-2 drew them.
+/// Hosts with a link each, whose delays are the random draws of ns-2.
 pub(crate) struct Hosts<D> {
-    /// Rate of their links.
+    /// Rate of the links in bits per second.
     pub rate: f64,
-    /// The next uniform number.
+    /// Returns the next uniform random number.
     pub draw: D,
-    /// The shortest and the longest delay of their links.
+    /// Minimum and maximum delay of the links in seconds.
     pub least: f64,
     pub longest: f64,
     pub count: usize,
 }
 
 impl<D: FnMut() -> f64> Hosts<D> {
-    /// Adds a host at a router to a scenario; returns its name.
+    /// Adds a host at a router to a scenario and returns its name.
     pub(crate) fn add(&mut self, scenario: &mut String, router: &str) -> String {
         self.count += 1;
         let (rate, delay) = (self.rate, self.least + (self.longest - self.least) * (self.draw)());
@@ -108,7 +108,7 @@ impl<D: FnMut() -> f64> Hosts<D> {
     }
 }
 
-/// A TCP flow in a scenario, without an end to its table.
+/// Returns the table of a TCP flow, to which keys can be appended.
 pub(crate) fn tcp_flow(name: &str, law: &str, from: &str, to: &str, start: f64) -> String {
     format!(
         r#"
@@ -122,13 +122,13 @@ pub(crate) fn tcp_flow(name: &str, law: &str, from: &str, to: &str, start: f64) 
     )
 }
 
-/// A run: the network and what it left.
+/// A run: the network and its records.
 pub(crate) struct Run {
     pub network: Network,
     pub records: Records,
 }
 
-/// Runs a scenario written as TOML.
+/// Runs a scenario in TOML.
 pub(crate) fn run(toml: &str, seed: u64) -> Run {
     let scenario = Scenario::from_toml(toml, "oracle.toml").unwrap_or_else(|error| {
         panic!("{error}\n{toml}");
@@ -141,30 +141,30 @@ pub(crate) fn run(toml: &str, seed: u64) -> Run {
 }
 
 impl Run {
-    /// The records of the link of this name.
+    /// Returns the record of a link.
     pub(crate) fn link(&self, name: &str) -> &LinkRecord {
         let index = self.network.links.iter().position(|link| link.name == name);
         &self.records.links[index.unwrap_or_else(|| panic!("no link {name}"))]
     }
 
-    /// The measured flows.
+    /// Returns the records of the measured flows.
     pub(crate) fn flows(&self) -> impl Iterator<Item = &FlowRecord> {
         let flows = self.network.flows.iter().zip(&self.records.flows);
         flows.filter(|(flow, _)| flow.measured).map(|(_, record)| record)
     }
 
-    /// A sum over the measured flows.
+    /// Returns a sum over the measured flows.
     pub(crate) fn sum(&self, of: impl Fn(&FlowRecord) -> f64) -> f64 {
         self.flows().map(of).sum()
     }
 
-    /// Seconds measured.
+    /// Returns the duration after the warm-up in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         (self.network.duration.as_nanos() - self.network.warmup.as_nanos()) as f64 / 1e9
     }
 }
 
-/// `work` on every item, on as many threads as there are cores; results in the items' order.
+/// Returns `work` of every item, computed on all cores, in the order of the items.
 pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(items.len()));
@@ -187,8 +187,8 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs every case with seeds 1 to `seeds`. Of each run `measure` takes some quantities; the result
-/// is the mean and standard deviation of each, for each case.
+/// Runs every case with seeds 1 to `seeds`. Returns for each case the mean and standard deviation of each quantity that
+/// `measure` returns.
 pub(crate) fn over_seeds<const N: usize>(
     cases: &[Case],
     seeds: impl Fn(&Case) -> u64,
@@ -221,7 +221,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// The mean of those values that are numbers.
+    /// Returns the mean of the values that are not NaN.
     pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.retain(|value| !value.is_nan());
         let runs = values.len() as f64;
@@ -234,30 +234,30 @@ impl Measured {
         }
     }
 
-    /// The variance of the mean.
+    /// Returns the variance of the mean.
     fn error(self) -> f64 {
         self.spread * self.spread / self.runs
     }
 }
 
-/// How far cwnd may be from ns-2.
+/// The allowed difference between cwnd and ns-2.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Allowed {
-    /// By this much.
+    /// Absolute.
     Absolute(f64),
-    /// By this share of ns-2's number.
+    /// Relative to the result of ns-2.
     Share(f64),
-    /// By this share, or by this much if that is more.
+    /// The larger one of a relative and an absolute difference.
     ShareOr(f64, f64),
-    /// By this share, or by one standard deviation of ns-2's runs if that is more.
+    /// The larger one of a relative difference and a standard deviation of ns-2's runs.
     ShareOrSpread(f64),
-    /// By this share, or by two standard errors of the difference of the means if that is more.
+    /// The larger one of a relative difference and two standard errors of the difference of the means.
     ShareOrErrors(f64),
-    /// Shown, not checked.
+    /// Not checked.
     Any,
 }
 
-/// One quantity of one case.
+/// A quantity of a case.
 pub(crate) struct Row {
     case: String,
     what: &'static str,
@@ -267,7 +267,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A quantity of `case` that ns-2's results call `key`.
+    /// Creates a row for the result `key` of ns-2.
     pub(crate) fn new(
         case: &Case,
         what: &'static str,
@@ -299,7 +299,7 @@ impl Row {
         difference <= self.limit() + 1e-9 || matches!(self.allowed, Allowed::Any)
     }
 
-    /// Both numbers, and how far the second is from the first.
+    /// Returns both results and their difference as text.
     fn cell(&self) -> String {
         let (ns2, cwnd) = (self.ns2.mean, self.cwnd.mean);
         let share = 100.0 * (cwnd / ns2 - 1.0);
@@ -313,7 +313,7 @@ impl Row {
     }
 }
 
-/// Four digits, or all of a whole number.
+/// Formats a number with four digits, or all digits of an integer.
 fn short(value: f64) -> String {
     let digits = if value == 0.0 || value.fract() == 0.0 && value.abs() < 1e6 {
         0
@@ -323,7 +323,7 @@ fn short(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Fails with all rows that do not hold.
+/// Panics with all rows whose difference is not allowed.
 pub(crate) fn check(rows: &[Row]) {
     let wrong: Vec<_> = rows
         .iter()
@@ -350,7 +350,7 @@ pub(crate) fn check(rows: &[Row]) {
     );
 }
 
-/// Prints a table: a line for each case, ns-2 / cwnd in each column.
+/// Prints a table with a line for each case and both results, ns-2 / cwnd, in each column.
 pub(crate) fn print(rows: &[Row]) {
     let mut columns: Vec<&str> = Vec::new();
     for row in rows {

@@ -1,27 +1,27 @@
-//! The simulator held against recorded results of ns-2.35.
+//! Comparison of the simulator with recorded results of ns-2.35.
 //!
-//! The JSON files beside this one hold what ns-2 measured, and with which parameters. Each module
-//! writes the same experiment as a scenario, runs it, and puts both numbers in a [`Row`] with the
-//! difference that is allowed. `docs/validation.md` shows the tables and explains what is left:
+//! The JSON files in this folder have the parameters and results of ns-2. Each module writes the same experiment as a
+//! scenario, runs it, and returns a [`Row`] with both results and the allowed difference. `docs/validation.md` has the
+//! tables and explains the differences. This prints the tables:
 //!
 //! ```sh
 //! cargo test -p cwnd-sim --test oracle -- --ignored --nocapture report
 //! ```
 //!
-//! `ORACLE=micro` prints one table, `ORACLE_SEEDS=30` takes other numbers of seeds.
+//! `ORACLE=micro` prints one table; `ORACLE_SEEDS=30` sets the number of seeds.
 
 mod aira;
 mod compare;
-mod micro;
-mod more;
+mod deterministic;
 mod random_loss;
 mod red;
+mod unchecked;
 
 use compare::{Row, check, print};
 
 #[test]
 fn deterministic_cases() {
-    check(&micro::rows());
+    check(&deterministic::rows());
 }
 
 #[test]
@@ -39,20 +39,20 @@ fn loss_and_mark_rates_of_red() {
     check(&red::rows(red::Cases::Some));
 }
 
-/// Prints every table of `docs/validation.md`: some minutes.
+/// Prints all tables of `docs/validation.md`, in some minutes.
 #[test]
 #[ignore = "prints tables for the documentation"]
 fn report() {
     type Table = (&'static str, fn() -> Vec<Row>);
     let tables: [Table; 8] = [
-        ("micro", micro::rows),
+        ("micro", deterministic::rows),
         ("aira_table1", || aira::table_1(10)),
         ("simd_randloss", || random_loss::rows(random_loss::Seeds::Many)),
         ("simd_compat", || red::rows(red::Cases::All)),
         ("aira_tables34", || aira::tables_3_and_4(10)),
-        ("gaimd_formula", more::gaimd),
-        ("simd_converge", more::converge),
-        ("daimd_table5", more::daimd),
+        ("gaimd_formula", unchecked::gaimd),
+        ("simd_converge", unchecked::converge),
+        ("daimd_table5", unchecked::daimd),
     ];
     let wanted = std::env::var("ORACLE").unwrap_or_default();
     for (name, rows) in tables {

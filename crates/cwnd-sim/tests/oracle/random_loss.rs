@@ -1,13 +1,12 @@
-//! One flow on a link so fast that no queue forms, which loses each packet with the same probability
-//! (section 5.1 of the SIMD paper).
+//! One flow on a link without queueing that loses packets with a fixed probability (section 5.1 of the SIMD paper).
 
 use crate::compare::{Allowed, Case, Measured, Row, cases, over_seeds, run};
-use crate::micro::{controller, conventions};
+use crate::deterministic::{controller, conventions};
 
-/// How much is run.
+/// The number of seeds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seeds {
-    /// For every change.
+    /// For the test.
     Few,
     /// For the documentation.
     Many,
@@ -48,7 +47,7 @@ fn scenario(case: &Case) -> String {
     )
 }
 
-/// Packets sent and delivered a second, timeouts, cuts.
+/// Returns packets sent and delivered per second, timeouts and window reductions.
 fn measure(case: &Case, seed: u64) -> [f64; 4] {
     let run = run(&scenario(case), seed);
     [
@@ -59,7 +58,7 @@ fn measure(case: &Case, seed: u64) -> [f64; 4] {
     ]
 }
 
-/// Throughput of every law at every loss rate, and its ratio to TCP's.
+/// Compares the throughput of each law at each loss rate, and its ratio to that of TCP.
 pub(crate) fn rows(seeds: Seeds) -> Vec<Row> {
     let mut cases = cases(include_str!("simd_randloss.json"));
     if seeds == Seeds::Few {

@@ -1,13 +1,13 @@
-//! n TCP flows and n of another law over one bottleneck with RED, RED that marks, or DropTail, and
-//! four TCP flows the other way (section 5.2 of the SIMD paper).
+//! n TCP flows and n flows of another law over a bottleneck with RED, RED with ECN or DropTail, and four TCP flows in the
+//! reverse direction (section 5.2 of the SIMD paper).
 
 use crate::compare::{Allowed, Case, Hosts, Row, Run, cases, draws, over_seeds, run, tcp_flow};
-use crate::micro::controller;
+use crate::deterministic::controller;
 
-/// How much is run.
+/// The cases to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cases {
-    /// For every change: 15 Mb/s, every queue, few and many flows.
+    /// For the test: 15 Mb/s, each queue, few and many flows.
     Some,
     /// For the documentation.
     All,
@@ -16,7 +16,7 @@ pub(crate) enum Cases {
 fn scenario(case: &Case, seed: u64) -> String {
     let kind = case.text("queue").expect("a queue");
     let rate = case.number("bw", 15e6);
-    // 2.5 bandwidth-delay products of RED or 1.5 of DropTail, less the one that ns-2 refuses.
+    // 2.5 bandwidth-delay products for RED or 1.5 for DropTail, which holds one packet less in ns-2.
     let product = rate * 0.06 / 8000.0;
     let queue = if kind == "droptail" {
         format!("\"{}p\"", (1.5 * product).round() - 1.0)
@@ -65,8 +65,8 @@ fn scenario(case: &Case, seed: u64) -> String {
     text
 }
 
-/// Data packets dropped and marked of those that arrived, the same of all packets, shares of both
-/// groups, utilisation, mean queue, cuts per packet, timeouts.
+/// Returns drop rate and mark rate of data packets and of all packets, shares of both groups, utilisation, mean queue,
+/// window reductions per packet, and timeouts.
 fn measure(case: &Case, seed: u64) -> [f64; 9] {
     let run = run(&scenario(case, seed), seed);
     let link = run.link("left-right");
@@ -75,7 +75,7 @@ fn measure(case: &Case, seed: u64) -> [f64; 9] {
     let all = link.arrivals as f64;
     let n = case.number("n", 4.0) as usize;
     let fair = case.number("bw", 15e6) / 8000.0 / (2 * n) as f64;
-    // TCP and the other law take turns.
+    // TCP flows and flows of the other law alternate.
     let sent = |first: usize| {
         let flows = run.flows().skip(first).step_by(2);
         flows.map(|flow| flow.packets_sent).sum::<u64>() as f64
@@ -94,14 +94,14 @@ fn measure(case: &Case, seed: u64) -> [f64; 9] {
     ]
 }
 
-/// Cuts of the TCP flows in the measurement.
+/// Returns the window reductions of the TCP flows after the warm-up.
 fn cuts(run: &Run) -> f64 {
     let warmup = run.network.warmup.as_secs();
     let cuts = run.flows().step_by(2).flat_map(|flow| &flow.cuts);
     cuts.filter(|cut| cut.at.as_secs() >= warmup).count() as f64
 }
 
-/// Rates of loss and marking, and the shares that follow from them.
+/// Compares loss rates and mark rates, and the shares that depend on them.
 pub(crate) fn rows(which: Cases) -> Vec<Row> {
     let mut cases = cases(include_str!("simd_compat.json"));
     if which == Cases::Some {
@@ -109,7 +109,7 @@ pub(crate) fn rows(which: Cases) -> Vec<Row> {
             case.number("bw", 0.0) < 20e6 && [2.0, 8.0, 32.0].contains(&case.number("n", 0.0))
         });
     }
-    // Few flows differ most from one placement to the next.
+    // The results of few flows vary most between the random placements.
     let seeds = |case: &Case| match case.number("n", 4.0) as u64 {
         2 => case.seeds(),
         8 => case.seeds().min(10),
@@ -117,8 +117,8 @@ pub(crate) fn rows(which: Cases) -> Vec<Row> {
     };
     let measured = over_seeds(&cases, seeds, measure);
     let quantities = |droptail| {
-        // A rate below one in ten thousand is a handful of packets. DropTail with few flows is
-        // chaos: the standard error of ns-2's own mean is up to a tenth.
+        // A rate below 1e-4 is that of few packets. Results with few flows and DropTail are chaotic: the standard error
+        // of ns-2's mean is up to 10 %.
         let close =
             if droptail { Allowed::ShareOrErrors(0.1) } else { Allowed::ShareOr(0.1, 1e-4) };
         [

@@ -1,7 +1,7 @@
-//! Quantities as people write them: `15mbit`, `100ms`, `20p`, `1.5bdp`, as `tc` does.
+//! Quantities with units as in `tc`: `15mbit`, `100ms`, `20p`, `1.5bdp`.
 //!
-//! Each type reads a string with a unit or a bare number in its base unit, and writes the shortest
-//! string that reads back as the same value. A mistake is one sentence that says what was expected.
+//! Each type is read from a string with a unit, or from a number in the base unit. It is written as a short string that
+//! is read as the same value. Errors are one sentence that says what was expected.
 
 mod queue;
 mod rate;
@@ -13,13 +13,13 @@ pub use rate::BitRate;
 pub use size::{Bytes, Probability};
 pub use time::{LONGEST, Span, SpanRange, Timestamps};
 
-/// A number and the unit written behind it.
+/// A number with its unit.
 struct Quantity<'a> {
     number: f64,
     unit: &'a str,
 }
 
-/// Splits `15mbit` into 15 and `mbit`. `what` is asked for in the message when that fails.
+/// Splits `15mbit` into 15 and `mbit`. `what` is the expected quantity, for the error.
 fn split<'a>(text: &'a str, what: &str) -> Result<Quantity<'a>, String> {
     let trimmed = text.trim();
     let bytes = trimmed.as_bytes();
@@ -35,12 +35,12 @@ fn split<'a>(text: &'a str, what: &str) -> Result<Quantity<'a>, String> {
         match bytes[end] {
             b'0'..=b'9' | b'.' => end += 1,
             b'+' | b'-' if end == 0 => end += 1,
-            // Past the sign as well: at least one digit follows.
+            // A digit follows, after a sign or not.
             _ if exponent => end += 2,
             _ => break,
         }
     }
-    // Every byte up to `end` is ASCII: the split is on a character boundary.
+    // All bytes before `end` are ASCII, so that `end` is a character boundary.
     let (number, unit) = trimmed.split_at(end);
     match number.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(Quantity { number, unit: unit.trim_start() }),
@@ -49,17 +49,16 @@ fn split<'a>(text: &'a str, what: &str) -> Result<Quantity<'a>, String> {
     }
 }
 
-/// At most 40 characters of what was written, for a message of one line.
+/// Returns at most 40 characters of a text, for an error of one line.
 pub(super) fn shorten(text: &str) -> String {
     let clean: String =
         text.chars().take(40).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if text.chars().nth(40).is_some() { format!("{clean}…") } else { clean }
 }
 
-/// `Deserialize` from a string or a number, `Serialize` as `Display`, `FromStr`, and a schema.
+/// Implements `FromStr`, `Deserialize` from a string or a number, `Serialize` as a string, and `JsonSchema`.
 ///
-/// The type provides `parse(&str)` and `number(f64)`, both `-> Result<Self, String>`, and
-/// `Display`.
+/// The type provides `parse(&str)` and `number(f64)`, both `-> Result<Self, String>`, and `Display`.
 macro_rules! quantity {
     ($type:ident, $expecting:literal, $description:literal, $pattern:literal, $examples:tt) => {
         impl std::str::FromStr for $type {

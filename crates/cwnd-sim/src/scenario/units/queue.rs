@@ -1,28 +1,28 @@
-//! Lengths of queues.
+//! Limits and thresholds of queues.
 
 use std::fmt;
 
 use super::{Bytes, quantity, shorten, split};
 use crate::cast::{low32, whole};
 
-/// The largest queue: `20p` (packets), `64kb`, `1.5bdp` (bandwidth-delay products) or `infinite`;
-/// a bare number is packets.
+/// The limit of a queue: `20p` (packets), `64kb`, `1.5bdp` (bandwidth-delay products) or `infinite`. A number without a
+/// unit is in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueSize {
-    /// Waiting packets.
+    /// Packets.
     Packets(u32),
-    /// Waiting bytes.
+    /// Bytes.
     Bytes(Bytes),
-    /// Multiples of the link's bandwidth-delay product.
+    /// Bandwidth-delay products of the link.
     Bdp(f64),
-    /// Never full.
+    /// No limit.
     Infinite,
 }
 
 const EXPECTED: &str =
     "a queue: write its limit as `20p` (packets), `64kb`, `1.5bdp` or `infinite`";
 
-/// More packets than any memory holds.
+/// The largest finite limit in packets.
 const MOST: f64 = 1e9;
 
 impl QueueSize {
@@ -81,17 +81,17 @@ quantity!(
     ["20p", "64kb", "1.5bdp", "infinite"]
 );
 
-/// A threshold within a queue: `5p`, or a share of its limit such as `15%`.
+/// A threshold of a queue: `5p`, or a percentage of its limit such as `15%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// In packets.
+    /// Packets.
     Packets(f64),
-    /// In hundredths of the queue's limit.
+    /// Percentage of the limit.
     Percent(f64),
 }
 
 impl Threshold {
-    /// In packets, in a queue of `limit` packets.
+    /// Returns the threshold in packets for a limit in packets.
     pub fn of(self, limit: u32) -> f64 {
         match self {
             Threshold::Packets(packets) => packets,
@@ -100,7 +100,7 @@ impl Threshold {
     }
 
     fn number(packets: f64) -> Result<Self, String> {
-        // 0.15 is more likely a fraction than a part of a packet: ask.
+        // 0.15 may mean 15 % of the limit or 0.15 packets.
         if packets > 0.0 && packets < 1.0 {
             let percent = packets * 100.0;
             Err(format!("write {percent}% of the limit or {packets}p, a part of a packet"))

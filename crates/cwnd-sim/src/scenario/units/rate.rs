@@ -5,15 +5,14 @@ use std::fmt;
 use super::{quantity, shorten, split};
 use crate::network::RATES;
 
-/// A rate in bits per second, or no limit at all: `15mbit`, `1gbit`, `infinite`; a bare number is
-/// bits per second.
+/// A rate: `15mbit`, `1gbit` or `infinite`. A number without a unit is in bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct BitRate(f64);
 
 const EXPECTED: &str =
     "a rate: write bits per second as `15mbit`, `1gbit`, `64kbit` or `100bit`, or `infinite`";
 
-/// Units of bits per second. Those with an i are powers of 1024, as in `tc`.
+/// Units in bits per second. Those with an `i` are powers of 1024, as in `tc`.
 const UNITS: [(&str, f64); 9] = [
     ("bit", 1.0),
     ("kbit", 1e3),
@@ -27,20 +26,23 @@ const UNITS: [(&str, f64); 9] = [
 ];
 
 impl BitRate {
-    /// No limit: a link without a queue.
+    /// The infinite rate. A link with this rate has no queue.
     pub const INFINITE: BitRate = BitRate(f64::INFINITY);
 
-    /// A rate from bits per second, if a simulation can run at it.
+    /// Creates a rate from bits per second.
+    ///
+    /// # Errors
+    /// If the rate is not one of a link that can be simulated.
     pub fn bits(bits_per_sec: f64) -> Result<Self, String> {
         Self::number(bits_per_sec)
     }
 
-    /// Bits per second; infinity without a limit.
+    /// The rate in bits per second.
     pub(in crate::scenario) const fn get(self) -> f64 {
         self.0
     }
 
-    /// Bits per second; `None` without a limit.
+    /// The rate in bits per second; `None` if it is infinite.
     pub fn finite(self) -> Option<f64> {
         self.0.is_finite().then_some(self.0)
     }
@@ -73,7 +75,7 @@ impl BitRate {
         if let Some((_, scale)) = UNITS.iter().find(|(unit, _)| *unit == quantity.unit) {
             return Self::number(quantity.number * scale);
         }
-        // `mbps` is megabytes per second to tc and megabits to most others.
+        // `mbps` is megabytes per second in tc and megabits elsewhere.
         if let Some(prefix) = quantity.unit.strip_suffix("bps")
             && ["", "k", "m", "g", "t", "ki", "mi", "gi", "ti"].contains(&prefix)
         {
@@ -93,7 +95,7 @@ impl fmt::Display for BitRate {
         if !self.0.is_finite() {
             return f.write_str("infinite");
         }
-        // The largest unit of which this is a whole number: that product is exact.
+        // The largest unit of which the rate is an integer multiple.
         let exact = UNITS[..5].iter().rev().find(|(_, scale)| (self.0 / scale).fract() == 0.0);
         match exact {
             Some((unit, scale)) if (self.0 / scale) * scale == self.0 => {

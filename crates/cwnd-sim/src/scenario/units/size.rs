@@ -1,20 +1,20 @@
-//! Bytes and probabilities.
+//! Amounts of data, and probabilities.
 
 use std::fmt;
 
 use super::{quantity, shorten, split};
 use crate::cast::whole;
 
-/// An amount of data: `1460`, `64kb`, `10mb`. As in `tc`, `kb` is 1024 bytes and `mb` 1024 `kb`.
+/// An amount of data: `1460`, `64kb`, `10mb`. As in `tc`, `kb` is 1024 bytes and `mb` is 1024 `kb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(u64);
 
-/// More could not be counted exactly in a double, which is what other languages read.
+/// The largest amount. JSON numbers are exact up to 2^53 in most languages.
 const MOST: f64 = 9_007_199_254_740_992.0;
 
 const EXPECTED: &str = "an amount of data: write bytes as `1460`, `64kb` (of 1024) or `10mb`";
 
-/// Units of data, each a power of 1024; `kib` says the same as `kb`.
+/// Units in bytes: powers of 1024. `kib` is the same as `kb`.
 const UNITS: [(&str, u64); 13] = [
     ("b", 1),
     ("k", 1 << 10),
@@ -32,12 +32,12 @@ const UNITS: [(&str, u64); 13] = [
 ];
 
 impl Bytes {
-    /// An amount from a number of bytes.
+    /// Creates an amount from bytes.
     pub const fn new(bytes: u64) -> Self {
         Bytes(bytes)
     }
 
-    /// How many bytes.
+    /// The amount in bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -94,7 +94,7 @@ quantity!(
 pub struct Probability(f64);
 
 impl Probability {
-    /// From 0 to 1.
+    /// The probability, from 0 to 1.
     pub const fn get(self) -> f64 {
         self.0
     }

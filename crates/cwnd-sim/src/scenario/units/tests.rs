@@ -10,7 +10,7 @@ fn nanos(text: &str) -> Result<u64, String> {
 }
 
 #[test]
-fn rates_are_read_as_tc_writes_them() {
+fn rates_have_the_units_of_tc() {
     assert_eq!(rate("15mbit"), Ok(Some(15e6)));
     assert_eq!(rate("1Gbit"), Ok(Some(1e9)));
     assert_eq!(rate("64kbit"), Ok(Some(64e3)));
@@ -22,14 +22,14 @@ fn rates_are_read_as_tc_writes_them() {
 }
 
 #[test]
-fn an_ambiguous_rate_is_refused_with_both_readings() {
+fn the_error_of_an_ambiguous_rate_has_both_meanings() {
     let message = rate("15mbps").unwrap_err();
     assert!(message.contains("write 15mbit for bits or 120mbit for bytes"), "{message}");
     assert!(rate("1kbps").is_err() && rate("10bps").is_err() && rate("1gibps").is_err());
 }
 
 #[test]
-fn rates_that_cannot_be_are_refused() {
+fn invalid_rates_are_errors() {
     for text in [
         "0", "0mbit", "-1mbit", "0.5bit", "7bit", "100tbit", "inf", "nan", "", "mbit", "1..2mbit",
         "15mb", "15 Mb/s", "1e999",
@@ -39,7 +39,7 @@ fn rates_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn times_are_read_to_the_nanosecond() {
+fn times_have_a_resolution_of_one_nanosecond() {
     assert_eq!(nanos("100ms"), Ok(100_000_000));
     assert_eq!(nanos("10us"), Ok(10_000));
     assert_eq!(nanos("10µs"), Ok(10_000));
@@ -54,7 +54,7 @@ fn times_are_read_to_the_nanosecond() {
 }
 
 #[test]
-fn a_range_of_times_has_two_ends_in_order() {
+fn a_range_of_times_has_ordered_ends() {
     let range: SpanRange = "0.25ms..0.75ms".parse().unwrap();
     assert_eq!((range.low().nanos(), range.high().nanos()), (250_000, 750_000));
     assert_eq!(range.at(0.5).as_nanos(), 500_000);
@@ -88,7 +88,7 @@ fn queues_have_four_units() {
 }
 
 #[test]
-fn thresholds_are_packets_or_shares() {
+fn thresholds_are_packets_or_percentages() {
     let threshold = |text: &str| text.parse::<Threshold>();
     assert_eq!(threshold("5p"), Ok(Threshold::Packets(5.0)));
     assert_eq!(threshold("15%").map(|share| share.of(80)), Ok(12.0));
@@ -104,7 +104,7 @@ fn probabilities_are_within_0_and_1() {
     assert!(probability("1.01").is_err() && probability("-0.1").is_err());
 }
 
-/// What is written reads back as the same value.
+/// Checks that a value is read back from its text.
 fn round_trip<T>(value: T) -> Result<(), TestCaseError>
 where
     T: std::fmt::Display + std::str::FromStr<Err = String> + PartialEq + std::fmt::Debug,

@@ -8,18 +8,17 @@ use super::{quantity, shorten, split};
 use crate::cast::whole;
 use crate::network;
 
-/// A span of time, or a time since the start of the run: `100ms`, `10us`, `5s`, `2min`; a bare
-/// number is seconds. Kept in whole nanoseconds.
+/// A time span, or a time since the start of the run: `100ms`, `10us`, `5s`, `2min`. A number without a unit is in
+/// seconds. The value is in integer nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(u64);
 
-/// The longest time a scenario can name: two hours. The simulator packs times of up to 2⁴³ ns
-/// (2.4 h) into its event keys.
+/// The longest time of a scenario: 2 hours. Event keys of the simulator have space for 2⁴³ ns, which are 2.4 hours.
 pub const LONGEST: Span = Span(network::LONGEST.as_nanos());
 
 const EXPECTED: &str = "a time: write it as `100ms`, `10us`, `250ns`, `5s` or `2min`";
 
-/// Units of time in nanoseconds, the one of plain numbers first.
+/// Units in nanoseconds. The first one is that of numbers without a unit.
 const UNITS: [(&str, f64); 8] = [
     ("s", 1e9),
     ("ms", 1e6),
@@ -32,26 +31,26 @@ const UNITS: [(&str, f64); 8] = [
 ];
 
 impl Span {
-    /// No time.
+    /// Zero.
     pub const ZERO: Span = Span(0);
 
-    /// Whole milliseconds; at most [`LONGEST`].
+    /// Creates a span from milliseconds, saturating at [`LONGEST`].
     pub const fn millis(millis: u64) -> Self {
         let nanos = millis.saturating_mul(1_000_000);
         Span(if nanos < LONGEST.0 { nanos } else { LONGEST.0 })
     }
 
-    /// Nanoseconds that were computed and are only shown: they may be beyond [`LONGEST`].
+    /// Creates a span from nanoseconds for display. It may exceed [`LONGEST`].
     pub(crate) const fn shown(nanos: u64) -> Self {
         Span(nanos)
     }
 
-    /// As the simulator counts it.
+    /// The span as a duration.
     pub const fn dur(self) -> Dur {
         Dur::from_nanos(self.0)
     }
 
-    /// Nanoseconds.
+    /// The span in nanoseconds.
     pub const fn nanos(self) -> u64 {
         self.0
     }
@@ -106,7 +105,7 @@ quantity!(
     ["100ms", "10us", "5s", "2min"]
 );
 
-/// A time, or a range from which each flow draws its own: `5s` or `0s..5s`.
+/// A time or a range of times from which each flow draws its own: `5s` or `0s..5s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanRange {
     low: Span,
@@ -114,15 +113,15 @@ pub struct SpanRange {
 }
 
 impl SpanRange {
-    /// The earliest or shortest it can be.
+    /// The lower end of the range.
     pub const fn low(self) -> Span {
         self.low
     }
-    /// The latest or longest it can be.
+    /// The upper end of the range.
     pub const fn high(self) -> Span {
         self.high
     }
-    /// The value at `u` in [0, 1) between the two.
+    /// Returns the time at the fraction `u` of the range.
     pub fn at(self, u: f64) -> Dur {
         let width = (self.high.0 - self.low.0) as f64;
         Dur::from_nanos(self.low.0 + whole(width * u))
@@ -168,7 +167,7 @@ quantity!(
     ["5s", "0s..5s", "1ms..10ms"]
 );
 
-/// Whether a connection carries timestamps, and how fine: `true` is 1 ms, `"10ms"` is what it says.
+/// Timestamps of a connection: `false`, `true` for a granularity of 1 ms, or a granularity such as `"10ms"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps(Option<Span>);
 
@@ -183,7 +182,7 @@ impl Timestamps {
         }
     }
 
-    /// Their granularity; `None` when there are none.
+    /// The granularity; `None` without timestamps.
     pub fn granularity(self) -> Option<Dur> {
         self.0.map(Span::dur)
     }

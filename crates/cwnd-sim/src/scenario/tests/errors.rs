@@ -1,10 +1,10 @@
-//! What is said of scenarios that cannot be.
+//! Error messages of invalid scenarios.
 
 use super::super::*;
 
-/// Each mistake with the line it must be answered by.
+/// Each error with the beginning of its message.
 #[test]
-fn mistakes_are_answered_in_one_line() {
+fn errors_have_one_line_with_file_line_and_key() {
     let flow = "[[flow]]\ncontroller = \"reno\"\n";
     let net = "duration = \"10s\"\n[dumbbell]\nrate = \"15mbit\"\ndelay = \"20ms\"\n";
     let link = "duration = \"10s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\n";
@@ -18,12 +18,15 @@ fn mistakes_are_answered_in_one_line() {
         (flow.into(), "x:1: missing `duration`"),
         (net.into(), "x: no traffic: "),
         (format!("duration = 1\n{flow}"), "x: no network: "),
-        (format!("duration = 0\n{flow}"), "x:1: duration: a run cannot last no time"),
+        (format!("duration = 0\n{flow}"), "x:1: duration: a duration must be above zero"),
         (format!("duration = \"3h\"\n{flow}"), "x:1: duration: a time is at most 2h"),
-        (format!("duration = 1\nwarmup = 1\n{flow}"), "x:2: warmup: 1s leaves nothing"),
+        (
+            format!("duration = 1\nwarmup = 1\n{flow}"),
+            "x:2: warmup: 1s is not less than the duration of 1s",
+        ),
         (format!("duration = 9\nsample = \"1us\"\n{flow}"), "x:2: sample: 9000000 samples"),
         (format!("duration = 1\nseed = -1\n{flow}"), "x:2: seed: found the integer `-1`"),
-        (format!("duration = 1\nname = \"a b\"\n{flow}"), "x:2: name: \"a b\" is no name"),
+        (format!("duration = 1\nname = \"a b\"\n{flow}"), "x:2: name: \"a b\" is not a name"),
         (
             format!("{net}[chain]\nrouters = 2\nrate = 9\ndelay = 1\n{flow}"),
             "x:5: chain: a network is",
@@ -46,7 +49,7 @@ fn mistakes_are_answered_in_one_line() {
         (format!("{net}{flow}protocol = \"sctp\"\n"), "x:7: flow[0].protocol: "),
         (
             format!("{net}{flow}protocol = \"udt\"\ntcp = {{ ecn = true }}\n"),
-            "x:8: flow[0].tcp.ecn: UDT has no such option; of TCP's it has packet, header, window",
+            "x:8: flow[0].tcp.ecn: not an option of UDT, which has packet, header, window",
         ),
         (
             format!("{net}{flow}protocol = \"udt\"\n[tcp]\nheader = 0\n"),
@@ -114,7 +117,7 @@ fn mistakes_are_answered_in_one_line() {
         (format!("{net}{flow}bytes = 0\n"), "x:7: flow[0].bytes: a flow sends at least"),
         (
             format!("{net}{flow}name = \"a\"\n{flow}name = \"a\"\n"),
-            "x:10: flow[1].name: a second flow \"a\"",
+            "x:10: flow[1].name: there are two flows \"a\"",
         ),
         (format!("{net}{flow}tcp = {{ window = 0 }}\n"), "x:7: flow[0].tcp.window: a window is"),
         (
@@ -147,7 +150,7 @@ fn mistakes_are_answered_in_one_line() {
         ),
         (
             format!("{net}queue = \"1b\"\n{flow}"),
-            "x:5: dumbbell.queue: 1b hold not even one packet of 1500",
+            "x:5: dumbbell.queue: 1b is less than one packet of 1500",
         ),
         (
             format!("{net}queue = {{ kind = \"red\", min = 50, max = 5 }}\n{flow}"),
@@ -190,14 +193,17 @@ fn mistakes_are_answered_in_one_line() {
             format!("{link}duplex = false\n{flow}from = \"a\"\nto = \"b\"\n"),
             "x:6: flow[0]: there is no path from \"b\" to \"a\"",
         ),
-        (format!("{link}duplex = false\nback = {{}}\n"), "x:6: link[0].back: there is no way back"),
+        (
+            format!("{link}duplex = false\nback = {{}}\n"),
+            "x:6: link[0].back: a link with duplex = false has no reverse",
+        ),
         (
             format!("{link}queue = \"1bdp\"\n{flow}from = \"a\"\nto = \"b\"\n"),
             "x:5: link[0].queue: a link of infinite rate has no",
         ),
         (
             format!("{link}[[link]]\nfrom = \"b\"\nto = \"a\"\n"),
-            "x:6: link[1].from: a second link \"b-a\"",
+            "x:6: link[1].from: there are two links \"b-a\"",
         ),
         (
             format!("{link}[[link]]\nfrom = \"b\"\nto = \"b\"\n"),
@@ -225,14 +231,14 @@ fn mistakes_are_answered_in_one_line() {
     for (text, expected) in cases {
         let error = Scenario::from_toml(&text, "x").expect_err(&text).to_string();
         if !error.starts_with(expected) || error.contains('\n') || error.len() > 700 {
-            wrong += &format!("{text:?}\n  says     {error}\n  and not  {expected}\n");
+            wrong += &format!("{text:?}\n  has      {error}\n  and not  {expected}\n");
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]
-fn mistakes_in_json_name_the_key() {
+fn errors_in_json_name_the_key() {
     let of = |json: &str| Scenario::from_json(json).unwrap_err().to_string();
     assert!(of("{").starts_with("not JSON: "));
     assert!(of("[1]").starts_with("a scenario in JSON is an object"));

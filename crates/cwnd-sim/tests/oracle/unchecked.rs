@@ -1,7 +1,7 @@
-//! Experiments that are shown in the documentation and not checked: they are noisy or slow.
+//! Experiments for the documentation only, because they are noisy or slow.
 
 use crate::compare::{Allowed, Case, Hosts, Row, Run, cases, draws, over_seeds, run, tcp_flow};
-use crate::micro::{controller, conventions};
+use crate::deterministic::{controller, conventions};
 
 fn rows<const N: usize>(
     cases: &[Case],
@@ -21,8 +21,8 @@ fn rows<const N: usize>(
     rows
 }
 
-/// 16 GAIMD and 16 Reno flows among UDP sources that are on and off for Pareto-distributed times
-/// (section 2.4 of the GAIMD paper).
+/// 16 GAIMD and 16 Reno flows with UDP sources that have Pareto-distributed on times and off times (section 2.4 of the
+/// GAIMD paper).
 pub(crate) fn gaimd() -> Vec<Row> {
     let quantities = [
         ("GAIMD: cuts per packet", "gaimd_p_events"),
@@ -92,7 +92,7 @@ fn gaimd_run(case: &Case, seed: u64) -> [f64; 6] {
     }
     let run = run(&text, seed);
     let link = run.link("left-right");
-    // As the oracle does, a flow that never got beyond its first timeouts is left out.
+    // As in ns-2's results, flows that did not get beyond their first timeouts are excluded.
     let of = |flows: std::ops::Range<usize>| {
         let alive: Vec<_> = flows
             .filter(|&flow| run.records.flows[flow].packets_delivered > 0)
@@ -110,7 +110,7 @@ fn gaimd_run(case: &Case, seed: u64) -> [f64; 6] {
     [gaimd.0, gaimd.1, reno.0, reno.1, gaimd.1 / reno.1, dropped]
 }
 
-/// Two flows that come to share a link at 400 s (section 5.3 of the SIMD paper).
+/// Two flows that share a link from 400 s on (section 5.3 of the SIMD paper).
 pub(crate) fn converge() -> Vec<Row> {
     let quantities = [
         ("W1", "W1"),
@@ -172,7 +172,7 @@ fn converge_run(case: &Case, seed: u64) -> [f64; 6] {
     convergence(&run, 4.0 * delay + 4.0 * 0.0005)
 }
 
-/// The oracle's reduction of samples taken every 50 ms from 400 s on.
+/// Returns the same statistics as ns-2's results, of samples every 50 ms from 400 s on.
 fn convergence(run: &Run, propagation: f64) -> [f64; 6] {
     let records = &run.records;
     let link = run.link("b2-b3");
@@ -243,7 +243,7 @@ fn daimd_run(case: &Case, seed: u64) -> [f64; 3] {
         text += &tcp_flow(&format!("flow-{flow}"), "reno", "left", "right", 0.1 * draw());
     }
     let run = run(&text, seed);
-    // Packets delivered in each second of the second half.
+    // Packets delivered in each second of the second half of the run.
     let rates: Vec<Vec<f64>> = run
         .flows()
         .map(|flow| {

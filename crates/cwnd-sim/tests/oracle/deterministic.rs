@@ -1,22 +1,22 @@
-//! Deterministic cases: one flow over 1.5 Mb/s and 50 ms for 60 s, and two and four flows with fixed
-//! starts over 1 Mb/s.
+//! Deterministic cases: one flow over 1.5 Mb/s and 50 ms for 60 s, and two and four flows with fixed start times over
+//! 1 Mb/s.
 
 use crate::compare::{Allowed, Case, Measured, Row, Run, cases, each, run};
 use cwnd::Signal;
 use cwnd_sim::record::LinkRecord;
 use serde_json::Value;
 
-/// Cuts before this time belong to the start.
+/// Time in seconds from which reductions are compared as the steady state.
 const STEADY: f64 = 10.0;
 
-/// ns-2's names for laws, as cwnd's specifications.
+/// Returns the specification of a law of ns-2.
 pub(crate) fn controller(cc: &str) -> String {
     match cc {
         "tcp" => "reno".into(),
         "aimd5_8" => "aimd(1/5, 1/8)".into(),
         "aimd10_16" => "aimd(1/10, 1/16)".into(),
         "iiad" => "iiad".into(),
-        // The factor kept, 2/3, misread as what is given up.
+        // The reduction is 1/3: the factor 2/3 is the remaining fraction of the window.
         "iiad_d2_3" => "binomial(k=1, l=0, alpha=1, beta=1/3)".into(),
         _ => match cc.split(':').collect::<Vec<_>>()[..] {
             ["gaimd", alpha, kept] => format!("gaimd({alpha}, {kept})"),
@@ -25,7 +25,7 @@ pub(crate) fn controller(cc: &str) -> String {
     }
 }
 
-/// The set of ns-2's defaults an experiment starts from.
+/// Returns the conventions of ns-2 that an experiment uses.
 pub(crate) fn conventions(case: &Case) -> &'static str {
     match case.text("profile").as_deref() {
         Some("y2001") => "ns2-2001",
@@ -36,7 +36,7 @@ pub(crate) fn conventions(case: &Case) -> &'static str {
 fn one_flow(case: &Case) -> String {
     let number = |key, default| case.number(key, default);
     let limit = number("buf", 10.0);
-    // A DropTail queue of ns-2 refuses the packet that would be the last of its limit.
+    // A DropTail queue of ns-2 holds one packet less than its limit.
     let (queue, back) = match case.text("aqm").as_deref() {
         None => (format!("\"{}p\"", limit - 1.0), limit - 1.0),
         Some(kind) => (
@@ -96,7 +96,7 @@ fn one_flow(case: &Case) -> String {
     )
 }
 
-/// Runs of a case: the offsets of the senders' clocks make those of several flows differ.
+/// Returns the runs of a case. With several flows they differ by the random offsets of the senders' clocks.
 fn simulate(case: &Case) -> Vec<Run> {
     let seeds = 1..=case.seeds();
     if case.text("n").is_some() {
@@ -106,7 +106,7 @@ fn simulate(case: &Case) -> Vec<Run> {
     }
 }
 
-/// Every quantity that is compared.
+/// Returns the comparison of all quantities.
 pub(crate) fn rows() -> Vec<Row> {
     let cases = cases(include_str!("micro.json"));
     let runs = each(&cases, simulate);
@@ -119,9 +119,9 @@ fn case_rows(case: &Case, runs: &[Run]) -> Vec<Row> {
     let row = |what, key, quantity: &dyn Fn(&Run) -> f64, allowed| {
         Row::new(case, what, key, of(quantity), allowed)
     };
-    // One more or less for each flow.
+    // A difference of one for each flow.
     let count = Allowed::Absolute(case.number("n", 1.0));
-    // 3 % of fewer than 34 drops is less than one of them.
+    // 3 % of fewer than 34 drops are less than one drop.
     let drops = Allowed::ShareOr(0.03, 1.0);
     let mut rows = vec![
         row("cuts", "cuts", &|run| run.sum(|flow| flow.cuts.len() as f64), count),
@@ -158,8 +158,7 @@ fn bottleneck(run: &Run) -> &LinkRecord {
     &run.records.links[at.expect("a bottleneck")]
 }
 
-/// The mean window at a cut after the start, and the mean time from one to the next: those of fast
-/// retransmits alone.
+/// Returns the mean window at fast retransmits in the steady state, and the mean time between them.
 fn steady(run: &Run) -> (f64, f64) {
     let cuts = run.records.flows[0].cuts.iter();
     let late: Vec<_> = cuts
@@ -171,8 +170,8 @@ fn steady(run: &Run) -> (f64, f64) {
     (window, (late[late.len() - 1].0 - late[0].0) / (n - 1.0))
 }
 
-/// Where the numbers of cuts agree, so does each window, before and after, within 1 %. The first cut
-/// of `ns2-2001` alone comes two packets earlier: at exact ties ns-2 rounds the other way there.
+/// Checks that the windows before and after each reduction agree within 1 % if the numbers of reductions are equal. The
+/// first reduction of `ns2-2001` is two packets earlier, because ns-2 rounds simultaneous events differently.
 fn check_each_cut(case: &Case, run: &Run) {
     let number = |value: &Value| value.as_f64().expect("a number");
     let recorded = case.list("events").iter().filter(|event| event[1] != "initial_window");
@@ -182,61 +181,61 @@ fn check_each_cut(case: &Case, run: &Run) {
         return;
     }
     for (&(before, after), cut) in recorded.iter().zip(cuts) {
-        let near = |ours: f64, theirs: f64| (ours - theirs).abs() <= 0.01 * theirs;
+        let near = |cwnd: f64, ns2: f64| (cwnd - ns2).abs() <= 0.01 * ns2;
         let both = near(cut.cut.before(), before) && near(cut.cut.after(), after);
         assert!(both, "{}: {cut:?} is {before} -> {after} in ns-2", case.name);
     }
 }
 
-/// What ns-2 and this simulator counted in a case of `counters.json`: packets sent, retransmissions,
-/// timeouts and cuts.
+/// The counters of both simulators in a case of `counters.json`: packets sent, retransmissions, timeouts and window
+/// reductions.
 struct Counted {
     ns2: [f64; 4],
-    ours: [f64; 4],
+    cwnd: [f64; 4],
 }
 
-/// The cases of `counters.json` whose names begin with `prefix`.
+/// Runs the cases of `counters.json` whose names begin with `prefix`.
 fn counted(prefix: &str) -> Vec<Counted> {
     let mut cases = cases(include_str!("counters.json"));
     cases.retain(|case| case.name.starts_with(prefix));
     each(&cases, |case| {
         let run = run(&one_flow(case), 1);
         let flow = &run.records.flows[0];
-        // ns-2's count of data packets leaves out the SYN.
+        // ns-2 does not count the SYN.
         let sent = flow.packets_sent as f64 - 1.0;
         let cuts = flow.cuts.len() as f64;
         Counted {
             ns2: ["sent", "retransmissions", "timeouts", "cuts"].map(|key| case.result(key).0),
-            ours: [sent, flow.retransmissions as f64, flow.timeouts as f64, cuts],
+            cwnd: [sent, flow.retransmissions as f64, flow.timeouts as f64, cuts],
         }
     })
 }
 
-/// Cases in which all four counters are equal.
+/// Returns the number of cases with four equal counters.
 fn equal(cases: &[Counted]) -> usize {
-    cases.iter().filter(|case| case.ns2 == case.ours).count()
+    cases.iter().filter(|case| case.ns2 == case.cwnd).count()
 }
 
 fn total(cases: &[Counted], of: fn(&Counted) -> f64) -> f64 {
     cases.iter().map(of).sum()
 }
 
-/// Delayed acknowledgements and many timeouts: a spurious retransmission reaches the receiver as a
-/// duplicate of its newest packet. In the other cases an arrival at the queue ties with a departure.
+/// Delayed acknowledgements and many timeouts, after which the receiver gets duplicates of its newest packet. The cases
+/// with differences have arrivals at the queue at the time of a departure.
 #[test]
 fn delayed_acknowledgements_are_equal_in_all_counters() {
     let cases = counted("delayed");
     assert!(equal(&cases) >= 51, "{} of {} are equal", equal(&cases), cases.len());
-    assert_eq!(total(&cases, |case| case.ours[2]), total(&cases, |case| case.ns2[2]));
+    assert_eq!(total(&cases, |case| case.cwnd[2]), total(&cases, |case| case.ns2[2]));
 }
 
-/// Laws that keep a quarter or three eighths: the first cut, and one in slow start, leave half.
+/// Laws that reduce the window to a quarter or three eighths. The first reduction and those in slow start are to half.
 #[test]
 fn laws_that_keep_less_than_half_agree() {
     let cases = counted("less");
     assert!(equal(&cases) >= 28, "{} of {} are equal", equal(&cases), cases.len());
-    let retransmissions = total(&cases, |it| it.ours[1]) / total(&cases, |it| it.ns2[1]);
-    let timeouts = total(&cases, |it| it.ours[2]) / total(&cases, |it| it.ns2[2]);
+    let retransmissions = total(&cases, |it| it.cwnd[1]) / total(&cases, |it| it.ns2[1]);
+    let timeouts = total(&cases, |it| it.cwnd[2]) / total(&cases, |it| it.ns2[2]);
     assert!((retransmissions - 1.0).abs() < 0.02, "retransmissions {retransmissions}");
     assert!((timeouts - 1.0).abs() < 0.1, "timeouts {timeouts}");
 }
