@@ -5,7 +5,7 @@ use cwnd::{
     Acked, Context, Dur, Law, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings, Signal,
     Spec, Time, WindowLaw,
 };
-use cwnd_linux::bpf::Form;
+use cwnd_linux::bpf::Implementation;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -112,10 +112,10 @@ fn run<K>(
 /// A law by its spec, and the row that asks for it.
 fn ask(law: u64, spec: &str, arguments: &[u64]) -> (Row, Spec) {
     let spec = Spec::parse(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
-    let form = Form::of(&spec).unwrap();
+    let implementation = Implementation::of(&spec).unwrap();
     let mut row = [0; ROW];
     row[0] = law;
-    row[1..=form.params.len()].copy_from_slice(&form.params);
+    row[1..=implementation.params.len()].copy_from_slice(&implementation.params);
     row[ARGUMENTS..ARGUMENTS + arguments.len()].copy_from_slice(arguments);
     (row, spec)
 }

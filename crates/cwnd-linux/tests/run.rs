@@ -193,7 +193,7 @@ fn what_cannot_be_is_told_in_one_line() {
         line
     };
     let line = refused("highspeed", On::Linux);
-    assert!(line.starts_with("flow highspeed: highspeed: has no form in the kernel"), "{line}");
+    assert!(line.starts_with("flow highspeed: highspeed: has no kernel implementation"), "{line}");
     assert!(line.contains("aimd, reno") && line.contains("of its own the kernel offers"), "{line}");
     assert!(refused("binomial(k=0.3)", On::Linux).contains("multiple of 1/2"));
     assert!(refused("python:mine", On::Udt).contains("run on sim only"));

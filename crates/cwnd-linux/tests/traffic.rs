@@ -257,9 +257,9 @@ fn one(spec: &Spec, pausing: Option<&Namespace>) {
     // none of them if rounds continue after timeouts.
     let continues = spec.to_string() == "aira";
     let (mut cut_at, mut timeouts, mut rounds) = ([0; 2], 0, 0);
-    for event in events.iter().filter(|event| event.flow == events[0].flow) {
+    for event in events.iter().filter(|event| event.connection == events[0].connection) {
         let made = replay.step(event);
-        assert!(replay.found().worst <= BOUND, "{spec}: {made:?} of {event:?}");
+        assert!(replay.agreement().max_error <= BOUND, "{spec}: {made:?} of {event:?}");
         recording.push(event, |entry| record.entries.push(entry));
         match event.kind {
             Kind::Cut => cut_at = [cut_at[1], event.sent],
@@ -276,7 +276,7 @@ fn one(spec: &Spec, pausing: Option<&Namespace>) {
             _ => {}
         }
     }
-    let found = replay.found();
+    let found = replay.agreement();
     println!("{spec}: {found:?}, {} entries", record.entries.len());
     assert!(found.steps > 100 && found.cuts > 0, "{spec}: {found:?}");
     if pausing.is_some() {

@@ -4,7 +4,7 @@
 //! A flow has a thread at each end, in the namespace of that end. The calling thread reads what is to be
 //! read of them every few milliseconds, takes the samples, and lets the caller say that it is enough.
 //!
-//! Controllers with a form in the kernel ([`Form`](crate::bpf::Form)) are loaded for the run and are gone
+//! Controllers with a form in the kernel ([`Implementation`](crate::bpf::Implementation)) are loaded for the run and are gone
 //! after it, whatever happens to the process: nothing of them is pinned.
 
 mod datagrams;

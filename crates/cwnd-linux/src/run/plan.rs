@@ -12,7 +12,7 @@ use cwnd_udt::handshake::MIN_PACKET_SIZE;
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 
 use super::{Error, On};
-use crate::bpf::{Form, NAMES};
+use crate::bpf::{IMPLEMENTED, Implementation};
 use crate::emulate;
 
 /// Bytes of IP's and TCP's headers, and of the option for timestamps.
@@ -194,7 +194,7 @@ fn parse(controller: &str) -> Result<Spec, String> {
 
 /// The kernel's form of a controller, or its own controller of that name.
 fn kernel(spec: &Spec, offered: &str) -> Result<Kernel, String> {
-    let refused = match Form::of(spec) {
+    let refused = match Implementation::of(spec) {
         Ok(_) => {
             let paced = spec.algorithm().kind() == Kind::Rate;
             return Ok(Kernel::Law { spec: *spec, paced });
@@ -205,13 +205,13 @@ fn kernel(spec: &Spec, offered: &str) -> Result<Kernel, String> {
     if let Some(name) = offered.split_ascii_whitespace().find(own) {
         return Ok(Kernel::Own(name.to_owned()));
     }
-    if NAMES.contains(&spec.name()) {
+    if IMPLEMENTED.contains(&spec.name()) {
         return Err(refused);
     }
     let known = |name: &&str| algorithms().iter().any(|algorithm| algorithm.name == *name);
     let own: Vec<_> = offered
         .split_ascii_whitespace()
-        .filter(|name| known(name) && !NAMES.contains(name))
+        .filter(|name| known(name) && !IMPLEMENTED.contains(name))
         .collect();
     let own = if own.is_empty() { "nothing else".into() } else { own.join(", ") };
     Err(format!("{refused}; of its own the kernel offers {own}, without parameters"))

@@ -9,11 +9,11 @@ use cwnd::{Cut, Packets, Rate, Signal, Time};
 use super::meter::Told;
 use super::plan::{Kernel, Plan, Protocol};
 use crate::bpf::event::{Event, Kind, packets, per_second};
-use crate::bpf::{Error, Held, Trace, monotonic};
+use crate::bpf::{Error, Trace, UnpinnedController, monotonic};
 
 /// A controller that was loaded for the run.
 struct Loaded {
-    held: Held,
+    held: UnpinnedController,
     trace: Trace,
     paced: bool,
 }
@@ -32,7 +32,7 @@ impl Traced {
             let Protocol::Tcp(options) = &flow.protocol else { continue };
             let Kernel::Law { spec, paced } = &options.controller else { continue };
             if let Entry::Vacant(place) = loaded.entry(spec.to_string()) {
-                let held = Held::load(spec)?;
+                let held = UnpinnedController::load(spec)?;
                 let trace = held.trace()?;
                 place.insert(Loaded { held, trace, paced: *paced });
             }
@@ -61,7 +61,7 @@ impl Traced {
             self.events.clear();
             trace.read(Duration::ZERO, &mut self.events)?;
             for event in &self.events {
-                let ago = clock.saturating_sub(event.at);
+                let ago = clock.saturating_sub(event.time);
                 let at = Time::from_nanos(now.as_nanos().saturating_sub(ago));
                 of(event, at, *paced, |told| tell(event.peer, told));
             }
