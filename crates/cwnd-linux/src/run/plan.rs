@@ -27,7 +27,7 @@ const LARGEST: u32 = 1500;
 /// Where the kernel tells what controllers it has.
 const OFFERED: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// How long a handshake may take: whoever gave up would measure nothing.
-const PATIENCE: Dur = Dur::from_millis(24 * 3_600_000);
+const CONNECT_TIMEOUT: Dur = Dur::from_millis(24 * 3_600_000);
 
 /// Sentences, and the flows that they are about.
 #[derive(Default)]
@@ -128,7 +128,7 @@ impl Plan {
                 planned.map_err(|why| Error::Scenario(format!("flow {}: {why}", spec.name)))?;
             let (name, index) = (spec.name.clone(), index as u32);
             let (start, stop) = (spec.start, spec.stop);
-            let ends = emulate::ends(index);
+            let ends = emulate::flow_addresses(index);
             Ok(Flow { name, index, ends, start, stop, packets, wire, initial_window, protocol })
         };
         let flows = network.flows.iter().enumerate().map(flow).collect::<Result<_, Error>>()?;
@@ -303,7 +303,7 @@ fn udt(controller: &str, wire: u32, window: u32) -> Result<Config, String> {
         flow_window: window,
         send_buffer: window,
         receive_buffer: window,
-        connect_timeout: PATIENCE,
+        connect_timeout: CONNECT_TIMEOUT,
         linger: Dur::ZERO,
         ..Config::new(parse(controller)?)
     })

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use cwnd::Time;
 use cwnd_sim::network::Network;
 
-use crate::emulate::{Space, Testbed};
+use crate::emulate::{Namespace, Testbed};
 
 /// The longest sleep of a thread before it looks whether all is over.
 pub(super) const SLICE: Duration = Duration::from_millis(20);
@@ -87,8 +87,8 @@ pub(super) enum Side {
 }
 
 pub(super) struct Stage {
-    sources: Space,
-    sinks: Space,
+    sources: Namespace,
+    sinks: Namespace,
     pub scene: Arc<Scene>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -96,7 +96,7 @@ pub(super) struct Stage {
 impl Stage {
     pub(super) fn new(testbed: &Testbed, network: &Network) -> io::Result<Self> {
         let scene = Scene {
-            begun: testbed.begun(),
+            begun: testbed.start_time(),
             end: Time::ZERO + network.duration,
             started: AtomicBool::new(false),
             over: AtomicBool::new(false),
@@ -107,7 +107,7 @@ impl Stage {
         Ok(Stage { sources, sinks, scene: Arc::new(scene), threads: Vec::new() })
     }
 
-    pub(super) fn space(&self, side: Side) -> &Space {
+    pub(super) fn space(&self, side: Side) -> &Namespace {
         match side {
             Side::Source => &self.sources,
             Side::Sink => &self.sinks,

@@ -14,7 +14,7 @@ use super::meter::Reading;
 use super::plan::{Flow, TcpOptions};
 use super::stage::{SLICE, Scene, Side, Stage, set};
 use super::sys::{self, Info, Metric};
-use crate::emulate::WAY_OUT;
+use crate::emulate::UPLINK;
 
 const PORT: u16 = 9;
 /// Bytes written and read at a time.
@@ -77,10 +77,10 @@ impl Ends {
         let there = Metric::InitialWindow(options.initial_window);
         let least = options.least_timeout.as_nanos().div_ceil(1_000_000).clamp(1, 120_000);
         let least = Metric::LeastTimeout(least as u32);
-        stage.space(Side::Source).run(|| sys::route(peer, WAY_OUT, &[there, least]))??;
+        stage.space(Side::Source).run(|| sys::route(peer, UPLINK, &[there, least]))??;
         let quick = options.quick_acks.then_some(Metric::QuickAck);
         let listener = stage.space(Side::Sink).run(|| {
-            sys::route(local, WAY_OUT, quick.as_slice())?;
+            sys::route(local, UPLINK, quick.as_slice())?;
             let listener = TcpListener::bind(SocketAddrV4::new(peer, PORT))?;
             sys::set_number(&listener, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
             let clamp = window.min(LARGEST_BUFFER);
