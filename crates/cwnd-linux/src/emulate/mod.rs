@@ -17,7 +17,18 @@
 //! use cwnd_sim::scenario::Scenario;
 //! use std::{process::Command, thread, time::Duration};
 //!
-//! Sockets of a closure, and processes, are in the namespace.
+//! let scenario = Scenario::from_bytes(&std::fs::read("four.toml")?, "four.toml")?;
+//! let network = scenario.network(1)?;
+//! let testbed = Testbed::new(&network, &Options { seed: 1, ..Options::default() })?;
+//! let address = testbed.sink_address(0);
+//! // Sockets opened by a closure, and commands, are in the namespace.
+//! let listener = testbed.sinks().run(|| std::net::TcpListener::bind((address, 5001)))??;
+//! let sender = Command::new("sender");
+//! let running = testbed.sources().start(sender)?;
+//! thread::sleep(Duration::from_secs(10));
+//! drop(running);
+//! let report = testbed.stop()?;
+//! println!("{} drops, {:?}", report.links[0].drops, report.limit());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
