@@ -135,7 +135,7 @@ fn socket_drops() -> usize {
 }
 
 /// Sends packets of 1500 bytes from the sources to the sinks, one every `gap`. Each packet that passes
-/// according to the log arrives once, in order, and is marked if the log says so.
+/// according to the log arrives once, in order, and marked as logged.
 fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

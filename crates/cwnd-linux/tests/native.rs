@@ -135,15 +135,15 @@ impl MaxErrors {
     /// Compares `got` with `real`, which is itself rounded to 53 bits.
     fn compare(
         &mut self,
-        what: &'static str,
+        quantity: &'static str,
         got: f64,
         real: f64,
         bound: f64,
         state: &dyn std::fmt::Debug,
     ) {
         let ratio = (got - real).abs() / (bound + 2f64.powi(-50) * real.abs());
-        assert!(ratio <= 1.0, "{what}: {got} for {real}, bound {bound:e}, of {state:?}");
-        let max_error = self.0.entry(what).or_default();
+        assert!(ratio <= 1.0, "{quantity}: {got} for {real}, bound {bound:e}, of {state:?}");
+        let max_error = self.0.entry(quantity).or_default();
         *max_error = max_error.max(ratio);
     }
 }
@@ -415,10 +415,10 @@ fn aiad() {
         let (w, delay, rate) = (packets(a[0]), a[1] as f64 / 1e6, out[2] as f64 / pow2(24));
         // In fixed point r d saturates.
         let cut = law.cut(w, Signal::Loss, &at(0, a[1])).min(packets(u64::MAX));
-        let own = pow2(-29) * rate * delay + pow2(-54) * rate + pow2(-39);
+        let cut_bound = pow2(-29) * rate * delay + pow2(-54) * rate + pow2(-39);
         // The error of the rate is added. Near 0 it decides whether there is an estimate.
         if rate > 10.0 * bound {
-            max_errors.compare("cut", packets(out[3]), cut, own + bound * delay, &(spec, a));
+            max_errors.compare("cut", packets(out[3]), cut, cut_bound + bound * delay, &(spec, a));
         }
     });
 }
@@ -473,7 +473,7 @@ fn daimd() {
         }
         let cut = law.cut(x, true, Signal::Loss, &cx).as_per_sec();
         max_errors.compare("cut", per_sec(out[2]), cut, pow2(-32) * rate + pow2(-23), &(spec, a));
-        let (mut arrived, mut most) = (0.0, 0.0_f64);
+        let (mut arrived, mut max_arrived) = (0.0, 0.0_f64);
         for arrival in [a[1], a[2]] {
             let rate = Rate::per_sec(arrival as f64 / pow2(24));
             let arrival = Some(rate);
@@ -481,12 +481,12 @@ fn daimd() {
             report.arrival = arrival;
             law.observe(&report, &cx);
             arrived = rate.as_per_sec() * (syn + rtt.as_secs());
-            most = most.max(arrived);
+            max_arrived = max_arrived.max(arrived);
         }
         if let Some(w) = law.window(&cx) {
             let rates = (a[1] + a[2]) as f64 / pow2(24);
-            let bound = pow2(-28) * (w + arrived + most) + pow2(-37) + pow2(-54) * rates;
-            if w < 1.6e7 && most < 1.6e7 {
+            let bound = pow2(-28) * (w + arrived + max_arrived) + pow2(-37) + pow2(-54) * rates;
+            if w < 1.6e7 && max_arrived < 1.6e7 {
                 max_errors.compare("observe", packets(out[3]), w, bound, &(spec, a));
             }
         }

@@ -45,7 +45,7 @@ pub struct Connection {
     pub rate: Vec<f64>,
     /// Cuts.
     pub cuts: Vec<CutEvent>,
-    /// Sum in seconds, and index, of the round-trip time samples.
+    /// Sum in seconds, and count, of the round-trip time samples.
     pub rtt_sum_count: (f64, u64),
     /// Seconds limited by the window, and by anything else.
     pub limited: (f64, f64),
@@ -160,7 +160,7 @@ impl Connections {
     /// connection, to `entry`.
     pub fn push(&mut self, event: &Event, mut entry: impl FnMut(usize, &Entry)) {
         let origin = *self.origin.get_or_insert(event.time);
-        // The kernel reuses the memory of a closed connection, and thereby its identifier.
+        // The identifier is the address of the socket, which the kernel reuses for later connections.
         if event.kind == Kind::Begin {
             self.active.remove(&event.connection);
         }
@@ -172,10 +172,10 @@ impl Connections {
         if let Some(replay) = &mut connection.replay {
             replay.step(event);
         }
-        connection.recording.push(event, |done| entry(index, &done));
+        connection.recording.push(event, |completed| entry(index, &completed));
         connection.push(event, origin, self.paced);
         if event.kind == Kind::End {
-            connection.recording.flush(|done| entry(index, &done));
+            connection.recording.flush(|completed| entry(index, &completed));
             self.active.remove(&event.connection);
         }
     }

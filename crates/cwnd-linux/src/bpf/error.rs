@@ -27,10 +27,10 @@ pub enum Error {
         problem: String,
     },
     /// An operation failed.
-    #[error("{doing}: {source}")]
+    #[error("{operation}: {source}")]
     Kernel {
         /// The operation.
-        doing: String,
+        operation: String,
         /// Its error.
         source: io::Error,
     },
@@ -39,14 +39,14 @@ pub enum Error {
 #[cfg(target_os = "linux")]
 impl Error {
     /// Adds the operation to a kernel error.
-    pub(super) fn kernel(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
-        let doing = doing.into();
-        move |source| Error::Kernel { doing, source }
+    pub(super) fn kernel(operation: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let operation = operation.into();
+        move |source| Error::Kernel { operation, source }
     }
 
     /// Adds the operation to a libbpf error, whose innermost cause is the kernel's error.
-    pub(super) fn bpf(doing: impl Into<String>) -> impl FnOnce(&libbpf_rs::Error) -> Error {
-        let doing = doing.into();
+    pub(super) fn bpf(operation: impl Into<String>) -> impl FnOnce(&libbpf_rs::Error) -> Error {
+        let operation = operation.into();
         move |error| {
             let kind = match error.kind() {
                 libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
@@ -57,7 +57,7 @@ impl Error {
             while let Some(next) = cause.source() {
                 cause = next;
             }
-            Error::Kernel { doing, source: io::Error::new(kind, cause.to_string()) }
+            Error::Kernel { operation, source: io::Error::new(kind, cause.to_string()) }
         }
     }
 }

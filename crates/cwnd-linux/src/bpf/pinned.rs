@@ -48,9 +48,9 @@ fn check_name(name: &str) -> Result<(), Error> {
 /// Replaces a permission error with the required capabilities.
 pub(super) fn explain_permission(error: Error) -> Error {
     match error {
-        Error::Kernel { doing, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+        Error::Kernel { operation, source } if source.kind() == io::ErrorKind::PermissionDenied => {
             Error::Missing(format!(
-                "{doing}: root is required (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)"
+                "{operation}: root is required (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)"
             ))
         }
         other => other,
@@ -98,7 +98,7 @@ pub fn load(spec: &Spec, name: Option<&str>, default: bool) -> Result<Instance, 
     let text = spec.to_string();
     if text.len() >= SPEC_MAX {
         return Err(Error::NoImplementation(format!(
-            "{text}: a specification has less than {SPEC_MAX} characters here"
+            "{text}: a loaded specification has less than {SPEC_MAX} characters"
         )));
     }
     if let Some(other) = list()?.iter().find(|other| other.name == name) {
@@ -134,16 +134,16 @@ fn pin(name: &str, registered: Registered) -> Result<(), Error> {
 
 fn remove_pins(name: &str) {
     // Errors are ignored: a pin may be missing. The link goes first.
-    for what in ["link", "control", "events"] {
-        let _ = fs::remove_file(directory(name).join(what));
+    for file in ["link", "control", "events"] {
+        let _ = fs::remove_file(directory(name).join(file));
     }
     let _ = fs::remove_dir(directory(name));
     let _ = fs::remove_dir(Path::new(BPFFS).join("cwnd"));
 }
 
 /// Opens a pinned map of a loaded controller.
-pub(super) fn pinned_map(name: &str, what: &str) -> Result<MapHandle, Error> {
-    MapHandle::from_pinned_path(directory(name).join(what))
+pub(super) fn pinned_map(name: &str, map: &str) -> Result<MapHandle, Error> {
+    MapHandle::from_pinned_path(directory(name).join(map))
         .map_err(|error| explain_permission(Error::bpf(name)(&error)))
 }
 
@@ -156,7 +156,7 @@ pub fn list() -> Result<Vec<Instance>, Error> {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => {
-            return Err(explain_permission(Error::Kernel { doing: BPFFS.into(), source }));
+            return Err(explain_permission(Error::Kernel { operation: BPFFS.into(), source }));
         }
     };
     let current = default_controller()?;
@@ -178,17 +178,18 @@ pub fn list() -> Result<Vec<Instance>, Error> {
 ///
 /// # Errors
 /// There is no such controller; the error names the loaded ones.
-pub fn find(what: &str) -> Result<Instance, Error> {
+pub fn find(name_or_spec: &str) -> Result<Instance, Error> {
     let all = list()?;
-    let spec = Spec::parse(what).map(|spec| spec.to_string()).unwrap_or_default();
-    let found = all.iter().find(|it| it.name == what).or(all.iter().find(|it| it.spec == spec));
+    let spec = Spec::parse(name_or_spec).map(|spec| spec.to_string()).unwrap_or_default();
+    let found =
+        all.iter().find(|it| it.name == name_or_spec).or(all.iter().find(|it| it.spec == spec));
     found.cloned().ok_or_else(|| {
         let names: Vec<_> = all.iter().map(|it| it.name.as_str()).collect();
         let loaded = match names.as_slice() {
             [] => "No cwnd controllers are loaded.".to_owned(),
             names => format!("Loaded controllers: {}.", names.join(", ")),
         };
-        Error::NotLoaded(format!("`{what}` is not loaded. {loaded}"))
+        Error::NotLoaded(format!("`{name_or_spec}` is not loaded. {loaded}"))
     })
 }
 
@@ -197,8 +198,8 @@ pub fn find(what: &str) -> Result<Instance, Error> {
 ///
 /// # Errors
 /// It is not loaded, or the default cannot be restored.
-pub fn unload(what: &str) -> Result<Instance, Error> {
-    let instance = find(what)?;
+pub fn unload(name_or_spec: &str) -> Result<Instance, Error> {
+    let instance = find(name_or_spec)?;
     let previous = Control::read(&pinned_map(&instance.name, "control")?)?.previous;
     if instance.default && !previous.is_empty() {
         set_default(&previous)?;

@@ -30,7 +30,7 @@ impl Trace {
     /// # Errors
     /// The user lacks a capability.
     pub fn new(instance: &Instance) -> Result<Trace, Error> {
-        let [control, events] = ["control", "events"].map(|what| pinned_map(&instance.name, what));
+        let [control, events] = ["control", "events"].map(|map| pinned_map(&instance.name, map));
         Trace::from_maps(&instance.name, control?, &events?)
     }
 

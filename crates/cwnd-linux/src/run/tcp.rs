@@ -247,8 +247,8 @@ impl Source {
 
 /// Waits up to [`POLL_INTERVAL`] for a socket to become readable or writable, or to fail. Returns whether it
 /// did.
-fn ready(socket: impl AsFd, what: PollFlags) -> io::Result<bool> {
-    let mut files = [PollFd::new(socket.as_fd(), what)];
+fn ready(socket: impl AsFd, events: PollFlags) -> io::Result<bool> {
+    let mut files = [PollFd::new(socket.as_fd(), events)];
     let timeout = PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::ZERO);
     Ok(poll(&mut files, timeout)? > 0)
 }
