@@ -11,8 +11,8 @@
  *                  the threshold is then at most w / 2 (RFC 5681 equation 4)
  *
  * Slow start, recovery, proportional rate reduction and the timers are the kernel's. The law's window has
- * fractional bits, the kernel's is an integer. If they differ by a packet or more, the kernel has changed its
- * window (recovery, idle restart), and the law continues from the kernel's window.
+ * fractional bits, the kernel's is its integer part. If it is not, the kernel has changed its window (recovery,
+ * idle restart), and the law continues from the kernel's window.
  */
 #include "trace.h"
 
@@ -28,7 +28,7 @@ struct connection {
 	u32 sent_before_round; /* packets sent before the current round */
 	u32 round_sent;        /* packets sent in the round that the last cut ended */
 	u32 lost_before_round;
-	u8 avoidance_entered; /* congestion avoidance has begun since the last cut */
+	u8 avoidance_entered; /* congestion avoidance has begun since the last cut or slow start */
 	u8 round_open;        /* the losses of the last round are not complete */
 	u8 saved_avoidance_entered;
 	u8 saved_slow_start;

@@ -126,7 +126,7 @@ fn sockaddr_of(address: Ipv4Addr) -> libc::sockaddr {
     }
 }
 
-/// Makes the calling thread a real-time thread (`SCHED_FIFO`), which runs before all other threads.
+/// Makes the calling thread a real-time thread (`SCHED_FIFO`), which runs before all threads that are not.
 pub(super) fn set_realtime() -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `sched_param`.
     let mut parameters: libc::sched_param = unsafe { zeroed() };
