@@ -2,7 +2,7 @@
 
 use crate::custom::Failure;
 use crate::udt::{Listener, SocketOptions};
-use cwnd_transfer::claims::ReceiveOptions;
+use cwnd_transfer::shared::ReceiveOptions;
 use cwnd_transfer::event::Event;
 use cwnd_transfer::report::Shares;
 use cwnd_transfer::select::Select;
