@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Interval at which other senders and timeouts are checked.
-const TICK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Timeout of the first offer.
-const FIRST_OFFER: Duration = Duration::from_secs(60);
+const FIRST_OFFER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of an offer that waits for another sender of the same file.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes written between two checks of the free disk space.
@@ -48,15 +48,15 @@ enum State {
     /// Another connection receives the file.
     Waiting { since: Instant, reported: bool },
     /// The sender's values are compared with existing data.
-    Claiming(Claiming),
+    Comparing(Comparing),
     /// Blocks are received.
     Arriving(Arriving),
 }
 
 /// Comparison of existing data with the sender's values.
 #[derive(Debug)]
-struct Claiming {
-    base: Base,
+struct Comparing {
+    existing: ExistingData,
     /// The next block to compare.
     next: u64,
     differing: Ranges,
@@ -64,7 +64,7 @@ struct Claiming {
 
 /// The existing data.
 #[derive(Debug)]
-enum Base {
+enum ExistingData {
     /// The file of that name, of one block. It is opened when its value arrives, because many may wait.
     Small,
     /// The file of that name, and its identity.
@@ -124,7 +124,7 @@ pub(crate) struct Receiver<'m, 'o> {
     /// Bytes required by the offers of the survey.
     needed: u64,
     offered: u64,
-    items: HashMap<u64, PendingOffer>,
+    pending: HashMap<u64, PendingOffer>,
     /// Number of large pending offers, and of small ones with an open partial file.
     large: usize,
     open: usize,
@@ -151,7 +151,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
             survey: false,
             needed: 0,
             offered: 0,
-            items: HashMap::new(),
+            pending: HashMap::new(),
             large: 0,
             open: 0,
             originals: HashMap::new(),
@@ -173,7 +173,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
         if let Err(failure) = &result {
             self.send_stop(failure);
         }
-        for item in std::mem::take(&mut self.items).into_values() {
+        for item in std::mem::take(&mut self.pending).into_values() {
             self.release(&item);
         }
         result.map(|()| !self.plan.is_some_and(|plan| plan.dry_run))
@@ -204,12 +204,12 @@ impl<'m, 'o> Receiver<'m, 'o> {
                 self.meter.show(&*self.stream);
                 self.meter.enter(Activity::Waiting);
             }
-            match reader.next(Instant::now() + TICK)? {
+            match reader.next(Instant::now() + POLL_INTERVAL)? {
                 Some(Frame::Done) => {
                     if self.plan.is_none() {
                         return Ok(violation("DONE before PLAN")?);
                     }
-                    if !self.items.is_empty() {
+                    if !self.pending.is_empty() {
                         return Ok(violation("DONE before the last answers")?);
                     }
                     self.writer.put(&Frame::Done);
@@ -238,10 +238,10 @@ impl<'m, 'o> Receiver<'m, 'o> {
                     "other senders wait, and this one sent nothing for {idle} s"
                 )));
             }
-            if self.offered == 0 && started.elapsed() > FIRST_OFFER {
+            if self.offered == 0 && started.elapsed() > FIRST_OFFER_TIMEOUT {
                 return Err(timed_out(format!(
                     "nothing was offered for {} s",
-                    FIRST_OFFER.as_secs()
+                    FIRST_OFFER_TIMEOUT.as_secs()
                 )));
             }
         }
@@ -293,7 +293,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
     }
 
     /// Whether decisions have no effect: a survey or a dry run.
-    fn is_trial(&self) -> bool {
+    fn decisions_only(&self) -> bool {
         self.survey || self.plan.is_some_and(|plan| plan.dry_run)
     }
 
@@ -318,7 +318,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
     }
 
     fn insert(&mut self, number: u64, item: PendingOffer) -> Result<(), Failure> {
-        if self.items.len() >= WINDOW {
+        if self.pending.len() >= WINDOW {
             return Ok(violation(format!("more than {WINDOW} pending offers"))?);
         }
         self.large += usize::from(item.is_large());
@@ -328,13 +328,13 @@ impl<'m, 'o> Receiver<'m, 'o> {
                 "more than {LARGE_WINDOW} pending offers of large files"
             ))?);
         }
-        self.items.insert(number, item);
+        self.pending.insert(number, item);
         Ok(())
     }
 
     /// Removes a pending offer, before its last answer.
-    fn settle(&mut self, number: u64) -> Option<PendingOffer> {
-        let item = self.items.remove(&number)?;
+    fn remove_offer(&mut self, number: u64) -> Option<PendingOffer> {
+        let item = self.pending.remove(&number)?;
         self.large -= usize::from(item.is_large());
         if !item.is_large() && part_is_open(&item) {
             self.open -= 1;
@@ -346,7 +346,7 @@ impl<'m, 'o> Receiver<'m, 'o> {
     /// Unlocks the file of an offer.
     fn release(&self, item: &PendingOffer) {
         if let State::Arriving(Arriving { lock, .. })
-        | State::Claiming(Claiming { base: Base::Part(lock), .. }) = &item.state
+        | State::Comparing(Comparing { existing: ExistingData::Part(lock), .. }) = &item.state
         {
             self.shared.unlock_file(&item.path, lock);
             // A partial file that is kept is not counted again by the next attempt.
@@ -367,10 +367,10 @@ impl<'m, 'o> Receiver<'m, 'o> {
             return Err(Failure::give_up(format!("{why} at the receiver")));
         }
         let reason = why.to_string();
-        if let Some(item) = self.items.get(&number) {
+        if let Some(item) = self.pending.get(&number) {
             discard(item);
         }
-        self.settle(number);
+        self.remove_offer(number);
         if !self.survey {
             self.meter.error(Some(path), &reason);
         }
@@ -379,9 +379,9 @@ impl<'m, 'o> Receiver<'m, 'o> {
     }
 
     fn abort(&mut self, number: u64, reason: &[u8]) -> Result<(), Failure> {
-        let Some(item) = self.items.get(&number) else { return self.check_offered(number) };
+        let Some(item) = self.pending.get(&number) else { return self.check_offered(number) };
         discard(item);
-        if let Some(item) = self.settle(number) {
+        if let Some(item) = self.remove_offer(number) {
             self.meter.error(Some(&item.path), &format!("not sent: {}", printable(reason)));
         }
         Ok(())

@@ -4,7 +4,7 @@ use crate::channel::Failure;
 use crate::event::{End, Event, Observe};
 use crate::report::Meter;
 use crate::select::Select;
-use crate::sender::{Fate, Sender, Task};
+use crate::sender::{EntryState, Sender, Task};
 use crate::source::Source;
 use crate::stream::{PathStats, Stream};
 use std::path::PathBuf;
@@ -103,8 +103,8 @@ pub fn send(
 ) -> Result<End, String> {
     let mut source = Source::find(sources, &options.select)?;
     let errors = std::mem::take(&mut source.errors);
-    let fates = vec![Fate::Open; source.entries.len()];
-    let mut task = Task { source, options, fates, consumed: false };
+    let states = vec![EntryState::Open; source.entries.len()];
+    let mut task = Task { source, options, states, consumed: false };
     let mut meter = Meter::new(1, true, observe);
     for (path, reason) in &errors {
         meter.error(Some(path), reason);

@@ -27,7 +27,7 @@ const WRITE_SIZE: usize = 1 << 16;
 
 /// State of an entry, over all attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum EntryState {
     Open,
     Arrived,
     Failed,
@@ -37,7 +37,7 @@ pub(crate) enum Fate {
 pub(crate) struct Task {
     pub source: Source,
     pub options: SendOptions,
-    pub fates: Vec<Fate>,
+    pub states: Vec<EntryState>,
     /// Standard input was read: another attempt cannot send it again.
     pub consumed: bool,
 }
@@ -65,7 +65,7 @@ struct PendingOffer {
     /// The receiver has requested the blocks from one on.
     send_requested: bool,
     /// Number of ranges, and of blocks, requested by WANT.
-    wanted: (u64, u64),
+    requested: (u64, u64),
     /// END was sent.
     ended: bool,
     resumed: bool,
@@ -93,11 +93,11 @@ pub(crate) struct Sender<'t, 'm, 'o> {
     task: &'t mut Task,
     opener: Opener,
     offered: u64,
-    items: HashMap<u64, PendingOffer>,
+    pending: HashMap<u64, PendingOffer>,
     large: usize,
     work: VecDeque<Work>,
     /// Offers are decided without effect: a survey or a dry run.
-    trial: bool,
+    decisions_only: bool,
     /// Numbers of the offers of files that have hard links, by entry.
     numbers: HashMap<usize, u64>,
     survey: Option<bool>,
@@ -119,10 +119,10 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             task,
             opener: Opener::default(),
             offered: 0,
-            items: HashMap::new(),
+            pending: HashMap::new(),
             large: 0,
             work: VecDeque::new(),
-            trial: false,
+            decisions_only: false,
             numbers: HashMap::new(),
             survey: None,
             last_sent: Instant::now(),
@@ -183,35 +183,35 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         let (files, bytes, space) = self.task.source.total();
         let SendOptions { dry_run, checksum, .. } = self.task.options;
         self.writer.put(&Frame::Plan(Plan { files, bytes, space, dry_run, checksum }));
-        if self.wait_for_room()? {
-            self.trial = true;
+        if self.wait_for_answer_to_plan()? {
+            self.decisions_only = true;
             let sized = |index: &usize| self.task.source.entries[*index].what == File;
             let files: Vec<_> = (0..self.task.source.entries.len()).filter(sized).collect();
-            self.settle(files.into_iter().map(|index| (index, OfferKind::Entry)))?;
+            self.complete_offers(files.into_iter().map(|index| (index, OfferKind::Entry)))?;
             self.writer.put(&Frame::Counted);
-            self.wait_for_room()?;
+            self.wait_for_answer_to_plan()?;
         }
-        self.trial = dry_run;
+        self.decisions_only = dry_run;
         let entries = &self.task.source.entries;
         let is_link = |index: &usize| entries[*index].original.is_some();
         let (links, others): (Vec<_>, Vec<_>) = (0..entries.len()).partition(is_link);
         // A file with hard links is offered again, because this connection must know it.
         let open = |index: &usize| {
             let entry = &entries[*index];
-            self.task.fates[*index] == Fate::Open || entry.linked || entry.what == Folder
+            self.task.states[*index] == EntryState::Open || entry.linked || entry.what == Folder
         };
         let others: Vec<_> = others.into_iter().filter(open).collect();
-        self.settle(others.into_iter().map(|index| (index, OfferKind::Entry)))?;
-        self.settle_links(links)?;
+        self.complete_offers(others.into_iter().map(|index| (index, OfferKind::Entry)))?;
+        self.complete_links(links)?;
         if !dry_run {
             // Modes and times of folders are set last: creating entries changes the time, and the mode may
             // forbid it.
             let made = |index: &usize| {
                 let folder = self.task.source.entries[*index].what == Folder;
-                folder && self.task.fates[*index] == Fate::Arrived
+                folder && self.task.states[*index] == EntryState::Arrived
             };
-            let folders: Vec<_> = (0..self.task.fates.len()).rev().filter(made).collect();
-            self.settle(folders.into_iter().map(|index| (index, OfferKind::Seal)))?;
+            let folders: Vec<_> = (0..self.task.states.len()).rev().filter(made).collect();
+            self.complete_offers(folders.into_iter().map(|index| (index, OfferKind::Seal)))?;
         }
         self.writer.put(&Frame::Done);
         self.flush()?;
@@ -223,7 +223,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         }
     }
 
-    fn wait_for_room(&mut self) -> Result<bool, Failure> {
+    fn wait_for_answer_to_plan(&mut self) -> Result<bool, Failure> {
         self.flush()?;
         loop {
             if let Some(survey) = self.survey.take() {
@@ -235,11 +235,11 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     }
 
     /// Offers hard links to files that have arrived. The other links are offered as files.
-    fn settle_links(&mut self, links: Vec<usize>) -> Result<(), Failure> {
+    fn complete_links(&mut self, links: Vec<usize>) -> Result<(), Failure> {
         let (mut again, mut offers) = (Vec::new(), Vec::new());
         let mut replaced: HashMap<usize, usize> = HashMap::new();
         for index in links {
-            if self.task.fates[index] != Fate::Open {
+            if self.task.states[index] != EntryState::Open {
                 continue;
             }
             let Some(original) = self.task.source.entries[index].original else { continue };
@@ -255,7 +255,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 }
             }
         }
-        self.settle(offers.into_iter())?;
+        self.complete_offers(offers.into_iter())?;
         if again.is_empty() {
             return Ok(());
         }
@@ -263,18 +263,22 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             let entry = &mut self.task.source.entries[*index];
             entry.original = entry.original.and_then(|original| replaced.get(&original)).copied();
         }
-        self.settle_links(again)
+        self.complete_links(again)
     }
 
     fn arrived(&self, index: usize) -> bool {
-        self.task.fates[index] == Fate::Arrived || (self.trial && self.numbers.contains_key(&index))
+        self.task.states[index] == EntryState::Arrived
+            || (self.decisions_only && self.numbers.contains_key(&index))
     }
 
     /// Offers entries ahead of their data, until all of them have their last answer.
-    fn settle(&mut self, entries: impl Iterator<Item = (usize, OfferKind)>) -> Result<(), Failure> {
+    fn complete_offers(
+        &mut self,
+        entries: impl Iterator<Item = (usize, OfferKind)>,
+    ) -> Result<(), Failure> {
         let mut entries = entries.peekable();
         loop {
-            while self.items.len() < WINDOW
+            while self.pending.len() < WINDOW
                 && let Some(&(index, kind)) = entries.peek()
             {
                 let large = kind == OfferKind::Entry && self.is_large(index);
@@ -288,7 +292,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             self.take_replies()?;
             if let Some(work) = self.work.pop_front() {
                 self.run_work(work)?;
-            } else if !self.items.is_empty() {
+            } else if !self.pending.is_empty() {
                 self.flush()?;
                 let reply = self.next_reply()?;
                 self.handle(reply)?;
@@ -340,7 +344,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             waiting: false,
             claim_requested: false,
             send_requested: false,
-            wanted: (0, 0),
+            requested: (0, 0),
             ended: false,
             resumed: false,
             moved: 0,
@@ -348,7 +352,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             root: None,
             length: 0,
         };
-        self.items.insert(number, item);
+        self.pending.insert(number, item);
     }
 
     /// Writes the buffer, and reports the progress meanwhile.
@@ -412,23 +416,23 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             }
             Reply::Done => Ok(violation("DONE before that of the sender")?),
             Reply::Want { number, first, count } => {
-                let Some(item) = self.items.get(&number) else {
+                let Some(item) = self.pending.get(&number) else {
                     return Ok(violation("a request for data that were not offered")?);
                 };
-                let wanted = (item.wanted.0 + 1, item.wanted.1.saturating_add(count));
+                let requested = (item.requested.0 + 1, item.requested.1.saturating_add(count));
                 let size = self.task.source.entries[item.index].size;
                 let end = first.checked_add(count);
                 // Blocks of a stream cannot be read again, and other blocks were never offered.
                 let has = end.is_some_and(|end| end <= blocks(size)) && self.is_file(item);
                 if !has || !(item.claim_requested || item.moved > 0) {
-                    return Ok(violation("a wish for blocks that were not offered")?);
+                    return Ok(violation("a request for blocks that were not offered")?);
                 }
                 // Neither the sender's memory nor its disk is the receiver's to use up.
-                if wanted.0 > RANGES as u64 + DAMAGED || wanted.1 > blocks(size) + DAMAGED {
+                if requested.0 > RANGES as u64 + DAMAGED || requested.1 > blocks(size) + DAMAGED {
                     return Ok(violation("wishes for the same blocks again and again")?);
                 }
-                if let Some(item) = self.items.get_mut(&number) {
-                    item.wanted = wanted;
+                if let Some(item) = self.pending.get_mut(&number) {
+                    item.requested = requested;
                 }
                 self.work.push_back(Work::Again { number, first, count });
                 Ok(())
@@ -450,7 +454,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         first: u64,
         reason: &[u8],
     ) -> Result<(), Failure> {
-        let Some(item) = self.items.get_mut(&number) else {
+        let Some(item) = self.pending.get_mut(&number) else {
             // The offer was withdrawn while the answer was in flight.
             return if number < self.offered {
                 Ok(())
@@ -489,7 +493,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 self.work.push_back(Work::Claim(number));
                 Ok(())
             }
-            Decision::Send if self.trial => {
+            Decision::Send if self.decisions_only => {
                 self.would_send(number);
                 Ok(())
             }
@@ -509,7 +513,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     }
 
     fn remove_offer(&mut self, number: u64) -> Option<PendingOffer> {
-        let item = self.items.remove(&number)?;
+        let item = self.pending.remove(&number)?;
         self.large -= usize::from(item.large);
         Some(item)
     }
@@ -517,14 +521,14 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     /// Records that an entry is complete at the receiver.
     fn present(&mut self, number: u64) {
         let Some(item) = self.remove_offer(number) else { return };
-        let survey = self.trial && !self.task.options.dry_run;
-        let before = self.task.fates[item.index];
+        let survey = self.decisions_only && !self.task.options.dry_run;
+        let before = self.task.states[item.index];
         if survey || item.kind == OfferKind::Seal {
             return;
         }
-        self.task.fates[item.index] = Fate::Arrived;
+        self.task.states[item.index] = EntryState::Arrived;
         let entry = &self.task.source.entries[item.index];
-        if before == Fate::Arrived || !matches!(entry.what, File | Stream) {
+        if before == EntryState::Arrived || !matches!(entry.what, File | Stream) {
             return;
         }
         let size = if entry.what == Stream { item.length } else { entry.size };
@@ -553,11 +557,11 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     fn failed(&mut self, number: u64, reason: &str) {
         let Some(item) = self.remove_offer(number) else { return };
         self.meter.progress.done_bytes -= item.done;
-        let survey = self.trial && !self.task.options.dry_run;
-        if survey || self.task.fates[item.index] == Fate::Failed {
+        let survey = self.decisions_only && !self.task.options.dry_run;
+        if survey || self.task.states[item.index] == EntryState::Failed {
             return;
         }
-        self.task.fates[item.index] = Fate::Failed;
+        self.task.states[item.index] = EntryState::Failed;
         let path = self.task.source.path(item.index);
         self.meter.error(Some(&path), reason);
     }

@@ -1,7 +1,7 @@
 //! Received blocks, and comparison of the sender's values with existing data.
 
-use super::offers::open_base;
-use super::{Arriving, Base, Claiming, Ended, PendingOffer, Receiver, State, count_file};
+use super::offers::open_existing;
+use super::{Arriving, Comparing, Ended, ExistingData, PendingOffer, Receiver, State, count_file};
 use crate::channel::Failure;
 use crate::event::FileOutcome;
 use crate::folder::{Identity, Refusal, file_type, identity, last, refusal};
@@ -24,7 +24,7 @@ impl Receiver<'_, '_> {
     pub(super) fn block(&mut self, block: &Block<'_>) -> Result<(), Failure> {
         let number = block.number;
         self.meter.progress.moved_bytes += block.data.len() as u64;
-        let Some(item) = self.items.get_mut(&number) else { return self.check_offered(number) };
+        let Some(item) = self.pending.get_mut(&number) else { return self.check_offered(number) };
         item.moved += block.data.len() as u64;
         let size = item.content.size;
         let State::Arriving(arriving) = &mut item.state else {
@@ -65,7 +65,7 @@ impl Receiver<'_, '_> {
             return self.damaged(number, block.index);
         }
         if let Err(refused) = self.write(number, block)? {
-            let path = self.items.get(&number).map_or_else(Vec::new, |item| item.path.clone());
+            let path = self.pending.get(&number).map_or_else(Vec::new, |item| item.path.clone());
             return self.refuse(number, &path, &refused);
         }
         self.check_space(block.data.len() as u64)?;
@@ -75,7 +75,7 @@ impl Receiver<'_, '_> {
 
     /// Requests a damaged block again.
     fn damaged(&mut self, number: u64, index: u64) -> Result<(), Failure> {
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         let State::Arriving(arriving) = &mut item.state else { return Ok(()) };
         arriving.damaged += 1;
         let path = item.path.clone();
@@ -94,7 +94,7 @@ impl Receiver<'_, '_> {
 
     /// Opens the partial file of an offer, unless it is open.
     fn open(&mut self, number: u64) -> Result<Result<(), Refusal>, Failure> {
-        let Some(item) = self.items.get(&number) else { return Ok(Ok(())) };
+        let Some(item) = self.pending.get(&number) else { return Ok(Ok(())) };
         let State::Arriving(Arriving { lock, .. }) = &item.state else { return Ok(Ok(())) };
         if Self::with_part(lock, |part| part.is_some())? {
             return Ok(Ok(()));
@@ -136,7 +136,7 @@ impl Receiver<'_, '_> {
         if let Err(refused) = self.open(number)? {
             return Ok(Err(refused));
         }
-        let Some(PendingOffer { state: State::Arriving(arriving), .. }) = self.items.get(&number)
+        let Some(PendingOffer { state: State::Arriving(arriving), .. }) = self.pending.get(&number)
         else {
             return Ok(Ok(()));
         };
@@ -151,7 +151,7 @@ impl Receiver<'_, '_> {
 
     /// Processes a HOLE: blocks without data. Their values remain unknown, because they are not hashed.
     pub(super) fn hole(&mut self, number: u64, first: u64, count: u64) -> Result<(), Failure> {
-        let Some(item) = self.items.get(&number) else { return self.check_offered(number) };
+        let Some(item) = self.pending.get(&number) else { return self.check_offered(number) };
         let State::Arriving(arriving) = &item.state else {
             return Ok(violation("a HOLE that was not requested")?);
         };
@@ -181,7 +181,7 @@ impl Receiver<'_, '_> {
         count: u64,
         length: u64,
     ) -> Result<(), Failure> {
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         let State::Arriving(arriving) = &mut item.state else { return Ok(()) };
         arriving.missing.remove(first..first + count);
         // Blocks arrive in order, except for damaged ones: the set stays small.
@@ -194,7 +194,7 @@ impl Receiver<'_, '_> {
 
     /// Processes an END.
     pub(super) fn end(&mut self, number: u64, ended: Ended) -> Result<(), Failure> {
-        let Some(item) = self.items.get_mut(&number) else { return self.check_offered(number) };
+        let Some(item) = self.pending.get_mut(&number) else { return self.check_offered(number) };
         let State::Arriving(arriving) = &mut item.state else {
             return Ok(violation("an END that was not requested")?);
         };
@@ -211,7 +211,7 @@ impl Receiver<'_, '_> {
 
     /// Renames a file to its final name when it is complete.
     fn complete(&mut self, number: u64) -> Result<(), Failure> {
-        let Some(item) = self.items.get(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get(&number) else { return Ok(()) };
         let State::Arriving(arriving) = &item.state else { return Ok(()) };
         let Some(ended) = arriving.ended.filter(|_| arriving.missing.is_empty()) else {
             return Ok(());
@@ -222,7 +222,7 @@ impl Receiver<'_, '_> {
         }
         match self.rename(number, ended)? {
             Ok(found) => {
-                let Some(item) = self.settle(number) else { return Ok(()) };
+                let Some(item) = self.remove_offer(number) else { return Ok(()) };
                 self.remember(number, linked, found, item.size);
                 let outcome = if resumed { FileOutcome::Resumed } else { FileOutcome::Sent };
                 self.meter.file(&path, outcome, item.size, item.moved);
@@ -231,10 +231,10 @@ impl Receiver<'_, '_> {
             }
             Err(refused) => match self.completed_by_other(number) {
                 Some(found) => {
-                    if let Some(item) = self.items.get(&number) {
+                    if let Some(item) = self.pending.get(&number) {
                         super::discard(item);
                     }
-                    let Some(item) = self.settle(number) else { return Ok(()) };
+                    let Some(item) = self.remove_offer(number) else { return Ok(()) };
                     self.present(number, &item, found);
                     Ok(())
                 }
@@ -244,7 +244,7 @@ impl Receiver<'_, '_> {
     }
 
     fn rename(&mut self, number: u64, ended: Ended) -> Result<Result<Identity, Refusal>, Failure> {
-        let Some(item) = self.items.get(&number) else { return Ok(Err(refusal(BUSY))) };
+        let Some(item) = self.pending.get(&number) else { return Ok(Err(refusal(BUSY))) };
         let State::Arriving(arriving) = &item.state else { return Ok(Err(refusal(BUSY))) };
         let (folder, overwrite) = (&self.shared.folder, self.shared.options.overwrite);
         Self::with_part(&arriving.lock, |part| {
@@ -258,7 +258,7 @@ impl Receiver<'_, '_> {
 
     /// Returns the identity of the file if another connection has completed it meanwhile.
     fn completed_by_other(&mut self, number: u64) -> Option<Identity> {
-        let item = self.items.get(&number)?;
+        let item = self.pending.get(&number)?;
         let names = split_path(&item.path).ok()?;
         let status = self.view.status(&names).ok()??;
         let same =
@@ -273,26 +273,26 @@ impl Receiver<'_, '_> {
         first: u64,
         values: &[u8],
     ) -> Result<(), Failure> {
-        let Some(item) = self.items.get_mut(&number) else { return self.check_offered(number) };
+        let Some(item) = self.pending.get_mut(&number) else { return self.check_offered(number) };
         let (size, path) = (item.size, item.path.clone());
-        let State::Claiming(claiming) = &mut item.state else {
+        let State::Comparing(comparing) = &mut item.state else {
             return Ok(violation("a CLAIM that was not requested")?);
         };
-        if matches!(claiming.base, Base::Small) {
+        if matches!(comparing.existing, ExistingData::Small) {
             let names = split_path(&path).map_err(refusal);
-            match names.and_then(|names| open_base(&mut self.view, &names)) {
-                Ok(base) => claiming.base = base,
+            match names.and_then(|names| open_existing(&mut self.view, &names)) {
+                Ok(existing) => comparing.existing = existing,
                 Err(refused) => return self.refuse(number, &path, &refused),
             }
         }
         let values = values.as_chunks::<32>().0;
-        let fits = values.len() <= VALUES && first == claiming.next;
+        let fits = values.len() <= VALUES && first == comparing.next;
         if !fits || values.len() as u64 > blocks(size) - first {
             return Ok(violation("a CLAIM outside the file")?);
         }
         let buffer = &mut self.buffer;
         let compared: Option<Result<(), Refusal>> = self.meter.during(Activity::Processor, || {
-            values.iter().map(|value| claiming.compare(size, value, buffer)).collect()
+            values.iter().map(|value| comparing.compare(size, value, buffer)).collect()
         });
         match compared {
             Some(Ok(())) => {}
@@ -302,11 +302,11 @@ impl Receiver<'_, '_> {
         // Hashing takes time, in which the sender is not idle.
         self.owner.idle_timer.touch();
         let overwrite = self.shared.options.overwrite;
-        let is_final = matches!(claiming.base, Base::Final(..));
-        if is_final && !overwrite && !claiming.differing.is_empty() {
+        let is_final = matches!(comparing.existing, ExistingData::Final(..));
+        if is_final && !overwrite && !comparing.differing.is_empty() {
             return self.refuse(number, &path, &refusal("a different file exists"));
         }
-        if claiming.next < blocks(size) {
+        if comparing.next < blocks(size) {
             return Ok(());
         }
         self.compared(number)
@@ -314,18 +314,20 @@ impl Receiver<'_, '_> {
 
     /// Requests the blocks that differ, when all are compared.
     fn compared(&mut self, number: u64) -> Result<(), Failure> {
-        let is_trial = self.is_trial();
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let decisions_only = self.decisions_only();
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         let (path, size, content) = (item.path.clone(), item.size, item.content);
         let waiting = State::Waiting { since: Instant::now(), reported: true };
-        let State::Claiming(Claiming { base, differing, .. }) =
+        let State::Comparing(Comparing { existing, differing, .. }) =
             std::mem::replace(&mut item.state, waiting)
         else {
             return Ok(());
         };
-        let same_size = match &base {
-            Base::Final(fd, _) => rustix::fs::fstat(fd).is_ok_and(|s| s.st_size as u64 == size),
-            Base::Small | Base::Part(_) => true,
+        let same_size = match &existing {
+            ExistingData::Final(fd, _) => {
+                rustix::fs::fstat(fd).is_ok_and(|s| s.st_size as u64 == size)
+            }
+            ExistingData::Small | ExistingData::Part(_) => true,
         };
         let same = differing.is_empty() && same_size;
         // A file of one block is sent completely: its partial file is opened when it arrives.
@@ -333,15 +335,15 @@ impl Receiver<'_, '_> {
         let differing = if small && !same { Ranges::of(0..blocks(size)) } else { differing };
         let wanted: u64 = differing.iter().map(|range| (range.end - range.start) * BLOCK).sum();
         let wanted = wanted.min(size);
-        let lock = match &base {
-            Base::Part(lock) => Arc::clone(lock),
-            Base::Final(_, found) if same => {
-                let Some(item) = self.settle(number) else { return Ok(()) };
+        let lock = match &existing {
+            ExistingData::Part(lock) => Arc::clone(lock),
+            ExistingData::Final(_, found) if same => {
+                let Some(item) = self.remove_offer(number) else { return Ok(()) };
                 self.present(number, &item, *found);
                 return Ok(());
             }
-            _ if is_trial => {
-                self.settle(number);
+            _ if decisions_only => {
+                self.remove_offer(number);
                 self.needed = self.needed.saturating_add(wanted);
                 self.answer(number, Decision::Send, 0, "");
                 return Ok(());
@@ -352,7 +354,7 @@ impl Receiver<'_, '_> {
                 LockResult::Busy { .. } => return self.refuse(number, &path, &refusal(BUSY)),
             },
         };
-        let in_place = matches!(base, Base::Part(_));
+        let in_place = matches!(existing, ExistingData::Part(_));
         let missing = differing.clone();
         item.state =
             State::Arriving(Arriving { resumed: true, in_place, ..Arriving::new(lock, missing) });
@@ -360,7 +362,7 @@ impl Receiver<'_, '_> {
         let ready = match counted {
             Ok(()) if small => Ok(()),
             Ok(()) => match self.open(number)? {
-                Ok(()) => self.keep_equal(number, base, &differing)?,
+                Ok(()) => self.keep_equal(number, existing, &differing)?,
                 refused => refused,
             },
             refused => refused,
@@ -381,10 +383,10 @@ impl Receiver<'_, '_> {
     fn keep_equal(
         &mut self,
         number: u64,
-        base: Base,
+        existing: ExistingData,
         differing: &Ranges,
     ) -> Result<Result<(), Refusal>, Failure> {
-        let Some(item) = self.items.get(&number) else { return Ok(Ok(())) };
+        let Some(item) = self.pending.get(&number) else { return Ok(Ok(())) };
         let State::Arriving(arriving) = &item.state else { return Ok(Ok(())) };
         let (size, buffer, idle_timer) = (item.size, &mut self.buffer, &self.owner.idle_timer);
         Self::with_part(&arriving.lock, |part| {
@@ -392,7 +394,7 @@ impl Receiver<'_, '_> {
             for index in (0..blocks(size)).filter(|&index| !differing.contains(index)) {
                 idle_timer.touch();
                 buffer.resize(block_len(size, index) as usize, 0);
-                if let Base::Final(fd, _) = &base {
+                if let ExistingData::Final(fd, _) = &existing {
                     read_at(fd, buffer, index * BLOCK)?;
                     part.write(buffer, index * BLOCK)?;
                 } else {
@@ -405,7 +407,7 @@ impl Receiver<'_, '_> {
     }
 }
 
-impl Claiming {
+impl Comparing {
     /// Compares the next block with a value; `None` if another connection has taken over.
     fn compare(
         &mut self,
@@ -415,10 +417,10 @@ impl Claiming {
     ) -> Option<Result<(), Refusal>> {
         let index = self.next;
         buffer.resize(block_len(size, index) as usize, 0);
-        let read = match &self.base {
-            Base::Small => Ok(0),
-            Base::Final(fd, _) => read_at(fd, buffer, index * BLOCK),
-            Base::Part(lock) => lock.with(|part| match part {
+        let read = match &self.existing {
+            ExistingData::Small => Ok(0),
+            ExistingData::Final(fd, _) => read_at(fd, buffer, index * BLOCK),
+            ExistingData::Part(lock) => lock.with(|part| match part {
                 Some(part) => read_at(part.file(), buffer, index * BLOCK),
                 None => Ok(0),
             })?,

@@ -1,7 +1,8 @@
 //! Decisions of a receiver on offers.
 
 use super::{
-    Arriving, Base, Claiming, PendingOffer, Receiver, State, WAIT_TIMEOUT, count_file, superseded,
+    Arriving, Comparing, ExistingData, PendingOffer, Receiver, State, WAIT_TIMEOUT, count_file,
+    superseded,
 };
 use crate::channel::Failure;
 use crate::event::FileOutcome;
@@ -26,7 +27,7 @@ enum Verdict {
     Present(Identity),
     /// The missing blocks are requested, from a first one on, with a note if existing data are not used.
     Arrive(Arriving, u64, Option<String>),
-    Compare(Base),
+    Compare(ExistingData),
     Wait,
 }
 
@@ -34,7 +35,7 @@ impl Receiver<'_, '_> {
     pub(super) fn offer(&mut self, offer: &Offer<'_>) -> Result<(), Failure> {
         let number = self.offered;
         self.offered += 1;
-        if self.items.len() >= WINDOW {
+        if self.pending.len() >= WINDOW {
             return Ok(violation(format!("more than {WINDOW} pending offers"))?);
         }
         let names = match split_path(offer.path) {
@@ -58,7 +59,7 @@ impl Receiver<'_, '_> {
     fn offer_folder(&mut self, names: &[&[u8]], offer: &Offer<'_>) -> Result<(), Refusal> {
         match self.view.status(names)?.map(|status| file_type(&status)) {
             Some(FileType::Directory) => Ok(()),
-            None if self.is_trial() => Ok(()),
+            None if self.decisions_only() => Ok(()),
             None => {
                 self.make_entry(true, |view, _| view.create_folder(names, offer.mode)).map(|_| ())
             }
@@ -68,7 +69,7 @@ impl Receiver<'_, '_> {
 
     fn offer_symlink(&mut self, names: &[&[u8]], offer: &Offer<'_>) -> Result<(), Refusal> {
         check_target(names, offer.target).map_err(refusal)?;
-        if self.is_trial() {
+        if self.decisions_only() {
             return Ok(());
         }
         let is_new = self.view.status(names)?.is_none();
@@ -98,7 +99,7 @@ impl Receiver<'_, '_> {
             return Err(refusal("a hard link without a target"));
         };
         let target = split_path(target).map_err(refusal)?;
-        if self.is_trial() {
+        if self.decisions_only() {
             return Ok(());
         }
         let content = Content { size: Some(offer.size), mtime: offer.mtime };
@@ -156,7 +157,7 @@ impl Receiver<'_, '_> {
             }
             Verdict::Arrive(arriving, first, note) => {
                 let need = item.space.saturating_sub(first * BLOCK);
-                if self.is_trial() {
+                if self.decisions_only() {
                     self.needed = self.needed.saturating_add(need);
                     self.answer(number, Decision::Send, first, "");
                     return Ok(());
@@ -172,9 +173,9 @@ impl Receiver<'_, '_> {
                 self.meter.progress.done_bytes += (first * BLOCK).min(item.size);
                 self.answer(number, Decision::Send, first, note.as_deref().unwrap_or_default());
             }
-            Verdict::Compare(base) => {
-                let claiming = Claiming { base, next: 0, differing: Ranges::default() };
-                item.state = State::Claiming(claiming);
+            Verdict::Compare(existing) => {
+                let comparing = Comparing { existing, next: 0, differing: Ranges::default() };
+                item.state = State::Comparing(comparing);
                 self.answer(number, Decision::Claim, 0, "");
             }
             Verdict::Wait => {
@@ -253,19 +254,19 @@ impl Receiver<'_, '_> {
             same_size || (self.checksum() && item.content.size.is_some_and(|size| size > 0))
         });
         if !large && comparable {
-            return Ok(Verdict::Compare(Base::Small));
+            return Ok(Verdict::Compare(ExistingData::Small));
         }
-        if self.is_trial() && comparable {
-            return Ok(Verdict::Compare(open_base(&mut self.view, &names)?));
+        if self.decisions_only() && comparable {
+            return Ok(Verdict::Compare(open_existing(&mut self.view, &names)?));
         }
-        if self.is_trial() || !large {
+        if self.decisions_only() || !large {
             let first = if large { self.resumable(&names, item.content) } else { 0 };
             let lock = FileLock::new(Arc::clone(&self.owner), item.content);
             return Ok(Verdict::Arrive(new(lock, first), first, None));
         }
         // A partial file is newer than an existing file that it is to replace.
         if comparable && (!overwrite || !self.has_part(&names)) {
-            return Ok(Verdict::Compare(open_base(&mut self.view, &names)?));
+            return Ok(Verdict::Compare(open_existing(&mut self.view, &names)?));
         }
         let lock = match self.shared.lock_file(&item.path, item.content, &self.owner) {
             LockResult::Acquired(lock) => lock,
@@ -275,7 +276,7 @@ impl Receiver<'_, '_> {
         let resumed = self.resume(&names, item.content, &lock);
         match resumed {
             Ok(Resumed::Blocks(first, note)) => Ok(Verdict::Arrive(new(lock, first), first, note)),
-            Ok(Resumed::Compare) => Ok(Verdict::Compare(Base::Part(lock))),
+            Ok(Resumed::Compare) => Ok(Verdict::Compare(ExistingData::Part(lock))),
             Err(why) => {
                 self.shared.unlock_file(&item.path, &lock);
                 Err(why)
@@ -328,13 +329,13 @@ impl Receiver<'_, '_> {
     pub(super) fn judge_waiting(&mut self) -> Result<(), Failure> {
         let waiting = |item: &PendingOffer| matches!(item.state, State::Waiting { .. });
         let numbers: Vec<_> = self
-            .items
+            .pending
             .iter()
             .filter(|(_, item)| waiting(item))
             .map(|(number, _)| *number)
             .collect();
         for number in numbers {
-            if let Some(item) = self.settle(number) {
+            if let Some(item) = self.remove_offer(number) {
                 self.judge(number, item)?;
             }
         }
@@ -351,10 +352,13 @@ impl Receiver<'_, '_> {
 }
 
 /// Opens the existing file of that name.
-pub(super) fn open_base(view: &mut FolderView, names: &[&[u8]]) -> Result<Base, Refusal> {
+pub(super) fn open_existing(
+    view: &mut FolderView,
+    names: &[&[u8]],
+) -> Result<ExistingData, Refusal> {
     let parent = view.parent(names)?;
     let (fd, status) = open_file(&parent, last(names))?;
-    Ok(Base::Final(fd, identity(&status)))
+    Ok(ExistingData::Final(fd, identity(&status)))
 }
 
 /// Usable data of a partial file.

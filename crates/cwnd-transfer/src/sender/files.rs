@@ -31,7 +31,7 @@ impl Sender<'_, '_, '_> {
     }
 
     fn open(&mut self, number: u64) -> Option<(usize, OwnedFd)> {
-        let index = self.items.get(&number)?.index;
+        let index = self.pending.get(&number)?.index;
         let opened =
             self.meter.during(Activity::Disk, || self.opener.open(&self.task.source, index));
         match opened {
@@ -79,14 +79,14 @@ impl Sender<'_, '_, '_> {
             // A slow disk must not look like an idle sender.
             self.ping()?;
             self.take_replies()?;
-            if !self.items.contains_key(&number) {
+            if !self.pending.contains_key(&number) {
                 return Ok(());
             }
             self.meter.show(&*self.stream);
         }
         if let Err(reason) = check_unchanged(&self.task.source.entries[index], &fd) {
             self.withdraw(number, &reason);
-        } else if let Some(item) = self.items.get_mut(&number) {
+        } else if let Some(item) = self.pending.get_mut(&number) {
             item.root = tree.root();
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Sender<'_, '_, '_> {
             return self.send_stream(number, &fd);
         }
         let (size, sparse) = (entry.size, entry.space < entry.size);
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         item.resumed = first > 0 || item.claim_requested;
         item.done = (first * BLOCK).min(size);
         self.meter.progress.done_bytes += item.done;
@@ -135,7 +135,7 @@ impl Sender<'_, '_, '_> {
             if block < blocks(size) {
                 self.flush_batch()?;
                 self.take_replies()?;
-                if !self.items.contains_key(&number) {
+                if !self.pending.contains_key(&number) {
                     return Ok(());
                 }
             }
@@ -145,7 +145,7 @@ impl Sender<'_, '_, '_> {
             self.withdraw(number, &reason);
             return Ok(());
         }
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         item.ended = true;
         let root = item.root.or(tree.and_then(Tree::root));
         self.writer.put(&Frame::End { number, size, root });
@@ -165,7 +165,7 @@ impl Sender<'_, '_, '_> {
             }
             self.flush_batch()?;
             self.take_replies()?;
-            if !self.items.contains_key(&number) {
+            if !self.pending.contains_key(&number) {
                 return Ok(());
             }
         }
@@ -237,7 +237,7 @@ impl Sender<'_, '_, '_> {
     /// Counts bytes sent, and bytes done.
     fn count(&mut self, number: u64, moved: u64, done: u64) {
         self.meter.progress.moved_bytes += moved;
-        let Some(item) = self.items.get_mut(&number) else { return };
+        let Some(item) = self.pending.get_mut(&number) else { return };
         item.moved += moved;
         let index = item.index;
         let entry = &self.task.source.entries[index];
@@ -256,7 +256,7 @@ impl Sender<'_, '_, '_> {
         loop {
             data.clear();
             let more = self.read_stream(number, fd, &mut data)?;
-            if !self.items.contains_key(&number) {
+            if !self.pending.contains_key(&number) {
                 return Ok(());
             }
             if !data.is_empty() {
@@ -266,7 +266,7 @@ impl Sender<'_, '_, '_> {
                 let value = self.meter.during(Activity::Processor, || block_value(block, &data));
                 finish_block(&mut self.writer.out, at, &value, data.len() as u32, 0);
                 self.count(number, data.len() as u64, data.len() as u64);
-                if let Some(item) = self.items.get_mut(&number) {
+                if let Some(item) = self.pending.get_mut(&number) {
                     item.length += data.len() as u64;
                 }
                 block += 1;
@@ -276,7 +276,7 @@ impl Sender<'_, '_, '_> {
             }
             self.flush()?;
         }
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         item.ended = true;
         self.writer.put(&Frame::End { number, size: item.length, root: None });
         self.buffer = data;
@@ -290,7 +290,7 @@ impl Sender<'_, '_, '_> {
         fd: &OwnedFd,
         data: &mut Vec<u8>,
     ) -> Result<bool, Failure> {
-        while (data.len() as u64) < BLOCK && self.items.contains_key(&number) {
+        while (data.len() as u64) < BLOCK && self.pending.contains_key(&number) {
             let mut waiting = [PollFd::new(fd, PollFlags::IN)];
             let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
             let ready = self
