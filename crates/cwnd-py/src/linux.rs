@@ -137,7 +137,11 @@ impl Trace {
     }
 }
 
-fn record<'py>(py: Python<'py>, flow: &Connection, from: &Instance) -> PyResult<Bound<'py, PyDict>> {
+fn record<'py>(
+    py: Python<'py>,
+    flow: &Connection,
+    from: &Instance,
+) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     let [a, b, c, d] = flow.first.peer;
     let end = flow.time.last().copied().unwrap_or(0.0);

@@ -3,7 +3,7 @@
 use crate::linux::KernelError;
 use crate::simulate::Finished;
 use crate::{ScenarioError, emulate, records, scenario_error};
-use cwnd_linux::run::{self, Error, Backend};
+use cwnd_linux::run::{self, Backend, Error};
 use cwnd_sim::scenario::Scenario;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
