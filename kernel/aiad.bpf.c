@@ -6,17 +6,18 @@
 #define LAW_THRESHOLD
 #define LAW_CUT(p, s, w, timeout, min_rtt) aiad_cut(p, s, w, min_rtt)
 struct tcp_sock;
-struct flow;
-static __attribute__((always_inline)) void observe(struct tcp_sock *tp, struct flow *f, u32 acked);
+struct connection;
+static __attribute__((always_inline)) void observe(struct tcp_sock *tp, struct connection *c, u32 acked);
 #include "window.h"
 
-/* The estimate uses one of two clocks; without timestamps the receiver's is not available. */
-static __attribute__((always_inline)) void observe(struct tcp_sock *tp, struct flow *f, u32 acked)
+/* Passes an acknowledgement to the law, with the sender's or the receiver's clock. Without timestamps there is
+ * no receiver's clock, and no estimate. */
+static __attribute__((always_inline)) void observe(struct tcp_sock *tp, struct connection *c, u32 acked)
 {
-	u32 stamp = tp->rx_opt.rcv_tsval;
+	u32 timestamp = tp->rx_opt.rcv_tsval;
 
-	if (!params.receiver)
-		aiad_observe(&params, &f->law, acked, tp->tcp_mstamp * 1000);
-	else if (stamp)
-		aiad_observe(&params, &f->law, acked, aiad_received(&f->law, stamp));
+	if (!params.receiver_clock)
+		aiad_observe(&params, &c->law, acked, tp->tcp_mstamp * 1000);
+	else if (timestamp)
+		aiad_observe(&params, &c->law, acked, aiad_receiver_time(&c->law, timestamp));
 }

@@ -40,13 +40,13 @@ struct aira_params {
 	u64 reset;
 	u64 increase;
 	u64 decrease;
-	u64 timeout; /* whether a timeout ends a round */
+	u64 timeout_ends_round;
 };
 
 struct aira_state {
 	/* The window at which a is reset; 0: none. */
 	u64 reset_at;
-	u32 taken; /* 1 - a, so that the initial state is zero. */
+	u32 one_minus_a; /* Stored so that a zeroed state has a = 1. */
 	u32 rounds;
 	u32 lost;
 	u32 sent;
@@ -54,13 +54,13 @@ struct aira_state {
 
 FX_INLINE u64 aira_a(const struct aira_state *s)
 {
-	return FX_ONE - s->taken;
+	return FX_ONE - s->one_minus_a;
 }
 
 FX_INLINE u64 aira_grow(const struct aira_params *p, struct aira_state *s, u64 w, u32 acked)
 {
 	if (s->reset_at && w >= s->reset_at)
-		s->taken = 0;
+		s->one_minus_a = 0;
 	return fx_grow(w, aira_a(s) << 8, acked);
 }
 
@@ -73,29 +73,29 @@ FX_INLINE u64 aira_cut(const struct aira_params *p, struct aira_state *s, u64 w,
 
 FX_INLINE u32 aira_timeout_ends_round(const struct aira_params *p)
 {
-	return p->timeout;
+	return p->timeout_ends_round;
 }
 
 FX_INLINE void aira_round(const struct aira_params *p, struct aira_state *s, u32 lost, u32 sent)
 {
-	u64 a = aira_a(s), now, before, rate, last, least = p->bound;
+	u64 a = aira_a(s), product, last_product, rate, last_rate, minimum = p->bound;
 
 	lost = fx_min(lost, sent);
 	sent = fx_max(sent, 1);
-	now = (u64)lost * fx_max(s->sent, 1);
-	before = (u64)s->lost * sent;
+	product = (u64)lost * fx_max(s->sent, 1);
+	last_product = (u64)s->lost * sent;
 	rate = ((u64)lost << 32) / sent;
-	last = ((u64)s->lost << 32) / fx_max(s->sent, 1);
+	last_rate = ((u64)s->lost << 32) / fx_max(s->sent, 1);
 	s->rounds = fx_min((u64)s->rounds + 1, p->rounds);
-	if (now > before && p->decrease)
+	if (product > last_product && p->decrease)
 		a = fx_mul(a, FX_ONE - rate, 32);
-	else if (now < before && p->increase)
-		a = fx_mul(a, FX_ONE + last - rate, 32);
+	else if (product < last_product && p->increase)
+		a = fx_mul(a, FX_ONE + last_rate - rate, 32);
 	if (p->mail)
-		least = fx_max(least, FX_ONE - (p->slope * s->rounds >> 16));
-	a = fx_min(fx_max(a, least), FX_ONE);
+		minimum = fx_max(minimum, FX_ONE - (p->slope * s->rounds >> 16));
+	a = fx_min(fx_max(a, minimum), FX_ONE);
 	/* An a of 0 would need a 33rd bit: it is stored as 2^-32. */
-	s->taken = FX_ONE - fx_max(a, 1);
+	s->one_minus_a = FX_ONE - fx_max(a, 1);
 	s->lost = lost;
 	s->sent = sent;
 }

@@ -6,8 +6,8 @@
  *   each ACK      w <- w + alpha / w^(k+1)
  *   at a loss     w <- w - beta w^l
  *
- * k and l are stored doubled; alpha is a gain (Q40), beta a fraction (Q32). The power of the
- * increase is computed by dividing k times by w, and once by its root.
+ * k and l are stored doubled; alpha is a gain (Q40), beta a fraction (Q32). The
+ * increase alpha / w^k is computed by dividing alpha k times by w, and once by its root for the half.
  *
  * One step from the same window differs from the real law's by at most
  *
@@ -31,15 +31,15 @@ struct binomial_state {};
 
 FX_INLINE u64 binomial_grow(const struct binomial_params *p, struct binomial_state *s, u64 w, u32 acked)
 {
-	u64 each = p->alpha;
+	u64 increase = p->alpha;
 	u32 power;
 
 	for (power = 2; power <= 8; power += 2)
 		if (power <= p->twice_k)
-			each = fx_ratio(each, w, 40);
+			increase = fx_ratio(increase, w, 40);
 	if (p->twice_k & 1)
-		each = fx_ratio(each, fx_root(w), 32);
-	return fx_grow(w, each, acked);
+		increase = fx_ratio(increase, fx_root(w), 32);
+	return fx_grow(w, increase, acked);
 }
 
 FX_INLINE u64 binomial_cut(const struct binomial_params *p, struct binomial_state *s, u64 w, u32 timeout)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Fixed-point arithmetic of the laws, because the kernel has no floating point.
+ * Fixed-point arithmetic of the laws: the kernel has no floating point.
  *
- * Plain integers without kernel types and libraries, so that the same code is compiled for the kernel
- * and, by a test, for the host. Qn is an unsigned number in units of 2^-n.
+ * The code uses no kernel types and no libraries, so that it compiles for BPF and, in the tests, for the
+ * host. Qn is an unsigned number in units of 2^-n.
  *
- *   windows          Q40   up to 2^24 packets
+ *   windows          Q40   packets, up to 2^24
  *   fractions        Q32
  *   gains            Q40   packets
  *   rates            Q24   packets per second, up to 2^40
  *
  * A window of 2^24 full packets is 25 GB in flight. With 40 fractional bits IIAD, which gains 1/w^2
- * at each acknowledgement, still grows at a million packets.
+ * packets for each acknowledgement, still grows at a window of a million packets.
  */
 #ifndef CWND_FIXED_H
 #define CWND_FIXED_H
@@ -26,13 +26,13 @@ typedef long long s64;
 #define FX_INLINE static inline __attribute__((always_inline, unused))
 
 #define FX_MAX (~0ULL)
-/* One packet as a window, and 1 as a fraction. */
+/* A window of one packet (Q40), and the fraction 1 (Q32). */
 #define FX_PACKET (1ULL << 40)
 #define FX_ONE (1ULL << 32)
-/* The maximum window, and the maximum of packets counted for one acknowledgement. */
+/* The maximum window, and the maximum number of packets counted for one acknowledgement. */
 #define FX_MAX_WINDOW (((1ULL << 24) - 1) << 40)
 #define FX_MAX_ACKED 8191
-/* A microsecond as a fraction of a second, times 2^54. */
+/* Microseconds in a second. */
 #define FX_MICROS 1000000
 
 FX_INLINE u64 fx_min(u64 a, u64 b)
@@ -51,9 +51,9 @@ FX_INLINE u64 fx_add(u64 a, u64 b)
 }
 
 /*
- * Number of leading zeros of x. BPF has no instruction for it. A binary search has branches, at each of
- * which the verifier follows both paths to the end of the program. Instead, this sets all bits below the
- * highest one, and counts the others.
+ * Number of leading zeros of x. BPF has no instruction for it. In a binary search, the verifier would follow
+ * both paths of each branch to the end of the program. This function has no branches: it sets all bits below
+ * the highest one, and counts the zeros.
  */
 FX_INLINE u32 fx_zeros(u64 x)
 {
@@ -134,15 +134,15 @@ FX_INLINE u64 fx_root(u64 x)
 	return r << 12 >> zeros / 2;
 }
 
-/* The window after `acked` packets, for an increase of `each` (Q40) a window: w + each acked / w. */
-FX_INLINE u64 fx_grow(u64 w, u64 each, u32 acked)
+/* The window after `acked` packets, with `increase` packets (Q40) for each window: w + increase acked / w. */
+FX_INLINE u64 fx_grow(u64 w, u64 increase, u32 acked)
 {
-	u64 gain = fx_min(fx_ratio(each, w, 40), 1ULL << 50);
+	u64 gain = fx_min(fx_ratio(increase, w, 40), 1ULL << 50);
 
 	return fx_min(fx_add(w, gain * fx_min(acked, FX_MAX_ACKED)), FX_MAX_WINDOW);
 }
 
-/* Packets (Q40) of a rate (Q24) in `micros` microseconds, at most 2^28 - 1. */
+/* Packets (Q40) that a rate (Q24) sends in `micros` microseconds, which are limited to 2^28 - 1. */
 FX_INLINE u64 fx_packets(u64 rate, u64 micros)
 {
 	return fx_mul(rate, fx_ratio(fx_min(micros, (1ULL << 28) - 1), FX_MICROS, 54), 38);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The kernel structures that these programs read, with the members used, by name. libbpf resolves their
- * offsets in the running kernel (CO-RE), so that one object supports all kernels.
+ * Declarations of the kernel structures that the programs read, with the members they use. libbpf relocates
+ * the offsets for the running kernel (CO-RE), so that one object supports all kernels.
  */
 #ifndef CWND_KERNEL_H
 #define CWND_KERNEL_H
@@ -74,14 +74,14 @@ struct rate_sample {
 
 #pragma clang attribute pop
 
-/* Values of enum tcp_ca_event and enum sk_pacing, which are older than struct_ops. */
+/* From enum tcp_ca_event, enum sk_pacing and net/tcp.h. They are older than struct_ops. */
 #define CA_EVENT_LOSS 3
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define SK_PACING_NEEDED 1
 
 #define SEC(name) __attribute__((section(name), used))
 
-/* libbpf fills it by the names of the kernel's struct; the loader writes the first member. */
+/* libbpf converts it to the kernel's struct by the names of the members; the loader writes `name`. */
 struct tcp_congestion_ops {
 	char name[16];
 	u32 flags;
@@ -97,7 +97,7 @@ struct tcp_congestion_ops {
 	int (*release)(u64 *ctx);
 };
 
-/* Every user and every network namespace may select the controller. */
+/* All users and network namespaces may select the controller. */
 #define TCP_CONG_NON_RESTRICTED 1
 
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
@@ -106,7 +106,7 @@ static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) SEC(".ksyms");
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) SEC(".ksyms");
 
-/* Reads a bit field, whose position libbpf provides as a byte offset and two shifts. */
+/* Reads a bit field. libbpf relocates its byte offset and the two shifts. */
 #define BITS(pointer, field)                                                                         \
 	((u64) * ((u8 *)(pointer) + __builtin_preserve_field_info((pointer)->field, 0))              \
 	 << __builtin_preserve_field_info((pointer)->field, 4) >>                                    \
@@ -127,7 +127,7 @@ FX_INLINE void *private_of(struct tcp_sock *tp)
 	return (void *)tp->inet_conn.icsk_ca_priv;
 }
 
-/* As tcp_is_cwnd_limited(). */
+/* A copy of the kernel's tcp_is_cwnd_limited(), which programs cannot call. */
 FX_INLINE u32 window_limited(struct tcp_sock *tp)
 {
 	if (BITS(tp, is_cwnd_limited))

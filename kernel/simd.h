@@ -7,20 +7,20 @@
  *   with           alpha = c / sqrt(w_max),   c = 3 sqrt(beta) / ((1 - 2 beta / 3) sqrt(2))
  *   at a loss      w_max <- w,  w <- w - beta w,  w0 <- w
  *
- * c and alpha are gains (Q40), beta and kept = 1 - beta fractions (Q32), w0 and w_max windows. c is
- * computed at load. A w_max of 0 means none: w / kept is used.
+ * c and alpha are gains (Q40), beta and remaining = 1 - beta fractions (Q32), w0 and w_max windows. c is
+ * computed at load. A w_max of 0 means none: w / remaining is used.
  *
  * One step from the same state differs from the real law's by at most
  *
  *   enter      alpha by 2^-28 alpha + 2^-38
- *       the ratio's 2^-30, the root's 2^-31 and unit, kept's half a unit over kept / 2; c's half a
- *       unit over sqrt(w_max) >= 1
+ *       the ratio's 2^-30, the root's 2^-31 and unit, half a unit of remaining over remaining / 2; half a
+ *       unit of c over sqrt(w_max) >= 1
  *   grow by g for n packets    2^-26 g + 2^-31 n (1 + alpha) / w + 2^-37 n
  *       alpha's 2^-28, the ratio's 2^-30 and the root's 2^-31; the root's unit times alpha; the error of
  *       alpha times sqrt(w - w0) / w <= 1
  *   cut        2^-32 w + 2^-39
  *
- * for beta up to 15/16 without a cut (the relative error of kept is then at most 2^-29), and a
+ * for beta up to 15/16 without a cut (the relative error of remaining is then at most 2^-29), and a
  * w_max below 2^24 packets.
  */
 #ifndef CWND_SIMD_H
@@ -29,7 +29,7 @@
 
 struct simd_params {
 	u64 beta;
-	u64 kept;
+	u64 remaining;
 	u64 c;
 };
 
@@ -41,10 +41,10 @@ struct simd_state {
 
 FX_INLINE u64 simd_grow(const struct simd_params *p, struct simd_state *s, u64 w, u32 acked)
 {
-	u64 each = w > s->w0 ? fx_mul(s->alpha, fx_root(w - s->w0), 32)
-			     : fx_mul(s->alpha, s->alpha, 42);
+	u64 increase = w > s->w0 ? fx_mul(s->alpha, fx_root(w - s->w0), 32)
+				 : fx_mul(s->alpha, s->alpha, 42);
 
-	return fx_grow(w, each, acked);
+	return fx_grow(w, increase, acked);
 }
 
 FX_INLINE u64 simd_cut(const struct simd_params *p, struct simd_state *s, u64 w, u32 timeout)
@@ -55,7 +55,7 @@ FX_INLINE u64 simd_cut(const struct simd_params *p, struct simd_state *s, u64 w,
 
 FX_INLINE void simd_enter(const struct simd_params *p, struct simd_state *s, u64 w)
 {
-	u64 w_max = s->w_max ? s->w_max : fx_ratio(w, p->kept, 32);
+	u64 w_max = s->w_max ? s->w_max : fx_ratio(w, p->remaining, 32);
 
 	s->w0 = w;
 	s->w_max = 0;

@@ -1,70 +1,71 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Events of a window in a ring buffer, for a listener. The listener repeatedly writes the time until which
- * events are wanted to `control`, so that they end if it is killed.
- * crates/cwnd-linux/src/bpf/event.rs reads them.
+ * Window events in a ring buffer. A listener enables them by writing a time to `control.until` and renews it
+ * while it runs; if it is killed, events stop at that time. crates/cwnd-linux/src/bpf/event.rs reads them.
  */
 #ifndef CWND_TRACE_H
 #define CWND_TRACE_H
 #include "kernel.h"
 
 enum kind {
-	EVENT_BEGIN = 0,    /* a connection starts using the law */
-	EVENT_END = 1,      /* and stops using it */
-	EVENT_ACKED = 2,    /* an acknowledgement, in any phase */
-	EVENT_SLOW = 3,     /* slow start grew the window */
+	EVENT_BEGIN = 0,    /* the connection starts using the law */
+	EVENT_END = 1,      /* the connection stops using the law */
+	EVENT_ACKED = 2,    /* an acknowledgement arrived, in any phase */
+	EVENT_SLOW = 3,     /* the kernel's slow start grew the window */
 	EVENT_GROW = 4,     /* the law grew the window */
 	EVENT_ENTER = 5,    /* congestion avoidance begins */
 	EVENT_ROUND = 6,    /* a round has ended and its losses are known */
 	EVENT_CUT = 7,      /* the law cut the window */
-	EVENT_TIMEOUT = 8,  /* the cut was for a timeout and is repeated */
-	EVENT_UNDO = 9,     /* the cut is undone */
-	EVENT_REPORT = 10,  /* rate laws: the arrival rate of an interval */
-	EVENT_TICK = 11,    /* the law increased the rate */
-	EVENT_START = 12,   /* the rate law left slow start */
+	EVENT_TIMEOUT = 8,  /* the last cut was for a timeout; this cut replaces it */
+	EVENT_UNDO = 9,     /* the last cut was spurious and is undone */
+	EVENT_REPORT = 10,  /* rate laws: a rate report */
+	EVENT_TICK = 11,    /* rate laws: the law increased the rate */
+	EVENT_START = 12,   /* rate laws: slow start ended */
 };
 
 struct event {
-	u64 at;     /* ns, CLOCK_MONOTONIC */
-	u64 flow;   /* identifies the connection */
-	u64 before; /* window (Q40) or rate (Q24) */
+	u64 time;       /* ns, CLOCK_MONOTONIC */
+	u64 connection; /* identifier */
+	u64 before;     /* window (Q40) or rate (Q24) */
 	u64 after;
-	u64 arrival; /* rates (Q24) */
-	u64 capacity;
+	u64 arrival; /* rate (Q24) */
+	u64 capacity; /* rate (Q24) */
 	u32 kind;
-	u32 packets; /* newly arrived, or counted for growth */
-	u32 sent;    /* in total; of the round */
-	u32 lost;
-	u32 rtt; /* us; 0: none */
-	u32 min_rtt;
+	u32 packets; /* EVENT_ACKED: delivered; EVENT_SLOW, EVENT_GROW: that the window grows for */
+	u32 sent;    /* packets in total; EVENT_ROUND: in the round */
+	u32 lost;    /* packets in total; EVENT_ROUND: in the round */
+	u32 rtt;     /* us; 0: no sample */
+	u32 min_rtt; /* us; 0: no sample */
 	u32 in_flight;
 	u32 cwnd;
 	u32 ssthresh;
-	u32 stamp; /* the receiver's */
-	u32 bytes; /* of a packet */
-	u32 peer;  /* IPv4, in network order */
+	u32 timestamp;    /* the receiver's newest timestamp */
+	u32 packet_bytes; /* with headers */
+	u32 peer;         /* IPv4 address, network byte order */
 	u16 port;
-	u16 peer_port; /* in network order */
-	u32 limited; /* by the window */
+	u16 peer_port; /* network byte order */
+	u32 limited;   /* whether the window limits the sender */
 	u32 retransmitted;
 	u32 delivered;
 };
 
 struct control {
-	u64 until; /* ns, CLOCK_MONOTONIC: end of listening */
-	u64 missed; /* events lost because the ring was full */
+	u64 until;  /* ns, CLOCK_MONOTONIC: events are written until this time */
+	u64 missed; /* events lost because the ring buffer was full */
 	char spec[128];
-	char previous[16]; /* the default controller before this one */
+	char previous[16]; /* the default controller that this one replaced */
 };
 
 volatile struct control control SEC(".data.control");
 
-/* libbpf reads the types of its members: BPF_MAP_TYPE_RINGBUF, and 1 MB, some ten thousand events. */
+/* libbpf reads the types of the members: BPF_MAP_TYPE_RINGBUF of 1 MiB, about ten thousand events. */
 struct {
 	int (*type)[27];
 	int (*max_entries)[1 << 20];
 } events SEC(".maps");
 
+/* Reserves an event and fills the members that are common to all kinds; null if there is no listener, or
+ * no room in the ring buffer. */
 FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)
 {
 	u64 now = tp->tcp_mstamp * 1000;
@@ -78,16 +79,16 @@ FX_INLINE struct event *event_begin(struct tcp_sock *tp, u32 kind)
 		__sync_fetch_and_add(&control.missed, 1);
 		return 0;
 	}
-	event->at = now;
-	event->flow = (u64)(long)tp;
+	event->time = now;
+	event->connection = (u64)(long)tp;
 	event->before = event->after = event->arrival = event->capacity = 0;
 	event->kind = kind;
-	event->packets = event->lost = event->rtt = event->min_rtt = event->stamp = 0;
+	event->packets = event->lost = event->rtt = event->min_rtt = event->timestamp = 0;
 	event->sent = tp->data_segs_out;
 	event->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 	event->cwnd = tp->snd_cwnd;
 	event->ssthresh = tp->snd_ssthresh;
-	event->bytes = tp->mss_cache + tp->tcp_header_len + 20;
+	event->packet_bytes = tp->mss_cache + tp->tcp_header_len + 20;
 	event->peer = sk->__sk_common.skc_daddr;
 	event->port = sk->__sk_common.skc_num;
 	event->peer_port = sk->__sk_common.skc_dport;

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A window law as the kernel's tcp_congestion_ops. A program defines these before it includes this file:
+ * A window law as tcp_congestion_ops. A program defines these macros before it includes this file:
  *
- *   LAW(part)      the names of the law's parts: struct LAW(params), LAW(grow), ...
- *   LAW_ENTER      if it has an enter; LAW_ROUND if a round and a timeout_ends_round; LAW_OBSERVE if an observe
- *   LAW_CUT        the call of its cut with w, timeout and the minimum round-trip time (us)
- *   LAW_THRESHOLD  if its cut is the threshold in slow start and after a timeout too; that of the others is
- *                  at most w / 2 there (RFC 5681 equation 4)
+ *   LAW(part)      the name of a part of the law: struct LAW(params), LAW(grow), ...
+ *   LAW_ENTER      if the law has enter
+ *   LAW_ROUND      if the law has round and timeout_ends_round
+ *   LAW_OBSERVE    the function that passes acknowledgements to the law, if it has observe
+ *   LAW_CUT        calls the law's cut with w, timeout and the minimum round-trip time (us)
+ *   LAW_THRESHOLD  if the law's cut is also the threshold in slow start and after a timeout; for other laws
+ *                  the threshold is then at most w / 2 (RFC 5681 equation 4)
  *
  * Slow start, recovery, proportional rate reduction and the timers are the kernel's. The law's window has
- * a fraction, the kernel's is whole. If the two differ by more than that fraction, the kernel has changed
- * its own (recovery, idle restart), and the law continues from the kernel's.
+ * fractional bits, the kernel's is its integer part. If it is not, the kernel has changed its window (recovery,
+ * idle restart), and the law continues from the kernel's window.
  */
 #include "trace.h"
 
-struct flow {
+struct connection {
 	u64 w;
 	u64 saved_w;
 	struct LAW(state) law;
@@ -23,23 +25,23 @@ struct flow {
 #endif
 	u32 delivered;
 	u32 min_rtt;
-	u32 began; /* packets sent before the current round */
-	u32 sent;  /* packets of the round ended by the last cut */
-	u32 lost;
-	u8 entered;
-	u8 round;
-	u8 saved_entered;
-	u8 saved_slow;
+	u32 sent_before_round; /* packets sent before the current round */
+	u32 round_sent;        /* packets sent in the round that the last cut ended */
+	u32 lost_before_round;
+	u8 avoidance_entered; /* congestion avoidance has begun since the last cut or slow start */
+	u8 round_open;        /* the losses of the last round are not complete */
+	u8 saved_avoidance_entered;
+	u8 saved_slow_start;
 };
 
-_Static_assert(sizeof(struct flow) <= 104, "icsk_ca_priv has 104 bytes");
+_Static_assert(sizeof(struct connection) <= 104, "icsk_ca_priv has 104 bytes");
 
-/* Not const: the loader fills it, and clang would fold the zeros of a constant. */
+/* The loader writes the parameters. They are not const, because clang would fold the zeros of a constant. */
 struct LAW(params) params SEC(".rodata.params");
 
-#define SMALLEST (2 * FX_PACKET)
+#define MIN_WINDOW (2 * FX_PACKET)
 
-FX_INLINE void tell(struct tcp_sock *tp, u32 kind, u64 before, u64 after, u32 packets)
+FX_INLINE void submit_event(struct tcp_sock *tp, u32 kind, u64 before, u64 after, u32 packets)
 {
 	struct event *event = event_begin(tp, kind);
 
@@ -52,94 +54,95 @@ FX_INLINE void tell(struct tcp_sock *tp, u32 kind, u64 before, u64 after, u32 pa
 }
 
 /* Adopts the kernel's window if the kernel has changed it. */
-FX_INLINE void follow(struct tcp_sock *tp, struct flow *f)
+FX_INLINE void adopt_kernel_window(struct tcp_sock *tp, struct connection *c)
 {
-	if (f->w >> 40 != tp->snd_cwnd)
-		f->w = fx_min((u64)tp->snd_cwnd << 40, FX_MAX_WINDOW);
+	if (c->w >> 40 != tp->snd_cwnd)
+		c->w = fx_min((u64)tp->snd_cwnd << 40, FX_MAX_WINDOW);
 }
 
-FX_INLINE void close_round(struct tcp_sock *tp, struct flow *f, u32 least)
+/* Passes a completed round to the law. */
+FX_INLINE void close_round(struct tcp_sock *tp, struct connection *c)
 {
 #ifdef LAW_ROUND
-	u32 lost = fx_max(tp->lost - f->lost, least);
+	u32 lost = tp->lost - c->lost_before_round;
 	struct event *event;
 
-	if (!f->round)
+	if (!c->round_open)
 		return;
-	f->round = 0;
-	f->lost = tp->lost;
-	LAW(round)(&params, &f->law, lost, f->sent);
+	c->round_open = 0;
+	c->lost_before_round = tp->lost;
+	LAW(round)(&params, &c->law, lost, c->round_sent);
 	event = event_begin(tp, EVENT_ROUND);
 	if (!event)
 		return;
 	event->lost = lost;
-	event->sent = f->sent;
+	event->sent = c->round_sent;
 	bpf_ringbuf_submit(event, 0);
 #endif
 }
 
-FX_INLINE void cut(struct tcp_sock *tp, struct flow *f, u32 timeout)
+FX_INLINE void cut(struct tcp_sock *tp, struct connection *c, u32 timeout)
 {
-	u64 w = f->w, target = LAW_CUT(&params, &f->law, w, timeout, f->min_rtt);
+	u64 w = c->w, target = LAW_CUT(&params, &c->law, w, timeout, c->min_rtt);
 	struct event *event;
 
-	/* After recovery the kernel sets the window to the threshold, which must not increase the window. */
+	/* After recovery the kernel sets the window to the threshold. This must not increase the window. */
 #ifdef LAW_THRESHOLD
 	target = fx_min(target, timeout ? FX_MAX_WINDOW : w);
 #else
-	target = fx_min(target, f->saved_slow || timeout ? w / 2 : w);
+	target = fx_min(target, c->saved_slow_start || timeout ? w / 2 : w);
 #endif
-	f->w = fx_max(target, SMALLEST);
+	c->w = fx_max(target, MIN_WINDOW);
 	event = event_begin(tp, timeout ? EVENT_TIMEOUT : EVENT_CUT);
 	if (!event)
 		return;
 	event->before = w;
-	event->after = f->w;
-	event->min_rtt = f->min_rtt;
+	event->after = c->w;
+	event->min_rtt = c->min_rtt;
 	event->lost = tp->lost;
-	event->ssthresh = f->saved_slow;
+	event->ssthresh = c->saved_slow_start;
 	bpf_ringbuf_submit(event, 0);
 }
 
-/* Cuts, and returns the threshold. */
-FX_INLINE u32 reduce(struct tcp_sock *tp, struct flow *f, u32 slow)
+/* Ends the round, cuts the window for a loss, and returns the threshold in packets. */
+FX_INLINE u32 reduce(struct tcp_sock *tp, struct connection *c, u32 slow_start)
 {
-	follow(tp, f);
-	close_round(tp, f, 0);
-	f->saved_w = f->w;
-	f->saved_entered = f->entered;
-	f->saved_slow = slow;
+	adopt_kernel_window(tp, c);
+	close_round(tp, c);
+	c->saved_w = c->w;
+	c->saved_avoidance_entered = c->avoidance_entered;
+	c->saved_slow_start = slow_start;
 #ifndef LAW_OBSERVE
-	f->saved = f->law;
+	c->saved = c->law;
 #endif
-	f->sent = tp->data_segs_out - f->began;
-	f->began = tp->data_segs_out;
-	f->round = 1;
-	f->entered = 0;
-	cut(tp, f, 0);
-	return f->w >> 40;
+	c->round_sent = tp->data_segs_out - c->sent_before_round;
+	c->sent_before_round = tp->data_segs_out;
+	c->round_open = 1;
+	c->avoidance_entered = 0;
+	cut(tp, c, 0);
+	return c->w >> 40;
 }
 
-/* With many connections the kernel sometimes does not run ssthresh and undo_cwnd, and uses as their result
- * the low half of a kernel address, which exceeds all thresholds. */
-FX_INLINE void mend(struct tcp_sock *tp, struct flow *f)
+/* With many connections the kernel sometimes skips ssthresh or undo_cwnd, and uses the low half of a kernel
+ * address as the result. It exceeds all thresholds. Makes the skipped cut. */
+FX_INLINE void repair_skipped_call(struct tcp_sock *tp, struct connection *c)
 {
 	if (tp->snd_cwnd > FX_MAX_WINDOW >> 40)
-		tp->snd_cwnd = f->w >> 40;
+		tp->snd_cwnd = c->w >> 40;
 	if (tp->snd_ssthresh > TCP_INFINITE_SSTHRESH)
-		tp->snd_ssthresh = reduce(tp, f, !f->entered);
+		tp->snd_ssthresh = reduce(tp, c, !c->avoidance_entered);
 }
 
 SEC("struct_ops/init") int init(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct flow *f = private_of(tp);
+	struct connection *c = private_of(tp);
 
-	__builtin_memset(f, 0, sizeof(*f));
-	f->w = fx_min((u64)tp->snd_cwnd << 40, FX_MAX_WINDOW);
-	f->delivered = tp->delivered;
-	f->lost = tp->lost;
-	tell(tp, EVENT_BEGIN, f->w, f->w, 0);
+	__builtin_memset(c, 0, sizeof(*c));
+	c->w = fx_min((u64)tp->snd_cwnd << 40, FX_MAX_WINDOW);
+	c->delivered = tp->delivered;
+	c->lost_before_round = tp->lost;
+	submit_event(tp, EVENT_BEGIN, c->w, c->w, 0);
 	return 0;
 }
 
@@ -147,7 +150,7 @@ SEC("struct_ops/release") int release(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
 
-	tell(tp, EVENT_END, 0, 0, 0);
+	submit_event(tp, EVENT_END, 0, 0, 0);
 	return 0;
 }
 
@@ -155,29 +158,29 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
 	const struct ack_sample *sample = (void *)ctx[1];
-	struct flow *f = private_of(tp);
-	u32 arrived = tp->delivered - f->delivered;
+	struct connection *c = private_of(tp);
+	u32 arrived = tp->delivered - c->delivered;
 	s32 rtt = sample->rtt_us;
 	struct event *event;
 
-	/* The kernel reports the handshake's acknowledgement before init. */
-	if (!f->w)
+	/* The kernel reports the acknowledgement of the handshake before init. */
+	if (!c->w)
 		return 0;
-	f->delivered = tp->delivered;
-	mend(tp, f);
-	if (rtt > 0 && (!f->min_rtt || (u32)rtt < f->min_rtt))
-		f->min_rtt = rtt;
+	c->delivered = tp->delivered;
+	repair_skipped_call(tp, c);
+	if (rtt > 0 && (!c->min_rtt || (u32)rtt < c->min_rtt))
+		c->min_rtt = rtt;
 #ifdef LAW_OBSERVE
-	LAW_OBSERVE(tp, f, arrived);
+	LAW_OBSERVE(tp, c, arrived);
 #endif
 	event = event_begin(tp, EVENT_ACKED);
 	if (!event)
 		return 0;
-	event->before = event->after = f->w;
+	event->before = event->after = c->w;
 	event->packets = arrived;
 	event->rtt = rtt > 0 ? rtt : 0;
-	event->min_rtt = f->min_rtt;
-	event->stamp = tp->rx_opt.rcv_tsval;
+	event->min_rtt = c->min_rtt;
+	event->timestamp = tp->rx_opt.rcv_tsval;
 	bpf_ringbuf_submit(event, 0);
 	return 0;
 }
@@ -185,33 +188,33 @@ SEC("struct_ops/pkts_acked") int pkts_acked(u64 *ctx)
 SEC("struct_ops/cong_avoid") int cong_avoid(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct flow *f = private_of(tp);
+	struct connection *c = private_of(tp);
 	u32 acked = ctx[2];
 	u64 w;
 
-	close_round(tp, f, 0);
+	close_round(tp, c);
 	if (!window_limited(tp))
 		return 0;
 	if (tp->snd_cwnd < tp->snd_ssthresh) {
 		acked = tcp_slow_start(tp, acked);
-		f->entered = 0;
-		tell(tp, EVENT_SLOW, f->w, (u64)tp->snd_cwnd << 40, acked);
+		c->avoidance_entered = 0;
+		submit_event(tp, EVENT_SLOW, c->w, (u64)tp->snd_cwnd << 40, acked);
 		if (!acked)
 			return 0;
 	}
-	follow(tp, f);
-	w = f->w;
-	if (!f->entered) {
-		f->entered = 1;
+	adopt_kernel_window(tp, c);
+	w = c->w;
+	if (!c->avoidance_entered) {
+		c->avoidance_entered = 1;
 #ifdef LAW_ENTER
-		LAW(enter)(&params, &f->law, w);
+		LAW(enter)(&params, &c->law, w);
 #endif
-		tell(tp, EVENT_ENTER, w, w, 0);
+		submit_event(tp, EVENT_ENTER, w, w, 0);
 	}
-	f->w = fx_min(LAW(grow)(&params, &f->law, w, acked),
+	c->w = fx_min(LAW(grow)(&params, &c->law, w, acked),
 		      fx_max((u64)tp->snd_cwnd_clamp << 40, FX_PACKET));
-	tp->snd_cwnd = f->w >> 40;
-	tell(tp, EVENT_GROW, w, f->w, acked);
+	tp->snd_cwnd = c->w >> 40;
+	submit_event(tp, EVENT_GROW, w, c->w, acked);
 	return 0;
 }
 
@@ -222,55 +225,55 @@ SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
 	return reduce(tp, private_of(tp), tp->snd_cwnd < tp->snd_ssthresh);
 }
 
-/* The kernel calls it right after ssthresh or undo_cwnd. */
+/* The kernel calls this directly after ssthresh or undo_cwnd. */
 SEC("struct_ops/set_state") int set_state(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
 
-	mend(tp, private_of(tp));
+	repair_skipped_call(tp, private_of(tp));
 	return 0;
 }
 
 SEC("struct_ops/cwnd_event") int cwnd_event(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct flow *f = private_of(tp);
+	struct connection *c = private_of(tp);
 
-	/* The kernel calls ssthresh first, and reports the timeout afterwards. */
+	/* The kernel calls ssthresh before it reports the timeout: restore the state before that cut. */
 	if ((u32)ctx[1] != CA_EVENT_LOSS)
 		return 0;
-	mend(tp, f);
-	f->w = f->saved_w;
+	repair_skipped_call(tp, c);
+	c->w = c->saved_w;
 #ifndef LAW_OBSERVE
-	f->law = f->saved;
+	c->law = c->saved;
 #endif
 #ifdef LAW_ROUND
-	if (f->round && !LAW(timeout_ends_round)(&params)) {
-		f->round = 0;
-		f->began -= f->sent;
+	if (c->round_open && !LAW(timeout_ends_round)(&params)) {
+		c->round_open = 0;
+		c->sent_before_round -= c->round_sent;
 	}
 #endif
-	cut(tp, f, 1);
-	tp->snd_ssthresh = f->w >> 40;
+	cut(tp, c, 1);
+	tp->snd_ssthresh = c->w >> 40;
 	return 0;
 }
 
 SEC("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	struct flow *f = private_of(tp);
+	struct connection *c = private_of(tp);
 	u32 window = tcp_reno_undo_cwnd(sock_of(tp));
-	u64 before = f->w;
+	u64 before = c->w;
 
-	f->round = 0;
-	if (f->saved_w >> 40 == window) {
-		f->w = f->saved_w;
-		f->entered = f->saved_entered;
+	c->round_open = 0;
+	if (c->saved_w >> 40 == window) {
+		c->w = c->saved_w;
+		c->avoidance_entered = c->saved_avoidance_entered;
 #ifndef LAW_OBSERVE
-		f->law = f->saved;
+		c->law = c->saved;
 #endif
 	}
-	tell(tp, EVENT_UNDO, before, f->w, f->saved_w >> 40 == window);
+	submit_event(tp, EVENT_UNDO, before, c->w, c->saved_w >> 40 == window);
 	return window;
 }
 
@@ -286,4 +289,4 @@ SEC(".struct_ops.link") struct tcp_congestion_ops controller = {
 	.release = release,
 };
 
-char of_this[] SEC("license") = "Dual MIT/GPL";
+char program_license[] SEC("license") = "Dual MIT/GPL";

@@ -369,7 +369,7 @@ def test_what_the_kernel_refuses(monkeypatch, scenario_file, capsys, problem, sa
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
-def test_what_has_no_form_in_the_kernel_is_told_before_anything_runs(real, two, tmp_path, capsys):
+def test_controllers_without_kernel_implementation_are_refused_before_anything_runs(real, two, tmp_path, capsys):
     asked = tmp_path / "asked.toml"
     asked.write_text(two.replace('"simd"', '"highspeed"'))
     for words in (["compare", "simd", "highspeed"], ["run", asked], ["agree", asked]):
@@ -377,9 +377,9 @@ def test_what_has_no_form_in_the_kernel_is_told_before_anything_runs(real, two, 
         assert command_line([*map(str, words), "--on", on]) == 2
         said = capsys.readouterr()
         assert said.out == ""
-        assert "highspeed: has no form in the kernel; these have one: aimd" in said.err
+        assert "highspeed: has no kernel implementation; these have one: aimd" in said.err
         assert said.err.count("\n") == 1
-    with pytest.raises(_native.ScenarioError, match="highspeed: has no form in the kernel"):
+    with pytest.raises(_native.ScenarioError, match="highspeed: has no kernel implementation"):
         cwnd.compare(["highspeed"], on="linux")
     assert real.asked == []
 

@@ -72,7 +72,7 @@ def inside(complete):
     return run
 
 
-def test_what_has_no_form_is_told_in_one_line(capsys):
+def test_controllers_without_kernel_implementation_are_refused_in_one_line(capsys):
     assert run(["kernel", "load", "cubic"]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
@@ -172,8 +172,8 @@ def test_instances_live_side_by_side_and_the_default_comes_back(inside):
     assert names == [("cwnd_aimd", False), ("mine", True)]
     # Who would have returned to the one that is gone returns to the one before it.
     assert lines[-6:-1] == ["cwnd_aimd: unloaded", "mine", "mine: unloaded", "reno", "status 2"]
-    assert "mine is loaded already, as simd" in done.stderr
-    assert "mine is not loaded; loaded are: nothing" in done.stderr
+    assert "mine is already loaded, as simd" in done.stderr
+    assert "`mine` is not loaded. No cwnd controllers are loaded." in done.stderr
 
 
 @needs_kernel

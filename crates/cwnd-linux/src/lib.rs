@@ -1,4 +1,5 @@
-//! The laws of `cwnd` in the Linux kernel, and links for real traffic.
+//! Congestion control under Linux: the laws of `cwnd` in the kernel's TCP, emulated links for real traffic,
+//! and scenarios in real time.
 
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]

@@ -1,5 +1,5 @@
-//! Real packets across emulated links. Skipped, and that is said, where namespaces or TUN devices
-//! cannot be had.
+//! Real packets over emulated links. The tests are skipped, with a message, where namespaces or TUN devices
+//! are not available.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
@@ -19,21 +19,22 @@ use cwnd_sim::queue::{Arrival, Fate, LiveLink};
 use cwnd_sim::scenario::Scenario;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-/// IPv4's and UDP's headers.
+/// Bytes of the IPv4 and UDP headers.
 const HEADERS: usize = 28;
 const PORT: u16 = 9009;
 
-/// One test at a time: each wants the processors. None where nothing can be emulated.
-fn permitted() -> Option<MutexGuard<'static, ()>> {
+/// Runs one test at a time, because each needs the processors. Returns `None` if links cannot be emulated
+/// here.
+fn emulation_lock() -> Option<MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
-    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     match Testbed::new(&network("1mbit", "0ms", "10", 0.0), &Options::default()) {
         Ok(testbed) => {
             testbed.stop().unwrap();
-            Some(one)
+            Some(lock)
         }
         Err(error) => {
-            eprintln!("skipped: no link can be emulated here: {error}");
+            eprintln!("skipped: links cannot be emulated here: {error}");
             None
         }
     }
@@ -57,7 +58,7 @@ fn network(rate: &str, delay: &str, queue: &str, loss: f64) -> Network {
     Scenario::from_toml(&text, "test.toml").unwrap().network(1).unwrap()
 }
 
-/// A line of the record.
+/// A line of the packet log.
 struct Line {
     at: Time,
     size: u16,
@@ -88,23 +89,23 @@ fn lines(path: &PathBuf, link: &str) -> Vec<Line> {
         .collect()
 }
 
-/// A packet that arrived.
+/// A received packet.
 struct Arrived {
-    /// Its number in the order of sending.
+    /// Number in the order of sending.
     number: usize,
-    /// When, in seconds.
+    /// Time in seconds.
     at: f64,
     marked: bool,
 }
 
-/// What came out of a flood.
+/// Result of a flood.
 struct Flood {
     lines: Vec<Line>,
     report: Report,
     arrived: Vec<Arrived>,
 }
 
-/// What a socket receives until nothing comes for a second.
+/// Receives packets until none arrives for a second.
 fn receive(sink: &UdpSocket) -> Vec<Arrived> {
     let state = UdpSocketState::new(UdpSockRef::from(sink)).unwrap();
     sink.set_nonblocking(false).unwrap();
@@ -126,15 +127,15 @@ fn receive(sink: &UdpSocket) -> Vec<Arrived> {
     }
 }
 
-/// Datagrams that found a full socket in the calling thread's namespace.
-fn overflowed() -> usize {
+/// Returns the number of datagrams that the calling thread's namespace dropped at full sockets.
+fn socket_drops() -> usize {
     let table = fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
     let row = table.lines().rfind(|line| line.starts_with("Udp:")).unwrap();
     row.split(' ').nth(5).unwrap().parse().unwrap()
 }
 
-/// Sends packets of 1500 bytes, `gap` apart, from the sources to the sinks. Each that the record says
-/// has passed arrives once, in order, with a mark if it says so.
+/// Sends packets of 1500 bytes from the sources to the sinks, one every `gap`. Each packet that passes
+/// according to the log arrives once, in order, and marked as logged.
 fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -164,27 +165,27 @@ fn flood(network: &Network, packets: usize, gap: Duration, ecn: bool) -> Flood {
         state.try_send(UdpSockRef::from(&source), &transmit).unwrap();
     }
     let arrived = receiver.join().unwrap();
-    let missed = testbed.sinks().run(overflowed).unwrap();
+    let dropped_at_socket = testbed.sinks().run(socket_drops).unwrap();
     let report = testbed.stop().unwrap();
-    report.journal.as_ref().unwrap();
+    report.packet_log.as_ref().unwrap();
     let lines = lines(&path, "left-right");
     fs::remove_file(&path).unwrap();
     assert_eq!(lines.len(), packets);
     assert!(arrived.is_sorted_by_key(|packet| packet.number));
     for packet in &arrived {
         let Fate::Passes { marked, .. } = lines[packet.number].fate else {
-            panic!("packet {} has arrived", packet.number);
+            panic!("packet {} was not passed but arrived", packet.number);
         };
         assert_eq!(packet.marked, marked);
     }
     let passed = lines.iter().filter(|line| matches!(line.fate, Fate::Passes { .. })).count();
-    assert_eq!(arrived.len() + missed, passed);
+    assert_eq!(arrived.len() + dropped_at_socket, passed);
     Flood { lines, report, arrived }
 }
 
-/// Gives the simulator's link the packets of a record again, at the times that it has, and compares
-/// what becomes of each. Gives the number of drops.
-fn again(network: &Network, lines: &[Line]) -> usize {
+/// Passes the packets of a log to the simulator's link at the logged times, and compares their fates. Returns
+/// the number of drops.
+fn replay_in_simulator(network: &Network, lines: &[Line]) -> usize {
     let mut live = LiveLink::new(&network.links[0], 0, 7).unwrap();
     let mut dropped = 0;
     for line in lines {
@@ -195,8 +196,9 @@ fn again(network: &Network, lines: &[Line]) -> usize {
     dropped
 }
 
-/// DropTail in nanoseconds times bits per second, written once more.
-fn drop_tail(lines: &[Line], rate: u128, delay: Dur, packets: usize) {
+/// Compares the log with an independent implementation of DropTail, in units of nanoseconds times bits per
+/// second.
+fn compare_with_drop_tail(lines: &[Line], rate: u128, delay: Dur, packets: usize) {
     let mut busy = 0u128;
     let mut starts: Vec<u128> = Vec::new();
     for line in lines {
@@ -217,13 +219,13 @@ fn drop_tail(lines: &[Line], rate: u128, delay: Dur, packets: usize) {
 }
 
 #[test]
-fn a_flood_gets_the_rate_and_loses_what_the_simulator_drops() {
-    let Some(_one) = permitted() else { return };
+fn a_flood_gets_the_rate_and_drops_of_the_simulator() {
+    let Some(_lock) = emulation_lock() else { return };
     let network = network("20mbit", "10ms", "\"30p\"", 0.0);
     // 24 Mb/s: the queue overflows after 150 packets.
     let Flood { lines, report, arrived } = flood(&network, 2500, Duration::from_micros(500), false);
-    let dropped = again(&network, &lines);
-    drop_tail(&lines, 20_000_000, Dur::from_millis(10), 30);
+    let dropped = replay_in_simulator(&network, &lines);
+    compare_with_drop_tail(&lines, 20_000_000, Dur::from_millis(10), 30);
     assert!(dropped > 200);
     assert_eq!(report.links[0].drops as usize, dropped);
     let flow = &report.flows[0];
@@ -231,54 +233,54 @@ fn a_flood_gets_the_rate_and_loses_what_the_simulator_drops() {
     assert_eq!(flow.bytes, 1500 * (lines.len() - dropped) as u64);
     assert_eq!(flow.bytes_series.len(), report.time.len());
     assert!(report.links[0].queue.iter().any(|&waiting| waiting >= 29.0));
-    // Packets that found a queue leave one after the other; the receiver may be late, never early.
+    // Packets that waited leave one after the other. The receiver may be late, never early.
     let passed = |number: usize| {
         lines[..number].iter().filter(|line| line.fate != Fate::Dropped).count() as f64
     };
     let ahead = |packet: &Arrived| packet.at - passed(packet.number) * 8.0 * 1500.0 / 20e6;
-    let least = |part: &[Arrived]| part.iter().map(ahead).fold(f64::INFINITY, f64::min);
+    let minimum = |part: &[Arrived]| part.iter().map(ahead).fold(f64::INFINITY, f64::min);
     let queued = arrived.iter().position(|packet| packet.number > 200).unwrap();
     let parts = &arrived[queued..];
     let (first, last) = (&parts[..400], &parts[parts.len() - 400..]);
     let taken = last[399].at - first[0].at;
-    let off = (least(last) - least(first)) / taken;
+    let off = (minimum(last) - minimum(first)) / taken;
     assert!(off.abs() < 0.01, "{off}");
 }
 
 #[test]
-fn bytes_limit_a_queue_too() {
-    let Some(_one) = permitted() else { return };
+fn queues_are_limited_in_bytes() {
+    let Some(_lock) = emulation_lock() else { return };
     let network = network("20mbit", "1ms", "\"16kb\"", 0.0);
     let flood = flood(&network, 800, Duration::from_micros(400), false);
-    assert!(again(&network, &flood.lines) > 50);
+    assert!(replay_in_simulator(&network, &flood.lines) > 50);
 }
 
 #[test]
-fn red_marks_what_may_be_marked() {
-    let Some(_one) = permitted() else { return };
+fn red_marks_ecn_capable_packets() {
+    let Some(_lock) = emulation_lock() else { return };
     let red = "{ kind = \"red\", limit = \"60p\", ecn = true, weight = 0.02 }";
     let network = network("20mbit", "5ms", red, 0.0);
     let Flood { lines, report, arrived } = flood(&network, 1500, Duration::from_micros(500), true);
-    again(&network, &lines);
+    replay_in_simulator(&network, &lines);
     let marked = |line: &&Line| matches!(line.fate, Fate::Passes { marked: true, .. });
     let marks = lines.iter().filter(marked).count();
     assert!(marks > 10);
     assert_eq!(report.links[0].marks as usize, marks);
     assert_eq!(report.flows[0].marked as usize, marks);
     assert!(arrived.iter().any(|packet| packet.marked));
-    // The same queue drops what may not.
+    // The same queue drops packets that are not ECN-capable.
     let flood = self::flood(&network, 1500, Duration::from_micros(500), false);
-    assert!(again(&network, &flood.lines) > 10);
+    assert!(replay_in_simulator(&network, &flood.lines) > 10);
     assert_eq!(flood.report.links[0].marks, 0);
 }
 
 #[test]
-fn losses_are_those_of_the_seed() {
-    let Some(_one) = permitted() else { return };
+fn losses_depend_on_the_seed_only() {
+    let Some(_lock) = emulation_lock() else { return };
     let network = network("100mbit", "1ms", "\"500p\"", 0.05);
     let numbers = || {
         let flood = flood(&network, 1000, Duration::from_micros(200), false);
-        again(&network, &flood.lines);
+        replay_in_simulator(&network, &flood.lines);
         let lost = flood.lines.iter().enumerate().filter(|(_, line)| line.fate == Fate::Lost);
         let lost: Vec<_> = lost.map(|(number, _)| number).collect();
         assert_eq!(flood.report.links[0].losses as usize, lost.len());
@@ -291,7 +293,7 @@ fn losses_are_those_of_the_seed() {
 
 #[test]
 fn each_flow_has_its_own_delay() {
-    let Some(_one) = permitted() else { return };
+    let Some(_lock) = emulation_lock() else { return };
     let text = r#"
         duration = "1h"
         [dumbbell]
@@ -326,22 +328,22 @@ fn each_flow_has_its_own_delay() {
             source.recv(&mut [0; 100]).unwrap();
             start.elapsed().as_secs_f64()
         };
-        let least = (0..10).map(|_| round()).fold(f64::INFINITY, f64::min);
+        let minimum = (0..10).map(|_| round()).fold(f64::INFINITY, f64::min);
         echo.join().unwrap();
-        assert!(least > expected && least < expected + 0.005, "{least}");
+        assert!(minimum > expected && minimum < expected + 0.005, "{minimum}");
     }
     testbed.stop().unwrap();
 }
 
-/// Not a test of its own: what `a_killed_tool_leaves_nothing` kills.
+/// Not a test: the process that `killing_the_emulator_leaves_nothing` kills.
 #[test]
-#[ignore = "it waits to be killed"]
-fn a_tool_that_waits() {
+#[ignore = "a part of killing_the_emulator_leaves_nothing"]
+fn emulator_to_kill() {
     let network = network("10mbit", "1ms", "\"10p\"", 0.0);
     let [up, down] = &network.links[..] else { unreachable!() };
     let emulation = Emulation::new(up, down, &Options::default()).unwrap();
     let mut command = Command::new("sh");
-    // A child that has left its parent's session as well.
+    // A child that has also left its parent's session.
     command.args(["-c", "setsid sleep 87654.25 & echo started; exec sleep 87654.75"]);
     let running = emulation.start(command).unwrap();
     println!("peer {}", emulation.peer());
@@ -354,10 +356,10 @@ fn sleepers() -> usize {
     commands.filter(|line| line.starts_with(b"sleep\x0087654.")).count()
 }
 
-/// A process that ends by SIGKILL when it is dropped.
-struct Tool(Child);
+/// A process that is killed when the value is dropped.
+struct Emulator(Child);
 
-impl Drop for Tool {
+impl Drop for Emulator {
     fn drop(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -365,28 +367,28 @@ impl Drop for Tool {
 }
 
 #[test]
-fn a_killed_tool_leaves_nothing() {
-    let Some(_one) = permitted() else { return };
+fn killing_the_emulator_leaves_nothing() {
+    let Some(_lock) = emulation_lock() else { return };
     let devices = || fs::read_to_string("/proc/net/dev").unwrap().matches("cwnd").count();
     let before = devices();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "a_tool_that_waits", "--ignored", "--nocapture"]);
-    let mut tool = Tool(command.stdout(Stdio::piped()).spawn().unwrap());
-    let mut heard = BufReader::new(tool.0.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut wanted = vec!["peer", "started"];
-    while !wanted.is_empty() {
-        let line = heard.next().expect("the tool has ended");
-        wanted.retain(|word| !line.contains(word));
+    command.args(["--exact", "emulator_to_kill", "--ignored", "--nocapture"]);
+    let mut emulator = Emulator(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut output = BufReader::new(emulator.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut expected = vec!["peer", "started"];
+    while !expected.is_empty() {
+        let line = output.next().expect("the emulator ended early");
+        expected.retain(|word| !line.contains(word));
     }
-    let limit = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(10);
     while sleepers() < 2 {
-        assert!(Instant::now() < limit);
+        assert!(Instant::now() < deadline);
         thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(devices(), before + 1);
-    drop(tool);
+    drop(emulator);
     while sleepers() > 0 || devices() > before {
-        assert!(Instant::now() < limit, "{} processes, {} devices", sleepers(), devices());
+        assert!(Instant::now() < deadline, "{} processes, {} devices", sleepers(), devices());
         thread::sleep(Duration::from_millis(10));
     }
 }

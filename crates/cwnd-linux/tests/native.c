@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The laws of kernel/ on this machine: rows of numbers in, rows of numbers out. native.rs asks.
- * A row is 32 numbers: the law, its parameters from the second on, its arguments from the 25th on.
+ * The laws of kernel/ compiled for the host, for native.rs. Reads rows of 32 numbers: the law, its parameters
+ * from the second number on, and its arguments from the 25th on. Writes rows of 4 results.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +12,13 @@
 #include "daimd.h"
 #include "simd.h"
 
-static void answer(const u64 *in, u64 *out)
+static void compute(const u64 *in, u64 *out)
 {
 	const void *params = in + 1;
 	const u64 *a = in + 24;
 
 	switch (in[0]) {
-	case 0: { /* b, x, shift -> the arithmetic itself */
+	case 0: { /* a, b, shift: arithmetic */
 		out[0] = fx_mul(a[0], a[1], a[2]);
 		out[1] = fx_ratio(a[0], a[1], a[2]);
 		out[2] = fx_root(a[0]);
@@ -39,7 +39,7 @@ static void answer(const u64 *in, u64 *out)
 		out[1] = binomial_cut(params, &s, a[0], 0);
 		break;
 	}
-	case 3: { /* w before the cut (0: none), w0, w, acked */
+	case 3: { /* w before the cut (0: no cut), w0, w, acked */
 		struct simd_state s = {0};
 
 		if (a[0])
@@ -60,7 +60,7 @@ static void answer(const u64 *in, u64 *out)
 		out[3] = aira_grow(params, &s, a[0], a[1]);
 		break;
 	}
-	case 5: { /* w, the smallest round-trip time, and the times and packets of three samples */
+	case 5: { /* w, minimum round-trip time, times and packets of three samples */
 		struct aiad_state s = {0};
 		int k;
 
@@ -97,7 +97,7 @@ int main(void)
 
 	while (fread(in, sizeof(in), 1, stdin) == 1) {
 		memset(out, 0, sizeof(out));
-		answer(in, out);
+		compute(in, out);
 		fwrite(out, sizeof(out), 1, stdout);
 	}
 	return 0;

@@ -1,30 +1,30 @@
-//! The fixed-point laws of `kernel/`, compiled for this machine, beside the laws of crate `cwnd`: from
-//! 2.1 million random states a step agrees within the bound that the law's header states.
+//! The fixed-point laws of `kernel/`, compiled for the host, compared with the laws of crate `cwnd`: from 2.1
+//! million random states the error of a step is within the bound in the header of the law.
 
 use cwnd::{
     Acked, Context, Dur, Law, MakeController, Rate, RateLaw, Report, Round, Rtt, Settings, Signal,
     Spec, Time, WindowLaw,
 };
-use cwnd_linux::bpf::Form;
+use cwnd_linux::bpf::Implementation;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
 const ROW: usize = 32;
-const ANSWERS: usize = 4;
+const RESULTS: usize = 4;
 const ROWS: usize = 300_000;
-/// Where the arguments stand in a row.
+/// Index of the first argument in a row.
 const ARGUMENTS: usize = 24;
 
 type Row = [u64; ROW];
-type Answer = [u64; ANSWERS];
+type Results = [u64; RESULTS];
 
-/// A seeded source of states: xorshift64*.
+/// A random generator of states: xorshift64*.
 #[derive(Clone)]
-struct Draw(u64);
+struct Random(u64);
 
-impl Draw {
+impl Random {
     fn word(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -40,12 +40,12 @@ impl Draw {
         self.word() % end
     }
 
-    /// As many small ones as large ones.
+    /// Draws from `low` to `high`, uniformly in the logarithm.
     fn scale(&mut self, low: f64, high: f64) -> f64 {
         low * (high / low).powf(self.unit())
     }
 
-    /// A window that both sides hold exactly.
+    /// Draws a window (Q40) that f64 represents exactly.
     fn window(&mut self, low: f64) -> u64 {
         (self.scale(low, 8e6) * 2f64.powi(40)) as u64
     }
@@ -55,7 +55,7 @@ impl Draw {
     }
 }
 
-fn compiled(name: &str) -> PathBuf {
+fn compile(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let done = Command::new("cc")
@@ -69,53 +69,53 @@ fn compiled(name: &str) -> PathBuf {
     program
 }
 
-/// Asks the C program about what `draw` draws, and has `check` look at each answer.
+/// Passes the rows of `draw` to the C program, and each answer to `check`.
 fn run<K>(
     name: &str,
-    draw: impl Fn(&mut Draw) -> (Row, K) + Sync,
-    mut check: impl FnMut(&K, &Answer),
+    draw: impl Fn(&mut Random) -> (Row, K) + Sync,
+    mut check: impl FnMut(&K, &Results),
 ) {
     let mut child =
-        Command::new(compiled(name)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut questions = BufWriter::with_capacity(1 << 16, child.stdin.take().unwrap());
-    let answers = child.stdout.take().unwrap();
-    let random = Draw(0x9e37_79b9_7f4a_7c15);
+        Command::new(compile(name)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = BufWriter::with_capacity(1 << 16, child.stdin.take().unwrap());
+    let output = child.stdout.take().unwrap();
+    let random = Random(0x9e37_79b9_7f4a_7c15);
     thread::scope(|scope| {
-        // The same draws twice: once to ask, once to judge the answer.
-        let (mut ask, mut judge) = (random.clone(), random);
+        // Both threads draw the same rows: one writes them, the other checks the output.
+        let (mut writer_random, mut check_random) = (random.clone(), random);
         let draw = &draw;
         scope.spawn(move || {
             for _ in 0..ROWS {
-                for number in draw(&mut ask).0 {
-                    if questions.write_all(&number.to_ne_bytes()).is_err() {
-                        return; // an answer was wrong: nobody reads any more
+                for number in draw(&mut writer_random).0 {
+                    if input.write_all(&number.to_ne_bytes()).is_err() {
+                        return; // A check failed: nobody reads the pipe.
                     }
                 }
             }
         });
-        // In here, so that a wrong answer closes the pipe and the other thread ends.
-        let mut answers = BufReader::with_capacity(1 << 16, answers);
+        // The reader is owned by this scope: a failed check closes the pipe, and the other thread ends.
+        let mut output = BufReader::with_capacity(1 << 16, output);
         for _ in 0..ROWS {
-            let (_, kept) = draw(&mut judge);
-            let mut numbers = [0; ANSWERS];
+            let (_, state) = draw(&mut check_random);
+            let mut numbers = [0; RESULTS];
             for number in &mut numbers {
                 let mut bytes = [0; 8];
-                answers.read_exact(&mut bytes).unwrap();
+                output.read_exact(&mut bytes).unwrap();
                 *number = u64::from_ne_bytes(bytes);
             }
-            check(&kept, &numbers);
+            check(&state, &numbers);
         }
     });
     assert!(child.wait().unwrap().success());
 }
 
-/// A law by its spec, and the row that asks for it.
-fn ask(law: u64, spec: &str, arguments: &[u64]) -> (Row, Spec) {
+/// Returns the row of number `law`, with the parameters of `spec`.
+fn row(law: u64, spec: &str, arguments: &[u64]) -> (Row, Spec) {
     let spec = Spec::parse(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
-    let form = Form::of(&spec).unwrap();
+    let implementation = Implementation::of(&spec).unwrap();
     let mut row = [0; ROW];
     row[0] = law;
-    row[1..=form.params.len()].copy_from_slice(&form.params);
+    row[1..=implementation.params.len()].copy_from_slice(&implementation.params);
     row[ARGUMENTS..ARGUMENTS + arguments.len()].copy_from_slice(arguments);
     (row, spec)
 }
@@ -123,38 +123,38 @@ fn ask(law: u64, spec: &str, arguments: &[u64]) -> (Row, Spec) {
 fn window_law(spec: &Spec) -> impl WindowLaw {
     match spec.law(&Settings::default()) {
         Some(Law::Window(law)) => law,
-        _ => panic!("{spec} is no window law"),
+        _ => panic!("{spec} is not a window law"),
     }
 }
 
-/// The largest error over its bound, by what was compared.
+/// The largest error relative to its bound, by quantity.
 #[derive(Default)]
-struct Worst(std::collections::BTreeMap<&'static str, f64>);
+struct MaxErrors(std::collections::BTreeMap<&'static str, f64>);
 
-impl Worst {
-    /// `got` against `real`, which is itself rounded to 53 bits here and there.
-    fn see(
+impl MaxErrors {
+    /// Compares `got` with `real`, which is itself rounded to 53 bits.
+    fn compare(
         &mut self,
-        what: &'static str,
+        quantity: &'static str,
         got: f64,
         real: f64,
         bound: f64,
         state: &dyn std::fmt::Debug,
     ) {
         let ratio = (got - real).abs() / (bound + 2f64.powi(-50) * real.abs());
-        assert!(ratio <= 1.0, "{what}: {got} for {real}, bound {bound:e}, of {state:?}");
-        let worst = self.0.entry(what).or_default();
-        *worst = worst.max(ratio);
+        assert!(ratio <= 1.0, "{quantity}: {got} for {real}, bound {bound:e}, of {state:?}");
+        let max_error = self.0.entry(quantity).or_default();
+        *max_error = max_error.max(ratio);
     }
 }
 
-impl Drop for Worst {
+impl Drop for MaxErrors {
     fn drop(&mut self) {
-        println!("the largest error over its bound: {:.3?}", self.0);
+        println!("the largest errors relative to their bounds: {:.3?}", self.0);
     }
 }
 
-/// A variable of a law's own.
+/// Returns a variable of a law.
 fn gauge(law: &impl WindowLaw, name: &str) -> f64 {
     let mut found = f64::NAN;
     law.gauges(&mut |gauge, value| {
@@ -169,7 +169,7 @@ fn packets(window: u64) -> f64 {
     window as f64 / 2f64.powi(40)
 }
 
-fn two(power: i32) -> f64 {
+fn pow2(power: i32) -> f64 {
     2f64.powi(power)
 }
 
@@ -184,8 +184,8 @@ fn at(now: u64, min_rtt: u64) -> Context {
 
 #[test]
 fn arithmetic() {
-    let mut worst = Worst::default();
-    let draw = |random: &mut Draw| {
+    let mut max_errors = MaxErrors::default();
+    let draw = |random: &mut Random| {
         let (a, b) = (random.word() >> random.below(64), random.word() >> random.below(64));
         let mut row = [0; ROW];
         let shift = 1 + random.below(63);
@@ -202,100 +202,124 @@ fn arithmetic() {
             _ => (u128::from(a) << shift) / u128::from(b),
         };
         if out[1] == u64::MAX {
-            assert!(quotient as f64 >= two(64) * (1.0 - two(-30)), "{a} << {shift} / {b}");
+            assert!(quotient as f64 >= pow2(64) * (1.0 - pow2(-30)), "{a} << {shift} / {b}");
         } else {
             let real = quotient as f64;
-            worst.see("ratio", out[1] as f64, real, 1.0 + two(-30) * real, &(a, b, shift));
+            max_errors.compare(
+                "ratio",
+                out[1] as f64,
+                real,
+                1.0 + pow2(-30) * real,
+                &(a, b, shift),
+            );
         }
-        let root = (a as f64 / two(40)).sqrt();
-        worst.see("root", out[2] as f64 / two(32), root, two(-31) * root + two(-32), &a);
+        let root = (a as f64 / pow2(40)).sqrt();
+        max_errors.compare(
+            "root",
+            out[2] as f64 / pow2(32),
+            root,
+            pow2(-31) * root + pow2(-32),
+            &a,
+        );
     });
 }
 
 #[test]
 fn aimd() {
-    let mut worst = Worst::default();
-    let draw = |random: &mut Draw| {
+    let mut max_errors = MaxErrors::default();
+    let draw = |random: &mut Random| {
         let (w, n) = (random.window(1.0), random.acked());
         let (alpha, beta) = (random.scale(1e-3, 1000.0), random.scale(1e-3, 0.999));
-        ask_with(1, format!("aimd({alpha:?}, {beta:?})"), vec![w, n])
+        row_and_arguments(1, format!("aimd({alpha:?}, {beta:?})"), vec![w, n])
     };
     run("aimd", draw, |(spec, a), out| {
         let (mut law, w, n) = (window_law(spec), packets(a[0]), a[1] as f64);
         let grown = law.grow(w, n, &context());
-        let bound = two(-30) * (grown - w) + two(-39) * n;
-        worst.see("grow", packets(out[0]), grown, bound, &(spec, a));
+        let bound = pow2(-30) * (grown - w) + pow2(-39) * n;
+        max_errors.compare("grow", packets(out[0]), grown, bound, &(spec, a));
         let cut = law.cut(w, Signal::Loss, &context());
-        worst.see("cut", packets(out[1]), cut, two(-32) * w + two(-39), &(spec, a));
+        max_errors.compare("cut", packets(out[1]), cut, pow2(-32) * w + pow2(-39), &(spec, a));
     });
 }
 
-/// As [`ask`], keeping the arguments beside the spec.
-fn ask_with(law: u64, spec: String, arguments: Vec<u64>) -> (Row, (Spec, Vec<u64>)) {
-    let (row, spec) = ask(law, &spec, &arguments);
+/// As [`row`], with the arguments for the check.
+fn row_and_arguments(law: u64, spec: String, arguments: Vec<u64>) -> (Row, (Spec, Vec<u64>)) {
+    let (row, spec) = row(law, &spec, &arguments);
     (row, (spec, arguments))
 }
 
 #[test]
 fn binomial() {
-    let mut worst = Worst::default();
-    let draw = |random: &mut Draw| {
+    let mut max_errors = MaxErrors::default();
+    let draw = |random: &mut Random| {
         let (w, n) = (random.window(1.0), random.acked());
         let (alpha, beta) = (random.scale(1e-3, 1000.0), random.scale(1e-3, 0.999));
         let (k, l) = (random.below(9) as f64 / 2.0, random.below(3) as f64 / 2.0);
-        ask_with(2, format!("binomial({k}, {l}, {alpha:?}, {beta:?})"), vec![w, n])
+        row_and_arguments(2, format!("binomial({k}, {l}, {alpha:?}, {beta:?})"), vec![w, n])
     };
     run("binomial", draw, |(spec, a), out| {
         let (mut law, w, n) = (window_law(spec), packets(a[0]), a[1] as f64);
         let grown = law.grow(w, n, &context());
-        let bound = two(-27) * (grown - w) + two(-37) * n;
-        worst.see("grow", packets(out[0]), grown, bound, &(spec, a));
+        let bound = pow2(-27) * (grown - w) + pow2(-37) * n;
+        max_errors.compare("grow", packets(out[0]), grown, bound, &(spec, a));
         let cut = law.cut(w, Signal::Loss, &context());
         let power = w.powf(spec.get("l").unwrap());
-        worst.see("cut", packets(out[1]), cut, two(-30) * power + two(-31), &(spec, a));
+        max_errors.compare("cut", packets(out[1]), cut, pow2(-30) * power + pow2(-31), &(spec, a));
     });
 }
 
 #[test]
 fn simd() {
-    let mut worst = Worst::default();
-    let draw = |random: &mut Draw| {
+    let mut max_errors = MaxErrors::default();
+    let draw = |random: &mut Random| {
         let (w0, n) = (random.window(1.0), random.acked());
         let beta = random.scale(1e-3, 0.9375);
         let w_max = if random.below(4) == 0 { 0 } else { random.window(2.0) };
         let w = match random.below(8) {
             0 => w0,
             1 => w0 + 1 + random.below(1 << 20),
-            _ => w0 + (random.scale(1e-6, 1e6) * two(40)) as u64,
+            _ => w0 + (random.scale(1e-6, 1e6) * pow2(40)) as u64,
         };
-        // What f64 holds exactly.
+        // A window that f64 represents exactly.
         let w = w >> 11 << 11;
-        ask_with(3, format!("simd({beta:?})"), vec![w_max, w0, w, n])
+        row_and_arguments(3, format!("simd({beta:?})"), vec![w_max, w0, w, n])
     };
     run("simd", draw, |(spec, a), out| {
         let mut law = window_law(spec);
         let (w_max, w0, w, n) = (packets(a[0]), packets(a[1]), packets(a[2]), a[3] as f64);
         if a[0] != 0 {
             let cut = law.cut(w_max, Signal::Loss, &context());
-            worst.see("cut", packets(out[0]), cut, two(-32) * w_max + two(-39), &(spec, a));
+            max_errors.compare(
+                "cut",
+                packets(out[0]),
+                cut,
+                pow2(-32) * w_max + pow2(-39),
+                &(spec, a),
+            );
         }
         law.enter(w0, &context());
-        if a[0] == 0 && w0 / (1.0 - spec.get("beta").unwrap()) >= two(24) {
+        if a[0] == 0 && w0 / (1.0 - spec.get("beta").unwrap()) >= pow2(24) {
             return;
         }
         let alpha = gauge(&law, "alpha");
-        worst.see("alpha", packets(out[1]), alpha, two(-28) * alpha + two(-38), &(spec, a));
+        max_errors.compare(
+            "alpha",
+            packets(out[1]),
+            alpha,
+            pow2(-28) * alpha + pow2(-38),
+            &(spec, a),
+        );
         let grown = law.grow(w, n, &context());
         let gain = grown - w;
-        let bound = two(-26) * gain + two(-31) * n * (1.0 + alpha) / w + two(-37) * n;
-        worst.see("grow", packets(out[2]), grown, bound, &(spec, a));
+        let bound = pow2(-26) * gain + pow2(-31) * n * (1.0 + alpha) / w + pow2(-37) * n;
+        max_errors.compare("grow", packets(out[2]), grown, bound, &(spec, a));
     });
 }
 
 #[test]
 fn aira() {
-    let mut worst = Worst::default();
-    let draw = |random: &mut Draw| {
+    let mut max_errors = MaxErrors::default();
+    let draw = |random: &mut Random| {
         let (w, n, cut_at) = (random.window(1.0), random.acked(), random.window(2.0));
         let mut round = || {
             let bits = 1 + random.below(20);
@@ -316,29 +340,29 @@ fn aira() {
         let spec = format!(
             "aira(beta={beta:?}, bound={bound:?}, rounds={rounds}, ratio={ratio:?}, {switches})"
         );
-        ask_with(4, spec, vec![w, n, lost, sent, then_lost, then_sent, cut_at])
+        row_and_arguments(4, spec, vec![w, n, lost, sent, then_lost, then_sent, cut_at])
     };
     run("aira", draw, |(spec, a), out| {
         let mut law = window_law(spec);
         let (w, n, cut_at) = (packets(a[0]), a[1] as f64, packets(a[6]));
         let cut = law.cut(cut_at, Signal::Loss, &context());
-        worst.see("cut", packets(out[0]), cut, two(-32) * cut_at + two(-39), &(spec, a));
+        max_errors.compare("cut", packets(out[0]), cut, pow2(-32) * cut_at + pow2(-39), &(spec, a));
         for (k, answer) in [(2, out[1]), (4, out[2])] {
             let mut round = Round::default();
             (round.sent, round.lost) = (a[k + 1], a[k]);
             law.round(&round, &context());
             let real = gauge(&law, "a");
-            // The second round starts from the error of the first, and multiplies it by at most 2.
-            let bound = if k == 2 { two(-30) } else { 3.0 * two(-30) };
-            worst.see("a", answer as f64 / two(32), real, bound, &(spec, a));
+            // The second round starts with the error of the first, and multiplies it by at most 2.
+            let bound = if k == 2 { pow2(-30) } else { 3.0 * pow2(-30) };
+            max_errors.compare("a", answer as f64 / pow2(32), real, bound, &(spec, a));
         }
         let reset_at = spec.get("ratio").unwrap() * cut_at;
-        if (w - reset_at).abs() < two(-31) * w {
+        if (w - reset_at).abs() < pow2(-31) * w {
             return;
         }
         let grown = law.grow(w, n, &context());
-        let bound = two(-30) * (grown - w) + two(-39) * n + 3.0 * two(-30) * n / w;
-        worst.see("grow", packets(out[3]), grown, bound, &(spec, a));
+        let bound = pow2(-30) * (grown - w) + pow2(-39) * n + 3.0 * pow2(-30) * n / w;
+        max_errors.compare("grow", packets(out[3]), grown, bound, &(spec, a));
     });
 }
 
@@ -348,9 +372,9 @@ fn acked(packets: u64) -> Acked {
 
 #[test]
 fn aiad() {
-    let mut worst = Worst::default();
-    let draw = |random: &mut Draw| {
-        // Even nanoseconds, as the borders of the rules are at half of it and at a fiftieth.
+    let mut max_errors = MaxErrors::default();
+    let draw = |random: &mut Random| {
+        // Even nanoseconds: the rules have bounds at a half and at a fiftieth.
         let tau = 100 * random.scale(1e4, 1e9) as u64;
         let mut arguments = vec![random.window(2.0), random.scale(10.0, 2e6) as u64];
         let mut now = 0;
@@ -359,7 +383,7 @@ fn aiad() {
             arguments.extend([now, random.acked()]);
         }
         let (row, (spec, mut arguments)) =
-            ask_with(5, format!("aiad(tau={:?}s)", tau as f64 / 1e9), arguments);
+            row_and_arguments(5, format!("aiad(tau={:?}s)", tau as f64 / 1e9), arguments);
         arguments.push(tau);
         (row, (spec, arguments))
     };
@@ -381,36 +405,36 @@ fn aiad() {
                 if gap <= tau / 2.0 || rest >= tau / 50.0 { gap.min(rest) } else { tau / 2.0 };
             let b = n as f64 * 1e9 / step;
             let g = step / (2.0 * tau + step);
-            // What was wrong before does not grow: r is multiplied by less than 1. A sample of 0
-            // before this one has its own share.
+            // Earlier errors do not grow: r is multiplied by less than 1. An earlier sample of 0 adds its own
+            // error.
             let idle = if gap > tau / 2.0 { 0.2 * (sample + 2.0 * before) } else { 0.0 };
-            bound += two(-28) * (g * (b + sample + 2.0 * before) + idle) + two(-22) * 5.0;
-            worst.see("observe", out[k] as f64 / two(24), after, bound, &(spec, a));
+            bound += pow2(-28) * (g * (b + sample + 2.0 * before) + idle) + pow2(-22) * 5.0;
+            max_errors.compare("observe", out[k] as f64 / pow2(24), after, bound, &(spec, a));
             (last, sample) = (now, b);
         }
-        let (w, delay, rate) = (packets(a[0]), a[1] as f64 / 1e6, out[2] as f64 / two(24));
+        let (w, delay, rate) = (packets(a[0]), a[1] as f64 / 1e6, out[2] as f64 / pow2(24));
         // In fixed point r d saturates.
         let cut = law.cut(w, Signal::Loss, &at(0, a[1])).min(packets(u64::MAX));
-        let own = two(-29) * rate * delay + two(-54) * rate + two(-39);
-        // The rate's error comes on top, and near nothing it decides whether there is an estimate.
+        let cut_bound = pow2(-29) * rate * delay + pow2(-54) * rate + pow2(-39);
+        // The error of the rate is added. Near 0 it decides whether there is an estimate.
         if rate > 10.0 * bound {
-            worst.see("cut", packets(out[3]), cut, own + bound * delay, &(spec, a));
+            max_errors.compare("cut", packets(out[3]), cut, cut_bound + bound * delay, &(spec, a));
         }
     });
 }
 
 #[test]
 fn daimd() {
-    let mut worst = Worst::default();
-    let draw = |random: &mut Draw| {
-        let q24 = |rate: f64| (rate * two(24)) as u64;
+    let mut max_errors = MaxErrors::default();
+    let draw = |random: &mut Random| {
+        let q24 = |rate: f64| (rate * pow2(24)) as u64;
         let arguments = vec![
             q24(random.scale(1.0, 1e7)),
             q24(random.scale(1.0, 1e7)),
             q24(random.scale(1.0, 1e7)),
             random.scale(10.0, 2e6) as u64,
             100 + random.below(9000),
-            (random.scale(2.0, 1e6) * two(40)) as u64,
+            (random.scale(2.0, 1e6) * pow2(40)) as u64,
         ];
         let syn = random.scale(100.0, 1e7) as u64;
         let spec = format!(
@@ -421,43 +445,49 @@ fn daimd() {
             random.scale(1e4, 1e12).floor(),
             random.unit(),
         );
-        ask_with(6, spec, arguments)
+        row_and_arguments(6, spec, arguments)
     };
     run("daimd", draw, |(spec, a), out| {
         let Some(Law::Rate(mut law)) = spec.law(&Settings::default()) else { panic!("{spec}") };
-        let (rate, syn) = (a[0] as f64 / two(24), spec.get("syn").unwrap());
+        let (rate, syn) = (a[0] as f64 / pow2(24), spec.get("syn").unwrap());
         let rtt = Dur::from_nanos(a[3] * 1000);
         let mut cx = at(0, a[3]);
         cx.packet = a[4] as u32;
-        let (x, per_sec) = (Rate::per_sec(rate), |answer: u64| answer as f64 / two(24));
+        let (x, per_sec) = (Rate::per_sec(rate), |answer: u64| answer as f64 / pow2(24));
 
         let start = law.start(packets(a[5]), &cx).as_per_sec();
-        worst.see("start", per_sec(out[0]), start, two(-29) * start + two(-23), &(spec, a));
+        max_errors.compare(
+            "start",
+            per_sec(out[0]),
+            start,
+            pow2(-29) * start + pow2(-23),
+            &(spec, a),
+        );
         let spare = spec.get("capacity").unwrap() - x.as_bits(cx.packet);
         let stage = 10f64.powf(spare.abs().log10().round());
         let grown = law.tick(x, &cx).as_per_sec();
-        let held = (grown - rate) * f64::from(cx.packet) < two(40);
-        if held && (spare - stage).abs() > 1.0 && spare.abs() > 1.0 {
-            let bound = two(-29) * (grown - rate) + two(-22);
-            worst.see("tick", per_sec(out[1]), grown, bound, &(spec, a));
+        let fits = (grown - rate) * f64::from(cx.packet) < pow2(40);
+        if fits && (spare - stage).abs() > 1.0 && spare.abs() > 1.0 {
+            let bound = pow2(-29) * (grown - rate) + pow2(-22);
+            max_errors.compare("tick", per_sec(out[1]), grown, bound, &(spec, a));
         }
         let cut = law.cut(x, true, Signal::Loss, &cx).as_per_sec();
-        worst.see("cut", per_sec(out[2]), cut, two(-32) * rate + two(-23), &(spec, a));
-        let (mut arrived, mut most) = (0.0, 0.0_f64);
+        max_errors.compare("cut", per_sec(out[2]), cut, pow2(-32) * rate + pow2(-23), &(spec, a));
+        let (mut arrived, mut max_arrived) = (0.0, 0.0_f64);
         for arrival in [a[1], a[2]] {
-            let rate = Rate::per_sec(arrival as f64 / two(24));
+            let rate = Rate::per_sec(arrival as f64 / pow2(24));
             let arrival = Some(rate);
             let mut report = Report::new(1, 1, rtt);
             report.arrival = arrival;
             law.observe(&report, &cx);
             arrived = rate.as_per_sec() * (syn + rtt.as_secs());
-            most = most.max(arrived);
+            max_arrived = max_arrived.max(arrived);
         }
         if let Some(w) = law.window(&cx) {
-            let rates = (a[1] + a[2]) as f64 / two(24);
-            let bound = two(-28) * (w + arrived + most) + two(-37) + two(-54) * rates;
-            if w < 1.6e7 && most < 1.6e7 {
-                worst.see("observe", packets(out[3]), w, bound, &(spec, a));
+            let rates = (a[1] + a[2]) as f64 / pow2(24);
+            let bound = pow2(-28) * (w + arrived + max_arrived) + pow2(-37) + pow2(-54) * rates;
+            if w < 1.6e7 && max_arrived < 1.6e7 {
+                max_errors.compare("observe", packets(out[3]), w, bound, &(spec, a));
             }
         }
     });

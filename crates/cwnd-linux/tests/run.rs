@@ -1,5 +1,5 @@
-//! Scenarios in real time. Skipped, and that is said, where namespaces, TUN devices or controllers
-//! in eBPF cannot be had.
+//! Scenarios in real time. The tests are skipped, with a message, where namespaces, TUN devices or BPF
+//! controllers are not available.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -7,18 +7,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cwnd_linux::emulate::{Options, Testbed};
-use cwnd_linux::run::{Error, On, Real, check, run};
+use cwnd_linux::run::{Backend, Error, RunOutcome, check, run};
 use cwnd_sim::network::Network;
 use cwnd_sim::record::FlowRecord;
 use cwnd_sim::scenario::Scenario;
 
-/// One test at a time: each wants the processors, and looks at what is left.
-fn alone() -> MutexGuard<'static, ()> {
+/// Runs one test at a time: each needs the processors, and checks what it leaves.
+fn exclusive() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether links can be emulated here, and laws loaded if they are needed.
+/// Whether links can be emulated here, and, if `laws`, laws can be loaded.
 fn permitted(laws: bool) -> bool {
     let testbed = Testbed::new(&network("reno", ""), &Options::default());
     let why = match testbed.and_then(Testbed::stop) {
@@ -28,11 +28,11 @@ fn permitted(laws: bool) -> bool {
         }
         Ok(_) => return true,
     };
-    eprintln!("skipped: nothing can be run in real time here: {why}");
+    eprintln!("skipped: scenarios cannot run in real time here: {why}");
     false
 }
 
-/// 10 Mb/s and a round trip of 40 ms.
+/// A link of 10 Mb/s with a round-trip time of 40 ms.
 fn network(controller: &str, more: &str) -> Network {
     let text = format!(
         r#"
@@ -53,12 +53,12 @@ fn network(controller: &str, more: &str) -> Network {
     Scenario::from_toml(&text, "test.toml").unwrap().network(1).unwrap()
 }
 
-fn finished(network: &Network, on: On) -> Real {
+fn completed_run(network: &Network, on: Backend) -> RunOutcome {
     run(network, 1, on, |_| true).unwrap().unwrap()
 }
 
-/// Nothing of a run is left: neither its controllers nor its devices nor its threads. UDT's stay for
-/// three seconds to tell a peer that asks.
+/// Asserts that no controllers, devices or threads of a run exist. UDT's threads stay for three seconds to
+/// answer the peer.
 fn assert_nothing_left() {
     let until = Instant::now() + Duration::from_secs(5);
     let prefix = format!("run_{:x}_", std::process::id());
@@ -75,19 +75,19 @@ fn assert_nothing_left() {
         if !loaded && !device && open == 0 && threads == 0 {
             return;
         }
-        assert!(Instant::now() < until, "left: {loaded} {device} {open} {threads}");
+        assert!(Instant::now() < until, "remaining: {loaded} {device} {open} {threads}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// What any flow that fills the link has done.
-fn assert_full(real: &Real, least: f64) -> &FlowRecord {
-    let (flow, link) = (&real.records.flows[0], &real.records.links[0]);
-    assert_eq!(real.records.time.len(), 80);
-    assert!(link.utilization > least && link.utilization < 1.01, "{}", link.utilization);
+/// Asserts the results of a flow that fills the link.
+fn assert_full(outcome: &RunOutcome, min_utilization: f64) -> &FlowRecord {
+    let (flow, link) = (&outcome.records.flows[0], &outcome.records.links[0]);
+    assert_eq!(outcome.records.time.len(), 80);
+    assert!(link.utilization > min_utilization && link.utilization < 1.01, "{}", link.utilization);
     // 3 s at 10 Mb/s are 2500 packets of 1500 bytes.
     let delivered = flow.packets_delivered as f64;
-    assert!(delivered > 2500.0 * least && delivered < 2600.0, "{delivered}");
+    assert!(delivered > 2500.0 * min_utilization && delivered < 2600.0, "{delivered}");
     assert!(flow.packets_sent >= flow.packets_delivered - 100, "{}", flow.packets_sent);
     assert!(flow.min_rtt > 0.04 && flow.min_rtt < 0.06, "{}", flow.min_rtt);
     assert!(flow.mean_rtt > 0.04 && flow.mean_rtt < 0.1, "{}", flow.mean_rtt);
@@ -104,25 +104,25 @@ fn assert_full(real: &Real, least: f64) -> &FlowRecord {
 
 #[test]
 fn a_law_in_the_kernel_fills_the_link() {
-    let _alone = alone();
+    let _lock = exclusive();
     if !permitted(true) {
         return;
     }
-    let real = finished(&network("reno", ""), On::Linux);
-    let flow = assert_full(&real, 0.8);
+    let outcome = completed_run(&network("reno", ""), Backend::Linux);
+    let flow = assert_full(&outcome, 0.8);
     assert!(!flow.cuts.is_empty() && flow.packets_lost > 0, "{:?}", flow.cuts);
     for cut in &flow.cuts {
         assert!((cut.cut.after() - cut.cut.before() / 2.0).abs() < 1.0, "{cut:?}");
     }
-    assert_eq!(real.notes, [""; 0]);
+    assert_eq!(outcome.notes, [""; 0]);
     assert_nothing_left();
 }
 
-/// Slow start overshoots by hundreds of packets. Were each a loss report of its own, one packet per
-/// second would be left of 8333.
+/// Slow start overshoots by hundreds of packets. If each lost packet were a loss report, the rate would fall
+/// from 8333 packets per second to one.
 #[test]
 fn daimd_survives_its_slow_start() {
-    let _alone = alone();
+    let _lock = exclusive();
     if !permitted(true) {
         return;
     }
@@ -136,8 +136,8 @@ fn daimd_survives_its_slow_start() {
         controller = "daimd"
         "#;
     let network = Scenario::from_toml(text, "test.toml").unwrap().network(1).unwrap();
-    let real = finished(&network, On::Linux);
-    let cuts: Vec<_> = real.records.flows[0].cuts.iter().map(|cut| cut.cut).collect();
+    let outcome = completed_run(&network, Backend::Linux);
+    let cuts: Vec<_> = outcome.records.flows[0].cuts.iter().map(|cut| cut.cut).collect();
     let lowest = cuts.iter().map(|cut| cut.after()).fold(f64::INFINITY, f64::min);
     assert!(!cuts.is_empty() && cuts.len() < 50, "{} cuts", cuts.len());
     assert!(lowest > 0.005 * 8333.0, "{lowest}");
@@ -146,19 +146,19 @@ fn daimd_survives_its_slow_start() {
 
 #[test]
 fn udt_sockets_fill_the_link() {
-    let _alone = alone();
+    let _lock = exclusive();
     if !permitted(false) {
         return;
     }
-    let real = finished(&network("reno", ""), On::Udt);
-    assert_full(&real, 0.8);
-    assert!(real.notes.iter().any(|note| note.contains("1456 bytes of data instead of 1460")));
+    let outcome = completed_run(&network("reno", ""), Backend::Udt);
+    assert_full(&outcome, 0.8);
+    assert!(outcome.notes.iter().any(|note| note.contains("1456 bytes of data instead of 1460")));
     assert_nothing_left();
 }
 
 #[test]
-fn a_transfer_is_completed_beside_what_nobody_answers() {
-    let _alone = alone();
+fn a_transfer_completes_next_to_datagrams() {
+    let _lock = exclusive();
     if !permitted(false) {
         return;
     }
@@ -171,56 +171,56 @@ fn a_transfer_is_completed_beside_what_nobody_answers() {
         "#;
     let mut network = network("cubic", more);
     network.duration = cwnd::Dur::from_millis(2000);
-    let real = finished(&network, On::Linux);
-    let [flow, cbr] = &real.records.flows[..] else { panic!("two flows") };
+    let outcome = completed_run(&network, Backend::Linux);
+    let [flow, cbr] = &outcome.records.flows[..] else { panic!("two flows") };
     assert_eq!(flow.series.delivered.last(), Some(&200.0));
     assert!(flow.completed > 0.4 && flow.completed < 1.5, "{}", flow.completed);
     assert!(cbr.packets_sent.abs_diff(100) <= 2, "{}", cbr.packets_sent);
     assert!(cbr.packets_delivered.abs_diff(100) <= 3, "{}", cbr.packets_delivered);
-    assert!(real.notes.iter().any(|note| note.starts_with("cubic is the kernel's own")));
+    assert!(outcome.notes.iter().any(|note| note.starts_with("cubic is built into the kernel")));
     assert_nothing_left();
 }
 
 #[test]
-fn what_cannot_be_is_told_in_one_line() {
+fn unsupported_scenarios_are_refused_in_one_line() {
     let refused = |controller: &str, on| {
         let network = network(controller, "");
         let line = check(&network, on).unwrap_err().to_string();
         match run(&network, 1, on, |_| true) {
-            Err(Error::Scenario(told)) => assert_eq!(told, line),
+            Err(Error::Scenario(text)) => assert_eq!(text, line),
             other => panic!("{other:?}"),
         }
         line
     };
-    let line = refused("highspeed", On::Linux);
-    assert!(line.starts_with("flow highspeed: highspeed: has no form in the kernel"), "{line}");
-    assert!(line.contains("aimd, reno") && line.contains("of its own the kernel offers"), "{line}");
-    assert!(refused("binomial(k=0.3)", On::Linux).contains("multiple of 1/2"));
-    assert!(refused("python:mine", On::Udt).contains("run on sim only"));
+    let line = refused("highspeed", Backend::Linux);
+    assert!(line.starts_with("flow highspeed: highspeed: has no kernel implementation"), "{line}");
+    assert!(line.contains("aimd, reno") && line.contains("built into this kernel"), "{line}");
+    assert!(refused("binomial(k=0.3)", Backend::Linux).contains("multiple of 1/2"));
+    assert!(refused("python:mine", Backend::Udt).contains("run on sim only"));
     let large = network("reno", "tcp.packet = 4000");
-    let line = run(&large, 1, On::Linux, |_| true).unwrap_err().to_string();
+    let line = run(&large, 1, Backend::Linux, |_| true).unwrap_err().to_string();
     assert!(line.contains("128 to 1500"), "{line}");
 }
 
 #[test]
-fn a_run_that_is_stopped_leaves_nothing() {
-    let _alone = alone();
+fn a_stopped_run_leaves_nothing() {
+    let _lock = exclusive();
     if !permitted(true) {
         return;
     }
-    let mut asked = 0;
-    let real = run(&network("simd", ""), 1, On::Linux, |done| {
-        asked += 1;
+    let mut calls = 0;
+    let outcome = run(&network("simd", ""), 1, Backend::Linux, |done| {
+        calls += 1;
         done < 0.1
     });
-    assert!(real.unwrap().is_none() && asked > 3);
+    assert!(outcome.unwrap().is_none() && calls > 3);
     assert_nothing_left();
-    let broken = std::panic::catch_unwind(|| {
-        run(&network("simd", ""), 1, On::Linux, |done| {
+    let panicked = std::panic::catch_unwind(|| {
+        run(&network("simd", ""), 1, Backend::Linux, |done| {
             assert!(done < 0.1, "on purpose");
             true
         })
     });
-    assert!(broken.is_err());
+    assert!(panicked.is_err());
     assert_nothing_left();
 }

@@ -1,9 +1,10 @@
-//! Every law moves data with the kernel's TCP between two network namespaces, through a router whose
-//! token bucket is the bottleneck; its events, replayed through the law of crate `cwnd`, give its
-//! windows. It needs root, BTF and the programs `ip`, `tc`, `unshare` and `nsenter`, and says so.
+//! Every law transfers data with the kernel's TCP between two network namespaces, through a router whose
+//! token bucket is the bottleneck. The events are replayed through the law of crate `cwnd` and must give the
+//! kernel's windows. The test needs root, BTF and the programs `ip`, `tc`, `unshare` and `nsenter`; otherwise
+//! it is skipped with a message.
 //!
-//! Namespaces, devices and the BPF file system are those of processes that end with the test: nothing
-//! is left behind, whatever happens to it.
+//! Namespaces, devices and the BPF file system belong to processes that end with the test, so that nothing
+//! remains after any failure.
 
 #![cfg(target_os = "linux")]
 
@@ -18,10 +19,10 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// Bytes that each law moves.
+/// Bytes that each law transfers.
 const SIZE: usize = 50_000_000;
-/// The longest that one transfer may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Timeout of one transfer.
+const TIMEOUT: Duration = Duration::from_secs(120);
 const LAWS: [&str; 8] = [
     "aimd(0.31, 1/8)",
     "reno",
@@ -37,31 +38,31 @@ fn program(name: &str) -> Command {
     Command::new(name)
 }
 
-fn there(name: &str) -> bool {
+fn is_installed(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(name).exists())
 }
 
-/// What keeps this machine from running the test.
-fn missing() -> Option<String> {
+/// Returns the reason why this machine cannot run the test, if any.
+fn missing_requirement() -> Option<String> {
     let root = fs::read_to_string("/proc/self/status").is_ok_and(|it| it.contains("\nUid:\t0\t"));
     if !root {
-        return Some("it needs root".into());
+        return Some("root is required".into());
     }
     if !fs::exists("/sys/kernel/btf/vmlinux").unwrap_or(false) {
         return Some("this kernel has no BTF".into());
     }
-    let absent = ["ip", "tc", "unshare", "nsenter"].into_iter().find(|name| !there(name));
+    let absent = ["ip", "tc", "unshare", "nsenter"].into_iter().find(|name| !is_installed(name));
     if let Some(name) = absent {
-        return Some(format!("it needs the program {name}"));
+        return Some(format!("the program {name} is required"));
     }
     let namespaces = program("unshare").args(["-m", "-n", "true"]).output();
-    let made = namespaces.is_ok_and(|output| output.status.success());
-    (!made).then(|| "this user may make no namespaces".into())
+    let created = namespaces.is_ok_and(|output| output.status.success());
+    (!created).then(|| "this user may not create namespaces".into())
 }
 
-/// This program again, in namespaces of its own, running one of the ignored tests below.
-fn again(test: &str, unshare: &[&str]) -> Command {
+/// Returns a command that runs one of the ignored tests below in new namespaces.
+fn command_in_namespaces(test: &str, unshare: &[&str]) -> Command {
     let mut command = program("unshare");
     command.args(unshare).arg("--").arg(env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", test]);
@@ -69,13 +70,14 @@ fn again(test: &str, unshare: &[&str]) -> Command {
 }
 
 #[test]
-fn every_law_moves_data_and_replays() {
-    if let Some(why) = missing() {
+fn every_law_transfers_data_and_replays() {
+    if let Some(why) = missing_requirement() {
         eprintln!("skipped: {why}");
         return;
     }
-    let mut command = again("inside", &["-m", "-n", "--propagation", "private"]);
-    let done = command.env("CWND_INSIDE", "1").status().unwrap();
+    let mut command =
+        command_in_namespaces("in_namespaces", &["-m", "-n", "--propagation", "private"]);
+    let done = command.env("CWND_TEST_NAMESPACES", "1").status().unwrap();
     assert!(done.success());
 }
 
@@ -83,11 +85,11 @@ fn run(words: &str) {
     let mut words = words.split(' ');
     let name = words.next().unwrap();
     let output = program(name).args(words.clone()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{name} {}: {said}", words.collect::<Vec<_>>().join(" "));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{name} {}: {stderr}", words.collect::<Vec<_>>().join(" "));
 }
 
-/// A namespace that is there for as long as a process in it, which ends when its input does.
+/// A namespace that exists while a process is in it. The process ends when its standard input is closed.
 struct Namespace {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -100,12 +102,15 @@ impl Namespace {
         Namespace { process, output }
     }
 
-    /// Waits until the process has said so.
-    fn wait(&mut self, words: &str) {
+    /// Waits until the process prints `text`.
+    fn wait(&mut self, text: &str) {
         let mut line = String::new();
-        while !line.contains(words) {
+        while !line.contains(text) {
             line.clear();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended before: {words}");
+            assert!(
+                self.output.read_line(&mut line).unwrap() > 0,
+                "the process ended before: {text}"
+            );
         }
     }
 
@@ -125,16 +130,16 @@ fn hash(data: &[u8], hasher: &mut impl Hasher) {
     data.iter().for_each(|&byte| hasher.write_u8(byte));
 }
 
-/// The other end: counts and hashes what comes, one connection after the other.
+/// The receiver: accepts one connection after the other, and answers with a hash of the data.
 #[test]
-#[ignore = "a part of every_law_moves_data_and_replays"]
+#[ignore = "a part of every_law_transfers_data_and_replays"]
 fn receiver() {
-    if env::var_os("CWND_INSIDE").is_none() {
+    if env::var_os("CWND_TEST_NAMESPACES").is_none() {
         return;
     }
     println!("in the namespace");
     std::io::stdin().lines().next();
-    // Whoever started this holds the other end of it: it ends with them.
+    // The parent holds the other end of standard input: this process ends with it.
     thread::spawn(|| {
         while std::io::stdin().lines().next().is_some() {}
         std::process::exit(0);
@@ -155,7 +160,7 @@ fn receiver() {
     }
 }
 
-/// Sends, and returns whether the other end got the same.
+/// Sends data, and returns whether the receiver's hash is equal.
 fn send(seed: u64) -> bool {
     let mut stream = TcpStream::connect("10.77.2.2:5000").unwrap();
     let mut hasher = std::hash::DefaultHasher::new();
@@ -176,16 +181,17 @@ fn send(seed: u64) -> bool {
 }
 
 #[test]
-#[ignore = "a part of every_law_moves_data_and_replays"]
-fn inside() {
-    if env::var_os("CWND_INSIDE").is_none() {
+#[ignore = "a part of every_law_transfers_data_and_replays"]
+fn in_namespaces() {
+    if env::var_os("CWND_TEST_NAMESPACES").is_none() {
         return;
     }
     run("mount -t bpf bpf /sys/fs/bpf");
-    let said = "echo in the namespace; exec cat";
-    let mut router = Namespace::new(program("unshare").args(["-n", "sh", "-c", said]));
+    let script = "echo in the namespace; exec cat";
+    let mut router = Namespace::new(program("unshare").args(["-n", "sh", "-c", script]));
     router.wait("in the namespace");
-    let mut far = Namespace::new(again("receiver", &["-n"]).env("CWND_INSIDE", "1"));
+    let mut far =
+        Namespace::new(command_in_namespaces("receiver", &["-n"]).env("CWND_TEST_NAMESPACES", "1"));
     far.wait("in the namespace");
     run("ip link set lo up");
     for (device, namespace) in [("near", &router), ("far", &far)] {
@@ -212,17 +218,18 @@ fn inside() {
 
     fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").unwrap();
     for law in LAWS {
-        one(&Spec::parse(law).unwrap(), None);
+        transfer(&Spec::parse(law).unwrap(), None);
     }
     for law in ["aira", "aira(timeout=ends)"] {
-        one(&Spec::parse(law).unwrap(), Some(&router));
+        transfer(&Spec::parse(law).unwrap(), Some(&router));
     }
     assert_eq!(bpf::list().unwrap(), []);
 }
 
-/// Runs one law as the default of this namespace, traced. The router `pausing` forwards nothing from the end of the
-/// third recovery until the retransmission timer expires. (In a recovery the kernel sets no threshold at a timeout.)
-fn one(spec: &Spec, pausing: Option<&Namespace>) {
+/// Transfers data with one law as the default of this namespace, and traces it. The router `pausing` forwards
+/// nothing from the end of the third recovery until the retransmission timer expires. (In a recovery the
+/// kernel sets no threshold at a timeout.)
+fn transfer(spec: &Spec, pausing: Option<&Namespace>) {
     let instance = bpf::load(spec, None, true).unwrap();
     assert_eq!(bpf::default_controller().unwrap(), instance.name);
     assert_eq!(bpf::find(&spec.to_string()).unwrap(), instance);
@@ -230,9 +237,9 @@ fn one(spec: &Spec, pausing: Option<&Namespace>) {
     let sender = thread::spawn(|| send(7));
     let mut events: Vec<bpf::event::Event> = Vec::new();
     let mut forwards = true;
-    let begun = Instant::now();
+    let start = Instant::now();
     while !sender.is_finished() {
-        assert!(begun.elapsed() < PATIENCE, "{spec}: the transfer does not end");
+        assert!(start.elapsed() < TIMEOUT, "{spec}: the transfer timed out");
         trace.read(Duration::from_millis(10), &mut events).unwrap();
         let count = |kind| events.iter().filter(|event| event.kind == kind).count();
         if let Some(router) = pausing
@@ -243,7 +250,7 @@ fn one(spec: &Spec, pausing: Option<&Namespace>) {
         }
     }
     trace.read(Duration::from_millis(10), &mut events).unwrap();
-    assert!(sender.join().unwrap(), "{spec}: what arrived is not what was sent");
+    assert!(sender.join().unwrap(), "{spec}: the hashes differ");
     assert_eq!(trace.missed().unwrap(), 0, "{spec}");
     drop(trace);
     bpf::unload(&instance.name).unwrap();
@@ -253,13 +260,13 @@ fn one(spec: &Spec, pausing: Option<&Namespace>) {
     let (mut replay, mut recording) =
         (Replay::new(spec).unwrap(), Recording::new(spec.name() == "daimd"));
     let mut record = Record::default();
-    // Packets sent by the last two cuts: a round is what was sent between them (AIRA). A timeout's cut is
-    // none of them if rounds continue after timeouts.
+    // Packets sent before the last two cuts: a round is the packets sent between them (AIRA). The cut of a
+    // timeout does not count if rounds continue after timeouts.
     let continues = spec.to_string() == "aira";
     let (mut cut_at, mut timeouts, mut rounds) = ([0; 2], 0, 0);
-    for event in events.iter().filter(|event| event.flow == events[0].flow) {
-        let made = replay.step(event);
-        assert!(replay.found().worst <= BOUND, "{spec}: {made:?} of {event:?}");
+    for event in events.iter().filter(|event| event.connection == events[0].connection) {
+        let expected = replay.step(event);
+        assert!(replay.agreement().max_error <= BOUND, "{spec}: {expected:?} of {event:?}");
         recording.push(event, |entry| record.entries.push(entry));
         match event.kind {
             Kind::Cut => cut_at = [cut_at[1], event.sent],
@@ -276,7 +283,7 @@ fn one(spec: &Spec, pausing: Option<&Namespace>) {
             _ => {}
         }
     }
-    let found = replay.found();
+    let found = replay.agreement();
     println!("{spec}: {found:?}, {} entries", record.entries.len());
     assert!(found.steps > 100 && found.cuts > 0, "{spec}: {found:?}");
     if pausing.is_some() {

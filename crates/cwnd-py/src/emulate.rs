@@ -1,7 +1,7 @@
 //! Emulated links, for `cwnd emulate`.
 
 use crate::{records, scenario_error};
-use cwnd_linux::emulate::{Emulation, Options, Report, Running};
+use cwnd_linux::emulate::{Emulation, Options, Report, RunningCommand};
 use cwnd_sim::network::Link;
 use cwnd_sim::scenario::Scenario;
 use numpy::IntoPyArray;
@@ -35,7 +35,7 @@ struct Bridge {
 
 struct State {
     emulation: Option<Emulation>,
-    running: Option<Running>,
+    running: Option<RunningCommand>,
 }
 
 impl Bridge {
@@ -123,7 +123,7 @@ impl Bridge {
 
 fn measured<'py>(py: Python<'py>, specs: &[Link], report: Report) -> PyResult<Bound<'py, PyDict>> {
     let limit = report.limit();
-    report.journal.map_err(os_error)?;
+    report.packet_log.map_err(os_error)?;
     let result = PyDict::new(py);
     result.set_item("time", report.time.into_pyarray(py))?;
     let links = PyList::empty(py);
@@ -135,15 +135,15 @@ fn measured<'py>(py: Python<'py>, specs: &[Link], report: Report) -> PyResult<Bo
     for (name, fraction) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
         lateness.set_item(name, report.lateness.quantile(fraction))?;
     }
-    lateness.set_item("max", report.lateness.worst())?;
+    lateness.set_item("max", report.lateness.max())?;
     let tool = PyDict::new(py);
-    tool.set_item("realtime", report.tool.realtime)?;
-    tool.set_item("cpu_s", report.tool.cpu)?;
-    tool.set_item("wall_s", report.tool.wall)?;
+    tool.set_item("realtime", report.emulator.realtime)?;
+    tool.set_item("cpu_s", report.emulator.cpu)?;
+    tool.set_item("wall_s", report.emulator.wall)?;
     tool.set_item("packets", report.lateness.packets())?;
     tool.set_item("late", report.lateness.late())?;
-    tool.set_item("overrun", report.tool.overrun)?;
-    tool.set_item("refused", report.tool.refused)?;
+    tool.set_item("overrun", report.emulator.overrun)?;
+    tool.set_item("refused", report.emulator.refused)?;
     tool.set_item("lateness_s", lateness)?;
     tool.set_item("limit", limit)?;
     result.set_item("tool", tool)?;

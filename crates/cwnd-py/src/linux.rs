@@ -2,7 +2,7 @@
 
 use crate::SpecError;
 use cwnd::Spec;
-use cwnd_linux::bpf::{self, Flow, Flows, Instance};
+use cwnd_linux::bpf::{self, Connection, Connections, Instance};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
@@ -84,7 +84,7 @@ pub struct Trace {
 
 struct Heard {
     trace: bpf::Trace,
-    flows: Flows,
+    flows: Connections,
 }
 
 impl Trace {
@@ -98,7 +98,7 @@ impl Trace {
     #[new]
     fn new(what: &str) -> PyResult<Self> {
         let instance = bpf::find(what).map_err(refused)?;
-        let flows = Flows::new(&parse(&instance.spec)?);
+        let flows = Connections::new(&parse(&instance.spec)?);
         let trace = bpf::Trace::new(&instance).map_err(refused)?;
         Ok(Trace { heard: Mutex::new(Heard { trace, flows }), instance })
     }
@@ -137,7 +137,11 @@ impl Trace {
     }
 }
 
-fn record<'py>(py: Python<'py>, flow: &Flow, from: &Instance) -> PyResult<Bound<'py, PyDict>> {
+fn record<'py>(
+    py: Python<'py>,
+    flow: &Connection,
+    from: &Instance,
+) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     let [a, b, c, d] = flow.first.peer;
     let end = flow.time.last().copied().unwrap_or(0.0);
@@ -147,8 +151,8 @@ fn record<'py>(py: Python<'py>, flow: &Flow, from: &Instance) -> PyResult<Bound<
     result.set_item("port", ends.0)?;
     result.set_item("controller", &from.spec)?;
     result.set_item("kind", "tcp")?;
-    result.set_item("measured", flow.whole)?;
-    result.set_item("packet_bytes", flow.last.bytes)?;
+    result.set_item("measured", flow.from_start)?;
+    result.set_item("packet_bytes", flow.last.packet_bytes)?;
     result.set_item("start_s", flow.time.first().copied().unwrap_or(0.0))?;
     result.set_item("stop_s", end)?;
     result.set_item("completed_s", f64::NAN)?;
@@ -167,13 +171,13 @@ fn record<'py>(py: Python<'py>, flow: &Flow, from: &Instance) -> PyResult<Bound<
         limited.set_item(what, seconds)?;
     }
     result.set_item("limited", limited)?;
-    let (sum, count) = flow.rtts;
+    let (sum, count) = flow.rtt_sum_count;
     let min_rtt = f64::from(flow.last.min_rtt) / 1e6;
     result.set_item("mean_rtt_s", sum / count as f64)?;
     result.set_item("min_rtt_s", if min_rtt > 0.0 { min_rtt } else { f64::NAN })?;
     result.set_item("mean_window", mean(&flow.time, &flow.window))?;
     let cuts = PyDict::new(py);
-    let series = |of: fn(&bpf::CutSeen) -> f64| -> Vec<f64> { flow.cuts.iter().map(of).collect() };
+    let series = |of: fn(&bpf::CutEvent) -> f64| -> Vec<f64> { flow.cuts.iter().map(of).collect() };
     cuts.set_item("time", series(|cut| cut.time).into_pyarray(py))?;
     let causes = flow.cuts.iter().map(|cut| if cut.timeout { "timeout" } else { "loss" });
     cuts.set_item("cause", causes.collect::<Vec<_>>())?;
@@ -195,7 +199,7 @@ fn record<'py>(py: Python<'py>, flow: &Flow, from: &Instance) -> PyResult<Bound<
         gauges.set_item("rate", flow.rate.clone().into_pyarray(py))?;
     }
     result.set_item("gauges", gauges)?;
-    let agreement = flow.agreement().map(|it| (it.steps, it.cuts, it.worst));
+    let agreement = flow.agreement().map(|it| (it.steps, it.cuts, it.max_error));
     result.set_item("agreement", agreement)?;
     Ok(result)
 }
@@ -211,7 +215,7 @@ fn mean(time: &[f64], values: &[f64]) -> f64 {
 /// Adds the functions and classes of this file to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("KernelError", module.py().get_type::<KernelError>())?;
-    module.add("KERNEL_FORMS", bpf::NAMES)?;
+    module.add("KERNEL_FORMS", bpf::IMPLEMENTED)?;
     module.add("KERNEL_BOUND", bpf::BOUND)?;
     module.add_class::<Trace>()?;
     module.add_function(wrap_pyfunction!(kernel_load, module)?)?;

@@ -3,7 +3,7 @@
 use crate::linux::KernelError;
 use crate::simulate::Finished;
 use crate::{ScenarioError, emulate, records, scenario_error};
-use cwnd_linux::run::{self, Error, On};
+use cwnd_linux::run::{self, Backend, Error};
 use cwnd_sim::scenario::Scenario;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,8 +19,8 @@ fn refused(error: Error) -> PyErr {
     }
 }
 
-fn reality(name: &str) -> PyResult<On> {
-    On::parse(name).ok_or_else(|| {
+fn reality(name: &str) -> PyResult<Backend> {
+    Backend::parse(name).ok_or_else(|| {
         PyValueError::new_err(format!("{name:?} is no reality; these are: linux, udt"))
     })
 }

@@ -2,12 +2,12 @@
 
 use crate::custom::Failure;
 use crate::udt::{Listener, SocketOptions};
-use cwnd_transfer::claims::ReceiveOptions;
 use cwnd_transfer::event::Event;
 use cwnd_transfer::report::Shares;
 use cwnd_transfer::select::Select;
 use cwnd_transfer::send::{Control, SendOptions, send};
 use cwnd_transfer::serve::receive;
+use cwnd_transfer::shared::ReceiveOptions;
 use cwnd_transfer::stream::{Stream, is_timeout};
 use cwnd_udt::{Config, UdtStream};
 use pyo3::exceptions::{PyOSError, PyValueError};

@@ -1,4 +1,4 @@
-//! Frames over a stream.
+//! Frames over a stream: reading, writing, greetings, and the errors of a transfer.
 
 use crate::frame::{Frame, HEADER, Kind, MAGIC, ProtocolError, VERSION};
 use crate::names::printable;
@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The time in which the other side has to send its greeting.
-pub const GREETING: Duration = Duration::from_secs(10);
-/// The time after which a connection without a byte from the sender is ended.
-pub const SILENCE: Duration = Duration::from_secs(15);
-/// The time between the PINGs of a sender that has nothing else to send: well below the time after which another
-/// sender may take over.
-pub const PING: Duration = Duration::from_secs(1);
+/// Timeout of the peer's greeting.
+pub const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a connection without a byte from the sender, and of a write that the peer does not read.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Interval of the PINGs of an idle sender: well below the time after which another sender may take over its
+/// file.
+pub const PING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Bytes that a writer gathers before it writes them.
+/// Bytes that a writer buffers before it writes them.
 const BATCH: usize = 1 << 18;
-/// Free bytes in a reader's buffer before it reads.
-const ROOM: usize = 1 << 17;
+/// Minimum free space of a reader's buffer before a read, in bytes.
+const MIN_FREE: usize = 1 << 17;
 
-/// Why a transfer ended early.
+/// The reason why a transfer ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The connection failed.
@@ -31,25 +31,25 @@ pub enum Failure {
     /// The peer violates the protocol.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
-    /// The peer gave up; with `again`, another attempt may succeed.
+    /// The peer stopped the transfer.
     #[error("{reason}")]
     Stopped {
         /// Another attempt may succeed.
         again: bool,
-        /// Why, fit to be printed.
+        /// The reason, printable.
         reason: String,
     },
-    /// This side gives up, for the reason that the peer is told as well.
+    /// This side stops the transfer, and tells the peer the reason.
     #[error("{reason}")]
     GivenUp {
         /// Another attempt may succeed.
         again: bool,
-        /// Why, fit to be printed.
+        /// The reason, printable.
         reason: String,
     },
-    /// The peer speaks something else: there is nobody to talk to.
+    /// The peer does not speak this version of the protocol.
     #[error("{0}")]
-    Stranger(String),
+    Incompatible(String),
     /// The user ended the transfer.
     #[error("interrupted")]
     Interrupted,
@@ -58,29 +58,29 @@ pub enum Failure {
 impl Failure {
     /// Whether another attempt may succeed.
     #[must_use]
-    pub fn may_pass(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Failure::Connection(_) => true,
             Failure::Stopped { again, .. } | Failure::GivenUp { again, .. } => *again,
-            Failure::Protocol(_) | Failure::Stranger(_) | Failure::Interrupted => false,
+            Failure::Protocol(_) | Failure::Incompatible(_) | Failure::Interrupted => false,
         }
     }
 
-    /// This side's decision to end the transfer for good.
+    /// This side stops the transfer; another attempt cannot succeed.
     pub(crate) fn give_up(reason: impl Into<String>) -> Self {
         Failure::GivenUp { again: false, reason: reason.into() }
     }
 }
 
-/// The end of a connection that the peer closed without a word.
-fn ended() -> Failure {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the other side has ended the connection").into()
+/// The error of a connection that the peer closed without STOP or DONE.
+fn closed_by_peer() -> Failure {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the peer closed the connection").into()
 }
 
-/// Writes frames. Small ones are gathered until [`flush`](Self::flush).
+/// Writes frames. Small ones are buffered until [`flush`](Self::flush).
 pub(crate) struct Writer {
     stream: Arc<dyn Stream>,
-    /// Frames that were not written yet. A large block is built in place.
+    /// Frames that are not written yet. Large blocks are built in place.
     pub out: Vec<u8>,
 }
 
@@ -89,30 +89,30 @@ impl Writer {
         Writer { stream, out: Vec::new() }
     }
 
-    /// Gathers a frame.
+    /// Appends a frame to the buffer.
     pub(crate) fn put(&mut self, frame: &Frame<'_>) {
         frame.encode(&mut self.out);
     }
 
-    /// Whether enough was gathered to be written.
+    /// Whether the buffer has enough bytes to be written.
     pub(crate) fn is_batch(&self) -> bool {
         self.out.len() >= BATCH
     }
 
-    /// Writes everything.
+    /// Writes the buffer.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.write(0..self.out.len())?;
         self.out.clear();
         Ok(())
     }
 
-    /// Writes some of what was gathered; a peer that takes nothing for [`SILENCE`] has failed.
+    /// Writes a part of the buffer. A peer that does not read for [`IDLE_TIMEOUT`] has failed.
     pub(crate) fn write(&self, range: Range<usize>) -> Result<(), Failure> {
         let mut rest = &self.out[range];
         while !rest.is_empty() {
-            let written = self.stream.write(rest, Instant::now() + SILENCE);
+            let written = self.stream.write(rest, Instant::now() + IDLE_TIMEOUT);
             let count = written.map_err(|error| match is_timeout(&error) {
-                true => io::Error::new(error.kind(), "the other side reads nothing"),
+                true => io::Error::new(error.kind(), "the peer does not read"),
                 false => error,
             })?;
             rest = &rest[count..];
@@ -120,6 +120,7 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes the greeting.
     pub(crate) fn greet(&mut self) -> Result<(), Failure> {
         self.out.extend(MAGIC);
         self.out.push(VERSION);
@@ -127,25 +128,26 @@ impl Writer {
     }
 }
 
-/// When bytes arrived from a peer last.
+/// Time since the last byte from the peer, or since this side was last busy with its data.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct IdleTimer {
     start: Instant,
     /// Milliseconds after `start`.
     last: AtomicU64,
 }
 
-impl Pulse {
+impl IdleTimer {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Pulse { start: Instant::now(), last: AtomicU64::new(0) })
+        Arc::new(IdleTimer { start: Instant::now(), last: AtomicU64::new(0) })
     }
 
-    pub(crate) fn beat(&self) {
+    /// Restarts the timer.
+    pub(crate) fn touch(&self) {
         self.last.store(self.start.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// The time since.
-    pub(crate) fn silence(&self) -> Duration {
+    /// Returns the time since the last [`touch`](Self::touch).
+    pub(crate) fn idle(&self) -> Duration {
         self.start
             .elapsed()
             .saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
@@ -158,68 +160,70 @@ pub(crate) struct Reader {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    pulse: Arc<Pulse>,
+    idle_timer: Arc<IdleTimer>,
 }
 
 impl Reader {
-    pub(crate) fn new(stream: Arc<dyn Stream>, pulse: Arc<Pulse>) -> Self {
-        Reader { stream, buffer: Vec::new(), start: 0, end: 0, pulse }
+    pub(crate) fn new(stream: Arc<dyn Stream>, idle_timer: Arc<IdleTimer>) -> Self {
+        Reader { stream, buffer: Vec::new(), start: 0, end: 0, idle_timer }
     }
 
-    /// Whether a whole frame is in the buffer.
+    /// Whether the buffer has a complete frame.
     pub(crate) fn has_frame(&self) -> bool {
-        let have = &self.buffer[self.start..self.end];
-        let header = have.first_chunk::<HEADER>().map(Frame::header);
-        header.is_some_and(|header| header.is_ok_and(|(_, length)| have.len() >= HEADER + length))
+        let available = &self.buffer[self.start..self.end];
+        let header = available.first_chunk::<HEADER>().map(Frame::header);
+        header.is_some_and(|header| {
+            header.is_ok_and(|(_, length)| available.len() >= HEADER + length)
+        })
     }
 
-    /// Reads until `count` bytes are in the buffer; false when `deadline` is over before.
+    /// Reads until the buffer has `count` bytes; returns false at `deadline`.
     fn fill(&mut self, count: usize, deadline: Instant) -> Result<bool, Failure> {
         while self.end - self.start < count {
-            if self.start > 0 && self.buffer.len() - self.end < ROOM {
+            if self.start > 0 && self.buffer.len() - self.end < MIN_FREE {
                 self.buffer.copy_within(self.start..self.end, 0);
                 (self.start, self.end) = (0, self.end - self.start);
             }
-            if self.buffer.len() - self.end < ROOM {
-                self.buffer.resize(self.end + 2 * ROOM, 0);
+            if self.buffer.len() - self.end < MIN_FREE {
+                self.buffer.resize(self.end + 2 * MIN_FREE, 0);
             }
             match self.stream.read(&mut self.buffer[self.end..], deadline) {
-                Ok(0) => return Err(ended()),
+                Ok(0) => return Err(closed_by_peer()),
                 Ok(count) => self.end += count,
                 Err(error) if is_timeout(&error) => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
-            self.pulse.beat();
+            self.idle_timer.touch();
         }
         Ok(true)
     }
 
-    /// Reads the greeting.
+    /// Reads the peer's greeting.
     ///
     /// # Errors
-    /// When it is another one, of another version, or does not come in [`GREETING`].
+    /// The greeting is of another protocol or version, or does not arrive within [`GREETING_TIMEOUT`].
     pub(crate) fn expect_greeting(&mut self) -> Result<(), Failure> {
-        let stranger = |reason: &str| Err(Failure::Stranger(reason.into()));
-        if !self.fill(MAGIC.len() + 1, Instant::now() + GREETING)? {
-            return stranger("the other side says nothing");
+        let incompatible = |reason: &str| Err(Failure::Incompatible(reason.into()));
+        if !self.fill(MAGIC.len() + 1, Instant::now() + GREETING_TIMEOUT)? {
+            return incompatible("the peer sends no greeting");
         }
         let greeting = &self.buffer[self.start..self.start + MAGIC.len() + 1];
         let (magic, version) = (&greeting[..MAGIC.len()], greeting[MAGIC.len()]);
         if magic != MAGIC {
-            return stranger("the other side is neither cwnd send nor cwnd recv");
+            return incompatible("the peer is neither cwnd send nor cwnd recv");
         }
         if version != VERSION {
-            let older = if version < VERSION { "it" } else { "this one" };
-            return Err(Failure::Stranger(format!(
-                "the other side speaks version {version} of the transfer protocol, \
-                 this one version {VERSION}: update {older}"
+            let older = if version < VERSION { "the peer" } else { "this side" };
+            return Err(Failure::Incompatible(format!(
+                "the peer uses version {version} of the transfer protocol, \
+                 this side version {VERSION}: update {older}"
             )));
         }
         self.start += MAGIC.len() + 1;
         Ok(())
     }
 
-    /// Reads the next frame; `None` when `deadline` is over before it is complete.
+    /// Reads the next frame; `None` if it is not complete at `deadline`.
     pub(crate) fn next(&mut self, deadline: Instant) -> Result<Option<Frame<'_>>, Failure> {
         if !self.fill(HEADER, deadline)? {
             return Ok(None);
@@ -235,12 +239,12 @@ impl Reader {
     }
 }
 
-/// Reads a frame that either side may send: what ends the transfer.
+/// Returns the failure for a STOP frame.
 pub(crate) fn stopped(again: bool, reason: &[u8], who: &str) -> Failure {
-    Failure::Stopped { again, reason: format!("{who} gave up: {}", printable(reason)) }
+    Failure::Stopped { again, reason: format!("{who} stopped the transfer: {}", printable(reason)) }
 }
 
-/// Fails because a frame of this kind is not expected here.
+/// Returns the failure for a frame that is not allowed here.
 pub(crate) fn unexpected(kind: Kind, from: &str) -> Failure {
     ProtocolError(format!("a frame {kind:?} from a {from}")).into()
 }

@@ -1,33 +1,33 @@
-//! What a transfer reports, as plain values: they become JSON documents.
+//! Events of a transfer, as plain values that are serialised to JSON.
 
 use crate::report::Shares;
 use serde::Serialize;
 
-/// What came of a file.
+/// Outcome of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileOutcome {
-    /// All of it crossed the network.
+    /// All of its data crossed the network.
     Sent,
-    /// It was there.
+    /// It was already at the receiver.
     Present,
-    /// A part of it was there.
+    /// A part of it was already at the receiver.
     Resumed,
 }
 
-/// What came of a transfer.
+/// Outcome of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Everything has arrived.
+    /// All files arrived.
     Complete,
-    /// It came to its end, and something was not sent.
+    /// The transfer ended, but some entries were not sent.
     Incomplete,
-    /// It did not come to its end.
+    /// The transfer failed.
     Failed,
 }
 
-/// An event. Paths and sentences hold nothing that a terminal would obey.
+/// An event. Paths and reasons are printable: they contain no control characters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "docs/transfer.md describes the events")]
@@ -42,14 +42,14 @@ pub enum Event {
     End(End),
 }
 
-/// How far a transfer is.
+/// Progress of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Progress {
     /// The transfer's number.
     pub transfer: u64,
     /// The file in transit.
     pub name: String,
-    /// Bytes of files that need not be sent any more.
+    /// Bytes of files that are complete or need not be sent.
     pub done_bytes: u64,
     /// Bytes of files that crossed the network.
     pub moved_bytes: u64,
@@ -57,13 +57,13 @@ pub struct Progress {
     pub total_bytes: Option<u64>,
     /// Files that are complete.
     pub files: u64,
-    /// Bits a second of what crosses the network, since the last progress event.
+    /// Bit/s across the network since an earlier progress event.
     pub rate_bps: f64,
     /// The smoothed round-trip time in seconds.
     pub rtt_s: f64,
-    /// The share of packets that were lost.
+    /// Packet loss rate, 0 to 1.
     pub loss_rate: f64,
-    /// What limited the rate since the transfer began.
+    /// Shares of the time by limit since the transfer began.
     pub limited: Shares,
 }
 
@@ -74,31 +74,31 @@ pub struct End {
     pub transfer: u64,
     /// The peer's address.
     pub peer: String,
-    /// What came of it.
+    /// Outcome.
     pub outcome: Outcome,
     /// Files that are complete at the receiver.
     pub files: u64,
     /// Their sizes in bytes.
     pub bytes: u64,
-    /// Bytes of these that were there before.
+    /// Bytes of these that were already at the receiver.
     pub present_bytes: u64,
     /// Bytes of files that crossed the network.
     pub moved_bytes: u64,
     /// Duration in seconds.
     pub seconds: f64,
-    /// Bits a second that crossed the network.
+    /// Mean bit/s across the network.
     pub rate_bps: f64,
-    /// Files, folders and links that were not sent or were refused.
+    /// Files, folders and links that were not sent, or were refused.
     pub not_sent: u64,
     /// Retransmitted packets.
     pub retransmissions: u64,
     /// The smoothed round-trip time in seconds.
     pub rtt_s: f64,
-    /// What limited the rate: shares of the time.
+    /// Shares of the time by limit.
     pub limited: Shares,
-    /// What could be done about it, if one share is over a third.
+    /// Advice on the largest limit, if its share exceeds a third.
     pub advice: Option<String>,
-    /// Why it failed.
+    /// Reason of the failure.
     pub reason: Option<String>,
 }
 

@@ -1,8 +1,8 @@
-//! The folder that a receiver writes in, and nowhere else.
+//! The folder of a receiver. Nothing outside of it is written.
 //!
-//! Every name is opened relative to the directory that holds it, and no symbolic link is followed:
-//! neither a sender's paths nor what lies in the folder can lead out of it. What is there is not
-//! changed: neither its contents nor its mode nor its times.
+//! Names are opened relative to their directory, and symbolic links are not followed, so that neither a
+//! sender's paths nor existing links lead outside. Existing entries that a transfer did not create keep their
+//! contents, modes and times.
 
 use crate::frame::Stamp;
 use crate::names::{part_name, printable};
@@ -19,20 +19,20 @@ const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-/// Folders that are remembered until they get their mode, at most.
-const UNSEALED: usize = 100_000;
+/// Maximum number of new folders that are tracked until they get their mode.
+const MAX_UNSEALED: usize = 100_000;
 
-/// Why a file, folder or link is not taken; others may be.
+/// The reason why a file, folder or link is refused. Others may be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A sentence.
+    /// A reason.
     Because(String),
-    /// The system refuses.
+    /// A system call failed.
     System(Errno),
 }
 
 impl Refusal {
-    /// Whether the next file would meet the same error.
+    /// Whether other files would fail with the same error.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         use Errno as E;
@@ -53,27 +53,25 @@ impl std::fmt::Display for Refusal {
 impl From<Errno> for Refusal {
     fn from(errno: Errno) -> Self {
         match errno {
-            Errno::NOTDIR | Errno::LOOP => {
-                refusal("a file or a link stands where a folder is needed")
-            }
+            Errno::NOTDIR | Errno::LOOP => refusal("a file or link has the name of a folder"),
             errno => Refusal::System(errno),
         }
     }
 }
 
-/// Returns the system's sentence about an error, without its number.
+/// Returns the text of a system error, without its number.
 #[must_use]
 pub fn describe(errno: Errno) -> String {
     let text = std::io::Error::from(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// Refuses with a sentence.
+/// Returns a refusal with a reason.
 pub(crate) fn refusal(reason: impl Into<String>) -> Refusal {
     Refusal::Because(reason.into())
 }
 
-/// Device and inode: what tells files apart.
+/// Device and inode of a file.
 pub type Identity = (u64, u64);
 
 /// Returns the identity of a file.
@@ -83,14 +81,14 @@ pub fn identity(status: &Stat) -> Identity {
     (status.st_dev as u64, status.st_ino as u64)
 }
 
-/// Returns when a file was changed.
+/// Returns the modification time of a file.
 #[must_use]
 #[expect(clippy::unnecessary_cast, reason = "the types differ between platforms")]
 pub fn mtime(status: &Stat) -> Stamp {
     Stamp { secs: status.st_mtime as i64, nanos: status.st_mtime_nsec as u32 }
 }
 
-/// Returns what a file is.
+/// Returns the type of a file.
 #[must_use]
 pub fn file_type(status: &Stat) -> FileType {
     FileType::from_raw_mode(status.st_mode)
@@ -101,13 +99,13 @@ pub(crate) fn timestamps(stamp: Stamp) -> Timestamps {
     Timestamps { last_access: time, last_modification: time }
 }
 
-/// A folder to receive into: shared by the connections of a receiver.
+/// The folder of a receiver, shared by its connections.
 #[derive(Debug)]
 pub struct Folder {
     root: OwnedFd,
-    /// Bits that new files and folders do not get.
+    /// The process's umask.
     umask: u32,
-    /// Folders that transfers have made and that have neither their mode nor their time yet.
+    /// Folders created by transfers that do not have their mode and time yet.
     unsealed: Mutex<HashSet<Identity>>,
 }
 
@@ -115,23 +113,23 @@ impl Folder {
     /// Opens an existing directory.
     ///
     /// # Errors
-    /// When there is none.
+    /// The directory cannot be opened.
     pub fn open(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
         Ok(Folder { root, umask: umask(), unsealed: Mutex::default() })
     }
 
-    /// Returns the free and total space of the file system, as others than root see it.
+    /// Returns the free and total bytes of the file system, for users other than root.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// A system call failed.
     pub fn space(&self) -> Result<(u64, u64), Errno> {
         let StatVfs { f_bavail, f_blocks, f_frsize, .. } = rustix::fs::fstatvfs(&self.root)?;
         Ok((f_bavail.saturating_mul(f_frsize), f_blocks.saturating_mul(f_frsize)))
     }
 
-    /// Returns the permission bits that a new file gets.
+    /// Returns the permission bits of a new file.
     pub(crate) fn permissions(&self, mode: u16) -> Mode {
         Mode::from_raw_mode(u32::from(mode) & 0o777 & !self.umask)
     }
@@ -143,7 +141,7 @@ impl Folder {
     /// Opens the directory that holds the last of `names`.
     ///
     /// # Errors
-    /// When something else stands in its place, or it is missing.
+    /// It is missing or not a directory.
     pub fn parent(&self, names: &[&[u8]]) -> Result<OwnedFd, Refusal> {
         let mut fd = rustix::io::fcntl_dupfd_cloexec(&self.root, 0)?;
         for name in &names[..names.len().saturating_sub(1)] {
@@ -153,26 +151,26 @@ impl Folder {
     }
 }
 
-/// Reads the process's umask, which only the file system of processes tells without changing it.
+/// Returns the process's umask. The system call to read it changes it; /proc does not.
 fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|value| u32::from_str_radix(value.trim(), 8).ok()).unwrap_or(0o022)
 }
 
-/// One connection's view of a folder: it keeps the directory open that was used last.
+/// One connection's view of the folder. It caches the directory that was used last.
 #[derive(Debug)]
-pub struct Place {
+pub struct FolderView {
     /// The folder.
     pub folder: Arc<Folder>,
     last: Option<(Vec<u8>, Arc<OwnedFd>)>,
 }
 
-impl Place {
-    /// Makes a view.
+impl FolderView {
+    /// Creates a view.
     #[must_use]
     pub fn new(folder: Arc<Folder>) -> Self {
-        Place { folder, last: None }
+        FolderView { folder, last: None }
     }
 
     /// Opens the directory that holds the last name of `path`, whose names are `names`.
@@ -191,29 +189,29 @@ impl Place {
         Ok(fd)
     }
 
-    /// Looks at a name, not through it; `None` if nothing has it, or its folder is missing.
+    /// Returns the status of an entry, without following links; `None` if it does not exist.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// A system call failed.
     pub fn status(&mut self, names: &[&[u8]]) -> Result<Option<Stat>, Refusal> {
         match self.parent(names) {
-            Ok(parent) => look(&parent, last(names)),
+            Ok(parent) => lstat(&parent, last(names)),
             Err(Refusal::System(Errno::NOENT)) => Ok(None),
             Err(other) => Err(other),
         }
     }
 
-    /// Makes a folder that its owner can use, or takes the one that is there. Returns whether it is new.
+    /// Creates a folder that its owner can use, unless it exists. Returns whether it is new.
     ///
     /// # Errors
-    /// When something else has its name, or the system refuses.
-    pub fn make(&mut self, names: &[&[u8]], mode: u16) -> Result<bool, Refusal> {
+    /// Another entry has its name, or a system call failed.
+    pub fn create_folder(&mut self, names: &[&[u8]], mode: u16) -> Result<bool, Refusal> {
         let parent = self.parent(names)?;
         let wanted = Mode::from_raw_mode(u32::from(mode) & 0o1777 | 0o700);
         match rustix::fs::mkdirat(&parent, last(names), wanted) {
             Ok(()) => {}
             Err(Errno::EXIST) => {
-                let status = look(&parent, last(names))?;
+                let status = lstat(&parent, last(names))?;
                 return match status.map(|status| file_type(&status)) {
                     Some(FileType::Directory) => Ok(false),
                     _ => Err(Errno::NOTDIR.into()),
@@ -221,22 +219,22 @@ impl Place {
             }
             Err(errno) => return Err(errno.into()),
         }
-        let made = rustix::fs::openat(&parent, last(names), DIRECTORY, Mode::empty())?;
-        let status = rustix::fs::fstat(&made)?;
+        let created = rustix::fs::openat(&parent, last(names), DIRECTORY, Mode::empty())?;
+        let status = rustix::fs::fstat(&created)?;
         if status.st_mode & 0o700 != 0o700 {
-            rustix::fs::fchmod(&made, Mode::from_raw_mode(status.st_mode & 0o7777 | 0o700))?;
+            rustix::fs::fchmod(&created, Mode::from_raw_mode(status.st_mode & 0o7777 | 0o700))?;
         }
         let mut unsealed = self.folder.unsealed();
-        if unsealed.len() < UNSEALED {
+        if unsealed.len() < MAX_UNSEALED {
             unsealed.insert(identity(&status));
         }
         Ok(true)
     }
 
-    /// Gives a folder that a transfer has made its mode and time. Others stay as they are.
+    /// Sets the mode and time of a folder that a transfer created. Other folders are not changed.
     ///
     /// # Errors
-    /// When something else has its name, or the system refuses.
+    /// Another entry has its name, or a system call failed.
     pub fn seal(&mut self, names: &[&[u8]], mode: u16, time: Stamp) -> Result<(), Refusal> {
         let parent = self.parent(names)?;
         let fd = rustix::fs::openat(&parent, last(names), DIRECTORY, Mode::empty())?;
@@ -244,7 +242,7 @@ impl Place {
         if !self.folder.unsealed().remove(&identity(&status)) {
             return Ok(());
         }
-        // The bits beyond the permissions are the parent's: setgid is inherited.
+        // The set-group-ID bit is inherited from the parent.
         let sticky = u32::from(mode) & 0o1000;
         let kept = status.st_mode & 0o6000;
         let mode = self.folder.permissions(mode) | Mode::from_raw_mode(sticky | kept);
@@ -252,10 +250,10 @@ impl Place {
         Ok(rustix::fs::futimens(&fd, &timestamps(time))?)
     }
 
-    /// Makes a symbolic link, or finds that it is there. Returns whether it is new.
+    /// Creates a symbolic link, unless it exists. Returns whether it is new.
     ///
     /// # Errors
-    /// When something else has its name and is not to be replaced, or the system refuses.
+    /// Another entry has its name and may not be replaced, or a system call failed.
     pub fn symlink(
         &mut self,
         names: &[&[u8]],
@@ -264,31 +262,36 @@ impl Place {
         overwrite: bool,
     ) -> Result<bool, Refusal> {
         let parent = self.parent(names)?;
-        if let Some(status) = look(&parent, last(names))? {
+        if let Some(status) = lstat(&parent, last(names))? {
             if file_type(&status) != FileType::Symlink {
-                return Err(refusal("something else has the name of this symbolic link"));
+                return Err(refusal("another entry has the name of this symbolic link"));
             }
-            let there = rustix::fs::readlinkat(&parent, last(names), Vec::new())?;
-            if there.as_bytes() == target {
+            let existing = rustix::fs::readlinkat(&parent, last(names), Vec::new())?;
+            if existing.as_bytes() == target {
                 return Ok(false);
             }
             if !overwrite {
-                return Err(refusal("a different symbolic link is there"));
+                return Err(refusal("a different symbolic link exists"));
             }
         }
-        let made = part_name(last(names));
-        rustix::fs::symlinkat(target, &parent, &made[..])?;
-        let _ =
-            rustix::fs::utimensat(&parent, &made[..], &timestamps(time), AtFlags::SYMLINK_NOFOLLOW);
-        rename(&parent, &made, last(names), overwrite).inspect_err(|_| remove(&parent, &made))?;
+        let temporary = part_name(last(names));
+        rustix::fs::symlinkat(target, &parent, &temporary[..])?;
+        let _ = rustix::fs::utimensat(
+            &parent,
+            &temporary[..],
+            &timestamps(time),
+            AtFlags::SYMLINK_NOFOLLOW,
+        );
+        rename(&parent, &temporary, last(names), overwrite)
+            .inspect_err(|_| remove(&parent, &temporary))?;
         Ok(true)
     }
 
-    /// Makes a hard link to `target`, which is the file `original`, or finds that it is there. Returns
-    /// whether it is new.
+    /// Creates a hard link to `target`, which must be the file `original`, unless it exists. Returns whether
+    /// it is new.
     ///
     /// # Errors
-    /// When the target is another file by now, something else has the name, or the system refuses.
+    /// The target is another file by now, another entry has the name, or a system call failed.
     pub fn link(
         &mut self,
         names: &[&[u8]],
@@ -297,28 +300,28 @@ impl Place {
         overwrite: bool,
     ) -> Result<bool, Refusal> {
         let parent = self.parent(names)?;
-        if let Some(status) = look(&parent, last(names))? {
+        if let Some(status) = lstat(&parent, last(names))? {
             if identity(&status) == original {
                 return Ok(false);
             }
             if file_type(&status) != FileType::RegularFile {
-                return Err(refusal("something else has the name of this file"));
+                return Err(refusal("another entry has the name of this file"));
             }
             if !overwrite {
-                return Err(refusal("a different file is there"));
+                return Err(refusal("a different file exists"));
             }
         }
         let source = self.folder.parent(target)?;
-        let made = part_name(last(names));
-        rustix::fs::linkat(&source, last(target), &parent, &made[..], AtFlags::empty())?;
-        // Checked behind the link: nobody can exchange the file in between.
-        let result = match look(&parent, &made)? {
+        let temporary = part_name(last(names));
+        rustix::fs::linkat(&source, last(target), &parent, &temporary[..], AtFlags::empty())?;
+        // Checked after linking, when nobody can exchange the file.
+        let result = match lstat(&parent, &temporary)? {
             Some(status) if identity(&status) == original => {
-                rename(&parent, &made, last(names), overwrite)
+                rename(&parent, &temporary, last(names), overwrite)
             }
-            _ => Err(refusal("the file that it is a hard link to was exchanged")),
+            _ => Err(refusal("the target of the hard link was replaced")),
         };
-        result.inspect_err(|_| remove(&parent, &made)).map(|()| true)
+        result.inspect_err(|_| remove(&parent, &temporary)).map(|()| true)
     }
 }
 
@@ -327,8 +330,8 @@ pub(crate) fn last<'a>(names: &[&'a [u8]]) -> &'a [u8] {
     names.last().copied().unwrap_or_default()
 }
 
-/// Looks at a name, not through it.
-pub(crate) fn look(parent: &OwnedFd, name: &[u8]) -> Result<Option<Stat>, Refusal> {
+/// Returns the status of an entry, without following links.
+pub(crate) fn lstat(parent: &OwnedFd, name: &[u8]) -> Result<Option<Stat>, Refusal> {
     match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(status) => Ok(Some(status)),
         Err(Errno::NOENT) => Ok(None),
@@ -336,7 +339,7 @@ pub(crate) fn look(parent: &OwnedFd, name: &[u8]) -> Result<Option<Stat>, Refusa
     }
 }
 
-/// Opens a regular file to read.
+/// Opens a regular file for reading.
 pub(crate) fn open_file(parent: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat), Refusal> {
     let fd = rustix::fs::openat(parent, name, READ, Mode::empty())?;
     let status = rustix::fs::fstat(&fd)?;
@@ -346,12 +349,12 @@ pub(crate) fn open_file(parent: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat)
     }
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub(crate) fn remove(parent: &OwnedFd, name: &[u8]) {
     let _ = rustix::fs::unlinkat(parent, name, AtFlags::empty());
 }
 
-/// Renames a file; without `overwrite` a file that has the new name stays.
+/// Renames a file; without `overwrite`, an existing file is not replaced.
 pub(crate) fn rename(
     parent: &OwnedFd,
     from: &[u8],
@@ -361,16 +364,16 @@ pub(crate) fn rename(
     if overwrite {
         return Ok(rustix::fs::renameat(parent, from, parent, to)?);
     }
-    let kept = match rustix::fs::renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE) {
-        // File systems that cannot do so: a hard link does not replace anything either.
+    let result = match rustix::fs::renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE) {
+        // On file systems without RENAME_NOREPLACE: a hard link does not replace a file either.
         Err(Errno::INVAL | Errno::NOSYS) => {
             rustix::fs::linkat(parent, from, parent, to, AtFlags::empty())
                 .inspect(|()| remove(parent, from))
         }
         other => other,
     };
-    kept.map_err(|errno| match errno {
-        Errno::EXIST => refusal("a file of that name was made just now"),
+    result.map_err(|errno| match errno {
+        Errno::EXIST => refusal("a file of this name was created meanwhile"),
         errno => errno.into(),
     })
 }

@@ -1,37 +1,37 @@
-//! The frames of the protocol, encoded and decoded without I/O: see docs/transfer.md.
+//! Frames of the protocol: encoding and decoding without I/O. docs/transfer.md describes the protocol.
 
 use crate::hash::{BLOCK, Value};
-use crate::names::LONGEST;
+use crate::names::MAX_PATH;
 
-/// What both sides send first, followed by [`VERSION`].
+/// Greeting of both sides, followed by [`VERSION`].
 pub const MAGIC: &[u8; 7] = b"cwndxfr";
-/// The version of the protocol.
+/// Version of the protocol.
 pub const VERSION: u8 = 2;
 /// Bytes of a frame's kind and length.
 pub const HEADER: usize = 5;
-/// Bytes of a sentence for the other side, at most.
-pub const SENTENCE: usize = 512;
-/// Offers that wait for their last answer, at most.
+/// Maximum length of a reason in bytes.
+pub const MAX_REASON: usize = 512;
+/// Maximum number of offers without their last answer.
 pub const WINDOW: usize = 1024;
-/// Offers of files of more than one block, or of unknown size, that wait for their last answer, at most.
+/// Maximum number of offers without their last answer of files of more than one block or of unknown size.
 pub const LARGE_WINDOW: usize = 8;
-/// Block values in one CLAIM, at most.
+/// Maximum number of values in one CLAIM.
 pub const VALUES: usize = 64;
-/// Ranges of blocks of one file that are wanted or missing, at most.
+/// Maximum number of ranges of missing blocks of a file.
 pub const RANGES: usize = 4096;
-/// Blocks of a file that arrive damaged and are wanted again, at most.
+/// Maximum number of damaged blocks of a file that are requested again.
 pub const DAMAGED: u64 = 8;
-/// Runs of data in one BLOCK, at most: as many as pages of 4096 bytes make possible.
+/// Maximum number of runs of data in one BLOCK: that of pages of 4096 bytes.
 pub const EXTENTS: usize = 129;
 
 const BLOCK_HEAD: usize = 8 + 8 + 32 + 4 + 2;
 
 /// A violation of the protocol by the peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the other side does not keep to the protocol: {0}")]
+#[error("protocol violation by the peer: {0}")]
 pub struct ProtocolError(pub String);
 
-/// Fails with a violation of the protocol.
+/// Returns the error of a violation of the protocol.
 pub(crate) fn violation<T>(what: impl Into<String>) -> Result<T, ProtocolError> {
     Err(ProtocolError(what.into()))
 }
@@ -67,13 +67,13 @@ numbered! {
         End = 6,
         /// An offer is withdrawn.
         Abort = 7,
-        /// The trial pass is over.
+        /// The survey is complete.
         Counted = 8,
-        /// What the receiver makes of an offer.
+        /// The receiver's decision on an offer.
         Answer = 16,
         /// Blocks that the receiver wants.
         Want = 17,
-        /// What the receiver makes of the plan.
+        /// The receiver's answer to the plan.
         Room = 18,
         /// The transfer ends early.
         Stop = 32,
@@ -85,7 +85,7 @@ numbered! {
 }
 
 numbered! {
-    /// What is offered.
+    /// Type of an offer.
     What {
         /// A file.
         File = 1,
@@ -103,17 +103,17 @@ numbered! {
 }
 
 numbered! {
-    /// What a receiver decides about an offer.
+    /// Decision of a receiver on an offer.
     Decision {
-        /// It is there, complete: the last answer.
+        /// The entry is complete at the receiver: the last answer.
         Present = 1,
         /// Send the blocks from `first` on.
         Send = 2,
         /// Claim the values of all blocks.
         Claim = 3,
-        /// It is not taken: the last answer.
+        /// The entry is refused: the last answer.
         Refused = 4,
-        /// Another sender is sending it: an answer follows.
+        /// Another sender is sending the same file: an answer follows.
         Wait = 5,
     }
 }
@@ -121,35 +121,35 @@ numbered! {
 impl Kind {
     /// Returns the largest payload of this kind in bytes.
     #[must_use]
-    pub const fn longest(self) -> usize {
+    pub const fn max_length(self) -> usize {
         match self {
             Kind::Plan => 25,
-            Kind::Offer => 36 + 2 * LONGEST + 8,
+            Kind::Offer => 36 + 2 * MAX_PATH + 8,
             Kind::Claim => 16 + 32 * VALUES,
             Kind::Block => BLOCK_HEAD + 8 * EXTENTS + BLOCK as usize,
             Kind::Hole | Kind::Want => 24,
             Kind::End => 48,
-            Kind::Abort => 8 + SENTENCE,
-            Kind::Answer => 17 + SENTENCE,
+            Kind::Abort => 8 + MAX_REASON,
+            Kind::Answer => 17 + MAX_REASON,
             Kind::Room => 1,
-            Kind::Stop => 1 + SENTENCE,
+            Kind::Stop => 1 + MAX_REASON,
             Kind::Counted | Kind::Done | Kind::Ping => 0,
         }
     }
 }
 
-/// What a sender is going to offer.
+/// Totals and flags of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Files.
+    /// Number of files.
     pub files: u64,
     /// Their sizes in bytes.
     pub bytes: u64,
-    /// Bytes that they occupy: less than `bytes` where they have holes.
+    /// Bytes that they occupy: fewer than `bytes` for sparse files.
     pub space: u64,
-    /// Nothing is to be written: only the decisions are wanted.
+    /// Dry run: the receiver decides on each offer but writes nothing.
     pub dry_run: bool,
-    /// Hashes decide what is there, not sizes and times.
+    /// Files are compared by hashes, not by size and time.
     pub checksum: bool,
 }
 
@@ -165,7 +165,7 @@ pub struct Stamp {
 /// A file, folder or link that could be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer<'a> {
-    /// What it is.
+    /// The type.
     pub what: What,
     /// Hard links to this file follow.
     pub linked: bool,
@@ -175,15 +175,16 @@ pub struct Offer<'a> {
     pub size: u64,
     /// Bytes that it occupies.
     pub space: u64,
-    /// When it was changed.
+    /// Modification time.
     pub mtime: Stamp,
     /// Its path within the receiver's folder.
     pub path: &'a [u8],
-    /// A symbolic link's target; a hard link's: the number of the file's offer (`u64`) and its path.
+    /// Target of a symbolic link; for a hard link, the number of the file's offer (`u64`) and the file's
+    /// path.
     pub target: &'a [u8],
 }
 
-/// A block of a file, or what of it is no hole.
+/// A block of a file. A sparse block has only its runs of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block<'a> {
     /// The offer's number.
@@ -195,7 +196,7 @@ pub struct Block<'a> {
     /// The length of the whole block in bytes.
     pub length: u32,
     extents: &'a [u8],
-    /// The runs of data, one behind the other.
+    /// The runs of data, concatenated.
     pub data: &'a [u8],
 }
 
@@ -204,18 +205,18 @@ impl<'a> Block<'a> {
     pub fn runs(&self) -> impl Iterator<Item = (usize, &'a [u8])> + use<'a> {
         let dense = self.extents.is_empty() && !self.data.is_empty();
         let mut rest = self.data;
-        let pieces = self.extents.chunks_exact(8).map(move |entry| {
+        let runs = self.extents.chunks_exact(8).map(move |entry| {
             let mut fields = Fields(entry);
             let offset = fields.u32().unwrap_or_default() as usize;
             let length = fields.u32().unwrap_or_default() as usize;
-            let (piece, behind) = rest.split_at(length.min(rest.len()));
-            rest = behind;
-            (offset, piece)
+            let (run, remainder) = rest.split_at(length.min(rest.len()));
+            rest = remainder;
+            (offset, run)
         });
-        dense.then_some((0, self.data)).into_iter().chain(pieces)
+        dense.then_some((0, self.data)).into_iter().chain(runs)
     }
 
-    /// Whether all of the block is data.
+    /// Whether the block has no holes.
     #[must_use]
     pub fn is_dense(&self) -> bool {
         self.data.len() == self.length as usize
@@ -242,17 +243,17 @@ pub enum Frame<'a> {
     Ping,
 }
 
-/// Cuts a sentence to what a frame holds, at the end of a character.
-fn sentence(reason: &[u8]) -> &[u8] {
-    let mut end = reason.len().min(SENTENCE);
+/// Truncates a reason to the length that a frame allows, at the end of a character.
+fn truncate_reason(reason: &[u8]) -> &[u8] {
+    let mut end = reason.len().min(MAX_REASON);
     while end < reason.len() && end > 0 && reason[end] & 0xC0 == 0x80 {
         end -= 1;
     }
     &reason[..end]
 }
 
-/// Appends the header of a BLOCK frame whose data follow; returns where its value stands, which
-/// may be written once the data are known.
+/// Appends the header of a BLOCK frame, whose data follow. Returns the offset of its value, which
+/// [`finish_block`] writes.
 pub(crate) fn begin_block(out: &mut Vec<u8>, number: u64, index: u64) -> usize {
     out.push(Kind::Block as u8);
     out.extend([0; 4]);
@@ -263,7 +264,7 @@ pub(crate) fn begin_block(out: &mut Vec<u8>, number: u64, index: u64) -> usize {
     at
 }
 
-/// Writes what [`begin_block`] left open: `extents` (offset, length) stand behind the header already.
+/// Completes the header from [`begin_block`]: `extents` (offset, length) already follow the header.
 pub(crate) fn finish_block(out: &mut [u8], at: usize, value: &Value, length: u32, extents: u16) {
     let begin = at - 16;
     let payload = (out.len() - begin) as u32;
@@ -327,18 +328,18 @@ impl<'a> Frame<'a> {
             }
             Frame::Abort { number, reason } => {
                 put(out, &[number]);
-                out.extend(sentence(reason));
+                out.extend(truncate_reason(reason));
             }
             Frame::Answer { number, decision, first, reason } => {
                 put(out, &[number]);
                 out.push(decision as u8);
                 put(out, &[first]);
-                out.extend(sentence(reason));
+                out.extend(truncate_reason(reason));
             }
             Frame::Room { survey } => out.push(u8::from(survey)),
             Frame::Stop { again, reason } => {
                 out.push(u8::from(again));
-                out.extend(sentence(reason));
+                out.extend(truncate_reason(reason));
             }
             Frame::Counted | Frame::Done | Frame::Ping => {}
         }
@@ -349,13 +350,13 @@ impl<'a> Frame<'a> {
     /// Reads the kind and the payload's length from the first [`HEADER`] bytes.
     ///
     /// # Errors
-    /// When there is no such kind, or the frame is longer than its kind allows.
+    /// The kind is unknown, or the frame is longer than its kind allows.
     pub fn header(bytes: &[u8; HEADER]) -> Result<(Kind, usize), ProtocolError> {
         let Some(kind) = Kind::from_byte(bytes[0]) else {
             return violation(format!("a frame of kind {}", bytes[0]));
         };
         let length = u32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]) as usize;
-        if length > kind.longest() {
+        if length > kind.max_length() {
             return violation(format!("a frame {kind:?} of {length} bytes"));
         }
         Ok((kind, length))
@@ -364,7 +365,7 @@ impl<'a> Frame<'a> {
     /// Decodes a payload.
     ///
     /// # Errors
-    /// When it is not one of that kind.
+    /// The payload is not valid for the kind.
     pub fn decode(kind: Kind, payload: &'a [u8]) -> Result<Self, ProtocolError> {
         Self::read(kind, Fields(payload)).ok_or_else(|| {
             ProtocolError(format!("a malformed frame {kind:?} of {} bytes", payload.len()))
@@ -472,7 +473,7 @@ fn put(out: &mut Vec<u8>, numbers: &[u64]) {
     }
 }
 
-/// The rest of a payload.
+/// The unread bytes of a payload.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -535,7 +536,7 @@ mod tests {
 
         #[test]
         fn other_frames_survive(a: u64, b: u64, c in 1u64.., flag: bool, root: Option<[u8; 32]>,
-                                reason in vec(any::<u8>(), 0..SENTENCE), decision in 1u8..=5) {
+                                reason in vec(any::<u8>(), 0..MAX_REASON), decision in 1u8..=5) {
             let decision = Decision::from_byte(decision).unwrap();
             let reason = &reason[..];
             let plan = Plan { files: a, bytes: b, space: c, dry_run: flag, checksum: !flag };
@@ -610,10 +611,10 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_cut_between_characters() {
+    fn reasons_are_truncated_between_characters() {
         let long = "ä".repeat(400);
         let mut out = Vec::new();
         Frame::Stop { again: false, reason: long.as_bytes() }.encode(&mut out);
-        assert!(std::str::from_utf8(&out[6..]).is_ok() && out.len() <= 6 + SENTENCE);
+        assert!(std::str::from_utf8(&out[6..]).is_ok() && out.len() <= 6 + MAX_REASON);
     }
 }

@@ -39,7 +39,7 @@ pub fn block_value(index: u64, data: &[u8]) -> Value {
 
 /// Combines the values of a file's blocks, in order, into the BLAKE3 hash of the file.
 ///
-/// It holds one value for each level of the tree.
+/// Memory: one value for each level of the tree.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     stack: Vec<Value>,
@@ -49,7 +49,7 @@ pub struct Tree {
 impl Tree {
     /// Adds the value of the next block.
     pub fn push(&mut self, value: Value) {
-        // The merge is delayed until another block follows: the last merge is the root's.
+        // Merge only when another block follows: the last merge is that of the root.
         while self.stack.len() > self.count.count_ones() as usize {
             self.merge();
         }
@@ -63,7 +63,7 @@ impl Tree {
         }
     }
 
-    /// Returns the hash of the file; `None` for fewer than two blocks, whose values say as much.
+    /// Returns the hash of the file; `None` for fewer than two blocks, whose value suffices.
     #[must_use]
     pub fn root(mut self) -> Option<Value> {
         while self.stack.len() > 2 {

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod channel;
-pub mod claims;
 pub mod event;
 pub mod folder;
 pub mod frame;
@@ -17,5 +16,6 @@ pub mod select;
 pub mod send;
 mod sender;
 pub mod serve;
+pub mod shared;
 pub mod source;
 pub mod stream;

@@ -1,44 +1,44 @@
-//! Names of files: which ones a receiver accepts, and how they are printed.
+//! Names of files: validation of a peer's names, names of partial files, and printing.
 
 use std::fmt::Write;
 
-/// How the names of partially received files end.
+/// Suffix of partial files.
 pub const PART: &[u8] = b".cwnd-part";
-/// How the names of their sidecars end, which hold the values of the verified blocks.
+/// Suffix of the sidecars of partial files, which contain the values of the verified blocks.
 pub const SIDECAR: &[u8] = b".cwnd-sums";
-/// Bytes of a path within the folder, at most.
-pub const LONGEST: usize = 4096;
-/// Bytes of a name, at most: the limit of Linux's file systems.
-pub const LONGEST_NAME: usize = 255;
+/// Maximum length of a path in bytes.
+pub const MAX_PATH: usize = 4096;
+/// Maximum length of a name in bytes: the limit of Linux's file systems.
+pub const MAX_NAME: usize = 255;
 
-/// Splits a peer's path into names, each of which a directory may have.
+/// Splits a peer's path into names.
 ///
-/// What is special on Windows, such as `C:` or `aux`, is an ordinary name here.
+/// Names that are special on Windows, such as `C:` or `aux`, are ordinary names here.
 ///
 /// # Errors
-/// When the path could lead out of the folder, no file can have that name, or the name is reserved for
-/// partially received files.
+/// The path could lead out of the folder, contains a name that no file can have, or a name that is reserved
+/// for partial files.
 pub fn split_path(path: &[u8]) -> Result<Vec<&[u8]>, String> {
     if path.is_empty() {
         return Err("an empty name".into());
     }
     check_length(path)?;
     if path.contains(&0) {
-        return Err("a NUL in a name".into());
+        return Err("a name with a NUL byte".into());
     }
     if path.starts_with(b"/") {
-        return Err("an absolute path leads out of the folder".into());
+        return Err("an absolute path is outside the folder".into());
     }
     let names: Vec<_> = path.split(|&byte| byte == b'/').collect();
     for &name in &names {
         if name == b".." {
-            return Err("'..' in a name leads out of the folder".into());
+            return Err("a path with '..' may lead out of the folder".into());
         }
         if name.is_empty() || name == b"." {
             return Err("a path with an empty name or '.' in it".into());
         }
-        if name.len() > LONGEST_NAME {
-            return Err(format!("a name of {} bytes; {LONGEST_NAME} are allowed", name.len()));
+        if name.len() > MAX_NAME {
+            return Err(format!("a name of {} bytes: at most {MAX_NAME} are allowed", name.len()));
         }
         check_reserved(name)?;
     }
@@ -48,56 +48,56 @@ pub fn split_path(path: &[u8]) -> Result<Vec<&[u8]>, String> {
 /// Checks that a path is not too long.
 ///
 /// # Errors
-/// When it is.
+/// It is longer than [`MAX_PATH`].
 pub fn check_length(path: &[u8]) -> Result<(), String> {
     match path.len() {
-        0..=LONGEST => Ok(()),
-        length => Err(format!("a path of {length} bytes; {LONGEST} are allowed")),
+        0..=MAX_PATH => Ok(()),
+        length => Err(format!("a path of {length} bytes: at most {MAX_PATH} are allowed")),
     }
 }
 
-/// Checks that a name is not one of a partially received file.
+/// Checks that a name is not reserved for partial files.
 ///
 /// # Errors
-/// When it is.
+/// It is reserved.
 pub fn check_reserved(name: &[u8]) -> Result<(), String> {
     let reserved = [PART, SIDECAR].into_iter().find(|end| name.ends_with(end));
     reserved.map_or(Ok(()), |end| {
         let end = String::from_utf8_lossy(end);
-        Err(format!("names that end in {end} are reserved for partially received files"))
+        Err(format!("names that end in {end} are reserved for partial files"))
     })
 }
 
-/// Returns the name of the file that holds what has arrived of the file `name`.
+/// Returns the name of the partial file of `name`.
 #[must_use]
 pub fn part_name(name: &[u8]) -> Vec<u8> {
     with_end(name, PART)
 }
 
-/// Returns the name of the file that holds the values of the part's verified blocks.
+/// Returns the name of the sidecar of the partial file.
 #[must_use]
 pub fn sidecar_name(name: &[u8]) -> Vec<u8> {
     with_end(name, SIDECAR)
 }
 
 fn with_end(name: &[u8], end: &[u8]) -> Vec<u8> {
-    if name.len() + end.len() <= LONGEST_NAME {
+    if name.len() + end.len() <= MAX_NAME {
         return [name, end].concat();
     }
-    // Two long names with the same beginning must not share a part.
+    // Truncated names get a hash, so that long names with the same prefix have different partial files.
     let mark = format!(".{}", &blake3::hash(name).to_hex()[..16]);
-    let kept = LONGEST_NAME - end.len() - mark.len();
-    [&name[..kept], mark.as_bytes(), end].concat()
+    let length = MAX_NAME - end.len() - mark.len();
+    [&name[..length], mark.as_bytes(), end].concat()
 }
 
-/// Checks that the symbolic link at the path `names` stays below the first of them, whatever other links
-/// lie there: a target is relative, and `..` stands only at its beginning.
+/// Checks that the target of the symbolic link at the path `names` is below the first of them, whatever other
+/// links exist there: the target must be relative, with `..` only at its beginning.
 ///
 /// # Errors
-/// When the target leads elsewhere, or could.
+/// The target is or may be elsewhere.
 pub fn check_target(names: &[impl AsRef<[u8]>], target: &[u8]) -> Result<(), &'static str> {
-    if target.is_empty() || target.len() >= LONGEST || target.contains(&0) {
-        return Err("a symbolic link without a possible target");
+    if target.is_empty() || target.len() >= MAX_PATH || target.contains(&0) {
+        return Err("a symbolic link with an invalid target");
     }
     if target.starts_with(b"/") {
         return Err("a symbolic link to an absolute path, which may lead out of the folder");
@@ -106,21 +106,21 @@ pub fn check_target(names: &[impl AsRef<[u8]>], target: &[u8]) -> Result<(), &'s
     for name in target.split(|&byte| byte == b'/') {
         match name {
             b"" | b"." => {}
-            // After a name, which may be a link itself, `..` leads to an unknown place.
-            b".." if descended => return Err("a symbolic link with '..' behind a name"),
+            // A name may be a link itself, so `..` after it leads to an unknown folder.
+            b".." if descended => return Err("a symbolic link with '..' after a name"),
             b".." if below == 0 => return Err("a symbolic link that leads out of its folder"),
             b".." => below -= 1,
             _ => descended = true,
         }
     }
-    // At the top there is no folder of the transfer around the link.
+    // A link at the top level is in no folder of the transfer.
     if names.len() < 2 {
         return Err("a symbolic link that leads out of its folder");
     }
     Ok(())
 }
 
-/// Formats a name or a peer's sentence without what a terminal would obey.
+/// Formats a name or a peer's text without control characters.
 #[must_use]
 pub fn printable(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed() {
+    fn printable_escapes_control_characters() {
         assert_eq!(
             printable("na\u{ef}ve e\u{301}\u{1b}[2J".as_bytes()),
             "naïve e\u{301}\\u{1b}[2J"
@@ -221,7 +221,7 @@ mod tests {
         #[test]
         fn parts_have_names_of_their_own(one in proptest::collection::vec(1u8.., 1..=255),
                                          other in proptest::collection::vec(1u8.., 1..=255)) {
-            prop_assert!(part_name(&one).len() <= LONGEST_NAME);
+            prop_assert!(part_name(&one).len() <= MAX_NAME);
             prop_assert_eq!(part_name(&one) == part_name(&other), one == other);
             prop_assert!(check_reserved(&part_name(&one)).is_err());
             prop_assert!(check_reserved(&sidecar_name(&one)).is_err());

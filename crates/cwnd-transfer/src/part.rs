@@ -1,7 +1,7 @@
-//! A file that is being received, and its sidecar.
+//! Partial files and their sidecars.
 
 use crate::folder::{
-    Folder, Identity, Refusal, file_type, identity, look, mtime, open_file, refusal, remove,
+    Folder, Identity, Refusal, file_type, identity, lstat, mtime, open_file, refusal, remove,
     rename, timestamps,
 };
 use crate::frame::Stamp;
@@ -16,14 +16,14 @@ const PART: OFlags =
     OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 const MAGIC: &[u8; 8] = b"cwndsums";
 const SIDECAR_VERSION: u8 = 1;
-/// Bytes of a sidecar's header; the value of block `i` follows 32 `i` bytes behind it.
-const HEAD: u64 = 64;
-/// The value of a block that was not verified.
+/// Bytes of a sidecar's header. The value of block `i` is 32 `i` bytes after it.
+const HEADER_BYTES: u64 = 64;
+/// The value of a block that is not verified.
 const MISSING: Value = [0; 32];
 
 pub(crate) const BUSY: &str = "it is being received from another sender";
 
-/// Size and time of the file that is received: what tells its contents apart.
+/// Size and modification time of a file, which identify its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     /// `None` for a stream.
@@ -31,8 +31,8 @@ pub(crate) struct Content {
     pub mtime: Stamp,
 }
 
-/// Identifies the run of the operating system: after another start, written data may be lost.
-fn boot() -> Option<[u8; 16]> {
+/// Returns the kernel's boot identifier: a restart of the system may lose written data.
+fn boot_id() -> Option<[u8; 16]> {
     static BOOT: OnceLock<Option<[u8; 16]>> = OnceLock::new();
     *BOOT.get_or_init(|| {
         let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -41,7 +41,7 @@ fn boot() -> Option<[u8; 16]> {
     })
 }
 
-/// A file under its temporary name, locked against other receivers.
+/// A partial file, locked against other receivers.
 #[derive(Debug)]
 pub(crate) struct Part {
     parent: Arc<OwnedFd>,
@@ -49,55 +49,55 @@ pub(crate) struct Part {
     fd: OwnedFd,
     sidecar: Option<OwnedFd>,
     content: Content,
-    /// Its mode from the beginning: `complete` need not change it.
+    /// Its mode since creation: `complete` need not set it again.
     mode: Option<Mode>,
-    /// It was there before this receiver.
+    /// It existed before this receiver.
     existed: bool,
-    /// It stays when this receiver lets go of it.
+    /// It is kept when the value is dropped.
     kept: bool,
 }
 
 impl Part {
-    /// Opens the part of the file `name`; with `create` it is made if it is missing, otherwise there is
-    /// none.
+    /// Opens the partial file of `name`. With `create` it is created if it is missing; otherwise the result
+    /// is `None`.
     ///
     /// # Errors
-    /// When another receiver holds it, or something else has its name.
+    /// Another receiver has locked it, or another entry has its name.
     pub(crate) fn open(
         parent: Arc<OwnedFd>,
         name: &[u8],
         content: Content,
         create: Option<Mode>,
     ) -> Result<Option<Self>, Refusal> {
-        let part = part_name(name);
+        let part_name = part_name(name);
         let small = content.size.is_some_and(|size| size <= BLOCK);
         if let Some(mode) = create {
-            // Nobody sees more of a large file than of a complete one while it arrives. Its owner can write
-            // a part that is left: another attempt opens it.
+            // Other users cannot read a large file before it is complete. The owner can write a partial file,
+            // so that another attempt can open it.
             let owner = Mode::RUSR | Mode::WUSR;
             let mode = if small { mode | owner } else { owner };
             let flags = PART | OFlags::CREATE | OFlags::EXCL;
-            match rustix::fs::openat(&parent, &part[..], flags, mode) {
+            match rustix::fs::openat(&parent, &part_name[..], flags, mode) {
                 Ok(fd) => {
-                    let mut made = Part::new(parent, name, fd, content, false);
-                    made.lock()?;
-                    made.kept = false;
-                    made.mode = small.then_some(mode);
-                    return Ok(Some(made));
+                    let mut part = Part::new(parent, name, fd, content, false);
+                    part.lock()?;
+                    part.kept = false;
+                    part.mode = small.then_some(mode);
+                    return Ok(Some(part));
                 }
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
-        let fd = match rustix::fs::openat(&parent, &part[..], PART, Mode::empty()) {
+        let fd = match rustix::fs::openat(&parent, &part_name[..], PART, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Err(in_the_way()),
+            Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Err(name_in_use()),
             Err(errno) => return Err(errno.into()),
         };
         let status = rustix::fs::fstat(&fd)?;
         if file_type(&status) != FileType::RegularFile || status.st_nlink != 1 {
-            return Err(in_the_way());
+            return Err(name_in_use());
         }
         let part = Part::new(parent, name, fd, content, true);
         part.lock()?;
@@ -121,54 +121,55 @@ impl Part {
             Err(Errno::WOULDBLOCK) => return Err(refusal(BUSY)),
             Err(errno) => return Err(errno.into()),
         }
-        // Between opening and locking another receiver may have completed it, or removed it.
+        // Another receiver may length_read completed or removed the file between opening and locking.
         if self.is_named()? {
             Ok(())
         } else {
-            Err(refusal("it was received from another sender just now"))
+            Err(refusal("it was received from another sender meanwhile"))
         }
     }
 
     fn is_named(&self) -> Result<bool, Refusal> {
-        let named = look(&self.parent, &part_name(&self.name))?;
+        let named = lstat(&self.parent, &part_name(&self.name))?;
         let own = rustix::fs::fstat(&self.fd)?;
         Ok(named.is_some_and(|named| identity(&named) == identity(&own)))
     }
 
-    /// Finds how many of the first blocks are verified, if the sidecar is of the same content. Reads the
-    /// part only if the system was started since.
+    /// Returns the number of verified blocks at the beginning, if the sidecar is of the same content.
+    /// Verifies the data only if the system was restarted since.
     ///
     /// # Errors
-    /// A sentence why nothing of it can be used.
+    /// The reason why the partial file cannot be used.
     pub(crate) fn resume(&mut self) -> Result<u64, String> {
         let Some(size) = self.content.size else {
-            return Err("a stream is sent from its start".into());
+            return Err("a stream cannot be resumed".into());
         };
         let sidecar = match open_file(&self.parent, &sidecar_name(&self.name)) {
             Ok((fd, _)) => fd,
-            Err(_) => return Err("what is known of its first part is missing".into()),
+            Err(_) => return Err("its sidecar is missing".into()),
         };
-        let mut head = [0; HEAD as usize];
-        let known = read_at(&sidecar, &mut head, 0).unwrap_or(0) == HEAD as usize;
-        let own = self.head();
-        if !known || head[..9] != own[..9] {
-            return Err("what is known of its first part is unreadable".into());
+        let mut header = [0; HEADER_BYTES as usize];
+        let complete = read_at(&sidecar, &mut header, 0).unwrap_or(0) == HEADER_BYTES as usize;
+        let expected = self.header();
+        if !complete || header[..9] != expected[..9] {
+            return Err("its sidecar is invalid".into());
         }
-        // Size and time follow the version and the start of the system.
-        if head[25..45] != own[25..45] {
-            return Err("its size or time has changed since its first part was sent".into());
+        // The size and time of the content.
+        if header[25..45] != expected[25..45] {
+            return Err("its size or time has changed".into());
         }
-        let trusted = boot().is_some_and(|boot| head[9..25] == boot);
+        let trusted = boot_id().is_some_and(|boot| header[9..25] == boot);
         let length = rustix::fs::fstat(&self.fd).map_or(0, |status| status.st_size as u64);
         let mut verified = 0;
         let mut data = Vec::new();
         let mut values = [0; 32 * 1024];
         'blocks: while verified < blocks(size) {
-            let have = read_at(&sidecar, &mut values, HEAD + 32 * verified).unwrap_or(0);
-            if have < 32 {
+            let length_read =
+                read_at(&sidecar, &mut values, HEADER_BYTES + 32 * verified).unwrap_or(0);
+            if length_read < 32 {
                 break;
             }
-            for value in values[..have].chunks_exact(32) {
+            for value in values[..length_read].chunks_exact(32) {
                 let bytes = block_len(size, verified);
                 if bytes == 0 || value == MISSING || verified * BLOCK + bytes > length {
                     break 'blocks;
@@ -186,10 +187,10 @@ impl Part {
         Ok(verified)
     }
 
-    /// Keeps the first `verified` blocks: the rest of part and sidecar is cut off.
+    /// Keeps the first `verified` blocks, and truncates the partial file and its sidecar.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// A system call failed.
     pub(crate) fn keep(&mut self, verified: u64) -> Result<(), Refusal> {
         let size = self.content.size.unwrap_or(u64::MAX);
         rustix::fs::ftruncate(&self.fd, (verified * BLOCK).min(size))?;
@@ -197,10 +198,10 @@ impl Part {
         self.start_sidecar(verified)
     }
 
-    /// Begins a sidecar that holds the values of the first `verified` blocks. The part stays as it is.
+    /// Creates a sidecar with the values of the first `verified` blocks. The partial file is not changed.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// A system call failed.
     pub(crate) fn start_sidecar(&mut self, verified: u64) -> Result<(), Refusal> {
         let name = sidecar_name(&self.name);
         if verified == 0 {
@@ -212,63 +213,63 @@ impl Part {
             let fd = rustix::fs::openat(&self.parent, &name[..], flags, mode)?;
             let status = rustix::fs::fstat(&fd)?;
             if file_type(&status) != FileType::RegularFile || status.st_nlink != 1 {
-                return Err(in_the_way());
+                return Err(name_in_use());
             }
-            rustix::fs::ftruncate(&fd, HEAD + 32 * verified)?;
-            write_at(&fd, &self.head(), 0)?;
+            rustix::fs::ftruncate(&fd, HEADER_BYTES + 32 * verified)?;
+            write_at(&fd, &self.header(), 0)?;
             self.sidecar = Some(fd);
         }
         Ok(())
     }
 
-    fn head(&self) -> [u8; HEAD as usize] {
-        let mut head = [0; HEAD as usize];
-        head[..8].copy_from_slice(MAGIC);
-        head[8] = SIDECAR_VERSION;
-        head[9..25].copy_from_slice(&boot().unwrap_or_default());
-        head[25..33].copy_from_slice(&self.content.size.unwrap_or_default().to_be_bytes());
-        head[33..41].copy_from_slice(&self.content.mtime.secs.to_be_bytes());
-        head[41..45].copy_from_slice(&self.content.mtime.nanos.to_be_bytes());
-        head
+    fn header(&self) -> [u8; HEADER_BYTES as usize] {
+        let mut header = [0; HEADER_BYTES as usize];
+        header[..8].copy_from_slice(MAGIC);
+        header[8] = SIDECAR_VERSION;
+        header[9..25].copy_from_slice(&boot_id().unwrap_or_default());
+        header[25..33].copy_from_slice(&self.content.size.unwrap_or_default().to_be_bytes());
+        header[33..41].copy_from_slice(&self.content.mtime.secs.to_be_bytes());
+        header[41..45].copy_from_slice(&self.content.mtime.nanos.to_be_bytes());
+        header
     }
 
-    /// Whether this receiver has made it.
+    /// Whether this receiver created it.
     pub(crate) fn is_new(&self) -> bool {
         !self.existed
     }
 
-    /// Whether it stays when this receiver lets go of it.
+    /// Whether it is kept when the value is dropped.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept
     }
 
-    /// The file to read what is there.
+    /// Returns the file, for reading.
     pub(crate) fn file(&self) -> &OwnedFd {
         &self.fd
     }
 
-    /// Writes bytes of the file.
+    /// Writes data at `offset`.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// A system call failed.
     pub(crate) fn write(&mut self, data: &[u8], offset: u64) -> Result<(), Refusal> {
-        // Nothing of a stream or of a single block can be resumed.
+        // Streams and files of a single block cannot be resumed.
         self.kept |= self.content.size.is_some_and(|size| size > BLOCK);
         Ok(write_at(&self.fd, data, offset)?)
     }
 
-    /// Notes that a block is verified: after its bytes were written.
+    /// Records the value of a verified block, after its data were written.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// A system call failed.
     pub(crate) fn verified(&mut self, index: u64, value: &Value) -> Result<(), Refusal> {
         match &self.sidecar {
-            Some(fd) => Ok(write_at(fd, value, HEAD + 32 * index)?),
+            Some(fd) => Ok(write_at(fd, value, HEADER_BYTES + 32 * index)?),
             None => Ok(()),
         }
     }
 
-    /// Combines the values of all blocks; `None` if some are unknown.
+    /// Returns the hash of the file; `None` if some values are missing.
     pub(crate) fn root(&self) -> Option<Value> {
         let count = blocks(self.content.size?);
         let sidecar = self.sidecar.as_ref()?;
@@ -276,26 +277,26 @@ impl Part {
         let mut values = vec![0; 32 * 1024];
         let mut index = 0;
         while index < count {
-            let have = read_at(sidecar, &mut values, HEAD + 32 * index).ok()?;
+            let length_read = read_at(sidecar, &mut values, HEADER_BYTES + 32 * index).ok()?;
             let wanted = usize::try_from(count - index).unwrap_or(usize::MAX);
-            for value in values[..have].as_chunks::<32>().0.iter().take(wanted) {
+            for value in values[..length_read].as_chunks::<32>().0.iter().take(wanted) {
                 if *value == MISSING {
                     return None;
                 }
                 tree.push(*value);
                 index += 1;
             }
-            if have < 32 {
+            if length_read < 32 {
                 return None;
             }
         }
         tree.root()
     }
 
-    /// Gives the file its size, mode, time and final name.
+    /// Sets the size, mode and time of the file, and renames it to its final name.
     ///
     /// # Errors
-    /// When a file of that name is there and not to be replaced, or the system refuses.
+    /// A file of this name exists and may not be replaced, or a system call failed.
     pub(crate) fn complete(
         &mut self,
         folder: &Folder,
@@ -320,7 +321,7 @@ impl Part {
         Ok(identity(&status))
     }
 
-    /// Removes the part and its sidecar.
+    /// Removes the partial file and its sidecar.
     pub(crate) fn discard(&self) {
         if self.is_named().unwrap_or(false) {
             remove(&self.parent, &part_name(&self.name));
@@ -330,7 +331,7 @@ impl Part {
 }
 
 impl Drop for Part {
-    /// A part that another attempt can resume stays, others are removed.
+    /// Keeps a partial file that can be resumed, and removes others.
     fn drop(&mut self) {
         if !self.kept {
             self.discard();
@@ -338,11 +339,11 @@ impl Drop for Part {
     }
 }
 
-fn in_the_way() -> Refusal {
-    refusal("something else has the name of its part")
+fn name_in_use() -> Refusal {
+    refusal("another entry has the name of its partial file")
 }
 
-/// Reads as many bytes as there are, at most `data`'s.
+/// Reads until `data` is full, or the file ends.
 pub(crate) fn read_at(fd: &OwnedFd, data: &mut [u8], offset: u64) -> Result<usize, Errno> {
     let mut count = 0;
     while count < data.len() {
@@ -369,7 +370,7 @@ fn write_at(fd: &OwnedFd, data: &[u8], offset: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether a file has this content, by size and time.
+/// Whether a file has this size and time.
 pub(crate) fn is_content(status: &Stat, content: &Content) -> bool {
     content.size == Some(status.st_size as u64) && mtime(status) == content.mtime
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 pub(crate) struct Ranges(Vec<Range<u64>>);
 
 impl Ranges {
-    /// The numbers of `range`.
+    /// Creates the set of the numbers of `range`.
     pub(crate) fn of(range: Range<u64>) -> Self {
         Ranges(if range.is_empty() { Vec::new() } else { vec![range] })
     }
@@ -24,17 +24,19 @@ impl Ranges {
 
     /// Whether all numbers of `range` are in the set.
     pub(crate) fn covers(&self, range: Range<u64>) -> bool {
-        let at = self.0.partition_point(|held| held.end <= range.start);
-        self.0.get(at).is_some_and(|held| held.start <= range.start && range.end <= held.end)
+        let at = self.0.partition_point(|range_in_set| range_in_set.end <= range.start);
+        self.0.get(at).is_some_and(|range_in_set| {
+            range_in_set.start <= range.start && range.end <= range_in_set.end
+        })
     }
 
-    /// How many ranges there are.
+    /// Returns the number of ranges.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Adds a number that is larger than all others. With [`RANGES`] ranges, those between the last one and
-    /// the number are added too.
+    /// Adds a number that is larger than all others. If there are [`RANGES`] ranges, also adds the numbers
+    /// between the last range and this one.
     pub(crate) fn push(&mut self, number: u64) {
         let full = self.0.len() >= RANGES;
         match self.0.last_mut() {
@@ -43,16 +45,16 @@ impl Ranges {
         }
     }
 
-    /// Removes numbers.
-    pub(crate) fn remove(&mut self, gone: Range<u64>) {
-        let first = self.0.partition_point(|range| range.end <= gone.start);
-        let behind = self.0.partition_point(|range| range.start < gone.end);
+    /// Removes the numbers of a range.
+    pub(crate) fn remove(&mut self, removed: Range<u64>) {
+        let first = self.0.partition_point(|range| range.end <= removed.start);
+        let behind = self.0.partition_point(|range| range.start < removed.end);
         if first >= behind {
             return;
         }
         let (start, end) = (self.0[first].start, self.0[behind - 1].end);
-        let kept = [start..gone.start.max(start), gone.end.min(end)..end];
-        self.0.splice(first..behind, kept.into_iter().filter(|range| !range.is_empty()));
+        let remaining = [start..removed.start.max(start), removed.end.min(end)..end];
+        self.0.splice(first..behind, remaining.into_iter().filter(|range| !range.is_empty()));
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Range<u64>> {

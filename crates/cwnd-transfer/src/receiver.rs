@@ -3,33 +3,33 @@
 mod blocks;
 mod offers;
 
-use crate::channel::{Failure, Reader, SILENCE, Writer, stopped, unexpected};
-use crate::claims::{Holder, Shared, Slot};
+use crate::channel::{Failure, IDLE_TIMEOUT, Reader, Writer, stopped, unexpected};
 use crate::event::Event;
-use crate::folder::{Identity, Place, Refusal};
+use crate::folder::{FolderView, Identity, Refusal};
 use crate::frame::{Decision, Frame, LARGE_WINDOW, Plan, WINDOW, violation};
 use crate::names::printable;
 use crate::part::Content;
 use crate::ranges::Ranges;
 use crate::report::{Activity, Meter};
+use crate::shared::{FileLock, LockOwner, Shared};
 use crate::stream::Stream;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The time between two looks at what is not a frame: other senders, the deadline.
-const TICK: Duration = Duration::from_millis(200);
-/// The time in which a sender has to offer something.
-const FIRST_OFFER: Duration = Duration::from_secs(60);
-/// The time that an offer waits for another sender of the same file.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes that are written between two looks at the free disk space.
+/// Interval at which other senders and timeouts are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Timeout of the first offer.
+const FIRST_OFFER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of an offer that waits for another sender of the same file.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes written between two checks of the free disk space.
 const SPACE_CHECK: u64 = 64 << 20;
 
-/// An offer that waits for its last answer.
+/// An offer without its last answer.
 #[derive(Debug)]
-struct Item {
+struct PendingOffer {
     path: Vec<u8>,
     mode: u16,
     size: u64,
@@ -37,7 +37,7 @@ struct Item {
     linked: bool,
     content: Content,
     state: State,
-    /// It counts as an entry that is taken.
+    /// Whether it is counted as a new entry.
     counted: bool,
     /// Bytes that crossed the network.
     moved: u64,
@@ -45,55 +45,55 @@ struct Item {
 
 #[derive(Debug)]
 enum State {
-    /// Another sender is sending it.
-    Waiting { since: Instant, told: bool },
-    /// The values of its blocks are compared.
-    Claiming(Claiming),
-    /// Its blocks arrive.
+    /// Another connection receives the file.
+    Waiting { since: Instant, reported: bool },
+    /// The sender's values are compared with existing data.
+    Comparing(Comparing),
+    /// Blocks are received.
     Arriving(Arriving),
 }
 
-/// A comparison of what is there with the values of a sender's blocks.
+/// Comparison of existing data with the sender's values.
 #[derive(Debug)]
-struct Claiming {
-    base: Base,
-    /// The block whose value comes next.
+struct Comparing {
+    existing: ExistingData,
+    /// The next block to compare.
     next: u64,
     differing: Ranges,
 }
 
-/// What is compared.
+/// The existing data.
 #[derive(Debug)]
-enum Base {
-    /// A file of one block that has the name. It is opened when its value arrives: many may wait.
+enum ExistingData {
+    /// The file of that name, of one block. It is opened when its value arrives, because many may wait.
     Small,
-    /// A file that has the name, and its identity.
+    /// The file of that name, and its identity.
     Final(OwnedFd, Identity),
-    /// A part.
-    Part(Arc<Slot>),
+    /// The partial file.
+    Part(Arc<FileLock>),
 }
 
-/// A file that arrives.
+/// A file being received.
 #[derive(Debug)]
 struct Arriving {
-    slot: Arc<Slot>,
+    lock: Arc<FileLock>,
     missing: Ranges,
-    /// Blocks that arrived damaged.
+    /// Number of damaged blocks.
     damaged: u64,
-    /// The sender has sent everything.
+    /// The content of END, when it has arrived.
     ended: Option<Ended>,
-    /// Some of it was there.
+    /// Whether existing data are used.
     resumed: bool,
-    /// Blocks of the part are replaced.
+    /// Whether blocks of an existing partial file are replaced.
     in_place: bool,
-    /// Bytes of a stream until now.
+    /// Bytes received.
     length: u64,
 }
 
 impl Arriving {
-    fn new(slot: Arc<Slot>, missing: Ranges) -> Self {
+    fn new(lock: Arc<FileLock>, missing: Ranges) -> Self {
         let (resumed, in_place) = (false, false);
-        Arriving { slot, missing, damaged: 0, ended: None, resumed, in_place, length: 0 }
+        Arriving { lock, missing, damaged: 0, ended: None, resumed, in_place, length: 0 }
     }
 }
 
@@ -103,32 +103,32 @@ struct Ended {
     root: Option<[u8; 32]>,
 }
 
-impl Item {
-    /// Whether it counts as large: it may keep a part open.
+impl PendingOffer {
+    /// Whether it is large: it may keep a partial file open.
     fn is_large(&self) -> bool {
         self.content.size.is_none_or(|size| size > crate::hash::BLOCK)
     }
 }
 
-/// A receiver of one connection.
+/// The receiving side of one connection.
 pub(crate) struct Receiver<'m, 'o> {
     shared: Arc<Shared>,
     stream: Arc<dyn Stream>,
     writer: Writer,
     meter: &'m mut Meter<'o>,
-    place: Place,
-    holder: Arc<Holder>,
+    view: FolderView,
+    owner: Arc<LockOwner>,
     plan: Option<Plan>,
-    /// Offers are only judged, to find out whether there is room.
+    /// Whether the sender's offers are a survey: decisions have no effect, to find the required disk space.
     survey: bool,
-    /// Bytes that the offers of the survey need.
+    /// Bytes required by the offers of the survey.
     needed: u64,
     offered: u64,
-    items: HashMap<u64, Item>,
-    /// Items that are large, and small ones of which a part is open.
+    pending: HashMap<u64, PendingOffer>,
+    /// Number of large pending offers, and of small ones with an open partial file.
     large: usize,
     open: usize,
-    /// Files that hard links may refer to and their sizes, by the number of their offer.
+    /// Files that hard links may refer to, with their sizes, by the number of their offer.
     originals: HashMap<u64, (Identity, u64)>,
     unchecked: u64,
     buffer: Vec<u8>,
@@ -141,17 +141,17 @@ impl<'m, 'o> Receiver<'m, 'o> {
         meter: &'m mut Meter<'o>,
     ) -> Self {
         Receiver {
-            place: Place::new(Arc::clone(&shared.folder)),
+            view: FolderView::new(Arc::clone(&shared.folder)),
             shared,
             writer: Writer::new(Arc::clone(&stream)),
             stream,
             meter,
-            holder: Holder::new(),
+            owner: LockOwner::new(),
             plan: None,
             survey: false,
             needed: 0,
             offered: 0,
-            items: HashMap::new(),
+            pending: HashMap::new(),
             large: 0,
             open: 0,
             originals: HashMap::new(),
@@ -160,27 +160,27 @@ impl<'m, 'o> Receiver<'m, 'o> {
         }
     }
 
-    /// Receives what the sender sends. Returns whether that was a transfer, and not only a trial.
+    /// Receives a transfer. Returns false for a dry run.
     pub(crate) fn run(&mut self) -> Result<bool, Failure> {
-        let mut reader = Reader::new(Arc::clone(&self.stream), Arc::clone(&self.holder.pulse));
+        let mut reader = Reader::new(Arc::clone(&self.stream), Arc::clone(&self.owner.idle_timer));
         let greeted = self.writer.greet();
         reader.expect_greeting()?;
         greeted?;
         let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
         let (transfer, identity) = (self.meter.transfer(), self.stream.identity());
         self.meter.emit(Event::Connected { transfer, peer, identity, attempt: 1 });
-        let result = self.frames(&mut reader);
+        let result = self.receive_frames(&mut reader);
         if let Err(failure) = &result {
-            self.tell(failure);
+            self.send_stop(failure);
         }
-        for item in std::mem::take(&mut self.items).into_values() {
+        for item in std::mem::take(&mut self.pending).into_values() {
             self.release(&item);
         }
         result.map(|()| !self.plan.is_some_and(|plan| plan.dry_run))
     }
 
-    /// Tells the sender why no more is taken.
-    fn tell(&mut self, failure: &Failure) {
+    /// Sends STOP with the reason of a failure of this side.
+    fn send_stop(&mut self, failure: &Failure) {
         let (again, reason) = match failure {
             Failure::Protocol(error) => (false, error.to_string()),
             Failure::GivenUp { again, reason } => (*again, reason.clone()),
@@ -190,93 +190,101 @@ impl<'m, 'o> Receiver<'m, 'o> {
         let _ = self.writer.flush();
     }
 
-    fn frames(&mut self, reader: &mut Reader) -> Result<(), Failure> {
+    fn receive_frames(&mut self, reader: &mut Reader) -> Result<(), Failure> {
         let started = Instant::now();
         let address = self.stream.peer().map(|peer| peer.ip());
-        let mut worked = started;
+        let mut last_work = started;
         loop {
-            if self.holder.is_superseded() {
+            if self.owner.is_superseded() {
                 return Err(superseded());
             }
             if !reader.has_frame() {
-                self.answer_waiting()?;
+                self.judge_waiting()?;
                 self.writer.flush()?;
                 self.meter.show(&*self.stream);
                 self.meter.enter(Activity::Waiting);
             }
-            match reader.next(Instant::now() + TICK)? {
+            match reader.next(Instant::now() + POLL_INTERVAL)? {
                 Some(Frame::Done) => {
                     if self.plan.is_none() {
-                        return Ok(violation("an end without a plan")?);
+                        return Ok(violation("DONE before PLAN")?);
                     }
-                    if !self.items.is_empty() {
-                        return Ok(violation("an end with offers that are not settled")?);
+                    if !self.pending.is_empty() {
+                        return Ok(violation("DONE before the last answers")?);
                     }
                     self.writer.put(&Frame::Done);
                     return self.writer.flush();
                 }
                 Some(frame) => {
                     self.meter.enter(Activity::Disk);
-                    let works = frame != Frame::Ping;
+                    let is_work = frame != Frame::Ping;
                     self.handle(frame)?;
-                    if works {
-                        worked = Instant::now();
+                    if is_work {
+                        last_work = Instant::now();
                     }
                 }
-                None if self.holder.pulse.silence() > SILENCE => {
-                    return Err(late(format!("nothing came for {} s", SILENCE.as_secs())));
+                None if self.owner.idle_timer.idle() > IDLE_TIMEOUT => {
+                    return Err(timed_out(format!(
+                        "nothing was received for {} s",
+                        IDLE_TIMEOUT.as_secs()
+                    )));
                 }
                 None => {}
             }
-            // A sender may be idle for as long as it wants, but not while others wait for its place.
-            if worked.elapsed() > SILENCE && self.shared.is_place_wanted(address) {
-                let idle = SILENCE.as_secs();
-                return Err(late(format!("others wait, and nothing was sent for {idle} s")));
+            // A sender may be idle as long as no other sender needs its place.
+            if last_work.elapsed() > IDLE_TIMEOUT && self.shared.take_rejection(address) {
+                let idle = IDLE_TIMEOUT.as_secs();
+                return Err(timed_out(format!(
+                    "other senders wait, and this one sent nothing for {idle} s"
+                )));
             }
-            if self.offered == 0 && started.elapsed() > FIRST_OFFER {
-                return Err(late(format!("nothing was offered for {} s", FIRST_OFFER.as_secs())));
+            if self.offered == 0 && started.elapsed() > FIRST_OFFER_TIMEOUT {
+                return Err(timed_out(format!(
+                    "nothing was offered for {} s",
+                    FIRST_OFFER_TIMEOUT.as_secs()
+                )));
             }
         }
     }
 
     fn handle(&mut self, frame: Frame<'_>) -> Result<(), Failure> {
         match frame {
-            Frame::Plan(plan) => self.take_plan(plan),
+            Frame::Plan(plan) => self.receive_plan(plan),
             Frame::Offer(offer) if self.plan.is_some() => self.offer(&offer),
             Frame::Claim { number, first, values } => self.compare(number, first, values),
             Frame::Block(block) => self.block(&block),
             Frame::Hole { number, first, count } => self.hole(number, first, count),
             Frame::End { number, size, root } => self.end(number, Ended { size, root }),
             Frame::Abort { number, reason } => self.abort(number, reason),
-            Frame::Counted if self.survey => self.survey_is_over(),
+            Frame::Counted if self.survey => self.end_survey(),
             Frame::Stop { again, reason } => Err(stopped(again, reason, "the sender")),
             Frame::Ping => Ok(()),
             other => Err(unexpected(other.kind(), "sender")),
         }
     }
 
-    fn take_plan(&mut self, plan: Plan) -> Result<(), Failure> {
+    fn receive_plan(&mut self, plan: Plan) -> Result<(), Failure> {
         if self.plan.replace(plan).is_some() {
-            return Ok(violation("a second plan")?);
+            return Ok(violation("a second PLAN")?);
         }
         self.meter.progress.total_bytes = (plan.bytes > 0).then_some(plan.bytes);
         let Plan { files, bytes, .. } = plan;
         let transfer = self.meter.transfer();
         self.meter.emit(Event::Plan { transfer, files, bytes });
-        // What is there already needs no room: the offers tell how much that is.
-        self.survey = !plan.dry_run && plan.space > self.shared.room().0;
+        // Existing data need no space: the survey finds how much is required.
+        self.survey = !plan.dry_run && plan.space > self.shared.free_space().0;
         self.writer.put(&Frame::Room { survey: self.survey });
         Ok(())
     }
 
-    fn survey_is_over(&mut self) -> Result<(), Failure> {
-        let (room, reserve) = self.shared.room();
-        if self.needed > room {
+    fn end_survey(&mut self) -> Result<(), Failure> {
+        let (free, reserve) = self.shared.free_space();
+        if self.needed > free {
             return Err(Failure::give_up(format!(
-                "the receiver's disk has no room: {} are needed and {} are free beside a reserve of {}",
-                amount(self.needed),
-                amount(room),
-                amount(reserve)
+                "not enough disk space at the receiver: {} required, {} free in addition to the reserve of {}",
+                format_bytes(self.needed),
+                format_bytes(free),
+                format_bytes(reserve)
             )));
         }
         self.survey = false;
@@ -284,8 +292,8 @@ impl<'m, 'o> Receiver<'m, 'o> {
         Ok(())
     }
 
-    /// Whether offers are only judged.
-    fn is_trial(&self) -> bool {
+    /// Whether decisions have no effect: a survey or a dry run.
+    fn decisions_only(&self) -> bool {
         self.survey || self.plan.is_some_and(|plan| plan.dry_run)
     }
 
@@ -293,38 +301,40 @@ impl<'m, 'o> Receiver<'m, 'o> {
         self.plan.is_some_and(|plan| plan.checksum)
     }
 
-    /// Looks from time to time whether the reserve of disk space is left.
+    /// Checks regularly that the reserve of disk space remains.
     fn check_space(&mut self, written: u64) -> Result<(), Failure> {
         self.unchecked += written;
         if self.unchecked < SPACE_CHECK {
             return Ok(());
         }
         self.unchecked = 0;
-        match self.shared.room() {
+        match self.shared.free_space() {
             (0, reserve) => Err(Failure::give_up(format!(
-                "the receiver's disk is full but for the reserve of {}",
-                amount(reserve)
+                "only the reserve of {} is left on the receiver's disk",
+                format_bytes(reserve)
             ))),
             _ => Ok(()),
         }
     }
 
-    fn insert(&mut self, number: u64, item: Item) -> Result<(), Failure> {
-        if self.items.len() >= WINDOW {
-            return Ok(violation(format!("more than {WINDOW} offers at once"))?);
+    fn insert(&mut self, number: u64, item: PendingOffer) -> Result<(), Failure> {
+        if self.pending.len() >= WINDOW {
+            return Ok(violation(format!("more than {WINDOW} pending offers"))?);
         }
         self.large += usize::from(item.is_large());
         if self.large > LARGE_WINDOW {
             self.release(&item);
-            return Ok(violation(format!("more than {LARGE_WINDOW} offers of large files"))?);
+            return Ok(violation(format!(
+                "more than {LARGE_WINDOW} pending offers of large files"
+            ))?);
         }
-        self.items.insert(number, item);
+        self.pending.insert(number, item);
         Ok(())
     }
 
-    /// Takes an item out: its last answer follows.
-    fn settle(&mut self, number: u64) -> Option<Item> {
-        let item = self.items.remove(&number)?;
+    /// Removes a pending offer, before its last answer.
+    fn remove_offer(&mut self, number: u64) -> Option<PendingOffer> {
+        let item = self.pending.remove(&number)?;
         self.large -= usize::from(item.is_large());
         if !item.is_large() && part_is_open(&item) {
             self.open -= 1;
@@ -333,16 +343,16 @@ impl<'m, 'o> Receiver<'m, 'o> {
         Some(item)
     }
 
-    /// Lets other senders have the file of an item.
-    fn release(&self, item: &Item) {
-        if let State::Arriving(Arriving { slot, .. })
-        | State::Claiming(Claiming { base: Base::Part(slot), .. }) = &item.state
+    /// Unlocks the file of an offer.
+    fn release(&self, item: &PendingOffer) {
+        if let State::Arriving(Arriving { lock, .. })
+        | State::Comparing(Comparing { existing: ExistingData::Part(lock), .. }) = &item.state
         {
-            self.shared.release(&item.path, slot);
-            // A part that stays is found by the next attempt, which does not count it again.
-            let stays = slot.with(|part| part.take().is_some_and(|part| part.is_kept()));
+            self.shared.unlock_file(&item.path, lock);
+            // A partial file that is kept is not counted again by the next attempt.
+            let stays = lock.with(|part| part.take().is_some_and(|part| part.is_kept()));
             if item.counted && stays == Some(false) {
-                self.shared.give_entry_back();
+                self.shared.uncount_entry();
             }
         }
     }
@@ -351,16 +361,16 @@ impl<'m, 'o> Receiver<'m, 'o> {
         self.writer.put(&Frame::Answer { number, decision, first, reason: reason.as_bytes() });
     }
 
-    /// Refuses an offer: what has arrived of it can never be complete, and is removed.
+    /// Refuses an offer, and removes its partial file, which cannot be completed.
     fn refuse(&mut self, number: u64, path: &[u8], why: &Refusal) -> Result<(), Failure> {
         if why.is_fatal() {
             return Err(Failure::give_up(format!("{why} at the receiver")));
         }
         let reason = why.to_string();
-        if let Some(item) = self.items.get(&number) {
+        if let Some(item) = self.pending.get(&number) {
             discard(item);
         }
-        self.settle(number);
+        self.remove_offer(number);
         if !self.survey {
             self.meter.error(Some(path), &reason);
         }
@@ -369,55 +379,60 @@ impl<'m, 'o> Receiver<'m, 'o> {
     }
 
     fn abort(&mut self, number: u64, reason: &[u8]) -> Result<(), Failure> {
-        let Some(item) = self.items.get(&number) else { return self.settled_before(number) };
+        let Some(item) = self.pending.get(&number) else { return self.check_offered(number) };
         discard(item);
-        if let Some(item) = self.settle(number) {
+        if let Some(item) = self.remove_offer(number) {
             self.meter.error(Some(&item.path), &format!("not sent: {}", printable(reason)));
         }
         Ok(())
     }
 
-    /// Frames about offers that were refused may be on their way; others were never offered.
-    fn settled_before(&self, number: u64) -> Result<(), Failure> {
-        if number < self.offered { Ok(()) } else { Ok(violation("a frame about no offer")?) }
+    /// Accepts frames about refused offers, which may be in flight, but not about offers that were never
+    /// made.
+    fn check_offered(&self, number: u64) -> Result<(), Failure> {
+        if number < self.offered {
+            Ok(())
+        } else {
+            Ok(violation("a frame about an unknown offer")?)
+        }
     }
 }
 
-/// Removes what has arrived of an item.
-fn discard(item: &Item) {
-    if let State::Arriving(Arriving { slot, .. }) = &item.state {
-        slot.with(|part| part.take().inspect(crate::part::Part::discard));
+/// Removes the partial file of an offer.
+fn discard(item: &PendingOffer) {
+    if let State::Arriving(Arriving { lock, .. }) = &item.state {
+        lock.with(|part| part.take().inspect(crate::part::Part::discard));
     }
 }
 
-fn part_is_open(item: &Item) -> bool {
+fn part_is_open(item: &PendingOffer) -> bool {
     match &item.state {
-        State::Arriving(arriving) => arriving.slot.with(|part| part.is_some()).unwrap_or(false),
+        State::Arriving(arriving) => arriving.lock.with(|part| part.is_some()).unwrap_or(false),
         _ => false,
     }
 }
 
-/// Counts a file that is going to be written, of which `need` bytes are missing. A part that was there has
-/// been counted.
-fn take(shared: &Shared, item: &mut Item, need: u64) -> Result<(), Refusal> {
-    shared.take_bytes(0, need)?;
+/// Counts a file to be written, of which `need` bytes are missing. An existing partial file is already
+/// counted.
+fn count_file(shared: &Shared, item: &mut PendingOffer, need: u64) -> Result<(), Refusal> {
+    shared.count_bytes(0, need)?;
     if !part_is_open(item) {
-        shared.take_entry()?;
+        shared.count_entry()?;
         item.counted = true;
     }
     Ok(())
 }
 
 fn superseded() -> Failure {
-    Failure::give_up("another sender has taken over: nothing came from this one for a while")
+    Failure::give_up("another sender has taken over, because this one was idle")
 }
 
-fn late(reason: String) -> Failure {
+fn timed_out(reason: String) -> Failure {
     Failure::GivenUp { again: true, reason }
 }
 
 /// Formats a number of bytes.
-fn amount(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     let found = units.into_iter().find(|(factor, _)| bytes as f64 >= *factor);
     found.map_or_else(

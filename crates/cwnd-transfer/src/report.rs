@@ -1,4 +1,4 @@
-//! What limited a transfer, and its rates.
+//! Measurement of a transfer: progress, rates, and the limits of the rate.
 
 use crate::event::{End, Event, FileOutcome, Observe, Outcome, Progress};
 use crate::names::printable;
@@ -7,14 +7,14 @@ use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// The time between two progress events.
-const TICK: Duration = Duration::from_millis(100);
-/// Progress events that a rate is taken over.
-const SAMPLES: usize = 10;
-/// Events about single files of one transfer that a receiver reports: strangers fill no disk with them.
-const LINES: u64 = 1000;
+/// Interval of progress events.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// Number of progress events over which the rate is measured.
+const RATE_SAMPLES: usize = 10;
+/// Maximum number of events about single files in a receiver's transfer, so that senders cannot fill a log.
+const MAX_FILE_EVENTS: u64 = 1000;
 
-/// Shares of the time by cause; they sum to 1, or there are none.
+/// Shares of the time by limit. They sum to 1; empty without measurements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Shares(pub BTreeMap<&'static str, f64>);
@@ -26,7 +26,7 @@ impl Shares {
         Shares(times.into_iter().map(|(name, time)| (name, time / divisor)).collect())
     }
 
-    /// Returns a sentence about the largest share if that is over a third.
+    /// Returns advice on the largest share, if it exceeds a third.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         let (name, share) = self.0.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
@@ -51,38 +51,38 @@ impl Shares {
     }
 }
 
-/// What the engine does.
+/// Current activity of the thread that runs a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
     /// Reads or writes files and folders.
     Disk,
     /// Hashes.
     Processor,
-    /// Waits for the peer, or for a pipe.
+    /// Waits for the peer, or for standard input.
     Waiting,
-    /// Writes to the connection, which has no room.
+    /// Waits for space in the send buffer.
     Writing,
 }
 
-/// How the engine's time was spent, and how far the transfer is.
+/// Time by activity, and progress, of a transfer.
 pub(crate) struct Meter<'a> {
     observe: Observe<'a>,
-    /// A sender knows what limits the connection, a receiver does not.
+    /// Whether this is the sender, which knows the limits of the connection.
     sending: bool,
     spent: [Duration; 4],
     now: Activity,
     since: Instant,
     started: Instant,
     due: Instant,
-    /// What had crossed the network at the last progress events.
+    /// Time and bytes across the network at the last progress events.
     shown: VecDeque<(Instant, u64)>,
-    /// Of connections that failed before this one.
+    /// Limits and retransmissions of earlier connections.
     earlier: (Limits, u64),
-    lines: u64,
+    file_events: u64,
     pub progress: Progress,
     /// Sizes of complete files, in bytes.
     pub bytes: u64,
-    /// Bytes of complete files that were there before.
+    /// Bytes of complete files that were already at the receiver.
     pub present: u64,
     pub not_sent: u64,
 }
@@ -97,10 +97,10 @@ impl<'a> Meter<'a> {
             now: Activity::Waiting,
             since: now,
             started: now,
-            due: now + TICK,
+            due: now + PROGRESS_INTERVAL,
             shown: VecDeque::from([(now, 0)]),
             earlier: Default::default(),
-            lines: 0,
+            file_events: 0,
             progress: Progress { transfer, ..Progress::default() },
             bytes: 0,
             present: 0,
@@ -116,7 +116,7 @@ impl<'a> Meter<'a> {
         self.progress.transfer
     }
 
-    /// Notes what is done from now on; returns what was done before.
+    /// Starts an activity; returns the previous one.
     pub(crate) fn enter(&mut self, activity: Activity) -> Activity {
         let now = Instant::now();
         self.spent[self.now as usize] += now - self.since;
@@ -124,7 +124,7 @@ impl<'a> Meter<'a> {
         std::mem::replace(&mut self.now, activity)
     }
 
-    /// Does something that counts as `activity`.
+    /// Runs `work` as `activity`.
     pub(crate) fn during<T>(&mut self, activity: Activity, work: impl FnOnce() -> T) -> T {
         let before = self.enter(activity);
         let result = work();
@@ -132,7 +132,7 @@ impl<'a> Meter<'a> {
         result
     }
 
-    /// Keeps the counters of a connection that has ended.
+    /// Adds the counters of a connection that has ended.
     pub(crate) fn keep(&mut self, path: &PathStats) {
         let (limited, retransmissions) = self.combined(path);
         self.earlier = (limited, retransmissions);
@@ -161,7 +161,7 @@ impl<'a> Meter<'a> {
         }
         let limits = self.combined(path).0;
         let seconds = |us: u64| us as f64 / 1e6;
-        // Only the engine knows why the connection had nothing to send.
+        // The activities show why the connection had no data to send.
         let idle = (disk + processor + waiting).max(1e-9);
         let known = limits != Limits::default();
         let application = if known { seconds(limits.application) } else { idle + writing };
@@ -175,25 +175,25 @@ impl<'a> Meter<'a> {
         ])
     }
 
-    /// Whether the progress is to be reported next time.
+    /// Whether a progress event is due.
     pub(crate) fn is_due(&self) -> bool {
         Instant::now() >= self.due
     }
 
-    /// Reports the progress, a few times a second.
+    /// Reports the progress if it is due.
     pub(crate) fn show(&mut self, stream: &dyn Stream) {
         let now = Instant::now();
         if now < self.due {
             return;
         }
-        self.due = now + TICK;
+        self.due = now + PROGRESS_INTERVAL;
         self.enter(self.now);
         let path = stream.path();
-        // What waits in the send buffer has not crossed the network.
+        // Data in the send buffer have not crossed the network.
         let mut progress = self.progress.clone();
         progress.moved_bytes = progress.moved_bytes.saturating_sub(path.pending);
         progress.done_bytes = progress.done_bytes.saturating_sub(path.pending);
-        if self.shown.len() == SAMPLES {
+        if self.shown.len() == RATE_SAMPLES {
             self.shown.pop_front();
         }
         if let Some(&(at, moved)) = self.shown.front() {
@@ -207,14 +207,16 @@ impl<'a> Meter<'a> {
         self.emit(Event::Progress(progress));
     }
 
-    /// Whether another event about a single file may be reported.
-    fn line(&mut self) -> bool {
-        self.lines += 1;
-        if self.lines == LINES + 1 && !self.sending {
-            let reason = format!("more than {LINES} events about single files: they are left out");
+    /// Counts an event about a single file; returns whether it is reported.
+    fn count_file_event(&mut self) -> bool {
+        self.file_events += 1;
+        if self.file_events == MAX_FILE_EVENTS + 1 && !self.sending {
+            let reason = format!(
+                "more than {MAX_FILE_EVENTS} events about single files: further ones are omitted"
+            );
             self.emit(Event::Note { transfer: self.transfer(), path: None, reason });
         }
-        self.sending || self.lines <= LINES
+        self.sending || self.file_events <= MAX_FILE_EVENTS
     }
 
     /// Reports a complete file.
@@ -226,30 +228,30 @@ impl<'a> Meter<'a> {
             FileOutcome::Resumed => bytes.saturating_sub(moved_bytes),
             FileOutcome::Sent => 0,
         };
-        if self.line() {
+        if self.count_file_event() {
             let (transfer, path) = (self.transfer(), printable(path));
             self.emit(Event::File { transfer, path, outcome, bytes, moved_bytes });
         }
     }
 
-    /// Reports that something is not sent.
+    /// Reports an entry that is not sent.
     pub(crate) fn error(&mut self, path: Option<&[u8]>, reason: &str) {
         self.not_sent += 1;
-        if self.line() {
+        if self.count_file_event() {
             let path = path.map(printable);
             self.emit(Event::Error { transfer: self.transfer(), path, reason: reason.into() });
         }
     }
 
-    /// Reports something noteworthy about a file.
+    /// Reports a note on a file.
     pub(crate) fn note(&mut self, path: &[u8], reason: &str) {
-        if self.line() {
+        if self.count_file_event() {
             let path = Some(printable(path));
             self.emit(Event::Note { transfer: self.transfer(), path, reason: reason.into() });
         }
     }
 
-    /// Reports the end, and returns it.
+    /// Reports the end of the transfer, and returns it.
     pub(crate) fn end(&mut self, peer: String, path: &PathStats, reason: Option<String>) -> End {
         self.enter(self.now);
         let seconds = self.started.elapsed().as_secs_f64();
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_of_the_connection_is_divided_by_what_the_engine_did() {
+    fn idle_time_of_the_connection_is_divided_by_activity() {
         let mut meter = Meter::new(1, true, &|_| ());
         meter.spent = [3, 1, 0, 5].map(Duration::from_secs);
         let limited = Limits { window: 4_000_000, application: 4_000_000, ..Limits::default() };

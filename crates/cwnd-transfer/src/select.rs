@@ -1,4 +1,4 @@
-//! Which files of a folder are sent.
+//! Include and exclude patterns of files.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use std::ffi::OsStr;
@@ -7,9 +7,9 @@ use std::path::Path;
 
 /// Patterns of files and folders.
 ///
-/// A pattern without a slash matches names anywhere below a source, one with a slash the whole path below
-/// it. What matches an exclude pattern is left out, folders with all that is in them. If there are include
-/// patterns, only files that match one of them are sent, and the folders that hold them.
+/// A pattern without a slash matches names anywhere below a source, one with a slash the path below the
+/// source. Excluded folders are left out with their contents. If there are include patterns, only files that
+/// match one of them are sent, with the folders that contain them.
 #[derive(Clone, Debug, Default)]
 pub struct Select {
     include: [GlobSet; 2],
@@ -21,25 +21,25 @@ impl Select {
     /// Compiles patterns.
     ///
     /// # Errors
-    /// A sentence about a pattern that is none.
+    /// A pattern is invalid.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, String> {
         let includes = !include.is_empty();
         Ok(Select { include: compile(include)?, exclude: compile(exclude)?, includes })
     }
 
-    /// Whether the entry at `path` below its source is left out, with all that is in it.
+    /// Whether the entry at `path` below its source is excluded, with its contents.
     #[must_use]
     pub fn excludes(&self, path: &[u8]) -> bool {
         matches(&self.exclude, path)
     }
 
-    /// Whether a file at `path` below its source is to be sent, if it is not excluded.
+    /// Whether a file at `path` below its source is included, unless it is excluded.
     #[must_use]
     pub fn includes(&self, path: &[u8]) -> bool {
         !self.includes || matches(&self.include, path)
     }
 
-    /// Whether only some files are sent: folders without any of them are left out.
+    /// Whether there are include patterns: folders without included files are left out.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.includes
@@ -55,7 +55,7 @@ fn compile(patterns: &[String]) -> Result<[GlobSet; 2], String> {
         let glob = GlobBuilder::new(plain).literal_separator(true).backslash_escape(true).build();
         let glob = glob.map_err(|error| format!("{pattern}: {}", error.kind()))?;
         if plain.is_empty() {
-            return Err(format!("{pattern:?} is no pattern: *.o or build/*.o would be one"));
+            return Err(format!("{pattern:?} is not a pattern such as *.o or build/*.o"));
         }
         sets[usize::from(pattern.trim_end_matches('/').contains('/'))].add(glob);
     }

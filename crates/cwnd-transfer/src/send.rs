@@ -1,10 +1,10 @@
-//! Sending, with as many attempts as are allowed.
+//! Sending, with several attempts.
 
 use crate::channel::Failure;
 use crate::event::{End, Event, Observe};
 use crate::report::Meter;
 use crate::select::Select;
-use crate::sender::{Fate, Sender, Task};
+use crate::sender::{EntryState, Sender, Task};
 use crate::source::Source;
 use crate::stream::{PathStats, Stream};
 use std::path::PathBuf;
@@ -12,23 +12,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The delay before the second attempt; it doubles with each.
+/// Delay before the second attempt; it doubles with each attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-/// The longest delay between two attempts.
-const LONGEST_DELAY: Duration = Duration::from_secs(8);
-/// The time in which the last acknowledgement may arrive.
+/// Maximum delay between two attempts.
+const MAX_DELAY: Duration = Duration::from_secs(8);
+/// Timeout for the last acknowledgement.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// How files are sent.
+/// Options of a sender.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
-    /// Which files are sent.
+    /// Include and exclude patterns.
     pub select: Select,
-    /// Hashes decide what is there, not sizes and times.
+    /// Compare files by hashes, not by size and time.
     pub checksum: bool,
-    /// Nothing is written at the receiver.
+    /// Write nothing at the receiver.
     pub dry_run: bool,
-    /// Further attempts after a failure of the connection.
+    /// Number of further attempts after a failed connection.
     pub retry: u32,
 }
 
@@ -38,7 +38,7 @@ impl Default for SendOptions {
     }
 }
 
-/// Ends transfers from another thread.
+/// Stops transfers from another thread.
 #[derive(Default)]
 pub struct Control {
     stopped: AtomicBool,
@@ -47,7 +47,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Ends every connection at once, and makes no other.
+    /// Aborts all connections, and prevents new ones.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         for (_, stream) in self.streams().iter() {
@@ -65,7 +65,7 @@ impl Control {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a connection until the guard is dropped.
+    /// Registers a connection until the guard is dropped.
     pub(crate) fn track(&self, stream: &Arc<dyn Stream>) -> Tracked<'_> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         self.streams().push((id, Arc::clone(stream)));
@@ -84,16 +84,16 @@ impl Drop for Tracked<'_> {
     }
 }
 
-/// Makes a connection to the receiver.
+/// Opens a connection to the receiver.
 pub type Connect<'a> = &'a mut dyn FnMut() -> std::io::Result<Arc<dyn Stream>>;
 
-/// Sends files, folders and standard input (`-`), and returns what came of it.
+/// Sends files, folders and standard input (`-`), and returns the outcome.
 ///
-/// A failure of a connection that had been made leads to another attempt, which goes on where the last one
-/// stopped. The end's `reason` says why a transfer failed.
+/// If an open connection fails, another attempt continues where it stopped. If the transfer fails, `reason`
+/// of the result is the cause.
 ///
 /// # Errors
-/// A sentence about a source that cannot be sent; nothing was connected then.
+/// A source cannot be sent; no connection was opened.
 pub fn send(
     sources: &[PathBuf],
     options: SendOptions,
@@ -103,8 +103,8 @@ pub fn send(
 ) -> Result<End, String> {
     let mut source = Source::find(sources, &options.select)?;
     let errors = std::mem::take(&mut source.errors);
-    let fates = vec![Fate::Open; source.entries.len()];
-    let mut task = Task { source, options, fates, consumed: false };
+    let states = vec![EntryState::Open; source.entries.len()];
+    let mut task = Task { source, options, states, consumed: false };
     let mut meter = Meter::new(1, true, observe);
     for (path, reason) in &errors {
         meter.error(Some(path), reason);
@@ -134,12 +134,12 @@ pub fn send(
             Err(error) => (Some(Failure::Connection(error)), false),
         };
         let failure = failure.unwrap_or(Failure::Interrupted);
-        // Who never answered is not there: only a connection that failed is made again.
-        let retried = failure.may_pass() && (connected || attempt > 1) && !task.consumed;
+        // Only a connection that was open is retry: a receiver that never answered does not exist.
+        let retry = failure.is_retryable() && (connected || attempt > 1) && !task.consumed;
         if control.is_stopped() {
             break Failure::Interrupted;
         }
-        if !retried || attempt > task.options.retry {
+        if !retry || attempt > task.options.retry {
             break failure;
         }
         meter.keep(&path);
@@ -152,7 +152,7 @@ pub fn send(
         while Instant::now() < until && !control.is_stopped() {
             std::thread::sleep(Duration::from_millis(20));
         }
-        delay = (2 * delay).min(LONGEST_DELAY);
+        delay = (2 * delay).min(MAX_DELAY);
     };
     Ok(meter.end(peer, &path, Some(failure.to_string())))
 }

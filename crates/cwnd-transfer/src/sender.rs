@@ -1,9 +1,9 @@
 //! The sending side of a connection.
 
 mod files;
-mod inbox;
+mod replies;
 
-use crate::channel::{Failure, PING, Pulse, Reader, Writer};
+use crate::channel::{Failure, IdleTimer, PING_INTERVAL, Reader, Writer};
 use crate::event::{Event, FileOutcome};
 use crate::frame::{
     DAMAGED, Decision, Frame, LARGE_WINDOW, Offer, Plan, RANGES, WINDOW, violation,
@@ -15,69 +15,69 @@ use crate::report::{Activity, Meter};
 use crate::send::SendOptions;
 use crate::source::{Opener, Source};
 use crate::stream::Stream;
-use inbox::{Inbox, Reply};
+use replies::{Reply, ReplyQueue};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The time in which a receiver's reason may follow the end of its connection.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Bytes that are written between two looks at the clock.
-const PIECE: usize = 1 << 16;
+/// Timeout for a receiver's reason after the end of its connection.
+const REASON_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes per write; the progress is reported between writes.
+const WRITE_SIZE: usize = 1 << 16;
 
-/// What is known of an entry, over all attempts.
+/// State of an entry, over all attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum EntryState {
     Open,
     Arrived,
     Failed,
 }
 
-/// What is to be sent, and what came of it until now: it outlives a connection.
+/// The entries to be sent and their states, which outlive a connection.
 pub(crate) struct Task {
     pub source: Source,
     pub options: SendOptions,
-    pub fates: Vec<Fate>,
-    /// Standard input was read, so that no other attempt can send it.
+    pub states: Vec<EntryState>,
+    /// Standard input was read: another attempt cannot send it again.
     pub consumed: bool,
 }
 
-/// As what an entry is offered.
+/// Kind of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Itself,
-    /// A hard link to the file of this offer and entry.
+enum OfferKind {
+    Entry,
+    /// A hard link to a file, with the number of the file's offer and the index of its entry.
     Link(u64, usize),
-    /// A folder that is complete.
+    /// The mode and time of a complete folder.
     Seal,
 }
 
-/// An offer that waits for its last answer.
+/// An offer without its last answer.
 #[derive(Debug)]
-struct Item {
+struct PendingOffer {
     index: usize,
-    role: Role,
+    kind: OfferKind,
     large: bool,
-    /// The receiver has said that it waits for another sender.
+    /// The receiver has answered that it waits for another sender.
     waiting: bool,
-    /// The receiver has asked for the values of all blocks.
-    claimed: bool,
-    /// The receiver has asked for the blocks from one on.
-    begun: bool,
-    /// Ranges and blocks that the receiver has asked for again.
-    wanted: (u64, u64),
-    /// Everything was sent.
+    /// The receiver has requested the values of all blocks.
+    claim_requested: bool,
+    /// The receiver has requested the blocks from one on.
+    send_requested: bool,
+    /// Number of ranges, and of blocks, requested by WANT.
+    requested: (u64, u64),
+    /// END was sent.
     ended: bool,
     resumed: bool,
     moved: u64,
-    /// Bytes that were counted as done.
+    /// Bytes counted as done.
     done: u64,
     root: Option<[u8; 32]>,
-    /// Of a stream: bytes until now.
+    /// Bytes sent of a stream.
     length: u64,
 }
 
-/// Something to do for an offer, beside offering.
+/// Work for an offer: the answer to a request of the receiver.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Claim(u64),
@@ -88,20 +88,20 @@ enum Work {
 pub(crate) struct Sender<'t, 'm, 'o> {
     stream: Arc<dyn Stream>,
     writer: Writer,
-    inbox: Arc<Inbox>,
+    replies: Arc<ReplyQueue>,
     meter: &'m mut Meter<'o>,
     task: &'t mut Task,
     opener: Opener,
     offered: u64,
-    items: HashMap<u64, Item>,
+    pending: HashMap<u64, PendingOffer>,
     large: usize,
     work: VecDeque<Work>,
-    /// The offers are only judged.
-    trial: bool,
-    /// The numbers of offers by entry, of files that others are hard links to.
+    /// Offers are decided without effect: a survey or a dry run.
+    decisions_only: bool,
+    /// Numbers of the offers of files that have hard links, by entry.
     numbers: HashMap<usize, u64>,
-    room: Option<bool>,
-    pinged: Instant,
+    survey: Option<bool>,
+    last_sent: Instant,
     buffer: Vec<u8>,
 }
 
@@ -114,37 +114,37 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         Sender {
             writer: Writer::new(Arc::clone(&stream)),
             stream,
-            inbox: Arc::default(),
+            replies: Arc::default(),
             meter,
             task,
             opener: Opener::default(),
             offered: 0,
-            items: HashMap::new(),
+            pending: HashMap::new(),
             large: 0,
             work: VecDeque::new(),
-            trial: false,
+            decisions_only: false,
             numbers: HashMap::new(),
-            room: None,
-            pinged: Instant::now(),
+            survey: None,
+            last_sent: Instant::now(),
             buffer: Vec::new(),
         }
     }
 
-    /// Sends everything that has not arrived.
+    /// Sends all entries that have not arrived.
     pub(crate) fn run(&mut self, attempt: u32) -> Result<(), Failure> {
-        let mut reader = Reader::new(Arc::clone(&self.stream), Pulse::new());
-        // A receiver that has ended the connection may have said why.
+        let mut reader = Reader::new(Arc::clone(&self.stream), IdleTimer::new());
+        // If the receiver has closed the connection, it may have sent the reason before.
         let greeted = self.writer.greet();
         reader.expect_greeting()?;
         greeted?;
         let peer = self.stream.peer().map_or_else(String::new, |peer| peer.to_string());
         let (transfer, identity) = (self.meter.transfer(), self.stream.identity());
         self.meter.emit(Event::Connected { transfer, peer, identity, attempt });
-        let (inbox, stream) = (Arc::clone(&self.inbox), Arc::clone(&self.stream));
+        let (replies, stream) = (Arc::clone(&self.replies), Arc::clone(&self.stream));
         std::thread::scope(|scope| {
-            scope.spawn(move || inbox.fill(&mut reader));
-            let result = self.everything().map_err(|failure| self.last_words(failure));
-            self.inbox.close();
+            scope.spawn(move || replies.fill(&mut reader));
+            let result = self.send_all().map_err(|failure| self.find_reason(failure));
+            self.replies.close();
             if result.is_err() {
                 stream.abort();
             }
@@ -152,13 +152,13 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         })
     }
 
-    /// Finds out why the receiver has ended the connection, or tells it why this side does.
-    fn last_words(&mut self, failure: Failure) -> Failure {
+    /// Returns the receiver's reason for closing the connection, or sends it this side's reason.
+    fn find_reason(&mut self, failure: Failure) -> Failure {
         match failure {
             Failure::Connection(error) => {
-                let until = Instant::now() + LAST_WORDS;
+                let until = Instant::now() + REASON_TIMEOUT;
                 loop {
-                    match self.inbox.next(until) {
+                    match self.replies.next(until) {
                         Ok(Some(_)) => {}
                         Err(stopped @ (Failure::Stopped { .. } | Failure::Protocol(_))) => {
                             break stopped;
@@ -172,45 +172,46 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 self.writer.out.clear();
                 self.writer.put(&Frame::Stop { again: false, reason: reason.as_bytes() });
                 let _ = self.writer.flush();
-                let _ = self.stream.close(Instant::now() + LAST_WORDS);
+                let _ = self.stream.close(Instant::now() + REASON_TIMEOUT);
                 Failure::Protocol(error)
             }
             other => other,
         }
     }
 
-    fn everything(&mut self) -> Result<(), Failure> {
+    fn send_all(&mut self) -> Result<(), Failure> {
         let (files, bytes, space) = self.task.source.total();
         let SendOptions { dry_run, checksum, .. } = self.task.options;
         self.writer.put(&Frame::Plan(Plan { files, bytes, space, dry_run, checksum }));
-        if self.wait_for_room()? {
-            self.trial = true;
+        if self.wait_for_answer_to_plan()? {
+            self.decisions_only = true;
             let sized = |index: &usize| self.task.source.entries[*index].what == File;
             let files: Vec<_> = (0..self.task.source.entries.len()).filter(sized).collect();
-            self.settle(files.into_iter().map(|index| (index, Role::Itself)))?;
+            self.complete_offers(files.into_iter().map(|index| (index, OfferKind::Entry)))?;
             self.writer.put(&Frame::Counted);
-            self.wait_for_room()?;
+            self.wait_for_answer_to_plan()?;
         }
-        self.trial = dry_run;
+        self.decisions_only = dry_run;
         let entries = &self.task.source.entries;
         let is_link = |index: &usize| entries[*index].original.is_some();
         let (links, others): (Vec<_>, Vec<_>) = (0..entries.len()).partition(is_link);
-        // A file that others are links to is offered again: this connection has to know it.
+        // A file with hard links is offered again, because this connection must know it.
         let open = |index: &usize| {
             let entry = &entries[*index];
-            self.task.fates[*index] == Fate::Open || entry.linked || entry.what == Folder
+            self.task.states[*index] == EntryState::Open || entry.linked || entry.what == Folder
         };
         let others: Vec<_> = others.into_iter().filter(open).collect();
-        self.settle(others.into_iter().map(|index| (index, Role::Itself)))?;
-        self.settle_links(links)?;
+        self.complete_offers(others.into_iter().map(|index| (index, OfferKind::Entry)))?;
+        self.complete_links(links)?;
         if !dry_run {
-            // What is in a folder changes its time, and its mode may forbid to write in it.
+            // Modes and times of folders are set last: creating entries changes the time, and the mode may
+            // forbid it.
             let made = |index: &usize| {
                 let folder = self.task.source.entries[*index].what == Folder;
-                folder && self.task.fates[*index] == Fate::Arrived
+                folder && self.task.states[*index] == EntryState::Arrived
             };
-            let folders: Vec<_> = (0..self.task.fates.len()).rev().filter(made).collect();
-            self.settle(folders.into_iter().map(|index| (index, Role::Seal)))?;
+            let folders: Vec<_> = (0..self.task.states.len()).rev().filter(made).collect();
+            self.complete_offers(folders.into_iter().map(|index| (index, OfferKind::Seal)))?;
         }
         self.writer.put(&Frame::Done);
         self.flush()?;
@@ -222,10 +223,10 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         }
     }
 
-    fn wait_for_room(&mut self) -> Result<bool, Failure> {
+    fn wait_for_answer_to_plan(&mut self) -> Result<bool, Failure> {
         self.flush()?;
         loop {
-            if let Some(survey) = self.room.take() {
+            if let Some(survey) = self.survey.take() {
                 return Ok(survey);
             }
             let reply = self.next_reply()?;
@@ -233,28 +234,28 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         }
     }
 
-    /// Offers hard links to files that have arrived; the others are files like any.
-    fn settle_links(&mut self, links: Vec<usize>) -> Result<(), Failure> {
+    /// Offers hard links to files that have arrived. The other links are offered as files.
+    fn complete_links(&mut self, links: Vec<usize>) -> Result<(), Failure> {
         let (mut again, mut offers) = (Vec::new(), Vec::new());
         let mut replaced: HashMap<usize, usize> = HashMap::new();
         for index in links {
-            if self.task.fates[index] != Fate::Open {
+            if self.task.states[index] != EntryState::Open {
                 continue;
             }
             let Some(original) = self.task.source.entries[index].original else { continue };
             match self.numbers.get(&original).filter(|_| self.arrived(original)) {
-                Some(number) => offers.push((index, Role::Link(*number, original))),
+                Some(number) => offers.push((index, OfferKind::Link(*number, original))),
                 None if replaced.contains_key(&original) => again.push(index),
                 None => {
-                    // The first name did not arrive: this one takes its place.
+                    // The original did not arrive: this link is offered as the file.
                     replaced.insert(original, index);
                     self.task.source.entries[index].original = None;
                     self.task.source.entries[index].linked = true;
-                    offers.push((index, Role::Itself));
+                    offers.push((index, OfferKind::Entry));
                 }
             }
         }
-        self.settle(offers.into_iter())?;
+        self.complete_offers(offers.into_iter())?;
         if again.is_empty() {
             return Ok(());
         }
@@ -262,32 +263,36 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             let entry = &mut self.task.source.entries[*index];
             entry.original = entry.original.and_then(|original| replaced.get(&original)).copied();
         }
-        self.settle_links(again)
+        self.complete_links(again)
     }
 
     fn arrived(&self, index: usize) -> bool {
-        self.task.fates[index] == Fate::Arrived || (self.trial && self.numbers.contains_key(&index))
+        self.task.states[index] == EntryState::Arrived
+            || (self.decisions_only && self.numbers.contains_key(&index))
     }
 
-    /// Offers entries ahead of the data, until all of them are settled.
-    fn settle(&mut self, entries: impl Iterator<Item = (usize, Role)>) -> Result<(), Failure> {
+    /// Offers entries ahead of their data, until all of them have their last answer.
+    fn complete_offers(
+        &mut self,
+        entries: impl Iterator<Item = (usize, OfferKind)>,
+    ) -> Result<(), Failure> {
         let mut entries = entries.peekable();
         loop {
-            while self.items.len() < WINDOW
-                && let Some(&(index, role)) = entries.peek()
+            while self.pending.len() < WINDOW
+                && let Some(&(index, kind)) = entries.peek()
             {
-                let large = role == Role::Itself && self.is_large(index);
+                let large = kind == OfferKind::Entry && self.is_large(index);
                 if large && self.large >= LARGE_WINDOW {
                     break;
                 }
                 entries.next();
-                self.offer(index, role, large);
+                self.offer(index, kind, large);
                 self.flush_batch()?;
             }
             self.take_replies()?;
             if let Some(work) = self.work.pop_front() {
-                self.work_on(work)?;
-            } else if !self.items.is_empty() {
+                self.run_work(work)?;
+            } else if !self.pending.is_empty() {
                 self.flush()?;
                 let reply = self.next_reply()?;
                 self.handle(reply)?;
@@ -302,16 +307,16 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         entry.what == Stream || (entry.what == File && entry.size > BLOCK)
     }
 
-    fn offer(&mut self, index: usize, role: Role, large: bool) {
+    fn offer(&mut self, index: usize, kind: OfferKind, large: bool) {
         let number = self.offered;
         self.offered += 1;
         let path = self.task.source.path(index);
         let mut target = Vec::new();
         let entry = &self.task.source.entries[index];
-        let what: What = match role {
-            Role::Itself => entry.what,
-            Role::Seal => Seal,
-            Role::Link(original, of) => {
+        let what: What = match kind {
+            OfferKind::Entry => entry.what,
+            OfferKind::Seal => Seal,
+            OfferKind::Link(original, of) => {
                 target.extend(original.to_be_bytes());
                 target.extend(self.task.source.path(of));
                 Link
@@ -328,18 +333,18 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             path: &path,
             target,
         }));
-        if entry.linked && role == Role::Itself {
+        if entry.linked && kind == OfferKind::Entry {
             self.numbers.insert(index, number);
         }
         self.large += usize::from(large);
-        let item = Item {
+        let item = PendingOffer {
             index,
-            role,
+            kind,
             large,
             waiting: false,
-            claimed: false,
-            begun: false,
-            wanted: (0, 0),
+            claim_requested: false,
+            send_requested: false,
+            requested: (0, 0),
             ended: false,
             resumed: false,
             moved: 0,
@@ -347,10 +352,10 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
             root: None,
             length: 0,
         };
-        self.items.insert(number, item);
+        self.pending.insert(number, item);
     }
 
-    /// Writes everything, and reports the progress meanwhile.
+    /// Writes the buffer, and reports the progress meanwhile.
     fn flush(&mut self) -> Result<(), Failure> {
         if self.writer.out.is_empty() {
             return Ok(());
@@ -358,13 +363,13 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         let before = self.meter.enter(Activity::Writing);
         let mut done = 0;
         while done < self.writer.out.len() {
-            let end = self.writer.out.len().min(done + PIECE);
+            let end = self.writer.out.len().min(done + WRITE_SIZE);
             self.writer.write(done..end)?;
             done = end;
             self.meter.show(&*self.stream);
         }
         self.writer.out.clear();
-        self.pinged = Instant::now();
+        self.last_sent = Instant::now();
         self.meter.enter(before);
         Ok(())
     }
@@ -373,17 +378,17 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         if self.writer.is_batch() { self.flush() } else { Ok(()) }
     }
 
-    /// Handles what has arrived, without waiting.
+    /// Handles the received replies, without waiting.
     fn take_replies(&mut self) -> Result<(), Failure> {
-        while let Some(reply) = self.inbox.take()? {
+        while let Some(reply) = self.replies.take()? {
             self.handle(reply)?;
         }
         Ok(())
     }
 
-    /// Sends a PING if nothing else was sent for a while.
+    /// Sends a PING if nothing was sent for [`PING_INTERVAL`].
     fn ping(&mut self) -> Result<(), Failure> {
-        if self.pinged.elapsed() >= PING {
+        if self.last_sent.elapsed() >= PING_INTERVAL {
             self.writer.put(&Frame::Ping);
             self.flush()?;
         }
@@ -394,7 +399,7 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     fn next_reply(&mut self) -> Result<Reply, Failure> {
         let before = self.meter.enter(Activity::Waiting);
         loop {
-            if let Some(reply) = self.inbox.next(Instant::now() + Duration::from_millis(100))? {
+            if let Some(reply) = self.replies.next(Instant::now() + Duration::from_millis(100))? {
                 self.meter.enter(before);
                 return Ok(reply);
             }
@@ -406,59 +411,59 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
     fn handle(&mut self, reply: Reply) -> Result<(), Failure> {
         match reply {
             Reply::Room(survey) => {
-                self.room = Some(survey);
+                self.survey = Some(survey);
                 Ok(())
             }
-            Reply::Done => Ok(violation("an end before the sender's")?),
+            Reply::Done => Ok(violation("DONE before that of the sender")?),
             Reply::Want { number, first, count } => {
-                let Some(item) = self.items.get(&number) else {
-                    return Ok(violation("a wish for what was not offered")?);
+                let Some(item) = self.pending.get(&number) else {
+                    return Ok(violation("a request for data that were not offered")?);
                 };
-                let wanted = (item.wanted.0 + 1, item.wanted.1.saturating_add(count));
+                let requested = (item.requested.0 + 1, item.requested.1.saturating_add(count));
                 let size = self.task.source.entries[item.index].size;
                 let end = first.checked_add(count);
-                // A stream's blocks are gone, and other blocks were never offered.
+                // Blocks of a stream cannot be read again, and other blocks were never offered.
                 let has = end.is_some_and(|end| end <= blocks(size)) && self.is_file(item);
-                if !has || !(item.claimed || item.moved > 0) {
-                    return Ok(violation("a wish for blocks that were not offered")?);
+                if !has || !(item.claim_requested || item.moved > 0) {
+                    return Ok(violation("a request for blocks that were not offered")?);
                 }
                 // Neither the sender's memory nor its disk is the receiver's to use up.
-                if wanted.0 > RANGES as u64 + DAMAGED || wanted.1 > blocks(size) + DAMAGED {
+                if requested.0 > RANGES as u64 + DAMAGED || requested.1 > blocks(size) + DAMAGED {
                     return Ok(violation("wishes for the same blocks again and again")?);
                 }
-                if let Some(item) = self.items.get_mut(&number) {
-                    item.wanted = wanted;
+                if let Some(item) = self.pending.get_mut(&number) {
+                    item.requested = requested;
                 }
                 self.work.push_back(Work::Again { number, first, count });
                 Ok(())
             }
             Reply::Answer { number, decision, first, reason } => {
-                self.answered(number, decision, first, &reason)
+                self.handle_answer(number, decision, first, &reason)
             }
         }
     }
 
-    fn is_file(&self, item: &Item) -> bool {
-        item.role == Role::Itself && self.task.source.entries[item.index].what == File
+    fn is_file(&self, item: &PendingOffer) -> bool {
+        item.kind == OfferKind::Entry && self.task.source.entries[item.index].what == File
     }
 
-    fn answered(
+    fn handle_answer(
         &mut self,
         number: u64,
         decision: Decision,
         first: u64,
         reason: &[u8],
     ) -> Result<(), Failure> {
-        let Some(item) = self.items.get_mut(&number) else {
-            // It was withdrawn while the answer was on its way.
+        let Some(item) = self.pending.get_mut(&number) else {
+            // The offer was withdrawn while the answer was in flight.
             return if number < self.offered {
                 Ok(())
             } else {
-                Ok(violation("an answer to nothing")?)
+                Ok(violation("an answer without an offer")?)
             };
         };
         let entry = &self.task.source.entries[item.index];
-        let sendable = item.role == Role::Itself && matches!(entry.what, File | Stream);
+        let sendable = item.kind == OfferKind::Entry && matches!(entry.what, File | Stream);
         match decision {
             Decision::Refused => {
                 let reason = printable(reason);
@@ -469,9 +474,11 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 self.present(number);
                 Ok(())
             }
-            _ if !sendable || item.begun => Ok(violation("a wish for what cannot be sent")?),
+            _ if !sendable || item.send_requested => {
+                Ok(violation("a request for an entry without data")?)
+            }
             Decision::Wait if std::mem::replace(&mut item.waiting, true) => {
-                Ok(violation("a second delay")?)
+                Ok(violation("a second answer to wait")?)
             }
             Decision::Wait => {
                 let path = self.task.source.path(item.index);
@@ -479,56 +486,56 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
                 Ok(())
             }
             Decision::Claim => {
-                if item.claimed || entry.what == Stream || entry.size == 0 {
-                    return Ok(violation("a second wish for values")?);
+                if item.claim_requested || entry.what == Stream || entry.size == 0 {
+                    return Ok(violation("a second request for values")?);
                 }
-                item.claimed = true;
+                item.claim_requested = true;
                 self.work.push_back(Work::Claim(number));
                 Ok(())
             }
-            Decision::Send if self.trial => {
+            Decision::Send if self.decisions_only => {
                 self.would_send(number);
                 Ok(())
             }
             Decision::Send => {
                 if first > blocks(entry.size) || (entry.what == Stream && first > 0) {
-                    return Ok(violation("a wish for what was not offered")?);
+                    return Ok(violation("a request for data that were not offered")?);
                 }
                 if !reason.is_empty() {
                     let path = self.task.source.path(item.index);
                     self.meter.note(&path, &printable(reason));
                 }
-                item.begun = true;
+                item.send_requested = true;
                 self.work.push_back(Work::Send { number, first });
                 Ok(())
             }
         }
     }
 
-    fn take(&mut self, number: u64) -> Option<Item> {
-        let item = self.items.remove(&number)?;
+    fn remove_offer(&mut self, number: u64) -> Option<PendingOffer> {
+        let item = self.pending.remove(&number)?;
         self.large -= usize::from(item.large);
         Some(item)
     }
 
-    /// Notes that an entry is complete at the receiver.
+    /// Records that an entry is complete at the receiver.
     fn present(&mut self, number: u64) {
-        let Some(item) = self.take(number) else { return };
-        let survey = self.trial && !self.task.options.dry_run;
-        let before = self.task.fates[item.index];
-        if survey || item.role == Role::Seal {
+        let Some(item) = self.remove_offer(number) else { return };
+        let survey = self.decisions_only && !self.task.options.dry_run;
+        let before = self.task.states[item.index];
+        if survey || item.kind == OfferKind::Seal {
             return;
         }
-        self.task.fates[item.index] = Fate::Arrived;
+        self.task.states[item.index] = EntryState::Arrived;
         let entry = &self.task.source.entries[item.index];
-        if before == Fate::Arrived || !matches!(entry.what, File | Stream) {
+        if before == EntryState::Arrived || !matches!(entry.what, File | Stream) {
             return;
         }
         let size = if entry.what == Stream { item.length } else { entry.size };
         let outcome = match item {
-            Item { role: Role::Link(..), .. } => FileOutcome::Sent,
-            Item { resumed: true, .. } => FileOutcome::Resumed,
-            Item { ended: true, .. } => FileOutcome::Sent,
+            PendingOffer { kind: OfferKind::Link(..), .. } => FileOutcome::Sent,
+            PendingOffer { resumed: true, .. } => FileOutcome::Resumed,
+            PendingOffer { ended: true, .. } => FileOutcome::Sent,
             _ => FileOutcome::Present,
         };
         self.meter.progress.done_bytes += size - item.done.min(size);
@@ -536,9 +543,9 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         self.meter.file(&path, outcome, size, item.moved);
     }
 
-    /// Notes that a file would be sent.
+    /// Records that a dry run would send a file.
     fn would_send(&mut self, number: u64) {
-        let Some(item) = self.take(number) else { return };
+        let Some(item) = self.remove_offer(number) else { return };
         if self.task.options.dry_run {
             let path = self.task.source.path(item.index);
             let size = self.task.source.entries[item.index].size;
@@ -546,20 +553,20 @@ impl<'t, 'm, 'o> Sender<'t, 'm, 'o> {
         }
     }
 
-    /// Notes that an entry does not arrive.
+    /// Records that an entry will not arrive.
     fn failed(&mut self, number: u64, reason: &str) {
-        let Some(item) = self.take(number) else { return };
+        let Some(item) = self.remove_offer(number) else { return };
         self.meter.progress.done_bytes -= item.done;
-        let survey = self.trial && !self.task.options.dry_run;
-        if survey || self.task.fates[item.index] == Fate::Failed {
+        let survey = self.decisions_only && !self.task.options.dry_run;
+        if survey || self.task.states[item.index] == EntryState::Failed {
             return;
         }
-        self.task.fates[item.index] = Fate::Failed;
+        self.task.states[item.index] = EntryState::Failed;
         let path = self.task.source.path(item.index);
         self.meter.error(Some(&path), reason);
     }
 
-    /// Withdraws an offer that cannot be kept.
+    /// Withdraws an offer with ABORT.
     fn withdraw(&mut self, number: u64, reason: &str) {
         self.writer.put(&Frame::Abort { number, reason: reason.as_bytes() });
         self.failed(number, reason);

@@ -1,13 +1,13 @@
-//! Receiving from whoever connects.
+//! Receiving: accepts connections and serves each in a thread.
 
 use crate::channel::{Failure, Writer};
-use crate::claims::{ReceiveOptions, Shared};
 use crate::event::Observe;
 use crate::folder::Folder;
 use crate::frame::Frame;
 use crate::receiver::Receiver;
 use crate::report::Meter;
 use crate::send::Control;
+use crate::shared::{ReceiveOptions, Shared};
 use crate::stream::{Stream, is_timeout};
 use cwnd_udt::UdtListener;
 use std::collections::HashMap;
@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Transfers at once.
+/// Maximum number of simultaneous transfers.
 pub const TRANSFERS: usize = 16;
-/// Transfers at once from one address whose peers have proved nothing.
+/// Maximum number of simultaneous transfers from one address, if peers are not authenticated.
 pub const TRANSFERS_PER_ADDRESS: usize = 4;
 
-/// The time between two looks whether to stop.
-const TICK: Duration = Duration::from_millis(100);
-/// The time in which the last words may arrive.
+/// Interval at which the stop flag is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Timeout for the delivery of the last frames.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// Accepts connections.
@@ -33,10 +33,10 @@ pub trait Listener: Sync {
     /// Waits until `deadline` for a connection.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when there was none, or the failure of the socket.
+    /// There was no connection ([`TimedOut`](io::ErrorKind::TimedOut)), or the socket failed.
     fn accept(&self, deadline: Instant) -> io::Result<Arc<dyn Stream>>;
 
-    /// Whether peers have proved that they know a secret.
+    /// Whether peers are authenticated by a secret.
     fn is_authenticated(&self) -> bool {
         false
     }
@@ -52,44 +52,45 @@ impl Listener for UdtListener {
     }
 }
 
-/// The transfers at once, by address.
+/// Number of running transfers by address.
 #[derive(Default)]
-struct Places(Mutex<HashMap<Option<IpAddr>, usize>>);
+struct ActiveTransfers(Mutex<HashMap<Option<IpAddr>, usize>>);
 
-impl Places {
-    /// Takes a place.
+impl ActiveTransfers {
+    /// Counts a new transfer.
     ///
     /// # Errors
-    /// The address of those whose place is needed; `None` if anybody's would do.
-    fn enter(&self, address: Option<IpAddr>, authenticated: bool) -> Result<(), Option<IpAddr>> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = taken.values().sum();
-        let own = taken.get(&address).copied().unwrap_or_default();
-        if !authenticated && own >= TRANSFERS_PER_ADDRESS {
+    /// The limit is reached: that of this address, or, with `None`, that of all addresses.
+    fn start(&self, address: Option<IpAddr>, authenticated: bool) -> Result<(), Option<IpAddr>> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = counts.values().sum();
+        let count = counts.get(&address).copied().unwrap_or_default();
+        if !authenticated && count >= TRANSFERS_PER_ADDRESS {
             return Err(address);
         }
         if all >= TRANSFERS {
             return Err(None);
         }
-        taken.insert(address, own + 1);
+        counts.insert(address, count + 1);
         Ok(())
     }
 
-    fn leave(&self, address: Option<IpAddr>) {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = taken.get_mut(&address) {
-            *own -= 1;
-            if *own == 0 {
-                taken.remove(&address);
+    /// Counts the end of a transfer.
+    fn end(&self, address: Option<IpAddr>) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&address);
             }
         }
     }
 }
 
-/// Receives into the folder `out` until `control` ends it; with `once`, until one transfer was completed.
+/// Receives into the folder `out` until `control` stops it; with `once`, until one transfer is complete.
 ///
 /// # Errors
-/// When the folder cannot be opened, or the listener fails.
+/// The folder cannot be opened, or the listener failed.
 pub fn receive(
     listener: &dyn Listener,
     out: &Path,
@@ -98,36 +99,36 @@ pub fn receive(
     control: &Control,
 ) -> io::Result<()> {
     let shared = Shared::new(Folder::open(out)?, options);
-    let (places, completed) = (Places::default(), AtomicBool::new(false));
-    let over = || control.is_stopped() || completed.load(Ordering::Acquire);
+    let (active, completed) = (ActiveTransfers::default(), AtomicBool::new(false));
+    let is_over = || control.is_stopped() || completed.load(Ordering::Acquire);
     let failure = std::thread::scope(|scope| {
         let mut transfer = 0;
-        while !over() {
-            let stream = match listener.accept(Instant::now() + TICK) {
+        while !is_over() {
+            let stream = match listener.accept(Instant::now() + POLL_INTERVAL) {
                 Ok(stream) => stream,
                 Err(error) if is_timeout(&error) => continue,
-                // Transfers that run go on: strangers can make a one-time code void.
+                // Running transfers continue: a listener also fails after wrong guesses of a one-time code.
                 Err(error) => return Some(error),
             };
             let address = stream.peer().map(|peer| peer.ip());
-            if let Err(whose) = places.enter(address, listener.is_authenticated()) {
-                shared.want_place(whose);
-                turn_away(&stream);
+            if let Err(needed) = active.start(address, listener.is_authenticated()) {
+                shared.record_rejection(needed);
+                reject(&stream);
                 continue;
             }
             transfer += 1;
-            let (shared, places, completed) = (Arc::clone(&shared), &places, &completed);
+            let (shared, active, completed) = (Arc::clone(&shared), &active, &completed);
             scope.spawn(move || {
                 let tracked = control.track(&stream);
                 if receive_one(shared, &stream, transfer, observe) && options.once {
                     completed.store(true, Ordering::Release);
                 }
                 drop(tracked);
-                places.leave(address);
+                active.end(address);
             });
         }
         if completed.load(Ordering::Acquire) {
-            // Others are not waited for: their parts stay for another attempt.
+            // Other transfers are aborted. Their partial files are kept for another attempt.
             control.stop();
         }
         None
@@ -138,16 +139,16 @@ pub fn receive(
     }
 }
 
-/// Tells a sender that there is no place for it.
-fn turn_away(stream: &Arc<dyn Stream>) {
+/// Rejects a sender with STOP.
+fn reject(stream: &Arc<dyn Stream>) {
     let mut writer = Writer::new(Arc::clone(stream));
-    let reason = b"it serves as many senders as it can";
-    let told = writer.greet().and_then(|()| {
+    let reason = b"it already serves the maximum number of senders";
+    let result = writer.greet().and_then(|()| {
         writer.put(&Frame::Stop { again: true, reason });
         writer.flush()
     });
-    // What was written is delivered after the stream is dropped.
-    drop(told);
+    // The stream delivers written data after it is dropped.
+    drop(result);
 }
 
 /// Receives from one sender; returns whether a transfer was completed.
@@ -162,7 +163,7 @@ fn receive_one(
     let path = stream.path();
     let peer = stream.peer().map_or_else(String::new, |peer| peer.to_string());
     match &result {
-        Ok(_) | Err(Failure::Protocol(_) | Failure::GivenUp { .. } | Failure::Stranger(_)) => {
+        Ok(_) | Err(Failure::Protocol(_) | Failure::GivenUp { .. } | Failure::Incompatible(_)) => {
             let _ = stream.close(Instant::now() + CLOSING);
         }
         Err(_) => stream.abort(),
@@ -177,19 +178,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_keep_nothing_about_senders_that_are_turned_away() {
-        let places = Places::default();
+    fn rejected_senders_are_not_tracked() {
+        let active = ActiveTransfers::default();
         let address = |last: usize| Some(IpAddr::from([192, 0, 2, last as u8]));
         assert!(
-            (0..100).filter(|last| places.enter(address(*last), false).is_ok()).count()
+            (0..100).filter(|last| active.start(address(*last), false).is_ok()).count()
                 == TRANSFERS
         );
-        assert_eq!(places.0.lock().unwrap().len(), TRANSFERS);
-        (0..TRANSFERS).for_each(|last| places.leave(address(last)));
+        assert_eq!(active.0.lock().unwrap().len(), TRANSFERS);
+        (0..TRANSFERS).for_each(|last| active.end(address(last)));
         assert!(
-            (0..9).filter(|_| places.enter(address(0), false).is_ok()).count()
+            (0..9).filter(|_| active.start(address(0), false).is_ok()).count()
                 == TRANSFERS_PER_ADDRESS
         );
-        assert!(places.enter(address(0), true).is_ok());
+        assert!(active.start(address(0), true).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! What is sent: files and folders as they are found, and standard input.
+//! Sources of a transfer: files and folders found on disk, and standard input.
 
 use crate::folder::{Identity, describe, file_type, identity, mtime};
 use crate::frame::{Stamp, What};
@@ -20,17 +20,17 @@ const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-/// Files with hard links of which the first is remembered, at most: the receiver remembers as many.
-const ORIGINALS: usize = 1 << 16;
+/// Maximum number of tracked files with hard links, as at the receiver.
+const MAX_ORIGINALS: usize = 1 << 16;
 
-/// Something to be sent.
+/// An entry to be sent.
 #[derive(Debug)]
 pub struct Entry {
-    /// The folder that holds it; `None` for a source itself.
+    /// The parent folder; `None` for a source.
     pub parent: Option<usize>,
-    /// Its name in that folder; the path of a source.
+    /// Its name in the parent folder; the path of a source.
     name: Box<[u8]>,
-    /// What it is.
+    /// Its type.
     pub what: What,
     /// Its permission bits.
     pub mode: u16,
@@ -38,33 +38,32 @@ pub struct Entry {
     pub size: u64,
     /// Bytes that it occupies.
     pub space: u64,
-    /// When it was changed.
+    /// Its modification time.
     pub mtime: Stamp,
     /// A symbolic link's target.
     pub target: Box<[u8]>,
     /// The entry of the file that this one is a hard link to.
     pub original: Option<usize>,
-    /// Hard links to it follow.
+    /// Whether hard links to it follow.
     pub linked: bool,
 }
 
-/// Everything that is to be sent: folders before what is in them.
+/// All entries to be sent; folders precede their contents.
 #[derive(Debug, Default)]
 pub struct Source {
     /// The entries.
     pub entries: Vec<Entry>,
     /// The names of sources at the receiver, by the index of their entry.
     tops: HashMap<usize, Box<[u8]>>,
-    /// What cannot be sent, and why.
+    /// Paths that cannot be sent, and the reasons.
     pub errors: Vec<(Vec<u8>, String)>,
     originals: HashMap<Identity, usize>,
 }
 
-/// Returns the name of a source at the receiver; `.` and `..` have the names of the folders that they
-/// are.
+/// Returns the name of a source at the receiver. `.` and `..` have the names of their folders.
 ///
 /// # Errors
-/// When it has none: it is the root folder.
+/// It is the root folder, which has no name.
 pub fn top_name(path: &Path) -> Result<Vec<u8>, String> {
     let named = match path.components().next_back() {
         Some(Component::Normal(name)) if !path.as_os_str().as_bytes().ends_with(b"/..") => {
@@ -74,16 +73,16 @@ pub fn top_name(path: &Path) -> Result<Vec<u8>, String> {
             std::fs::canonicalize(path).ok().and_then(|full| full.file_name().map(OsStr::to_owned))
         }
     };
-    let named = named.ok_or("the root folder has no name to be received under");
+    let named = named.ok_or("the root folder has no name for the receiver");
     Ok(named?.as_bytes().to_vec())
 }
 
 impl Source {
-    /// Finds everything below `paths`; `-` is standard input. A symbolic link among `paths`, and only
-    /// there, is followed.
+    /// Finds all entries below `paths`; `-` is standard input. Symbolic links are followed only in `paths`
+    /// themselves.
     ///
     /// # Errors
-    /// A sentence about a path that cannot be sent at all, or about two of the same name.
+    /// A path cannot be sent, or two sources have the same name.
     pub fn find(paths: &[PathBuf], select: &Select) -> Result<Self, String> {
         let mut source = Source::default();
         for path in paths {
@@ -101,7 +100,7 @@ impl Source {
     }
 
     fn add(&mut self, path: &Path, select: &Select) -> Result<(), String> {
-        let shown = printable(path.as_os_str().as_bytes());
+        let printable_path = printable(path.as_os_str().as_bytes());
         if path.as_os_str() == "-" {
             self.tops.insert(self.entries.len(), STREAM_NAME.into());
             self.entries.push(Entry {
@@ -118,14 +117,14 @@ impl Source {
             });
             return Ok(());
         }
-        let status =
-            rustix::fs::stat(path).map_err(|errno| format!("{shown}: {}", describe(errno)))?;
-        let name = top_name(path).map_err(|reason| format!("{shown}: {reason}"))?;
-        split_path(&name).map_err(|reason| format!("{shown}: {reason}"))?;
+        let status = rustix::fs::stat(path)
+            .map_err(|errno| format!("{printable_path}: {}", describe(errno)))?;
+        let name = top_name(path).map_err(|reason| format!("{printable_path}: {reason}"))?;
+        split_path(&name).map_err(|reason| format!("{printable_path}: {reason}"))?;
         let what = match file_type(&status) {
             FileType::RegularFile => What::File,
             FileType::Directory => What::Folder,
-            _ => return Err(format!("{shown} is neither a file nor a folder")),
+            _ => return Err(format!("{printable_path} is neither a file nor a folder")),
         };
         let index = self.entries.len();
         self.tops.insert(index, name.into());
@@ -135,7 +134,7 @@ impl Source {
             let opened = rustix::fs::open(path, flags, Mode::empty());
             match opened {
                 Ok(folder) => self.walk(index, folder, select, &mut Vec::new()),
-                Err(errno) => return Err(format!("{shown}: {}", describe(errno))),
+                Err(errno) => return Err(format!("{printable_path}: {}", describe(errno))),
             }
         }
         Ok(())
@@ -150,7 +149,7 @@ impl Source {
             original = self.originals.get(&identity(status)).copied();
             match original {
                 Some(original) => self.entries[original].linked = true,
-                None if self.originals.len() < ORIGINALS => {
+                None if self.originals.len() < MAX_ORIGINALS => {
                     self.originals.insert(identity(status), index);
                 }
                 None => {}
@@ -171,10 +170,10 @@ impl Source {
         index
     }
 
-    /// Adds what is in a folder; `below` is the folder's path below its source.
+    /// Adds the contents of a folder; `below` is its path below its source.
     fn walk(&mut self, parent: usize, folder: OwnedFd, select: &Select, below: &mut Vec<u8>) {
         let mut names: Vec<Vec<u8>> = Vec::new();
-        let listed = Dir::read_from(&folder).and_then(|dir| {
+        let result = Dir::read_from(&folder).and_then(|dir| {
             for entry in dir {
                 let entry = entry?;
                 let name = entry.file_name().to_bytes();
@@ -184,7 +183,7 @@ impl Source {
             }
             Ok(())
         });
-        if let Err(errno) = listed {
+        if let Err(errno) = result {
             self.errors.push((self.path(parent), describe(errno)));
         }
         names.sort_unstable();
@@ -195,13 +194,13 @@ impl Source {
             }
             below.extend(&name);
             if !select.excludes(below) {
-                self.look(parent, &folder, &name, select, below);
+                self.add_entry(parent, &folder, &name, select, below);
             }
             below.truncate(length);
         }
     }
 
-    fn look(
+    fn add_entry(
         &mut self,
         parent: usize,
         folder: &OwnedFd,
@@ -247,7 +246,7 @@ impl Source {
         }
     }
 
-    /// Removes folders below the sources that hold nothing.
+    /// Removes folders without entries, except sources.
     fn prune(&mut self) {
         let mut used = vec![false; self.entries.len()];
         for (index, entry) in self.entries.iter().enumerate().rev() {
@@ -256,11 +255,11 @@ impl Source {
                 used[parent] = true;
             }
         }
-        let mut places = vec![0; used.len()];
-        let mut kept = 0;
+        let mut new_indices = vec![0; used.len()];
+        let mut remaining = 0;
         for (index, used) in used.iter().enumerate() {
-            places[index] = kept;
-            kept += usize::from(*used);
+            new_indices[index] = remaining;
+            remaining += usize::from(*used);
         }
         let mut index = 0;
         self.entries.retain(|_| {
@@ -268,11 +267,11 @@ impl Source {
             used[index - 1]
         });
         for entry in &mut self.entries {
-            entry.parent = entry.parent.map(|parent| places[parent]);
-            entry.original = entry.original.map(|original| places[original]);
+            entry.parent = entry.parent.map(|parent| new_indices[parent]);
+            entry.original = entry.original.map(|original| new_indices[original]);
         }
         let tops = std::mem::take(&mut self.tops);
-        self.tops = tops.into_iter().map(|(index, name)| (places[index], name)).collect();
+        self.tops = tops.into_iter().map(|(index, name)| (new_indices[index], name)).collect();
     }
 
     /// Returns the path of an entry at the receiver.
@@ -290,7 +289,7 @@ impl Source {
         }
     }
 
-    /// Returns the number of files, their sizes and the space that they occupy, in bytes.
+    /// Returns the number of files, their total size, and the bytes that they occupy.
     #[must_use]
     pub fn total(&self) -> (u64, u64, u64) {
         self.entries.iter().filter(|entry| matches!(entry.what, What::File | What::Stream)).fold(
@@ -304,7 +303,7 @@ impl Source {
     }
 }
 
-/// Opens entries; it keeps the folder open that was used last.
+/// Opens entries. It caches the folder that was used last.
 #[derive(Debug, Default)]
 pub(crate) struct Opener {
     last: Option<(usize, Arc<OwnedFd>)>,
@@ -333,10 +332,10 @@ impl Opener {
         Ok(fd)
     }
 
-    /// Opens a file that was found.
+    /// Opens the file of an entry.
     ///
     /// # Errors
-    /// A sentence.
+    /// The file cannot be opened.
     pub(crate) fn open(&mut self, source: &Source, index: usize) -> Result<OwnedFd, String> {
         let entry = &source.entries[index];
         if entry.what == What::Stream {
@@ -355,10 +354,10 @@ impl Opener {
     }
 }
 
-/// Checks that a file is still as it was found.
+/// Checks that a file has not changed since it was found.
 ///
 /// # Errors
-/// When it is not.
+/// It has changed.
 pub(crate) fn check_unchanged(entry: &Entry, fd: &OwnedFd) -> Result<(), String> {
     let status = rustix::fs::fstat(fd).map_err(describe)?;
     let same = file_type(&status) == FileType::RegularFile

@@ -1,4 +1,4 @@
-//! What a transfer needs of the transport.
+//! The transport interface of a transfer, and its implementation by UDT.
 
 use cwnd_udt::{Counters, UdtStream};
 use std::io;
@@ -7,70 +7,70 @@ use std::time::Instant;
 
 /// A reliable stream of bytes in both directions. One thread may read while another writes.
 pub trait Stream: Send + Sync {
-    /// Reads what is there, and waits until `deadline` for something to be there; 0 bytes are the end.
+    /// Reads available bytes, or waits until `deadline` for some; 0 bytes are the end of the stream.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when nothing came, or the failure of the connection.
+    /// No bytes arrived ([`TimedOut`](io::ErrorKind::TimedOut)), or the connection failed.
     fn read(&self, out: &mut [u8], deadline: Instant) -> io::Result<usize>;
 
-    /// Writes as much as there is room for, and waits until `deadline` for room.
+    /// Writes as many bytes as the send buffer has space for, or waits until `deadline` for space.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when there was none, or the failure of the connection.
+    /// There was no space ([`TimedOut`](io::ErrorKind::TimedOut)), or the connection failed.
     fn write(&self, data: &[u8], deadline: Instant) -> io::Result<usize>;
 
-    /// Ends the connection, and waits until `deadline` for everything to be delivered.
+    /// Closes the connection, and waits until `deadline` for the delivery of all data.
     ///
     /// # Errors
-    /// When it was not.
+    /// Some data were not delivered.
     fn close(&self, deadline: Instant) -> io::Result<()>;
 
-    /// Ends the connection at once: calls that wait in other threads return.
+    /// Aborts the connection: waiting calls in other threads return.
     fn abort(&self);
 
-    /// The peer's address, if the transport has one.
+    /// Returns the peer's address, if the transport has addresses.
     fn peer(&self) -> Option<SocketAddr>;
 
-    /// The name of a peer that has proved who it is.
+    /// Returns the identity of an authenticated peer.
     fn identity(&self) -> Option<String> {
         None
     }
 
-    /// How the path and the connection are doing.
+    /// Returns statistics of the connection and its path.
     fn path(&self) -> PathStats;
 }
 
-/// How a connection is doing, in the direction that carries more.
+/// Statistics of a connection, in the direction that carries more packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathStats {
     /// The smoothed round-trip time in seconds.
     pub rtt_s: f64,
-    /// The share of packets that were lost, 0 to 1.
+    /// Packet loss rate, 0 to 1.
     pub loss_rate: f64,
-    /// Bytes that were written and are not acknowledged.
+    /// Bytes written and not acknowledged.
     pub pending: u64,
     /// Retransmitted packets.
     pub retransmissions: u64,
-    /// What limited the sender of this end.
+    /// Time by limit of this end's sender.
     pub limited: Limits,
 }
 
-/// Microseconds in which each cause limited the rate of a connection's sender.
+/// Microseconds in which each limit applied to a connection's sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The congestion window.
     pub window: u64,
-    /// The time between packets.
+    /// Pacing.
     pub pacing: u64,
     /// The peer's receive buffer.
     pub receiver: u64,
-    /// Nothing was written to the connection.
+    /// The application: no data to send.
     pub application: u64,
-    /// The processor: the connection could send and had not yet.
+    /// The processor: the connection could send, but had not been scheduled.
     pub processor: u64,
 }
 
-/// Whether an error only says that a deadline is over: an error of the connection has a text of its own.
+/// Whether an error is an expired deadline. An error of the connection has a text of its own.
 #[must_use]
 pub fn is_timeout(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut && error.get_ref().is_none()
@@ -119,7 +119,7 @@ impl Stream for UdtStream {
     }
 }
 
-/// The times of `count` by cause.
+/// Returns the time by limit from `count`.
 fn limits(count: &Counters) -> Limits {
     Limits {
         window: count.us_limited_window,

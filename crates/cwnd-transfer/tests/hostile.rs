@@ -1,12 +1,12 @@
-//! What a transfer does with a peer that means harm, or knows no better.
+//! Transfers with malicious or incompatible peers.
 
 mod support;
 
-use cwnd_transfer::claims::ReceiveOptions;
 use cwnd_transfer::event::{Event, Outcome};
 use cwnd_transfer::frame::{Decision, Frame, Kind, LARGE_WINDOW, Offer, Stamp, WINDOW, What};
 use cwnd_transfer::hash::BLOCK;
 use cwnd_transfer::send::{Control, SendOptions, send};
+use cwnd_transfer::shared::ReceiveOptions;
 use cwnd_transfer::stream::Stream;
 use proptest::prelude::*;
 use std::fs;
@@ -18,11 +18,11 @@ use tempfile::TempDir;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn world() -> (TempDir, Server) {
-    world_with(open())
+fn setup() -> (TempDir, Server) {
+    setup_with(open())
 }
 
-fn world_with(options: ReceiveOptions) -> (TempDir, Server) {
+fn setup_with(options: ReceiveOptions) -> (TempDir, Server) {
     let dir = TempDir::new().unwrap();
     let server = Server::new(&dir.path().join("in"), options);
     (dir, server)
@@ -36,19 +36,19 @@ fn offer<'a>(what: What, path: &'a [u8], target: &'a [u8]) -> Frame<'a> {
 
 const END: Frame<'static> = Frame::End { number: 0, size: 3, root: None };
 
-/// Offers a file, sends it, and ends; returns the answers.
+/// Offers and sends a file; returns the answers.
 fn send_file(server: &Server, path: &[u8]) -> Vec<(Option<Decision>, String)> {
     let script = Script::new(server);
     script.offer(path, 3, 1);
     script.block(0, 0, b"abc");
-    script.say(&END);
-    script.say(&Frame::Done);
+    script.write_all(&END);
+    script.write_all(&Frame::Done);
     script.answers(SECOND)
 }
 
 #[test]
-fn a_sender_that_breaks_the_rules_is_stopped() {
-    let (_dir, server) = world();
+fn a_sender_that_violates_the_protocol_is_stopped() {
+    let (_dir, server) = setup();
     let file = offer(What::File, b"a", b"");
     let hole = Frame::Hole { number: 0, first: 0, count: 1 };
     let cases: Vec<Vec<Frame<'_>>> = vec![
@@ -71,11 +71,10 @@ fn a_sender_that_breaks_the_rules_is_stopped() {
     ];
     for case in cases {
         let script = Script::new(&server);
-        case.iter().for_each(|frame| script.say(frame));
+        case.iter().for_each(|frame| script.write_all(frame));
         let answers = script.answers(SECOND);
-        let told =
-            answers.iter().any(|(_, reason)| reason.contains("does not keep to the protocol"));
-        assert!(told, "{case:?}: {answers:?}");
+        let stopped = answers.iter().any(|(_, reason)| reason.contains("protocol violation"));
+        assert!(stopped, "{case:?}: {answers:?}");
     }
     for raw in [
         &[99, 0, 0, 0, 0][..],
@@ -83,13 +82,13 @@ fn a_sender_that_breaks_the_rules_is_stopped() {
         &[Kind::Offer as u8, 0, 0, 0, 1, 7],
     ] {
         let script = Script::new(&server);
-        script.end.say(raw);
+        script.end.write_all(raw);
         assert!(script.answers(SECOND).iter().any(|(decision, _)| decision.is_none()));
     }
-    // Blocks that the file does not have.
+    // Blocks outside the file.
     for (index, data) in [(1, &b"abc"[..]), (0, b"abcd"), (0, b"ab"), (u64::MAX, b"abc")] {
         let script = Script::new(&server);
-        script.say(&file);
+        script.write_all(&file);
         script.block_of(0, index, [0; 32], data);
         assert!(script.answers(SECOND).iter().any(|(decision, _)| decision.is_none()), "{index}");
     }
@@ -98,10 +97,10 @@ fn a_sender_that_breaks_the_rules_is_stopped() {
 
 #[test]
 fn offers_are_bounded() {
-    let (_dir, server) = world();
-    for (size, most) in [(3, WINDOW), (2 * BLOCK, LARGE_WINDOW)] {
+    let (_dir, server) = setup();
+    for (size, limit) in [(3, WINDOW), (2 * BLOCK, LARGE_WINDOW)] {
         let script = Script::new(&server);
-        (0..=most).for_each(|n| script.offer(n.to_string().as_bytes(), size, 1));
+        (0..=limit).for_each(|n| script.offer(n.to_string().as_bytes(), size, 1));
         let answers = script.answers(SECOND);
         assert!(answers.iter().any(|(decision, _)| decision.is_none()), "{}", answers.len());
     }
@@ -112,9 +111,9 @@ fn offers_are_bounded() {
     assert!(script.answers(SECOND).iter().any(|(_, reason)| reason.contains("too many files")));
 }
 
-/// A folder with ways out of it.
+/// A folder with links to a place outside of it.
 fn inside_and_outside() -> (TempDir, Server) {
-    let (dir, server) = world_with(ReceiveOptions { overwrite: true, ..open() });
+    let (dir, server) = setup_with(ReceiveOptions { overwrite: true, ..open() });
     let outside = dir.path().join("out");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("secret"), "mine").unwrap();
@@ -149,12 +148,12 @@ fn nothing_is_written_outside() {
             let script = Script::new(&server);
             let number_and_path = [&0u64.to_be_bytes()[..], b"hard"].concat();
             let target = if what == What::Link { &number_and_path[..] } else { b"x" };
-            script.say(&offer(what, path.as_bytes(), target));
+            script.write_all(&offer(what, path.as_bytes(), target));
             let answers = script.answers(Duration::from_millis(300));
             assert_eq!(answers[0].0, Some(Decision::Refused), "{what:?} {path}");
         }
     }
-    // A sidecar that is something else.
+    // A sidecar that is another kind of entry.
     let script = Script::new(&server);
     script.offer(b"large", 2 * BLOCK, 1);
     script.block(0, 0, &vec![1; BLOCK as usize]);
@@ -172,14 +171,14 @@ fn nothing_is_written_outside() {
 fn symbolic_links_stay_inside_their_folder() {
     let (dir, server) = inside_and_outside();
     let script = Script::new(&server);
-    script.say(&offer(What::Folder, b"d", b""));
+    script.write_all(&offer(What::Folder, b"d", b""));
     for target in
         [&b"/etc/passwd"[..], b"../x", b"../out/secret", b"a/../../x", b"a/..", b"", b"a\0b"]
     {
-        script.say(&offer(What::Symlink, b"d/bad", target));
+        script.write_all(&offer(What::Symlink, b"d/bad", target));
     }
-    script.say(&offer(What::Symlink, b"top", b"d"));
-    script.say(&offer(What::Symlink, b"d/good", b"fine"));
+    script.write_all(&offer(What::Symlink, b"top", b"d"));
+    script.write_all(&offer(What::Symlink, b"d/good", b"fine"));
     let decisions: Vec<_> =
         script.answers(SECOND).into_iter().map(|(decision, _)| decision).collect();
     let refused = Some(Decision::Refused);
@@ -198,12 +197,12 @@ fn hard_links_lead_only_to_files_of_this_transfer() {
     let to = |number: u64, path: &str| [&number.to_be_bytes()[..], path.as_bytes()].concat();
     script.offer(b"sent", 3, 1);
     script.block(0, 0, b"abc");
-    script.say(&END);
-    // Offered without the announcement that links follow, of another file, of no offer.
+    script.write_all(&END);
+    // Links to a file that was not announced as linked, of another file, and of no offer.
     for (number, path) in [(0, "sent"), (0, "private"), (9, "private"), (0, "link/secret")] {
-        script.say(&offer(What::Link, b"new", &to(number, path)));
+        script.write_all(&offer(What::Link, b"new", &to(number, path)));
     }
-    script.say(&offer(What::Link, b"new", b"short"));
+    script.write_all(&offer(What::Link, b"new", b"short"));
     let answers = script.answers(SECOND);
     assert!(
         answers[2..].iter().all(|(decision, _)| *decision == Some(Decision::Refused)),
@@ -214,7 +213,7 @@ fn hard_links_lead_only_to_files_of_this_transfer() {
 }
 
 #[test]
-fn a_link_that_appears_under_way_is_not_followed() {
+fn a_link_created_during_the_transfer_is_not_followed() {
     let (dir, server) = inside_and_outside();
     fs::create_dir(server.out.join("d")).unwrap();
     let script = Script::new(&server);
@@ -223,22 +222,22 @@ fn a_link_that_appears_under_way_is_not_followed() {
     fs::remove_dir(server.out.join("d")).unwrap();
     symlink(dir.path().join("out"), server.out.join("d")).unwrap();
     script.block(0, 0, b"abc");
-    script.say(&END);
+    script.write_all(&END);
     assert_eq!(script.answers(SECOND)[0].0, Some(Decision::Refused));
     untouched(&dir);
 }
 
 #[test]
-fn one_name_twice_and_a_part_that_holds_something_else() {
-    let (_dir, server) = world();
+fn duplicate_names_and_partial_files_of_other_content() {
+    let (_dir, server) = setup();
     fs::write(server.out.join("a.cwnd-part"), "longer than the file").unwrap();
     let script = Script::new(&server);
     script.offer(b"a", 3, 1);
     script.offer(b"a", 3, 2);
     script.block(0, 0, b"abc");
     script.block(1, 0, b"xyz");
-    script.say(&END);
-    script.say(&Frame::End { number: 1, size: 3, root: None });
+    script.write_all(&END);
+    script.write_all(&Frame::End { number: 1, size: 3, root: None });
     let decisions: Vec<_> =
         script.answers(SECOND).into_iter().map(|(decision, _)| decision).collect();
     assert_eq!(
@@ -250,12 +249,12 @@ fn one_name_twice_and_a_part_that_holds_something_else() {
 }
 
 #[test]
-fn times_and_modes_that_no_file_has() {
-    let (_dir, server) = world();
+fn invalid_times_and_modes() {
+    let (_dir, server) = setup();
     let script = Script::new(&server);
     let mtime = Stamp { secs: i64::MIN, nanos: 999_999_999 };
     let (what, path, target) = (What::File, &b"a"[..], &b""[..]);
-    script.say(&Frame::Offer(Offer {
+    script.write_all(&Frame::Offer(Offer {
         what,
         linked: false,
         mode: 0xFFFF,
@@ -266,30 +265,30 @@ fn times_and_modes_that_no_file_has() {
         target,
     }));
     script.block(0, 0, b"abc");
-    script.say(&END);
+    script.write_all(&END);
     script.answers(SECOND);
     assert_eq!(server.out.join("a").metadata().unwrap().mode() & 0o7777, 0o755);
 }
 
 #[test]
-fn a_stranger_learns_no_contents() {
-    let (_dir, server) = world();
+fn a_sender_cannot_read_existing_files() {
+    let (_dir, server) = setup();
     fs::write(server.out.join("secret"), "abc").unwrap();
     let script = Script::new(&server);
     script.offer(b"secret", 3, 1);
-    script.say(&Frame::Claim { number: 0, first: 0, values: &[0; 32] });
-    let heard = script.end.hear(SECOND);
+    script.write_all(&Frame::Claim { number: 0, first: 0, values: &[0; 32] });
+    let heard = script.end.read_all(SECOND);
     let value = cwnd_transfer::hash::block_value(0, b"abc");
     assert!(!heard.windows(32).any(|window| window == value));
     assert_eq!(fs::read(server.out.join("secret")).unwrap(), b"abc");
 }
 
 #[test]
-fn lines_about_single_files_are_bounded() {
-    let (_dir, server) = world();
+fn events_about_single_files_are_bounded() {
+    let (_dir, server) = setup();
     let script = Script::new(&server);
     let end = Arc::clone(&script.end);
-    let listener = std::thread::spawn(move || end.hear(2 * SECOND));
+    let listener = std::thread::spawn(move || end.read_all(2 * SECOND));
     (0..5000).for_each(|_| script.offer(b"..", 3, 1));
     listener.join().unwrap();
     let lines =
@@ -299,77 +298,77 @@ fn lines_about_single_files_are_bounded() {
     assert_eq!(server.ends(1)[0].not_sent, 5000);
 }
 
-/// The part of a file that its owner cannot write would be in the way of every other attempt.
+/// A partial file that its owner cannot write would block all other attempts.
 #[test]
 fn the_part_of_a_small_file_can_be_written_by_its_owner() {
-    let (_dir, server) = world();
+    let (_dir, server) = setup();
     let script = Script::new(&server);
     let mtime = Stamp { secs: 1, nanos: 0 };
     let (path, target) = (&b"f"[..], &b""[..]);
     let (what, linked, mode, size, space) = (What::File, false, 0o044, 3, 3);
-    script.say(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
+    script.write_all(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
     script.block(0, 0, b"abc");
     script.answers(SECOND / 5);
     let mode = |name: &str| fs::metadata(server.out.join(name)).unwrap().mode() & 0o777;
     assert_eq!(mode("f.cwnd-part"), 0o644);
-    script.say(&END);
+    script.write_all(&END);
     script.answers(SECOND / 5);
     assert_eq!(mode("f"), 0o044);
 }
 
 #[test]
-fn an_end_without_a_plan_is_no_transfer() {
-    let (dir, server) = world_with(ReceiveOptions { once: true, ..open() });
+fn done_without_a_plan_is_a_violation() {
+    let (dir, server) = setup_with(ReceiveOptions { once: true, ..open() });
     let stranger = server.connect();
-    let mut words = b"cwndxfr\x02".to_vec();
-    Frame::Done.encode(&mut words);
-    stranger.say(&words);
+    let mut encoded = b"cwndxfr\x02".to_vec();
+    Frame::Done.encode(&mut encoded);
+    stranger.write_all(&encoded);
     let reason = server.ends(1)[0].reason.clone();
-    assert!(reason.is_some_and(|reason| reason.contains("does not keep to the protocol")));
+    assert!(reason.is_some_and(|reason| reason.contains("protocol violation")));
     fs::write(dir.path().join("f"), "abc").unwrap();
     assert_eq!(server.send(&dir.path().join("f")).outcome, Outcome::Complete);
     server.finish().unwrap();
 }
 
-/// Strangers can make a one-time code void while its transfer runs.
+/// Wrong guesses of a one-time code invalidate it while its transfer runs.
 #[test]
-fn a_listener_that_fails_does_not_end_the_transfer_that_runs() {
-    let (_dir, server) = world_with(ReceiveOptions { once: true, ..open() });
+fn a_failed_listener_does_not_end_running_transfers() {
+    let (_dir, server) = setup_with(ReceiveOptions { once: true, ..open() });
     let script = Script::new(&server);
     script.offer(b"f", 3, 1);
     assert_eq!(script.answers(SECOND / 5), [(Some(Decision::Send), String::new())]);
     server.fail_accept();
     std::thread::sleep(SECOND / 5);
     script.block(0, 0, b"abc");
-    script.say(&END);
-    script.say(&Frame::Done);
+    script.write_all(&END);
+    script.write_all(&Frame::Done);
     assert_eq!(server.ends(1)[0].outcome, Outcome::Complete);
     assert_eq!(fs::read(server.out.join("f")).unwrap(), b"abc");
     server.finish().unwrap();
 
-    let (_dir, server) = world();
+    let (_dir, server) = setup();
     server.fail_accept();
     assert_eq!(server.finish().unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
 }
 
-/// Sends a file to a receiver that says `words`; returns the reason of the failure, and the events.
-fn send_to(words: &[u8]) -> (Option<String>, Vec<Event>) {
-    send_in_steps(&[words])
+/// Sends a file to a receiver that sends `encoded`; returns the reason of the failure, and the events.
+fn send_to(encoded: &[u8]) -> (Option<String>, Vec<Event>) {
+    send_in_steps(&[encoded])
 }
 
-/// As `send_to`, with time for the sender between the words.
+/// As `send_to`, with pauses between the steps.
 fn send_in_steps(steps: &[&[u8]]) -> (Option<String>, Vec<Event>) {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("f"), "abc").unwrap();
     let (ours, theirs) = pair();
-    theirs.say(steps[0]);
+    theirs.write_all(steps[0]);
     let later: Vec<_> = steps[1..].iter().map(|step| step.to_vec()).collect();
     let receiver = std::thread::spawn(move || {
         for step in later {
-            theirs.hear(Duration::from_millis(300));
-            theirs.say(&step);
+            theirs.read_all(Duration::from_millis(300));
+            theirs.write_all(&step);
         }
-        theirs.hear(Duration::from_millis(500));
+        theirs.read_all(Duration::from_millis(500));
         theirs.close(std::time::Instant::now()).unwrap();
     });
     let events = Mutex::new(Vec::new());
@@ -385,7 +384,7 @@ fn send_in_steps(steps: &[&[u8]]) -> (Option<String>, Vec<Event>) {
     (end.unwrap().reason, events.into_inner().unwrap())
 }
 
-fn words(frames: &[Frame<'_>]) -> Vec<u8> {
+fn encoded(frames: &[Frame<'_>]) -> Vec<u8> {
     let mut out = b"cwndxfr\x02".to_vec();
     Frame::Room { survey: false }.encode(&mut out);
     frames.iter().for_each(|frame| frame.encode(&mut out));
@@ -393,21 +392,21 @@ fn words(frames: &[Frame<'_>]) -> Vec<u8> {
 }
 
 #[test]
-fn a_peer_of_another_protocol_gets_one_clear_line() {
+fn peers_of_other_protocols_are_reported_in_one_line() {
     let reason = send_to(b"cwndxfr\x01").0.unwrap();
     assert_eq!(
         reason,
-        "the other side speaks version 1 of the transfer protocol, this one version 2: update it"
+        "the peer uses version 1 of the transfer protocol, this side version 2: update the peer"
     );
     assert!(send_to(b"HTTP/1.1 400").0.unwrap().contains("neither cwnd send nor cwnd recv"));
-    let (_dir, server) = world();
-    server.connect().say(b"cwndxfr\x01");
+    let (_dir, server) = setup();
+    server.connect().write_all(b"cwndxfr\x01");
     assert_eq!(server.ends(1)[0].reason.as_ref(), Some(&reason));
     assert_eq!(server.ends(1)[0].outcome, Outcome::Failed);
 }
 
 #[test]
-fn a_receiver_that_breaks_the_rules() {
+fn a_receiver_that_violates_the_protocol_is_reported() {
     let answer = |number, decision, first| Frame::Answer { number, decision, first, reason: b"" };
     let cases = [
         vec![answer(7, Decision::Send, 0)],
@@ -421,17 +420,16 @@ fn a_receiver_that_breaks_the_rules() {
         vec![Frame::Counted],
     ];
     for case in cases {
-        let reason = send_to(&words(&case)).0.unwrap();
+        let reason = send_to(&encoded(&case)).0.unwrap();
         assert!(
-            reason.contains("does not keep to the protocol")
-                || reason.contains("ended the connection"),
+            reason.contains("protocol violation") || reason.contains("closed the connection"),
             "{case:?}: {reason}"
         );
     }
 }
 
 #[test]
-fn a_receiver_that_wants_everything_again_and_again_is_left() {
+fn repeated_requests_are_a_violation() {
     let answer = |decision| Frame::Answer { number: 0, decision, first: 0, reason: b"" };
     let want = Frame::Want { number: 0, first: 0, count: 1 };
     for (first, later) in [
@@ -440,77 +438,77 @@ fn a_receiver_that_wants_everything_again_and_again_is_left() {
         (vec![answer(Decision::Send)], vec![want.clone(); 20]),
         (vec![answer(Decision::Claim)], vec![want; 20]),
     ] {
-        let mut more = words(&later);
-        more.drain(..words(&[]).len());
-        let reason = send_in_steps(&[&words(&first), &more]).0.unwrap();
-        assert!(reason.contains("does not keep to the protocol"), "{first:?}: {reason}");
+        let mut more = encoded(&later);
+        more.drain(..encoded(&[]).len());
+        let reason = send_in_steps(&[&encoded(&first), &more]).0.unwrap();
+        assert!(reason.contains("protocol violation"), "{first:?}: {reason}");
     }
 }
 
 #[test]
-fn gaps_between_blocks_fill_no_memory() {
-    let (_dir, server) = world();
+fn gaps_between_blocks_are_bounded() {
+    let (_dir, server) = setup();
     let script = Script::new(&server);
     script.offer(b"sparse", 1 << 40, 1);
-    (0..5000).for_each(|n| script.say(&Frame::Hole { number: 0, first: 2 * n, count: 1 }));
+    (0..5000).for_each(|n| script.write_all(&Frame::Hole { number: 0, first: 2 * n, count: 1 }));
     let answers = script.answers(SECOND);
-    assert!(answers.iter().any(|(_, reason)| reason.contains("without an order")), "{answers:?}");
+    assert!(answers.iter().any(|(_, reason)| reason.contains("out of order")), "{answers:?}");
 }
 
 #[test]
 fn a_hard_link_counts_as_large_as_its_file() {
-    let (_dir, server) = world();
+    let (_dir, server) = setup();
     let script = Script::new(&server);
     let mtime = Stamp { secs: 1, nanos: 0 };
     let (linked, mode, target) = (true, 0o644, &b""[..]);
     let (what, size, path) = (What::File, 3, &b"a"[..]);
     let file = Offer { what, linked, mode, size, space: size, mtime, path, target };
-    script.say(&Frame::Offer(file));
+    script.write_all(&Frame::Offer(file));
     script.block(0, 0, b"abc");
-    script.say(&END);
+    script.write_all(&END);
     script.answers(SECOND / 2);
     let target = [&[0; 8][..], b"a"].concat();
     for path in [b"b", b"c"] {
         let (what, size) = (What::Link, u64::MAX);
-        script.say(&Frame::Offer(Offer { what, size, path, target: &target, ..file }));
+        script.write_all(&Frame::Offer(Offer { what, size, path, target: &target, ..file }));
     }
-    script.say(&Frame::Done);
+    script.write_all(&Frame::Done);
     let answers = script.answers(SECOND);
     assert_eq!(answers.len(), 2, "{answers:?}");
     assert_eq!(server.ends(1)[0].bytes, 9);
 }
 
 #[test]
-fn a_receivers_words_cannot_play_with_the_terminal() {
+fn reasons_contain_no_control_characters() {
     let refused = Frame::Answer {
         number: 0,
         decision: Decision::Refused,
         first: 0,
         reason: b"\x1b[2J\nhello",
     };
-    let (_, events) = send_to(&words(&[refused, Frame::Done]));
+    let (_, events) = send_to(&encoded(&[refused, Frame::Done]));
     assert_eq!(support::errors(&events), [("f".into(), "\\u{1b}[2J\\nhello".into())]);
     let stop = Frame::Stop { again: false, reason: b"\x07" };
-    let reason = send_to(&words(&[stop])).0.unwrap();
-    assert_eq!(reason, "the receiver gave up: \\u{7}");
+    let reason = send_to(&encoded(&[stop])).0.unwrap();
+    assert_eq!(reason, "the receiver stopped the transfer: \\u{7}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn noise_ends_a_receiver_in_one_sentence(noise in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let (_dir, server) = world();
+    fn noise_ends_a_receiver_with_one_line(noise in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let (_dir, server) = setup();
         let script = Script::new(&server);
-        script.end.say(&noise);
+        script.end.write_all(&noise);
         script.end.close(std::time::Instant::now()).unwrap();
         let reason = server.ends(1)[0].reason.clone().unwrap();
         prop_assert!(!reason.contains('\n'));
     }
 
     #[test]
-    fn noise_ends_a_sender_in_one_sentence(noise in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let mut said = words(&[]);
+    fn noise_ends_a_sender_with_one_line(noise in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let mut said = encoded(&[]);
         said.extend(&noise);
         let reason = send_to(&said).0.unwrap();
         prop_assert!(!reason.contains('\n'));

@@ -2,11 +2,11 @@
 
 mod support;
 
-use cwnd_transfer::claims::{ReceiveOptions, Reserve};
 use cwnd_transfer::event::{Event, FileOutcome, Outcome};
 use cwnd_transfer::frame::{Decision, Frame, Offer, Stamp, What};
 use cwnd_transfer::hash::BLOCK;
 use cwnd_transfer::send::SendOptions;
+use cwnd_transfer::shared::{ReceiveOptions, Reserve};
 use cwnd_transfer::stream::Stream;
 use std::fs;
 use std::io;
@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use support::{End1, Script, Server, errors, list, noise, notes, open};
+use support::{Script, Server, StreamEnd, errors, list, noise, notes, open};
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
 
-fn world(options: ReceiveOptions, size: usize) -> (TempDir, Server, PathBuf) {
+fn setup(options: ReceiveOptions, size: usize) -> (TempDir, Server, PathBuf) {
     let dir = TempDir::new().unwrap();
     let server = Server::new(&dir.path().join("in"), options);
     let source = dir.path().join("large");
@@ -32,10 +32,10 @@ fn without_retry() -> SendOptions {
     SendOptions { retry: 0, ..SendOptions::default() }
 }
 
-/// Breaks a connection after `after` bytes.
-fn cut(end: Arc<End1>, after: usize) -> Arc<End1> {
+/// Makes a connection fail after `after` bytes.
+fn cut(end: Arc<StreamEnd>, after: usize) -> Arc<StreamEnd> {
     let mut left = after;
-    end.meddle(move |data| {
+    end.set_channel_error(move |data| {
         left = left.checked_sub(data.len()).ok_or(io::ErrorKind::ConnectionReset)?;
         Ok(())
     });
@@ -51,10 +51,10 @@ fn interrupt(server: &Server, source: &Path, after: usize) {
 
 #[test]
 fn an_interrupted_file_continues_without_being_read_again() {
-    let (_dir, server, source) = world(open(), 10 * MIB);
+    let (_dir, server, source) = setup(open(), 10 * MIB);
     interrupt(&server, &source, 6 * MIB + 1000);
     assert_eq!(list(&server.out), ["large.cwnd-part", "large.cwnd-sums"]);
-    // Whoever read the verified part again would find this.
+    // If the verified part were read again, this change would be found.
     let part = fs::File::options().write(true).open(server.out.join("large.cwnd-part")).unwrap();
     part.write_all_at(b"mark", 5).unwrap();
     let (end, events) = server.send_with(&[&source], SendOptions::default());
@@ -71,8 +71,8 @@ fn an_interrupted_file_continues_without_being_read_again() {
 }
 
 #[test]
-fn after_a_restart_of_the_system_a_part_is_read_again() {
-    let (_dir, server, source) = world(open(), 10 * MIB);
+fn after_a_restart_of_the_system_a_partial_file_is_verified() {
+    let (_dir, server, source) = setup(open(), 10 * MIB);
     interrupt(&server, &source, 6 * MIB + 1000);
     let part = fs::File::options().write(true).open(server.out.join("large.cwnd-part")).unwrap();
     part.write_all_at(b"mark", 2 * BLOCK).unwrap();
@@ -85,7 +85,7 @@ fn after_a_restart_of_the_system_a_part_is_read_again() {
 
 #[test]
 fn with_checksum_only_damaged_blocks_of_a_part_are_sent() {
-    let (_dir, server, source) = world(open(), 10 * MIB);
+    let (_dir, server, source) = setup(open(), 10 * MIB);
     interrupt(&server, &source, 6 * MIB + 1000);
     let part = fs::File::options().write(true).open(server.out.join("large.cwnd-part")).unwrap();
     part.write_all_at(b"mark", 2 * BLOCK).unwrap();
@@ -98,26 +98,26 @@ fn with_checksum_only_damaged_blocks_of_a_part_are_sent() {
 
 #[test]
 fn a_source_that_changed_is_sent_from_its_start() {
-    let (_dir, server, source) = world(open(), 10 * MIB);
+    let (_dir, server, source) = setup(open(), 10 * MIB);
     interrupt(&server, &source, 6 * MIB + 1000);
     std::thread::sleep(Duration::from_millis(20));
     fs::write(&source, noise(9 * MIB, 2)).unwrap();
     let (end, events) = server.send_with(&[&source], SendOptions::default());
     assert_eq!((end.outcome, end.moved_bytes), (Outcome::Complete, 9 * MIB as u64));
-    assert!(notes(&events).iter().any(|note| note.contains("begun anew")), "{events:?}");
+    assert!(notes(&events).iter().any(|note| note.contains("restarted")), "{events:?}");
     assert!(fs::read(server.out.join("large")).unwrap() == noise(9 * MIB, 2));
     assert_eq!(list(&server.out), ["large"]);
 }
 
 #[test]
-fn a_broken_connection_is_made_again() {
-    let (_dir, server, source) = world(open(), 10 * MIB);
+fn a_broken_connection_is_retried() {
+    let (_dir, server, source) = setup(open(), 10 * MIB);
     let (end, events) = server.send_over(&[&source], SendOptions::default(), |attempt| {
         let end = server.connect();
         if attempt < 3 { cut(end, 3 * MIB + 1000) } else { end }
     });
     assert_eq!(end.outcome, Outcome::Complete, "{end:?}");
-    // Two times a block was lost on its way.
+    // A block was lost twice.
     assert_eq!(end.moved_bytes, 12 * MIB as u64);
     let delays: Vec<_> = events
         .iter()
@@ -132,7 +132,7 @@ fn a_broken_connection_is_made_again() {
 
 #[test]
 fn an_interrupted_folder_continues_and_its_folders_get_their_mode() {
-    let (dir, server, _) = world(open(), 1);
+    let (dir, server, _) = setup(open(), 1);
     let source = dir.path().join("d");
     fs::create_dir(&source).unwrap();
     (0..8).for_each(|n| fs::write(source.join(n.to_string()), noise(MIB, n)).unwrap());
@@ -148,12 +148,12 @@ fn an_interrupted_folder_continues_and_its_folders_get_their_mode() {
 }
 
 #[test]
-fn a_bit_that_changes_on_the_way_costs_one_block() {
-    let (_dir, server, source) = world(open(), 5 * MIB + 7);
+fn a_bit_error_costs_one_block() {
+    let (_dir, server, source) = setup(open(), 5 * MIB + 7);
     let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
         let end = server.connect();
         let mut seen = 0;
-        end.meddle(move |data| {
+        end.set_channel_error(move |data| {
             seen += data.len();
             // In the middle of the third block.
             if seen > 2 * MIB + MIB / 2 && seen - data.len() <= 2 * MIB + MIB / 2 {
@@ -171,10 +171,10 @@ fn a_bit_that_changes_on_the_way_costs_one_block() {
 
 #[test]
 fn a_file_whose_blocks_always_arrive_damaged_fails_and_leaves_nothing() {
-    let (_dir, server, source) = world(open(), 3 * MIB);
+    let (_dir, server, source) = setup(open(), 3 * MIB);
     let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
         let end = server.connect();
-        end.meddle(move |data| {
+        end.set_channel_error(move |data| {
             if data.len() > 60_000 {
                 data[50_000] ^= 4;
             }
@@ -188,14 +188,14 @@ fn a_file_whose_blocks_always_arrive_damaged_fails_and_leaves_nothing() {
 }
 
 #[test]
-fn a_source_that_changes_under_way_is_not_completed() {
+fn a_source_that_changes_during_the_transfer_is_not_completed() {
     for change in ["grow", "shrink", "rewrite"] {
-        let (_dir, server, source) = world(open(), 6 * MIB);
+        let (_dir, server, source) = setup(open(), 6 * MIB);
         let path = source.clone();
         let (end, events) = server.send_over(&[&source], SendOptions::default(), |_| {
             let end = server.connect();
             let (path, mut seen) = (path.clone(), 0);
-            end.meddle(move |data| {
+            end.set_channel_error(move |data| {
                 seen += data.len();
                 if seen > 3 * MIB && seen - data.len() <= 3 * MIB {
                     match change {
@@ -213,7 +213,7 @@ fn a_source_that_changes_under_way_is_not_completed() {
     }
 }
 
-/// Cuts the time of `source` to whole seconds, as scripts offer it, and returns them.
+/// Truncates the time of `source` to whole seconds, as in the scripts, and returns it.
 fn in_whole_seconds(source: &Path) -> i64 {
     let mtime = source.metadata().unwrap().mtime();
     let file = fs::File::open(source).unwrap();
@@ -221,7 +221,7 @@ fn in_whole_seconds(source: &Path) -> i64 {
     mtime
 }
 
-/// Offers other content under the name `large`, whose part another sender holds.
+/// Offers other content as `large`, whose partial file another sender has locked.
 fn assert_other_content_is_refused(server: &Server, mtime: i64) {
     let other = Script::new(server);
     other.offer(b"large", 5 * MIB as u64, mtime);
@@ -233,8 +233,8 @@ fn assert_other_content_is_refused(server: &Server, mtime: i64) {
 }
 
 #[test]
-fn a_silent_sender_is_superseded_after_three_seconds_and_not_before() {
-    let (_dir, server, source) = world(open(), 4 * MIB);
+fn an_idle_sender_is_superseded_after_three_seconds() {
+    let (_dir, server, source) = setup(open(), 4 * MIB);
     let mtime = in_whole_seconds(&source);
     let silent = Script::new(&server);
     silent.offer(b"large", 4 * MIB as u64, mtime);
@@ -248,7 +248,7 @@ fn a_silent_sender_is_superseded_after_three_seconds_and_not_before() {
     assert!(took > Duration::from_secs(2) && took < Duration::from_secs(5), "{took:?}");
     assert!(notes(&events).iter().any(|note| note.starts_with("waiting")));
     assert!(fs::read(server.out.join("large")).unwrap() == noise(4 * MIB, 1));
-    // What the superseded sender says later is refused.
+    // Later frames of the superseded sender are refused.
     silent.block(0, 2, &noise(MIB, 3));
     let answers = silent.answers(Duration::from_secs(2));
     assert!(answers.iter().any(|(_, reason)| reason.contains("taken over")), "{answers:?}");
@@ -256,8 +256,8 @@ fn a_silent_sender_is_superseded_after_three_seconds_and_not_before() {
 }
 
 #[test]
-fn other_content_does_not_take_over_from_a_silent_sender() {
-    let (_dir, server, source) = world(open(), 4 * MIB);
+fn other_content_does_not_take_over_from_an_idle_sender() {
+    let (_dir, server, source) = setup(open(), 4 * MIB);
     let mtime = source.metadata().unwrap().mtime();
     let silent = Script::new(&server);
     silent.offer(b"large", 4 * MIB as u64, mtime);
@@ -270,7 +270,7 @@ fn other_content_does_not_take_over_from_a_silent_sender() {
 
 #[test]
 fn an_active_sender_keeps_its_file() {
-    let (_dir, server, source) = world(open(), 4 * MIB);
+    let (_dir, server, source) = setup(open(), 4 * MIB);
     let mtime = in_whole_seconds(&source);
     let active = Script::new(&server);
     active.offer(b"large", 4 * MIB as u64, mtime);
@@ -280,14 +280,14 @@ fn an_active_sender_keeps_its_file() {
         let over = Arc::clone(&over);
         move || {
             while !over.load(Ordering::Relaxed) {
-                active.say(&Frame::Ping);
+                active.write_all(&Frame::Ping);
                 std::thread::sleep(Duration::from_millis(200));
             }
             active
         }
     });
     std::thread::sleep(Duration::from_millis(300));
-    // Other contents of that name are refused at once, the same ones after a while.
+    // Other content of this name is refused at once, the same content after the timeout.
     assert_other_content_is_refused(&server, mtime);
     let start = Instant::now();
     let (end, events) = server.send_with(&[&source], SendOptions::default());
@@ -299,8 +299,8 @@ fn an_active_sender_keeps_its_file() {
 }
 
 #[test]
-fn another_process_that_receives_the_file_is_noticed() {
-    let (_dir, server, source) = world(open(), 2 * MIB);
+fn files_locked_by_another_process_are_refused() {
+    let (_dir, server, source) = setup(open(), 2 * MIB);
     let part = fs::File::create(server.out.join("large.cwnd-part")).unwrap();
     part.lock().unwrap();
     let (end, events) = server.send_with(&[&source], SendOptions::default());
@@ -313,21 +313,21 @@ fn another_process_that_receives_the_file_is_noticed() {
 }
 
 #[test]
-fn a_receiver_takes_so_many_bytes_and_entries() {
+fn bytes_and_entries_are_limited() {
     let (dir, server, source) =
-        world(ReceiveOptions { max_bytes: Some(3 * BLOCK), ..open() }, 2 * MIB);
+        setup(ReceiveOptions { max_bytes: Some(3 * BLOCK), ..open() }, 2 * MIB);
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
     let second = dir.path().join("second");
     fs::write(&second, noise(2 * MIB, 2)).unwrap();
     let (end, events) = server.send_with(&[&second], SendOptions::default());
     assert_eq!((end.not_sent, end.moved_bytes), (1, 0));
-    assert!(errors(&events)[0].1.contains("takes 3145728 bytes at most"));
+    assert!(errors(&events)[0].1.contains("accepts at most 3145728 bytes"));
     assert_eq!(list(&server.out), ["large"]);
-    // A stream tells no size: it ends at the limit, and leaves nothing.
+    // A stream has no known size: it ends at the limit, and is removed.
     let stream = Script::new(&server);
     let (path, mtime, target) = (&b"stdin"[..], Stamp::default(), &b""[..]);
     let what = What::Stream;
-    stream.say(&Frame::Offer(Offer {
+    stream.write_all(&Frame::Offer(Offer {
         what,
         linked: false,
         mode: 0o644,
@@ -355,9 +355,9 @@ fn a_receiver_takes_so_many_bytes_and_entries() {
 }
 
 #[test]
-fn what_is_sent_again_is_counted_once() {
+fn retransmitted_blocks_are_counted_once() {
     let limits = ReceiveOptions { max_files: Some(1), max_bytes: Some(8 * BLOCK), ..open() };
-    let (_dir, server, source) = world(limits, 8 * MIB);
+    let (_dir, server, source) = setup(limits, 8 * MIB);
     interrupt(&server, &source, 3 * MIB);
     server.ends(1);
     assert_eq!(list(&server.out).len(), 2);
@@ -384,8 +384,8 @@ fn what_is_sent_again_is_counted_once() {
 }
 
 #[test]
-fn a_survey_is_in_no_report() {
-    let (dir, server, source) = world(open(), 2 * MIB);
+fn a_survey_is_not_reported() {
+    let (dir, server, source) = setup(open(), 2 * MIB);
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
     drop(server);
     let full = ReceiveOptions { reserve: Reserve::Share(1.0), ..open() };
@@ -400,32 +400,32 @@ fn a_survey_is_in_no_report() {
 }
 
 #[test]
-fn a_full_disk_is_noticed_before_the_transfer_starts() {
-    let (dir, server, source) = world(open(), 2 * MIB);
+fn a_full_disk_is_reported_before_the_transfer_starts() {
+    let (dir, server, source) = setup(open(), 2 * MIB);
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
     drop(server);
     let full = ReceiveOptions { reserve: Reserve::Share(1.0), ..open() };
     let server = Server::new(&dir.path().join("in"), full);
-    // What is there needs no room.
+    // Existing data need no space.
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
     fs::write(dir.path().join("other"), noise(2 * MIB, 2)).unwrap();
     let (end, events) =
         server.send_with(&[&source, &dir.path().join("other")], SendOptions::default());
     assert_eq!((end.outcome, end.moved_bytes), (Outcome::Failed, 0));
-    assert!(end.reason.unwrap().contains("2.1 MB are needed and 0 B are free"), "{events:?}");
+    assert!(end.reason.unwrap().contains("2.1 MB required, 0 B free"), "{events:?}");
     assert!(!events.iter().any(|event| matches!(event, Event::Retry { .. })));
     assert_eq!(list(&server.out), ["large"]);
 }
 
 #[test]
-fn what_cannot_be_resumed_is_removed() {
-    let (_dir, server, _) = world(open(), 1);
+fn partial_files_that_cannot_be_resumed_are_removed() {
+    let (_dir, server, _) = setup(open(), 1);
     let script = Script::new(&server);
     script.offer(b"small", 5, 1);
     script.block(0, 0, b"bytes");
     let (what, path, mtime, target) = (What::Stream, &b"stdin"[..], Stamp::default(), &b""[..]);
     let (linked, mode, size, space) = (false, 0o644, 0, 0);
-    script.say(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
+    script.write_all(&Frame::Offer(Offer { what, linked, mode, size, space, mtime, path, target }));
     script.block(1, 0, &noise(MIB, 1));
     script.offer(b"empty", 2 * BLOCK, 1);
     script.answers(Duration::from_millis(300));
@@ -436,51 +436,51 @@ fn what_cannot_be_resumed_is_removed() {
 }
 
 #[test]
-fn places_are_limited_by_address() {
-    let (_dir, server, source) = world(open(), 10);
+fn transfers_are_limited_by_address() {
+    let (_dir, server, source) = setup(open(), 10);
     let silent: Vec<_> = (0..4).map(|_| server.connect()).collect();
     std::thread::sleep(Duration::from_millis(300));
     let (end, _) = server.send_over(&[&source], without_retry(), |_| server.connect());
-    assert!(end.reason.unwrap().contains("as many senders as it can"));
-    // Others are served.
+    assert!(end.reason.unwrap().contains("maximum number of senders"));
+    // Other addresses are served.
     let other = "192.0.2.7".parse().unwrap();
     let (end, _) = server.send_over(&[&source], without_retry(), |_| server.connect_from(other));
     assert_eq!(end.outcome, Outcome::Complete);
     silent.iter().for_each(|end| end.abort());
-    // A place that is free again is found by the next attempt.
+    // The next attempt succeeds when a transfer has ended.
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
 }
 
 #[test]
-fn an_idle_sender_makes_room_when_others_wait() {
-    let (_dir, server, source) = world(open(), 10);
+fn an_idle_sender_is_disconnected_when_others_wait() {
+    let (_dir, server, source) = setup(open(), 10);
     let idle: Vec<_> = (0..4).map(|_| Script::new(&server)).collect();
     idle.iter().for_each(|script| script.offer(b"x", 5, 0));
     let attempt = || server.send_over(&[&source], without_retry(), |_| server.connect()).0.outcome;
     for _ in 0..16 {
-        idle.iter().for_each(|script| script.say(&Frame::Ping));
+        idle.iter().for_each(|script| script.write_all(&Frame::Ping));
         std::thread::sleep(Duration::from_secs(1));
     }
-    // Nobody else waits: all are served.
+    // No other sender waits: all are served.
     assert_eq!(server.ends(0).len(), 0);
     assert_eq!(attempt(), Outcome::Failed);
     let reason = server.ends(1)[0].reason.clone().unwrap_or_default();
-    assert!(reason.contains("others wait"), "{reason}");
+    assert!(reason.contains("other senders wait"), "{reason}");
     assert_eq!(attempt(), Outcome::Complete);
 }
 
 #[test]
-fn silent_peers_are_sent_away() {
-    let (_dir, server, _) = world(open(), 10);
+fn idle_peers_are_disconnected() {
+    let (_dir, server, _) = setup(open(), 10);
     let (silent, late) = (server.connect(), Script::new(&server));
     let start = Instant::now();
     late.offer(b"x", 5, 0);
-    assert_eq!(silent.hear(Duration::from_secs(20)), b"cwndxfr\x02");
+    assert_eq!(silent.read_all(Duration::from_secs(20)), b"cwndxfr\x02");
     assert!((9..13).contains(&start.elapsed().as_secs()));
     let answers = late.answers(Duration::from_secs(20));
     assert!((14..19).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
     assert!(
-        answers.iter().any(|(_, reason)| reason.contains("nothing came for 15 s")),
+        answers.iter().any(|(_, reason)| reason.contains("nothing was received for 15 s")),
         "{answers:?}"
     );
 }

@@ -1,10 +1,10 @@
-//! Transfers between honest peers.
+//! Transfers between conforming peers.
 
 mod support;
 
-use cwnd_transfer::claims::ReceiveOptions;
 use cwnd_transfer::event::Outcome;
 use cwnd_transfer::send::SendOptions;
+use cwnd_transfer::shared::ReceiveOptions;
 use cwnd_transfer::stream::Stream;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -34,7 +34,7 @@ fn set_time(path: &Path, secs: i64) {
 }
 
 /// A temporary directory with a receiver in `in`.
-fn world(options: ReceiveOptions) -> (TempDir, Server) {
+fn setup(options: ReceiveOptions) -> (TempDir, Server) {
     let dir = TempDir::new().unwrap();
     let server = Server::new(&dir.path().join("in"), options);
     (dir, server)
@@ -42,7 +42,7 @@ fn world(options: ReceiveOptions) -> (TempDir, Server) {
 
 #[test]
 fn files_arrive_with_mode_and_time() {
-    let (dir, server) = world(open());
+    let (dir, server) = setup(open());
     for size in [0, 1, 65535, MIB, MIB + 1, 5 * MIB + 12345] {
         let source = dir.path().join(format!("a file\n{size}"));
         fs::write(&source, noise(size, 1)).unwrap();
@@ -51,17 +51,17 @@ fn files_arrive_with_mode_and_time() {
         let end = server.send(&source);
         assert_eq!(end.outcome, Outcome::Complete, "{end:?}");
         assert_eq!((end.files, end.bytes, end.moved_bytes), (1, size as u64, size as u64));
-        let there = server.out.join(source.file_name().unwrap());
-        assert_eq!(fs::read(&there).unwrap(), noise(size, 1));
-        assert_eq!(mode(&there), 0o751);
-        assert_eq!(there.metadata().unwrap().mtime_nsec(), 123_456_789);
+        let received = server.out.join(source.file_name().unwrap());
+        assert_eq!(fs::read(&received).unwrap(), noise(size, 1));
+        assert_eq!(mode(&received), 0o751);
+        assert_eq!(received.metadata().unwrap().mtime_nsec(), 123_456_789);
     }
     assert_eq!(list(&server.out).len(), 6);
 }
 
 #[test]
-fn a_folder_arrives_whole() {
-    let (dir, server) = world(open());
+fn folders_arrive_completely() {
+    let (dir, server) = setup(open());
     let source = dir.path().join("folder");
     fs::create_dir_all(source.join("empty")).unwrap();
     fs::create_dir_all(source.join("größe")).unwrap();
@@ -84,8 +84,8 @@ fn a_folder_arrives_whole() {
 }
 
 #[test]
-fn more_files_than_are_offered_at_once() {
-    let (dir, server) = world(open());
+fn more_files_than_the_window_of_offers() {
+    let (dir, server) = setup(open());
     let source = dir.path().join("many");
     fs::create_dir(&source).unwrap();
     (0..3000).for_each(|n| fs::write(source.join(n.to_string()), n.to_string()).unwrap());
@@ -95,40 +95,40 @@ fn more_files_than_are_offered_at_once() {
 }
 
 #[test]
-fn what_is_there_is_kept() {
-    let (dir, server) = world(open());
+fn existing_files_are_kept() {
+    let (dir, server) = setup(open());
     let source = dir.path().join("d");
     fs::create_dir(&source).unwrap();
-    let there = server.out.join("d");
-    fs::create_dir(&there).unwrap();
-    chmod(&there, 0o700);
+    let received = server.out.join("d");
+    fs::create_dir(&received).unwrap();
+    chmod(&received, 0o700);
     chmod(&source, 0o777);
     for (name, old, new) in [("a", "old", "longer"), ("b", "old", "new"), ("c", "same", "same")] {
         fs::write(source.join(name), new).unwrap();
-        fs::write(there.join(name), old).unwrap();
-        chmod(&there.join(name), 0o600);
-        set_time(&there.join(name), 1_000_000_000);
+        fs::write(received.join(name), old).unwrap();
+        chmod(&received.join(name), 0o600);
+        set_time(&received.join(name), 1_000_000_000);
     }
-    let before = tree(&there);
+    let before = tree(&received);
     let (end, events) = server.send_with(&[&source], SendOptions::default());
     assert_eq!((end.outcome, end.not_sent, end.files), (Outcome::Incomplete, 2, 1));
-    let different = |name: &str| (format!("d/{name}"), "a different file is there".to_owned());
+    let different = |name: &str| (format!("d/{name}"), "a different file exists".to_owned());
     assert_eq!(errors(&events), [different("a"), different("b")]);
-    assert_eq!((tree(&there), mode(&there)), (before, 0o700));
+    assert_eq!((tree(&received), mode(&received)), (before, 0o700));
     drop(server);
 
     let server = Server::new(&dir.path().join("in"), ReceiveOptions { overwrite: true, ..open() });
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
-    assert_eq!(fs::read(there.join("a")).unwrap(), b"longer");
-    assert_eq!(fs::read(there.join("b")).unwrap(), b"new");
-    assert_eq!((mode(&there.join("c")), mode(&there)), (0o600, 0o700));
-    assert_eq!(list(&there), ["a", "b", "c"]);
+    assert_eq!(fs::read(received.join("a")).unwrap(), b"longer");
+    assert_eq!(fs::read(received.join("b")).unwrap(), b"new");
+    assert_eq!((mode(&received.join("c")), mode(&received)), (0o600, 0o700));
+    assert_eq!(list(&received), ["a", "b", "c"]);
 }
 
-/// A folder at the source and at the receiver with `count` files of equal sizes and different times.
-fn equal_sizes(dir: &TempDir, server: &Server, count: usize, there: &str) -> std::path::PathBuf {
+/// Creates a folder at the source and at the receiver, with `count` files of equal sizes and different times.
+fn equal_sizes(dir: &TempDir, server: &Server, count: usize, received: &str) -> std::path::PathBuf {
     let source = dir.path().join("d");
-    for (folder, text) in [(&source, "new"), (&server.out.join("d"), there)] {
+    for (folder, text) in [(&source, "new"), (&server.out.join("d"), received)] {
         fs::create_dir(folder).unwrap();
         (0..count).for_each(|n| fs::write(folder.join(n.to_string()), text).unwrap());
         (0..count).for_each(|n| set_time(&folder.join(n.to_string()), text.len() as i64));
@@ -139,7 +139,7 @@ fn equal_sizes(dir: &TempDir, server: &Server, count: usize, there: &str) -> std
 
 #[test]
 fn many_small_files_that_differ_are_replaced() {
-    let (dir, server) = world(ReceiveOptions { overwrite: true, ..open() });
+    let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
     let source = equal_sizes(&dir, &server, 100, "old");
     let end = server.send(&source);
     assert_eq!((end.reason, end.files, end.moved_bytes), (None, 100, 300));
@@ -147,17 +147,17 @@ fn many_small_files_that_differ_are_replaced() {
 }
 
 #[test]
-fn small_files_that_are_compared_are_not_kept_open() {
-    let (dir, server) = world(open());
+fn compared_small_files_are_closed() {
+    let (dir, server) = setup(open());
     let source = equal_sizes(&dir, &server, 900, "new");
     let most = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let (end, _) = server.send_over(&[&source], SendOptions::default(), |_| {
         let (connection, most) = (server.connect(), std::sync::Arc::clone(&most));
-        let there = server.out.join("d");
-        connection.meddle(move |_| {
+        let received = server.out.join("d");
+        connection.set_channel_error(move |_| {
             let open = fs::read_dir("/proc/self/fd")?.flatten();
             let open = open.filter_map(|fd| fs::read_link(fd.path()).ok());
-            let count = open.filter(|path| path.starts_with(&there)).count();
+            let count = open.filter(|path| path.starts_with(&received)).count();
             most.fetch_max(count, std::sync::atomic::Ordering::Relaxed);
             Ok(())
         });
@@ -169,7 +169,7 @@ fn small_files_that_are_compared_are_not_kept_open() {
 
 #[test]
 fn an_empty_file_replaces_another_by_its_hash() {
-    let (dir, server) = world(ReceiveOptions { overwrite: true, ..open() });
+    let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
     let source = dir.path().join("f");
     fs::write(&source, "").unwrap();
     fs::write(server.out.join("f"), "not empty").unwrap();
@@ -182,7 +182,7 @@ fn an_empty_file_replaces_another_by_its_hash() {
 #[test]
 fn a_shorter_file_with_the_same_beginning_replaces_a_longer_one() {
     for size in [3, MIB + 5] {
-        let (dir, server) = world(ReceiveOptions { overwrite: true, ..open() });
+        let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
         let source = dir.path().join("f");
         fs::write(&source, noise(size, 1)).unwrap();
         fs::write(server.out.join("f"), noise(size + 7, 1)).unwrap();
@@ -195,7 +195,7 @@ fn a_shorter_file_with_the_same_beginning_replaces_a_longer_one() {
 
 #[test]
 fn a_sticky_folder_stays_sticky_and_nothing_is_setuid() {
-    let (dir, server) = world(open());
+    let (dir, server) = setup(open());
     let source = dir.path().join("d");
     fs::create_dir(&source).unwrap();
     fs::write(source.join("program"), "x").unwrap();
@@ -208,7 +208,7 @@ fn a_sticky_folder_stays_sticky_and_nothing_is_setuid() {
 
 #[test]
 fn one_entry_that_cannot_be_sent_does_not_drop_its_folder() {
-    let (dir, server) = world(open());
+    let (dir, server) = setup(open());
     let source = dir.path().join("d");
     fs::create_dir_all(source.join("below")).unwrap();
     for name in ["a", "b.cwnd-part", "c.cwnd-sums", "z"] {
@@ -227,7 +227,7 @@ fn one_entry_that_cannot_be_sent_does_not_drop_its_folder() {
 #[test]
 fn a_path_that_is_too_long_does_not_end_the_transfer() {
     use rustix::fs::{Mode, OFlags, mkdirat, open as open_at, openat};
-    let (dir, server) = world(open());
+    let (dir, server) = setup(open());
     let source = dir.path().join("d");
     fs::create_dir(&source).unwrap();
     fs::write(source.join("a"), "a").unwrap();
@@ -245,7 +245,7 @@ fn a_path_that_is_too_long_does_not_end_the_transfer() {
 
 #[test]
 fn times_beyond_2262_arrive() {
-    let (dir, server) = world(open());
+    let (dir, server) = setup(open());
     let source = dir.path().join("future");
     fs::write(&source, "x").unwrap();
     set_time(&source, 13_569_465_600);
@@ -256,7 +256,7 @@ fn times_beyond_2262_arrive() {
 
 #[test]
 fn equal_contents_are_found_by_their_hash() {
-    let (dir, server) = world(open());
+    let (dir, server) = setup(open());
     let source = dir.path().join("f");
     fs::write(&source, noise(3 * MIB, 5)).unwrap();
     fs::write(server.out.join("f"), noise(3 * MIB, 5)).unwrap();
@@ -264,7 +264,7 @@ fn equal_contents_are_found_by_their_hash() {
     let end = server.send(&source);
     assert_eq!((end.outcome, end.files, end.moved_bytes), (Outcome::Complete, 1, 0));
     assert_ne!(server.out.join("f").metadata().unwrap().mtime(), 1_500_000_000);
-    // Equal size and time hide a difference, but not from hashes.
+    // A difference with equal size and time is found only by hashes.
     let mut data = noise(3 * MIB, 5);
     data[2 * MIB] ^= 1;
     fs::write(&source, data).unwrap();
@@ -277,7 +277,7 @@ fn equal_contents_are_found_by_their_hash() {
 
 #[test]
 fn only_blocks_that_differ_are_sent_with_checksum() {
-    let (dir, server) = world(ReceiveOptions { overwrite: true, ..open() });
+    let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
     let source = dir.path().join("f");
     let mut data = noise(8 * MIB + 5, 5);
     fs::write(server.out.join("f"), &data[..6 * MIB]).unwrap();
@@ -291,8 +291,8 @@ fn only_blocks_that_differ_are_sent_with_checksum() {
 }
 
 #[test]
-fn hard_links_are_hard_links_again() {
-    let (dir, server) = world(open());
+fn hard_links_are_preserved() {
+    let (dir, server) = setup(open());
     let source = dir.path().join("d");
     fs::create_dir_all(source.join("below")).unwrap();
     fs::write(source.join("a"), noise(100, 1)).unwrap();
@@ -303,7 +303,7 @@ fn hard_links_are_hard_links_again() {
     let inode = |name: &str| server.out.join("d").join(name).metadata().unwrap().ino();
     assert_eq!((inode("a"), inode("a")), (inode("b"), inode("below/c")));
     assert_eq!(server.send(&source).outcome, Outcome::Complete);
-    // A file that was there before and differs is no target, and is not replaced.
+    // An existing file that differs is not a target, and is not replaced.
     fs::remove_file(server.out.join("d/b")).unwrap();
     fs::write(server.out.join("d/b"), "mine").unwrap();
     assert_eq!(server.send(&source).not_sent, 1);
@@ -311,8 +311,8 @@ fn hard_links_are_hard_links_again() {
 }
 
 #[test]
-fn links_to_a_file_that_is_refused_are_files() {
-    let (dir, server) = world(open());
+fn links_to_refused_files_become_files() {
+    let (dir, server) = setup(open());
     let source = dir.path().join("d");
     fs::create_dir_all(&source).unwrap();
     fs::write(source.join("a"), "new").unwrap();
@@ -322,17 +322,17 @@ fn links_to_a_file_that_is_refused_are_files() {
     fs::write(server.out.join("d/a"), "another").unwrap();
     let end = server.send(&source);
     assert_eq!((end.files, end.not_sent), (2, 1));
-    let there = server.out.join("d");
-    assert_eq!(fs::read(there.join("a")).unwrap(), b"another");
+    let received = server.out.join("d");
+    assert_eq!(fs::read(received.join("a")).unwrap(), b"another");
     assert_eq!(
-        there.join("b").metadata().unwrap().ino(),
-        there.join("c").metadata().unwrap().ino()
+        received.join("b").metadata().unwrap().ino(),
+        received.join("c").metadata().unwrap().ino()
     );
 }
 
 #[test]
-fn holes_stay_holes() {
-    let (dir, server) = world(open());
+fn holes_are_preserved() {
+    let (dir, server) = setup(open());
     let source = dir.path().join("sparse");
     let file = fs::File::create(&source).unwrap();
     file.set_len(200 << 20).unwrap();
@@ -344,15 +344,16 @@ fn holes_stay_holes() {
     let end = server.send(&source);
     assert_eq!(end.outcome, Outcome::Complete, "{end:?}");
     assert!(end.moved_bytes < 4 << 20, "{}", end.moved_bytes);
-    let there = server.out.join("sparse");
-    assert!(fs::read(&there).unwrap() == fs::read(&source).unwrap());
-    let (here, there) = (source.metadata().unwrap().blocks(), there.metadata().unwrap().blocks());
-    assert!(there <= here + 16, "{there} and {here}");
+    let received = server.out.join("sparse");
+    assert!(fs::read(&received).unwrap() == fs::read(&source).unwrap());
+    let (source_blocks, received) =
+        (source.metadata().unwrap().blocks(), received.metadata().unwrap().blocks());
+    assert!(received <= source_blocks + 16, "{received} and {source_blocks}");
 }
 
 #[test]
 fn a_dry_run_changes_nothing() {
-    let (dir, server) = world(open());
+    let (dir, server) = setup(open());
     let source = dir.path().join("d");
     fs::create_dir_all(source.join("below")).unwrap();
     fs::write(source.join("below/a"), noise(2 * MIB, 1)).unwrap();
@@ -362,13 +363,13 @@ fn a_dry_run_changes_nothing() {
     let dry = SendOptions { dry_run: true, ..SendOptions::default() };
     let (end, events) = server.send_with(&[&source], dry);
     assert_eq!((end.outcome, end.files, end.moved_bytes), (Outcome::Incomplete, 1, 0));
-    assert_eq!(errors(&events), [("d/b".into(), "a different file is there".into())]);
+    assert_eq!(errors(&events), [("d/b".into(), "a different file exists".into())]);
     assert_eq!(list(&server.out.join("d")), ["b"]);
 }
 
 #[test]
 fn several_sources_and_patterns() {
-    let (dir, server) = world(open());
+    let (dir, server) = setup(open());
     let (one, two) = (dir.path().join("one"), dir.path().join("two.o"));
     fs::create_dir_all(one.join("none")).unwrap();
     fs::create_dir_all(one.join("some")).unwrap();
@@ -386,8 +387,8 @@ fn several_sources_and_patterns() {
 }
 
 #[test]
-fn a_link_that_the_user_names_is_followed() {
-    let (dir, server) = world(open());
+fn a_link_given_as_source_is_followed() {
+    let (dir, server) = setup(open());
     fs::write(dir.path().join("target"), "x").unwrap();
     symlink("target", dir.path().join("link")).unwrap();
     assert_eq!(server.send(&dir.path().join("link")).outcome, Outcome::Complete);
@@ -395,8 +396,8 @@ fn a_link_that_the_user_names_is_followed() {
 }
 
 #[test]
-fn something_else_stands_in_the_way() {
-    let (dir, server) = world(ReceiveOptions { overwrite: true, ..open() });
+fn names_used_by_other_entries() {
+    let (dir, server) = setup(ReceiveOptions { overwrite: true, ..open() });
     let source = dir.path().join("d");
     fs::create_dir_all(source.join("b")).unwrap();
     fs::write(source.join("a"), "x").unwrap();
@@ -405,7 +406,7 @@ fn something_else_stands_in_the_way() {
     fs::write(server.out.join("d/b"), "mine").unwrap();
     let (end, events) = server.send_with(&[&source], SendOptions::default());
     assert_eq!(end.not_sent, 3);
-    let reason = "a file or a link stands where a folder is needed";
+    let reason = "a file or link has the name of a folder";
     assert_eq!(errors(&events)[0], ("d/a".into(), "a folder has its name".into()));
     assert_eq!(
         errors(&events)[1..],
@@ -415,16 +416,17 @@ fn something_else_stands_in_the_way() {
 }
 
 #[test]
-fn a_transfer_once() {
-    let (dir, server) = world(ReceiveOptions { once: true, ..open() });
+fn once_ends_after_one_transfer() {
+    let (dir, server) = setup(ReceiveOptions { once: true, ..open() });
     fs::write(dir.path().join("f"), "x").unwrap();
-    // A stranger's byte, a stranger's silence and another protocol end nothing.
-    server.connect().say(b"x");
+    // Connections that send one byte, nothing, or another protocol do not end the receiver.
+    server.connect().write_all(b"x");
     server.connect().abort();
-    server.connect().say(b"GET / HTTP/1.1\r\n");
+    server.connect().write_all(b"GET / HTTP/1.1\r\n");
     let stranger = server.connect();
-    stranger.say(b"cwndxfr\x01");
-    let heard = String::from_utf8_lossy(&stranger.hear(Duration::from_millis(500))).into_owned();
+    stranger.write_all(b"cwndxfr\x01");
+    let heard =
+        String::from_utf8_lossy(&stranger.read_all(Duration::from_millis(500))).into_owned();
     assert!(heard.starts_with("cwndxfr\u{2}"), "{heard:?}");
     assert!(notes(&server.events.lock().unwrap()).is_empty());
     assert_eq!(server.send(&dir.path().join("f")).outcome, Outcome::Complete);

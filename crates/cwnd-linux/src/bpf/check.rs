@@ -1,26 +1,27 @@
-//! What this kernel allows, and what is missing, in words.
+//! Checks of the kernel's features and of the user's capabilities.
 
-use super::Form;
-use super::instance::{Control, default_controller, mounted};
-use super::loader::{kernel_types, register};
+use super::Implementation;
+use super::control::Control;
+use super::loader::{check_btf, register};
+use super::pinned::{bpf_fs_mounted, default_controller};
 use cwnd::Spec;
 use std::fs;
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// What was checked.
     pub name: String,
-    /// Whether it is as it must be.
+    /// Whether the requirement is met.
     pub fine: bool,
-    /// What was found, or what is missing and what to do.
+    /// What was found, or what is missing and how to fix it.
     pub detail: String,
 }
 
-/// Specs that stand for the laws, one each.
-const LAWS: [&str; 7] =
+/// One specification for each program and clock.
+const TRIAL_SPECS: [&str; 7] =
     ["aimd", "binomial", "simd", "aira", "aiad(rate=ack)", "aiad(rate=receiver)", "daimd"];
-/// CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF; and CAP_SYS_ADMIN, which has the last two.
+/// The required capabilities; CAP_SYS_ADMIN implies the last two.
 const CAPABILITIES: [(u32, &str); 3] =
     [(12, "CAP_NET_ADMIN"), (38, "CAP_PERFMON"), (39, "CAP_BPF")];
 const SYS_ADMIN: u32 = 21;
@@ -31,76 +32,76 @@ fn finding(name: &str, outcome: Result<String, String>) -> Finding {
     Finding { name: name.into(), fine, detail }
 }
 
-fn rights() -> Result<String, String> {
+fn capabilities() -> Result<String, String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let held = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    let has = |bit: u32| held >> bit & 1 != 0;
-    let lacks = |&&(bit, _): &&(u32, &str)| !(has(bit) || has(SYS_ADMIN) && bit >= 38);
-    let missing: Vec<_> = CAPABILITIES.iter().filter(lacks).map(|(_, name)| *name).collect();
+    let effective = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    let has = |bit: u32| effective >> bit & 1 != 0;
+    let is_missing = |&&(bit, _): &&(u32, &str)| !(has(bit) || has(SYS_ADMIN) && bit >= 38);
+    let missing: Vec<_> = CAPABILITIES.iter().filter(is_missing).map(|(_, name)| *name).collect();
     if missing.is_empty() {
         Ok("this user may load controllers".into())
     } else {
-        Err(format!("this user lacks {}: run it as root", missing.join(", ")))
+        Err(format!("this user lacks {}: run as root", missing.join(", ")))
     }
 }
 
-fn types() -> Result<String, String> {
-    kernel_types().map_err(|error| error.to_string())?;
-    Ok("the kernel describes its types, and offers what the laws call".into())
+fn kernel_btf() -> Result<String, String> {
+    check_btf().map_err(|error| error.to_string())?;
+    Ok("the kernel has BTF, struct_ops links and the functions that the laws call".into())
 }
 
-fn compiler() -> Result<String, String> {
+fn jit_compiler() -> Result<String, String> {
     let path = "/proc/sys/net/core/bpf_jit_enable";
     match fs::read_to_string(path).as_deref().map(str::trim) {
-        Ok("0") => Err(format!("it is off: echo 1 > {path}")),
+        Ok("0") => Err(format!("off: echo 1 > {path}")),
         Ok(_) => Ok("on".into()),
-        // Only root of the first network namespace sees it.
-        Err(_) => Ok("not told here".into()),
+        // Only root of the initial network namespace can read the file.
+        Err(_) => Ok("unknown: only root of the initial network namespace can read it".into()),
     }
 }
 
-fn pins() -> Result<String, String> {
-    if mounted() {
+fn bpf_fs() -> Result<String, String> {
+    if bpf_fs_mounted() {
         Ok("mounted on /sys/fs/bpf".into())
     } else {
-        Ok("not mounted on /sys/fs/bpf: load mounts it".into())
+        Ok("not mounted on /sys/fs/bpf; `load` mounts it".into())
     }
 }
 
 fn timestamps() -> Result<String, String> {
     match fs::read_to_string("/proc/sys/net/ipv4/tcp_timestamps").as_deref().map(str::trim) {
-        Ok("0") => Err("off: aiad(rate=receiver) has no clock; net.ipv4.tcp_timestamps=1".into()),
+        Ok("0") => Err("off: aiad(rate=receiver) needs net.ipv4.tcp_timestamps=1".into()),
         Ok(_) => Ok("on".into()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Loads a law under a name of its own and unloads it at once.
-fn trial(spec: &str) -> Result<String, String> {
+/// Loads a law under a temporary name and unloads it.
+fn load_and_unload(spec: &str) -> Result<String, String> {
     let spec = Spec::parse(spec).map_err(|error| error.to_string())?;
-    let form = Form::of(&spec).map_err(|error| error.to_string())?;
+    let implementation = Implementation::of(&spec).map_err(|error| error.to_string())?;
     let name = format!("cwnd_try{}", std::process::id() % 1_000_000);
     let control = Control::default().to_bytes();
-    let registered = register(&form, &name, &control);
+    let registered = register(&implementation, &name, &control);
     registered.map(|_| "loads".into()).map_err(|error| error.to_string())
 }
 
-/// Looks at all that the laws need, and tries each where this user may.
+/// Checks all requirements, and loads each law briefly if this user may.
 pub fn check() -> Vec<Finding> {
-    let (rights, types) = (rights(), types());
+    let (capabilities, btf) = (capabilities(), kernel_btf());
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut found = vec![
+    let mut findings = vec![
         finding("kernel", Ok(format!("Linux {}", release.trim()))),
-        finding("rights", rights.clone()),
-        finding("types", types.clone()),
-        finding("compiler", compiler()),
-        finding("file system", pins()),
-        finding("timestamps", timestamps()),
-        finding("default", default_controller().map_err(|error| error.to_string())),
+        finding("capabilities", capabilities.clone()),
+        finding("BTF", btf.clone()),
+        finding("BPF JIT compiler", jit_compiler()),
+        finding("BPF file system", bpf_fs()),
+        finding("TCP timestamps", timestamps()),
+        finding("default controller", default_controller().map_err(|error| error.to_string())),
     ];
-    if rights.is_ok() && types.is_ok() {
-        found.extend(LAWS.map(|spec| finding(spec, trial(spec))));
+    if capabilities.is_ok() && btf.is_ok() {
+        findings.extend(TRIAL_SPECS.map(|spec| finding(spec, load_and_unload(spec))));
     }
-    found
+    findings
 }

@@ -1,52 +1,52 @@
-//! What can go wrong, in one line each.
+//! Errors. Each message is one line.
 
 use std::io;
 
-/// Why something about the kernel's controllers did not work.
+/// An error of the kernel's controllers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The controller has no form in the kernel.
+    /// The controller, or one of its parameters, has no kernel implementation.
     #[error("{0}")]
-    NoForm(String),
-    /// A name that a controller of the kernel cannot have.
+    NoImplementation(String),
+    /// An invalid or used controller name.
     #[error("{0}")]
     Name(String),
-    /// Nothing is loaded under the name or specification.
+    /// No loaded controller has the name or specification.
     #[error("{0}")]
     NotLoaded(String),
-    /// The kernel, or the user, may not do this.
+    /// The kernel lacks a feature, or the user a capability.
     #[error("{0}")]
     Missing(String),
-    /// An object of the package is damaged, or of another kernel's making.
-    #[error("the program of {law}: {problem}")]
+    /// A BPF object of this package is damaged, or the kernel's verifier rejects it.
+    #[error("BPF object {law}: {problem}")]
     Object {
         /// The law.
         law: &'static str,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The kernel refused something.
-    #[error("{doing}: {source}")]
+    /// An operation failed.
+    #[error("{operation}: {source}")]
     Kernel {
-        /// What was tried.
-        doing: String,
-        /// The kernel's answer.
+        /// The operation.
+        operation: String,
+        /// Its error.
         source: io::Error,
     },
 }
 
 #[cfg(target_os = "linux")]
 impl Error {
-    /// The kernel's answer to what was tried.
-    pub(super) fn kernel(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
-        let doing = doing.into();
-        move |source| Error::Kernel { doing, source }
+    /// Adds the operation to a kernel error.
+    pub(super) fn kernel(operation: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let operation = operation.into();
+        move |source| Error::Kernel { operation, source }
     }
 
-    /// libbpf's answer to what was tried: its cause is the kernel's.
-    pub(super) fn bpf(doing: impl Into<String>) -> impl FnOnce(&libbpf_rs::Error) -> Error {
-        let doing = doing.into();
+    /// Adds the operation to a libbpf error, whose innermost cause is the kernel's error.
+    pub(super) fn bpf(operation: impl Into<String>) -> impl FnOnce(&libbpf_rs::Error) -> Error {
+        let operation = operation.into();
         move |error| {
             let kind = match error.kind() {
                 libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
@@ -54,10 +54,10 @@ impl Error {
                 _ => io::ErrorKind::Other,
             };
             let mut cause: &dyn std::error::Error = error;
-            while let Some(deeper) = cause.source() {
-                cause = deeper;
+            while let Some(next) = cause.source() {
+                cause = next;
             }
-            Error::Kernel { doing, source: io::Error::new(kind, cause.to_string()) }
+            Error::Kernel { operation, source: io::Error::new(kind, cause.to_string()) }
         }
     }
 }

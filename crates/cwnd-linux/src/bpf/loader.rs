@@ -1,6 +1,6 @@
-//! From an object of the package to a controller that the kernel offers, by libbpf.
+//! Loads the BPF objects of this package with libbpf, and registers their `struct_ops` maps.
 
-use super::{Error, Form};
+use super::{Error, Implementation};
 use libbpf_rs::btf::types::{Func, Struct};
 use libbpf_rs::{
     Btf, ErrorKind, Link, Map, MapCore, MapHandle, MapMut, ObjectBuilder, OpenMapMut, OpenObject,
@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs;
 
-/// The objects of the package, by law.
+/// BPF objects by law.
 const OBJECTS: [(&str, &[u8]); 6] = [
     ("aimd", include_bytes!("objects/aimd.o")),
     ("binomial", include_bytes!("objects/binomial.o")),
@@ -20,8 +20,7 @@ const OBJECTS: [(&str, &[u8]); 6] = [
     ("daimd", include_bytes!("objects/daimd.o")),
 ];
 
-/// The maps of an object: the law's parameters, `struct control`, the ring buffer, and the
-/// `tcp_congestion_ops`.
+/// Maps of an object: parameters, `struct control`, ring buffer, `tcp_congestion_ops`.
 const PARAMS: &str = ".rodata.params";
 const CONTROL: &str = ".data.control";
 const EVENTS: &str = "events";
@@ -29,118 +28,123 @@ const CONTROLLER: &str = "controller";
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
-/// A controller that the kernel offers while `link` is open or pinned.
+/// A controller that stays registered while `link` is open or pinned.
 pub(super) struct Registered {
-    /// Its registration.
+    /// The link of the `struct_ops` map.
     pub link: Link,
-    /// Its `struct control`.
+    /// The control map.
     pub control: MapHandle,
-    /// Its ring buffer.
+    /// The ring buffer.
     pub events: MapHandle,
 }
 
 thread_local! {
-    /// What libbpf has said in this thread since somebody last asked.
-    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+    /// libbpf's log in this thread since the last error.
+    static LOG: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps what libbpf says from the terminal: errors tell of it.
-pub(super) fn listen() {
-    SAID.take();
-    set_print(Some((PrintLevel::Warn, |_, text| {
-        SAID.with_borrow_mut(|said| said.push_str(&text))
-    })));
+/// Captures libbpf's log; it is included in errors.
+pub(super) fn capture_log() {
+    LOG.take();
+    set_print(Some((PrintLevel::Warn, |_, text| LOG.with_borrow_mut(|log| log.push_str(&text)))));
 }
 
-/// The verifier's last words.
-fn verdict(said: &str) -> Option<&str> {
-    let (log, _) = said.split_once("-- BEGIN PROG LOAD LOG --")?.1.split_once("-- END")?;
+/// Returns the last line of the verifier's log.
+fn verifier_error(log: &str) -> Option<&str> {
+    let (log, _) = log.split_once("-- BEGIN PROG LOAD LOG --")?.1.split_once("-- END")?;
     let last = log.lines().rfind(|line| !line.starts_with("processed") && !line.trim().is_empty());
     last.map(str::trim)
 }
 
-/// Why an object was refused. Of what libbpf says the first line is nearest to the cause.
-fn refused(law: &'static str, error: &libbpf_rs::Error) -> Error {
-    let said = SAID.take();
-    if let Some(verdict) = verdict(&said) {
-        return Error::Object { law, problem: format!("the kernel refuses it ({verdict})") };
+/// Converts a load error. libbpf's first line is nearest to the cause.
+fn load_error(law: &'static str, error: &libbpf_rs::Error) -> Error {
+    let log = LOG.take();
+    if let Some(verifier_error) = verifier_error(&log) {
+        return Error::Object {
+            law,
+            problem: format!("rejected by the verifier ({verifier_error})"),
+        };
     }
-    let first = said.lines().next().map(|line| line.trim_start_matches("libbpf: "));
-    let words = match first {
-        Some(words) if error.kind() != ErrorKind::PermissionDenied => format!(" ({words})"),
+    let first = log.lines().next().map(|line| line.trim_start_matches("libbpf: "));
+    let detail = match first {
+        Some(detail) if error.kind() != ErrorKind::PermissionDenied => format!(" ({detail})"),
         _ => String::new(),
     };
-    Error::bpf(format!("{law} is refused{words}"))(error)
+    Error::bpf(format!("cannot load {law}{detail}"))(error)
 }
 
 fn open_map<'a>(object: &'a mut OpenObject, name: &str) -> Option<OpenMapMut<'a>> {
     object.maps_mut().find(|map| map.name() == OsStr::new(name))
 }
 
-/// Registers a law under a name.
+/// Loads the law of `implementation` and registers it as `name`.
 ///
-/// `control` is what `struct control` holds at first.
+/// `control` is the initial value of the control map.
 ///
 /// # Errors
-/// What the kernel refuses, with the verifier's last words.
-pub(super) fn register(form: &Form, name: &str, control: &[u8]) -> Result<Registered, Error> {
-    let law = form.law;
+/// libbpf, the verifier or the kernel rejects the object, or the name is used.
+pub(super) fn register(
+    implementation: &Implementation,
+    name: &str,
+    control: &[u8],
+) -> Result<Registered, Error> {
+    let law = implementation.law;
     let damaged = |problem: &str| Error::Object { law, problem: problem.into() };
-    let refused = |error| refused(law, &error);
-    let bytes =
-        OBJECTS.iter().find(|(name, _)| *name == law).ok_or_else(|| damaged("is missing"))?.1;
-    listen();
+    let load_error = |error| load_error(law, &error);
+    let bytes = OBJECTS.iter().find(|(name, _)| *name == law).ok_or_else(|| damaged("missing"))?.1;
+    capture_log();
     let mut builder = ObjectBuilder::default();
     let mut object =
-        builder.name(law).and_then(|named| named.open_memory(bytes)).map_err(refused)?;
-    let params: Vec<u8> = form.params.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        builder.name(law).and_then(|named| named.open_memory(bytes)).map_err(load_error)?;
+    let params: Vec<u8> =
+        implementation.params.iter().flat_map(|word| word.to_ne_bytes()).collect();
     for (map, value) in [(PARAMS, &params[..]), (CONTROL, control)] {
         let mut map = open_map(&mut object, map).ok_or_else(|| damaged("a map is missing"))?;
-        map.set_initial_value(value).map_err(|_| damaged("it expects other parameters"))?;
+        map.set_initial_value(value).map_err(|_| damaged("different parameters"))?;
     }
-    // The name is the first member.
+    // The name is the first member of `tcp_congestion_ops`.
     let mut ops = open_map(&mut object, CONTROLLER);
-    let place = ops.as_mut().and_then(|ops| ops.initial_value_mut()?.get_mut(..name.len()));
-    place.ok_or_else(|| damaged("it has no controller"))?.copy_from_slice(name.as_bytes());
+    let name_bytes = ops.as_mut().and_then(|ops| ops.initial_value_mut()?.get_mut(..name.len()));
+    name_bytes.ok_or_else(|| damaged("no tcp_congestion_ops"))?.copy_from_slice(name.as_bytes());
 
-    let mut object = object.load().map_err(refused)?;
+    let mut object = object.load().map_err(load_error)?;
     let missing = || damaged("a map is missing");
-    let is = |map: &Map<'_>, name| map.name() == OsStr::new(name);
+    let has_name = |map: &Map<'_>, name| map.name() == OsStr::new(name);
     let handle = |name| {
-        let map = object.maps().find(|map| is(map, name)).ok_or_else(missing)?;
-        MapHandle::try_from(&map).map_err(refused)
+        let map = object.maps().find(|map| has_name(map, name)).ok_or_else(missing)?;
+        MapHandle::try_from(&map).map_err(load_error)
     };
     let (control, events) = (handle(CONTROL)?, handle(EVENTS)?);
-    let mut ops = object.maps_mut().find(|map: &MapMut<'_>| is(map, CONTROLLER));
+    let mut ops = object.maps_mut().find(|map: &MapMut<'_>| has_name(map, CONTROLLER));
     let ops = ops.as_mut().ok_or_else(missing)?;
     let link = ops.attach_struct_ops().map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Error::Name(format!(
-            "the kernel has a controller called {name} already: choose another"
+            "the kernel already has a controller named {name}: choose another name"
         )),
-        _ => Error::bpf(format!("{name} is not registered"))(&error),
+        _ => Error::bpf(format!("cannot register {name}"))(&error),
     })?;
     Ok(Registered { link, control, events })
 }
 
-/// Whether the kernel describes its types, and has what the laws need.
+/// Checks that the kernel has BTF, `struct_ops` links, and the functions that the laws call.
 ///
 /// # Errors
-/// What is missing.
-pub(super) fn kernel_types() -> Result<(), Error> {
+/// A feature is missing.
+pub(super) fn check_btf() -> Result<(), Error> {
     if !fs::exists(VMLINUX).map_err(Error::kernel(VMLINUX))? {
         return Err(Error::Missing(format!(
-            "this kernel does not describe its types ({VMLINUX} is missing): it needs \
-             CONFIG_DEBUG_INFO_BTF"
+            "this kernel has no BTF type information ({VMLINUX} is missing): \
+             CONFIG_DEBUG_INFO_BTF is required"
         )));
     }
-    listen();
+    capture_log();
     let kernel = Btf::from_path(VMLINUX).map_err(|error| Error::bpf(VMLINUX)(&error))?;
     for (name, problem) in [
         (
             "bpf_struct_ops_tcp_congestion_ops",
-            "this kernel has no controllers in eBPF: it needs CONFIG_BPF_JIT, and 5.6",
+            "this kernel has no struct_ops for TCP: Linux 5.6 with CONFIG_BPF_JIT is required",
         ),
-        ("bpf_struct_ops_link", "a controller cannot be kept loaded by a link: it needs Linux 6.4"),
+        ("bpf_struct_ops_link", "this kernel has no links for struct_ops: Linux 6.4 is required"),
     ] {
         if kernel.type_by_name::<Struct<'_>>(name).is_none() {
             return Err(Error::Missing(problem.into()));
@@ -148,7 +152,7 @@ pub(super) fn kernel_types() -> Result<(), Error> {
     }
     let functions = ["tcp_slow_start", "tcp_reno_undo_cwnd"];
     match functions.iter().find(|name| kernel.type_by_name::<Func<'_>>(name).is_none()) {
-        Some(name) => Err(Error::Missing(format!("the kernel's function {name} is not there"))),
+        Some(name) => Err(Error::Missing(format!("this kernel has no function {name}"))),
         None => Ok(()),
     }
 }
@@ -158,24 +162,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_verifiers_last_words_are_told() {
-        let said = "libbpf: prog 'init': BPF program load failed: Permission denied\n\
+    fn the_last_line_of_the_verifier_log_is_found() {
+        let log = "libbpf: prog 'init': BPF program load failed: Permission denied\n\
                     libbpf: prog 'init': -- BEGIN PROG LOAD LOG --\n\
                     0: (79) r6 = *(u64 *)(r1 +0)\nR1 type=scalar expected=fp\n\
                     processed 1 insns (limit 1000000)\n-- END PROG LOAD LOG --\n\
                     libbpf: failed to load object 'simd'\n";
-        assert_eq!(verdict(said), Some("R1 type=scalar expected=fp"));
-        assert_eq!(verdict("libbpf: failed to load object 'simd'\n"), None);
+        assert_eq!(verifier_error(log), Some("R1 type=scalar expected=fp"));
+        assert_eq!(verifier_error("libbpf: failed to load object 'simd'\n"), None);
     }
 
     #[test]
-    fn every_object_has_its_maps_and_takes_its_parameters() {
-        for spec in super::super::NAMES {
-            let form = Form::of(&cwnd::Spec::parse(spec).unwrap()).unwrap();
-            let bytes = OBJECTS.iter().find(|(law, _)| *law == form.law).unwrap().1;
+    fn every_object_has_the_maps_and_parameters_of_its_law() {
+        for spec in super::super::IMPLEMENTED {
+            let implementation = Implementation::of(&cwnd::Spec::parse(spec).unwrap()).unwrap();
+            let bytes = OBJECTS.iter().find(|(law, _)| *law == implementation.law).unwrap().1;
             let mut object = ObjectBuilder::default().open_memory(bytes).unwrap();
             let size = open_map(&mut object, PARAMS).unwrap().value_size();
-            assert_eq!(size as usize, 8 * form.params.len(), "{spec}");
+            assert_eq!(size as usize, 8 * implementation.params.len(), "{spec}");
             for map in [CONTROL, EVENTS, CONTROLLER] {
                 assert!(open_map(&mut object, map).is_some(), "{spec}: {map}");
             }

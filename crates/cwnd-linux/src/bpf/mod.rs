@@ -1,22 +1,25 @@
-//! The laws of `kernel/` in the Linux kernel: `struct_ops` controllers of TCP.
+//! The laws of `kernel/` in the Linux kernel: TCP congestion control in BPF (`struct_ops`).
 
 mod check;
+mod connection;
+mod control;
 mod error;
 pub mod event;
-mod flow;
-mod form;
-mod held;
-mod instance;
+mod implementation;
 mod loader;
+mod pinned;
 mod replay;
 mod trace;
+mod unpinned;
 
 pub use check::{Finding, check};
+pub use connection::{Connection, Connections, CutEvent};
 pub use error::Error;
-pub use flow::{CutSeen, Flow, Flows};
-pub use form::{Form, NAMES, fixed};
-pub use held::Held;
-pub use instance::{Instance, default_controller, default_name, find, list, load, mounted, unload};
+pub use implementation::{IMPLEMENTED, Implementation, fixed};
+pub use pinned::{
+    Instance, bpf_fs_mounted, default_controller, default_name, find, list, load, unload,
+};
 pub use replay::{Agreement, BOUND, Replay};
 pub(crate) use trace::monotonic;
 pub use trace::{Recording, Trace};
+pub use unpinned::UnpinnedController;

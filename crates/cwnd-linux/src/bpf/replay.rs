@@ -1,7 +1,7 @@
-//! The kernel's events through the law of crate `cwnd`: does it give the same windows?
+//! Replays the kernel's events through the law of crate `cwnd`, and compares the windows.
 //!
-//! Each step begins at the kernel's own window, as slow start and recovery are the kernel's; the law's
-//! state (SIMD's α, AIRA's a, AIAD's rate) is its own from the beginning of the connection on.
+//! Each step starts from the kernel's window, because slow start and recovery are the kernel's. The law's
+//! state (SIMD's α, AIRA's a, AIAD's rate) evolves in the replay from the start of the connection.
 
 use super::event::{Event, Kind, packets, per_second};
 use cwnd::laws::{AnyLaw, AnyRateLaw};
@@ -10,86 +10,87 @@ use cwnd::{
     Spec, Time, WindowLaw,
 };
 
-/// How far a window or rate of the kernel's may be from the law's, as a part of it.
+/// Largest accepted relative difference between a window or rate of the kernel and of the law.
 ///
-/// The bounds of a single step are in the headers of `kernel/`; what is left is the state that drifts:
-/// AIRA's `a` by 2^-30 a round, bounded by its limits, and AIAD's rate, whose filter forgets.
+/// The headers of `kernel/` bound the error of one step. The rest is for state that drifts: AIRA's `a` by
+/// 2^-30 a round, within its limits, and AIAD's rate, whose filter decays.
 pub const BOUND: f64 = 1.0 / (1 << 24) as f64;
 /// The largest window in packets: `FX_MAX_WINDOW`.
 const MAX_WINDOW: f64 = ((1 << 24) - 1) as f64;
 
-/// What one connection's replay found.
+/// Result of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
-    /// Steps of the law that were compared.
+    /// Steps compared.
     pub steps: u64,
-    /// Cuts among them.
+    /// Cuts compared.
     pub cuts: u64,
-    /// The largest difference, as a part of the window or rate.
-    pub worst: f64,
+    /// Largest relative difference of the window or rate.
+    pub max_error: f64,
 }
 
-/// A law beside the kernel's.
+/// The replayed law. `saved` is the state before the last cut.
 #[derive(Clone, Debug)]
-enum Beside {
+enum ReplayedLaw {
     Window { law: AnyLaw, saved: AnyLaw },
     Rate(AnyRateLaw),
 }
 
-/// One connection's replay.
+/// Replay of one connection.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    beside: Beside,
-    /// The receiver's clock: its last timestamp, and the time since the first.
-    stamp: Option<u32>,
-    received: u64,
-    found: Agreement,
+    law: ReplayedLaw,
+    /// The receiver's newest timestamp, and nanoseconds of its clock since the first one.
+    timestamp: Option<u32>,
+    receiver_time: u64,
+    agreement: Agreement,
 }
 
 impl Replay {
-    /// The replay of a connection from its [`Kind::Begin`] on; `None` for a controller that is not a law.
+    /// Creates the replay of a connection, from its [`Kind::Begin`]; `None` if `spec` is not a law.
     pub fn new(spec: &Spec) -> Option<Replay> {
-        let beside = match spec.law(&Settings::default())? {
-            Law::Window(law) => Beside::Window { saved: law.clone(), law },
-            Law::Rate(law) => Beside::Rate(law),
+        let law = match spec.law(&Settings::default())? {
+            Law::Window(law) => ReplayedLaw::Window { saved: law.clone(), law },
+            Law::Rate(law) => ReplayedLaw::Rate(law),
         };
-        Some(Replay { beside, stamp: None, received: 0, found: Agreement::default() })
+        Some(Replay { law, timestamp: None, receiver_time: 0, agreement: Agreement::default() })
     }
 
-    /// What was found so far.
-    pub fn found(&self) -> Agreement {
-        self.found
+    /// Returns the result so far.
+    pub fn agreement(&self) -> Agreement {
+        self.agreement
     }
 
-    /// Takes the next event, and returns what the law makes of it where it makes something.
+    /// Processes an event. Returns the law's window or rate if the event changes it.
     pub fn step(&mut self, event: &Event) -> Option<f64> {
-        let received = self.receive(event);
-        let made = match &mut self.beside {
-            Beside::Window { law, saved } => window_step(law, saved, event, received),
-            Beside::Rate(law) => rate_step(law, event),
+        let received_at = self.receiver_time(event);
+        let expected = match &mut self.law {
+            ReplayedLaw::Window { law, saved } => window_step(law, saved, event, received_at),
+            ReplayedLaw::Rate(law) => rate_step(law, event),
         };
-        if let Some(made) = made {
-            let window = matches!(self.beside, Beside::Window { .. });
+        if let Some(expected) = expected {
+            let window = matches!(self.law, ReplayedLaw::Window { .. });
             let unit = if window || event.kind == Kind::Report { packets } else { per_second };
-            let off = (unit(event.after) - made).abs() / made.abs().max(f64::MIN_POSITIVE);
-            self.found.steps += 1;
-            self.found.cuts += u64::from(matches!(event.kind, Kind::Cut | Kind::Timeout));
-            self.found.worst = self.found.worst.max(off);
+            let error =
+                (unit(event.after) - expected).abs() / expected.abs().max(f64::MIN_POSITIVE);
+            self.agreement.steps += 1;
+            self.agreement.cuts += u64::from(matches!(event.kind, Kind::Cut | Kind::Timeout));
+            self.agreement.max_error = self.agreement.max_error.max(error);
         }
-        made
+        expected
     }
 
-    /// The receiver's clock: milliseconds that wrap, and do not go back.
-    fn receive(&mut self, event: &Event) -> Option<Time> {
-        if event.kind != Kind::Acked || event.stamp == 0 {
+    /// Updates the receiver's clock, which is monotonic. Timestamps are milliseconds and wrap.
+    fn receiver_time(&mut self, event: &Event) -> Option<Time> {
+        if event.kind != Kind::Acked || event.timestamp == 0 {
             return None;
         }
-        let ticks = self.stamp.map_or(0, |last| event.stamp.wrapping_sub(last) as i32);
-        if ticks > 0 || self.stamp.is_none() {
-            self.stamp = Some(event.stamp);
-            self.received += ticks as u64 * 1_000_000;
+        let ticks = self.timestamp.map_or(0, |last| event.timestamp.wrapping_sub(last) as i32);
+        if ticks > 0 || self.timestamp.is_none() {
+            self.timestamp = Some(event.timestamp);
+            self.receiver_time += ticks as u64 * 1_000_000;
         }
-        Some(Time::from_nanos(self.received))
+        Some(Time::from_nanos(self.receiver_time))
     }
 }
 
@@ -101,8 +102,8 @@ fn context(event: &Event) -> Context {
         known.min = micros(event.min_rtt);
         known
     });
-    let mut cx = Context::new(Time::from_nanos(event.at), known);
-    cx.packet = event.bytes;
+    let mut cx = Context::new(Time::from_nanos(event.time), known);
+    cx.packet = event.packet_bytes;
     cx
 }
 
@@ -140,19 +141,19 @@ fn window_step(
                 *law = saved.clone();
             }
             *saved = law.clone();
-            let why = if timeout { Signal::Timeout } else { Signal::Loss };
-            let cut = law.cut(before, why, &cx);
+            let signal = if timeout { Signal::Timeout } else { Signal::Loss };
+            let cut = law.cut(before, signal, &cx);
             let slow_start = event.ssthresh != 0;
-            // As `cut` of kernel/window.h.
-            let most = match law.threshold(cut, why) {
+            // The same limit as `cut` of kernel/window.h.
+            let limit = match law.threshold(cut, signal) {
                 Some(_) if timeout => MAX_WINDOW,
                 None if timeout || slow_start => before / 2.0,
                 _ => before,
             };
-            Some(cut.min(most).max(2.0))
+            Some(cut.min(limit).max(2.0))
         }
         Kind::Undo => {
-            // An estimate is not taken back: what was measured stays true.
+            // AIAD keeps its estimate: the measurements remain valid.
             if event.packets != 0 && !matches!(law, AnyLaw::Aiad(_)) {
                 *law = saved.clone();
             }
@@ -163,8 +164,8 @@ fn window_step(
 }
 
 fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<f64> {
-    /// The paced machine's slowest rate.
-    const SLOWEST: f64 = 1.0;
+    /// The paced machine's minimum rate.
+    const MIN_RATE: f64 = 1.0;
     let rtt = Dur::from_nanos(u64::from(event.rtt) * 1000);
     let mut cx = context(event);
     cx.rtt = Some(Rtt::first(rtt));
@@ -179,9 +180,9 @@ fn rate_step(law: &mut AnyRateLaw, event: &Event) -> Option<f64> {
             law.window(&cx)
         }
         Kind::Tick => Some(law.tick(before, &cx).as_per_sec()),
-        Kind::Start => Some(law.start(packets(event.before), &cx).as_per_sec().max(SLOWEST)),
+        Kind::Start => Some(law.start(packets(event.before), &cx).as_per_sec().max(MIN_RATE)),
         Kind::Cut | Kind::Timeout => {
-            Some(law.cut(before, true, Signal::Loss, &cx).as_per_sec().max(SLOWEST))
+            Some(law.cut(before, true, Signal::Loss, &cx).as_per_sec().max(MIN_RATE))
         }
         _ => None,
     }

@@ -1,57 +1,63 @@
-//! Listening to a controller of the kernel: its events, and the records that they make.
+//! Traces of a kernel controller: its events, and their conversion to records.
 
 use super::Error;
+use super::control::Control;
 use super::event::{Event, Kind, packets, per_second};
-use super::instance::{Control, Instance, pinned};
-use super::loader::listen;
+use super::loader::capture_log;
+use super::pinned::{Instance, pinned_map};
 use cwnd::record::Entry;
-use cwnd::{Acked, Dur, Event as Told, Limit, Lost, Output, Packets, Rate, Report, Time};
+use cwnd::{Acked, Dur, Event as RecordEvent, Limit, Lost, Output, Packets, Rate, Report, Time};
 use libbpf_rs::{ErrorKind, MapHandle, RingBuffer, RingBufferBuilder};
 use nix::time::{ClockId, clock_gettime};
 use std::io;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long the kernel goes on sending events when nobody asks for more of them.
+/// Events stop this long after the last renewal, in nanoseconds.
 const LEASE: u64 = 3_000_000_000;
 
-/// A listener. While it lives, and for three seconds after it was killed, the kernel sends events.
+/// A trace. The kernel writes events while it exists, and for three seconds after the process is killed.
 pub struct Trace {
     control: MapHandle,
     ring: RingBuffer<'static>,
-    heard: Receiver<Event>,
+    received: Receiver<Event>,
     missed: u64,
 }
 
 impl Trace {
-    /// Listens to a controller that is loaded. One at a time hears everything.
+    /// Starts a trace of a loaded controller. Only one trace at a time receives all events.
     ///
     /// # Errors
-    /// Where the kernel does not let this user.
+    /// The user lacks a capability.
     pub fn new(instance: &Instance) -> Result<Trace, Error> {
-        let [control, events] = ["control", "events"].map(|what| pinned(&instance.name, what));
-        Trace::of(&instance.name, control?, &events?)
+        let [control, events] = ["control", "events"].map(|map| pinned_map(&instance.name, map));
+        Trace::from_maps(&instance.name, control?, &events?)
     }
 
-    /// Listens to the controller with these maps.
-    pub(super) fn of(name: &str, control: MapHandle, events: &MapHandle) -> Result<Trace, Error> {
-        let refused = |error| Error::bpf(format!("the events of {name}"))(&error);
-        let (told, heard) = channel();
-        listen();
+    /// Starts a trace of the controller with these maps.
+    pub(super) fn from_maps(
+        name: &str,
+        control: MapHandle,
+        events: &MapHandle,
+    ) -> Result<Trace, Error> {
+        let ring_error =
+            |error| Error::bpf(format!("cannot read the ring buffer of {name}"))(&error);
+        let (sender, received) = channel();
+        capture_log();
         let mut builder = RingBufferBuilder::new();
         builder
             .add(events, move |bytes| {
-                // Whoever hears it lives as long as the ring.
-                let _ = Event::read(bytes).map(|event| told.send(event));
+                // The receiver exists as long as the ring buffer.
+                let _ = Event::from_bytes(bytes).map(|event| sender.send(event));
                 0
             })
-            .map_err(refused)?;
-        let ring = builder.build().map_err(refused)?;
+            .map_err(ring_error)?;
+        let ring = builder.build().map_err(ring_error)?;
         let missed = Control::read(&control)?.missed;
-        let trace = Trace { control, ring, heard, missed };
-        // What an earlier listener left.
-        trace.ring.consume().map_err(refused)?;
-        trace.heard.try_iter().for_each(drop);
+        let trace = Trace { control, ring, received, missed };
+        // Discard the events of an earlier trace.
+        trace.ring.consume().map_err(ring_error)?;
+        trace.received.try_iter().for_each(drop);
         trace.renew(LEASE)?;
         Ok(trace)
     }
@@ -63,26 +69,26 @@ impl Trace {
         Ok(control)
     }
 
-    /// Waits for at most `timeout`, and adds the events that have come.
+    /// Waits up to `timeout`, and appends the received events.
     ///
     /// # Errors
-    /// Where the controller's notes can no longer be written.
+    /// The control map cannot be written, or the ring buffer cannot be read.
     pub fn read(&mut self, timeout: Duration, events: &mut Vec<Event>) -> Result<(), Error> {
         self.renew(LEASE)?;
         match self.ring.poll(timeout.min(Duration::from_secs(1))) {
-            // An interrupted wait is a short one.
+            // An interrupted wait ends early.
             Err(error) if error.kind() != ErrorKind::Interrupted => {
-                return Err(Error::bpf("the events of a controller")(&error));
+                return Err(Error::bpf("cannot read a ring buffer")(&error));
             }
-            _ => events.extend(self.heard.try_iter()),
+            _ => events.extend(self.received.try_iter()),
         }
         Ok(())
     }
 
-    /// Events that were lost because nobody read them in time.
+    /// Returns the number of events lost because they were not read in time.
     ///
     /// # Errors
-    /// Where the controller's notes cannot be read.
+    /// The control map cannot be read.
     pub fn missed(&self) -> Result<u64, Error> {
         Ok(Control::read(&self.control)?.missed - self.missed)
     }
@@ -90,54 +96,55 @@ impl Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        // Without it the events end by themselves a little later.
+        // If this fails, events stop when the lease ends.
         let _ = self.renew(0);
     }
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC, which is also the clock of the kernel's TCP.
+/// Returns the nanoseconds of CLOCK_MONOTONIC, the clock of the kernel's TCP.
 pub(crate) fn monotonic() -> Result<u64, Error> {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(io::Error::from);
-    Ok(Duration::from(now.map_err(Error::kernel("the clock"))?).as_nanos() as u64)
+    Ok(Duration::from(now.map_err(Error::kernel("cannot read CLOCK_MONOTONIC"))?).as_nanos() as u64)
 }
 
-/// One connection's events as the entries of a [`cwnd::record::Record`].
+/// Converts the events of one connection to entries of a [`cwnd::record::Record`].
 ///
-/// An acknowledgement is told in two events, as it arrives and as the window grows for it; what the
-/// kernel does not tell a controller is filled in: `sent_at` is the round-trip time before, and a
-/// loss's the time itself.
+/// The kernel reports an acknowledgement as two events, its arrival and the growth of the window. Values that
+/// the kernel does not pass to a controller are approximated: `sent_at` is the arrival less the round-trip
+/// time, and a lost packet's sending time is the time of the loss.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     acked: Option<Entry>,
     lost: u32,
-    repairing: bool,
+    in_recovery: bool,
     window: f64,
     pace: Option<Rate>,
-    last_at: u64,
+    last_time: u64,
     paced: bool,
 }
 
 impl Recording {
-    /// The record of a connection; `paced` for a rate law.
+    /// Creates the conversion of one connection; `paced` for a rate law.
     pub fn new(paced: bool) -> Recording {
         Recording { paced, ..Recording::default() }
     }
 
-    /// Takes the next event, and hands over the entries that it completes.
+    /// Processes an event. Passes completed entries to `entry`.
     pub fn push(&mut self, event: &Event, mut entry: impl FnMut(Entry)) {
-        // The kernel's clock is read before some events and after others.
-        self.last_at = self.last_at.max(event.at);
-        let at = Time::from_nanos(self.last_at);
-        let joins = matches!(event.kind, Kind::Slow | Kind::Grow | Kind::Enter | Kind::Round);
-        if !joins {
+        // Some events have an older time than the previous one: the kernel reads its clock before some events
+        // and after others.
+        self.last_time = self.last_time.max(event.time);
+        let at = Time::from_nanos(self.last_time);
+        let merged = matches!(event.kind, Kind::Slow | Kind::Grow | Kind::Enter | Kind::Round);
+        if !merged {
             self.flush(&mut entry);
         }
-        if matches!(event.kind, Kind::Slow | Kind::Enter | Kind::Grow) && self.repairing {
-            self.repairing = false;
-            entry(Entry { at, event: Told::Recovered, output: self.output() });
+        if matches!(event.kind, Kind::Slow | Kind::Enter | Kind::Grow) && self.in_recovery {
+            self.in_recovery = false;
+            entry(Entry { at, event: RecordEvent::Recovered, output: self.output() });
         }
         let sent = u64::from(event.sent);
-        let told = match event.kind {
+        let record_event = match event.kind {
             Kind::Begin => {
                 self.window = f64::from(event.cwnd);
                 return;
@@ -150,10 +157,12 @@ impl Recording {
             Kind::Slow | Kind::Grow => {
                 self.window = window(event);
                 let output = self.output();
-                if let Some(Entry { event: Told::Acked(acked), output: out, .. }) = &mut self.acked
+                if let Some(Entry {
+                    event: RecordEvent::Acked(acked), output: acked_output, ..
+                }) = &mut self.acked
                 {
                     acked.credit += event.packets;
-                    *out = output;
+                    *acked_output = output;
                 }
                 return;
             }
@@ -162,25 +171,25 @@ impl Recording {
                 self.pace = Some(Rate::per_sec(per_second(event.after)));
                 self.window = f64::from(event.cwnd);
                 match event.kind {
-                    Kind::Cut => Told::Lost(Lost::new(1, at, sent)),
-                    Kind::Timeout => Told::Timeout { sent },
-                    _ => Told::Tick,
+                    Kind::Cut => RecordEvent::Lost(Lost::new(1, at, sent)),
+                    Kind::Timeout => RecordEvent::Timeout { sent },
+                    _ => RecordEvent::Tick,
                 }
             }
             Kind::Cut | Kind::Timeout => {
                 let lost = event.lost.wrapping_sub(self.lost).max(1);
                 self.lost = event.lost;
                 self.window = packets(event.after);
-                self.repairing = event.kind == Kind::Cut;
+                self.in_recovery = event.kind == Kind::Cut;
                 match event.kind {
-                    Kind::Cut => Told::Lost(Lost::new(lost, at, sent)),
-                    _ => Told::Timeout { sent },
+                    Kind::Cut => RecordEvent::Lost(Lost::new(lost, at, sent)),
+                    _ => RecordEvent::Timeout { sent },
                 }
             }
             Kind::Undo => {
                 self.window = packets(event.after);
-                self.repairing = false;
-                Told::Undo
+                self.in_recovery = false;
+                RecordEvent::Undo
             }
             Kind::Report => {
                 let rate = |q24| Some(Rate::per_sec(per_second(q24)));
@@ -188,14 +197,14 @@ impl Recording {
                 let (arrival, capacity) = (rate(event.arrival), rate(event.capacity));
                 let mut report = Report::new(event.packets, sent, rtt);
                 (report.arrival, report.capacity) = (arrival, capacity);
-                Told::Report(report)
+                RecordEvent::Report(report)
             }
-            Kind::Tick | Kind::Start => Told::Tick,
+            Kind::Tick | Kind::Start => RecordEvent::Tick,
         };
-        entry(Entry { at, event: told, output: self.output() });
+        entry(Entry { at, event: record_event, output: self.output() });
     }
 
-    /// Hands over an acknowledgement that no growth has followed.
+    /// Passes on an acknowledgement that is not followed by growth.
     pub fn flush(&mut self, mut entry: impl FnMut(Entry)) {
         if let Some(acked) = self.acked.take() {
             entry(acked);
@@ -209,7 +218,7 @@ impl Recording {
     }
 }
 
-/// The window with its fraction, or the kernel's where it has moved its own.
+/// Returns the law's window, or the kernel's if the kernel has changed it.
 fn window(event: &Event) -> f64 {
     if event.after >> 40 == u64::from(event.cwnd) {
         packets(event.after)
@@ -218,7 +227,7 @@ fn window(event: &Event) -> f64 {
     }
 }
 
-fn acked(event: &Event, at: Time) -> Told {
+fn acked(event: &Event, at: Time) -> RecordEvent {
     let rtt = (event.rtt > 0).then(|| Dur::from_nanos(u64::from(event.rtt) * 1000));
     let sent_at = at.as_nanos().saturating_sub(u64::from(event.rtt) * 1000);
     let mut acked = Acked::new(event.packets, Time::from_nanos(sent_at));
@@ -227,7 +236,7 @@ fn acked(event: &Event, at: Time) -> Told {
     acked.sent = u64::from(event.sent);
     acked.rtt = rtt;
     acked.received_at =
-        (event.stamp != 0).then(|| Time::from_nanos(u64::from(event.stamp) * 1_000_000));
+        (event.timestamp != 0).then(|| Time::from_nanos(u64::from(event.timestamp) * 1_000_000));
     acked.limit = if event.limited { Limit::Window } else { Limit::Application };
-    Told::Acked(acked)
+    RecordEvent::Acked(acked)
 }

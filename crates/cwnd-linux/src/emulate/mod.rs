@@ -1,17 +1,16 @@
-//! Links for real traffic: a process between two network namespaces that runs the simulator's queues
-//! by the time of day.
+//! Emulated links for real traffic: a thread between two network namespaces runs the simulator's queues in
+//! real time.
 //!
-//! Each end is a TUN device; one thread reads packets at both, gives each to the simulator's
-//! [`LiveLink`](cwnd_sim::queue::LiveLink) as of when it was read, and writes it at the other end when
-//! it would have arrived there. Super-packets are cut before any queue sees them. The links carry
-//! IPv4 and nothing else.
+//! Each end is a TUN device. One thread reads packets from both, passes each to the simulator's
+//! [`LiveLink`](cwnd_sim::queue::LiveLink) with the time of the read, and writes it to the other device when
+//! the link delivers it. Super-packets are segmented before they enter a queue. The links carry IPv4 only.
 //!
-//! * [`Emulation`] is one link from a new namespace to the caller's, for `cwnd emulate`.
-//! * [`Testbed`] is the network of a scenario between two new namespaces: all sources live in the one,
-//!   all sinks in the other, and flow `n` has an address of its own in each.
+//! * [`Emulation`] is one link between a new namespace and the caller's, for `cwnd emulate`.
+//! * [`Testbed`] is the network of a scenario between two new namespaces: all sources are in one, all sinks
+//!   in the other, and each flow has an address of its own in both.
 //!
-//! Namespaces have no names and devices last as long as their files: whatever happens to the process,
-//! the kernel removes all of it, with the processes that were started by [`Space::start`].
+//! Namespaces have no names and devices are not persistent. When the process ends for any reason, the kernel
+//! removes them, and kills the processes started by [`Namespace::start`].
 //!
 //! ```no_run
 //! use cwnd_linux::emulate::{Options, Testbed};
@@ -22,7 +21,7 @@
 //! let network = scenario.network(1)?;
 //! let testbed = Testbed::new(&network, &Options { seed: 1, ..Options::default() })?;
 //! let address = testbed.sink_address(0);
-//! // In a namespace: sockets of a closure, or a whole command.
+//! // Sockets opened by a closure, and commands, are in the namespace.
 //! let listener = testbed.sinks().run(|| std::net::TcpListener::bind((address, 5001)))??;
 //! let sender = Command::new("sender");
 //! let running = testbed.sources().start(sender)?;
@@ -34,16 +33,16 @@
 //! ```
 
 mod address;
-mod bundle;
-mod engine;
-mod journal;
+mod event_loop;
+mod gro;
+mod namespace;
 mod packet;
+mod packet_log;
 mod report;
-mod space;
 mod sys;
 
-pub use report::{FlowReport, Lateness, Report, Tool};
-pub use space::{Running, Space};
+pub use namespace::{Namespace, RunningCommand};
+pub use report::{EmulatorStats, FlowReport, Lateness, Report};
 
 use std::fs::{self, File};
 use std::io;
@@ -58,117 +57,119 @@ use cwnd::Dur;
 use cwnd_sim::network::{self, Network};
 
 use address::Prefix;
-use engine::Engine;
-use journal::Journal;
-use space::join;
+use event_loop::EventLoop;
+use namespace::join;
+use packet_log::PacketLog;
 
-/// The bits of an address that number flows, from 1: 10.0.0.0/9 are sources, 10.128.0.0/9 sinks.
-const FLOWS: u32 = 0x7f_ffff;
+/// Bits of an address that identify a flow, from 1. Sources have 10.0.0.0/9, sinks 10.128.0.0/9.
+const FLOW_BITS: u32 = 0x7f_ffff;
 const SOURCES: u32 = 0x0a00_0000;
 const SINKS: u32 = 0x0a80_0000;
 
-/// Packets that wait at most until the tool reads them; it reads them at once.
-const UNREAD: i32 = 10_000;
-/// Between two samples of a link that is no scenario's.
+/// Transmit queue of a device in packets. The emulator reads packets at once.
+const DEVICE_QUEUE: i32 = 10_000;
+/// Sample interval of a link without a scenario.
 const SAMPLE: Dur = Dur::from_millis(100);
-/// How long connections may take to end after the command.
-const PATIENCE: Dur = Dur::from_millis(2000);
-/// The link's device in a namespace of which it is the way out.
-pub(crate) const WAY_OUT: &str = "uplink";
+/// Time after the command for its connections to end.
+const DRAIN_TIME: Dur = Dur::from_millis(2000);
+/// Name of the device that is the default route of a namespace.
+pub(crate) const UPLINK: &str = "uplink";
 
-/// The variables that tell a command its own address, the address of the other end, that of the
-/// outermost end where links are nested, and the addresses for links inside this one.
+/// Environment variables of a command: its own address, the address of the other end, the outermost address
+/// of nested links, and the prefix for links nested in this one.
 const ADDRESS: &str = "CWND_ADDRESS";
 const PEER: &str = "CWND_PEER";
 const BASE: &str = "CWND_BASE";
 const NET: &str = "CWND_NET";
 
-/// How to emulate.
+/// Options of an emulation.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// The seed of random loss and RED: packet for packet that of a simulation.
+    /// Seed of random loss and RED. The same packets at the same times have the same fates as in the
+    /// simulator.
     pub seed: u64,
-    /// Where to write what becomes of each packet at each link, as CSV.
+    /// File for the fate of each packet at each link, as CSV.
     pub record: Option<File>,
 }
 
-/// The links that a flow's packets cross, and those of what comes back.
+/// Indices of the links that a flow's packets cross, from the source to the sink and back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Course {
-    there: Vec<usize>,
-    back: Vec<usize>,
+struct Path {
+    forward: Vec<usize>,
+    reverse: Vec<usize>,
 }
 
-/// Configuration of an engine.
-struct EngineConfig<'a> {
+/// Configuration of an event loop.
+struct EventLoopConfig<'a> {
     links: &'a [network::Link],
-    courses: Vec<Course>,
+    paths: Vec<Path>,
     seed: u64,
     sample: Dur,
     warmup: Dur,
-    /// How long what is on its way may still arrive after the end.
-    patience: Dur,
-    journal: Option<Journal>,
+    /// Time after the end for packets in flight.
+    drain_time: Dur,
+    packet_log: Option<PacketLog>,
 }
 
-/// An engine at work between two devices.
-struct Wire {
-    ends: [(Space, String); 2],
-    /// What [`unread`] said of both at the beginning.
-    before: u64,
-    /// When its time began.
-    begun: Instant,
+/// A running event loop and its two devices.
+struct RunningLinks {
+    ends: [(Namespace, String); 2],
+    /// [`total_drops`] at the start.
+    drops_at_start: u64,
+    /// Time 0 of the links.
+    start_time: Instant,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Report>>,
 }
 
-impl Wire {
+impl RunningLinks {
     fn start(
         links: &[network::Link],
-        courses: Vec<Course>,
-        [sample, warmup, patience]: [Dur; 3],
+        paths: Vec<Path>,
+        [sample, warmup, drain_time]: [Dur; 3],
         options: &Options,
-        [left, right]: [(Space, String, File); 2],
+        [left, right]: [(Namespace, String, File); 2],
     ) -> io::Result<Self> {
         let names = links.iter().map(|link| link.name.clone()).collect();
         let record = options.record.as_ref().map(File::try_clone).transpose()?;
-        let journal = record.map(|file| Journal::new(file, names)).transpose()?;
+        let packet_log = record.map(|file| PacketLog::new(file, names)).transpose()?;
         let seed = options.seed;
-        let config = EngineConfig { links, courses, seed, sample, warmup, patience, journal };
-        let engine = Engine::new(left.2, right.2, config)?;
-        let begun = engine.begun();
+        let config = EventLoopConfig { links, paths, seed, sample, warmup, drain_time, packet_log };
+        let event_loop = EventLoop::new(left.2, right.2, config)?;
+        let start_time = event_loop.start_time();
         let ends = [(left.0, left.1), (right.0, right.1)];
-        let before = unread_at(&ends)?;
+        let drops_at_start = total_drops(&ends)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&stop);
-        let thread =
-            thread::Builder::new().name("cwnd-link".into()).spawn(move || engine.run(&until))?;
-        Ok(Wire { ends, before, begun, stop, thread: Some(thread) })
+        let stop_flag = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("cwnd-link".into())
+            .spawn(move || event_loop.run(&stop_flag))?;
+        Ok(RunningLinks { ends, drops_at_start, start_time, stop, thread: Some(thread) })
     }
 
     fn stop(mut self) -> io::Result<Report> {
-        let overrun = unread_at(&self.ends)?.saturating_sub(self.before);
+        let overrun = total_drops(&self.ends)?.saturating_sub(self.drops_at_start);
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take();
-        let mut report = thread.map_or_else(|| Err(space::panicked()), join)?;
-        report.tool.overrun = overrun;
+        let mut report = thread.map_or_else(|| Err(namespace::thread_panicked()), join)?;
+        report.emulator.overrun = overrun;
         Ok(report)
     }
 }
 
-impl Drop for Wire {
+impl Drop for RunningLinks {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// Packets that were dropped before they could be read at the two ends.
-fn unread_at(ends: &[(Space, String); 2]) -> io::Result<u64> {
-    ends.iter().map(|(space, device)| space.run(|| unread(device))).sum()
+/// Returns the number of packets that the kernel dropped before they were read, for both devices.
+fn total_drops(ends: &[(Namespace, String); 2]) -> io::Result<u64> {
+    ends.iter().map(|(namespace, device)| namespace.run(|| tx_drops(device))).sum()
 }
 
-/// Packets that were dropped before they could be read from a device.
-fn unread(device: &str) -> u64 {
+/// Returns the number of packets that the kernel dropped before they were read from `device`.
+fn tx_drops(device: &str) -> u64 {
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let line =
         table.lines().find_map(|line| line.trim_start().strip_prefix(device)?.strip_prefix(':'));
@@ -176,88 +177,93 @@ fn unread(device: &str) -> u64 {
     dropped.and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// Gives a device its address and brings it up, with no queue of the kernel's before it.
-fn raise(device: &str, address: Ipv4Addr, prefix: u32) -> io::Result<sys::Interfaces> {
+/// Sets the address of a device and brings it up, without a queueing discipline.
+fn configure_device(
+    device: &str,
+    address: Ipv4Addr,
+    prefix_length: u32,
+) -> io::Result<sys::Interfaces> {
     let interfaces = sys::Interfaces::new()?;
-    // Nobody would carry what the kernel sends of its own accord; where this file cannot be written,
-    // it is read and left.
+    // The links do not carry IPv6. If this setting cannot be written, packets of IPv6 are read and discarded.
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6"), "1");
-    // A device without room gets no queueing discipline. Only the machine's root may change it: for
-    // others 500 packets may wait, and some before them.
-    let _ = interfaces.room(device, 0);
-    interfaces.address(device, address, prefix)?;
-    interfaces.raise(device)?;
-    let _ = interfaces.room(device, UNREAD);
+    // A device that is brought up with a transmit queue of 0 has no queueing discipline. Only root of the
+    // initial user namespace may change the length: for other users the queue has 500 packets, after the
+    // packets of a queueing discipline.
+    let _ = interfaces.set_queue_length(device, 0);
+    interfaces.set_address(device, address, prefix_length)?;
+    interfaces.bring_up(device)?;
+    let _ = interfaces.set_queue_length(device, DEVICE_QUEUE);
     Ok(interfaces)
 }
 
-/// Makes a device that is the way out of the calling thread's namespace.
-fn way_out(address: Ipv4Addr) -> io::Result<File> {
-    let file = sys::open_tun(WAY_OUT)?;
-    raise(WAY_OUT, address, 32)?.default_route(WAY_OUT)?;
+/// Creates the device that is the default route of the calling thread's namespace.
+fn create_uplink(address: Ipv4Addr) -> io::Result<File> {
+    let file = sys::open_tun(UPLINK)?;
+    configure_device(UPLINK, address, 32)?.add_default_route(UPLINK)?;
     Ok(file)
 }
 
-/// One link from a new namespace to the caller's.
+/// A link between a new namespace and the caller's.
 pub struct Emulation {
-    wire: Wire,
-    inside: Space,
+    links: RunningLinks,
+    inside: Namespace,
     prefix: Prefix,
     base: Ipv4Addr,
 }
 
 impl Emulation {
-    /// A link: `up` carries what leaves the new namespace, `down` what enters it.
+    /// Creates a link. `up` carries packets from the new namespace, `down` to it.
     ///
     /// # Errors
-    /// When this is not permitted (it needs `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`), there is no TUN
-    /// device, or there are no addresses left.
+    /// It is not permitted (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN` are required), there is no `/dev/net/tun`, or
+    /// no prefix is free.
     pub fn new(up: &network::Link, down: &network::Link, options: &Options) -> io::Result<Self> {
         let links = [up.clone(), down.clone()];
-        let course = Course { there: vec![0], back: vec![1] };
-        let within = std::env::var(NET).ok().and_then(|text| text.parse().ok());
-        let outside = Space::current()?;
-        let (prefix, device, outer) = outer_end(within)?;
-        let inside = Space::new()?;
+        let path = Path { forward: vec![0], reverse: vec![1] };
+        let enclosing = std::env::var(NET).ok().and_then(|text| text.parse().ok());
+        let outside = Namespace::current()?;
+        let (prefix, device, outer) = create_outer_device(enclosing)?;
+        let inside = Namespace::new()?;
         let inner = inside.run(|| {
-            // Links inside this one lead through it; what cannot be set stays as it is.
+            // Links nested in this one are routed through it. Errors are ignored: the setting may be
+            // read-only.
             let _ = fs::write("/proc/sys/net/ipv4/ip_forward", "1");
-            way_out(prefix.inner())
+            create_uplink(prefix.inner())
         })??;
         let base = std::env::var(BASE).ok().and_then(|text| text.parse().ok());
-        let left = (inside.try_clone()?, WAY_OUT.to_owned(), inner);
+        let left = (inside.try_clone()?, UPLINK.to_owned(), inner);
         let right = (outside, device, outer);
-        // The last words of a connection are not lost with the command.
-        let times = [SAMPLE, Dur::ZERO, PATIENCE];
-        let wire = Wire::start(&links, vec![course], times, options, [left, right])?;
+        // The end of the command must not lose the last packets of its connections.
+        let times = [SAMPLE, Dur::ZERO, DRAIN_TIME];
+        let links = RunningLinks::start(&links, vec![path], times, options, [left, right])?;
         Ok(Emulation {
-            wire,
+            links,
             inside,
             prefix,
-            base: base.filter(|_| within.is_some()).unwrap_or(prefix.outer()),
+            base: base.filter(|_| enclosing.is_some()).unwrap_or(prefix.outer()),
         })
     }
 
-    /// The address of the caller's end.
+    /// Returns the address of the caller's end.
     pub fn peer(&self) -> Ipv4Addr {
         self.prefix.outer()
     }
 
-    /// The address of the end in the new namespace.
+    /// Returns the address of the new namespace's end.
     pub fn address(&self) -> Ipv4Addr {
         self.prefix.inner()
     }
 
-    /// The new namespace.
-    pub fn space(&self) -> &Space {
+    /// Returns the new namespace.
+    pub fn namespace(&self) -> &Namespace {
         &self.inside
     }
 
-    /// Starts a command in the new namespace; variables of its environment say where it is.
+    /// Starts a command in the new namespace. Its environment has the addresses.
     ///
     /// # Errors
-    /// As [`Space::start`].
-    pub fn start(&self, mut command: Command) -> io::Result<Running> {
+    /// As [`Namespace::start`].
+    pub fn start(&self, mut command: Command) -> io::Result<RunningCommand> {
         command.env(ADDRESS, self.address().to_string());
         command.env(PEER, self.peer().to_string());
         command.env(BASE, self.base.to_string());
@@ -265,111 +271,111 @@ impl Emulation {
         self.inside.start(command)
     }
 
-    /// Ends the link. The report's links are up and down.
+    /// Ends the emulation. The links of the report are up and down.
     ///
     /// # Errors
-    /// When a thread has failed.
+    /// A thread panicked.
     pub fn stop(self) -> io::Result<Report> {
-        self.wire.stop()
+        self.links.stop()
     }
 }
 
-/// Makes a device in the caller's namespace, with addresses that nobody else has there.
-fn outer_end(within: Option<Prefix>) -> io::Result<(Prefix, String, File)> {
-    let prefixes = Prefix::inside(within);
+/// Creates a device in the caller's namespace, with a prefix that is free there.
+fn create_outer_device(enclosing: Option<Prefix>) -> io::Result<(Prefix, String, File)> {
+    let prefixes = Prefix::candidates(enclosing);
     if prefixes.is_empty() {
-        return Err(io::Error::other("links are nested at most four deep"));
+        return Err(io::Error::other("emulated links can be nested four deep"));
     }
     for (number, prefix) in prefixes.into_iter().enumerate() {
-        // The name is the lock: who has the device has the addresses.
+        // The name of the device is the lock of the prefix.
         let device = format!("cwnd{number}");
         let file = match sys::open_tun(&device) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
             other => other?,
         };
         let routes = fs::read_to_string("/proc/thread-self/net/route")?;
-        if prefix.is_routed(&routes, within) {
+        if prefix.is_routed(&routes, enclosing) {
             continue;
         }
-        raise(&device, prefix.outer(), prefix.length)?;
+        configure_device(&device, prefix.outer(), prefix.length)?;
         return Ok((prefix, device, file));
     }
-    Err(io::Error::other("no addresses are left for another link"))
+    Err(io::Error::other("all prefixes for emulated links are in use"))
 }
 
-/// The addresses of a flow's source and sink in any testbed.
-pub(crate) fn ends(flow: u32) -> [Ipv4Addr; 2] {
+/// Returns the addresses of the source and sink of a flow in any testbed.
+pub(crate) fn flow_addresses(flow: u32) -> [Ipv4Addr; 2] {
     [SOURCES, SINKS].map(|first| Ipv4Addr::from_bits(first + 1 + flow))
 }
 
 /// The network of a scenario between two namespaces.
 pub struct Testbed {
-    wire: Wire,
-    sources: Space,
-    sinks: Space,
+    links: RunningLinks,
+    sources: Namespace,
+    sinks: Namespace,
 }
 
 impl Testbed {
-    /// The links of `network`, for its flows. What they send is up to the caller: nothing is sent
-    /// here. The measurement begins after the network's warm-up, and samples are taken as it says.
+    /// Creates the links of `network`. The caller sends the traffic of the flows. The measurement starts
+    /// after the network's warm-up; samples are taken at the network's interval.
     ///
     /// # Errors
     /// As [`Emulation::new`].
     pub fn new(network: &Network, options: &Options) -> io::Result<Self> {
-        let course =
-            |flow: &network::Flow| Course { there: flow.path.clone(), back: flow.back.clone() };
-        let courses: Vec<_> = network.flows.iter().map(course).collect();
-        let end = |first: u32| {
-            let space = Space::new()?;
-            let device = space.run(|| {
-                let file = way_out(Ipv4Addr::from_bits(first + 1))?;
+        let path =
+            |flow: &network::Flow| Path { forward: flow.path.clone(), reverse: flow.back.clone() };
+        let paths: Vec<_> = network.flows.iter().map(path).collect();
+        let create_end = |first: u32| {
+            let namespace = Namespace::new()?;
+            let device = namespace.run(|| {
+                let file = create_uplink(Ipv4Addr::from_bits(first + 1))?;
                 let interfaces = sys::Interfaces::new()?;
-                for flow in 1..courses.len() as u32 {
-                    let alias = format!("{WAY_OUT}:{flow}");
-                    interfaces.address(&alias, Ipv4Addr::from_bits(first + 1 + flow), 32)?;
+                for flow in 1..paths.len() as u32 {
+                    let alias = format!("{UPLINK}:{flow}");
+                    interfaces.set_address(&alias, Ipv4Addr::from_bits(first + 1 + flow), 32)?;
                 }
                 io::Result::Ok(file)
             })??;
-            io::Result::Ok((space, device))
+            io::Result::Ok((namespace, device))
         };
-        let ((sources, left), (sinks, right)) = (end(SOURCES)?, end(SINKS)?);
-        let left = (sources.try_clone()?, WAY_OUT.to_owned(), left);
-        let right = (sinks.try_clone()?, WAY_OUT.to_owned(), right);
+        let ((sources, left), (sinks, right)) = (create_end(SOURCES)?, create_end(SINKS)?);
+        let left = (sources.try_clone()?, UPLINK.to_owned(), left);
+        let right = (sinks.try_clone()?, UPLINK.to_owned(), right);
         let times = [network.sample, network.warmup, Dur::ZERO];
-        let wire = Wire::start(&network.links, courses, times, options, [left, right])?;
-        Ok(Testbed { wire, sources, sinks })
+        let links = RunningLinks::start(&network.links, paths, times, options, [left, right])?;
+        Ok(Testbed { links, sources, sinks })
     }
 
-    /// When the links' time began: samples and the warm-up count from here.
-    pub fn begun(&self) -> Instant {
-        self.wire.begun
+    /// Returns time 0 of the links, of their samples and of the warm-up.
+    pub fn start_time(&self) -> Instant {
+        self.links.start_time
     }
 
-    /// Where sources live.
-    pub fn sources(&self) -> &Space {
+    /// Returns the namespace of the sources.
+    pub fn sources(&self) -> &Namespace {
         &self.sources
     }
 
-    /// Where sinks live.
-    pub fn sinks(&self) -> &Space {
+    /// Returns the namespace of the sinks.
+    pub fn sinks(&self) -> &Namespace {
         &self.sinks
     }
 
-    /// The address from which flow number `flow` must send: its packets cross the flow's links.
+    /// Returns the source address of flow number `flow`: packets from it cross the links of the flow.
     pub fn source_address(&self, flow: u32) -> Ipv4Addr {
-        ends(flow)[0]
+        flow_addresses(flow)[0]
     }
 
-    /// The address to which flow number `flow` must send.
+    /// Returns the sink address of flow number `flow`.
     pub fn sink_address(&self, flow: u32) -> Ipv4Addr {
-        ends(flow)[1]
+        flow_addresses(flow)[1]
     }
 
-    /// Ends it. The report's links are the network's.
+    /// Ends the emulation. The links of the report are those of the network.
     ///
     /// # Errors
-    /// When a thread has failed.
+    /// A thread panicked.
     pub fn stop(self) -> io::Result<Report> {
-        self.wire.stop()
+        self.links.stop()
     }
 }

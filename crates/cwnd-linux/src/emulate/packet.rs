@@ -1,12 +1,11 @@
-//! IPv4 packets as a TUN device gives them: what a queue must know of them, marks, and super-packets
-//! cut into those that would be on the wire.
+//! IPv4 packets of a TUN device: the fields that a queue reads, ECN marks, and segmentation of super-packets.
 
 use std::ops::Range;
 
 use cwnd_sim::queue::Arrival;
 
 /// Bytes of the `virtio_net_hdr` before each packet.
-pub(super) const PREFIX: usize = 10;
+pub(super) const VNET_HEADER: usize = 10;
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`.
 pub(super) const NEEDS_CHECKSUM: u8 = 1;
 /// `VIRTIO_NET_HDR_GSO_NONE` and `VIRTIO_NET_HDR_GSO_TCPV4`.
@@ -14,23 +13,23 @@ pub(super) const GSO_NONE: u8 = 0;
 pub(super) const GSO_TCP: u8 = 1;
 
 /// Bytes of an IPv4 or TCP header without options.
-pub(super) const SHORTEST: usize = 20;
+pub(super) const MIN_HEADER: usize = 20;
 pub(super) const TCP: u8 = 6;
 pub(super) const TCP_CHECKSUM: usize = 16;
 const FIN: u8 = 1;
 const SYN: u8 = 2;
-pub(super) const PUSH: u8 = 8;
-const CONGESTION_REDUCED: u8 = 0x80;
+pub(super) const PSH: u8 = 8;
+const CWR: u8 = 0x80;
 
-pub(super) fn word(bytes: &[u8], at: usize) -> u16 {
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-pub(super) fn put(bytes: &mut [u8], at: usize, value: u16) {
+pub(super) fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// The sum of 16-bit words in ones' complement (RFC 1071).
+/// Folds a sum of 16-bit words into their ones' complement sum (RFC 1071).
 pub(super) fn fold(mut sum: u32) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -38,7 +37,7 @@ pub(super) fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
-pub(super) fn sum(bytes: &[u8]) -> u16 {
+pub(super) fn ones_complement_sum(bytes: &[u8]) -> u16 {
     let mut total = 0u32;
     let (pairs, rest) = bytes.as_chunks::<2>();
     for &pair in pairs {
@@ -50,30 +49,31 @@ pub(super) fn sum(bytes: &[u8]) -> u16 {
     fold(total)
 }
 
-/// The length of an IPv4 header, if that is what the bytes are: whole, and no longer than they.
-pub(super) fn header(packet: &[u8]) -> Option<usize> {
-    if packet.len() < SHORTEST || packet[0] >> 4 != 4 {
+/// Returns the length of the IPv4 header; `None` if the packet is not IPv4, or truncated.
+pub(super) fn header_length(packet: &[u8]) -> Option<usize> {
+    if packet.len() < MIN_HEADER || packet[0] >> 4 != 4 {
         return None;
     }
     let length = 4 * usize::from(packet[0] & 15);
-    let total = usize::from(word(packet, 2));
-    (length >= SHORTEST && length <= total && total <= packet.len()).then_some(length)
+    let total = usize::from(u16_at(packet, 2));
+    (length >= MIN_HEADER && length <= total && total <= packet.len()).then_some(length)
 }
 
-/// Source and destination of an IPv4 packet.
-pub(super) fn ends(packet: &[u8]) -> (u32, u32) {
-    let address = |at: usize| u32::from(word(packet, at)) << 16 | u32::from(word(packet, at + 2));
+/// Returns the source and destination address of an IPv4 packet.
+pub(super) fn addresses(packet: &[u8]) -> (u32, u32) {
+    let address =
+        |at: usize| u32::from(u16_at(packet, at)) << 16 | u32::from(u16_at(packet, at + 2));
     (address(12), address(16))
 }
 
-/// What a queue must know of an IPv4 packet with a header of so many bytes. Packets without data are
-/// TCP's that carry neither payload nor SYN nor FIN.
+/// Returns the fields of an IPv4 packet that a queue reads; its IPv4 header has `header` bytes. A packet is
+/// dataless if it is a TCP segment without payload, SYN and FIN.
 pub(super) fn arrival(packet: &[u8], header: usize) -> Arrival {
-    let size = word(packet, 2);
-    let first = word(packet, 6) & 0x1fff == 0;
+    let size = u16_at(packet, 2);
+    let first = u16_at(packet, 6) & 0x1fff == 0;
     let tcp = packet
         .get(header..usize::from(size))
-        .filter(|tcp| packet[9] == TCP && first && tcp.len() >= SHORTEST);
+        .filter(|tcp| packet[9] == TCP && first && tcp.len() >= MIN_HEADER);
     Arrival {
         size,
         capable: packet[1] & 3 != 0,
@@ -83,81 +83,84 @@ pub(super) fn arrival(packet: &[u8], header: usize) -> Arrival {
     }
 }
 
-/// Marks an IPv4 packet: congestion experienced (RFC 3168), with its checksum as RFC 1624 has it.
+/// Sets congestion experienced in an IPv4 header (RFC 3168), and updates the checksum (RFC 1624).
 pub(super) fn mark(packet: &mut [u8]) {
-    let before = word(packet, 0);
-    let after = before | 3;
-    put(packet, 0, after);
-    let checksum = u32::from(!word(packet, 10)) + u32::from(!before) + u32::from(after);
-    put(packet, 10, !fold(checksum));
+    let old = u16_at(packet, 0);
+    let new = old | 3;
+    put_u16(packet, 0, new);
+    let checksum = u32::from(!u16_at(packet, 10)) + u32::from(!old) + u32::from(new);
+    put_u16(packet, 10, !fold(checksum));
 }
 
-/// Shows one after the other the packets that a read from a TUN device stands for, each with a
-/// prefix for the device at the other end and made in `scratch`. What is no IPv4 is not shown.
-pub(super) fn split(
+/// Splits a read from a TUN device into packets of the link (GSO), and passes each, with a `virtio_net_hdr`
+/// and the length of its IPv4 header, to `emit`. `scratch` holds one packet. Reads that are not IPv4 are
+/// discarded.
+pub(super) fn segment(
     read: &mut [u8],
     scratch: &mut Vec<u8>,
-    mut show: impl FnMut(&mut [u8], usize),
+    mut emit: impl FnMut(&mut [u8], usize),
 ) {
-    let Some((prefix, packet)) = read.split_at_mut_checked(PREFIX) else { return };
-    let Some(length) = header(packet) else { return };
-    let host = |at: usize| u16::from_ne_bytes([prefix[at], prefix[at + 1]]);
-    let (kind, segment) = (prefix[1], usize::from(host(4)));
-    if kind == GSO_NONE {
-        // A checksum that is left open stays so: the other end knows it never left this machine.
+    let Some((prefix, packet)) = read.split_at_mut_checked(VNET_HEADER) else { return };
+    let Some(ip_header) = header_length(packet) else { return };
+    let host_u16 = |at: usize| u16::from_ne_bytes([prefix[at], prefix[at + 1]]);
+    let (gso_type, segment_size) = (prefix[1], usize::from(host_u16(4)));
+    if gso_type == GSO_NONE {
+        // A partial checksum remains partial: the kernel knows that the packet has not left this machine.
         prefix[1..6].fill(0);
-        show(read, length);
-    } else if kind & 0x7f == GSO_TCP && segment > 0 {
-        split_tcp(packet, length, segment, scratch, &mut show);
+        emit(read, ip_header);
+    } else if gso_type & 0x7f == GSO_TCP && segment_size > 0 {
+        segment_tcp(packet, ip_header, segment_size, scratch, &mut emit);
     }
 }
 
-fn split_tcp(
+fn segment_tcp(
     packet: &[u8],
-    length: usize,
-    segment: usize,
+    ip_header: usize,
+    segment_size: usize,
     scratch: &mut Vec<u8>,
-    show: &mut impl FnMut(&mut [u8], usize),
+    emit: &mut impl FnMut(&mut [u8], usize),
 ) {
-    let Some(tcp) = packet.get(length..).filter(|tcp| tcp.len() >= SHORTEST) else { return };
-    let headers = length + 4 * usize::from(tcp[12] >> 4);
-    let total = usize::from(word(packet, 2));
-    if headers < length + SHORTEST || headers > total {
+    let Some(tcp) = packet.get(ip_header..).filter(|tcp| tcp.len() >= MIN_HEADER) else { return };
+    let headers = ip_header + 4 * usize::from(tcp[12] >> 4);
+    let total = usize::from(u16_at(packet, 2));
+    if headers < ip_header + MIN_HEADER || headers > total {
         return;
     }
-    let sequence = u32::from(word(tcp, 4)) << 16 | u32::from(word(tcp, 6));
-    let identification = word(packet, 4);
+    let sequence = u32::from(u16_at(tcp, 4)) << 16 | u32::from(u16_at(tcp, 6));
+    let identification = u16_at(packet, 4);
     let mut from = headers;
     let mut number = 0u16;
     while from < total {
-        let piece: Range<usize> = from..total.min(from + segment);
-        let size = headers + piece.len();
+        let payload: Range<usize> = from..total.min(from + segment_size);
+        let size = headers + payload.len();
         scratch.clear();
         scratch.extend([NEEDS_CHECKSUM, GSO_NONE, 0, 0, 0, 0]);
-        scratch.extend((length as u16).to_ne_bytes());
+        scratch.extend((ip_header as u16).to_ne_bytes());
         scratch.extend((TCP_CHECKSUM as u16).to_ne_bytes());
         scratch.extend(&packet[..headers]);
-        scratch.extend(&packet[piece.clone()]);
-        let made = &mut scratch[PREFIX..];
-        put(made, 2, size as u16);
-        put(made, 4, identification.wrapping_add(number));
-        put(made, 10, 0);
-        let checksum = !sum(&made[..length]);
-        put(made, 10, checksum);
-        let ahead = sequence.wrapping_add((from - headers) as u32);
-        put(made, length + 4, (ahead >> 16) as u16);
-        put(made, length + 6, ahead as u16);
-        if piece.end < total {
-            made[length + 13] &= !(FIN | PUSH);
+        scratch.extend(&packet[payload.clone()]);
+        let segment = &mut scratch[VNET_HEADER..];
+        put_u16(segment, 2, size as u16);
+        put_u16(segment, 4, identification.wrapping_add(number));
+        put_u16(segment, 10, 0);
+        let checksum = !ones_complement_sum(&segment[..ip_header]);
+        put_u16(segment, 10, checksum);
+        let segment_sequence = sequence.wrapping_add((from - headers) as u32);
+        put_u16(segment, ip_header + 4, (segment_sequence >> 16) as u16);
+        put_u16(segment, ip_header + 6, segment_sequence as u16);
+        if payload.end < total {
+            segment[ip_header + 13] &= !(FIN | PSH);
         }
         if number > 0 {
-            made[length + 13] &= !CONGESTION_REDUCED;
+            segment[ip_header + 13] &= !CWR;
         }
-        // Open: the sum of the pseudo-header, for the rest to be added.
-        let pseudo = u32::from(sum(&made[12..20])) + u32::from(TCP) + (size - length) as u32;
-        put(made, length + TCP_CHECKSUM, fold(pseudo));
-        show(scratch, length);
-        from = piece.end;
+        // A partial checksum: the sum of the pseudo-header.
+        let pseudo = u32::from(ones_complement_sum(&segment[12..20]))
+            + u32::from(TCP)
+            + (size - ip_header) as u32;
+        put_u16(segment, ip_header + TCP_CHECKSUM, fold(pseudo));
+        emit(scratch, ip_header);
+        from = payload.end;
         number = number.wrapping_add(1);
     }
 }
@@ -165,10 +168,10 @@ fn split_tcp(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emulate::bundle::Bundle;
+    use crate::emulate::gro::Coalescer;
 
-    /// What a device gives for `data` bytes of a stream: a super-packet when it has segments.
-    fn read(data: usize, segment: usize, flags: u8, options: usize) -> Vec<u8> {
+    /// What a device returns for `data` bytes of a stream: a super-packet if there are several segments.
+    fn device_read(data: usize, segment: usize, flags: u8, options: usize) -> Vec<u8> {
         let headers = 40 + options;
         let kind = if data > segment { GSO_TCP } else { GSO_NONE };
         let size = if data > segment { segment as u16 } else { 0 };
@@ -183,99 +186,104 @@ mod tests {
         bytes.extend((0..options).map(|at| at as u8));
         bytes.extend((0..data).map(|at| (at * at % 251) as u8));
         let packet = &mut bytes[ip..];
-        put(packet, 2, (headers + data) as u16);
-        let checksum = !sum(&packet[..20]);
-        put(packet, 10, checksum);
-        let pseudo =
-            u32::from(sum(&packet[12..20])) + u32::from(TCP) + (headers - 20 + data) as u32;
-        put(packet, 36, fold(pseudo));
+        put_u16(packet, 2, (headers + data) as u16);
+        let checksum = !ones_complement_sum(&packet[..20]);
+        put_u16(packet, 10, checksum);
+        let pseudo = u32::from(ones_complement_sum(&packet[12..20]))
+            + u32::from(TCP)
+            + (headers - 20 + data) as u32;
+        put_u16(packet, 36, fold(pseudo));
         bytes
     }
 
-    fn shown(mut bytes: Vec<u8>) -> Vec<Vec<u8>> {
+    fn segments(mut bytes: Vec<u8>) -> Vec<Vec<u8>> {
         let mut packets = Vec::new();
-        split(&mut bytes, &mut Vec::new(), |packet, header| {
+        segment(&mut bytes, &mut Vec::new(), |packet, header| {
             assert_eq!(header, 20);
             packets.push(packet.to_vec());
         });
         packets
     }
 
-    /// Closes the checksum as a network card does, and checks it as a receiver does.
-    fn is_whole(bytes: &[u8]) -> bool {
-        let mut packet = bytes[PREFIX..].to_vec();
+    /// Completes the checksum as a network card does, and verifies it as a receiver does.
+    fn has_valid_checksums(bytes: &[u8]) -> bool {
+        let mut packet = bytes[VNET_HEADER..].to_vec();
         let length = packet.len() - 20;
-        let checksum = !sum(&packet[20..]);
-        put(&mut packet, 36, checksum);
-        let pseudo = u32::from(sum(&packet[12..20])) + u32::from(TCP) + length as u32;
-        let total = fold(pseudo + u32::from(sum(&packet[20..])));
-        total == 0xffff && sum(&packet[..20]) == 0xffff && header(&packet) == Some(20)
+        let checksum = !ones_complement_sum(&packet[20..]);
+        put_u16(&mut packet, 36, checksum);
+        let pseudo =
+            u32::from(ones_complement_sum(&packet[12..20])) + u32::from(TCP) + length as u32;
+        let total = fold(pseudo + u32::from(ones_complement_sum(&packet[20..])));
+        total == 0xffff
+            && ones_complement_sum(&packet[..20]) == 0xffff
+            && header_length(&packet) == Some(20)
     }
 
     #[test]
-    fn super_packets_are_cut_into_those_of_the_wire() {
+    fn super_packets_are_segmented() {
         for (data, options) in [(4000, 12), (2896, 12), (1449, 0), (64_000, 12)] {
-            let flags = CONGESTION_REDUCED | 0x10 | PUSH | FIN;
-            let whole = read(data, 1448, flags, options);
-            let packets = shown(whole.clone());
+            let flags = CWR | 0x10 | PSH | FIN;
+            let whole = device_read(data, 1448, flags, options);
+            let packets = segments(whole.clone());
             assert_eq!(packets.len(), data.div_ceil(1448));
-            let headers = PREFIX + 40 + options;
+            let headers = VNET_HEADER + 40 + options;
             let joined: Vec<u8> = packets.iter().flat_map(|p| p[headers..].to_vec()).collect();
             assert_eq!(joined, whole[headers..]);
             let last = packets.len() - 1;
             for (number, packet) in packets.iter().enumerate() {
-                assert!(is_whole(packet));
-                let ip = &packet[PREFIX..];
+                assert!(has_valid_checksums(packet));
+                let ip = &packet[VNET_HEADER..];
                 let sequence = u32::from_be_bytes([ip[24], ip[25], ip[26], ip[27]]);
                 assert_eq!(sequence, 0xffff_ff00u32.wrapping_add(1448 * number as u32));
-                assert_eq!(word(ip, 4), 0xffffu16.wrapping_add(number as u16));
-                assert_eq!(ip[33] & (FIN | PUSH) != 0, number == last);
-                assert_eq!(ip[33] & CONGESTION_REDUCED != 0, number == 0);
+                assert_eq!(u16_at(ip, 4), 0xffffu16.wrapping_add(number as u16));
+                assert_eq!(ip[33] & (FIN | PSH) != 0, number == last);
+                assert_eq!(ip[33] & CWR != 0, number == 0);
             }
         }
     }
 
     #[test]
-    fn other_packets_stay_as_they_are() {
-        let whole = read(1448, 1448, 0x10, 12);
-        assert_eq!(shown(whole.clone()), [whole]);
+    fn other_packets_are_unchanged() {
+        let whole = device_read(1448, 1448, 0x10, 12);
+        assert_eq!(segments(whole.clone()), [whole]);
         // IPv6, a header that is too long, and too few bytes.
-        for (at, byte) in [(PREFIX, 0x60), (PREFIX, 0x4f), (PREFIX + 2, 0xff)] {
-            let mut bytes = read(10, 1448, 0x10, 0);
+        for (at, byte) in [(VNET_HEADER, 0x60), (VNET_HEADER, 0x4f), (VNET_HEADER + 2, 0xff)] {
+            let mut bytes = device_read(10, 1448, 0x10, 0);
             bytes[at] = byte;
             if byte != 0x4f {
-                assert!(shown(bytes).is_empty());
+                assert!(segments(bytes).is_empty());
             }
         }
         for length in 0..50 {
-            let mut bytes = read(3000, 1448, 0x10, 12);
+            let mut bytes = device_read(3000, 1448, 0x10, 12);
             bytes.truncate(length);
-            assert!(shown(bytes).is_empty());
+            assert!(segments(bytes).is_empty());
         }
-        let mut bytes = read(3000, 1448, 0x10, 12);
+        let mut bytes = device_read(3000, 1448, 0x10, 12);
         bytes[4..6].fill(0);
-        assert!(shown(bytes).is_empty());
+        assert!(segments(bytes).is_empty());
     }
 
     #[test]
-    fn marks_keep_the_checksum() {
+    fn marks_update_the_checksum() {
         for tos in 0..=255 {
-            let mut bytes = read(100, 1448, 0x10, 0);
-            let packet = &mut bytes[PREFIX..];
+            let mut bytes = device_read(100, 1448, 0x10, 0);
+            let packet = &mut bytes[VNET_HEADER..];
             packet[1] = tos;
-            put(packet, 10, 0);
-            let checksum = !sum(&packet[..20]);
-            put(packet, 10, checksum);
+            put_u16(packet, 10, 0);
+            let checksum = !ones_complement_sum(&packet[..20]);
+            put_u16(packet, 10, checksum);
             assert_eq!(arrival(packet, 20).capable, tos & 3 != 0);
             mark(packet);
             assert_eq!(packet[1], tos | 3);
-            assert_eq!(sum(&packet[..20]), 0xffff);
+            assert_eq!(ones_complement_sum(&packet[..20]), 0xffff);
         }
     }
 
     #[test]
-    fn acknowledgements_carry_no_data() {
-        let dataless = |data, flags| arrival(&read(data, 1448, flags, 12)[PREFIX..], 20).dataless;
+    fn acknowledgements_are_dataless() {
+        let dataless =
+            |data, flags| arrival(&device_read(data, 1448, flags, 12)[VNET_HEADER..], 20).dataless;
         assert!(dataless(0, 0x10));
         assert!(!dataless(1, 0x10));
         assert!(!dataless(0, SYN));
@@ -283,44 +291,47 @@ mod tests {
     }
 
     #[test]
-    fn bundles_are_super_packets_again() {
-        let whole = read(5000, 1448, 0x10, 12);
-        let packets = shown(whole.clone());
-        let mut bundle = Bundle::default();
+    fn coalescing_restores_the_super_packet() {
+        let whole = device_read(5000, 1448, 0x10, 12);
+        let packets = segments(whole.clone());
+        let mut coalescer = Coalescer::default();
         for packet in &packets {
-            assert!(bundle.add(packet, 20));
+            assert!(coalescer.add(packet, 20));
         }
-        // A short packet is the last.
-        assert!(!bundle.add(&packets[0], 20));
-        let made = bundle.take().to_vec();
-        // The length of the headers, which a device may leave out, stands in a bundle.
-        assert_eq!(made[PREFIX..], whole[PREFIX..]);
-        assert_eq!((&made[..2], &made[4..PREFIX]), (&whole[..2], &whole[4..PREFIX]));
-        assert!(is_whole(&made));
-        assert!(bundle.is_empty());
-        // Alone it stays what it was.
-        assert!(bundle.add(&packets[1], 20));
-        assert_eq!(bundle.take(), packets[1]);
+        // A short segment is the last one.
+        assert!(!coalescer.add(&packets[0], 20));
+        let segment = coalescer.take().to_vec();
+        // A device may omit the length of the headers; the coalescer writes it.
+        assert_eq!(segment[VNET_HEADER..], whole[VNET_HEADER..]);
+        assert_eq!(
+            (&segment[..2], &segment[4..VNET_HEADER]),
+            (&whole[..2], &whole[4..VNET_HEADER])
+        );
+        assert!(has_valid_checksums(&segment));
+        assert!(coalescer.is_empty());
+        // A single packet is unchanged.
+        assert!(coalescer.add(&packets[1], 20));
+        assert_eq!(coalescer.take(), packets[1]);
     }
 
     #[test]
-    fn what_differs_is_not_bundled() {
-        let packets = shown(read(5000, 1448, 0x10, 12));
-        let alone = |change: &dyn Fn(&mut [u8])| {
-            let mut bundle = Bundle::default();
-            assert!(bundle.add(&packets[0], 20));
+    fn packets_with_other_headers_are_not_coalesced() {
+        let packets = segments(device_read(5000, 1448, 0x10, 12));
+        let is_added = |change: &dyn Fn(&mut [u8])| {
+            let mut coalescer = Coalescer::default();
+            assert!(coalescer.add(&packets[0], 20));
             let mut next = packets[1].clone();
-            change(&mut next[PREFIX..]);
-            bundle.add(&next, 20)
+            change(&mut next[VNET_HEADER..]);
+            coalescer.add(&next, 20)
         };
-        assert!(alone(&|_| {}));
-        // A mark, another acknowledgement, another window, other options, flags and places.
-        assert!(!alone(&|packet| mark(packet)));
+        assert!(is_added(&|_| {}));
+        // A mark, another acknowledgement number, window, option, flag or sequence number.
+        assert!(!is_added(&|packet| mark(packet)));
         for at in [8, 12, 19, 20, 23, 27, 28, 34, 33, 40, 51] {
-            assert!(!alone(&|packet| packet[at] ^= 0x41), "{at}");
+            assert!(!is_added(&|packet| packet[at] ^= 0x41), "{at}");
         }
-        let mut bundle = Bundle::default();
-        assert!(bundle.add(&packets[0], 20));
-        assert!(!bundle.add(&packets[2], 20));
+        let mut coalescer = Coalescer::default();
+        assert!(coalescer.add(&packets[0], 20));
+        assert!(!coalescer.add(&packets[2], 20));
     }
 }

@@ -1,59 +1,58 @@
-//! What an emulation leaves behind, and how well the tool did its own part.
+//! Report of an emulation: the links, the flows, and the performance of the emulator.
 
 use std::io;
 
 use cwnd_sim::queue::Histogram;
 use cwnd_sim::record::LinkRecord;
 
-/// A packet is late when it is released this long after its time, in nanoseconds.
+/// A packet is late if it is delivered more than this many nanoseconds after it was due.
 const LATE: u64 = 200_000;
-/// When more than this part of the packets is late, the tool was the limit.
-const TOLERATED: f64 = 0.01;
+/// The emulator was the limit if a larger fraction of the packets was late.
+const MAX_LATE_FRACTION: f64 = 0.01;
 
-/// What was measured.
+/// Report of an emulation.
 #[derive(Debug)]
 pub struct Report {
-    /// Times of the samples in seconds since the start.
+    /// Times of the samples in seconds since time 0 of the links.
     pub time: Vec<f64>,
-    /// What each link did, as the simulator tells it.
+    /// Records of the links, as in the simulator.
     pub links: Vec<LinkRecord>,
-    /// What became of each flow's packets.
+    /// Counters of the flows.
     pub flows: Vec<FlowReport>,
-    /// How late packets were released.
+    /// Lateness of the deliveries.
     pub lateness: Lateness,
-    /// What the tool itself did.
-    pub tool: Tool,
-    /// What went wrong with the record of packets, if anything did.
-    pub journal: io::Result<()>,
+    /// Performance of the emulator.
+    pub emulator: EmulatorStats,
+    /// Error of the packet log, if any.
+    pub packet_log: io::Result<()>,
 }
 
-/// What became of a flow's packets from its source to its sink. Packets with and without data count
-/// alike, and each that is sent again counts again. Counters of packets begin with the measurement, as
-/// those of links do; bytes count from the start.
+/// Counters of a flow's packets from source to sink. They include retransmissions and packets without data.
+/// Packets are counted from the start of the measurement, like those of links; bytes from time 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowReport {
-    /// Packets that came from the source.
+    /// Packets sent by the source.
     pub packets: u64,
-    /// Those of them that queues dropped or links lost.
+    /// Packets dropped by queues, or lost at random.
     pub lost: u64,
-    /// Those that a queue marked.
+    /// Packets marked by a queue.
     pub marked: u64,
-    /// Bytes that reached the sink's end, headers included.
+    /// Bytes delivered to the sink, including headers.
     pub bytes: u64,
-    /// The same at the times of the samples.
+    /// Bytes delivered at the times of the samples.
     pub bytes_series: Vec<f64>,
 }
 
-/// How late packets were released, after the time that their links gave them.
+/// Distribution of the delay from the time at which a packet is due to its delivery.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     all: Histogram,
-    worst: u64,
+    max: u64,
     late: u64,
 }
 
 impl FlowReport {
-    /// The measurement begins.
+    /// Starts the measurement.
     pub(super) fn begin(&mut self) {
         (self.packets, self.lost, self.marked) = (0, 0, 0);
     }
@@ -62,61 +61,61 @@ impl FlowReport {
 impl Lateness {
     pub(super) fn add(&mut self, nanos: u64) {
         self.all.add(nanos);
-        self.worst = self.worst.max(nanos);
+        self.max = self.max.max(nanos);
         self.late += u64::from(nanos > LATE);
     }
 
-    /// Packets released.
+    /// Returns the number of delivered packets.
     pub fn packets(&self) -> u64 {
         self.all.count()
     }
 
-    /// Those of them that were late by more than 0.2 ms.
+    /// Returns the number of packets that were more than 0.2 ms late.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// The lateness in seconds that this fraction of the packets does not exceed; NaN without any.
+    /// Returns the quantile `fraction` of the lateness in seconds; NaN without packets.
     pub fn quantile(&self, fraction: f64) -> f64 {
         self.all.quantile(fraction, 0) * 1e-9
     }
 
-    /// The largest lateness in seconds.
-    pub fn worst(&self) -> f64 {
-        self.worst as f64 * 1e-9
+    /// Returns the largest lateness in seconds.
+    pub fn max(&self) -> f64 {
+        self.max as f64 * 1e-9
     }
 }
 
-/// What the tool did.
+/// Performance of the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tool {
-    /// Whether its thread ran before all others (`SCHED_FIFO`).
+pub struct EmulatorStats {
+    /// Whether the event loop ran as a real-time thread (`SCHED_FIFO`).
     pub realtime: bool,
-    /// CPU seconds of that thread.
+    /// CPU time of the event loop in seconds.
     pub cpu: f64,
-    /// Seconds that it ran.
+    /// Run time in seconds.
     pub wall: f64,
-    /// Packets that the kernel dropped because the tool did not read them in time.
+    /// Packets that the kernel dropped because the emulator did not read them in time.
     pub overrun: u64,
-    /// Packets that the kernel would not take back.
+    /// Packets that the kernel did not accept from the emulator.
     pub refused: u64,
-    /// Packets of nobody's flow.
-    pub strangers: u64,
+    /// Packets of no flow.
+    pub unknown: u64,
 }
 
 impl Report {
-    /// Why the tool, not the link, was the limit; `None` if it was not.
+    /// Returns the reason why the emulator, not the network, was the limit; `None` if it was not.
     pub fn limit(&self) -> Option<String> {
-        let Tool { overrun, refused, .. } = self.tool;
+        let EmulatorStats { overrun, refused, .. } = self.emulator;
         let (late, packets) = (self.lateness.late(), self.lateness.packets());
         if overrun > 0 {
-            Some(format!("{overrun} packets were dropped before the tool could read them"))
+            Some(format!("{overrun} packets were dropped before the emulator read them"))
         } else if refused > 0 {
             Some(format!("the kernel refused {refused} packets"))
-        } else if late as f64 > TOLERATED * packets as f64 {
+        } else if late as f64 > MAX_LATE_FRACTION * packets as f64 {
             let share = 100.0 * late as f64 / packets as f64;
-            let worst = 1e3 * self.lateness.worst();
-            Some(format!("{share:.1} % of the packets were over 0.2 ms late, up to {worst:.1} ms"))
+            let max = 1e3 * self.lateness.max();
+            Some(format!("{share:.1} % of the packets were over 0.2 ms late, up to {max:.1} ms"))
         } else {
             None
         }

@@ -1,5 +1,5 @@
-//! What no crate wraps: network devices, the real-time scheduler and the first process of a PID
-//! namespace. All `unsafe` of the emulator is here.
+//! System calls without a safe wrapper: network devices, real-time scheduling, and the init process of a PID
+//! namespace. This file has all `unsafe` code of the emulator.
 #![expect(unsafe_code, reason = "these system calls have no safe wrapper")]
 
 use std::ffi::c_int;
@@ -16,34 +16,34 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 
-/// Offloads of a TUN device: checksums left open, TCP in pieces of up to 64 KiB.
+/// Offloads of a TUN device: partial checksums, and TCP super-packets of up to 64 KiB.
 const OFFLOADS: libc::c_ulong = (libc::TUN_F_CSUM | libc::TUN_F_TSO4) as libc::c_ulong;
 
 fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// A request about the interface `name`.
-fn request(name: &str) -> libc::ifreq {
+/// Returns an `ifreq` for the interface `name`.
+fn interface_request(name: &str) -> libc::ifreq {
     // SAFETY: all-zero bytes are a valid `ifreq`.
     let mut request: libc::ifreq = unsafe { zeroed() };
-    // The last byte stays zero.
-    let room = request.ifr_name.len() - 1;
-    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+    // The last byte remains zero.
+    let capacity = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..capacity].iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
     request
 }
 
-/// Makes a TUN device in the calling thread's network namespace. It is there as long as its file is
-/// open. Each read and write is one packet behind a `virtio_net_hdr`.
+/// Creates a TUN device in the network namespace of the calling thread. It exists while its file is open.
+/// Each read and write is one packet with a `virtio_net_hdr`.
 pub(super) fn open_tun(name: &str) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .custom_flags(libc::O_NONBLOCK)
         .open("/dev/net/tun")?;
-    let mut request = request(name);
+    let mut request = interface_request(name);
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as i16;
     let fd = file.as_raw_fd();
     // SAFETY: the descriptor is open, and TUNSETIFF reads and writes one `ifreq`.
@@ -53,66 +53,71 @@ pub(super) fn open_tun(name: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Requests about interfaces of the namespace in which this was made.
+/// Socket for interface requests in the namespace in which it was created.
 pub(super) struct Interfaces(OwnedFd);
 
 impl Interfaces {
-    /// Of the calling thread's network namespace.
+    /// Opens the socket in the network namespace of the calling thread.
     pub(super) fn new() -> io::Result<Self> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers are passed.
         let fd = check(unsafe { libc::socket(libc::AF_INET, kind, 0) })?;
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Interfaces(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    fn ask<T>(&self, what: libc::c_ulong, argument: &mut T) -> io::Result<()> {
+    fn ioctl<T>(&self, code: libc::c_ulong, argument: &mut T) -> io::Result<()> {
         // SAFETY: the callers pass the structure that the request reads and writes.
-        check(unsafe { libc::ioctl(self.0.as_raw_fd(), what as _, &raw mut *argument) })?;
+        check(unsafe { libc::ioctl(self.0.as_raw_fd(), code as _, &raw mut *argument) })?;
         Ok(())
     }
 
     /// Brings an interface up.
-    pub(super) fn raise(&self, name: &str) -> io::Result<()> {
-        let mut request = request(name);
-        self.ask(libc::SIOCGIFFLAGS, &mut request)?;
+    pub(super) fn bring_up(&self, name: &str) -> io::Result<()> {
+        let mut request = interface_request(name);
+        self.ioctl(libc::SIOCGIFFLAGS, &mut request)?;
         // SAFETY: the kernel has just written the flags.
         unsafe { request.ifr_ifru.ifru_flags |= (libc::IFF_UP | libc::IFF_RUNNING) as i16 };
-        self.ask(libc::SIOCSIFFLAGS, &mut request)
+        self.ioctl(libc::SIOCSIFFLAGS, &mut request)
     }
 
-    /// Gives an interface an address; whatever shares its first `prefix` bits is behind it.
-    pub(super) fn address(&self, name: &str, address: Ipv4Addr, prefix: u32) -> io::Result<()> {
-        let mut request = request(name);
-        request.ifr_ifru.ifru_addr = internet(address);
-        self.ask(libc::SIOCSIFADDR, &mut request)?;
-        let mask = u32::MAX.checked_shl(32 - prefix).unwrap_or(0);
-        request.ifr_ifru.ifru_netmask = internet(Ipv4Addr::from_bits(mask));
-        self.ask(libc::SIOCSIFNETMASK, &mut request)
+    /// Sets the address of an interface, with a route to its prefix of `prefix_length` bits.
+    pub(super) fn set_address(
+        &self,
+        name: &str,
+        address: Ipv4Addr,
+        prefix_length: u32,
+    ) -> io::Result<()> {
+        let mut request = interface_request(name);
+        request.ifr_ifru.ifru_addr = sockaddr_of(address);
+        self.ioctl(libc::SIOCSIFADDR, &mut request)?;
+        let mask = u32::MAX.checked_shl(32 - prefix_length).unwrap_or(0);
+        request.ifr_ifru.ifru_netmask = sockaddr_of(Ipv4Addr::from_bits(mask));
+        self.ioctl(libc::SIOCSIFNETMASK, &mut request)
     }
 
-    /// Sets how many packets may wait for whoever reads the device.
-    pub(super) fn room(&self, name: &str, packets: i32) -> io::Result<()> {
-        let mut request = request(name);
+    /// Sets the length of the transmit queue: packets that wait for the reader of the device.
+    pub(super) fn set_queue_length(&self, name: &str, packets: i32) -> io::Result<()> {
+        let mut request = interface_request(name);
         request.ifr_ifru.ifru_metric = packets;
-        self.ask(libc::SIOCSIFTXQLEN, &mut request)
+        self.ioctl(libc::SIOCSIFTXQLEN, &mut request)
     }
 
-    /// Sends everything without a route of its own through an interface.
-    pub(super) fn default_route(&self, name: &str) -> io::Result<()> {
-        let mut device = request(name).ifr_name;
+    /// Adds a default route through an interface.
+    pub(super) fn add_default_route(&self, name: &str) -> io::Result<()> {
+        let mut device = interface_request(name).ifr_name;
         // SAFETY: all-zero bytes are a valid `rtentry`.
         let mut route: libc::rtentry = unsafe { zeroed() };
-        route.rt_dst = internet(Ipv4Addr::UNSPECIFIED);
-        route.rt_genmask = internet(Ipv4Addr::UNSPECIFIED);
+        route.rt_dst = sockaddr_of(Ipv4Addr::UNSPECIFIED);
+        route.rt_genmask = sockaddr_of(Ipv4Addr::UNSPECIFIED);
         route.rt_flags = libc::RTF_UP as _;
         route.rt_dev = device.as_mut_ptr();
-        self.ask(libc::SIOCADDRT, &mut route)
+        self.ioctl(libc::SIOCADDRT, &mut route)
     }
 }
 
-fn internet(address: Ipv4Addr) -> libc::sockaddr {
-    // SAFETY: a `sockaddr_in` is as large as a `sockaddr` and made to stand for one.
+fn sockaddr_of(address: Ipv4Addr) -> libc::sockaddr {
+    // SAFETY: a `sockaddr_in` has the size of a `sockaddr`, and the kernel interprets it by its family.
     unsafe {
         let mut socket: libc::sockaddr_in = zeroed();
         socket.sin_family = libc::AF_INET as libc::sa_family_t;
@@ -121,8 +126,8 @@ fn internet(address: Ipv4Addr) -> libc::sockaddr {
     }
 }
 
-/// Has the calling thread run before all others that are not of this kind.
-pub(super) fn run_first() -> io::Result<()> {
+/// Makes the calling thread a real-time thread (`SCHED_FIFO`), which runs before all threads that are not.
+pub(super) fn set_realtime() -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `sched_param`.
     let mut parameters: libc::sched_param = unsafe { zeroed() };
     parameters.sched_priority = 1;
@@ -132,19 +137,19 @@ pub(super) fn run_first() -> io::Result<()> {
     Ok(())
 }
 
-/// Has `command` run below a process that nobody outlives: when the thread that spawns it ends, for
-/// whatever reason, the kernel kills all of its descendants. That thread must have a PID namespace
-/// for its children. Signals that are sent to the process are passed on.
-pub(super) fn confine(command: &mut Command) {
-    // SAFETY: `preside` and what it calls make system calls only, which is allowed after a fork.
-    unsafe { command.pre_exec(preside) };
+/// Runs `command` under an init process. When the thread that spawns the command ends, the kernel kills the
+/// init process and all of its descendants. The thread must have created a PID namespace for its children.
+/// The init process forwards signals.
+pub(super) fn kill_with_thread(command: &mut Command) {
+    // SAFETY: `fork_init` and what it calls make system calls only, which is allowed after a fork.
+    unsafe { command.pre_exec(fork_init) };
 }
 
-/// In the first process of a PID namespace: goes on in a child of it, and lets this one look after
-/// the namespace.
-fn preside() -> io::Result<()> {
+/// In the init process of a PID namespace: forks. The child returns, to execute the command; the parent runs
+/// as the init process.
+fn fork_init() -> io::Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL)?;
-    // Its own view of processes, where that is allowed.
+    // Mount a `/proc` for the PID namespace, if permitted.
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     if mount(None::<&str>, c"/", None::<&str>, private, None::<&str>).is_ok() {
         let _ = mount(Some(c"proc"), c"/proc", Some(c"proc"), MsFlags::empty(), None::<&str>);
@@ -152,15 +157,15 @@ fn preside() -> io::Result<()> {
     // SAFETY: this process has one thread; the parent's branch makes system calls only.
     match check(unsafe { libc::fork() })? {
         0 => Ok(()),
-        child => look_after(child),
+        child => run_init(child),
     }
 }
 
-/// Passes signals on and collects the dead, until `child` is one of them; leaves with its status.
-fn look_after(child: libc::pid_t) -> ! {
+/// Forwards signals and reaps processes until `child` ends; exits with its status.
+fn run_init(child: libc::pid_t) -> ! {
     // SAFETY: system calls on values of this frame.
     unsafe {
-        // Who waits for the end of a pipe must not wait for this process.
+        // Close all files: a reader of a pipe must not wait for this process.
         libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
         let mut all: libc::sigset_t = zeroed();
         libc::sigfillset(&raw mut all);
@@ -168,22 +173,22 @@ fn look_after(child: libc::pid_t) -> ! {
         loop {
             loop {
                 let mut status = 0;
-                let dead = libc::waitpid(-1, &raw mut status, libc::WNOHANG);
-                if dead == child && libc::WIFEXITED(status) {
+                let pid = libc::waitpid(-1, &raw mut status, libc::WNOHANG);
+                if pid == child && libc::WIFEXITED(status) {
                     libc::_exit(libc::WEXITSTATUS(status));
                 }
-                if dead == child {
-                    // As shells tell it.
+                if pid == child {
+                    // As in shells.
                     libc::_exit(128 + libc::WTERMSIG(status));
                 }
-                if dead <= 0 {
+                if pid <= 0 {
                     break;
                 }
             }
-            let mut about: libc::siginfo_t = zeroed();
-            let signal = libc::sigwaitinfo(&raw const all, &raw mut about);
-            // A terminal has told the child itself.
-            if signal > 0 && signal != libc::SIGCHLD && about.si_code <= libc::SI_USER {
+            let mut info: libc::siginfo_t = zeroed();
+            let signal = libc::sigwaitinfo(&raw const all, &raw mut info);
+            // A terminal sends signals to the child itself.
+            if signal > 0 && signal != libc::SIGCHLD && info.si_code <= libc::SI_USER {
                 libc::kill(child, signal);
             }
         }

@@ -1,19 +1,21 @@
-//! A scenario in real time: its network over a [`Testbed`], and its flows with the TCP of this kernel
-//! or with UDT sockets. It leaves the records that the simulator does.
+//! Scenarios in real time: the network of a scenario on a [`Testbed`], and its flows with the kernel's TCP or
+//! UDT sockets. The results are the simulator's records.
 //!
-//! A flow has a thread at each end, in the namespace of that end. The calling thread reads what is to be
-//! read of them every few milliseconds, takes the samples, and lets the caller say that it is enough.
+//! Each flow has a thread for its source and one for its sink, in the namespace of that end. The calling
+//! thread reads the state and the events of the flows every few milliseconds, takes the samples, and reports
+//! the progress.
 //!
-//! Controllers with a form in the kernel ([`Form`](crate::bpf::Form)) are loaded for the run and are gone
-//! after it, whatever happens to the process: nothing of them is pinned.
+//! Controllers with a kernel implementation ([`Implementation`](crate::bpf::Implementation)) are loaded for
+//! the run. They are not pinned: the kernel unloads them when the run or the process ends.
 
-mod datagrams;
-mod meter;
-mod plan;
-mod stage;
+mod flow_config;
+mod kernel_controllers;
+mod measurement;
+mod notes;
 mod sys;
 mod tcp;
-mod traced;
+mod threads;
+mod udp;
 mod udt;
 
 use std::collections::HashMap;
@@ -27,182 +29,184 @@ use cwnd_sim::record::Records;
 
 use crate::bpf;
 use crate::emulate::{self, Testbed};
-use meter::{Meter, Reading};
-use plan::{Notes, Plan, Protocol};
-use stage::Stage;
-use traced::Traced;
+use flow_config::{Protocol, flow_configs};
+use kernel_controllers::KernelControllers;
+use measurement::{Measurement, Snapshot};
+use notes::Notes;
+use threads::FlowThreads;
 
-/// Between two looks at what changes while nobody asks.
-const LOOK: Dur = Dur::from_millis(5);
-/// Between two questions whether to go on.
-const ASK: Duration = Duration::from_millis(50);
+/// Interval at which events and the state of UDT are read.
+const POLL_INTERVAL: Dur = Dur::from_millis(5);
+/// Interval at which the progress is reported.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What the flows of a run are made of.
+/// Backend of a scenario in real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
-    /// The kernel's TCP; flows of UDT are UDT.
+pub enum Backend {
+    /// The kernel's TCP for flows of TCP, UDT sockets for flows of UDT.
     Linux,
-    /// UDT sockets, for TCP's flows as well.
+    /// UDT sockets for all flows of TCP and UDT.
     Udt,
 }
 
-impl On {
-    /// The one that is called so: `linux` or `udt`.
+impl Backend {
+    /// Returns the backend of a name: `linux` or `udt`.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
-            "linux" => Some(On::Linux),
-            "udt" => Some(On::Udt),
+            "linux" => Some(Backend::Linux),
+            "udt" => Some(Backend::Udt),
             _ => None,
         }
     }
 }
 
-/// Why a scenario is not run.
+/// An error of a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Something of it cannot be had here.
+    /// The backend does not support a part of the scenario.
     #[error("{0}")]
     Scenario(String),
-    /// The kernel's controllers.
+    /// A controller cannot be loaded into the kernel.
     #[error(transparent)]
     Kernel(#[from] bpf::Error),
-    /// The system refused something.
+    /// A system call failed.
     #[error("{0}")]
     System(#[from] io::Error),
 }
 
-/// A run that came to its end.
+/// Results of a completed run.
 #[derive(Debug)]
-pub struct Real {
-    /// What the simulator's records hold. Of the events that it counts these are packets carried.
+pub struct RunOutcome {
+    /// Records as of the simulator. `events` is the number of packets delivered by the links.
     pub records: Records,
-    /// Why the tool, not the network, was the limit; `None` if it was not.
+    /// The reason why the emulator, not the network, was the limit; `None` if it was not.
     pub limit: Option<String>,
-    /// What of the scenario is not done, or in another way, one sentence each.
+    /// Notes on parts of the scenario that this backend does not support or approximates.
     pub notes: Vec<String>,
 }
 
-/// One flow at work.
-enum Ends {
-    Tcp(tcp::Ends),
-    Udt(udt::Ends),
-    Datagrams(datagrams::Ends),
+/// A running flow.
+enum RunningFlow {
+    Tcp(tcp::TcpFlow),
+    Udt(udt::UdtFlow),
+    Udp(udp::UdpFlow),
 }
 
-impl Ends {
-    /// What there is to see now.
-    fn read(&self) -> Reading {
+impl RunningFlow {
+    /// Returns the current state.
+    fn snapshot(&self) -> Snapshot {
         match self {
-            Ends::Tcp(ends) => ends.read(),
-            Ends::Udt(ends) => ends.read(),
-            Ends::Datagrams(ends) => ends.read(),
+            RunningFlow::Tcp(running) => running.snapshot(),
+            RunningFlow::Udt(running) => running.snapshot(),
+            RunningFlow::Udp(running) => running.snapshot(),
         }
     }
 }
 
-/// Whether this reality has what `network` asks for, as far as that is known beforehand.
+/// Checks that a backend supports `network`, as far as this is known before a run.
 ///
 /// # Errors
-/// One line: a controller or another thing of the scenario that it does not have.
-pub fn check(network: &Network, on: On) -> Result<(), Error> {
-    Plan::new(network, on, &mut Notes::default()).map(drop)
+/// The backend does not support a controller or another part of the scenario.
+pub fn check(network: &Network, backend: Backend) -> Result<(), Error> {
+    flow_configs(network, backend, &mut Notes::default()).map(drop)
 }
 
-/// Runs `network` in real time. `go_on` is told every 50 ms the part that is done, and answers whether
-/// to go on.
+/// Runs `network` in real time. Calls `progress` every 50 ms with the completed fraction of the run; if it
+/// returns false, the run stops and the result is `None`.
 ///
-/// The seed decides on random loss, RED and sources that draw their times, as in the simulator.
-/// `None` when it was told to stop.
+/// The seed determines random loss, RED and the times of random sources, as in the simulator.
 ///
 /// # Errors
-/// One line: a controller or another thing of the scenario that this reality does not have, or what
-/// the system does not permit (namespaces, TUN devices, eBPF).
+/// The backend does not support a controller or another part of the scenario, or the system does not permit
+/// namespaces, TUN devices or BPF.
 pub fn run(
     network: &Network,
     seed: u64,
-    on: On,
-    mut go_on: impl FnMut(f64) -> bool,
-) -> Result<Option<Real>, Error> {
+    backend: Backend,
+    mut progress: impl FnMut(f64) -> bool,
+) -> Result<Option<RunOutcome>, Error> {
     let mut notes = Notes::default();
-    let plan = Plan::new(network, on, &mut notes)?;
-    let mut traced = Traced::load(&plan)?;
+    let configs = flow_configs(network, backend, &mut notes)?;
+    let mut kernel_controllers = KernelControllers::load(&configs)?;
     let testbed = Testbed::new(network, &emulate::Options { seed, ..Default::default() })?;
-    // Declared after what they need: threads end first, then the network, then the controllers.
-    let mut stage = Stage::new(&testbed, network)?;
-    stage.prepare()?;
-    let mut flows = Vec::with_capacity(plan.flows.len());
-    for flow in &plan.flows {
-        let ends = match &flow.protocol {
+    // Dropped in reverse order: first the threads, then the network, then the controllers.
+    let mut threads = FlowThreads::new(&testbed, network)?;
+    threads.configure_namespaces()?;
+    let mut flows = Vec::with_capacity(configs.len());
+    for flow in &configs {
+        let running = match &flow.protocol {
             Protocol::Tcp(options) => {
-                let name = traced.name(&options.controller);
-                Ends::Tcp(tcp::Ends::new(&mut stage, flow, options, name)?)
+                let name = kernel_controllers.name(&options.controller);
+                RunningFlow::Tcp(tcp::TcpFlow::new(&mut threads, flow, options, name)?)
             }
-            Protocol::Udt(config) => Ends::Udt(udt::Ends::new(&mut stage, flow, config, seed)?),
-            Protocol::Datagrams(traffic) => {
-                Ends::Datagrams(datagrams::Ends::new(&mut stage, flow, traffic, seed)?)
+            Protocol::Udt(config) => {
+                RunningFlow::Udt(udt::UdtFlow::new(&mut threads, flow, config, seed)?)
+            }
+            Protocol::Udp(traffic) => {
+                RunningFlow::Udp(udp::UdpFlow::new(&mut threads, flow, traffic, seed)?)
             }
         };
-        flows.push((ends, Meter::new(flow, network)));
+        flows.push((running, Measurement::new(flow, network)));
     }
     let sinks: HashMap<[u8; 4], usize> =
-        plan.flows.iter().enumerate().map(|(n, flow)| (flow.ends[1].octets(), n)).collect();
-    stage.begin();
+        configs.iter().enumerate().map(|(n, flow)| (flow.addresses[1].octets(), n)).collect();
+    threads.start();
 
     let duration = network.duration.as_secs();
-    let mut clock = Samples::new(network);
-    let mut asked = Instant::now();
+    let mut clock = SampleClock::new(network);
+    let mut last_progress = Instant::now();
     loop {
-        let now = stage.scene.now();
-        traced.read(now, |peer, told| {
+        let now = threads.state.now();
+        kernel_controllers.read(now, |peer, event| {
             if let Some(&flow) = sinks.get(&peer) {
-                flows[flow].1.told(told);
+                flows[flow].1.add_event(event);
             }
         })?;
-        for (ends, meter) in &mut flows {
-            if let Ends::Udt(ends) = ends {
-                ends.look(now, meter);
+        for (running, measurement) in &mut flows {
+            if let RunningFlow::Udt(running) = running {
+                running.poll(now, measurement);
             }
         }
-        let (warm, due) = clock.due(now);
-        if warm || due > 0 {
-            for (ends, meter) in &mut flows {
-                let reading = ends.read();
-                if warm {
-                    meter.begin(&reading);
+        let (warmup_ended, due) = clock.due(now);
+        if warmup_ended || due > 0 {
+            for (running, measurement) in &mut flows {
+                let snapshot = running.snapshot();
+                if warmup_ended {
+                    measurement.start(&snapshot);
                 }
-                (0..due).for_each(|_| meter.sample(&reading));
+                (0..due).for_each(|_| measurement.sample(&snapshot));
             }
         }
-        if asked.elapsed() >= ASK {
-            asked = Instant::now();
-            if !go_on((now.as_secs() / duration).min(1.0)) {
+        if last_progress.elapsed() >= PROGRESS_INTERVAL {
+            last_progress = Instant::now();
+            if !progress((now.as_secs() / duration).min(1.0)) {
                 return Ok(None);
             }
         }
         if now >= Time::ZERO + network.duration {
             break;
         }
-        let next = clock.next().min(now + LOOK);
-        thread::sleep(Duration::from_nanos(next.since(stage.scene.now()).as_nanos()));
+        let next = clock.next().min(now + POLL_INTERVAL);
+        thread::sleep(Duration::from_nanos(next.since(threads.state.now()).as_nanos()));
     }
-    let missed = traced.missed()?;
+    let missed = kernel_controllers.missed()?;
     if missed > 0 {
         notes.extend([format!(
             "{missed} events of the kernel's controllers were not read in time."
         )]);
     }
-    let last: Vec<_> = flows.iter().map(|(ends, _)| ends.read()).collect();
-    stage.close();
+    let last: Vec<_> = flows.iter().map(|(running, _)| running.snapshot()).collect();
+    threads.stop();
     let report = testbed.stop()?;
-    notes.extend(stage.finish());
+    notes.extend(threads.join());
     let limit = report.limit();
     let time = clock.times;
-    let packets = last.iter().map(|reading| reading.sent).sum();
-    let metered = flows.into_iter().zip(last).zip(&report.flows);
-    let flows = metered.map(|(((ends, meter), last), carried)| {
-        drop(ends);
-        meter.finish(&last, carried, &time)
+    let packets = last.iter().map(|snapshot| snapshot.sent).sum();
+    let measured = flows.into_iter().zip(last).zip(&report.flows);
+    let flows = measured.map(|(((running, measurement), last), report)| {
+        drop(running);
+        measurement.finish(&last, report, &time)
     });
     let flows = flows.collect();
     let mut links = report.links;
@@ -211,42 +215,42 @@ pub fn run(
         link.drops_series.truncate(time.len());
     }
     let records = Records { time, flows, links, packets, events: report.lateness.packets() };
-    Ok(Some(Real { records, limit, notes: notes.sentences() }))
+    Ok(Some(RunOutcome { records, limit, notes: notes.into_lines() }))
 }
 
-/// When samples are due, and the warm-up is over.
-struct Samples {
+/// Times of the samples, and of the end of the warm-up.
+struct SampleClock {
     times: Vec<f64>,
     step: u64,
     end: u64,
-    warm: Option<u64>,
+    warmup_end: Option<u64>,
 }
 
-impl Samples {
+impl SampleClock {
     fn new(network: &Network) -> Self {
-        Samples {
+        SampleClock {
             times: Vec::new(),
             step: network.sample.as_nanos().max(1),
             end: network.duration.as_nanos(),
-            warm: Some(network.warmup.as_nanos()),
+            warmup_end: Some(network.warmup.as_nanos()),
         }
     }
 
-    /// The next time at which something is due.
+    /// Returns the next time at which a sample or the end of the warm-up is due.
     fn next(&self) -> Time {
         let sample = (self.times.len() as u64 * self.step).min(self.end);
-        Time::from_nanos(self.warm.unwrap_or(sample).min(sample))
+        Time::from_nanos(self.warmup_end.unwrap_or(sample).min(sample))
     }
 
-    /// Whether the warm-up has just ended, and how many samples are due; takes them as taken.
+    /// Returns whether the warm-up has ended since the last call, and the number of samples that became due.
     fn due(&mut self, now: Time) -> (bool, usize) {
         let now = now.as_nanos();
-        let warm = self.warm.take_if(|warm| *warm <= now).is_some();
+        let warmup_ended = self.warmup_end.take_if(|end| *end <= now).is_some();
         let before = self.times.len();
-        // As in the simulator there is none at the very end.
+        // As in the simulator, there is no sample at the end of the run.
         while (self.times.len() as u64 * self.step) <= now.min(self.end - 1) {
             self.times.push(Time::from_nanos(self.times.len() as u64 * self.step).as_secs());
         }
-        (warm, self.times.len() - before)
+        (warmup_ended, self.times.len() - before)
     }
 }

@@ -1,4 +1,4 @@
-//! A flow of the kernel's TCP.
+//! Flows of the kernel's TCP.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
@@ -10,28 +10,28 @@ use std::time::Duration;
 use cwnd::Time;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::meter::Reading;
-use super::plan::{Flow, TcpOptions};
-use super::stage::{SLICE, Scene, Side, Stage, set};
-use super::sys::{self, Info, Metric};
-use crate::emulate::WAY_OUT;
+use super::flow_config::{FlowConfig, TcpOptions};
+use super::measurement::Snapshot;
+use super::sys::{self, Metric, TcpInfo};
+use super::threads::{FlowThreads, POLL_INTERVAL, RunState, Side, set_sysctl};
+use crate::emulate::UPLINK;
 
 const PORT: u16 = 9;
-/// Bytes written and read at a time.
+/// Bytes per write and read.
 const CHUNK: usize = 64 << 10;
-/// The largest buffer of a socket: no more can be asked for, as the kernel doubles it.
-const LARGEST_BUFFER: u64 = 1 << 29;
-/// What the kernel keeps for a packet is at most so many times the packet.
-const OVERHEAD: u64 = 4;
-/// What waits unsent in a socket, in seconds of the slowest link and in bytes: no more than that is
-/// sent after a flow stops, and yet the socket never runs dry.
-const AHEAD: f64 = 0.02;
-const LEAST_AHEAD: u64 = 8 << 10;
-const MOST_AHEAD: u64 = 256 << 10;
-/// Between two looks whether all is acknowledged.
-const LOOK: Duration = Duration::from_micros(500);
+/// Maximum buffer of a socket in bytes. The kernel doubles the value, which must fit.
+const MAX_BUFFER: u64 = 1 << 29;
+/// Upper bound of the kernel's memory for a packet, as a multiple of its size.
+const MEMORY_FACTOR: u64 = 4;
+/// Limit of the unsent data in a socket, in seconds of the slowest link and in bytes. It is sent after a flow
+/// stops; it must suffice to keep the connection busy.
+const UNSENT_TIME: f64 = 0.02;
+const MIN_UNSENT: u64 = 8 << 10;
+const MAX_UNSENT: u64 = 256 << 10;
+/// Interval at which a source checks whether all data are acknowledged.
+const COMPLETION_INTERVAL: Duration = Duration::from_micros(500);
 
-/// Both ends, as far as they are there.
+/// The sockets of both ends, when they are open.
 #[derive(Default)]
 struct Sockets {
     source: OnceLock<TcpStream>,
@@ -39,98 +39,103 @@ struct Sockets {
     completed: OnceLock<f64>,
 }
 
-pub(super) struct Ends {
+/// A flow of the kernel's TCP.
+pub(super) struct TcpFlow {
     sockets: Arc<Sockets>,
     payload: f64,
     start: Time,
-    scene: Arc<Scene>,
+    state: Arc<RunState>,
 }
 
-/// What a source has to know.
+/// Configuration of a source.
 struct Source {
     sockets: Arc<Sockets>,
     local: Ipv4Addr,
     peer: Ipv4Addr,
     controller: String,
-    switches: [(&'static str, bool); 3],
+    sysctls: [(&'static str, bool); 3],
     segment: u64,
     buffer: u64,
-    ahead: u64,
+    unsent_limit: u64,
     start: Time,
     stop: Time,
-    left: u64,
+    remaining: u64,
 }
 
-impl Ends {
-    /// The threads of a flow, whose controller the kernel calls `controller`.
+impl TcpFlow {
+    /// Starts the threads of a flow. `controller` is the name of the controller in the kernel.
     pub(super) fn new(
-        stage: &mut Stage,
-        flow: &Flow,
+        threads: &mut FlowThreads,
+        flow: &FlowConfig,
         options: &TcpOptions,
         controller: &str,
     ) -> io::Result<Self> {
         let sockets = Arc::new(Sockets::default());
-        let [local, peer] = flow.ends;
+        let [local, peer] = flow.addresses;
         let window = u64::from(options.window) * u64::from(options.payload);
-        let buffer = (window * OVERHEAD).min(LARGEST_BUFFER);
+        let buffer = (window * MEMORY_FACTOR).min(MAX_BUFFER);
 
-        let there = Metric::InitialWindow(options.initial_window);
-        let least = options.least_timeout.as_nanos().div_ceil(1_000_000).clamp(1, 120_000);
-        let least = Metric::LeastTimeout(least as u32);
-        stage.space(Side::Source).run(|| sys::route(peer, WAY_OUT, &[there, least]))??;
-        let quick = options.quick_acks.then_some(Metric::QuickAck);
-        let listener = stage.space(Side::Sink).run(|| {
-            sys::route(local, WAY_OUT, quick.as_slice())?;
+        let initial_window = Metric::InitialWindow(options.initial_window);
+        let min_rto = options.min_rto.as_nanos().div_ceil(1_000_000).clamp(1, 120_000);
+        let min_rto = Metric::MinRto(min_rto as u32);
+        threads
+            .namespace(Side::Source)
+            .run(|| sys::add_route(peer, UPLINK, &[initial_window, min_rto]))??;
+        let quick_ack = options.quick_acks.then_some(Metric::QuickAck);
+        let listener = threads.namespace(Side::Sink).run(|| {
+            sys::add_route(local, UPLINK, quick_ack.as_slice())?;
             let listener = TcpListener::bind(SocketAddrV4::new(peer, PORT))?;
-            sys::set_number(&listener, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
-            let clamp = window.min(LARGEST_BUFFER);
-            sys::set_number(&listener, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)?;
+            sys::set_integer_option(&listener, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
+            let clamp = window.min(MAX_BUFFER);
+            sys::set_integer_option(&listener, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)?;
             let segment = options.segment.into();
-            sys::set_number(&listener, libc::IPPROTO_TCP, libc::TCP_MAXSEG, segment)?;
+            sys::set_integer_option(&listener, libc::IPPROTO_TCP, libc::TCP_MAXSEG, segment)?;
             listener.set_nonblocking(true)?;
             io::Result::Ok(listener)
         })??;
         let shared = Arc::clone(&sockets);
-        stage.spawn(Side::Sink, &flow.name, move |scene| sink(&listener, &shared, scene))?;
+        threads.spawn(Side::Sink, &flow.name, move |state| run_sink(&listener, &shared, state))?;
 
-        let ahead = options.slowest.map_or(MOST_AHEAD, |rate| (rate / 8.0 * AHEAD) as u64);
+        let unsent_limit =
+            options.bottleneck_rate.map_or(MAX_UNSENT, |rate| (rate / 8.0 * UNSENT_TIME) as u64);
         let bytes = |packets: u64| packets.saturating_mul(options.payload.into());
         let source = Source {
             sockets: Arc::clone(&sockets),
             local,
             peer,
             controller: controller.to_owned(),
-            switches: [
+            sysctls: [
                 ("tcp_sack", options.sack),
                 ("tcp_ecn", options.ecn),
                 ("tcp_timestamps", options.timestamps),
             ],
             segment: options.segment.into(),
             buffer,
-            ahead: ahead.clamp(LEAST_AHEAD, MOST_AHEAD),
+            unsent_limit: unsent_limit.clamp(MIN_UNSENT, MAX_UNSENT),
             start: flow.start,
             stop: flow.stop,
-            left: flow.packets.map_or(u64::MAX, bytes),
+            remaining: flow.packets.map_or(u64::MAX, bytes),
         };
-        stage.spawn(Side::Source, &flow.name, move |scene| source.run(scene))?;
-        let (payload, scene) = (options.payload.into(), Arc::clone(&stage.scene));
-        Ok(Ends { sockets, payload, start: flow.start, scene })
+        threads.spawn(Side::Source, &flow.name, move |state| source.run(state))?;
+        let (payload, state) = (options.payload.into(), Arc::clone(&threads.state));
+        Ok(TcpFlow { sockets, payload, start: flow.start, state })
     }
 
-    pub(super) fn read(&self) -> Reading {
-        let info = |socket: &OnceLock<TcpStream>| Info::of(socket.get()?).ok();
+    /// Returns the current state, from `TCP_INFO` of both ends.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let info = |socket: &OnceLock<TcpStream>| TcpInfo::read(socket.get()?).ok();
         let received = info(&self.sockets.sink).map_or(0, |info| info.received());
         let delivered = Some((received as f64 / self.payload).floor());
         let Some(info) = info(&self.sockets.source) else {
-            return Reading { delivered, ..Reading::default() };
+            return Snapshot { delivered, ..Snapshot::default() };
         };
         let seconds = |micros: u64| micros as f64 * 1e-6;
         let [busy, receiver, buffer] = info.busy().map(seconds);
         let completed = self.sockets.completed.get().copied();
-        let end = completed.unwrap_or_else(|| self.scene.now().as_secs());
+        let end = completed.unwrap_or_else(|| self.state.now().as_secs());
         let idle = (end - self.start.as_secs() - busy).max(0.0);
         let ssthresh = info.ssthresh().map_or(f64::INFINITY, |packets| packets as f64);
-        Reading {
+        Snapshot {
             sent: info.sent(),
             delivered,
             retransmitted: info.retransmitted(),
@@ -145,10 +150,10 @@ impl Ends {
     }
 }
 
-/// Takes the connection, and all that comes.
-fn sink(listener: &TcpListener, sockets: &Sockets, scene: &Scene) -> io::Result<()> {
+/// Accepts the connection and reads it to the end.
+fn run_sink(listener: &TcpListener, sockets: &Sockets, state: &RunState) -> io::Result<()> {
     let stream = loop {
-        if scene.is_over() {
+        if state.is_stopped() {
             return Ok(());
         }
         if ready(listener, PollFlags::POLLIN)? {
@@ -160,73 +165,74 @@ fn sink(listener: &TcpListener, sockets: &Sockets, scene: &Scene) -> io::Result<
         }
     };
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(SLICE))?;
+    stream.set_read_timeout(Some(POLL_INTERVAL))?;
     let mut stream = sockets.sink.get_or_init(|| stream);
     let mut buffer = vec![0; CHUNK];
-    while !scene.is_over() {
+    while !state.is_stopped() {
         match stream.read(&mut buffer) {
             Ok(0) => break,
-            Err(error) if !again(&error) => return Err(error),
+            Err(error) if !timed_out(&error) => return Err(error),
             _ => {}
         }
     }
-    vanish(stream)
+    reset_on_close(stream)
 }
 
 impl Source {
-    fn run(mut self, scene: &Scene) -> io::Result<()> {
-        if !scene.wait_until(self.start) {
+    /// Runs the source.
+    fn run(mut self, state: &RunState) -> io::Result<()> {
+        if !state.wait_until(self.start) {
             return Ok(());
         }
-        let Some(stream) = self.connect(scene)? else { return Ok(()) };
+        let Some(stream) = self.connect(state)? else { return Ok(()) };
         let sockets = Arc::clone(&self.sockets);
         let mut stream = sockets.source.get_or_init(|| stream);
         let zeros = vec![0; CHUNK];
-        while self.left > 0 && !scene.is_over() && scene.now() < self.stop {
-            let most = self.left.min(CHUNK as u64) as usize;
-            match stream.write(&zeros[..most]) {
-                Ok(count) => self.left -= count as u64,
-                Err(error) if again(&error) => {}
+        while self.remaining > 0 && !state.is_stopped() && state.now() < self.stop {
+            let size = self.remaining.min(CHUNK as u64) as usize;
+            match stream.write(&zeros[..size]) {
+                Ok(count) => self.remaining -= count as u64,
+                Err(error) if timed_out(&error) => {}
                 Err(error) => return Err(error),
             }
         }
-        // Whether all is written or the flow has stopped: nothing new comes.
-        while !scene.is_over() {
-            let info = Info::of(stream)?;
+        // Here all data are written, or the flow has stopped: wait until the written data are acknowledged.
+        while !state.is_stopped() {
+            let info = TcpInfo::read(stream)?;
             if info.unacknowledged() == 0 && info.unsent() == 0 {
-                sockets.completed.get_or_init(|| scene.now().as_secs());
+                sockets.completed.get_or_init(|| state.now().as_secs());
                 break;
             }
-            thread::sleep(LOOK);
+            thread::sleep(COMPLETION_INTERVAL);
         }
-        // What is on its way still counts: the connection stays until the end.
-        while !scene.is_over() {
-            thread::sleep(SLICE);
+        // Packets in flight still count: keep the connection open until the run stops.
+        while !state.is_stopped() {
+            thread::sleep(POLL_INTERVAL);
         }
-        vanish(stream)
+        reset_on_close(stream)
     }
 
-    /// Connects; `None` if all is over before.
-    fn connect(&self, scene: &Scene) -> io::Result<Option<TcpStream>> {
+    /// Opens the connection; `None` if the run stops before.
+    fn connect(&self, state: &RunState) -> io::Result<Option<TcpStream>> {
         let stream = sys::socket(self.local)?;
         let tcp = libc::IPPROTO_TCP;
-        sys::set(&stream, tcp, libc::TCP_CONGESTION, self.controller.as_bytes())?;
-        sys::set_number(&stream, tcp, libc::TCP_MAXSEG, self.segment)?;
-        sys::set_number(&stream, tcp, libc::TCP_NODELAY, 1)?;
-        sys::set_number(&stream, tcp, libc::TCP_NOTSENT_LOWAT, self.ahead)?;
-        sys::set_number(&stream, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, self.buffer)?;
+        sys::set_option(&stream, tcp, libc::TCP_CONGESTION, self.controller.as_bytes())?;
+        sys::set_integer_option(&stream, tcp, libc::TCP_MAXSEG, self.segment)?;
+        sys::set_integer_option(&stream, tcp, libc::TCP_NODELAY, 1)?;
+        sys::set_integer_option(&stream, tcp, libc::TCP_NOTSENT_LOWAT, self.unsent_limit)?;
+        sys::set_integer_option(&stream, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, self.buffer)?;
         {
-            // The first packet says what the connection can do.
-            let _alone = scene.opening.lock().unwrap_or_else(PoisonError::into_inner);
-            for (name, on) in self.switches {
-                set(name, if on { "1" } else { "0" })
+            // The SYN negotiates these options, which are settings of the namespace.
+            let _lock = state.connect_lock.lock().unwrap_or_else(PoisonError::into_inner);
+            for (name, on) in self.sysctls {
+                set_sysctl(name, if on { "1" } else { "0" })
                     .map_err(|error| io::Error::other(format!("net.ipv4.{name}: {error}")))?;
             }
             sys::connect(&stream, SocketAddrV4::new(self.peer, PORT))?;
         }
-        // The window and the threshold are there before the handshake is over.
+        // Wait for the handshake. The window and the threshold are valid before its end.
         while !ready(&stream, PollFlags::POLLOUT)? {
-            if scene.is_over() {
+            if state.is_stopped() {
                 return Ok(None);
             }
         }
@@ -234,25 +240,26 @@ impl Source {
             return Err(error);
         }
         stream.set_nonblocking(false)?;
-        stream.set_write_timeout(Some(SLICE))?;
+        stream.set_write_timeout(Some(POLL_INTERVAL))?;
         Ok(Some(stream))
     }
 }
 
-/// Whether a socket can be read or written, or has failed; waits a while for that.
-fn ready(socket: impl AsFd, what: PollFlags) -> io::Result<bool> {
-    let mut files = [PollFd::new(socket.as_fd(), what)];
-    let timeout = PollTimeout::try_from(SLICE).unwrap_or(PollTimeout::ZERO);
+/// Waits up to [`POLL_INTERVAL`] for a socket to become readable or writable, or to fail. Returns whether it
+/// did.
+fn ready(socket: impl AsFd, events: PollFlags) -> io::Result<bool> {
+    let mut files = [PollFd::new(socket.as_fd(), events)];
+    let timeout = PollTimeout::try_from(POLL_INTERVAL).unwrap_or(PollTimeout::ZERO);
     Ok(poll(&mut files, timeout)? > 0)
 }
 
-/// Whether an error means no more than that it took too long.
-fn again(error: &io::Error) -> bool {
+/// Whether an error is a timeout or an interruption.
+fn timed_out(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Has nothing of a connection go on when its socket is closed.
-fn vanish(stream: &TcpStream) -> io::Result<()> {
-    let at_once = [1_i32.to_ne_bytes(), 0_i32.to_ne_bytes()].concat();
-    sys::set(stream, libc::SOL_SOCKET, libc::SO_LINGER, &at_once)
+/// Makes closing the socket reset the connection, so that no packets follow.
+fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
+    let linger = [1_i32.to_ne_bytes(), 0_i32.to_ne_bytes()].concat();
+    sys::set_option(stream, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
 }

@@ -1,4 +1,4 @@
-//! A flow of UDT.
+//! Flows of UDT.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -15,74 +15,79 @@ use cwnd_sim::rng::Rng;
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 use cwnd_udt::{Config, Endpoint, UdtListener, UdtStream};
 
-use super::meter::{Meter, Reading, Told};
-use super::plan::Flow;
-use super::stage::{SLICE, Scene, Side, Stage};
+use super::flow_config::FlowConfig;
+use super::measurement::{FlowEvent, Measurement, Snapshot};
+use super::threads::{FlowThreads, POLL_INTERVAL, RunState, Side};
 
 const PORT: u16 = 9;
-/// Bytes written and read at a time.
+/// Bytes per write and read.
 const CHUNK: usize = 64 << 10;
-/// Between two looks whether all is acknowledged.
-const LOOK: Duration = Duration::from_micros(500);
+/// Interval at which a source checks whether all data are acknowledged.
+const COMPLETION_INTERVAL: Duration = Duration::from_micros(500);
 
-/// Both ends, as far as they are there.
+/// State shared by both ends. `source` is the connection of the source when it is open.
 #[derive(Default)]
 struct Sockets {
     source: OnceLock<UdtStream>,
-    /// Bytes that arrived in order.
+    /// Bytes delivered in order.
     received: AtomicU64,
     completed: OnceLock<f64>,
 }
 
-pub(super) struct Ends {
+/// A flow of UDT.
+pub(super) struct UdtFlow {
     sockets: Arc<Sockets>,
     payload: f64,
-    /// What limited the sender, for how many seconds, and until when that is known.
+    /// Seconds limited by each limit, and the time up to which they are counted.
     limited: Mutex<([f64; 4], Time)>,
 }
 
-impl Ends {
+impl UdtFlow {
+    /// Starts the threads of a flow.
     pub(super) fn new(
-        stage: &mut Stage,
-        flow: &Flow,
+        threads: &mut FlowThreads,
+        flow: &FlowConfig,
         config: &Config,
         seed: u64,
     ) -> io::Result<Self> {
         let sockets = Arc::new(Sockets::default());
         let mut config = config.clone();
-        // As in the simulator.
+        // The same seed as in the simulator.
         config.seed = Rng::new(seed, "law", flow.index.into()).bits();
-        let [local, peer] = flow.ends;
+        let [local, peer] = flow.addresses;
         let (local, peer) = (SocketAddrV4::new(local, 0), SocketAddrV4::new(peer, PORT));
-        let listener = stage.space(Side::Sink).run(|| UdtListener::bind(peer, &config))??;
+        let listener = threads.namespace(Side::Sink).run(|| UdtListener::bind(peer, &config))??;
         let shared = Arc::clone(&sockets);
-        stage.spawn(Side::Sink, &flow.name, move |scene| sink(&listener, &shared, scene))?;
+        threads.spawn(Side::Sink, &flow.name, move |state| run_sink(&listener, &shared, state))?;
 
         let payload = u64::from(config.packet_size) - (HEADER + IP_UDP_HEADERS) as u64;
-        let left = flow.packets.map_or(u64::MAX, |packets| packets.saturating_mul(payload));
+        let remaining = flow.packets.map_or(u64::MAX, |packets| packets.saturating_mul(payload));
         let (shared, start, stop) = (Arc::clone(&sockets), flow.start, flow.stop);
-        stage.spawn(Side::Source, &flow.name, move |scene| {
-            if !scene.wait_until(start) {
+        threads.spawn(Side::Source, &flow.name, move |state| {
+            if !state.wait_until(start) {
                 return Ok(());
             }
             let endpoint = Endpoint::bind(local)?;
             let connecting = endpoint.connect_async(peer.into(), &config);
-            let Some(stream) = wait(connecting, scene).transpose()? else { return Ok(()) };
-            source(shared.source.get_or_init(|| stream), &shared, (left, stop), scene)
+            let Some(stream) = block_on(connecting, state).transpose()? else { return Ok(()) };
+            run_source(shared.source.get_or_init(|| stream), &shared, (remaining, stop), state)
         })?;
-        Ok(Ends { sockets, payload: payload as f64, limited: Mutex::new(([0.0; 4], flow.start)) })
+        Ok(UdtFlow {
+            sockets,
+            payload: payload as f64,
+            limited: Mutex::new(([0.0; 4], flow.start)),
+        })
     }
 
-    /// Tells what happens between two readings: only the last of each kind is remembered.
-    pub(super) fn look(&self, now: Time, meter: &mut Meter) {
+    /// Records the last round-trip time sample, the last cut, and the limit since the last call.
+    pub(super) fn poll(&self, now: Time, measurement: &mut Measurement) {
         let Some(stream) = self.sockets.source.get() else { return };
-        let seen = stream.with_connection(|it| (it.take_rtt(), it.take_cut(), it.limit()));
-        let (rtt, cut, limit) = seen;
+        let (rtt, cut, limit) = stream.with_connection(|it| (it.take_rtt(), it.take_cut(), it.limit()));
         if let Some(rtt) = rtt {
-            meter.told(Told::Rtt(now, rtt.as_secs()));
+            measurement.add_event(FlowEvent::Rtt(now, rtt.as_secs()));
         }
         if let Some(cut) = cut {
-            meter.told(Told::Cut(now, cut));
+            measurement.add_event(FlowEvent::Cut(now, cut));
         }
         let mut limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
         let (seconds, since) = &mut *limited;
@@ -93,11 +98,12 @@ impl Ends {
         *since = now;
     }
 
-    pub(super) fn read(&self) -> Reading {
+    /// Returns the current state.
+    pub(super) fn snapshot(&self) -> Snapshot {
         let received = self.sockets.received.load(Ordering::Relaxed) as f64;
         let delivered = Some((received / self.payload).floor());
         let Some(stream) = self.sockets.source.get() else {
-            return Reading { delivered, ..Reading::default() };
+            return Snapshot { delivered, ..Snapshot::default() };
         };
         let (limited, _) = *self.limited.lock().unwrap_or_else(PoisonError::into_inner);
         stream.with_connection(|connection| {
@@ -107,7 +113,7 @@ impl Ends {
             if let Some(controller) = controller {
                 controller.gauges(&mut |name, value| gauges.push((name, value)));
             }
-            Reading {
+            Snapshot {
                 sent: counters.pkt_sent,
                 delivered,
                 retransmitted: counters.pkt_retrans,
@@ -123,19 +129,19 @@ impl Ends {
     }
 }
 
-/// Takes the connection, and all that comes.
-fn sink(listener: &UdtListener, sockets: &Sockets, scene: &Scene) -> io::Result<()> {
+/// Accepts the connection and reads it to the end.
+fn run_sink(listener: &UdtListener, sockets: &Sockets, state: &RunState) -> io::Result<()> {
     let stream = loop {
-        match listener.accept_until(Some(Instant::now() + SLICE)) {
+        match listener.accept_until(Some(Instant::now() + POLL_INTERVAL)) {
             Ok((stream, _)) => break stream,
-            Err(_) if scene.is_over() => return Ok(()),
+            Err(_) if state.is_stopped() => return Ok(()),
             Err(error) if error.kind() == ErrorKind::TimedOut => {}
             Err(error) => return Err(error),
         }
     };
     let mut buffer = vec![0; CHUNK];
-    while !scene.is_over() {
-        match stream.read_until(&mut buffer, Some(Instant::now() + SLICE)) {
+    while !state.is_stopped() {
+        match stream.read_until(&mut buffer, Some(Instant::now() + POLL_INTERVAL)) {
             Ok(0) => break,
             Ok(count) => drop(sockets.received.fetch_add(count as u64, Ordering::Relaxed)),
             Err(error) if error.kind() == ErrorKind::TimedOut => {}
@@ -146,52 +152,52 @@ fn sink(listener: &UdtListener, sockets: &Sockets, scene: &Scene) -> io::Result<
     Ok(())
 }
 
-/// Writes what there is to write, and stays until the end.
-fn source(
+/// Writes the data, and keeps the connection open until the run stops.
+fn run_source(
     stream: &UdtStream,
     sockets: &Sockets,
-    (mut left, stop): (u64, Time),
-    scene: &Scene,
+    (mut remaining, stop): (u64, Time),
+    state: &RunState,
 ) -> io::Result<()> {
     let zeros = vec![0; CHUNK];
-    while left > 0 && !scene.is_over() && scene.now() < stop {
-        let most = left.min(CHUNK as u64) as usize;
-        match stream.write_until(&zeros[..most], Some(Instant::now() + SLICE)) {
-            Ok(count) => left -= count as u64,
+    while remaining > 0 && !state.is_stopped() && state.now() < stop {
+        let size = remaining.min(CHUNK as u64) as usize;
+        match stream.write_until(&zeros[..size], Some(Instant::now() + POLL_INTERVAL)) {
+            Ok(count) => remaining -= count as u64,
             Err(error) if error.kind() == ErrorKind::TimedOut => {}
             Err(error) => return Err(error),
         }
     }
-    // Whether all is written or the flow has stopped: nothing new comes.
-    while !scene.is_over() {
+    // Here all data are written, or the flow has stopped: wait until the written data are acknowledged.
+    while !state.is_stopped() {
         let done = stream.unacknowledged() == 0;
         if done {
-            sockets.completed.get_or_init(|| scene.now().as_secs());
+            sockets.completed.get_or_init(|| state.now().as_secs());
         }
-        thread::sleep(if done { SLICE } else { LOOK });
+        thread::sleep(if done { POLL_INTERVAL } else { COMPLETION_INTERVAL });
     }
     stream.abort();
     Ok(())
 }
 
-/// Wakes a thread.
-struct Bell(Thread);
+/// Waker that unparks a thread.
+struct ThreadWaker(Thread);
 
-impl Wake for Bell {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
 }
 
-/// Waits for something; `None` if all is over before.
-fn wait<T>(what: impl Future<Output = T>, scene: &Scene) -> Option<T> {
-    let waker = Waker::from(Arc::new(Bell(thread::current())));
-    let mut what = pin!(what);
-    while !scene.is_over() {
-        if let Poll::Ready(done) = what.as_mut().poll(&mut Context::from_waker(&waker)) {
+/// Waits for a future; `None` if the run stops before.
+fn block_on<T>(future: impl Future<Output = T>, state: &RunState) -> Option<T> {
+    let waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
+    let mut future = pin!(future);
+    while !state.is_stopped() {
+        if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return Some(done);
         }
-        thread::park_timeout(SLICE);
+        thread::park_timeout(POLL_INTERVAL);
     }
     None
 }

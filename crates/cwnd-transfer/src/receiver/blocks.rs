@@ -1,9 +1,8 @@
-//! Blocks as they arrive, and their comparison with what is there.
+//! Received blocks, and comparison of the sender's values with existing data.
 
-use super::offers::open_base;
-use super::{Arriving, Base, Claiming, Ended, Item, Receiver, State, take};
+use super::offers::open_existing;
+use super::{Arriving, Comparing, Ended, ExistingData, PendingOffer, Receiver, State, count_file};
 use crate::channel::Failure;
-use crate::claims::{Claim, Slot};
 use crate::event::FileOutcome;
 use crate::folder::{Identity, Refusal, file_type, identity, last, refusal};
 use crate::frame::{Block, DAMAGED, Decision, Frame, RANGES, VALUES, violation};
@@ -12,42 +11,43 @@ use crate::names::{printable, split_path};
 use crate::part::{BUSY, Part, is_content, read_at};
 use crate::ranges::Ranges;
 use crate::report::Activity;
+use crate::shared::{FileLock, LockResult};
 use rustix::fs::FileType;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Small files whose data have begun to arrive, at most.
-const OPEN: usize = 8;
+/// Maximum number of small files with an open partial file.
+const MAX_OPEN: usize = 8;
 
 impl Receiver<'_, '_> {
-    /// Takes a block.
+    /// Processes a BLOCK.
     pub(super) fn block(&mut self, block: &Block<'_>) -> Result<(), Failure> {
         let number = block.number;
         self.meter.progress.moved_bytes += block.data.len() as u64;
-        let Some(item) = self.items.get_mut(&number) else { return self.settled_before(number) };
+        let Some(item) = self.pending.get_mut(&number) else { return self.check_offered(number) };
         item.moved += block.data.len() as u64;
         let size = item.content.size;
         let State::Arriving(arriving) = &mut item.state else {
-            return Ok(violation("a block that was not wanted")?);
+            return Ok(violation("a BLOCK that was not requested")?);
         };
         let length = u64::from(block.length);
         let expected = match size {
             Some(size) => block_len(size, block.index) == length,
-            // The blocks of a stream follow one another, and only the last one is short.
+            // Blocks of a stream are in order, and only the last one may be short.
             None => block.index.checked_mul(BLOCK) == Some(arriving.length),
         };
         if !expected {
-            return Ok(violation("a block that the file does not have")?);
+            return Ok(violation("a BLOCK outside the file")?);
         }
         if !arriving.missing.contains(block.index) {
             return Ok(());
         }
         if arriving.in_place && !block.is_dense() {
-            return Ok(violation("a block with holes where blocks are replaced")?);
+            return Ok(violation("a sparse BLOCK where blocks are replaced")?);
         }
-        if let Err(why) = self.shared.take_bytes(block.data.len() as u64, 0) {
+        if let Err(refused) = self.shared.count_bytes(block.data.len() as u64, 0) {
             let path = item.path.clone();
-            return self.refuse(number, &path, &why);
+            return self.refuse(number, &path, &refused);
         }
         let buffer = &mut self.buffer;
         let value = self.meter.during(Activity::Processor, || {
@@ -64,53 +64,53 @@ impl Receiver<'_, '_> {
         if value != block.value {
             return self.damaged(number, block.index);
         }
-        if let Err(why) = self.write(number, block)? {
-            let path = self.items.get(&number).map_or_else(Vec::new, |item| item.path.clone());
-            return self.refuse(number, &path, &why);
+        if let Err(refused) = self.write(number, block)? {
+            let path = self.pending.get(&number).map_or_else(Vec::new, |item| item.path.clone());
+            return self.refuse(number, &path, &refused);
         }
         self.check_space(block.data.len() as u64)?;
         self.meter.progress.done_bytes += length;
         self.received(number, block.index, 1, length)
     }
 
-    /// Asks for a damaged block again.
+    /// Requests a damaged block again.
     fn damaged(&mut self, number: u64, index: u64) -> Result<(), Failure> {
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         let State::Arriving(arriving) = &mut item.state else { return Ok(()) };
         arriving.damaged += 1;
         let path = item.path.clone();
         if item.content.size.is_none() {
-            let why = "a block arrived damaged, and a stream cannot be retransmitted";
-            return self.refuse(number, &path, &refusal(why));
+            let refused = "a block arrived damaged, and a stream cannot be retransmitted";
+            return self.refuse(number, &path, &refusal(refused));
         }
         if arriving.damaged > DAMAGED {
-            let why = format!("more than {DAMAGED} blocks arrived damaged");
-            return self.refuse(number, &path, &refusal(why));
+            let refused = format!("more than {DAMAGED} blocks arrived damaged");
+            return self.refuse(number, &path, &refusal(refused));
         }
         self.meter.note(&path, &format!("block {index} arrived damaged and is retransmitted"));
         self.writer.put(&Frame::Want { number, first: index, count: 1 });
         Ok(())
     }
 
-    /// Opens the part of an item if need be.
+    /// Opens the partial file of an offer, unless it is open.
     fn open(&mut self, number: u64) -> Result<Result<(), Refusal>, Failure> {
-        let Some(item) = self.items.get(&number) else { return Ok(Ok(())) };
-        let State::Arriving(Arriving { slot, .. }) = &item.state else { return Ok(Ok(())) };
-        if Self::with_part(slot, |part| part.is_some())? {
+        let Some(item) = self.pending.get(&number) else { return Ok(Ok(())) };
+        let State::Arriving(Arriving { lock, .. }) = &item.state else { return Ok(Ok(())) };
+        if Self::with_part(lock, |part| part.is_some())? {
             return Ok(Ok(()));
         }
         if !item.is_large() {
-            if self.open >= OPEN {
+            if self.open >= MAX_OPEN {
                 return Ok(violation("data of too many files at once")?);
             }
             self.open += 1;
         }
         self.meter.progress.name = printable(&item.path);
-        let mode = self.place.folder.permissions(item.mode);
-        let place = &mut self.place;
+        let mode = self.view.folder.permissions(item.mode);
+        let view = &mut self.view;
         let opened = (|| {
             let names = split_path(&item.path).map_err(refusal)?;
-            let parent = place.parent(&names)?;
+            let parent = view.parent(&names)?;
             let part = Part::open(parent, last(&names), item.content, Some(mode))?;
             let mut part = part.ok_or_else(|| refusal(BUSY))?;
             if item.is_large() || !part.is_new() {
@@ -120,26 +120,27 @@ impl Receiver<'_, '_> {
         })();
         match opened {
             Ok(part) => {
-                Self::with_part(slot, |held| *held = Some(part))?;
+                Self::with_part(lock, |owned| *owned = Some(part))?;
                 Ok(Ok(()))
             }
-            Err(why) => {
+            Err(refused) => {
                 if !item.is_large() {
                     self.open -= 1;
                 }
-                Ok(Err(why))
+                Ok(Err(refused))
             }
         }
     }
 
     fn write(&mut self, number: u64, block: &Block<'_>) -> Result<Result<(), Refusal>, Failure> {
-        if let Err(why) = self.open(number)? {
-            return Ok(Err(why));
+        if let Err(refused) = self.open(number)? {
+            return Ok(Err(refused));
         }
-        let Some(Item { state: State::Arriving(arriving), .. }) = self.items.get(&number) else {
+        let Some(PendingOffer { state: State::Arriving(arriving), .. }) = self.pending.get(&number)
+        else {
             return Ok(Ok(()));
         };
-        Self::with_part(&arriving.slot, |part| {
+        Self::with_part(&arriving.lock, |part| {
             let part = part.as_mut().ok_or_else(|| refusal(BUSY))?;
             for (at, run) in block.runs() {
                 part.write(run, block.index * BLOCK + at as u64)?;
@@ -148,25 +149,25 @@ impl Receiver<'_, '_> {
         })
     }
 
-    /// Takes blocks without data. Their values are not known: nobody hashes them.
+    /// Processes a HOLE: blocks without data. Their values remain unknown, because they are not hashed.
     pub(super) fn hole(&mut self, number: u64, first: u64, count: u64) -> Result<(), Failure> {
-        let Some(item) = self.items.get(&number) else { return self.settled_before(number) };
+        let Some(item) = self.pending.get(&number) else { return self.check_offered(number) };
         let State::Arriving(arriving) = &item.state else {
-            return Ok(violation("a hole that was not wanted")?);
+            return Ok(violation("a HOLE that was not requested")?);
         };
         let (Some(size), Some(end)) = (item.content.size, first.checked_add(count)) else {
-            return Ok(violation("a hole in a stream")?);
+            return Ok(violation("a HOLE in a stream")?);
         };
         if end > blocks(size) {
-            return Ok(violation("a hole that the file does not have")?);
+            return Ok(violation("a HOLE outside the file")?);
         }
-        // What was received as data before would stay under a hole.
+        // Data received before would remain in place of the hole.
         if arriving.in_place || !arriving.missing.covers(first..end) {
-            return Ok(violation("a hole that was not wanted")?);
+            return Ok(violation("a HOLE that was not requested")?);
         }
         let path = item.path.clone();
-        if let Err(why) = self.open(number)? {
-            return self.refuse(number, &path, &why);
+        if let Err(refused) = self.open(number)? {
+            return self.refuse(number, &path, &refused);
         }
         let length = (end * BLOCK).min(size) - first * BLOCK;
         self.meter.progress.done_bytes += length;
@@ -180,26 +181,26 @@ impl Receiver<'_, '_> {
         count: u64,
         length: u64,
     ) -> Result<(), Failure> {
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         let State::Arriving(arriving) = &mut item.state else { return Ok(()) };
         arriving.missing.remove(first..first + count);
-        // Blocks come in order, but for the damaged ones: the set stays small.
+        // Blocks arrive in order, except for damaged ones: the set stays small.
         if arriving.missing.count() > RANGES + DAMAGED as usize + 1 {
-            return Ok(violation("blocks without an order")?);
+            return Ok(violation("blocks out of order")?);
         }
         arriving.length += length;
         self.complete(number)
     }
 
-    /// Notes that the sender has sent everything.
+    /// Processes an END.
     pub(super) fn end(&mut self, number: u64, ended: Ended) -> Result<(), Failure> {
-        let Some(item) = self.items.get_mut(&number) else { return self.settled_before(number) };
+        let Some(item) = self.pending.get_mut(&number) else { return self.check_offered(number) };
         let State::Arriving(arriving) = &mut item.state else {
-            return Ok(violation("an end that was not wanted")?);
+            return Ok(violation("an END that was not requested")?);
         };
         let expected = item.content.size.unwrap_or(arriving.length);
         if ended.size != expected || arriving.ended.replace(ended).is_some() {
-            return Ok(violation("an end at another place than offered")?);
+            return Ok(violation("an END that differs from the offer")?);
         }
         if item.content.size.is_none() {
             arriving.missing = Ranges::default();
@@ -208,45 +209,45 @@ impl Receiver<'_, '_> {
         self.complete(number)
     }
 
-    /// Gives a file its name once it is whole.
+    /// Renames a file to its final name when it is complete.
     fn complete(&mut self, number: u64) -> Result<(), Failure> {
-        let Some(item) = self.items.get(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get(&number) else { return Ok(()) };
         let State::Arriving(arriving) = &item.state else { return Ok(()) };
         let Some(ended) = arriving.ended.filter(|_| arriving.missing.is_empty()) else {
             return Ok(());
         };
         let (path, resumed, linked) = (item.path.clone(), arriving.resumed, item.linked);
-        if let Err(why) = self.open(number)? {
-            return self.refuse(number, &path, &why);
+        if let Err(refused) = self.open(number)? {
+            return self.refuse(number, &path, &refused);
         }
         match self.rename(number, ended)? {
             Ok(found) => {
-                let Some(item) = self.settle(number) else { return Ok(()) };
+                let Some(item) = self.remove_offer(number) else { return Ok(()) };
                 self.remember(number, linked, found, item.size);
                 let outcome = if resumed { FileOutcome::Resumed } else { FileOutcome::Sent };
                 self.meter.file(&path, outcome, item.size, item.moved);
                 self.answer(number, Decision::Present, 0, "");
                 Ok(())
             }
-            Err(why) => match self.made_meanwhile(number) {
+            Err(refused) => match self.completed_by_other(number) {
                 Some(found) => {
-                    if let Some(item) = self.items.get(&number) {
+                    if let Some(item) = self.pending.get(&number) {
                         super::discard(item);
                     }
-                    let Some(item) = self.settle(number) else { return Ok(()) };
+                    let Some(item) = self.remove_offer(number) else { return Ok(()) };
                     self.present(number, &item, found);
                     Ok(())
                 }
-                None => self.refuse(number, &path, &why),
+                None => self.refuse(number, &path, &refused),
             },
         }
     }
 
     fn rename(&mut self, number: u64, ended: Ended) -> Result<Result<Identity, Refusal>, Failure> {
-        let Some(item) = self.items.get(&number) else { return Ok(Err(refusal(BUSY))) };
+        let Some(item) = self.pending.get(&number) else { return Ok(Err(refusal(BUSY))) };
         let State::Arriving(arriving) = &item.state else { return Ok(Err(refusal(BUSY))) };
         let (folder, overwrite) = (&self.shared.folder, self.shared.options.overwrite);
-        Self::with_part(&arriving.slot, |part| {
+        Self::with_part(&arriving.lock, |part| {
             let part = part.as_mut().ok_or_else(|| refusal(BUSY))?;
             if ended.root.is_some_and(|root| part.root().is_some_and(|found| found != root)) {
                 return Err(refusal("its hash differs from the sender's"));
@@ -255,117 +256,119 @@ impl Receiver<'_, '_> {
         })
     }
 
-    /// Whether another connection has completed the same file at the same time.
-    fn made_meanwhile(&mut self, number: u64) -> Option<Identity> {
-        let item = self.items.get(&number)?;
+    /// Returns the identity of the file if another connection has completed it meanwhile.
+    fn completed_by_other(&mut self, number: u64) -> Option<Identity> {
+        let item = self.pending.get(&number)?;
         let names = split_path(&item.path).ok()?;
-        let status = self.place.status(&names).ok()??;
+        let status = self.view.status(&names).ok()??;
         let same =
             file_type(&status) == FileType::RegularFile && is_content(&status, &item.content);
         same.then(|| identity(&status))
     }
 
-    /// Compares values of blocks with what is there.
+    /// Processes a CLAIM: compares the values with existing data.
     pub(super) fn compare(
         &mut self,
         number: u64,
         first: u64,
         values: &[u8],
     ) -> Result<(), Failure> {
-        let Some(item) = self.items.get_mut(&number) else { return self.settled_before(number) };
+        let Some(item) = self.pending.get_mut(&number) else { return self.check_offered(number) };
         let (size, path) = (item.size, item.path.clone());
-        let State::Claiming(claiming) = &mut item.state else {
-            return Ok(violation("a claim that was not wanted")?);
+        let State::Comparing(comparing) = &mut item.state else {
+            return Ok(violation("a CLAIM that was not requested")?);
         };
-        if matches!(claiming.base, Base::Small) {
+        if matches!(comparing.existing, ExistingData::Small) {
             let names = split_path(&path).map_err(refusal);
-            match names.and_then(|names| open_base(&mut self.place, &names)) {
-                Ok(base) => claiming.base = base,
-                Err(why) => return self.refuse(number, &path, &why),
+            match names.and_then(|names| open_existing(&mut self.view, &names)) {
+                Ok(existing) => comparing.existing = existing,
+                Err(refused) => return self.refuse(number, &path, &refused),
             }
         }
         let values = values.as_chunks::<32>().0;
-        let fits = values.len() <= VALUES && first == claiming.next;
+        let fits = values.len() <= VALUES && first == comparing.next;
         if !fits || values.len() as u64 > blocks(size) - first {
-            return Ok(violation("a claim of blocks that the file does not have")?);
+            return Ok(violation("a CLAIM outside the file")?);
         }
         let buffer = &mut self.buffer;
         let compared: Option<Result<(), Refusal>> = self.meter.during(Activity::Processor, || {
-            values.iter().map(|value| claiming.compare(size, value, buffer)).collect()
+            values.iter().map(|value| comparing.compare(size, value, buffer)).collect()
         });
         match compared {
             Some(Ok(())) => {}
-            Some(Err(why)) => return self.refuse(number, &path, &why),
+            Some(Err(refused)) => return self.refuse(number, &path, &refused),
             None => return Err(super::superseded()),
         }
-        // Who hashes for long is not silent.
-        self.holder.pulse.beat();
+        // Hashing takes time, in which the sender is not idle.
+        self.owner.idle_timer.touch();
         let overwrite = self.shared.options.overwrite;
-        let is_final = matches!(claiming.base, Base::Final(..));
-        if is_final && !overwrite && !claiming.differing.is_empty() {
-            return self.refuse(number, &path, &refusal("a different file is there"));
+        let is_final = matches!(comparing.existing, ExistingData::Final(..));
+        if is_final && !overwrite && !comparing.differing.is_empty() {
+            return self.refuse(number, &path, &refusal("a different file exists"));
         }
-        if claiming.next < blocks(size) {
+        if comparing.next < blocks(size) {
             return Ok(());
         }
         self.compared(number)
     }
 
-    /// Asks for the blocks that differ, once all are compared.
+    /// Requests the blocks that differ, when all are compared.
     fn compared(&mut self, number: u64) -> Result<(), Failure> {
-        let is_trial = self.is_trial();
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let decisions_only = self.decisions_only();
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         let (path, size, content) = (item.path.clone(), item.size, item.content);
-        let waiting = State::Waiting { since: Instant::now(), told: true };
-        let State::Claiming(Claiming { base, differing, .. }) =
+        let waiting = State::Waiting { since: Instant::now(), reported: true };
+        let State::Comparing(Comparing { existing, differing, .. }) =
             std::mem::replace(&mut item.state, waiting)
         else {
             return Ok(());
         };
-        let same_size = match &base {
-            Base::Final(fd, _) => rustix::fs::fstat(fd).is_ok_and(|s| s.st_size as u64 == size),
-            Base::Small | Base::Part(_) => true,
+        let same_size = match &existing {
+            ExistingData::Final(fd, _) => {
+                rustix::fs::fstat(fd).is_ok_and(|s| s.st_size as u64 == size)
+            }
+            ExistingData::Small | ExistingData::Part(_) => true,
         };
         let same = differing.is_empty() && same_size;
-        // A single block is sent as a whole: its part is opened when it arrives.
+        // A file of one block is sent completely: its partial file is opened when it arrives.
         let small = size <= BLOCK;
         let differing = if small && !same { Ranges::of(0..blocks(size)) } else { differing };
         let wanted: u64 = differing.iter().map(|range| (range.end - range.start) * BLOCK).sum();
         let wanted = wanted.min(size);
-        let slot = match &base {
-            Base::Part(slot) => Arc::clone(slot),
-            Base::Final(_, found) if same => {
-                let Some(item) = self.settle(number) else { return Ok(()) };
+        let lock = match &existing {
+            ExistingData::Part(lock) => Arc::clone(lock),
+            ExistingData::Final(_, found) if same => {
+                let Some(item) = self.remove_offer(number) else { return Ok(()) };
                 self.present(number, &item, *found);
                 return Ok(());
             }
-            _ if is_trial => {
-                self.settle(number);
+            _ if decisions_only => {
+                self.remove_offer(number);
                 self.needed = self.needed.saturating_add(wanted);
                 self.answer(number, Decision::Send, 0, "");
                 return Ok(());
             }
-            _ if small => Slot::new(Arc::clone(&self.holder), content),
-            _ => match self.shared.claim(&path, content, &self.holder) {
-                Claim::Taken(slot) => slot,
-                Claim::Held { .. } => return self.refuse(number, &path, &refusal(BUSY)),
+            _ if small => FileLock::new(Arc::clone(&self.owner), content),
+            _ => match self.shared.lock_file(&path, content, &self.owner) {
+                LockResult::Acquired(lock) => lock,
+                LockResult::Busy { .. } => return self.refuse(number, &path, &refusal(BUSY)),
             },
         };
-        let in_place = matches!(base, Base::Part(_));
+        let in_place = matches!(existing, ExistingData::Part(_));
         let missing = differing.clone();
         item.state =
-            State::Arriving(Arriving { resumed: true, in_place, ..Arriving::new(slot, missing) });
-        let taken = take(&self.shared, item, wanted);
-        let ready = match taken {
+            State::Arriving(Arriving { resumed: true, in_place, ..Arriving::new(lock, missing) });
+        let counted = count_file(&self.shared, item, wanted);
+        let ready = match counted {
             Ok(()) if small => Ok(()),
             Ok(()) => match self.open(number)? {
-                Ok(()) => self.keep_equal(number, base, &differing)?,
+                Ok(()) => self.keep_equal(number, existing, &differing)?,
                 refused => refused,
             },
             refused => refused,
         };
-        if let Err(why) = ready {
-            return self.refuse(number, &path, &why);
+        if let Err(refused) = ready {
+            return self.refuse(number, &path, &refused);
         }
         for range in differing.iter() {
             let count = range.end - range.start;
@@ -376,22 +379,22 @@ impl Receiver<'_, '_> {
         Ok(())
     }
 
-    /// Copies the blocks that are equal into the part, and notes their values.
+    /// Copies the equal blocks to the partial file, and records their values.
     fn keep_equal(
         &mut self,
         number: u64,
-        base: Base,
+        existing: ExistingData,
         differing: &Ranges,
     ) -> Result<Result<(), Refusal>, Failure> {
-        let Some(item) = self.items.get(&number) else { return Ok(Ok(())) };
+        let Some(item) = self.pending.get(&number) else { return Ok(Ok(())) };
         let State::Arriving(arriving) = &item.state else { return Ok(Ok(())) };
-        let (size, buffer, pulse) = (item.size, &mut self.buffer, &self.holder.pulse);
-        Self::with_part(&arriving.slot, |part| {
+        let (size, buffer, idle_timer) = (item.size, &mut self.buffer, &self.owner.idle_timer);
+        Self::with_part(&arriving.lock, |part| {
             let part = part.as_mut().ok_or_else(|| refusal(BUSY))?;
             for index in (0..blocks(size)).filter(|&index| !differing.contains(index)) {
-                pulse.beat();
+                idle_timer.touch();
                 buffer.resize(block_len(size, index) as usize, 0);
-                if let Base::Final(fd, _) = &base {
+                if let ExistingData::Final(fd, _) = &existing {
                     read_at(fd, buffer, index * BLOCK)?;
                     part.write(buffer, index * BLOCK)?;
                 } else {
@@ -404,8 +407,8 @@ impl Receiver<'_, '_> {
     }
 }
 
-impl Claiming {
-    /// Compares the next block with a value; `None` if another sender has taken over.
+impl Comparing {
+    /// Compares the next block with a value; `None` if another connection has taken over.
     fn compare(
         &mut self,
         size: u64,
@@ -414,10 +417,10 @@ impl Claiming {
     ) -> Option<Result<(), Refusal>> {
         let index = self.next;
         buffer.resize(block_len(size, index) as usize, 0);
-        let read = match &self.base {
-            Base::Small => Ok(0),
-            Base::Final(fd, _) => read_at(fd, buffer, index * BLOCK),
-            Base::Part(slot) => slot.with(|part| match part {
+        let read = match &self.existing {
+            ExistingData::Small => Ok(0),
+            ExistingData::Final(fd, _) => read_at(fd, buffer, index * BLOCK),
+            ExistingData::Part(lock) => lock.with(|part| match part {
                 Some(part) => read_at(part.file(), buffer, index * BLOCK),
                 None => Ok(0),
             })?,

@@ -1,4 +1,4 @@
-//! The contents of files, as they are read, hashed and sent.
+//! Contents of files: reads, hashes and sends them.
 
 use super::{Sender, Work};
 use crate::channel::Failure;
@@ -13,7 +13,7 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// The bytes of a file, or where it has none.
+/// The next part of a file.
 enum Next {
     /// Runs of data (offset, length) in the block.
     Data(Vec<(u64, u64)>),
@@ -22,7 +22,7 @@ enum Next {
 }
 
 impl Sender<'_, '_, '_> {
-    pub(super) fn work_on(&mut self, work: Work) -> Result<(), Failure> {
+    pub(super) fn run_work(&mut self, work: Work) -> Result<(), Failure> {
         match work {
             Work::Claim(number) => self.claim(number),
             Work::Send { number, first } => self.send(number, first),
@@ -31,7 +31,7 @@ impl Sender<'_, '_, '_> {
     }
 
     fn open(&mut self, number: u64) -> Option<(usize, OwnedFd)> {
-        let index = self.items.get(&number)?.index;
+        let index = self.pending.get(&number)?.index;
         let opened =
             self.meter.during(Activity::Disk, || self.opener.open(&self.task.source, index));
         match opened {
@@ -43,7 +43,7 @@ impl Sender<'_, '_, '_> {
         }
     }
 
-    /// Sends the values of all blocks of a file.
+    /// Sends the values of all blocks of a file (CLAIM).
     fn claim(&mut self, number: u64) -> Result<(), Failure> {
         let Some((index, fd)) = self.open(number) else { return Ok(()) };
         let size = self.task.source.entries[index].size;
@@ -76,17 +76,17 @@ impl Sender<'_, '_, '_> {
                 values.clear();
                 self.flush()?;
             }
-            // The receiver must not take a slow disk for silence.
+            // A slow disk must not look like an idle sender.
             self.ping()?;
             self.take_replies()?;
-            if !self.items.contains_key(&number) {
+            if !self.pending.contains_key(&number) {
                 return Ok(());
             }
             self.meter.show(&*self.stream);
         }
         if let Err(reason) = check_unchanged(&self.task.source.entries[index], &fd) {
             self.withdraw(number, &reason);
-        } else if let Some(item) = self.items.get_mut(&number) {
+        } else if let Some(item) = self.pending.get_mut(&number) {
             item.root = tree.root();
         }
         Ok(())
@@ -100,8 +100,8 @@ impl Sender<'_, '_, '_> {
             return self.send_stream(number, &fd);
         }
         let (size, sparse) = (entry.size, entry.space < entry.size);
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
-        item.resumed = first > 0 || item.claimed;
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
+        item.resumed = first > 0 || item.claim_requested;
         item.done = (first * BLOCK).min(size);
         self.meter.progress.done_bytes += item.done;
         if size > BLOCK || self.meter.is_due() {
@@ -135,7 +135,7 @@ impl Sender<'_, '_, '_> {
             if block < blocks(size) {
                 self.flush_batch()?;
                 self.take_replies()?;
-                if !self.items.contains_key(&number) {
+                if !self.pending.contains_key(&number) {
                     return Ok(());
                 }
             }
@@ -145,7 +145,7 @@ impl Sender<'_, '_, '_> {
             self.withdraw(number, &reason);
             return Ok(());
         }
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         item.ended = true;
         let root = item.root.or(tree.and_then(Tree::root));
         self.writer.put(&Frame::End { number, size, root });
@@ -154,7 +154,7 @@ impl Sender<'_, '_, '_> {
         Ok(())
     }
 
-    /// Sends blocks that the receiver wants, or wants again.
+    /// Sends blocks that the receiver requested by WANT.
     fn send_again(&mut self, number: u64, first: u64, count: u64) -> Result<(), Failure> {
         let Some((index, fd)) = self.open(number) else { return Ok(()) };
         let size = self.task.source.entries[index].size;
@@ -165,7 +165,7 @@ impl Sender<'_, '_, '_> {
             }
             self.flush_batch()?;
             self.take_replies()?;
-            if !self.items.contains_key(&number) {
+            if !self.pending.contains_key(&number) {
                 return Ok(());
             }
         }
@@ -175,7 +175,7 @@ impl Sender<'_, '_, '_> {
         Ok(())
     }
 
-    /// Reads a block into the next frame. `None` if the file has become shorter.
+    /// Reads a block into the next frame; `None` if the file has become shorter.
     fn block(
         &mut self,
         number: u64,
@@ -234,16 +234,16 @@ impl Sender<'_, '_, '_> {
         Ok(Some(value))
     }
 
-    /// Counts bytes that are sent, and bytes that are done with that.
+    /// Counts bytes sent, and bytes done.
     fn count(&mut self, number: u64, moved: u64, done: u64) {
         self.meter.progress.moved_bytes += moved;
-        let Some(item) = self.items.get_mut(&number) else { return };
+        let Some(item) = self.pending.get_mut(&number) else { return };
         item.moved += moved;
         let index = item.index;
         let entry = &self.task.source.entries[index];
         // Retransmitted blocks are counted once.
-        let most = if entry.what == What::Stream { u64::MAX } else { entry.size };
-        let done = done.min(most - item.done.min(most));
+        let limit = if entry.what == What::Stream { u64::MAX } else { entry.size };
+        let done = done.min(limit - item.done.min(limit));
         item.done += done;
         self.meter.progress.done_bytes += done;
     }
@@ -256,7 +256,7 @@ impl Sender<'_, '_, '_> {
         loop {
             data.clear();
             let more = self.read_stream(number, fd, &mut data)?;
-            if !self.items.contains_key(&number) {
+            if !self.pending.contains_key(&number) {
                 return Ok(());
             }
             if !data.is_empty() {
@@ -266,7 +266,7 @@ impl Sender<'_, '_, '_> {
                 let value = self.meter.during(Activity::Processor, || block_value(block, &data));
                 finish_block(&mut self.writer.out, at, &value, data.len() as u32, 0);
                 self.count(number, data.len() as u64, data.len() as u64);
-                if let Some(item) = self.items.get_mut(&number) {
+                if let Some(item) = self.pending.get_mut(&number) {
                     item.length += data.len() as u64;
                 }
                 block += 1;
@@ -276,21 +276,21 @@ impl Sender<'_, '_, '_> {
             }
             self.flush()?;
         }
-        let Some(item) = self.items.get_mut(&number) else { return Ok(()) };
+        let Some(item) = self.pending.get_mut(&number) else { return Ok(()) };
         item.ended = true;
         self.writer.put(&Frame::End { number, size: item.length, root: None });
         self.buffer = data;
         Ok(())
     }
 
-    /// Reads a block of standard input; false at its end. What the receiver says is heard meanwhile.
+    /// Reads a block of standard input, and handles replies meanwhile. Returns false at the end.
     fn read_stream(
         &mut self,
         number: u64,
         fd: &OwnedFd,
         data: &mut Vec<u8>,
     ) -> Result<bool, Failure> {
-        while (data.len() as u64) < BLOCK && self.items.contains_key(&number) {
+        while (data.len() as u64) < BLOCK && self.pending.contains_key(&number) {
             let mut waiting = [PollFd::new(fd, PollFlags::IN)];
             let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
             let ready = self
@@ -319,12 +319,12 @@ impl Sender<'_, '_, '_> {
     }
 }
 
-/// A block that is read as a whole.
+/// Returns a block that is read completely.
 fn whole(size: u64, block: u64) -> Next {
     Next::Data(vec![(0, block_len(size, block))])
 }
 
-/// Finds the data in a block, or how many blocks have none.
+/// Returns the runs of data of a block, or the number of blocks without data.
 fn next_data(fd: &OwnedFd, size: u64, block: u64) -> Result<Next, Errno> {
     let start = block * BLOCK;
     let end = start + block_len(size, block);
@@ -334,7 +334,7 @@ fn next_data(fd: &OwnedFd, size: u64, block: u64) -> Result<Next, Errno> {
         Err(errno) => Err(errno),
     };
     let mut data = match find(SeekFrom::Data(start)) {
-        // The file system knows no holes.
+        // The file system does not report holes.
         Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(whole(size, block)),
         found => found?,
     };
@@ -345,7 +345,7 @@ fn next_data(fd: &OwnedFd, size: u64, block: u64) -> Result<Next, Errno> {
     let mut runs = Vec::new();
     while data < end {
         let hole = find(SeekFrom::Hole(data))?.clamp(data, end);
-        // More runs than a frame holds are read as one, zeros included.
+        // If a frame cannot hold more runs, the rest of the block is one run, including zeros.
         let hole = if runs.len() + 1 == EXTENTS || hole == data { end } else { hole };
         runs.push((data - start, hole - data));
         data = if hole < end { find(SeekFrom::Data(hole))? } else { end };

@@ -1,11 +1,11 @@
-//! A stream in memory, and transfers over it.
+//! Streams in memory, and transfers over them.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use cwnd_transfer::claims::{ReceiveOptions, Reserve};
 use cwnd_transfer::event::{End, Event};
 use cwnd_transfer::frame::{Decision, Frame, HEADER, Kind, Offer, Plan, Stamp, What};
 use cwnd_transfer::send::{Control, SendOptions, send};
 use cwnd_transfer::serve::{Listener, receive};
+use cwnd_transfer::shared::{ReceiveOptions, Reserve};
 use cwnd_transfer::stream::{PathStats, Stream};
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-/// Bytes that wait in one direction.
+/// Bytes in flight in one direction.
 const ROOM: usize = 4 << 20;
 
 #[derive(Default)]
@@ -30,42 +30,42 @@ struct Pipe {
     changed: Condvar,
 }
 
-/// What happens to bytes on their way: it may change them, or fail.
+/// A channel error: changes written bytes, or fails.
 pub(crate) type Meddle = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + Send>;
 
-/// One end of a stream in memory.
-pub(crate) struct End1 {
+/// An end of a stream in memory.
+pub(crate) struct StreamEnd {
     pipe: Arc<Pipe>,
     side: usize,
     peer: SocketAddr,
-    meddle: Mutex<Option<Meddle>>,
+    set_channel_error: Mutex<Option<Meddle>>,
 }
 
-/// Makes both ends.
-pub(crate) fn pair() -> (Arc<End1>, Arc<End1>) {
+/// Creates a stream.
+pub(crate) fn pair() -> (Arc<StreamEnd>, Arc<StreamEnd>) {
     pair_from(Ipv4Addr::LOCALHOST.into())
 }
 
-pub(crate) fn pair_from(address: IpAddr) -> (Arc<End1>, Arc<End1>) {
+pub(crate) fn pair_from(address: IpAddr) -> (Arc<StreamEnd>, Arc<StreamEnd>) {
     let pipe = Arc::new(Pipe::default());
     let end = |side| {
         let (peer, pipe) = (SocketAddr::new(address, 9), Arc::clone(&pipe));
-        Arc::new(End1 { pipe, side, peer, meddle: Mutex::new(None) })
+        Arc::new(StreamEnd { pipe, side, peer, set_channel_error: Mutex::new(None) })
     };
     (end(0), end(1))
 }
 
-impl End1 {
-    /// Changes what this end writes from now on.
-    pub(crate) fn meddle(
+impl StreamEnd {
+    /// Sets the channel error of this end's writes.
+    pub(crate) fn set_channel_error(
         &self,
-        meddle: impl FnMut(&mut Vec<u8>) -> io::Result<()> + Send + 'static,
+        set_channel_error: impl FnMut(&mut Vec<u8>) -> io::Result<()> + Send + 'static,
     ) {
-        *self.meddle.lock().unwrap() = Some(Box::new(meddle));
+        *self.set_channel_error.lock().unwrap() = Some(Box::new(set_channel_error));
     }
 
-    /// Writes all of it.
-    pub(crate) fn say(&self, data: &[u8]) {
+    /// Writes all bytes.
+    pub(crate) fn write_all(&self, data: &[u8]) {
         let mut rest = data;
         while !rest.is_empty() {
             match self.write(rest, Instant::now() + Duration::from_secs(5)) {
@@ -75,8 +75,8 @@ impl End1 {
         }
     }
 
-    /// Reads until the end, or for so long.
-    pub(crate) fn hear(&self, limit: Duration) -> Vec<u8> {
+    /// Reads until the end of the stream, or for `limit`.
+    pub(crate) fn read_all(&self, limit: Duration) -> Vec<u8> {
         let (mut heard, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
         let until = Instant::now() + limit;
         while let Ok(count) = self.read(&mut buffer, until) {
@@ -89,7 +89,7 @@ impl End1 {
     }
 }
 
-impl Stream for End1 {
+impl Stream for StreamEnd {
     fn read(&self, out: &mut [u8], deadline: Instant) -> io::Result<usize> {
         let mut lanes = self.pipe.lanes.lock().unwrap();
         loop {
@@ -116,8 +116,8 @@ impl Stream for End1 {
     fn write(&self, data: &[u8], deadline: Instant) -> io::Result<usize> {
         let mut data = data[..data.len().min(1 << 16)].to_vec();
         let count = data.len();
-        if let Some(meddle) = &mut *self.meddle.lock().unwrap() {
-            meddle(&mut data)?;
+        if let Some(set_channel_error) = &mut *self.set_channel_error.lock().unwrap() {
+            set_channel_error(&mut data)?;
         }
         let mut lanes = self.pipe.lanes.lock().unwrap();
         loop {
@@ -157,9 +157,9 @@ impl Stream for End1 {
     }
 }
 
-/// A listener to which the test brings connections and failures.
+/// A listener for connections and failures of a test.
 pub(crate) struct Hall {
-    waiting: Mutex<mpsc::Receiver<io::Result<Arc<End1>>>>,
+    waiting: Mutex<mpsc::Receiver<io::Result<Arc<StreamEnd>>>>,
 }
 
 impl Listener for Hall {
@@ -175,13 +175,13 @@ impl Listener for Hall {
 /// A receiver in a thread.
 pub(crate) struct Server {
     pub out: PathBuf,
-    door: mpsc::Sender<io::Result<Arc<End1>>>,
+    door: mpsc::Sender<io::Result<Arc<StreamEnd>>>,
     pub control: Arc<Control>,
     pub events: Arc<Mutex<Vec<Event>>>,
     thread: Option<std::thread::JoinHandle<io::Result<()>>>,
 }
 
-/// Options that take everything.
+/// Options without limits.
 pub(crate) fn open() -> ReceiveOptions {
     ReceiveOptions { reserve: Reserve::Bytes(0), ..ReceiveOptions::default() }
 }
@@ -203,35 +203,35 @@ impl Server {
         Server { out: out.into(), door, control, events, thread: Some(thread) }
     }
 
-    /// Connects to it.
-    pub(crate) fn connect(&self) -> Arc<End1> {
+    /// Connects to the receiver.
+    pub(crate) fn connect(&self) -> Arc<StreamEnd> {
         let (ours, theirs) = pair();
         let _ = self.door.send(Ok(theirs));
         ours
     }
 
-    pub(crate) fn connect_from(&self, address: IpAddr) -> Arc<End1> {
+    pub(crate) fn connect_from(&self, address: IpAddr) -> Arc<StreamEnd> {
         let (ours, theirs) = pair_from(address);
         let _ = self.door.send(Ok(theirs));
         ours
     }
 
-    /// Makes the listener fail, as it does after wrong guesses of a one-time code.
+    /// Makes the listener fail, as after wrong guesses of a one-time code.
     pub(crate) fn fail_accept(&self) {
         let _ = self.door.send(Err(io::ErrorKind::PermissionDenied.into()));
     }
 
-    /// Sends with these options, and returns the end and all events.
+    /// Sends with `options`; returns the end and all events.
     pub(crate) fn send_with(&self, sources: &[&Path], options: SendOptions) -> (End, Vec<Event>) {
         self.send_over(sources, options, |_| self.connect())
     }
 
-    /// Sends over connections that `connect` makes; it is told the attempt.
+    /// Sends over connections from `connect`, which gets the number of the attempt.
     pub(crate) fn send_over(
         &self,
         sources: &[&Path],
         options: SendOptions,
-        mut connect: impl FnMut(u32) -> Arc<End1>,
+        mut connect: impl FnMut(u32) -> Arc<StreamEnd>,
     ) -> (End, Vec<Event>) {
         let sources: Vec<_> = sources.iter().map(|path| path.to_path_buf()).collect();
         let events = Mutex::new(Vec::new());
@@ -268,7 +268,7 @@ impl Server {
         }
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the receiver ends.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.thread.take().unwrap().join().unwrap()
     }
@@ -283,7 +283,7 @@ impl Drop for Server {
     }
 }
 
-/// Bytes that look random.
+/// Pseudorandom bytes.
 pub(crate) fn noise(size: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -298,7 +298,7 @@ pub(crate) fn noise(size: usize, seed: u64) -> Vec<u8> {
     data
 }
 
-/// What is in a directory: path, mode, time and contents (a link's target).
+/// Entries of a directory: path, mode, time and contents (or target of a link).
 pub(crate) fn tree(root: &Path) -> Vec<(PathBuf, u32, i64, Vec<u8>)> {
     let mut found = Vec::new();
     let mut waiting = vec![root.to_path_buf()];
@@ -351,9 +351,9 @@ pub(crate) fn notes(events: &[Event]) -> Vec<String> {
     events.iter().filter_map(note).collect()
 }
 
-/// A sender that says what a test wants.
+/// A sender controlled by a test.
 pub(crate) struct Script {
-    pub end: Arc<End1>,
+    pub end: Arc<StreamEnd>,
 }
 
 impl Drop for Script {
@@ -365,15 +365,15 @@ impl Drop for Script {
 impl Script {
     pub(crate) fn new(server: &Server) -> Self {
         let script = Script { end: server.connect() };
-        script.end.say(b"cwndxfr\x02");
-        script.say(&Frame::Plan(Plan::default()));
+        script.end.write_all(b"cwndxfr\x02");
+        script.write_all(&Frame::Plan(Plan::default()));
         script
     }
 
-    pub(crate) fn say(&self, frame: &Frame<'_>) {
+    pub(crate) fn write_all(&self, frame: &Frame<'_>) {
         let mut out = Vec::new();
         frame.encode(&mut out);
-        self.end.say(&out);
+        self.end.write_all(&out);
     }
 
     pub(crate) fn offer(&self, path: &[u8], size: u64, secs: i64) {
@@ -381,7 +381,7 @@ impl Script {
         let (what, target) = (What::File, &b""[..]);
         let offer =
             Offer { what, linked: false, mode: 0o644, size, space: size, mtime, path, target };
-        self.say(&Frame::Offer(offer));
+        self.write_all(&Frame::Offer(offer));
     }
 
     pub(crate) fn block(&self, number: u64, index: u64, data: &[u8]) {
@@ -389,7 +389,7 @@ impl Script {
         self.block_of(number, index, value, data);
     }
 
-    /// Sends a block whose value may be wrong.
+    /// Sends a block with any value.
     pub(crate) fn block_of(&self, number: u64, index: u64, value: [u8; 32], data: &[u8]) {
         let mut out = vec![Kind::Block as u8];
         out.extend((54 + data.len() as u32).to_be_bytes());
@@ -399,12 +399,12 @@ impl Script {
         out.extend((data.len() as u32).to_be_bytes());
         out.extend([0; 2]);
         out.extend(data);
-        self.end.say(&out);
+        self.end.write_all(&out);
     }
 
-    /// The decisions and sentences that arrive in so long.
+    /// Decisions and reasons that arrive within `limit`.
     pub(crate) fn answers(&self, limit: Duration) -> Vec<(Option<Decision>, String)> {
-        let heard = self.end.hear(limit);
+        let heard = self.end.read_all(limit);
         let mut rest = heard.strip_prefix(b"cwndxfr\x02").unwrap_or(&heard);
         let mut answers = Vec::new();
         while let Some(header) = rest.first_chunk::<HEADER>() {

@@ -1,5 +1,5 @@
-//! The receiver's replies, read by a thread of their own: a receiver never waits for a sender that waits
-//! for it.
+//! Queue of the receiver's replies. A separate thread reads them, so that sender and receiver cannot block
+//! each other.
 
 use crate::channel::{Failure, Reader, stopped, unexpected};
 use crate::frame::{Decision, Frame, WINDOW};
@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Replies that wait to be handled, at most.
-const MOST: usize = 4 * WINDOW;
-/// The time between two looks whether anybody still wants replies.
-const TICK: Duration = Duration::from_millis(200);
+/// Maximum number of queued replies.
+const MAX_REPLIES: usize = 4 * WINDOW;
+/// Interval at which the reading thread checks whether the queue is closed.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A reply.
 #[derive(Debug)]
@@ -29,24 +29,24 @@ struct Queue {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Inbox {
+pub(super) struct ReplyQueue {
     queue: Mutex<Queue>,
     changed: Condvar,
 }
 
-impl Inbox {
+impl ReplyQueue {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads replies until the last one, a failure, or [`close`](Self::close).
+    /// Reads replies until DONE, a failure, or [`close`](Self::close).
     pub(super) fn fill(&self, reader: &mut Reader) {
         let mut batch = Vec::new();
         loop {
-            let reply = match reader.next(Instant::now() + TICK) {
+            let reply = match reader.next(Instant::now() + POLL_INTERVAL) {
                 Ok(None) => None,
                 Ok(Some(Frame::Ping)) => None,
-                Ok(Some(frame)) => match read(&frame) {
+                Ok(Some(frame)) => match parse(&frame) {
                     Ok(reply) => Some(reply),
                     Err(failure) => return self.fail(batch, failure),
                 },
@@ -54,10 +54,10 @@ impl Inbox {
             };
             let done = matches!(reply, Some(Reply::Done));
             batch.extend(reply);
-            // Replies that arrive together are handed over together.
+            // Queue all replies of one read at once.
             if done || !reader.has_frame() || batch.len() >= WINDOW {
                 let mut queue = self.queue();
-                while queue.replies.len() >= MOST && !queue.closed {
+                while queue.replies.len() >= MAX_REPLIES && !queue.closed {
                     queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 }
                 if !batch.is_empty() {
@@ -78,16 +78,16 @@ impl Inbox {
         self.changed.notify_all();
     }
 
-    /// Ends the reading thread.
+    /// Stops the reading thread.
     pub(super) fn close(&self) {
         self.queue().closed = true;
         self.changed.notify_all();
     }
 
-    /// Takes a reply, if there is one.
+    /// Removes a reply from the queue, if there is one.
     pub(super) fn take(&self) -> Result<Option<Reply>, Failure> {
         let mut queue = self.queue();
-        let full = queue.replies.len() >= MOST;
+        let full = queue.replies.len() >= MAX_REPLIES;
         if let Some(reply) = queue.replies.pop_front() {
             if full {
                 self.changed.notify_all();
@@ -101,11 +101,11 @@ impl Inbox {
     pub(super) fn next(&self, deadline: Instant) -> Result<Option<Reply>, Failure> {
         let mut queue = self.queue();
         while queue.replies.is_empty() && queue.failure.is_none() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return Ok(None);
             }
-            let waited = self.changed.wait_timeout(queue, left);
+            let waited = self.changed.wait_timeout(queue, remaining);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(queue);
@@ -113,7 +113,7 @@ impl Inbox {
     }
 }
 
-fn read(frame: &Frame<'_>) -> Result<Reply, Failure> {
+fn parse(frame: &Frame<'_>) -> Result<Reply, Failure> {
     match *frame {
         Frame::Answer { number, decision, first, reason } => {
             Ok(Reply::Answer { number, decision, first, reason: reason.into() })

@@ -1,0 +1,198 @@
+//! Kernel implementations of controllers: a law of `kernel/` with its parameters in fixed point.
+
+use super::Error;
+use cwnd::laws::{AnyLaw, AnyRateLaw, Feedback};
+use cwnd::{Law, MakeController, Settings, Spec};
+
+/// A law of `kernel/` with its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Implementation {
+    /// The law: the base name of its header, program and object.
+    pub law: &'static str,
+    /// The members of `struct LAW_params`, in order.
+    pub params: Vec<u64>,
+}
+
+/// Controllers with a kernel implementation, in the order of the registry.
+pub const IMPLEMENTED: [&str; 12] = [
+    "aimd", "reno", "gaimd", "friendly", "binomial", "iiad", "sqrt", "simd", "aira", "aiad",
+    "westwood", "daimd",
+];
+
+/// Converts to fixed point with `bits` fractional bits, rounding to nearest, saturating.
+pub fn fixed(value: f64, bits: i32) -> u64 {
+    (value * 2f64.powi(bits)).round() as u64
+}
+
+/// DAIMD's increase at a spare capacity of up to 10^`stage` bit/s, in packets per second for packets of one
+/// byte.
+fn gain(stage: i32, tau: f64, syn: f64) -> f64 {
+    10f64.powf(f64::from(stage) - tau) * 1500.0 / syn
+}
+
+const HALVES: &str = "in the kernel implementation a power is a multiple of 1/2";
+/// Stages of DAIMD's increase: 10^0 to 10^15 bit/s.
+const STAGES: i32 = 16;
+
+impl Implementation {
+    /// Returns the kernel implementation of the controller `spec`.
+    ///
+    /// # Errors
+    /// The controller, or one of its parameters, has no kernel implementation.
+    pub fn of(spec: &Spec) -> Result<Implementation, Error> {
+        let value = |name: &str| spec.get(name).unwrap_or(0.0);
+        let unsupported = |why: String| Err(Error::NoImplementation(format!("{spec}: {why}")));
+        if value("start") >= 1.0 {
+            return unsupported(
+                "slow start is the kernel's, without HyStart++: leave out start".into(),
+            );
+        }
+        if value("pacing") != 0.0 {
+            return unsupported("the kernel paces, not the law: leave out pacing".into());
+        }
+        let implementation =
+            |law, params: &[u64]| Ok(Implementation { law, params: params.to_vec() });
+        let law = match spec.law(&Settings::default()) {
+            Some(Law::Window(law)) => law,
+            Some(Law::Rate(AnyRateLaw::Daimd(law))) => {
+                let (tau, syn) = (value("tau"), value("syn"));
+                let each_report =
+                    match law.feedback() {
+                        Feedback::Event => 0,
+                        Feedback::Report => 1,
+                        _ => return unsupported(
+                            "the kernel implementation has feedback=event and feedback=report only"
+                                .into(),
+                        ),
+                    };
+                let mut params = vec![
+                    fixed(value("beta"), 32),
+                    fixed(value("lambda"), 32),
+                    fixed(syn * 1e6, 0),
+                    fixed(value("capacity"), 0),
+                    each_report,
+                ];
+                params.extend((0..STAGES).map(|stage| fixed(gain(stage, tau, syn), 24)));
+                return implementation("daimd", &params);
+            }
+            _ => return unsupported(list_implemented()),
+        };
+        match law {
+            AnyLaw::Aimd(law) => {
+                let (alpha, beta) = law.parameters();
+                implementation("aimd", &[fixed(alpha, 40), fixed(beta, 32)])
+            }
+            AnyLaw::Binomial(law) => {
+                let (k, l, alpha, beta) = law.parameters();
+                for (name, power) in [("k", k), ("l", l)] {
+                    if (2.0 * power).fract() != 0.0 {
+                        return unsupported(format!("{name} is {power}: {HALVES}"));
+                    }
+                }
+                implementation(
+                    "binomial",
+                    &[fixed(k, 1), fixed(l, 1), fixed(alpha, 40), fixed(beta, 32)],
+                )
+            }
+            AnyLaw::Simd(_) => {
+                let beta = value("beta");
+                let c = 3.0 * beta.sqrt() / ((1.0 - 2.0 * beta / 3.0) * 2f64.sqrt());
+                implementation("simd", &[fixed(beta, 32), fixed(1.0 - beta, 32), fixed(c, 40)])
+            }
+            AnyLaw::Aira(_) => {
+                let (bound, rounds) = (value("bound"), value("rounds").floor());
+                if rounds != value("rounds") {
+                    return unsupported(
+                        "in the kernel implementation rounds is a whole number".into(),
+                    );
+                }
+                let flag = |name| value(name) as u64;
+                implementation(
+                    "aira",
+                    &[
+                        fixed(value("beta"), 32),
+                        fixed(bound, 32),
+                        fixed((1.0 - bound) / rounds, 48),
+                        rounds as u64,
+                        fixed(value("ratio"), 32),
+                        flag("mail"),
+                        flag("reset"),
+                        flag("increase"),
+                        flag("decrease"),
+                        flag("timeout"),
+                    ],
+                )
+            }
+            // Westwood has no `rate`: 0 is the clock of acknowledgements.
+            AnyLaw::Aiad(_) => {
+                implementation("aiad", &[fixed(value("tau") * 1e9, 0), value("rate") as u64])
+            }
+            _ => unsupported(list_implemented()),
+        }
+    }
+}
+
+fn list_implemented() -> String {
+    format!("has no kernel implementation; these have one: {}", IMPLEMENTED.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn implementation(spec: &str) -> Result<Implementation, String> {
+        Implementation::of(&Spec::parse(spec).unwrap()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn exactly_the_listed_controllers_are_implemented() {
+        for algorithm in cwnd::registry::algorithms() {
+            let known = IMPLEMENTED.contains(&algorithm.name);
+            assert_eq!(
+                Implementation::of(&Spec::new(algorithm)).is_ok(),
+                known,
+                "{}",
+                algorithm.name
+            );
+        }
+    }
+
+    #[test]
+    fn names_of_one_law_are_equal() {
+        let half = 1 << 31;
+        assert_eq!(
+            implementation("reno"),
+            Ok(Implementation { law: "aimd", params: vec![1 << 40, half] })
+        );
+        assert_eq!(implementation("gaimd(1, 1/2)"), implementation("reno"));
+        assert_eq!(implementation("friendly(1/2)"), implementation("reno"));
+        assert_eq!(implementation("westwood"), implementation("aiad(rate=ack)"));
+        assert_eq!(implementation("sqrt"), implementation("binomial(0.5, 0.5, 1, 2/3)"));
+    }
+
+    #[test]
+    fn unsupported_specs_are_explained() {
+        let text = implementation("cubic").unwrap_err();
+        assert!(
+            text.starts_with("cubic: has no kernel implementation; these have one: aimd, reno")
+        );
+        assert_eq!(
+            implementation("binomial(k=0.3)").unwrap_err(),
+            "binomial(k=0.3): k is 0.3: in the kernel implementation a power is a multiple of 1/2"
+        );
+        for feedback in ["packet", "syn"] {
+            let spec = format!("daimd(feedback={feedback})");
+            let expected = format!(
+                "{spec}: the kernel implementation has feedback=event and feedback=report only"
+            );
+            assert_eq!(implementation(&spec), Err(expected));
+        }
+        assert_ne!(implementation("daimd"), implementation("daimd(feedback=report)"));
+        assert!(
+            implementation("simd(start=hystart)")
+                .unwrap_err()
+                .contains("slow start is the kernel's")
+        );
+        assert!(implementation("simd(pacing=1.25)").unwrap_err().contains("leave out pacing"));
+    }
+}
