@@ -133,7 +133,7 @@ def test_mistakes_are_one_line_each():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
         nobody.bind((HERE, 0))
         port = nobody.getsockname()[1]
-        with pytest.raises(TimeoutError, match=f"^{HERE}:{port}: nobody answered$"):
+        with pytest.raises(TimeoutError, match=f"^{HERE}:{port}: no answer$"):
             udt.connect(HERE, port, timeout="300ms")
     with pytest.raises(cwnd.SpecError, match="udtt"):
         udt.connect(HERE, 9000, "udtt")
@@ -173,13 +173,13 @@ def test_with_a_key():
                 sent.result()
             assert arrived == data
             server.close()
-        with pytest.raises(ConnectionRefusedError, match="only those who have its key"):
+        with pytest.raises(ConnectionRefusedError, match="requires credentials"):
             udt.connect(*listener.address)
-        with pytest.raises(TimeoutError, match="none that has this key"):
+        with pytest.raises(TimeoutError, match="it has another key"):
             udt.connect(*listener.address, key=random.Random(5).randbytes(32), timeout="500ms")
     with (
         udt.listen(0, HERE) as plain,
-        pytest.raises(TimeoutError, match="none that has this key"),
+        pytest.raises(TimeoutError, match="it has another key"),
     ):
         udt.connect(*plain.address, key=key, timeout="500ms")
 
@@ -187,7 +187,7 @@ def test_with_a_key():
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        (b"short", "5 bytes, at least 32"),
+        (b"short", "5 bytes; it needs at least 32"),
         (b"a pass phrase of more than 32 bytes", "pass phrase"),
         (bytes(32), "not random"),
         (random.Random(1).randbytes(2000), "more than 1024 bytes"),
@@ -249,7 +249,7 @@ def test_key_pairs_tell_who_the_peer_is(tmp_path):
             assert peers[server.identity] == "alice"
             assert client.identity == public["server"]
         stranger = {"pair": private["mallory"], "peers": [public["server"]]}
-        with pytest.raises(TimeoutError, match="lets this end's in"):
+        with pytest.raises(TimeoutError, match="does not accept this end's public key"):
             udt.connect(*listener.address, timeout="500ms", **stranger)
     client, server = pair()
     with client, server:
@@ -271,7 +271,7 @@ def test_a_code_is_void_after_five_wrong_guesses():
                 listener.accept(timeout="10ms")
             with pytest.raises(TimeoutError, match="the code is wrong or has expired"):
                 udt.connect(*listener.address, code=wrong, timeout="400ms")
-        with pytest.raises(PermissionError, match="the code is void: there were 5 wrong guesses"):
+        with pytest.raises(PermissionError, match="the code was revoked after 5 wrong guesses"):
             listener.accept(timeout="5s")
         with pytest.raises(TimeoutError):
             udt.connect(*listener.address, code=code, timeout="400ms")
@@ -282,7 +282,7 @@ def test_a_spent_code_lets_nobody_in():
     with udt.listen(0, HERE, code=code) as listener:
         with udt.connect(*listener.address, code=code):
             listener.spend_code()
-        with pytest.raises(TimeoutError, match="nobody answered"):
+        with pytest.raises(TimeoutError, match="no answer"):
             udt.connect(*listener.address, code=code, timeout="400ms")
 
 
@@ -319,7 +319,7 @@ def test_a_receiver_that_was_restarted_resets_its_old_connections(spawn):
 def test_a_listener_answers_allowed_addresses_only():
     with (
         udt.listen(0, HERE, allow=["192.0.2.0/24", "fd00::/8"]) as listener,
-        pytest.raises(TimeoutError, match="nobody answered"),
+        pytest.raises(TimeoutError, match="no answer"),
     ):
         udt.connect(*listener.address, timeout="400ms")
     with udt.listen(0, HERE, allow=[HERE], per_address=1) as listener:

@@ -1,12 +1,13 @@
-//! How fast a stream is between two processes, and what it costs:
+//! Measures the rate and the CPU time of a stream between two processes:
 //!
 //! ```text
 //! udt-speed recv 127.0.0.1:9000
 //! udt-speed send 127.0.0.1:9000 1000 udt
 //! ```
 //!
-//! With `--key FILE` before these words at both ends, all is sealed. The sender writes so many megabytes (10^6 bytes) with the controller given. Each end prints its rate and the
-//! CPU time that it took for a gigabyte (10^9 bytes), all threads and the system's part included.
+//! The sender writes the given number of megabytes (10^6 bytes) with the given controller. Each end prints its rate and
+//! its CPU time per gigabyte (10^9 bytes), user and system time of all threads. With `--key FILE` as the first
+//! arguments at both ends, datagrams are encrypted.
 
 use cwnd::Spec;
 use cwnd_udt::secure::{Credentials, Key};
@@ -15,7 +16,7 @@ use std::error::Error;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-const PIECE: usize = 1 << 20;
+const CHUNK: usize = 1 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -40,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn recv(at: &str, config: &Config) -> Result<(), Box<dyn Error>> {
     let listener = UdtListener::bind(at, config)?;
     let (mut stream, _) = listener.accept()?;
-    let mut buffer = vec![0; PIECE];
+    let mut buffer = vec![0; CHUNK];
     let mut bytes = stream.read(&mut buffer)?;
     let start = Instant::now();
     loop {
@@ -55,18 +56,18 @@ fn recv(at: &str, config: &Config) -> Result<(), Box<dyn Error>> {
 
 fn send(to: &str, megabytes: usize, config: &Config) -> Result<(), Box<dyn Error>> {
     let mut stream = UdtStream::connect(to, config)?;
-    let piece = vec![0x5a; PIECE];
+    let chunk = vec![0x5a; CHUNK];
     let bytes = megabytes * 1_000_000;
     let start = Instant::now();
     let mut left = bytes;
     while left > 0 {
-        let count = left.min(PIECE);
-        stream.write_all(&piece[..count])?;
+        let count = left.min(CHUNK);
+        stream.write_all(&chunk[..count])?;
         left -= count;
     }
-    let kept = stream.clone();
+    let handle = stream.clone();
     stream.close()?;
-    report("send", bytes, start.elapsed(), &kept);
+    report("send", bytes, start.elapsed(), &handle);
     Ok(())
 }
 
@@ -100,7 +101,7 @@ fn report(end: &str, bytes: usize, took: Duration, stream: &UdtStream) {
     );
 }
 
-/// User and system time of this process, as Linux counts it (100 ticks a second).
+/// User and system time of this process in seconds, as reported by Linux (100 ticks per second).
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

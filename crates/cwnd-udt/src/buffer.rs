@@ -1,24 +1,25 @@
 //! Send and receive buffers: ring buffers with one slot for each packet.
 //!
-//! Inside a connection packets are numbered from 0 and do not wrap; only sequence numbers on the wire do.
+//! Inside a connection, packets are numbered from 0 with 64 bits. Only sequence numbers on the wire wrap.
 
-mod message;
+mod reassembly;
 mod receive;
 mod send;
 
 use crate::cast::to_index;
 
-pub(crate) use message::Messages;
+pub(crate) use reassembly::Reassembly;
 pub(crate) use receive::{Arrival, ReceiveBuffer};
 pub(crate) use send::SendBuffer;
 
-/// Initial slots of a ring. A ring grows with the packets held, up to its limit, and shrinks again: a small window
-/// stays in the processor's cache, and an idle connection uses little memory. Without shrinking, one long delay of a
-/// thread would spread all later packets over the whole buffer.
-const FIRST_SLOTS: u64 = 256;
+/// The initial number of slots of a ring buffer. It grows with the packets held, up to its limit, and shrinks again: a
+/// small window stays in the processor's cache, and an idle connection uses little memory. Without shrinking, one long
+/// delay of a thread would spread all later packets over the whole memory of the buffer.
+const INITIAL_SLOTS: u64 = 256;
 
-/// Copies packets `from..to` of a ring to a new ring of `slots` slots of `stride` values. An empty ring stays empty.
-fn moved<T: Copy + Default>(
+/// Copies packets `from..to` of a ring buffer to a new one of `slots` slots of `stride` values. An empty ring buffer
+/// stays empty.
+fn resized<T: Copy + Default>(
     old: &[T],
     stride: usize,
     slots: u64,
@@ -36,24 +37,24 @@ fn moved<T: Copy + Default>(
     new
 }
 
-/// Decides when a ring shrinks: after a whole turn in which no more than a quarter of it was used.
+/// Decides when a ring buffer shrinks: after a whole turn in which at most a quarter of its slots were used.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
-    /// The most packets held since the current turn began.
-    most: u64,
+    /// The largest number of packets held since the current turn began.
+    max_held: u64,
 }
 
 impl Usage {
-    /// Records that `held` packets are held before packets `first..next` are released from a ring of `mask + 1` slots.
-    /// Returns whether half of the slots suffice.
+    /// Records the number of packets held before packets `first..next` are released from a ring buffer of `mask + 1`
+    /// slots. Returns whether half of the slots suffice.
     #[inline]
     fn release(&mut self, held: u64, (first, next): (u64, u64), mask: u64) -> bool {
-        self.most = self.most.max(held);
+        self.max_held = self.max_held.max(held);
         if (first ^ next) & !mask == 0 {
             return false;
         }
-        let most = std::mem::take(&mut self.most);
-        mask >= FIRST_SLOTS && 4 * most <= mask + 1
+        let max_held = std::mem::take(&mut self.max_held);
+        mask >= INITIAL_SLOTS && 4 * max_held <= mask + 1
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a connection is made with, why it ends, and what it counts.
+//! The configuration of a connection, its errors and events, and its statistics.
 
 use crate::handshake::{MAX_FLOW_WINDOW, MAX_PACKET_SIZE, MIN_PACKET_SIZE, SocketType};
 use cwnd::{Dur, MakeController, Packets, Settings, SlowStart};
@@ -6,55 +6,55 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The window before anything is known of the path, in packets (UDT4's).
+/// The initial congestion window (UDT4).
 const INITIAL_WINDOW: Packets = Packets::new(16.0);
 
-/// Bytes of a packet with its headers, and packets that a receive buffer holds, unless said otherwise.
+/// The default packet size in bytes, headers included, and the default receive buffer in packets.
 pub(crate) const PACKET_SIZE: u32 = 1500;
 pub(crate) const RECEIVE_BUFFER: u32 = 16_384;
 
-/// How a connection is made. The defaults are UDT4's where it has them, with twice its buffers.
+/// The configuration of a connection. The defaults are those of UDT4, with twice its buffers.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// A stream of bytes, or messages. Both ends have to be of the same type.
+    /// A stream of bytes, or messages. Both ends must use the same type.
     pub socket_type: SocketType,
-    /// The largest packet in bytes, IP and UDP headers (28) included. The smaller of both ends' counts.
+    /// The largest packet in bytes, IP and UDP headers (28) included. The smaller value of both ends is used.
     pub packet_size: u32,
-    /// Packets that may be on their way to this end, at most; no more than `receive_buffer` counts.
+    /// The advertised receive window in packets, at most `receive_buffer`.
     pub flow_window: u32,
-    /// Packets that the send buffer holds.
+    /// The send buffer in packets.
     pub send_buffer: u32,
-    /// Packets that the receive buffer holds.
+    /// The receive buffer in packets.
     pub receive_buffer: u32,
-    /// How long what was written is still delivered after [`crate::Connection::shutdown`].
+    /// The time for which written data is still delivered after [`crate::Connection::shutdown`].
     pub linger: Dur,
-    /// How long the handshake may take.
+    /// The longest duration of the handshake.
     pub connect_timeout: Dur,
-    /// A peer that was silent for so long is lost. UDT4 waits for 16 expiries of its timer, some 40 s, and
-    /// so does this end at most; seconds are enough for a peer that is there, because it sends keep-alives.
-    pub patience: Dur,
-    /// The controller of what this end sends.
+    /// The connection ends if nothing arrives from the peer for this time. It also ends after 16 expiries of UDT4's
+    /// timer, about 40 s. A few seconds are enough, because an idle peer sends keep-alives.
+    pub idle_timeout: Dur,
+    /// The congestion controller of this end's data.
     pub controller: Arc<dyn MakeController>,
-    /// Bits a second, headers included, that this end sends at most.
+    /// The largest sending rate in bits per second, headers included.
     pub rate_limit: Option<f64>,
-    /// Whether to keep all that the controller is told and answers. The record grows with the
-    /// connection: about 150 bytes for each acknowledgement.
+    /// Whether to record the controller's events and outputs. The record grows by about 150 bytes with each
+    /// acknowledgement.
     pub record: bool,
-    /// For simulations, where nobody looks at the bytes: one payload is kept for all packets, whatever each
-    /// carries. What a peer then reads is not what was written.
+    /// Whether to store one payload for all packets, for simulations that do not use the data. The peer then does not
+    /// read the bytes that were written.
     pub same_payload: bool,
-    /// Seed of the controller's own randomness.
+    /// The seed of the controller's random numbers.
     pub seed: u64,
-    /// Whom a listener of [`crate::net`] answers.
+    /// The clients that a listener of [`crate::net`] answers.
     pub admission: Admission,
-    /// How the ends prove who they are. With credentials the sockets of [`crate::net`] seal every datagram;
-    /// the seals count to the packet size. A [`crate::Connection`] itself does not look at them.
+    /// The credentials of this end. The sockets of [`crate::net`] encrypt every datagram if there are some; the
+    /// overhead counts towards the packet size. [`crate::Connection`] itself ignores them.
     #[cfg(feature = "secure")]
     pub credentials: Option<crate::secure::Credentials>,
 }
 
 impl Config {
-    /// UDT4's settings with `controller`.
+    /// The defaults, with `controller`.
     pub fn new(controller: impl MakeController + 'static) -> Self {
         Config {
             socket_type: SocketType::Stream,
@@ -64,7 +64,7 @@ impl Config {
             receive_buffer: RECEIVE_BUFFER,
             linger: Dur::from_millis(180_000),
             connect_timeout: Dur::from_millis(3_000),
-            patience: Dur::MAX,
+            idle_timeout: Dur::MAX,
             controller: Arc::new(controller),
             rate_limit: None,
             record: false,
@@ -76,9 +76,9 @@ impl Config {
         }
     }
 
-    /// The controller's settings for packets of `packet_size` bytes and at most `window` of them in flight.
-    /// [`Config::controller`] and these settings make another controller, which answers the connection's
-    /// record bit by bit. A window law leaves slow start by HyStart++ with ACK trains, unless its spec says
+    /// The controller's settings for packets of `packet_size` bytes and at most `window` packets in flight. A
+    /// controller created from [`Config::controller`] with these settings reproduces the outputs in the connection's
+    /// record exactly. A window law uses HyStart++ with acknowledgement trains, unless its specification contains
     /// `start=standard`.
     pub fn settings(&self, packet_size: u32, window: u32) -> Settings {
         let mut settings = Settings::default();
@@ -90,8 +90,8 @@ impl Config {
         settings
     }
 
-    /// The same with every size brought into the range that the protocol can work with.
-    pub(crate) fn sound(&self) -> Self {
+    /// Returns the configuration with all sizes limited to the ranges that the protocol supports.
+    pub(crate) fn clamped(&self) -> Self {
         let receive_buffer = self.receive_buffer.clamp(2, MAX_FLOW_WINDOW);
         Config {
             packet_size: self.packet_size.clamp(MIN_PACKET_SIZE, MAX_PACKET_SIZE),
@@ -107,14 +107,13 @@ impl Config {
     }
 }
 
-/// Whom a listener answers, before it keeps anything about a client. By default everybody.
+/// The clients that a listener answers; all by default. Checked before the listener keeps any state of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admission {
-    /// Networks whose addresses are answered; all addresses if there is none. An IPv4 address that is mapped
-    /// into IPv6 counts as the IPv4 address.
+    /// The allowed networks; empty allows all addresses. An IPv4-mapped IPv6 address counts as the IPv4 address.
     pub allow: Vec<IpNet>,
-    /// Open connections of one address at most. A client that comes then is not answered, and goes on
-    /// asking until its time to connect is over.
+    /// The largest number of open connections of one address. Further clients get no answer and repeat their request
+    /// until they time out.
     pub per_address: Option<usize>,
 }
 
@@ -129,166 +128,167 @@ impl Admission {
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CloseReason {
-    /// This end closed, and all that it had written was delivered.
+    /// This end closed the connection, and all written data was delivered.
     #[error("closed by this end")]
     Local,
-    /// This end closed, and the linger time was over before all was delivered.
-    #[error("closed by this end before everything was delivered")]
+    /// This end closed the connection, and the linger time expired before all data was delivered.
+    #[error("closed by this end before all data was delivered")]
     LingerOver,
-    /// The peer closed.
+    /// The peer closed the connection.
     #[error("closed by the peer")]
     Peer,
-    /// The peer does not answer any more.
-    #[error("the peer does not answer any more")]
+    /// The peer stopped responding.
+    #[error("the peer stopped responding")]
     Lost,
-    /// The peer has answered that it does not know the connection.
+    /// The peer sent a [reset](crate::reset): it does not know the connection.
     #[error("the peer does not know this connection: it was restarted or has closed it")]
     Reset,
-    /// Nobody answered the handshake in time.
-    #[error("nobody answered")]
+    /// The handshake was not answered in time.
+    #[error("no answer")]
     ConnectTimeout,
-    /// The listener refused: another version or type of socket, or a key that this end does not have.
-    #[error("the peer refused: it takes another type of socket, or only those who have its key")]
+    /// The listener refused the connection: it uses another version or socket type, or requires credentials.
+    #[error(
+        "the peer refused the connection: it uses another socket type, or requires credentials"
+    )]
     Refused,
-    /// The answer to the handshake has another version, type or initial sequence than was asked for.
-    #[error("the peer's handshake does not fit")]
+    /// The answer to the handshake has another version, another socket type or a larger packet size than the request.
+    #[error("the peer's handshake is incompatible")]
     Incompatible,
 }
 
-/// What cannot be done with a connection.
+/// Why an operation on a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Error {
-    /// The handshake is not done.
+    /// The handshake is not complete.
     #[error("not connected yet")]
     NotConnected,
     /// The connection has ended, or this end has closed it.
     #[error("the connection is closed: {0}")]
     Closed(CloseReason),
-    /// A stream has no messages, and the other way round.
-    #[error("not possible with this type of socket")]
+    /// The operation is for the other socket type: streams have no messages, and messages no stream.
+    #[error("not supported by this socket type")]
     WrongType,
     /// A message is larger than the send buffer.
-    #[error("a message of {length} bytes is larger than the send buffer of {room}")]
+    #[error("a message of {length} bytes is larger than the send buffer of {room} bytes")]
     MessageTooLarge {
-        /// Bytes in the message.
+        /// The length of the message in bytes.
         length: usize,
-        /// Bytes that the buffer holds.
+        /// The capacity of the send buffer in bytes.
         room: usize,
     },
-    /// A message does not fit into the buffer given for it.
+    /// The caller's buffer is too small for the next message, which has this length in bytes.
     #[error("the next message has {0} bytes")]
     BufferTooSmall(usize),
 }
 
-/// What has changed. Each is told once, until it changes again.
+/// An event of a connection. Each is reported once for each change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The handshake is done.
+    /// The handshake is complete.
     Connected,
-    /// There is something to read that was not there before.
+    /// New data can be read.
     Readable,
-    /// There is room to write, where there was too little before.
+    /// There is room to write after a write that did not fit.
     Writable,
-    /// The connection has ended. What has arrived can still be read.
+    /// The connection has ended. Received data can still be read.
     Closed(CloseReason),
 }
 
-/// What happened since the connection began, or since counters were last [taken](Counters::since).
+/// Counters since the connection was created, or of an interval: see [`Counters::since`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Data packets sent, retransmissions included.
     pub pkt_sent: u64,
     /// Data packets received, duplicates included.
     pub pkt_recv: u64,
-    /// Packets that the peer, or the timer, reported lost.
+    /// Packets declared lost by a loss report or a timer of the sender.
     pub pkt_snd_loss: u64,
-    /// Packets found missing on arrival of later ones.
+    /// Packets found missing when a later packet arrived.
     pub pkt_rcv_loss: u64,
-    /// Data packets retransmitted.
+    /// Retransmitted data packets.
     pub pkt_retrans: u64,
-    /// Acknowledgements sent, light ones not counted, as UDT4 counts.
+    /// Full acknowledgements sent, as in UDT4.
     pub pkt_sent_ack: u64,
-    /// Acknowledgements received, light ones not counted.
+    /// Full acknowledgements received.
     pub pkt_recv_ack: u64,
     /// Loss reports sent.
     pub pkt_sent_nak: u64,
     /// Loss reports received.
     pub pkt_recv_nak: u64,
-    /// Light acknowledgements sent (not in UDT4's record).
+    /// Light acknowledgements sent, progress reports included (not counted by UDT4).
     pub pkt_sent_light_ack: u64,
-    /// Bytes that the user wrote and that were sent for the first time.
+    /// Bytes of user data sent, retransmissions excluded.
     pub byte_sent: u64,
-    /// Bytes that arrived for the first time.
+    /// Bytes of user data received, duplicates excluded.
     pub byte_recv: u64,
-    /// Microseconds in which there was something unacknowledged.
+    /// Microseconds with unacknowledged data.
     pub us_snd_duration: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
-    /// Packets that had arrived before.
+    /// Duplicate data packets received.
     pub pkt_duplicate: u64,
-    /// Datagrams that were no packet, or said what cannot be: ignored.
+    /// Datagrams ignored because they were malformed or inconsistent with the connection's state.
     pub pkt_ignored: u64,
-    /// Messages dropped because their time was over, at this end or the peer's.
+    /// Messages dropped because they expired, at this end or the peer's.
     pub msg_dropped: u64,
-    /// Microseconds in which the congestion window kept the sender from sending more. The five times of
-    /// this kind add up to the time since the connection opened; [`crate::Connection::stats`] brings them
-    /// up to date.
+    /// Microseconds in which the congestion window limited the sender. The five times by limiting cause add up to the
+    /// time since the connection opened; [`crate::Connection::stats`] updates them.
     pub us_limited_window: u64,
-    /// Microseconds in which the sender was on the schedule of its pace.
+    /// Microseconds in which pacing limited the sender.
     pub us_limited_pacing: u64,
-    /// Microseconds in which the peer's receive buffer had no room.
+    /// Microseconds in which the peer's receive window limited the sender.
     pub us_limited_receiver: u64,
-    /// Microseconds in which there was nothing to send.
+    /// Microseconds in which the application had no data to send.
     pub us_limited_application: u64,
-    /// Microseconds in which packets were due and allowed, and the sending thread had yet to send them.
+    /// Microseconds in which packets were due and allowed, and the sending thread had not sent them yet.
     pub us_limited_processor: u64,
 }
 
-macro_rules! minus {
+macro_rules! difference {
     ($now:ident, $before:ident: $($field:ident)*) => {
         Counters { $($field: $now.$field.saturating_sub($before.$field),)* }
     };
 }
 
 impl Counters {
-    /// What happened since `before`.
+    /// The difference to an earlier value of the counters.
     #[must_use]
     pub fn since(&self, before: &Counters) -> Counters {
-        minus!(self, before: pkt_sent pkt_recv pkt_snd_loss pkt_rcv_loss pkt_retrans pkt_sent_ack
+        difference!(self, before: pkt_sent pkt_recv pkt_snd_loss pkt_rcv_loss pkt_retrans pkt_sent_ack
             pkt_recv_ack pkt_sent_nak pkt_recv_nak pkt_sent_light_ack byte_sent byte_recv
             us_snd_duration timeouts pkt_duplicate pkt_ignored msg_dropped us_limited_window
             us_limited_pacing us_limited_receiver us_limited_application us_limited_processor)
     }
 }
 
-/// The fields of UDT4's `CPerfMon`: what [`crate::Connection::stats`] returns.
+/// The statistics of a connection, with the fields of UDT4's `CPerfMon`. See [`crate::Connection::stats`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
-    /// Milliseconds since the connection was made.
+    /// Milliseconds since the connection was created.
     pub ms_time_stamp: u64,
-    /// Since the connection was made.
+    /// Counters since the connection was created.
     pub total: Counters,
-    /// Since the last call that cleared.
+    /// Counters since the last call with `clear`.
     pub interval: Counters,
-    /// Megabits a second sent in the interval: full packets' user bytes times packets, as UDT4 counts.
+    /// The sending rate in the interval in megabits per second: packets times the user data of a full packet, as in
+    /// UDT4.
     pub mbps_send_rate: f64,
-    /// The same for what was received.
+    /// The receiving rate in the interval, computed in the same way.
     pub mbps_recv_rate: f64,
-    /// Microseconds between packets; 0 while nothing paces them.
+    /// The pacing interval in microseconds; 0 without pacing.
     pub us_pkt_snd_period: f64,
-    /// Packets that the peer has room for.
+    /// The peer's receive window in packets.
     pub pkt_flow_window: u64,
     /// The congestion window in packets.
     pub pkt_congestion_window: f64,
-    /// Packets sent and not acknowledged.
+    /// Unacknowledged packets.
     pub pkt_flight_size: u64,
     /// The smoothed round-trip time in milliseconds.
     pub ms_rtt: f64,
-    /// The capacity of the path to the peer in megabits a second, as the peer measures it; 0 where
-    /// unknown.
+    /// The capacity of the path to the peer in megabits per second, as estimated by the peer; 0 if unknown.
     pub mbps_bandwidth: f64,
-    /// Bytes that can be written.
+    /// Free space in the send buffer in bytes.
     pub byte_avail_snd_buf: u64,
-    /// Bytes that the peer could send.
+    /// Free space in the receive buffer in bytes.
     pub byte_avail_rcv_buf: u64,
 }

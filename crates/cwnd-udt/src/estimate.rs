@@ -1,21 +1,21 @@
-//! Estimators of arrival speed, link capacity and round-trip time (draft-gg-udt-03 section 6.2).
+//! Estimators of arrival rate, link capacity and round-trip time (draft-gg-udt-03 section 6.2).
 
 use crate::seq::Seq;
 use cwnd::{Dur, Time};
 
-/// Arrival intervals in the median filter, and the number that must be exceeded by those near the median.
+/// The number of arrival intervals in the median filter. More than `ENOUGH` of them must be near the median.
 const ARRIVALS: usize = 16;
 const ENOUGH: usize = ARRIVALS / 2;
-/// Packet pairs in the median filter of the capacity.
+/// The number of packet pairs in the median filter of the capacity.
 const PAIRS: usize = 64;
 /// A packet pair begins at each sequence number that is a multiple of this.
 pub(crate) const PAIR_EVERY: u32 = 16;
 /// The filters discard values that differ from the median by more than this factor.
 const OUTLIER: u64 = 8;
-/// The resolution of UDT4's clock in nanoseconds. A pair that arrives in one batch counts as this far apart, or less if
-/// large batches arrive faster than one packet per tick.
+/// The resolution of UDT4's clock in nanoseconds. It is the assumed interval of a packet pair that arrives in one
+/// batch, unless large batches arrive at more than one packet per tick.
 const TICK: u64 = 1000;
-/// The number of large batches remembered for that, and the least number of packets in one.
+/// The number of large batches remembered for that, and the smallest number of packets of a large batch.
 const BATCHES: usize = 4;
 const LARGE: u64 = 16;
 
@@ -45,7 +45,7 @@ impl<const N: usize> Median<N> {
 
     fn add(&mut self, time: u64, packets: u64) {
         self.values[self.count % N] = Interval { time, packets };
-        // Once the ring is full, only the position in it matters.
+        // Once the ring buffer is full, only the position in it matters.
         self.count = if self.count + 1 == 2 * N { N } else { self.count + 1 };
     }
 
@@ -69,7 +69,7 @@ impl<const N: usize> Median<N> {
     }
 }
 
-/// Estimates the arrival speed and the capacity of the path from arrival times.
+/// Estimates the arrival rate and the capacity of the path from arrival times.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrivals {
     /// The arrival times of the last two batches, and the number of packets in the newest.
@@ -118,7 +118,7 @@ impl Arrivals {
                     && first.plus(1) == seq
                 {
                     let apart = now.since(at).as_nanos();
-                    let least = if apart == 0 { self.quickest() } else { TICK };
+                    let least = if apart == 0 { self.min_spacing() } else { TICK };
                     self.pairs.add(apart.max(least), 1);
                 }
             }
@@ -139,42 +139,42 @@ impl Arrivals {
 
     /// An upper bound of the spacing of two packets in one batch: a tick, or the shortest time per packet among the
     /// last large batches.
-    fn quickest(&self) -> u64 {
+    fn min_spacing(&self) -> u64 {
         self.large.iter().fold(TICK, |least, each| least.min(*each)).max(1)
     }
 
-    /// The arrival speed in packets per second.
+    /// The arrival rate in packets per second.
     pub(crate) fn speed(&self) -> Option<f64> {
         self.intervals.rate(ENOUGH)
     }
 
-    /// The capacity of the path in packets per second: at least the arrival speed.
+    /// The capacity of the path in packets per second: at least the arrival rate.
     pub(crate) fn capacity(&self) -> Option<f64> {
         let pairs = self.pairs.rate(0)?;
         Some(self.speed().map_or(pairs, |speed| speed.max(pairs)))
     }
 }
 
-/// Decides whether the receiver's capacity estimate results from packet pairs. UDT4 measures the time from any packet
-/// 16 n to the next packet 16 m + 1. If the first packet of a pair is lost or the second is a retransmission, that time
-/// includes pauses of the sender. The median filter tolerates up to half of such values.
+/// Decides whether the receiver's capacity estimate is reliable. UDT4 measures the time from any packet 16 n to the
+/// next packet 16 m + 1. If a packet of a pair is lost or retransmitted, that time includes pauses of the sender. The
+/// median filter tolerates up to half of such values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PairTrust {
     /// Packets sent, and packets lost or retransmitted, at the last two checks.
-    looks: [(u64, u64); 2],
+    checks: [(u64, u64); 2],
 }
 
 impl PairTrust {
-    /// Packets between two checks: half of those that the receiver's filter covers.
-    const LOOK: u64 = PAIRS as u64 * PAIR_EVERY as u64 / 2;
+    /// The number of packets between two checks: half of those that the receiver's filter covers.
+    const CHECK_INTERVAL: u64 = PAIRS as u64 * PAIR_EVERY as u64 / 2;
 
     /// Whether the estimate is reliable after `sent` packets, of which `broken` were lost or retransmitted: at most a
     /// quarter of the recent ones.
-    pub(crate) fn believes(&mut self, sent: u64, broken: u64) -> bool {
-        if sent - self.looks[1].0 >= PairTrust::LOOK {
-            self.looks = [self.looks[1], (sent, broken)];
+    pub(crate) fn is_reliable(&mut self, sent: u64, broken: u64) -> bool {
+        if sent - self.checks[1].0 >= PairTrust::CHECK_INTERVAL {
+            self.checks = [self.checks[1], (sent, broken)];
         }
-        let (sent_before, broken_before) = self.looks[0];
+        let (sent_before, broken_before) = self.checks[0];
         4 * (broken - broken_before) <= sent - sent_before
     }
 }
@@ -204,8 +204,8 @@ impl Rtt {
         }
     }
 
-    /// The time after which an answer is overdue: the smoothed round-trip time plus four deviations.
-    pub(crate) fn patience(&self) -> Dur {
+    /// The retransmission timeout of RFC 6298: the smoothed round-trip time plus four deviations.
+    pub(crate) fn rto(&self) -> Dur {
         Dur::from_nanos(self.smoothed.as_nanos() + 4 * self.deviation.as_nanos())
     }
 }
@@ -220,7 +220,7 @@ mod tests {
 
     /// One packet each 100 µs; the packets of a pair are 10 µs apart.
     #[test]
-    fn speed_and_capacity_are_medians() {
+    fn arrival_rate_and_capacity_are_medians() {
         let mut arrivals = Arrivals::new();
         for n in 0..100u32 {
             let early = if n % 16 == 1 { 90 } else { 0 };
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_spread_over_its_interval() {
+    fn packets_of_a_batch_are_spread_over_its_interval() {
         let mut arrivals = Arrivals::new();
         for n in 0..400u32 {
             arrivals.packet(at(u64::from(n / 10) * 100), Seq::new(n + 5));
@@ -247,7 +247,7 @@ mod tests {
 
     /// Two batches of 44 packets, 10 µs apart, each 100 µs.
     #[test]
-    fn a_fast_path_shows_between_batches() {
+    fn capacity_is_estimated_from_the_interval_of_batches() {
         let mut arrivals = Arrivals::new();
         for n in 0..4400u32 {
             let (burst, second) = (u64::from(n / 88), u64::from(n / 44 % 2));
@@ -259,12 +259,12 @@ mod tests {
 
     /// A tenth of the packets is lost and retransmitted, then half of 1000 packets, then none.
     #[test]
-    fn pairs_are_not_believed_in_a_storm() {
+    fn packet_pairs_are_unreliable_during_heavy_loss() {
         let mut pairs = PairTrust::default();
         let (mut sent, mut broken) = (0, 0);
         let mut believed = |packets: u64, percent: u64| {
             (sent, broken) = (sent + packets, broken + percent * packets / 100);
-            pairs.believes(sent, broken)
+            pairs.is_reliable(sent, broken)
         };
         assert!((0..200).all(|_| believed(20, 20)));
         let stormy: Vec<_> = (0..50).map(|_| believed(20, 100)).collect();
@@ -274,12 +274,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sample_replaces_the_assumption() {
+    fn the_first_sample_replaces_the_initial_values() {
         let mut rtt = Rtt::INITIAL;
         rtt.sample(Dur::from_millis(8));
         assert_eq!((rtt.smoothed, rtt.deviation), (Dur::from_millis(8), Dur::from_millis(4)));
         rtt.sample(Dur::from_millis(16));
         assert_eq!((rtt.smoothed, rtt.deviation), (Dur::from_millis(9), Dur::from_millis(5)));
-        assert_eq!(rtt.patience(), Dur::from_millis(29));
+        assert_eq!(rtt.rto(), Dur::from_millis(29));
     }
 }

@@ -1,19 +1,19 @@
-//! The connection handshake: draft-gg-udt-03 section 5, with the values that UDT 4.11 sends.
+//! The wire format of the connection handshake: draft-gg-udt-03 section 5, with the values of UDT 4.11.
 
 use crate::packet::{HEADER, IP_UDP_HEADERS};
 use crate::seq::Seq;
 use std::net::IpAddr;
 
-/// The version of the protocol.
+/// The protocol version.
 pub const VERSION: u32 = 4;
-/// The smallest packet size that is accepted, IP and UDP headers included.
+/// The smallest accepted packet size in bytes, IP and UDP headers included.
 pub const MIN_PACKET_SIZE: u32 = 100;
-/// The largest packet size: a UDP datagram's.
+/// The largest packet size in bytes: that of an IPv4 packet.
 pub const MAX_PACKET_SIZE: u32 = 65_535;
-/// The largest flow window that is used, in packets. A peer may offer more.
+/// The largest flow window in packets. A larger window of a peer is reduced to this.
 pub const MAX_FLOW_WINDOW: u32 = 1 << 20;
 
-/// Bytes of user data in a full packet of `packet_size`.
+/// The bytes of user data in a full packet of `packet_size` bytes.
 pub const fn payload_of(packet_size: u32) -> usize {
     packet_size as usize - IP_UDP_HEADERS - HEADER
 }
@@ -37,7 +37,7 @@ pub enum Request {
     Connect,
     /// -1: a client's request with the cookie, or the answer that accepts it. In a rendezvous: the second step.
     Agree,
-    /// -2: the answer to a repeated rendezvous request.
+    /// -2: the confirmation of a rendezvous.
     Confirm,
     /// 0: the first step of a rendezvous.
     Rendezvous,
@@ -47,10 +47,10 @@ pub enum Request {
     Unknown(u32),
 }
 
-/// A handshake's fields.
+/// The fields of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
-    /// The protocol's version; UDT4 leaves it 0 in [`Request::Confirm`].
+    /// The protocol version; UDT4 leaves it 0 in [`Request::Confirm`].
     pub version: u32,
     /// How data is delivered. On the wire 1 is a stream and 2 are messages, unlike in the draft.
     pub socket_type: SocketType,
@@ -60,9 +60,9 @@ pub struct Handshake {
     pub packet_size: u32,
     /// The receive window of the sender of this handshake in packets.
     pub flow_window: u32,
-    /// The type.
+    /// The type of this handshake.
     pub request: Request,
-    /// The id of the socket that sends it.
+    /// The id of the sending socket.
     pub socket: u32,
     /// The listener's cookie.
     pub cookie: u32,
@@ -71,10 +71,10 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Bytes of information in a handshake.
+    /// The length of a handshake in bytes, without the packet header.
     pub const LENGTH: usize = 48;
 
-    /// Reads the information of a handshake: [`Self::LENGTH`] bytes.
+    /// Parses a handshake of [`Self::LENGTH`] bytes.
     pub(crate) fn parse(info: &[u8]) -> Self {
         let word = |n: usize| {
             let at = 4 * n;
@@ -117,7 +117,7 @@ impl Handshake {
 
     /// Whether the offered values are usable: a packet size that holds data, a window of at least two packets, and a
     /// valid socket id.
-    pub fn is_sound(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         (MIN_PACKET_SIZE..=MAX_PACKET_SIZE).contains(&self.packet_size)
             && self.flow_window >= 2
             && (1..1 << 31).contains(&self.socket)
@@ -166,7 +166,7 @@ impl Request {
     }
 }
 
-/// An address as UDT4 on a little-endian machine writes it: each group of four bytes reversed.
+/// Encodes an address as UDT4 does on a little-endian machine: each group of four bytes is reversed.
 pub fn address(ip: IpAddr) -> [u8; 16] {
     let mut bytes = [0; 16];
     match ip {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_values_are_not_sound() {
+    fn unusable_values_are_invalid() {
         let good = Handshake {
             version: VERSION,
             socket_type: SocketType::Stream,
@@ -201,11 +201,11 @@ mod tests {
             cookie: 0,
             peer: [0; 16],
         };
-        assert!(good.is_sound());
-        assert!(!Handshake { packet_size: 44, ..good }.is_sound());
-        assert!(!Handshake { packet_size: 1 << 20, ..good }.is_sound());
-        assert!(!Handshake { flow_window: 1, ..good }.is_sound());
-        assert!(!Handshake { socket: 0, ..good }.is_sound());
-        assert!(!Handshake { socket: 1 << 31, ..good }.is_sound());
+        assert!(good.is_valid());
+        assert!(!Handshake { packet_size: 44, ..good }.is_valid());
+        assert!(!Handshake { packet_size: 1 << 20, ..good }.is_valid());
+        assert!(!Handshake { flow_window: 1, ..good }.is_valid());
+        assert!(!Handshake { socket: 0, ..good }.is_valid());
+        assert!(!Handshake { socket: 1 << 31, ..good }.is_valid());
     }
 }

@@ -1,5 +1,5 @@
-//! The accepting side before a connection exists. It keeps no state of clients: a cookie that only the owner of the
-//! client's address can return takes its place (RFC 4987 section 3.6).
+//! The stateless handshake responder of a listener. It keeps no state of clients; instead, a client must return a
+//! cookie that is sent to its address (RFC 4987 section 3.6).
 
 use crate::cast::low32;
 use crate::handshake::{Handshake, Request, SocketType, VERSION};
@@ -9,37 +9,37 @@ use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 
-/// The interval in nanoseconds after which cookies change. A cookie is valid for one more interval.
-const SLOT: u64 = 60_000_000_000;
+/// The period in nanoseconds after which cookies change. A cookie is valid for one more period.
+const COOKIE_PERIOD: u64 = 60_000_000_000;
 
-/// Answers connection requests without keeping state.
+/// Answers connection requests without keeping state of clients.
 #[derive(Clone, Debug)]
 pub struct Listener {
     key: [u8; 16],
     socket_type: SocketType,
 }
 
-/// A request with a valid cookie, for [`crate::Connection::accept`].
+/// A connection request with a valid cookie, for [`crate::Connection::accept`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Invitation {
+pub struct Incoming {
     /// The client's address.
     pub from: SocketAddr,
     /// The client's handshake.
     pub handshake: Handshake,
-    /// Whether the client is of this crate and knows [resets](crate::reset): its control packets have time
-    /// stamps, which UDT4 leaves 0.
-    pub knows_resets: bool,
+    /// Whether the client is an implementation of this crate, which supports [resets](crate::reset): its control
+    /// packets have timestamps, which are 0 in UDT4.
+    pub supports_resets: bool,
 }
 
 /// A listener's answer to a datagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Answer {
-    /// No answer: not a request, or an invalid cookie.
+    /// No answer: the datagram is not a request, or its cookie is invalid.
     Ignore,
     /// A datagram to send back, no longer than the request.
     Reply([u8; HEADER + Handshake::LENGTH]),
-    /// A client to be accepted, or refused with [`Listener::refuse`].
-    Accept(Invitation),
+    /// A request to accept, or to refuse with [`Listener::refuse`].
+    Accept(Incoming),
 }
 
 impl Listener {
@@ -53,50 +53,50 @@ impl Listener {
         let Ok(Packet {
             timestamp,
             destination: 0,
-            body: Body::Control(Control::Handshake(asked)),
+            body: Body::Control(Control::Handshake(request)),
         }) = Packet::parse(datagram)
         else {
             return Answer::Ignore;
         };
-        if !asked.is_sound() {
+        if !request.is_valid() {
             return Answer::Ignore;
         }
-        let slot = now.as_nanos() / SLOT;
-        match asked.request {
+        let period = now.as_nanos() / COOKIE_PERIOD;
+        match request.request {
             Request::Connect => {
-                let cookie = self.cookie(from, slot);
-                Answer::Reply(reply(&Handshake { cookie, ..asked }))
+                let cookie = self.cookie(from, period);
+                Answer::Reply(reply(&Handshake { cookie, ..request }))
             }
             Request::Agree => {
-                let good = [slot, slot.wrapping_sub(1)]
+                let valid = [period, period.wrapping_sub(1)]
                     .into_iter()
-                    .any(|slot| self.cookie(from, slot) == asked.cookie);
-                if !good {
+                    .any(|period| self.cookie(from, period) == request.cookie);
+                if !valid {
                     Answer::Ignore
-                } else if asked.version != VERSION || asked.socket_type != self.socket_type {
-                    Answer::Reply(Listener::refuse(&asked))
+                } else if request.version != VERSION || request.socket_type != self.socket_type {
+                    Answer::Reply(Listener::refuse(&request))
                 } else {
-                    let knows_resets = timestamp != 0;
-                    Answer::Accept(Invitation { from, handshake: asked, knows_resets })
+                    let supports_resets = timestamp != 0;
+                    Answer::Accept(Incoming { from, handshake: request, supports_resets })
                 }
             }
             _ => Answer::Ignore,
         }
     }
 
-    /// The datagram that refuses a client.
-    pub fn refuse(asked: &Handshake) -> [u8; HEADER + Handshake::LENGTH] {
-        reply(&Handshake { request: Request::Refused, ..*asked })
+    /// Encodes the datagram that refuses a request.
+    pub fn refuse(request: &Handshake) -> [u8; HEADER + Handshake::LENGTH] {
+        reply(&Handshake { request: Request::Refused, ..*request })
     }
 
-    fn cookie(&self, from: SocketAddr, slot: u64) -> u32 {
+    fn cookie(&self, from: SocketAddr, period: u64) -> u32 {
         let mut hasher = SipHasher24::new_with_key(&self.key);
         match from.ip() {
             IpAddr::V4(ip) => hasher.write(&ip.octets()),
             IpAddr::V6(ip) => hasher.write(&ip.octets()),
         }
         hasher.write_u16(from.port());
-        hasher.write_u64(slot);
+        hasher.write_u64(period);
         low32(hasher.finish())
     }
 }
@@ -137,7 +137,12 @@ mod tests {
         }
     }
 
-    fn ask(listener: &Listener, now: Time, from: SocketAddr, handshake: Handshake) -> Answer {
+    fn request_to(
+        listener: &Listener,
+        now: Time,
+        from: SocketAddr,
+        handshake: Handshake,
+    ) -> Answer {
         let mut datagram = [0; 64];
         Control::Handshake(handshake).encode(0, 0, &mut datagram);
         listener.handle(now, from, &datagram)
@@ -145,7 +150,7 @@ mod tests {
 
     /// The cookie in the listener's answer.
     fn cookie(listener: &Listener, now: Time) -> u32 {
-        let Answer::Reply(datagram) = ask(listener, now, from(), request()) else {
+        let Answer::Reply(datagram) = request_to(listener, now, from(), request()) else {
             panic!("no reply")
         };
         let packet = Packet::parse(&datagram).unwrap();
@@ -156,21 +161,24 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_opens_the_door_for_its_address_and_a_minute_or_two() {
+    fn a_cookie_is_valid_for_its_address_and_for_up_to_two_periods() {
         let listener = Listener::new(KEY, SocketType::Stream);
         let cookie = cookie(&listener, at(59));
         let agree = Handshake { request: Request::Agree, cookie, ..request() };
         let accepted =
-            Answer::Accept(Invitation { from: from(), handshake: agree, knows_resets: false });
+            Answer::Accept(Incoming { from: from(), handshake: agree, supports_resets: false });
         for now in [59, 60, 119] {
-            assert_eq!(ask(&listener, at(now), from(), agree), accepted);
+            assert_eq!(request_to(&listener, at(now), from(), agree), accepted);
         }
-        assert_eq!(ask(&listener, at(120), from(), agree), Answer::Ignore);
+        assert_eq!(request_to(&listener, at(120), from(), agree), Answer::Ignore);
         for other in ["192.0.2.1:9001", "192.0.2.2:9000"] {
-            assert_eq!(ask(&listener, at(59), other.parse().unwrap(), agree), Answer::Ignore);
+            assert_eq!(
+                request_to(&listener, at(59), other.parse().unwrap(), agree),
+                Answer::Ignore
+            );
         }
         let stranger = Listener::new([1; 16], SocketType::Stream);
-        assert_eq!(ask(&stranger, at(59), from(), agree), Answer::Ignore);
+        assert_eq!(request_to(&stranger, at(59), from(), agree), Answer::Ignore);
     }
 
     #[test]
@@ -182,7 +190,7 @@ mod tests {
             Handshake { version: 3, ..agree },
             Handshake { socket_type: SocketType::Message, ..agree },
         ] {
-            let Answer::Reply(datagram) = ask(&listener, at(0), from(), wrong) else {
+            let Answer::Reply(datagram) = request_to(&listener, at(0), from(), wrong) else {
                 panic!("not refused")
             };
             let Body::Control(Control::Handshake(answer)) = Packet::parse(&datagram).unwrap().body
@@ -196,7 +204,7 @@ mod tests {
     proptest! {
         /// Random datagrams are not accepted, and no answer is longer than the request.
         #[test]
-        fn a_flood_is_answered_without_memory(
+        fn random_datagrams_and_guessed_cookies_are_not_accepted(
             mut bytes in prop::collection::vec(any::<u8>(), 0..100),
             guessed: u32,
         ) {
@@ -206,7 +214,7 @@ mod tests {
             }
             let right = cookie(&listener, at(1));
             let agree = Handshake { request: Request::Agree, cookie: guessed, ..request() };
-            let accepted = matches!(ask(&listener, at(1), from(), agree), Answer::Accept(_));
+            let accepted = matches!(request_to(&listener, at(1), from(), agree), Answer::Accept(_));
             prop_assert_eq!(accepted, guessed == right);
             bytes.truncate(15);
             prop_assert_eq!(listener.handle(at(1), from(), &bytes), Answer::Ignore);

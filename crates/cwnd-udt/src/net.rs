@@ -1,4 +1,4 @@
-//! UDT sockets: [`crate::Connection`]s over the UDP ports of this machine (Unix).
+//! UDT sockets for Unix: [`crate::Connection`]s over UDP ports.
 //!
 //! ```
 //! use cwnd::Spec;
@@ -21,31 +21,31 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # One thread for each port
+//! # Threads
 //!
-//! A port's thread receives, lets its connections send what their controllers allow, and sleeps until the
-//! next thing is due. Packets of equal size leave in one `UDP_SEGMENT` call, and arrive joined by
-//! `UDP_GRO`, where the system has these; on the wire both are single packets. Packets that are paced
-//! leave in bursts of what is due in 100 µs, or one by one where they are further apart. Between bursts the
-//! thread sleeps; it never spins.
+//! Each port has one driver thread. It receives datagrams, sends the packets that the controllers of its connections
+//! allow, and sleeps until the next timer. Packets of equal size are sent in one `UDP_SEGMENT` call and received in
+//! `UDP_GRO` batches if the system supports them; on the wire they are single packets. Paced packets are sent in bursts
+//! of 100 µs, or one by one if their interval is longer. The thread sleeps between bursts and never spins.
 //!
-//! The application and that thread share a connection behind a lock, which is held for no more than a
-//! batch of packets or 64 KiB of the application's data.
+//! The application and the driver share a connection behind a lock. It is held for at most one batch of packets or
+//! 64 KiB of the application's data.
 //!
 //! # Credentials
 //!
-//! With [`Config::credentials`](crate::Config::credentials) at both ends all that travels is sealed
-//! ([`crate::secure`]). A listener with credentials lets in only clients that prove theirs; one without
-//! does not answer clients that have some. [`Config::admission`](crate::Config::admission) limits the
-//! addresses that a listener answers at all.
+//! With [`Config::credentials`](crate::Config::credentials) at both ends all datagrams are encrypted and authenticated
+//! ([`crate::secure`]). A listener with credentials accepts only clients that prove theirs; a listener without
+//! credentials does not answer clients with credentials. [`Config::admission`](crate::Config::admission) restricts the
+//! client addresses.
 
-mod cover;
-mod door;
+mod connection;
 mod driver;
 mod endpoint;
-mod link;
+mod handshake;
 mod listener;
 mod port;
+mod protection;
+mod rate_limit;
 mod socket;
 mod stream;
 #[cfg(feature = "tokio")]

@@ -1,7 +1,7 @@
-//! Packets on the wire: draft-gg-udt-03 section 2, with the lengths that UDT 4.11 sends.
+//! The wire format of packets: draft-gg-udt-03 section 2, with the lengths of UDT 4.11.
 //!
-//! Parsing borrows from the datagram and copies nothing. A datagram of any other form is [`Malformed`]; types that UDT4
-//! ignores parse to [`Control::Other`].
+//! Parsed packets borrow from the datagram. Invalid datagrams are [`Malformed`]; control packets that UDT4 ignores
+//! parse to [`Control::Other`].
 
 mod nak;
 
@@ -10,9 +10,9 @@ pub use nak::{Losses, NakWriter, Range};
 use crate::handshake::Handshake;
 use crate::seq::{AckNo, MESSAGE_MASK, MessageNo, Seq};
 
-/// Bytes of a packet's header, data or control.
+/// The length of a packet header in bytes, for data and control packets.
 pub const HEADER: usize = 16;
-/// Bytes of IPv4 and UDP headers, which UDT4's packet size includes (also over IPv6).
+/// The length of the IPv4 and UDP headers in bytes, which UDT4 includes in the packet size (also over IPv6).
 pub const IP_UDP_HEADERS: usize = 28;
 
 const CONTROL: u32 = 1 << 31;
@@ -21,25 +21,25 @@ const CONTROL: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// It is shorter than a header.
-    #[error("{0} bytes are no packet: a header has 16")]
+    #[error("a datagram of {0} bytes is too short: a packet header has 16 bytes")]
     Short(usize),
-    /// A control packet's information has a length that its type does not allow.
-    #[error("{length} bytes of information in a control packet of type {kind}")]
+    /// The information of a control packet has an invalid length for its type.
+    #[error("a control packet of type {kind} with {length} bytes of information")]
     Length {
         /// The type of the control packet.
         kind: u16,
-        /// The bytes that follow its header.
+        /// The number of bytes after its header.
         length: usize,
     },
-    /// A range of a loss report is invalid, or there is none.
-    #[error("a loss report with a range that has no end, or ends before it begins")]
+    /// A loss report is empty or has an invalid range.
+    #[error("an empty loss report, or one with an invalid range")]
     Range,
 }
 
-/// Any packet.
+/// A packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Packet<'a> {
-    /// Microseconds since its sender's connection began; UDT4 leaves it 0 in control packets.
+    /// Microseconds since the sender created its connection; 0 in control packets of UDT4.
     pub timestamp: u32,
     /// The id of the destination socket; 0 in the first packets of a handshake.
     pub destination: u32,
@@ -59,7 +59,7 @@ pub enum Body<'a> {
 /// A data packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Data<'a> {
-    /// Its number.
+    /// Its sequence number.
     pub seq: Seq,
     /// Its position in its message.
     pub message: Message,
@@ -67,7 +67,7 @@ pub struct Data<'a> {
     pub payload: &'a [u8],
 }
 
-/// A data packet's place in its message: the bits `FF`, `O` and the message's number.
+/// The message field of a data packet: the bits `FF` (first and last packet), `O` (in order) and the message number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message(pub u32);
 
@@ -76,7 +76,7 @@ impl Message {
     const LAST: u32 = 1 << 30;
     const ORDER: u32 = 1 << 29;
 
-    /// The position of a packet in message `number`.
+    /// The field of a packet of message `number`.
     pub const fn new(number: MessageNo, first: bool, last: bool, in_order: bool) -> Self {
         Message(
             number.value()
@@ -96,12 +96,12 @@ impl Message {
         self.0 & Message::LAST != 0
     }
 
-    /// Whether the message waits for all messages before it.
+    /// Whether the message is delivered after all earlier messages.
     pub const fn in_order(self) -> bool {
         self.0 & Message::ORDER != 0
     }
 
-    /// The message's number.
+    /// The message number.
     pub const fn number(self) -> MessageNo {
         MessageNo::new(self.0 & MESSAGE_MASK)
     }
@@ -114,23 +114,23 @@ pub enum Control<'a> {
     Handshake(Handshake),
     /// Type 1: a keep-alive.
     KeepAlive,
-    /// Type 2 with the acknowledged number only: it only advances the window.
+    /// Type 2 without further fields: a light acknowledgement, which only advances the window.
     LightAck(Seq),
-    /// Type 2: an acknowledgement to be acknowledged.
+    /// Type 2: a full acknowledgement, which is answered by type 6.
     Ack(Ack),
-    /// Type 3: missing packets.
+    /// Type 3: a loss report.
     Nak(Losses<'a>),
     /// Type 5: the peer has closed the connection.
     Shutdown,
     /// Type 6: the acknowledgement of an acknowledgement.
     Ack2(AckNo),
-    /// Type 7: an expired message, whose packets are no longer sent.
+    /// Type 7: a drop request for an expired message.
     Drop(DropRequest),
     /// Type 0x7fff, subtype [`PROGRESS`]: how much of an incomplete window has arrived. Only this crate sends it; UDT4
     /// ignores it.
     Progress(Progress),
-    /// A type without a meaning here: UDT4's congestion warning (4) and error signal (8), and
-    /// user-defined packets (0x7fff) of other subtypes.
+    /// An ignored type: UDT4's congestion warning (4) and error signal (8), and user-defined packets (0x7fff) of other
+    /// subtypes.
     Other {
         /// The type.
         kind: u16,
@@ -142,28 +142,28 @@ pub enum Control<'a> {
 /// The subtype of [`Control::Progress`].
 pub const PROGRESS: u16 = 0x4357;
 
-/// The fields of an acknowledgement.
+/// The fields of a full acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Its own number, which the answer repeats.
+    /// The number of this acknowledgement, which its acknowledgement repeats.
     pub number: AckNo,
-    /// The first packet that has not arrived.
+    /// The cumulative acknowledgement: the first packet that has not arrived.
     pub next: Seq,
-    /// The receiver's round-trip time and its mean deviation in microseconds.
+    /// The receiver's smoothed round-trip time in microseconds.
     pub rtt_us: u32,
-    /// See `rtt_us`.
+    /// The mean deviation of the receiver's round-trip time in microseconds.
     pub rtt_var_us: u32,
     /// The receive window in packets (not in bytes, as the draft says); at least 2.
     pub available: u32,
-    /// Arrival speed and link capacity in packets per second, 0 if unknown. Absent in acknowledgements less than 10 ms
-    /// apart.
+    /// The arrival rate and the path's capacity in packets per second, 0 if unknown. Absent in acknowledgements less
+    /// than 10 ms apart.
     pub rates: Option<(u32, u32)>,
 }
 
-/// A message that is not delivered, or not completely.
+/// A drop request: the packets of this message will not be sent or retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropRequest {
-    /// Its number.
+    /// The message number.
     pub message: MessageNo,
     /// Its first packet.
     pub first: Seq,
@@ -171,10 +171,10 @@ pub struct DropRequest {
     pub last: Seq,
 }
 
-/// How much of a window with missing packets has arrived.
+/// A progress report: how much of a window with missing packets has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The first packet that has not arrived.
+    /// The cumulative acknowledgement: the first packet that has not arrived.
     pub next: Seq,
     /// One past the highest packet that has arrived.
     pub highest: Seq,
@@ -182,21 +182,21 @@ pub struct Progress {
     pub missing: u32,
 }
 
-/// The 32-bit word at `at`, in network order.
+/// The 32-bit big-endian word at the offset `at`; 0 beyond the end.
 fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).map_or(0, |four| u32::from_be_bytes([four[0], four[1], four[2], four[3]]))
 }
 
-/// The destination socket of a datagram; `None` if it is too short for a packet.
+/// The destination socket id of a datagram; `None` if it is too short for a packet.
 pub fn destination(datagram: &[u8]) -> Option<u32> {
     (datagram.len() >= HEADER).then(|| word(datagram, 12))
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a datagram.
+    /// Parses a datagram.
     ///
     /// # Errors
-    /// [`Malformed`] if it is not a packet of UDT.
+    /// [`Malformed`] if it is not a UDT packet.
     #[inline]
     pub fn parse(datagram: &'a [u8]) -> Result<Self, Malformed> {
         if datagram.len() < HEADER {
@@ -270,7 +270,7 @@ impl<'a> Control<'a> {
 
     /// Writes the packet to the front of `buffer` and returns its length; 0 if it does not fit.
     ///
-    /// Types without information are padded with four bytes, as UDT4 pads them.
+    /// Packets without information are padded with four bytes, as in UDT4.
     pub fn encode(&self, timestamp: u32, destination: u32, buffer: &mut [u8]) -> usize {
         let mut words = [0; 12];
         let (add, count) = match *self {

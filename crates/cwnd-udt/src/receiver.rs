@@ -1,6 +1,6 @@
 //! The receiving half of a connection: reassembly, acknowledgements and loss reports.
 
-use crate::buffer::{Arrival, Messages, ReceiveBuffer};
+use crate::buffer::{Arrival, Reassembly, ReceiveBuffer};
 use crate::cast::{low32, saturate32};
 use crate::config::{Config, Counters};
 use crate::estimate::{Arrivals, Rtt};
@@ -10,17 +10,17 @@ use crate::sender::SYN;
 use crate::seq::{AckNo, Seq};
 use cwnd::{Dur, Time};
 
-/// Packets after which a light acknowledgement is sent at the latest (UDT4).
+/// The number of packets after which a light acknowledgement is sent at the latest (UDT4).
 const LIGHT_PACKETS: u32 = 64;
-/// The shortest interval of light acknowledgements: packets further apart are acknowledged one by one, as window laws
-/// need it.
+/// The shortest interval between light acknowledgements. Packets further apart are acknowledged one by one, which
+/// window laws need.
 const LIGHT_SPACING: Dur = Dur::from_nanos(100_000);
-/// Acknowledgements kept until they are acknowledged (UDT4).
-const ACKS: usize = 1024;
-/// Packets that a sender may send to a full receiver to probe for room (UDT4).
+/// The number of sent acknowledgements that are remembered to measure round-trip times (UDT4).
+const REMEMBERED_ACKS: usize = 1024;
+/// The smallest advertised window: the packets with which a sender probes a full receiver (UDT4).
 const LEAST_WINDOW: u64 = 2;
 /// The shortest interval between two reports of a missing packet.
-const MIN_REPEAT: Dur = Dur::from_millis(20);
+const MIN_NAK_INTERVAL: Dur = Dur::from_millis(20);
 const MILLI: u64 = 1_000_000;
 
 /// An acknowledgement that was sent.
@@ -34,113 +34,129 @@ struct SentAck {
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     pub buffer: ReceiveBuffer,
-    pub messages: Option<Messages>,
+    pub messages: Option<Reassembly>,
     arrivals: Arrivals,
     start: Time,
-    /// Packets that arrived since the last acknowledgement of any kind, and its time.
-    fresh: u32,
-    last_light: Time,
-    /// When a full acknowledgement is due, and when the last one, and the last one with rates, were sent.
+    /// Packets that arrived since the last acknowledgement of any kind.
+    unacknowledged_packets: u32,
+    /// When the last acknowledgement of any kind was sent.
+    last_ack: Time,
+    /// When a full acknowledgement is due.
     full_due: Option<Time>,
+    /// When the last full acknowledgement was sent.
     last_full: Option<Time>,
+    /// When the last full acknowledgement with rates was sent.
     last_rates: Option<Time>,
-    /// Contents of the last full acknowledgement, and the highest packet whose acknowledgement was confirmed.
+    /// The cumulative acknowledgement in the last full acknowledgement.
     acknowledged: u64,
+    /// The window in the last full acknowledgement.
     available: u64,
+    /// The highest cumulative acknowledgement that the sender has acknowledged.
     confirmed: u64,
     /// Send a full acknowledgement even if the sender has confirmed the last one.
-    again: bool,
+    force_full_ack: bool,
     number: AckNo,
     sent: Vec<SentAck>,
-    /// Missing packets from here on have not been reported.
+    /// The first packet after the last loss report: later missing packets have not been reported.
     unreported: u64,
-    /// When reported packets that are still missing are reported again.
-    repeat_at: Option<Time>,
+    /// When packets that are still missing are reported again.
+    nak_repeat_at: Option<Time>,
 }
 
 impl Receiver {
-    /// A receiver of packets of `payload` bytes from `initial` on.
+    /// Creates a receiver of packets with up to `payload` bytes. The first packet has the sequence number `initial`.
     pub(crate) fn new(config: &Config, now: Time, initial: Seq, payload: usize) -> Self {
         let packets = config.receive_buffer;
         let messages = config.socket_type == SocketType::Message;
         Receiver {
             buffer: ReceiveBuffer::new(packets, (payload, config.same_payload), initial),
-            messages: messages.then(|| Messages::new(packets)),
+            messages: messages.then(|| Reassembly::new(packets)),
             arrivals: Arrivals::new(),
             start: now,
-            fresh: 0,
-            last_light: Time::ZERO,
+            unacknowledged_packets: 0,
+            last_ack: Time::ZERO,
             full_due: None,
             last_full: None,
             last_rates: None,
             acknowledged: 0,
             available: u64::from(packets),
             confirmed: 0,
-            again: false,
+            force_full_ack: false,
             number: AckNo::default(),
-            sent: vec![SentAck::default(); ACKS],
+            sent: vec![SentAck::default(); REMEMBERED_ACKS],
             unreported: 0,
-            repeat_at: None,
+            nak_repeat_at: None,
         }
     }
 
-    /// Whether the user can read something.
+    /// Whether data or a message can be read.
     pub(crate) fn is_readable(&mut self) -> bool {
         match &self.messages {
-            Some(messages) => messages.any(),
+            Some(messages) => messages.has_message(),
             None => self.buffer.is_readable(),
         }
     }
 
     /// Processes a data packet.
     #[inline]
-    pub(crate) fn data(&mut self, now: Time, data: &Data, regular: usize, count: &mut Counters) {
+    pub(crate) fn handle_data(
+        &mut self,
+        now: Time,
+        data: &Data,
+        regular: usize,
+        count: &mut Counters,
+    ) {
         count.pkt_recv += 1;
         self.arrivals.packet(now, data.seq);
         match self.buffer.insert(data.seq, data.message, data.payload) {
             Arrival::New { at, gap } => {
                 count.byte_recv += data.payload.len() as u64;
-                self.fresh += 1;
+                self.unacknowledged_packets += 1;
                 if gap > 0 {
-                    self.missed(now, at - gap, gap, count);
+                    self.record_missing(now, at - gap, gap, count);
                 }
                 if let Some(messages) = &mut self.messages {
                     let filled = at + 1 < self.buffer.highest();
                     messages.arrived(&mut self.buffer, at, filled);
                 }
-                // A packet that is not full often ends a message whose delivery the sender waits for.
+                // A packet that is not full often ends a message: acknowledge it soon.
                 let soon = if data.payload.len() == regular { SYN } else { LIGHT_SPACING };
                 let due = self.last_full.map_or(now, |last| (last + soon).max(now));
                 self.full_due = Some(self.full_due.map_or(due, |already| already.min(due)));
-                self.announce_room(now);
+                self.update_window(now);
             }
             Arrival::Duplicate => {
                 count.pkt_duplicate += 1;
-                self.acknowledge_again(now);
+                self.repeat_ack(now);
             }
             Arrival::Refused => {
                 count.pkt_ignored += 1;
-                self.acknowledge_again(now);
+                self.repeat_ack(now);
             }
         }
     }
 
     /// Schedules an acknowledgement for a sender that seems to have missed one: at most one each SYN.
-    fn acknowledge_again(&mut self, now: Time) {
-        self.again = true;
+    fn repeat_ack(&mut self, now: Time) {
+        self.force_full_ack = true;
         let due = self.last_full.map_or(now, |last| (last + SYN).max(now));
         self.full_due = Some(self.full_due.map_or(due, |already| already.min(due)));
     }
 
-    fn missed(&mut self, now: Time, from: u64, packets: u64, count: &mut Counters) {
+    fn record_missing(&mut self, now: Time, from: u64, packets: u64, count: &mut Counters) {
         count.pkt_rcv_loss += packets;
         self.unreported = self.unreported.min(from);
-        self.repeat_at.get_or_insert(now);
+        self.nak_repeat_at.get_or_insert(now);
     }
 
     /// Processes a drop request.
-    pub(crate) fn dropped(&mut self, now: Time, request: &DropRequest, count: &mut Counters) {
-        // A stream cannot drop messages: bytes would be missing.
+    pub(crate) fn handle_drop_request(
+        &mut self,
+        now: Time,
+        request: &DropRequest,
+        count: &mut Counters,
+    ) {
+        // Ignored in a stream: bytes would be missing.
         let Some(messages) = &mut self.messages else { return };
         let (from, to) =
             (self.buffer.packet_of(request.first), self.buffer.packet_of(request.last));
@@ -150,19 +166,19 @@ impl Receiver {
             return;
         }
         count.msg_dropped += 1;
-        messages.give_up(&mut self.buffer, from, last + 1, request.message);
-        let gap = self.buffer.give_up(from, last + 1);
+        messages.drop_message(&mut self.buffer, from, last + 1, request.message);
+        let gap = self.buffer.drop_missing(from, last + 1);
         messages.scan(&mut self.buffer);
         if gap > 0 {
-            self.missed(now, from - gap, gap, count);
+            self.record_missing(now, from - gap, gap, count);
         }
-        self.fresh += 1;
-        self.acknowledge_again(now);
+        self.unacknowledged_packets += 1;
+        self.repeat_ack(now);
     }
 
     /// Processes the acknowledgement of an acknowledgement and returns the round-trip time that it measures.
-    pub(crate) fn confirmed(&mut self, now: Time, number: AckNo) -> Option<Dur> {
-        let sent = &mut self.sent[number.value() as usize % ACKS];
+    pub(crate) fn handle_ack2(&mut self, now: Time, number: AckNo) -> Option<Dur> {
+        let sent = &mut self.sent[number.value() as usize % REMEMBERED_ACKS];
         if sent.number.take()? != number {
             return None;
         }
@@ -170,29 +186,29 @@ impl Receiver {
         Some(now.since(sent.at).max(Dur::from_nanos(1000)))
     }
 
-    /// Schedules an early acknowledgement if the sender knows of little room and there is more: otherwise it could
-    /// send no more than a whole buffer each SYN.
-    pub(crate) fn announce_room(&mut self, now: Time) {
+    /// Schedules an early window update if the advertised window is small and the buffer has much more room. Otherwise
+    /// the sender could send at most one buffer each SYN.
+    pub(crate) fn update_window(&mut self, now: Time) {
         let (limit, known) = (self.buffer.limit(), self.acknowledged + self.available);
         let left = known.saturating_sub(self.buffer.highest());
         let more = self.buffer.end().saturating_sub(known);
         if left <= limit / 2 && more >= (limit / 4).max(1) {
-            self.again = true;
+            self.force_full_ack = true;
             self.full_due = Some(now);
         }
     }
 
-    /// Gives the sender room for `packets` only. Call it before anything has arrived.
-    pub(crate) fn hold_room(&mut self, packets: u32) {
+    /// Limits the receive window to `packets`. Call it before a packet arrives.
+    pub(crate) fn limit_receive_window(&mut self, packets: u32) {
         self.buffer.set_limit(Some(packets));
         self.available = self.buffer.available();
     }
 
-    /// Makes room for the whole buffer, and advertises it at once if less was advertised.
-    pub(crate) fn release_room(&mut self, now: Time) {
+    /// Removes the limit of the receive window, and advertises the whole buffer at once if less was advertised.
+    pub(crate) fn restore_receive_window(&mut self, now: Time) {
         self.buffer.set_limit(None);
         if self.last_full.is_some() {
-            self.announce_room(now);
+            self.update_window(now);
         }
     }
 
@@ -215,7 +231,7 @@ impl Receiver {
         count: &mut Counters,
     ) -> usize {
         if self.buffer.missing() > 0 {
-            let length = self.poll_nak(now, rtt, timestamp, destination, out);
+            let length = self.encode_nak(now, rtt, timestamp, destination, out);
             if length > 0 {
                 count.pkt_sent_nak += 1;
                 return length;
@@ -229,11 +245,11 @@ impl Receiver {
     }
 
     fn millis(&self, now: Time) -> u32 {
-        // Zero stands for a packet that was not reported.
+        // Zero means that a packet was not reported.
         low32(now.since(self.start).as_nanos() / MILLI) | 1
     }
 
-    fn poll_nak(
+    fn encode_nak(
         &mut self,
         now: Time,
         rtt: &Rtt,
@@ -241,16 +257,16 @@ impl Receiver {
         destination: u32,
         out: &mut [u8],
     ) -> usize {
-        let repeat = self.repeat_at.is_some_and(|at| at <= now);
+        let repeat = self.nak_repeat_at.is_some_and(|at| at <= now);
         let from = if repeat { self.buffer.next() } else { self.unreported };
         if from >= self.buffer.highest() {
             return 0;
         }
-        let interval = self.repeat_interval(rtt);
+        let interval = self.nak_interval(rtt);
         let millis = self.millis(now);
         let least = saturate32(interval.as_nanos() / MILLI);
         let mut info = [0; 1456];
-        // UDT4 reads no more of a loss report than one packet's payload.
+        // UDT4 reads at most one packet's payload of a loss report.
         let room = self.buffer.payload().min(info.len());
         let mut writer = NakWriter::new(&mut info[..room]);
         let mut at = from;
@@ -274,21 +290,21 @@ impl Receiver {
         }
         if full {
             self.unreported = self.unreported.max(at);
-            self.repeat_at = Some(now);
+            self.nak_repeat_at = Some(now);
         } else {
             self.unreported = self.buffer.highest();
             if repeat {
-                self.repeat_at = Some(now + interval);
+                self.nak_repeat_at = Some(now + interval);
             }
         }
         writer.finish().map_or(0, |losses| Control::Nak(losses).encode(timestamp, destination, out))
     }
 
     /// The time after which a packet that is still missing is reported again.
-    fn repeat_interval(&self, rtt: &Rtt) -> Dur {
+    fn nak_interval(&self, rtt: &Rtt) -> Dur {
         let queued =
             self.arrivals.speed().map_or(0.0, |speed| self.buffer.missing() as f64 / speed);
-        (rtt.patience() + SYN + Dur::from_secs(queued.min(1.0))).max(MIN_REPEAT)
+        (rtt.rto() + SYN + Dur::from_secs(queued.min(1.0))).max(MIN_NAK_INTERVAL)
     }
 
     fn full_ack(&mut self, now: Time, rtt: &Rtt) -> Option<Control<'static>> {
@@ -296,13 +312,13 @@ impl Receiver {
             return None;
         }
         let next = self.buffer.next();
-        let again = std::mem::take(&mut self.again);
-        let repeat = rtt.patience().max(SYN);
-        if next == self.confirmed && !again {
+        let force_full_ack = std::mem::take(&mut self.force_full_ack);
+        let repeat = rtt.rto().max(SYN);
+        if next == self.confirmed && !force_full_ack {
             self.full_due = None;
             return None;
         }
-        if next == self.acknowledged && !again {
+        if next == self.acknowledged && !force_full_ack {
             let due = self.last_full.map_or(now, |last| last + repeat);
             if due > now {
                 self.full_due = Some(due);
@@ -322,14 +338,14 @@ impl Receiver {
             self.last_rates = Some(now);
         }
         self.number = self.number.next();
-        self.sent[self.number.value() as usize % ACKS] =
+        self.sent[self.number.value() as usize % REMEMBERED_ACKS] =
             SentAck { number: Some(self.number), next, at: now };
         self.acknowledged = next;
         self.available = self.buffer.available();
         self.last_full = Some(now);
-        self.last_light = now;
-        self.fresh = 0;
-        // Repeat until confirmed.
+        self.last_ack = now;
+        self.unacknowledged_packets = 0;
+        // Repeat until acknowledged.
         self.full_due = Some(now + repeat);
         let micros = |span: Dur| saturate32(span.as_nanos() / 1000).min(i32::MAX as u32);
         Some(Control::Ack(Ack {
@@ -343,17 +359,17 @@ impl Receiver {
     }
 
     fn light_due(&self) -> Option<Time> {
-        match self.fresh {
+        match self.unacknowledged_packets {
             0 => None,
             LIGHT_PACKETS.. => Some(Time::ZERO),
-            _ => Some(self.last_light + LIGHT_SPACING),
+            _ => Some(self.last_ack + LIGHT_SPACING),
         }
     }
 
     fn light_ack(&mut self, now: Time) -> Option<Control<'static>> {
         self.light_due().filter(|due| *due <= now)?;
-        self.fresh = 0;
-        self.last_light = now;
+        self.unacknowledged_packets = 0;
+        self.last_ack = now;
         let next = self.buffer.seq(self.buffer.next());
         Some(match self.buffer.missing() {
             0 => Control::LightAck(next),
@@ -372,11 +388,11 @@ impl Receiver {
         match self.buffer.missing() {
             0 => answers,
             _ if self.unreported < self.buffer.highest() => Time::ZERO,
-            _ => answers.min(due(self.repeat_at)),
+            _ => answers.min(due(self.nak_repeat_at)),
         }
     }
 
-    /// Room in the buffer in bytes of user data.
+    /// The free space in the buffer in bytes of user data.
     pub(crate) fn room(&self) -> u64 {
         self.buffer.available() * self.buffer.payload() as u64
     }

@@ -1,14 +1,15 @@
-//! The answer to a datagram for a connection that an endpoint does not know: a user-defined control packet that repeats
-//! the datagram's header. The sender of that header ends its connection at once instead of after a timeout. This is the
-//! stateless reset of RFC 9000 (section 10.3) for UDT in clear: only hosts on the path know its headers.
+//! Stateless resets: the answer to a datagram for an unknown connection, as in RFC 9000 section 10.3.
 //!
-//! A reset has 20 bytes, UDT4's shortest control packet. It carries the words of the echoed header where a
-//! control packet has its additional information (word 0), time stamp (word 1), socket id (word 3) and first
-//! word of information (word 2).
+//! A reset is a user-defined control packet that echoes the header of the datagram. The sender of that header ends its
+//! connection at once instead of after a timeout. The header authenticates the reset: only hosts on the path see it.
+//!
+//! A reset has 20 bytes, the length of UDT4's shortest control packet. It carries word 0 of the echoed header as the
+//! additional information, word 1 as the timestamp, word 3 as the socket id, and word 2 as the first word of
+//! information.
 
 use crate::packet::HEADER;
 
-/// The subtype of the user-defined control packet.
+/// The subtype of this user-defined control packet.
 pub const RESET: u16 = 0x4358;
 /// The length of a reset in bytes.
 pub const LENGTH: usize = HEADER + 4;
@@ -18,18 +19,18 @@ const FIRST: [u8; 4] = {
     let [high, low] = RESET.to_be_bytes();
     [0xff, 0xff, high, low]
 };
-/// The types of control packets that are not answered: handshakes come from clients without a connection, and a
-/// shutdown ends its sender's connection.
+/// The types of control packets that are not answered: a handshake precedes the connection, and the sender of a
+/// shutdown has ended its connection.
 const UNANSWERED: [u8; 2] = [0, 5];
 
-/// Whether a datagram for the unknown socket `id` is answered with a reset. A listener gives clients of this crate odd
-/// ids and all others even ones, so that UDT4 never receives a reset.
+/// Whether a datagram for the unknown socket `id` is answered with a reset. A listener assigns odd ids to clients of
+/// this crate and even ids to all others, so that UDT4 receives no resets.
 pub fn is_answered(id: u32) -> bool {
     id % 2 == 1
 }
 
-/// Writes the reset that answers `datagram`. `None` if the datagram is shorter than a reset, is a reset, handshake or
-/// shutdown, or is for an id that is not [answered](is_answered).
+/// Encodes the reset that answers `datagram`. `None` if the datagram is shorter than a reset; is a reset, handshake or
+/// shutdown; or is for an id that is not [answered](is_answered).
 pub fn answer(datagram: &[u8]) -> Option<[u8; LENGTH]> {
     if datagram.len() < LENGTH {
         return None;
@@ -50,7 +51,7 @@ pub fn answer(datagram: &[u8]) -> Option<[u8; LENGTH]> {
     Some(reset)
 }
 
-/// The header that a reset repeats, if `datagram` is a reset.
+/// The header that a reset echoes; `None` if `datagram` is not a reset.
 pub fn parse(datagram: &[u8]) -> Option<[u8; HEADER]> {
     if datagram.len() != LENGTH || datagram[..4] != FIRST {
         return None;
@@ -62,23 +63,22 @@ pub fn parse(datagram: &[u8]) -> Option<[u8; HEADER]> {
     Some(header)
 }
 
-/// The headers of the last control packets sent.
+/// The headers of the last control packets sent, against which resets are checked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recent {
-    headers: [[u8; HEADER]; Recent::KEPT],
+pub(crate) struct RecentHeaders {
+    headers: [[u8; HEADER]; RecentHeaders::CAPACITY],
     next: usize,
 }
 
-impl Recent {
-    /// A peer that no longer exists sends nothing, so that few control packets are sent to it: these headers stay for
-    /// long.
-    const KEPT: usize = 8;
+impl RecentHeaders {
+    /// Few are enough: a peer that has lost the connection sends no packets that require control packets in return.
+    const CAPACITY: usize = 8;
 
     #[inline]
     pub(crate) fn add(&mut self, datagram: &[u8]) {
         if let Some(header) = datagram.first_chunk() {
             self.headers[self.next] = *header;
-            self.next = (self.next + 1) % Self::KEPT;
+            self.next = (self.next + 1) % Self::CAPACITY;
         }
     }
 
@@ -95,7 +95,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn who_gets_an_answer() {
+    fn only_packets_of_a_connection_with_an_odd_id_are_answered() {
         let datagram = |control: Control, id: u32| {
             let mut bytes = [0; 100];
             let length = control.encode(9, id, &mut bytes);
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_reset_repeats_the_header_and_is_no_longer(
+        fn a_reset_echoes_the_header_and_is_not_longer_than_the_datagram(
             bytes in prop::collection::vec(any::<u8>(), 0..64),
         ) {
             match answer(&bytes) {

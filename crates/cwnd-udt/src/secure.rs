@@ -1,22 +1,21 @@
 //! Encryption of whole UDT datagrams between two ends that authenticate each other. No I/O, except in [`mod@file`].
 //!
-//! The handshake is Noise (revision 34): `Noise_NNpsk0_25519_AESGCM_SHA256` with a shared key,
-//! `Noise_IKpsk2_25519_AESGCM_SHA256` with key pairs. A one-time code becomes a shared key by SPAKE2 first. Each
-//! handshake derives fresh keys for each direction, with forward secrecy. Datagrams are Noise transport messages with
-//! explicit counters (section 11.4), encrypted by AES-256-GCM. `docs/udt.md` describes the protection and its limits
-//! under "Credentials".
+//! The handshake is Noise (revision 34): `Noise_NNpsk0_25519_AESGCM_SHA256` with a shared key, and
+//! `Noise_IKpsk2_25519_AESGCM_SHA256` with key pairs. With a one-time code, SPAKE2 first derives a shared key. Each
+//! handshake derives new keys for each direction, with forward secrecy. Datagrams are Noise transport messages with
+//! explicit counters (section 11.4), encrypted by AES-256-GCM. `docs/udt.md` describes the protocol and its security
+//! properties under "Credentials".
 //!
-//! * [`Credentials`] are a [`Key`] that is shared, a [`KeyPair`] with the [`PublicKey`]s of peers, or a
-//!   [`Code`]. [`mod@file`] reads and writes their files.
-//! * A client drives an [`Initiator`] until it gives a [`Session`], and then its
-//!   [`Connection`](crate::Connection) through that.
-//! * A port with credentials has one [`Responder`]. Whatever comes from the network goes to the session or the
-//!   client that [`destination`] names, and to the responder if there is none. Once a client has proved itself,
-//!   the responder gives its session with the first datagram: UDT's own handshake, for the
-//!   [`Listener`](crate::Listener).
-//! * A [`Session`] has a [`Sealer`] for what [`poll_transmit`](crate::Connection::poll_transmit) returns
-//!   and an [`Opener`] for what arrives. Datagrams of equal size stay so: each grows by [`OVERHEAD`]. A
-//!   connection's packet size is made smaller by that: [`packet_size`].
+//! * [`Credentials`] are a shared [`Key`], a [`KeyPair`] with the [`PublicKey`]s of peers, or a [`Code`]. [`mod@file`]
+//!   reads and writes key files.
+//! * A client drives an [`Initiator`] until it returns a [`Session`]. The datagrams of its
+//!   [`Connection`](crate::Connection) then pass through the session.
+//! * A port with credentials has one [`Responder`]. Received datagrams are for the session or the client with the id
+//!   [`destination`], or for the responder if there is none. When a client is authenticated, the responder returns its
+//!   session and its first datagram, which is UDT's handshake for the [`Listener`](crate::Listener).
+//! * A [`Session`] has a [`Sealer`] for the datagrams of [`poll_transmit`](crate::Connection::poll_transmit) and an
+//!   [`Opener`] for received datagrams. Sealing lengthens each datagram by [`OVERHEAD`]; [`packet_size`] returns the
+//!   packet size to configure for the connection.
 //!
 //! ```
 //! use cwnd::{Dur, Time};
@@ -26,50 +25,50 @@
 //! let key = Key::from_file_contents(b"6a09e667bb67ae853c6ef372a54ff53a510e527f9b05688c1f83d9ab5be0cd19")?;
 //! let credentials = Credentials::Key(key);
 //! let (now, client) = (Time::ZERO, "192.0.2.1:9000".parse()?);
-//! let mut responder = Responder::new(&credentials, [0; 32], b"here"); // random bytes, in earnest
+//! let mut responder = Responder::new(&credentials, [0; 32], b"here"); // use random bytes
 //! let mut initiator = Initiator::new(&credentials, now, 17, Dur::from_millis(3_000))?;
 //!
 //! let mut hello = initiator.poll(now).unwrap().to_vec();
 //! let Reply::Send(answer) = responder.handle(now, client, &mut hello, || 18) else { panic!() };
-//! let mut near = initiator.handle(now, &answer)?.unwrap();
+//! let mut client_end = initiator.handle(now, &answer)?.unwrap();
 //!
 //! let mut wire = Vec::new();
-//! near.sealer.seal(b"twelve bytes of UDT", 12, &mut wire)?;
-//! let Reply::Open(mut far, first) = responder.handle(now, client, &mut wire[..40], || 19) else {
+//! client_end.sealer.seal(b"twelve bytes of UDT", 12, &mut wire)?;
+//! let Reply::Open(mut listener_end, first) = responder.handle(now, client, &mut wire[..40], || 19) else {
 //!     panic!()
 //! };
 //! assert_eq!(first, b"twelve bytes");
-//! assert_eq!(far.opener.open(&mut wire[40..])?, b" of UDT");
+//! assert_eq!(listener_end.opener.open(&mut wire[40..])?, b" of UDT");
 //! # Ok(())
 //! # }
 //! ```
 
-mod code;
 mod credentials;
-mod exchanges;
 pub mod file;
 mod handshake;
 mod initiator;
-mod key;
-mod pair;
+mod key_pair;
+mod one_time_code;
+mod pending_exchanges;
+mod replay_window;
 mod reset;
 mod responder;
 mod seal;
+mod shared_key;
 #[cfg(test)]
 mod tests;
-mod window;
 mod wire;
 
-pub use code::{Code, CodeError};
 pub use credentials::{Credentials, CredentialsError};
 pub use initiator::Initiator;
-pub use key::{Key, KeyError};
-pub use pair::{KeyPair, PairError, PublicKey};
+pub use key_pair::{KeyPair, PairError, PublicKey};
+pub use one_time_code::{Code, CodeError};
 pub use responder::{Reply, Responder};
 pub use seal::{Exhausted, Opener, Refusals, Sealer};
+pub use shared_key::{Key, KeyError};
 #[cfg(all(unix, feature = "net"))]
 pub(crate) use wire::DESTINATION;
-pub use wire::{OVERHEAD, destination, is_hello, is_reset, is_sealing, packet_size};
+pub use wire::{OVERHEAD, destination, is_hello, is_reset, is_secure_datagram, packet_size};
 
 use reset::Token;
 use wire::Keys;
@@ -77,56 +76,55 @@ use wire::Keys;
 /// Why a datagram is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refused {
-    /// Neither a sealed datagram nor a request for a session, or not for this end.
+    /// Neither a sealed datagram nor a datagram of the handshake, or not for this end.
     #[error("not a sealed datagram of this connection")]
     Foreign,
-    /// A request with another version of the protocol.
-    #[error("the peer seals by another version")]
+    /// A request with another protocol version.
+    #[error("the peer uses another protocol version")]
     Version,
-    /// A request without a key.
-    #[error("the peer has no key, and this end only talks to those who have it")]
+    /// A request without credentials.
+    #[error("the peer has no credentials")]
     NoKey,
-    /// A request or an answer that was damaged, made with another key or code, or made with a public key that is not in
-    /// the list.
-    #[error("the peer's key is another one")]
+    /// A request or an answer that is damaged, or was made with another key or code, or with an unlisted public key.
+    #[error("the peer has another key")]
     WrongKey,
-    /// A sealed datagram of a session that is not known here.
-    #[error("no such session")]
+    /// A sealed datagram of an unknown session.
+    #[error("unknown session")]
     Unknown,
-    /// The one-time code is used up or void.
-    #[error("the code is not good any more")]
-    Void,
-    /// Credentials that no client can connect with.
+    /// The one-time code was spent or revoked.
+    #[error("the code is no longer valid")]
+    Revoked,
+    /// The credentials cannot be used by a client.
     #[error(transparent)]
     Credentials(CredentialsError),
-    /// Too many sessions wait for their client's first datagram.
-    #[error("too many requests at once")]
+    /// Too many handshakes are pending.
+    #[error("too many pending handshakes")]
     Busy,
-    /// A datagram that arrived before, or whose counter is below the replay window.
-    #[error("a repeated or much too late datagram")]
+    /// A duplicate, or a datagram whose counter is below the replay window.
+    #[error("a replayed datagram")]
     Replayed,
-    /// A datagram that was damaged, or made without this connection's keys.
+    /// A datagram that is damaged, or was not made with this connection's keys.
     #[error("a damaged or forged datagram")]
     Forged,
-    /// The system has no random numbers.
-    #[error("the system gives no random numbers")]
+    /// The system's random number generator failed.
+    #[error("the system's random number generator failed")]
     NoRandom,
 }
 
-/// The sealing of one connection, at one end.
+/// The encryption of one connection, at one end.
 #[derive(Debug)]
 pub struct Session {
-    /// For what this end sends.
+    /// Encrypts the datagrams of this end.
     pub sealer: Sealer,
-    /// For what arrives.
+    /// Decrypts the datagrams of the peer.
     pub opener: Opener,
     identity: Option<PublicKey>,
-    /// At a client: the token that authenticates the listener's resets.
+    /// The token that authenticates the listener's resets. Only clients have it.
     token: Option<Token>,
 }
 
 impl Session {
-    /// The session of the end `id` with the end `peer`.
+    /// Creates the session of the end with id `id` and the end with id `peer`.
     fn new(
         id: u32,
         peer: u32,
@@ -134,15 +132,14 @@ impl Session {
         identity: Option<PublicKey>,
         token: Option<Token>,
     ) -> Self {
-        let sealer = Sealer::new(&keys.out, peer);
-        Session { sealer, opener: Opener::new(&keys.inward, id), identity, token }
+        let sealer = Sealer::new(&keys.send, peer);
+        Session { sealer, opener: Opener::new(&keys.receive, id), identity, token }
     }
 
-    /// Whether `datagram` is the listener's reset of this session: the answer to a recent datagram, authenticated by
-    /// the token from the handshake.
+    /// Whether `datagram` is an authentic reset of this session by the listener, which answers a recent datagram.
     pub fn is_reset(&self, datagram: &[u8]) -> bool {
         let (to, sent) = (self.sealer.to(), self.sealer.sealed());
-        self.token.as_ref().is_some_and(|token| reset::is_genuine(token, to, sent, datagram))
+        self.token.as_ref().is_some_and(|token| reset::is_authentic(token, to, sent, datagram))
     }
 
     /// The authenticated public key of the peer, with [`Credentials::Pair`].
@@ -150,7 +147,7 @@ impl Session {
         self.identity
     }
 
-    /// The id of this end in sealed datagrams: see [`destination`].
+    /// The id of this end in sealed datagrams, see [`destination`].
     pub fn id(&self) -> u32 {
         self.opener.id()
     }

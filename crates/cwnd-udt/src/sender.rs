@@ -1,5 +1,4 @@
-//! The sending half of a connection: scheduling of packets, processing of acknowledgements, and the events of
-//! the controller.
+//! The sending half of a connection: scheduling of packets, processing of acknowledgements, and controller events.
 
 mod flight;
 mod recovery;
@@ -10,10 +9,10 @@ use crate::buffer::SendBuffer;
 use crate::cast::{low32, saturate32};
 use crate::config::{Config, Counters};
 use crate::estimate::{PAIR_EVERY, PairTrust, Rtt};
-use crate::nudge::Nudge;
+use crate::keep_alive::KeepAliveTimer;
+use crate::limit_times::LimitTimes;
 use crate::packet::{Ack, DropRequest, HEADER, Progress};
 use crate::seq::{AckNo, Seq};
-use crate::shares::Shares;
 use cwnd::record::{Entry, Record};
 use cwnd::{Acked, AnyController, Controller, Cut, Dur, Event, Limit, Output, Rate, Report, Time};
 
@@ -21,15 +20,16 @@ use cwnd::{Acked, AnyController, Controller, Cut, Dur, Event, Limit, Output, Rat
 pub(crate) const SYN: Dur = Dur::from_millis(10);
 /// The shortest retransmission timeout, in nanoseconds.
 pub(crate) const MIN_EXPIRY: u64 = 300_000_000;
-/// The longest delay that the pacer makes up for: a system timer may be one tick of 4 ms late.
+/// The longest delay that the pacer compensates: a system timer may be one tick of 4 ms late.
 const CATCH_UP: Dur = Dur::from_millis(5);
-/// Packets before UDT4's arrival speed is usable: its filter of intervals starts with values of one second.
+/// The number of packets before UDT4's arrival rate is usable: its filter of intervals starts with values of one
+/// second.
 const FILLED: u64 = 16;
 
 /// The next transmission.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Next {
-    /// Consecutive packets in the buffer: the first, their number, and the bytes of each but the last.
+    /// Consecutive packets in the buffer: the first, their number, and the size in bytes of each but the last.
     Run { at: u64, count: u64, size: usize },
     /// A drop request for an expired message.
     Drop(DropRequest),
@@ -45,42 +45,45 @@ pub(crate) struct Sender {
     record: Option<Record>,
     /// The last round-trip time passed to the controller.
     sample: Option<Dur>,
-    /// Whether the controller gets acknowledgements, and its window covers the packets in flight. Otherwise it gets
-    /// the receiver's reports, and its window covers all unacknowledged packets, as in UDT.
+    /// Whether the controller receives acknowledgements and its window covers the packets in flight. Otherwise it
+    /// receives the receiver's reports and its window covers all unacknowledged packets, as in UDT.
     windowed: bool,
     /// The packets in flight for the delivery-rate estimator, if the controller needs one.
     flight: Option<Box<Flight>>,
     rate_limit: Option<Rate>,
     destination: u32,
-    /// One past the last packet that the receiver has room for, and the acknowledged packet of that report.
-    edge: u64,
-    edge_at: u64,
-    /// The packet up to which acknowledgements were reported to the controller, and the number of packets known
-    /// to have arrived, in any order.
-    reported: u64,
+    /// The right edge of the peer's receive window: one past the last packet that it has room for.
+    window_edge: u64,
+    /// The cumulative acknowledgement that reported `window_edge`.
+    window_edge_ack: u64,
+    /// The cumulative acknowledgement last reported to the controller.
+    acked_reported: u64,
+    /// The number of packets known to have arrived, in any order.
     delivered: u64,
     next_send: Time,
     /// The next packet completes a packet pair and is not paced.
     pair: bool,
     limit: Limit,
-    shares: Shares,
-    /// When the window that was the limit at the last poll opened.
-    opened: Option<Time>,
+    limit_times: LimitTimes,
+    /// When the window that limited the last poll opened.
+    window_opened: Option<Time>,
     /// Recovery ends when all packets before this one have arrived.
     recovery: Option<u64>,
     timed_out: Option<TimedOut>,
-    /// One past the highest packet that the receiver has reported as arrived, ahead of missing ones; 0 if it
-    /// does not report that (UDT4).
+    /// One past the highest packet that the receiver has reported as arrived in a progress report; 0 if it sends none
+    /// (UDT4).
     highest: u64,
-    /// Repairs that are assumed lost together with the first one.
-    batch: u32,
-    /// Start of the retransmission timer, and its expiries since the last progress.
-    since: Time,
+    /// The number of retransmissions that the next [`repair`](Self::repair) assumes lost.
+    repair_batch: u32,
+    /// The start of the retransmission timer.
+    timer_start: Time,
+    /// The expiries of the retransmission timer since the last progress.
     expiries: u64,
-    busy_since: Time,
+    /// The start of the time that is added to `us_snd_duration` next.
+    snd_duration_start: Time,
     /// When the last data packet was sent.
     last_sent: Time,
-    nudge: Nudge,
+    keep_alive: KeepAliveTimer,
     ack2: Option<AckNo>,
     last_ack2: Option<(AckNo, Time)>,
     /// The receiver's estimate of the path's capacity.
@@ -118,24 +121,24 @@ impl Sender {
             sample: None,
             rate_limit: config.rate_limit.map(|bits| Rate::from_bits(bits, packet_size)),
             destination,
-            edge: u64::from(window),
-            edge_at: 0,
-            reported: 0,
+            window_edge: u64::from(window),
+            window_edge_ack: 0,
+            acked_reported: 0,
             delivered: 0,
             next_send: now,
             pair: false,
             limit: Limit::Application,
-            shares: Shares::new(now),
-            opened: None,
+            limit_times: LimitTimes::new(now),
+            window_opened: None,
             recovery: None,
             timed_out: None,
             highest: 0,
-            batch: 1,
-            since: now,
+            repair_batch: 1,
+            timer_start: now,
             expiries: 0,
-            busy_since: now,
+            snd_duration_start: now,
             last_sent: now,
-            nudge: Nudge::new(now),
+            keep_alive: KeepAliveTimer::new(now),
             ack2: None,
             last_ack2: None,
             capacity: None,
@@ -160,9 +163,9 @@ impl Sender {
         self.limit
     }
 
-    /// Packets after the acknowledged ones that the receiver has room for.
+    /// The peer's receive window: the number of packets after the acknowledged ones that it has room for.
     pub(crate) fn flow_window(&self) -> u64 {
-        self.edge.saturating_sub(self.buffer.una())
+        self.window_edge.saturating_sub(self.buffer.una())
     }
 
     /// Takes the last round-trip time passed to the controller.
@@ -196,7 +199,7 @@ impl Sender {
         }
     }
 
-    /// Packets in flight; all unacknowledged packets for a controller that gets reports.
+    /// The number of packets in flight; for a controller that receives reports, of unacknowledged packets.
     fn in_flight(&self) -> u64 {
         let outstanding = self.buffer.outstanding() - self.buffer.dropped_count();
         if !self.windowed {
@@ -214,26 +217,26 @@ impl Sender {
         (self.in_flight() + more) as f64 <= self.output.window.get()
     }
 
-    /// Whether the packet `lost` is retransmitted at once, whatever the window. A rate law paces retransmissions.
-    /// A receiver that does not report its progress acknowledges nothing before they have arrived. The first missing
-    /// packet does not wait either (RFC 6675 section 5, step 4.3): without it the report that opens the window
-    /// may never come. A timeout allows none of this.
-    fn repairs_at_once(&self, lost: u64) -> bool {
+    /// Whether the packet `lost` is retransmitted at once, even if the window is closed. A rate law paces
+    /// retransmissions. A receiver without progress reports acknowledges nothing before they have arrived. The first
+    /// missing packet does not wait either (RFC 6675 section 5, step 4.3): without it the window may never open. After
+    /// a timeout, a window law's retransmissions wait for the window.
+    fn bypasses_window(&self, lost: u64) -> bool {
         let first = lost == self.buffer.una();
         !self.windowed || (self.timed_out.is_none() && (self.highest == 0 || first))
     }
 
-    /// Selects the next packet and tells whether it is a retransmission; the limit if none may be sent.
+    /// Selects the next packet and whether it is a retransmission. The error is the limit if none may be sent.
     #[inline]
-    fn choose(&mut self) -> Result<(u64, bool), Limit> {
+    fn next_packet(&mut self) -> Result<(u64, bool), Limit> {
         if let Some(lost) = self.buffer.first_lost() {
-            let free = self.repairs_at_once(lost) || self.window_allows(1);
+            let free = self.bypasses_window(lost) || self.window_allows(1);
             return if free { Ok((lost, true)) } else { Err(Limit::Window) };
         }
         let next = self.buffer.next();
         if next == self.buffer.end() {
             Err(Limit::Application)
-        } else if next >= self.edge {
+        } else if next >= self.window_edge {
             Err(Limit::Receiver)
         } else if !self.window_allows(1) {
             Err(Limit::Window)
@@ -242,28 +245,28 @@ impl Sender {
         }
     }
 
-    /// Prepares the next transmission allowed now: up to `most` packets adjacent in memory.
+    /// Prepares the next transmission allowed now: up to `max_packets` packets that are contiguous in memory.
     #[inline]
     pub(crate) fn poll(
         &mut self,
         now: Time,
         start: Time,
-        most: u64,
+        max_packets: u64,
         count: &mut Counters,
     ) -> Option<Next> {
         let timestamp = low32(now.since(start).as_nanos() / 1000);
         let period = self.period();
-        self.charge_lateness(now, count);
+        self.attribute_lateness(now, count);
         self.skip_ahead(now, count);
         let mut run: Option<(u64, u64, usize)> = None;
         loop {
-            let (at, again) = match self.choose() {
+            let (at, again) = match self.next_packet() {
                 Ok(choice) => choice,
                 Err(limit) => {
                     self.limit = limit;
                     self.pair = false;
-                    self.note_application_limit();
-                    // The pacer makes up for its own delays only.
+                    self.record_application_limit();
+                    // The pacer compensates its own delays only.
                     self.next_send = self.next_send.max(now);
                     break;
                 }
@@ -274,69 +277,69 @@ impl Sender {
                 break;
             }
             if let Some((first, packets, _)) = run
-                && (at != first + packets || !self.buffer.follows(at) || packets == most)
+                && (at != first + packets || !self.buffer.follows(at) || packets == max_packets)
             {
                 break;
             }
-            if self.buffer.is_over(at, now) {
+            if self.buffer.is_expired(at, now) {
                 if run.is_some() {
                     break;
                 }
-                return Some(Next::Drop(self.give_up(now, at, count)));
+                return Some(Next::Drop(self.drop_expired(now, at, count)));
             }
             self.send(now, (at, again), timestamp, count);
             self.next_send += period;
             let (first, packets, size) = run.unwrap_or((at, 0, self.buffer.size(at)));
             run = Some((first, packets + 1, size));
-            // The packet after a shorter one is not adjacent.
+            // The packet after a shorter one is not contiguous.
             if !self.buffer.is_full(at) {
                 break;
             }
         }
-        self.shares.switch(now, run.is_none().then_some(self.limit), count);
+        self.limit_times.switch(now, run.is_none().then_some(self.limit), count);
         run.map(|(at, count, size)| Next::Run { at, count, size })
     }
 
-    /// Gives up the part of a delay that the pacer does not make up for: the processor was too late.
+    /// Skips the part of a delay that the pacer does not compensate, and attributes it to the processor.
     fn skip_ahead(&mut self, now: Time, count: &mut Counters) {
         let earliest = now - CATCH_UP;
         if self.next_send < earliest {
-            if self.shares.state() == Some(Limit::Pacing) {
-                self.shares.switch(self.next_send + CATCH_UP, None, count);
+            if self.limit_times.limit() == Some(Limit::Pacing) {
+                self.limit_times.switch(self.next_send + CATCH_UP, None, count);
             }
             self.next_send = earliest;
         }
     }
 
-    /// Records when news from the receiver allows another packet.
+    /// Records when the receiver's feedback opens a closed window.
     #[inline]
-    pub(crate) fn unblock(&mut self, now: Time) {
-        let closed = matches!(self.shares.state(), Some(Limit::Window | Limit::Receiver));
-        if closed && self.opened.is_none() && self.choose().is_ok() {
-            self.opened = Some(now);
+    pub(crate) fn record_open_window(&mut self, now: Time) {
+        let closed = matches!(self.limit_times.limit(), Some(Limit::Window | Limit::Receiver));
+        if closed && self.window_opened.is_none() && self.next_packet().is_ok() {
+            self.window_opened = Some(now);
         }
     }
 
-    /// Attributes the time since a window opened to the processor, unless it is short: less than an eighth of
-    /// a round trip, which changes the rate by less than that.
-    fn charge_lateness(&mut self, now: Time, count: &mut Counters) {
-        let Some(opened) = self.opened.take() else { return };
-        let short = Dur::from_nanos(self.nudge.round_trip().as_nanos() / 8);
-        if now.since(opened) > short.min(CATCH_UP) {
-            self.shares.switch(opened, None, count);
+    /// Attributes the time since a window opened to the processor, unless it is shorter than an eighth of the
+    /// round-trip time: then it reduces the rate by less than an eighth.
+    fn attribute_lateness(&mut self, now: Time, count: &mut Counters) {
+        let Some(window_opened) = self.window_opened.take() else { return };
+        let short = Dur::from_nanos(self.keep_alive.min_rtt().as_nanos() / 8);
+        if now.since(window_opened) > short.min(CATCH_UP) {
+            self.limit_times.switch(window_opened, None, count);
         }
     }
 
-    /// Attributes the time up to `now` to what limits the sender.
+    /// Attributes the time up to `now` to the current limit.
     pub(crate) fn account(&mut self, now: Time, count: &mut Counters) {
-        self.shares.elapse(now, count);
+        self.limit_times.elapse(now, count);
     }
 
-    /// Attributes the time in which the packets of the poll at `polled` were sent to the processor if they
-    /// were the last ones: the application could not have supplied packets that leave earlier.
-    pub(crate) fn sent_by(&mut self, polled: Time, now: Time, count: &mut Counters) {
-        if self.shares.state() == Some(Limit::Application) && self.last_sent == polled {
-            self.shares.busy_until(now, count);
+    /// Attributes the time from `polled` to `now`, in which packets were passed to the system, to the processor. Only
+    /// if they were the last packets of the data: more data from the application would not have been sent earlier.
+    pub(crate) fn transmit_finished(&mut self, polled: Time, now: Time, count: &mut Counters) {
+        if self.limit_times.limit() == Some(Limit::Application) && self.last_sent == polled {
+            self.limit_times.busy_until(now, count);
         }
     }
 
@@ -344,8 +347,8 @@ impl Sender {
     fn send(&mut self, now: Time, (at, again): (u64, bool), timestamp: u32, count: &mut Counters) {
         if self.buffer.outstanding() == 0 {
             // Start the timer with the first outstanding packet (RFC 6298 section 5.1).
-            self.since = now;
-            self.busy_since = now;
+            self.timer_start = now;
+            self.snd_duration_start = now;
         }
         self.buffer.send(now, at, again, timestamp, self.destination);
         self.packets_sent += 1;
@@ -353,7 +356,7 @@ impl Sender {
             timed_out.in_flight += 1;
         }
         if self.flight.is_some() {
-            self.note_sent(now, at);
+            self.record_sent(now, at);
         }
         self.last_sent = now;
         count.pkt_sent += 1;
@@ -366,12 +369,12 @@ impl Sender {
         }
     }
 
-    fn give_up(&mut self, now: Time, at: u64, count: &mut Counters) -> DropRequest {
+    fn drop_expired(&mut self, now: Time, at: u64, count: &mut Counters) -> DropRequest {
         if self.buffer.outstanding() == 0 {
-            self.since = now;
-            self.busy_since = now;
+            self.timer_start = now;
+            self.snd_duration_start = now;
         }
-        let (message, packets, fresh) = self.buffer.drop_message(now, at, self.edge);
+        let (message, packets, fresh) = self.buffer.drop_message(now, at, self.window_edge);
         count.msg_dropped += u64::from(fresh);
         let (first, last) = (self.buffer.seq(packets.start), self.buffer.seq(packets.end - 1));
         DropRequest { message, first, last }
@@ -385,7 +388,7 @@ impl Sender {
     }
 
     /// Processes a full acknowledgement. Returns false if it covers packets that were never sent.
-    pub(crate) fn acked(
+    pub(crate) fn handle_ack(
         &mut self,
         now: Time,
         ack: &Ack,
@@ -398,21 +401,21 @@ impl Sender {
         };
         count.pkt_recv_ack += 1;
         self.answer(now, ack);
-        self.nudge.heard(now);
-        if at < self.edge_at {
+        self.keep_alive.full_ack_received(now);
+        if at < self.window_edge_ack {
             return true;
         }
         let edge = at + u64::from(ack.available);
-        if edge > self.edge {
-            self.nudge.answered();
+        if edge > self.window_edge {
+            self.keep_alive.reset_backoff();
         }
-        self.edge = edge;
-        self.edge_at = at;
+        self.window_edge = edge;
+        self.window_edge_ack = at;
         let reported = Dur::from_nanos(u64::from(ack.rtt_us) * 1000);
         let assumed = reported == Rtt::INITIAL.smoothed;
         let newest = self.newest_rtt(now, at);
         if !assumed {
-            // UDT4's average starts at 100 ms and exceeds what is measured here for a second.
+            // UDT4's average starts at 100 ms and takes a second to converge to the measured value.
             rtt.sample(newest.map_or(reported, |newest| newest.min(reported)));
         } else if let Some(sample) = newest.filter(|_| !rtt.measured) {
             rtt.sample(sample);
@@ -421,12 +424,12 @@ impl Sender {
         let (arrival, capacity) = ack.rates.map_or((None, None), |(a, c)| (known(a), known(c)));
         let arrival = arrival.filter(|_| at > FILLED);
         let broken = count.pkt_snd_loss + count.pkt_retrans;
-        let capacity = capacity.filter(|_| self.pairs.believes(self.packets_sent, broken));
+        let capacity = capacity.filter(|_| self.pairs.is_reliable(self.packets_sent, broken));
         self.capacity = capacity.or(self.capacity);
         self.advance(now, (at, at, at), count);
-        if !self.windowed && at > self.reported {
-            let packets = saturate32(at - self.reported);
-            self.reported = at;
+        if !self.windowed && at > self.acked_reported {
+            let packets = saturate32(at - self.acked_reported);
+            self.acked_reported = at;
             let rtt = if assumed { newest.unwrap_or(rtt.smoothed) } else { reported };
             let mut report = Report::new(packets, self.packets_sent, rtt);
             report.arrival = arrival;
@@ -447,7 +450,7 @@ impl Sender {
     }
 
     /// Processes a light acknowledgement. Returns false if it covers packets that were never sent.
-    pub(crate) fn light_acked(&mut self, now: Time, next: Seq, count: &mut Counters) -> bool {
+    pub(crate) fn handle_light_ack(&mut self, now: Time, next: Seq, count: &mut Counters) -> bool {
         let at = self.buffer.packet_of(next).filter(|at| *at <= self.buffer.next());
         if let Some(at) = at {
             self.advance(now, (at, at, at), count);
@@ -456,7 +459,7 @@ impl Sender {
     }
 
     /// Processes a progress report. Returns false if it is inconsistent.
-    pub(crate) fn progressed(
+    pub(crate) fn handle_progress(
         &mut self,
         now: Time,
         progress: &Progress,
@@ -481,7 +484,9 @@ impl Sender {
         (self.buffer.sends(newest) == 1).then(|| now.since(self.buffer.sent_at(newest)))
     }
 
-    /// Processes news of arrivals: all packets before `at`, `arrived` in total, and none from `highest` on.
+    /// Processes feedback about arrivals: all packets before `at` have arrived, `arrived` packets in total, and none
+    /// from
+    /// `highest` on.
     fn advance(
         &mut self,
         now: Time,
@@ -492,26 +497,26 @@ impl Sender {
         let sent_at = self.buffer.sent_at(highest.saturating_sub(1).max(una));
         let rtt = self.newest_rtt(now, at);
         if let Some(rtt) = rtt {
-            self.nudge.sample(rtt);
+            self.keep_alive.rtt_sample(rtt);
         }
         let delivery = self.delivery_sample(now, (at, arrived, highest), rtt);
         if at > una {
-            self.nudge.answered();
-            self.leave_timeout(at);
+            self.keep_alive.reset_backoff();
+            self.remove_arrived_from_flight(at);
             self.buffer.acknowledge(at);
-            count.us_snd_duration += now.since(self.busy_since).as_nanos() / 1000;
-            self.busy_since = now;
-            self.since = now;
+            count.us_snd_duration += now.since(self.snd_duration_start).as_nanos() / 1000;
+            self.snd_duration_start = now;
+            self.timer_start = now;
             self.expiries = 0;
             if at == self.buffer.next() || self.buffer.sends(at) <= 1 {
-                self.batch = 1;
+                self.repair_batch = 1;
             }
         }
         let arrived = arrived.max(at);
         let packets = arrived.saturating_sub(self.delivered);
         self.delivered = self.delivered.max(arrived);
         if packets > 0 {
-            self.since = now;
+            self.timer_start = now;
             self.expiries = 0;
         }
         if self.windowed && packets > 0 {
@@ -519,7 +524,7 @@ impl Sender {
             acked.in_flight = saturate32(self.in_flight());
             acked.sent = self.packets_sent;
             acked.rtt = rtt.map(|rtt| rtt.max(Dur::from_nanos(1)));
-            acked.limit = self.reported_limit();
+            acked.limit = self.controller_limit();
             acked.delivery = delivery;
             self.report(now, Event::Acked(acked));
         }
@@ -529,8 +534,8 @@ impl Sender {
         }
     }
 
-    /// The limit as the controller sees it: the user's rate limit is one of the application.
-    fn reported_limit(&self) -> Limit {
+    /// The limit as reported to the controller: the configured rate limit counts as the application.
+    fn controller_limit(&self) -> Limit {
         let own = match (self.output.pace, self.rate_limit) {
             (Some(pace), Some(limit)) => pace <= limit,
             (pace, _) => pace.is_some(),
@@ -540,14 +545,14 @@ impl Sender {
 
     /// One SYN after everything written was acknowledged; `None` before.
     pub(crate) fn delivered_until(&self) -> Option<Time> {
-        (self.buffer.una() == self.buffer.end()).then(|| self.since + SYN)
+        (self.buffer.una() == self.buffer.end()).then(|| self.timer_start + SYN)
     }
 
-    /// When a keep-alive is due that wakes a silent receiver.
-    fn nudge(&self) -> Option<Time> {
+    /// When a keep-alive is due that makes the receiver send an acknowledgement.
+    fn keep_alive_due(&self) -> Option<Time> {
         let closed = matches!(self.limit, Limit::Window | Limit::Receiver);
         (closed && self.buffer.outstanding() > 0 && self.buffer.lost_count() == 0)
-            .then(|| self.nudge.due(self.last_sent))
+            .then(|| self.keep_alive.due(self.last_sent))
     }
 
     /// Processes the timers due at `now`. Returns true if a keep-alive is due.
@@ -561,12 +566,12 @@ impl Sender {
         } else if self.repair_expiry(rtt).is_some_and(|at| at <= now) {
             self.repair(now, rtt, count);
         }
-        self.unblock(now);
-        let nudges = self.nudge().is_some_and(|at| at <= now);
-        if nudges {
-            self.nudge.sent(now);
+        self.record_open_window(now);
+        let keep_alive = self.keep_alive_due().is_some_and(|at| at <= now);
+        if keep_alive {
+            self.keep_alive.sent(now);
         }
-        nudges
+        keep_alive
     }
 
     fn next_tick(&self) -> Option<Time> {
@@ -581,6 +586,6 @@ impl Sender {
             .min(due(self.next_tick()))
             .min(due(self.expiry(rtt)))
             .min(due(self.repair_expiry(rtt)))
-            .min(due(self.nudge()))
+            .min(due(self.keep_alive_due()))
     }
 }

@@ -1,9 +1,9 @@
-//! Numbers that wrap around: data sequences (31 bits), message numbers (29 bits) and acknowledgement
-//! numbers (31 bits), draft-gg-udt-03 section 2.
+//! Numbers that wrap: data sequence numbers (31 bits), message numbers (29 bits) and acknowledgement numbers (31 bits),
+//! draft-gg-udt-03 section 2.
 
 use crate::cast::low32;
 
-/// A data packet's number on the wire: 31 bits, the next after `2^31 - 1` is 0.
+/// The sequence number of a data packet: 31 bits; 0 follows `2^31 - 1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seq(u32);
 
@@ -11,70 +11,71 @@ const SEQ_BITS: u32 = 31;
 const SEQ_MASK: u32 = (1 << SEQ_BITS) - 1;
 
 impl Seq {
-    /// The largest number.
+    /// The largest sequence number.
     pub const MAX: Seq = Seq(SEQ_MASK);
 
-    /// A number from its lowest 31 bits.
+    /// The sequence number of the lowest 31 bits of `value`.
     pub const fn new(value: u32) -> Self {
         Seq(value & SEQ_MASK)
     }
 
-    /// The number, below `2^31`.
+    /// The value, below `2^31`.
     pub const fn value(self) -> u32 {
         self.0
     }
 
-    /// The number `count` packets later.
+    /// The sequence number `count` packets later.
     #[must_use]
     pub const fn plus(self, count: u64) -> Self {
         Seq::new(self.0.wrapping_add(low32(count)))
     }
 
-    /// Packets from `self` to `other`, negative where `other` is older: the shorter way round.
+    /// The distance from `self` to `other` in packets, negative if `other` precedes `self`. Of the two distances modulo
+    /// `2^31`, the smaller one.
     pub const fn to(self, other: Seq) -> i32 {
-        // The subtraction in 31 bits, its sign bit moved to where i32 has one.
+        // Subtract modulo 2^31 and sign-extend the result.
         (other.0.wrapping_sub(self.0) << 1).cast_signed() >> 1
     }
 }
 
-/// A message's number: 29 bits. UDT4 begins with 1 and never uses 0 or `2^29 - 1`.
+/// The number of a message: 29 bits. UDT4 starts with 1 and never uses 0 or `2^29 - 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MessageNo(u32);
 
 pub(crate) const MESSAGE_MASK: u32 = (1 << 29) - 1;
 
 impl MessageNo {
-    /// The first message of a connection.
+    /// The number of the first message of a connection.
     pub const FIRST: MessageNo = MessageNo(1);
 
-    /// A number from its lowest 29 bits.
+    /// The message number of the lowest 29 bits of `value`.
     pub const fn new(value: u32) -> Self {
         MessageNo(value & MESSAGE_MASK)
     }
 
-    /// The number, below `2^29`.
+    /// The value, below `2^29`.
     pub const fn value(self) -> u32 {
         self.0
     }
 
-    /// The number of the next message, as UDT4 counts: 1 follows `2^29 - 2`.
+    /// The number of the next message: as in UDT4, 1 follows `2^29 - 2`.
     #[must_use]
     pub const fn next(self) -> Self {
         if self.0 + 1 >= MESSAGE_MASK { MessageNo::FIRST } else { MessageNo(self.0 + 1) }
     }
 }
 
-/// An acknowledgement's own number: 31 bits, the next after `2^31 - 1` is 0.
+/// The number of an acknowledgement packet: 31 bits; 0 follows `2^31 - 1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AckNo(u32);
 
 impl AckNo {
-    /// A number from its lowest 31 bits.
+    /// The acknowledgement number of the lowest 31 bits of `value`.
     pub const fn new(value: u32) -> Self {
         AckNo(value & SEQ_MASK)
     }
 
-    /// The number, below `2^31`.
+    /// The value, below `2^31`.
     pub const fn value(self) -> u32 {
         self.0
     }
@@ -103,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_distance_leads_back(from in 0..=SEQ_MASK, by in -(1i32 << 30)..(1 << 30)) {
+        fn distance_and_addition_agree(from in 0..=SEQ_MASK, by in -(1i32 << 30)..(1 << 30)) {
             let from = Seq::new(from);
             let other = Seq::new(from.value().wrapping_add_signed(by));
             prop_assert_eq!(from.to(other), by);

@@ -1,4 +1,4 @@
-//! Who is let in by address, and what a connection costs before it is accepted.
+//! Admission by client address, and the receive window of connections that are not accepted yet.
 
 #![cfg(all(unix, feature = "net"))]
 
@@ -11,13 +11,15 @@ use std::io::ErrorKind;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::reference::{self, Reference};
-use support::{PATIENCE, local, message_config, patient, recv_stream, send_stream, stream_config};
+use support::{
+    TIMEOUT, local, message_config, recv_stream, send_stream, set_timeouts, stream_config,
+};
 
 const PACKET: u64 = 1456;
-/// Packets that are buffered until `accept`.
+/// The receive window in packets before `accept`.
 const UNACCEPTED: u64 = 64;
 
-fn hasty(admission: Admission) -> Config {
+fn short_timeout(admission: Admission) -> Config {
     Config { admission, connect_timeout: Dur::from_millis(600), ..stream_config("udt") }
 }
 
@@ -27,8 +29,8 @@ fn allow(nets: &[&str]) -> Admission {
 }
 
 #[test]
-fn networks_contain_mapped_addresses() {
-    let ours = allow(&["192.0.2.0/24", "fd00::/8"]);
+fn allowed_networks_contain_mapped_addresses() {
+    let admission = allow(&["192.0.2.0/24", "fd00::/8"]);
     for (ip, inside) in [
         ("192.0.2.7", true),
         ("::ffff:192.0.2.7", true),
@@ -37,22 +39,22 @@ fn networks_contain_mapped_addresses() {
         ("fe80::1", false),
         ("::1", false),
     ] {
-        assert_eq!(ours.allows(ip.parse().unwrap()), inside, "{ip}");
+        assert_eq!(admission.allows(ip.parse().unwrap()), inside, "{ip}");
         assert!(Admission::default().allows(ip.parse().unwrap()));
     }
 }
 
 #[test]
-fn an_address_outside_the_networks_gets_no_answer() {
-    for (nets, heard) in [(&["10.0.0.0/8"][..], false), (&["127.0.0.0/8"], true)] {
-        // The port of IPv6 sees clients of IPv4 by their mapped addresses.
+fn an_address_outside_the_allowed_networks_gets_no_answer() {
+    for (nets, answered) in [(&["10.0.0.0/8"][..], false), (&["127.0.0.0/8"], true)] {
+        // An IPv6 socket sees IPv4 clients with mapped addresses.
         for to in ["127.0.0.1:0", "[::]:0"] {
-            let listener = UdtListener::bind(to, &hasty(allow(nets))).unwrap();
+            let listener = UdtListener::bind(to, &short_timeout(allow(nets))).unwrap();
             let to = ("127.0.0.1", listener.local_addr().port());
-            match UdtStream::connect(to, &hasty(Admission::default())) {
-                Ok(_) => assert!(heard),
+            match UdtStream::connect(to, &short_timeout(Admission::default())) {
+                Ok(_) => assert!(answered),
                 Err(error) => {
-                    assert!(!heard, "{error}");
+                    assert!(!answered, "{error}");
                     assert_eq!(error.kind(), ErrorKind::TimedOut);
                 }
             }
@@ -61,19 +63,19 @@ fn an_address_outside_the_networks_gets_no_answer() {
 }
 
 #[test]
-fn an_address_has_so_many_open_connections() {
-    let config = hasty(Admission { per_address: Some(2), ..Admission::default() });
+fn connections_per_address_are_limited() {
+    let config = short_timeout(Admission { per_address: Some(2), ..Admission::default() });
     let listener = UdtListener::bind(local(), &config).unwrap();
     let to = listener.local_addr();
     let port = Endpoint::bind(local()).unwrap();
     let mut open: Vec<_> = (0..2).map(|_| port.connect(to, &config).unwrap()).collect();
-    // Another port of the same address makes no difference.
+    // The limit is per address, not per port.
     let error = UdtStream::connect(to, &config).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     open.pop().unwrap().close().unwrap();
     let again = UdtStream::connect(to, &config).unwrap();
     assert!(UdtStream::connect(to, &config).is_err());
-    // An end that this side has closed makes room at once, not once it is forgotten.
+    // A connection that the server has closed no longer counts.
     for _ in 0..2 {
         drop(listener.accept().unwrap());
     }
@@ -83,8 +85,8 @@ fn an_address_has_so_many_open_connections() {
     drop(again);
 }
 
-/// The bytes that a sender has got rid of once nothing moves any more.
-fn settled(mut sent: impl FnMut() -> u64) -> u64 {
+/// Waits until the number of sent bytes does not change any more, and returns it.
+fn wait_until_stable(mut sent: impl FnMut() -> u64) -> u64 {
     let mut last = sent();
     loop {
         thread::sleep(Duration::from_millis(300));
@@ -96,28 +98,27 @@ fn settled(mut sent: impl FnMut() -> u64) -> u64 {
     }
 }
 
-/// A connection that nobody accepts buffers no more than its few packets; once accepted it runs at the full
-/// window at once.
+/// Before `accept` a connection buffers a few packets; afterwards it uses the full window at once.
 #[test]
-fn a_connection_buffers_little_until_it_is_accepted() {
+fn the_receive_window_is_small_until_the_connection_is_accepted() {
     const BYTES: u64 = 30_000_000;
     for law in ["udt", "cubic"] {
         let config = stream_config(law);
         let listener = UdtListener::bind(local(), &config).unwrap();
         let client = UdtStream::connect(listener.local_addr(), &config).unwrap();
-        patient(&client);
+        set_timeouts(&client);
         thread::scope(|scope| {
             let sending = scope.spawn(|| send_stream(&client, BYTES, 3).unwrap());
-            // UDT lets two packets through to a full receiver, which drops them.
-            let arrived = settled(|| client.stats(false).total.byte_sent);
+            // UDT sends two packets to a full receiver, which drops them.
+            let arrived = wait_until_stable(|| client.stats(false).total.byte_sent);
             assert!(arrived >= UNACCEPTED / 2 * PACKET, "{law}: {arrived} bytes");
             assert!(arrived <= (UNACCEPTED + 4) * PACKET, "{law}: {arrived} bytes");
-            let begun = Instant::now();
+            let start = Instant::now();
             let (server, _) = listener.accept().unwrap();
-            patient(&server);
+            set_timeouts(&server);
             let arrived = recv_stream(&server, BYTES).unwrap();
             assert_eq!(arrived, sending.join().unwrap());
-            let took = begun.elapsed();
+            let took = start.elapsed();
             println!("{law}: all after {took:?}");
             assert!(took < Duration::from_secs(5), "{law}: {took:?}");
             let window = client.stats(false).pkt_flow_window;
@@ -126,42 +127,42 @@ fn a_connection_buffers_little_until_it_is_accepted() {
     }
 }
 
-/// A message that is larger than the room until `accept` comes as a whole.
+/// A message larger than the receive window before `accept` is delivered.
 #[test]
-fn a_large_message_is_not_cut_before_it_is_accepted() {
+fn a_large_message_sent_before_accept_is_delivered_whole() {
     let config = message_config("udt");
     let listener = UdtListener::bind(local(), &config).unwrap();
     let client = UdtStream::connect(listener.local_addr(), &config).unwrap();
     let message: Vec<u8> = (0..300 * PACKET as usize).map(|at| at as u8).collect();
     client.send_message(&message, None, true).unwrap();
-    settled(|| client.stats(false).total.byte_sent);
+    wait_until_stable(|| client.stats(false).total.byte_sent);
     let (server, _) = listener.accept().unwrap();
-    patient(&server);
+    set_timeouts(&server);
     assert_eq!(server.next_message_until(None).unwrap(), Some(message));
 }
 
-/// The same with a client of UDT4, which obeys the room in acknowledgements.
+/// UDT4 obeys the window in acknowledgements.
 #[test]
-fn a_client_of_udt4_waits_until_it_is_accepted() {
+fn a_udt4_client_obeys_the_small_window_until_it_is_accepted() {
     const MEGABYTES: u64 = 30;
-    if !reference::is_here() {
+    if !reference::is_available() {
         return;
     }
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
     let to = listener.local_addr();
     let client = Reference::start(&format!("connect --to {to} --send {}", MEGABYTES * 1_000_000));
     thread::sleep(Duration::from_millis(1500));
-    let begun = Instant::now();
-    let (server, _) = listener.accept_until(Some(begun + PATIENCE)).unwrap();
-    patient(&server);
+    let start = Instant::now();
+    let (server, _) = listener.accept_until(Some(start + TIMEOUT)).unwrap();
+    set_timeouts(&server);
     let arrived = server.stats(false).total.byte_recv;
     let room = server.stats(false).byte_avail_rcv_buf;
     assert!(arrived >= UNACCEPTED / 2 * PACKET, "{arrived} bytes");
-    // Some may have come since `accept`.
+    // More may have arrived since `accept`.
     assert!(arrived <= 1000 * PACKET, "{arrived} bytes");
     assert!(room > 15_000 * PACKET, "room for {room} bytes");
     let hash = recv_stream(&server, MEGABYTES * 1_000_000).unwrap();
-    let took = begun.elapsed();
+    let took = start.elapsed();
     println!("all after {took:?}");
     assert!(took < Duration::from_secs(5), "{took:?}");
     client.expect("connected");

@@ -10,7 +10,7 @@ use cwnd_udt::secure::{Code, Credentials, Key, KeyPair, PublicKey};
 use cwnd_udt::{Config, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
-use support::{PATIENCE, local, patient, stream_config};
+use support::{TIMEOUT, local, set_timeouts, stream_config};
 
 fn config(credentials: Credentials) -> Config {
     Config {
@@ -28,12 +28,12 @@ fn code(code: &Code) -> Config {
     config(Credentials::Code(code.clone()))
 }
 
-/// Connects and checks that a word passes.
-fn pass(listener: &UdtListener, config: &Config) -> [UdtStream; 2] {
+/// Connects, and checks that data arrives.
+fn connect_and_exchange(listener: &UdtListener, config: &Config) -> [UdtStream; 2] {
     let client = UdtStream::connect(listener.local_addr(), config).unwrap();
-    let (server, _) = listener.accept_until(Some(Instant::now() + PATIENCE)).unwrap();
+    let (server, _) = listener.accept_until(Some(Instant::now() + TIMEOUT)).unwrap();
     for end in [&client, &server] {
-        patient(end);
+        set_timeouts(end);
     }
     (&client).write_all(b"a word").unwrap();
     let mut word = [0; 6];
@@ -42,35 +42,39 @@ fn pass(listener: &UdtListener, config: &Config) -> [UdtStream; 2] {
     [client, server]
 }
 
-fn kept_out(listener: &UdtListener, config: &Config) -> String {
+fn expect_rejected(listener: &UdtListener, config: &Config) -> String {
     let error = UdtStream::connect(listener.local_addr(), config).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::ConnectionRefused), "{error}");
     error.to_string()
 }
 
 #[test]
-fn ends_know_whom_they_talk_to() {
+fn ends_authenticate_each_other_by_key_pairs() {
     let [server, alice, bob, mallory] = [(); 4].map(|()| KeyPair::generate().unwrap());
     let bytes: [u8; 32] = std::array::from_fn(|at| at as u8);
     let psk = Key::from_file_contents(&bytes).unwrap();
     for psk in [None, Some(&psk)] {
         let both = [alice.public(), bob.public()];
         let listener = UdtListener::bind(local(), &pair(&server, &both, psk)).unwrap();
-        for who in [&alice, &bob] {
-            let [near, far] = pass(&listener, &pair(who, &[server.public()], psk));
-            assert_eq!(far.identity(), Some(who.public()));
-            assert_eq!(near.identity(), Some(server.public()));
+        for client in [&alice, &bob] {
+            let [client_end, listener_end] =
+                connect_and_exchange(&listener, &pair(client, &[server.public()], psk));
+            assert_eq!(listener_end.identity(), Some(client.public()));
+            assert_eq!(client_end.identity(), Some(server.public()));
         }
-        let text = kept_out(&listener, &pair(&mallory, &[server.public()], psk));
-        assert!(text.contains("none that has this public key and lets this end's in"), "{text}");
-        kept_out(&listener, &pair(&alice, &[mallory.public()], psk));
-        kept_out(&listener, &config(Credentials::Key(Key::from_file_contents(&bytes).unwrap())));
-        let text = kept_out(&listener, &stream_config("udt"));
+        let text = expect_rejected(&listener, &pair(&mallory, &[server.public()], psk));
+        assert!(text.contains("does not accept this end's public key"), "{text}");
+        expect_rejected(&listener, &pair(&alice, &[mallory.public()], psk));
+        expect_rejected(
+            &listener,
+            &config(Credentials::Key(Key::from_file_contents(&bytes).unwrap())),
+        );
+        let text = expect_rejected(&listener, &stream_config("udt"));
         assert!(text.contains("refused"), "{text}");
     }
     let with = UdtListener::bind(local(), &pair(&server, &[alice.public()], Some(&psk))).unwrap();
-    let text = kept_out(&with, &pair(&alice, &[server.public()], None));
-    assert!(text.contains("another one"), "{text}");
+    let text = expect_rejected(&with, &pair(&alice, &[server.public()], None));
+    assert!(text.contains("the peer has another key"), "{text}");
     let error = UdtStream::connect(local(), &pair(&alice, &both(&bob, &server), None)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let error = UdtListener::bind(local(), &pair(&alice, &[], None)).unwrap_err();
@@ -82,48 +86,50 @@ fn both(one: &KeyPair, two: &KeyPair) -> [PublicKey; 2] {
 }
 
 #[test]
-fn a_code_connects_one_client_at_a_time_until_it_is_spent() {
-    let ours = Code::generate().unwrap();
-    let listener = UdtListener::bind(local(), &code(&ours)).unwrap();
-    let [first, first_far] = pass(&listener, &code(&ours));
-    // A sender that was interrupted comes again: it takes the place of its old connection.
-    let [second, _second_far] = pass(&listener, &code(&ours));
+fn a_code_is_valid_for_one_client_at_a_time_until_it_is_spent() {
+    let valid_code = Code::generate().unwrap();
+    let listener = UdtListener::bind(local(), &code(&valid_code)).unwrap();
+    let [first, first_accepted] = connect_and_exchange(&listener, &code(&valid_code));
+    // A reconnecting client replaces its old connection.
+    let [second, _second_accepted] = connect_and_exchange(&listener, &code(&valid_code));
     assert_eq!((&first).read(&mut [0]).unwrap_or(0), 0);
-    assert!(first.close_reason().is_some() && first_far.close_reason().is_some());
+    assert!(first.close_reason().is_some() && first_accepted.close_reason().is_some());
     assert_eq!(second.close_reason(), None);
     assert_eq!(second.identity(), None);
     listener.spend_code();
-    let text = kept_out(&listener, &code(&ours));
-    assert!(text.starts_with("nobody answered"), "{text}");
+    let text = expect_rejected(&listener, &code(&valid_code));
+    assert!(text.starts_with("no answer"), "{text}");
     (&second).write_all(b"goes on").unwrap();
     assert_eq!(second.close_reason(), None);
 }
 
 #[test]
-fn wrong_guesses_make_a_code_void() {
-    let ours: Code = "4821-kavo-miro".parse().unwrap();
-    let listener = UdtListener::bind(local(), &code(&ours)).unwrap();
-    let soon = || Some(Instant::now() + Duration::from_millis(50));
+fn wrong_guesses_revoke_a_code() {
+    let valid_code: Code = "4821-kavo-miro".parse().unwrap();
+    let listener = UdtListener::bind(local(), &code(&valid_code)).unwrap();
+    let short_deadline = || Some(Instant::now() + Duration::from_millis(50));
     for guess in 0..5 {
-        assert_eq!(listener.accept_until(soon()).unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(
+            listener.accept_until(short_deadline()).unwrap_err().kind(),
+            ErrorKind::TimedOut
+        );
         let wrong: Code = format!("482{guess}-kavo-mira").parse().unwrap();
-        assert_eq!(kept_out(&listener, &code(&wrong)), "the code is wrong or has expired");
+        assert_eq!(expect_rejected(&listener, &code(&wrong)), "the code is wrong or has expired");
     }
-    let error = listener.accept_until(soon()).unwrap_err();
+    let error = listener.accept_until(short_deadline()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
-    assert_eq!(error.to_string(), "the code is void: there were 5 wrong guesses");
-    kept_out(&listener, &code(&ours));
+    assert_eq!(error.to_string(), "the code was revoked after 5 wrong guesses");
+    expect_rejected(&listener, &code(&valid_code));
 }
 
-/// Who comes with something else is no guess.
 #[test]
-fn other_clients_are_no_guesses() {
-    let ours = Code::generate().unwrap();
-    let listener = UdtListener::bind(local(), &code(&ours)).unwrap();
+fn clients_with_other_credentials_are_not_counted_as_guesses() {
+    let valid_code = Code::generate().unwrap();
+    let listener = UdtListener::bind(local(), &code(&valid_code)).unwrap();
     let pairs = [(); 2].map(|()| KeyPair::generate().unwrap());
     for _ in 0..6 {
-        kept_out(&listener, &pair(&pairs[0], &[pairs[1].public()], None));
-        kept_out(&listener, &stream_config("udt"));
+        expect_rejected(&listener, &pair(&pairs[0], &[pairs[1].public()], None));
+        expect_rejected(&listener, &stream_config("udt"));
     }
-    pass(&listener, &code(&ours));
+    connect_and_exchange(&listener, &code(&valid_code));
 }

@@ -1,5 +1,4 @@
-//! What goes wrong around real sockets: peers that die, requests that lead nowhere, damaged datagrams,
-//! and a thousand connections on a port.
+//! Faults with sockets: killed peers, half-open connections, corrupted datagrams, and a thousand connections on a port.
 
 #![cfg(all(unix, feature = "net"))]
 
@@ -13,24 +12,24 @@ use cwnd_udt::{Config, Endpoint, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
-use support::asker::Asker;
+use support::raw_client::RawClient;
 use support::reference::{self, Reference};
 use support::relay::{Faults, Relay};
-use support::{Hash, PATIENCE, local, patient, recv_stream, send_stream, stream_config};
+use support::{Hash, TIMEOUT, local, recv_stream, send_stream, set_timeouts, stream_config};
 
 const MB: u64 = 1_000_000;
 
-fn soon() -> Option<Instant> {
-    Some(Instant::now() + PATIENCE)
+fn deadline() -> Option<Instant> {
+    Some(Instant::now() + TIMEOUT)
 }
 
-/// UDT4's 46 s of patience are a minute of tests.
-fn impatient() -> Config {
-    Config { patience: Dur::from_millis(10_000), ..stream_config("udt") }
+/// UDT4's timeout of 46 s would take too long.
+fn short_idle_timeout() -> Config {
+    Config { idle_timeout: Dur::from_millis(10_000), ..stream_config("udt") }
 }
 
-/// What `wait` ends with: an error of one of the kinds of a peer that is gone.
-fn ends_as_gone(what: &str, wait: impl FnOnce() -> std::io::Result<()>) {
+/// Asserts that `wait` ends with an error that reports a lost peer.
+fn expect_peer_gone(what: &str, wait: impl FnOnce() -> std::io::Result<()>) {
     let began = Instant::now();
     let error = wait().expect_err(what);
     println!("{what}: {error}, after {:.1} s", began.elapsed().as_secs_f64());
@@ -38,17 +37,17 @@ fn ends_as_gone(what: &str, wait: impl FnOnce() -> std::io::Result<()>) {
     assert!(kinds.contains(&error.kind()), "{what}: {error:?}");
 }
 
-/// A peer's process is killed while there is no connection, an idle one, one that it sends or receives
-/// on, and one that is being closed.
+/// The peer's process is killed before the connection, while it is idle, sending or receiving, and while the connection
+/// is closed.
 #[test]
-fn a_killed_peer_is_noticed() {
-    if !reference::is_here() {
+fn a_killed_peer_is_detected() {
+    if !reference::is_available() {
         return;
     }
     let connect = |words: &str| {
         let (reference, to) = Reference::listen(words);
-        let stream = UdtStream::connect(to, &impatient()).unwrap();
-        patient(&stream);
+        let stream = UdtStream::connect(to, &short_idle_timeout()).unwrap();
+        set_timeouts(&stream);
         (reference, stream)
     };
     let read_all = |mut stream: &UdtStream| loop {
@@ -67,64 +66,64 @@ fn a_killed_peer_is_noticed() {
         scope.spawn(|| {
             let (mut reference, stream) = connect("--hold");
             reference.kill();
-            ends_as_gone("idle", || read_all(&stream));
+            expect_peer_gone("idle", || read_all(&stream));
         });
         scope.spawn(|| {
             let (mut reference, stream) = connect("--send 100000000000 --plain");
             recv_stream(&stream, MB).unwrap();
             reference.kill();
-            ends_as_gone("receiving", || read_all(&stream));
+            expect_peer_gone("receiving", || read_all(&stream));
         });
         scope.spawn(|| {
             let (mut reference, stream) = connect("--recv 100000000000 --plain");
             send_stream(&stream, MB, 1).unwrap();
             reference.kill();
-            ends_as_gone("sending", || send_stream(&stream, u64::MAX, 1).map(drop));
+            expect_peer_gone("sending", || send_stream(&stream, u64::MAX, 1).map(drop));
         });
         scope.spawn(|| {
-            // Nobody reads: what does not fit into the peer's window stays.
+            // The peer does not read: data remains undelivered.
             let (mut reference, stream) = connect("--hold");
             stream.set_write_timeout(Some(Duration::from_secs(2)));
             send_stream(&stream, u64::MAX, 1).unwrap_err();
             stream.finish();
             reference.kill();
-            ends_as_gone("closing", || stream.close_until(soon()));
+            expect_peer_gone("closing", || stream.close_until(deadline()));
         });
     });
 }
 
-/// A client that opens a connection and is never heard again; others are served meanwhile.
+/// A client opens a connection and then stays silent. Other clients are served in the meantime.
 #[test]
-fn a_half_open_connection_ends() {
-    let config = impatient();
+fn a_half_open_connection_times_out() {
+    let config = short_idle_timeout();
     let listener = UdtListener::bind(local(), &config).unwrap();
-    let asker = Asker::new(listener.local_addr(), &mut Random(1));
-    let cookie = asker.cookie();
-    asker.send(Request::Agree, cookie);
-    let (silent, _) = listener.accept_until(soon()).unwrap();
-    assert_eq!(asker.answer().unwrap().request, Request::Agree);
-    patient(&silent);
+    let raw_client = RawClient::new(listener.local_addr(), &mut Random(1));
+    let cookie = raw_client.cookie();
+    raw_client.send(Request::Agree, cookie);
+    let (silent, _) = listener.accept_until(deadline()).unwrap();
+    assert_eq!(raw_client.answer().unwrap().request, Request::Agree);
+    set_timeouts(&silent);
 
     let to = listener.local_addr();
     let client = std::thread::spawn(move || {
         let stream = UdtStream::connect(to, &config).unwrap();
         let hash = send_stream(&stream, MB, 3).unwrap();
-        stream.close_until(soon()).unwrap();
+        stream.close_until(deadline()).unwrap();
         hash
     });
-    let (stream, _) = listener.accept_until(soon()).unwrap();
-    patient(&stream);
+    let (stream, _) = listener.accept_until(deadline()).unwrap();
+    set_timeouts(&stream);
     let hash = recv_stream(&stream, MB).unwrap();
     assert_eq!(client.join().unwrap(), hash);
-    ends_as_gone("half open", || (&silent).read(&mut [0]).map(drop));
+    expect_peer_gone("half open", || (&silent).read(&mut [0]).map(drop));
 }
 
-/// A connection through damage may come to nothing: it is not waited for any longer.
-const HURRY: Duration = Duration::from_secs(6);
+/// The timeout of connections with corrupted datagrams, which may fail.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Connects through a relay with these faults there and back, sends and closes: the hashes of what was
-/// sent and what arrived, if all went well.
-fn damaged(
+/// Transfers data through a relay with faults in both directions. Returns the hashes of the sent and the received data
+/// if the connection succeeded.
+fn transfer_with_faults(
     listener: &UdtListener,
     faults: Faults,
     seed: u64,
@@ -133,15 +132,15 @@ fn damaged(
     let relay = Relay::start(listener.local_addr(), [faults; 2], seed);
     let config = Config { connect_timeout: Dur::from_millis(6_000), ..stream_config("udt") };
     let client = UdtStream::connect(relay.addr, &config).ok()?;
-    client.set_write_timeout(Some(HURRY));
+    client.set_write_timeout(Some(SHORT_TIMEOUT));
     let sender = std::thread::spawn(move || {
         let hash = send_stream(&client, size, seed);
-        let _ = client.close_until(Some(Instant::now() + HURRY));
+        let _ = client.close_until(Some(Instant::now() + SHORT_TIMEOUT));
         hash
     });
-    let server = listener.accept_until(Some(Instant::now() + HURRY)).ok();
+    let server = listener.accept_until(Some(Instant::now() + SHORT_TIMEOUT)).ok();
     let arrived = server.as_ref().map(|(stream, _)| {
-        stream.set_read_timeout(Some(HURRY));
+        stream.set_read_timeout(Some(SHORT_TIMEOUT));
         recv_stream(stream, size)
     });
     drop(server);
@@ -149,12 +148,13 @@ fn damaged(
     Some((sent.ok()?, arrived?))
 }
 
-/// Cut, flipped and repeated datagrams at every stage, handshakes and farewells included. UDT has no
-/// checksum of its own: what arrives may be wrong. Nothing hangs, and the port serves the next client.
+/// Truncated, corrupted and replayed datagrams at every stage, including handshakes and shutdowns. UDT has no checksum,
+/// so that received data may be wrong. Nothing hangs, and the port serves the next client.
 #[test]
-fn damaged_datagrams_are_survived() {
-    let held = Duration::from_millis(3);
-    let some = Faults { loss: 0.01, duplicate: 0.02, reorder: 0.02, held, ..Faults::default() };
+fn damaged_datagrams_do_not_break_the_port() {
+    let reorder_delay = Duration::from_millis(3);
+    let some =
+        Faults { loss: 0.01, duplicate: 0.02, reorder: 0.02, reorder_delay, ..Faults::default() };
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
     for seed in 0..12 {
         let faults = match seed % 4 {
@@ -163,15 +163,16 @@ fn damaged_datagrams_are_survived() {
             2 => Faults { truncate: 0.2, flip: 0.2, replay: 0.2, ..some },
             _ => Faults { replay: 0.1, ..some },
         };
-        let outcome = damaged(&listener, faults, seed, MB);
+        let outcome = transfer_with_faults(&listener, faults, seed, MB);
         println!("{seed}: {outcome:?}");
         if seed % 4 == 3 {
             let (sent, arrived) = outcome.expect("a connection");
             assert_eq!(arrived.expect("a whole stream"), sent);
         }
-        // Those that never came to anything.
+        // Discard half-open connections.
         while listener.accept_until(Some(Instant::now())).is_ok() {}
-        let (sent, arrived) = damaged(&listener, Faults::default(), seed, MB).expect("a client");
+        let (sent, arrived) =
+            transfer_with_faults(&listener, Faults::default(), seed, MB).expect("a client");
         assert_eq!(arrived.unwrap(), sent);
     }
 }
@@ -179,22 +180,22 @@ fn damaged_datagrams_are_survived() {
 const MANY: usize = 1000;
 const LITTLE: u64 = 10_000;
 
-/// Answers `MANY` connections, once all are there.
+/// Echoes the data of `MANY` connections after all are accepted.
 fn echo(listener: &UdtListener) {
     let streams: Vec<_> =
-        (0..MANY).map(|_| listener.accept_until(soon()).expect("a connection").0).collect();
+        (0..MANY).map(|_| listener.accept_until(deadline()).expect("a connection").0).collect();
     let mut bytes = vec![0; LITTLE as usize];
     for mut stream in &streams {
-        patient(stream);
+        set_timeouts(stream);
         stream.read_exact(&mut bytes).unwrap();
         stream.write_all(&bytes).unwrap();
     }
     for stream in &streams {
-        assert_eq!(stream.read_until(&mut bytes, soon()).unwrap(), 0);
+        assert_eq!(stream.read_until(&mut bytes, deadline()).unwrap(), 0);
     }
 }
 
-/// A thousand connections at once between two ports.
+/// A thousand concurrent connections between two ports.
 #[test]
 fn a_thousand_connections_share_a_port() {
     const THREADS: usize = 8;
@@ -202,37 +203,37 @@ fn a_thousand_connections_share_a_port() {
     let listener = UdtListener::bind(local(), &config).unwrap();
     let to = listener.local_addr();
     let endpoint = Endpoint::bind(local()).unwrap();
-    let all_there = Barrier::new(THREADS);
+    let barrier = Barrier::new(THREADS);
     std::thread::scope(|scope| {
         scope.spawn(|| echo(&listener));
         for thread in 0..THREADS {
-            let (endpoint, config, all_there) = (&endpoint, &config, &all_there);
+            let (endpoint, config, barrier) = (&endpoint, &config, &barrier);
             scope.spawn(move || {
                 let mine: Vec<_> = (thread..MANY)
                     .step_by(THREADS)
                     .map(|_| endpoint.connect(to, config).unwrap())
                     .collect();
-                all_there.wait();
+                barrier.wait();
                 let sent: Vec<_> = (mine.iter().zip(0..))
                     .map(|(stream, n)| {
-                        patient(stream);
+                        set_timeouts(stream);
                         send_stream(stream, LITTLE, 1000 * thread as u64 + n).unwrap()
                     })
                     .collect();
                 for (stream, hash) in mine.iter().zip(sent) {
                     assert_eq!(recv_stream(stream, LITTLE).unwrap(), hash);
                 }
-                all_there.wait();
-                mine.into_iter().for_each(|stream| stream.close_until(soon()).unwrap());
+                barrier.wait();
+                mine.into_iter().for_each(|stream| stream.close_until(deadline()).unwrap());
             });
         }
     });
 }
 
-/// The same with UDT4's clients: the port does not mix them up.
+/// A thousand concurrent connections of UDT4 clients.
 #[test]
 fn a_thousand_clients_of_the_reference_share_a_port() {
-    if !reference::is_here() {
+    if !reference::is_available() {
         return;
     }
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
@@ -243,7 +244,7 @@ fn a_thousand_clients_of_the_reference_share_a_port() {
         scope.spawn(|| echo(&listener));
         let mut hashes = Vec::new();
         while hashes.len() < 2 * MANY {
-            let line = clients.line(PATIENCE).expect("a line");
+            let line = clients.line(TIMEOUT).expect("a line");
             let words: Vec<_> = line.split_whitespace().collect();
             match words[..] {
                 ["sent" | "received", _, hash, _] => hashes.push(hash.to_owned()),
@@ -252,6 +253,6 @@ fn a_thousand_clients_of_the_reference_share_a_port() {
             }
         }
         assert!(hashes.iter().all(|hash| *hash == hashes[0]));
-        clients.go_on();
+        clients.resume();
     });
 }

@@ -1,4 +1,4 @@
-//! Nothing that can be sent to a connection makes it panic, grow or stop serving its peer.
+//! Arbitrary datagrams do not make a connection panic, exceed its memory bounds, or fail.
 
 mod common;
 
@@ -10,7 +10,7 @@ use cwnd_udt::seq::{AckNo, MessageNo};
 use cwnd_udt::{Answer, CloseReason, Config, Connection, Listener, Seq, SocketType};
 use proptest::prelude::*;
 
-/// Any control packet that parses, around the numbers that the connection uses.
+/// Valid control packets with numbers around those of the connection.
 fn control() -> impl Strategy<Value = Vec<u8>> {
     let seq = || (-300i64..600).prop_map(|n| Seq::new(9u32.wrapping_add_signed(n as i32)));
     let control = prop_oneof![
@@ -37,7 +37,7 @@ fn control() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn losses() -> impl Strategy<Value = Vec<u8>> {
+fn loss_report() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec((0u32..600, 0u32..300), 1..50).prop_map(|ranges| {
         let (mut info, mut buffer) = ([0; 400], [0; 500]);
         let mut writer = NakWriter::new(&mut info);
@@ -62,13 +62,13 @@ fn data() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// A peer that says anything at all, at any time.
+    /// A peer sends arbitrary datagrams at arbitrary times.
     #[test]
-    fn a_hostile_peer_is_survived(
-        said in prop::collection::vec(
+    fn arbitrary_packets_do_not_break_a_connection(
+        datagrams in prop::collection::vec(
             prop_oneof![
                 3 => control(),
-                2 => losses(),
+                2 => loss_report(),
                 4 => data(),
                 1 => prop::collection::vec(any::<u8>(), 0..100),
             ],
@@ -82,7 +82,7 @@ proptest! {
         let mut pair = Pair::connecting([&config, &config], 9, PERFECT, seed).connect();
         let mut random = Random(seed);
         let mut buffer = vec![0; 1 << 20];
-        for datagram in said {
+        for datagram in datagrams {
             let end = &mut pair.ends[1];
             let mut now = pair.now + Dur::from_nanos(random.below(20_000_000));
             let bytes = pattern(random.below(10_000) as usize, seed);
@@ -114,10 +114,9 @@ proptest! {
         prop_assert!(pair.ends[1].poll_transmit(pair.now, 4).is_none_or(|t| t.segment <= 1472));
     }
 
-    /// Bits flip in packets of every stage. What arrives may be wrong (UDP's checksum is there for that)
-    /// but nothing breaks.
+    /// Bits are flipped in packets of every stage. Received data may be wrong, because UDT relies on UDP's checksum.
     #[test]
-    fn flipped_bits_are_survived(seed: u64, flip in 0.01..0.3f64, message: bool) {
+    fn flipped_bits_do_not_break_a_connection(seed: u64, flip in 0.01..0.3f64, message: bool) {
         let config = if message { messages("udt") } else { config("udt") };
         let path = Path { flip, loss: 0.02, ..PERFECT };
         let mut pair = Pair::connecting([&config, &config], (1 << 31) - 9, path, seed);
@@ -140,24 +139,24 @@ proptest! {
         }
     }
 
-    /// All that was ever said in one connection is said again in another, cut at any length: the other
-    /// goes on to deliver its own bytes.
+    /// All datagrams of one connection are replayed in another, possibly truncated. The other connection delivers its
+    /// own data.
     #[test]
-    fn replayed_and_cut_datagrams_are_survived(seed: u64, cut: bool) {
+    fn replayed_and_truncated_datagrams_are_ignored(seed: u64, truncate: bool) {
         let config = config("udt");
         let path = Path { loss: 0.05, ..PERFECT };
         let mut first = Pair::connecting([&config, &config], 500, path, seed);
         prop_assume!(first.try_connect());
-        first.kept = Some(Vec::new());
+        first.captured = Some(Vec::new());
         let data = pattern(100_000, seed);
         let _ = first.exchange([&data, &data], Dur::from_millis(600_000));
-        let kept = first.kept.take().unwrap();
-        // Other sequences: a replayed packet is old, or far outside of the window.
+        let captured = first.captured.take().unwrap();
+        // Another initial sequence number: replayed packets are far outside of the window.
         let mut second = Pair::connecting([&config, &config], 1 << 29, path, seed);
         prop_assume!(second.try_connect());
         let mut random = Random(seed);
-        for datagram in &kept {
-            let length = if cut { random.below(datagram.len() as u64) as usize } else { datagram.len() };
+        for datagram in &captured {
+            let length = if truncate { random.below(datagram.len() as u64) as usize } else { datagram.len() };
             let end = random.below(2) as usize;
             second.deliver(end, &datagram[..length]);
         }
@@ -180,54 +179,54 @@ fn request() -> Handshake {
     }
 }
 
-/// Unsound offers, in answers too, open nothing.
+/// Invalid values in requests and in answers are ignored.
 #[test]
-fn unsound_handshakes_open_nothing() {
+fn invalid_handshakes_are_ignored() {
     let listener = Listener::new(common::KEY, SocketType::Stream);
     let config = config("udt");
-    for unsound in [
+    for invalid in [
         Handshake { packet_size: 0, ..request() },
         Handshake { packet_size: u32::MAX, ..request() },
         Handshake { flow_window: 0, ..request() },
         Handshake { socket: 0, ..request() },
     ] {
         let mut bytes = [0; 64];
-        Control::Handshake(unsound).encode(0, 0, &mut bytes);
+        Control::Handshake(invalid).encode(0, 0, &mut bytes);
         assert_eq!(listener.handle(Time::ZERO, client(), &bytes), Answer::Ignore);
-        let mut asks =
+        let mut connecting =
             Connection::connect(&config, Time::ZERO, 11, request().initial, server().ip());
         for request in [Request::Connect, Request::Agree] {
-            Control::Handshake(Handshake { request, ..unsound }).encode(0, 11, &mut bytes);
-            asks.handle_datagram(Time::ZERO, &bytes);
+            Control::Handshake(Handshake { request, ..invalid }).encode(0, 11, &mut bytes);
+            connecting.handle_datagram(Time::ZERO, &bytes);
         }
-        assert!(!asks.is_open());
+        assert!(!connecting.is_open());
     }
 }
 
-/// A peer that offers a window of four thousand million packets does not make this end hold more.
+/// A peer offers a window of 2^32 - 1 packets.
 #[test]
-fn a_boastful_peer_changes_no_bounds() {
+fn a_large_offered_window_does_not_raise_the_memory_bounds() {
     let listener = Listener::new(common::KEY, SocketType::Stream);
     let mut bytes = [0; 64];
     Control::Handshake(request()).encode(0, 0, &mut bytes);
     let Answer::Reply(mut reply) = listener.handle(Time::ZERO, client(), &bytes) else {
         panic!("no reply")
     };
-    // The client's answer: the same with the cookie, as an agreement, to socket 0.
+    // The client's second request: the reply with request type -1, to socket 0.
     reply[12..16].fill(0);
     reply[36..40].fill(0xff);
-    let Answer::Accept(invitation) = listener.handle(Time::ZERO, client(), &reply) else {
+    let Answer::Accept(incoming) = listener.handle(Time::ZERO, client(), &reply) else {
         panic!("not accepted")
     };
     let config = Config { send_buffer: 100, ..config("reno") };
-    let mut end = Connection::accept(&config, Time::ZERO, 22, &invitation);
+    let mut end = Connection::accept(&config, Time::ZERO, 22, &incoming);
     assert_eq!(end.write(&vec![0; 1 << 20]), Ok(100 * 1456));
     assert!(end.stats(Time::ZERO, false).pkt_flow_window <= 1 << 20);
 }
 
-/// A flood of requests beside an established transfer costs the listener nothing but answers.
+/// Requests with guessed cookies lead to answers only.
 #[test]
-fn a_flood_leaves_a_transfer_alone() {
+fn a_flood_of_requests_does_not_disturb_a_transfer() {
     let config = config("udt");
     let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
     let listener = Listener::new(common::KEY, SocketType::Stream);
@@ -256,7 +255,7 @@ fn request_from(random: &mut Random) -> Handshake {
     Handshake { initial: Seq::new(random.next() as u32), flow_window: 100, ..request() }
 }
 
-/// The peer's shutdown ends a connection once, whatever else comes.
+/// Packets after the peer's shutdown are ignored.
 #[test]
 fn a_shutdown_is_final() {
     let config = config("udt");

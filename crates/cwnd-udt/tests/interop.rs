@@ -1,5 +1,5 @@
-//! Our sockets against the reference library, UDT 4.11, in another process: both roles, both directions,
-//! and a bad network between them. `CWND_INTEROP_MB` is the size of a stream (64 unless set).
+//! Interoperability with the reference library, UDT 4.11, in another process: all roles, both directions, and impaired
+//! networks. `CWND_INTEROP_MB` is the size of a stream in megabytes (default 64).
 
 #![cfg(all(unix, feature = "net"))]
 
@@ -12,45 +12,45 @@ use std::time::{Duration, Instant};
 use support::reference::{self, Reference};
 use support::relay::{Faults, Relay};
 use support::{
-    Hash, PATIENCE, local, message, message_config, patient, recv_messages, recv_stream,
-    send_stream, stream_config,
+    Hash, TIMEOUT, local, message, message_config, recv_messages, recv_stream, send_stream,
+    set_timeouts, stream_config,
 };
 
 const MB: u64 = 1_000_000;
 const SIZE: u64 = 4000;
 const SEED: u64 = 5;
-/// The errors of UDT4: the connection was broken, and the socket is not there any more.
+/// The error codes of UDT4 for a broken connection and a closed socket.
 const PEER_CLOSED: [&str; 2] = ["2001", "5004"];
 
-/// What our end is.
+/// The role of this crate's end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Role {
-    Listens,
-    Connects,
-    Meets,
+    Listen,
+    Connect,
+    Rendezvous,
 }
 
-const ROLES: [Role; 3] = [Role::Listens, Role::Connects, Role::Meets];
+const ROLES: [Role; 3] = [Role::Listen, Role::Connect, Role::Rendezvous];
 
 fn stream_bytes() -> u64 {
     std::env::var("CWND_INTEROP_MB").map_or(64, |text| text.parse().unwrap()) * MB
 }
 
-/// Two ends that are connected, perhaps over a bad network.
+/// Two connected ends, possibly with a relay between them.
 struct Ends {
     stream: UdtStream,
     reference: Reference,
     relay: Option<Relay>,
 }
 
-/// A UDP port that nobody has now.
+/// A free UDP port.
 fn free_port() -> u16 {
     UdpSocket::bind(local()).unwrap().local_addr().unwrap().port()
 }
 
 impl Ends {
-    /// Connects our end to one of UDT4's that is started with `words`. `faults` are those of datagrams
-    /// to our end and from it.
+    /// Connects to a UDT4 end that is started with the arguments `words`. `faults` are those of datagrams to this
+    /// crate's end and from it.
     fn connect(role: Role, config: &Config, words: &str, faults: Option<[Faults; 2]>) -> Ends {
         let kind = if config.socket_type == SocketType::Message { "--message" } else { "" };
         let words = format!("{kind} {words}");
@@ -58,48 +58,48 @@ impl Ends {
             Relay::start(target, [to_target, back], SEED)
         };
         let (stream, reference, relay) = match role {
-            Role::Listens => {
+            Role::Listen => {
                 let listener = UdtListener::bind(local(), config).unwrap();
                 let relay = faults.map(|faults| towards(listener.local_addr(), faults));
                 let to = relay.as_ref().map_or(listener.local_addr(), |relay| relay.addr);
                 let reference = Reference::start(&format!("connect --to {to} {words}"));
-                let (stream, _) = listener.accept_until(Some(Instant::now() + PATIENCE)).unwrap();
+                let (stream, _) = listener.accept_until(Some(Instant::now() + TIMEOUT)).unwrap();
                 (stream, reference, relay)
             }
-            Role::Connects => {
+            Role::Connect => {
                 let (reference, target) = Reference::listen(&words);
                 let relay = faults.map(|[here, there]| towards(target, [there, here]));
                 let to = relay.as_ref().map_or(target, |relay| relay.addr);
                 (UdtStream::connect(to, config).unwrap(), reference, relay)
             }
-            Role::Meets => {
+            Role::Rendezvous => {
                 let port = free_port();
                 let target = SocketAddr::from(([127, 0, 0, 1], port));
                 let endpoint = Endpoint::bind(local()).unwrap();
                 let relay = faults.map(|[here, there]| towards(target, [there, here]));
                 let to = relay.as_ref().map_or(target, |relay| relay.addr);
                 let from = relay.as_ref().map_or(endpoint.local_addr(), |relay| relay.back);
-                let words = format!("meet --port {port} --to {from} {words}");
+                let words = format!("rendezvous --port {port} --to {from} {words}");
                 let reference = Reference::start(&words);
                 reference.expect("port");
                 (endpoint.rendezvous(to, config).unwrap(), reference, relay)
             }
         };
         reference.expect("connected");
-        patient(&stream);
+        set_timeouts(&stream);
         Ends { stream, reference, relay }
     }
 
-    /// Both ends send `[from here, from there]` bytes at the same time, and close: ours first if
-    /// `we_close`.
+    /// Both ends send data at the same time, `bytes` from this crate's end and from UDT4. Then one end closes the
+    /// connection: this crate's if `close_here`.
     fn exchange(
         role: Role,
         config: &Config,
         bytes: [u64; 2],
-        (words, we_close): (&str, bool),
+        (words, close_here): (&str, bool),
         faults: Option<[Faults; 2]>,
     ) {
-        let what = format!("{role:?} {bytes:?} {words} {we_close} {faults:?}");
+        let what = format!("{role:?} {bytes:?} {words} {close_here} {faults:?}");
         println!("{what}");
         let began = Instant::now();
         let [here, there] = bytes;
@@ -110,7 +110,7 @@ impl Ends {
         if here > 0 {
             all += &format!(" --recv {here}");
         }
-        if we_close {
+        if close_here {
             all += " --until-closed";
         }
         let Ends { stream, reference, relay } = Ends::connect(role, config, &all, faults);
@@ -119,11 +119,11 @@ impl Ends {
             let received = recv_stream(&stream, there).unwrap();
             (sender.join().unwrap(), received)
         });
-        // The two lines come in any order.
+        // The two lines are in any order.
         let mut hashes = [Hash::EMPTY; 2];
         for _ in 0..bytes.iter().filter(|count| **count > 0).count() {
             let line = loop {
-                let Some(line) = reference.line(PATIENCE) else {
+                let Some(line) = reference.line(TIMEOUT) else {
                     panic!("{what}: the peer says nothing; {:?}", stream.stats(false));
                 };
                 if !line.starts_with("perfmon") {
@@ -140,8 +140,8 @@ impl Ends {
         }
         assert_eq!([received, sent], hashes, "{what}");
         let stats = stream.stats(false);
-        let loses = faults.is_some_and(|ways| ways.iter().any(|way| way.loss > 0.0));
-        finish(stream, &reference, we_close, loses);
+        let lossy = faults.is_some_and(|both| both.iter().any(|faults| faults.loss > 0.0));
+        finish(stream, &reference, close_here, lossy);
         println!(
             "    {:.2} s, {:.1} ms RTT, {} retransmitted, lost and passed {:?}",
             began.elapsed().as_secs_f64(),
@@ -152,16 +152,16 @@ impl Ends {
     }
 }
 
-/// Ends a connection and looks that both ends know. On a path that loses, ours may hear nothing any more:
-/// UDT4 says only once that it closes.
-fn finish(stream: UdtStream, reference: &Reference, we_close: bool, loses: bool) {
-    if we_close {
-        stream.close_until(Some(Instant::now() + PATIENCE)).unwrap();
+/// Closes a connection and checks that both ends have noticed. On a lossy path the shutdown of UDT4 may be lost: it is
+/// sent only once.
+fn finish(stream: UdtStream, reference: &Reference, close_here: bool, lossy: bool) {
+    if close_here {
+        stream.close_until(Some(Instant::now() + TIMEOUT)).unwrap();
         let code = reference.expect("peer-closed").remove(0);
         assert!(PEER_CLOSED.contains(&code.as_str()), "{code}");
     } else {
-        let end = stream.read_until(&mut [0], Some(Instant::now() + PATIENCE));
-        let unheard = loses && stream.close_reason() == Some(CloseReason::Lost);
+        let end = stream.read_until(&mut [0], Some(Instant::now() + TIMEOUT));
+        let unheard = lossy && stream.close_reason() == Some(CloseReason::Lost);
         if !unheard {
             assert_eq!((end.unwrap(), stream.close_reason()), (0, Some(CloseReason::Peer)));
         }
@@ -169,56 +169,56 @@ fn finish(stream: UdtStream, reference: &Reference, we_close: bool, loses: bool)
     reference.expect("closed");
 }
 
-/// Each role, each direction and both at once, closed by either.
+/// Each role, each direction and both at once, closed by either end.
 #[test]
-fn streams_arrive_whole() {
-    if !reference::is_here() {
+fn streams_are_delivered() {
+    if !reference::is_available() {
         return;
     }
     let config = stream_config("udt");
     for role in ROLES {
-        let size = stream_bytes() / if role == Role::Connects { 1 } else { 4 };
+        let size = stream_bytes() / if role == Role::Connect { 1 } else { 4 };
         for bytes in [[size, 0], [0, size], [size / 8, size / 8]] {
-            for we_close in [true, false] {
-                Ends::exchange(role, &config, bytes, ("", we_close), None);
+            for close_here in [true, false] {
+                Ends::exchange(role, &config, bytes, ("", close_here), None);
             }
         }
     }
 }
 
 #[test]
-fn a_gigabyte_arrives_whole() {
-    if !reference::is_here() {
+fn a_gigabyte_is_delivered() {
+    if !reference::is_available() {
         return;
     }
     for bytes in [[1000 * MB, 0], [0, 1000 * MB]] {
-        Ends::exchange(Role::Connects, &stream_config("udt"), bytes, ("", true), None);
+        Ends::exchange(Role::Connect, &stream_config("udt"), bytes, ("", true), None);
     }
 }
 
-/// Window laws and others drive a transfer to a UDT4 receiver.
+/// Window laws and other rate laws send to a UDT4 receiver.
 #[test]
-fn other_laws_send_to_the_reference() {
-    if !reference::is_here() {
+fn other_controllers_send_to_udt4() {
+    if !reference::is_available() {
         return;
     }
     for law in ["reno", "cubic", "daimd", "tfrc"] {
         let faults = Some([Faults::default(), Faults::loss(0.001)]);
-        Ends::exchange(Role::Connects, &stream_config(law), [4 * MB, 0], ("", true), faults);
+        Ends::exchange(Role::Connect, &stream_config(law), [4 * MB, 0], ("", true), faults);
     }
 }
 
-/// A reader that comes late: the window closes, and the rest follows when it opens.
+/// The window closes, and the rest of the data is sent when it opens.
 #[test]
-fn a_late_reader_is_waited_for() {
-    if !reference::is_here() {
+fn a_sender_waits_for_a_late_reader() {
+    if !reference::is_available() {
         return;
     }
     let idle = Duration::from_secs(4);
     let size = 30 * MB;
     let words = format!("--seed {SEED} --idle {} --recv {size} --until-closed", idle.as_millis());
     let Ends { stream, reference, .. } =
-        Ends::connect(Role::Connects, &stream_config("udt"), &words, None);
+        Ends::connect(Role::Connect, &stream_config("udt"), &words, None);
     let began = Instant::now();
     let hash = send_stream(&stream, size, SEED).unwrap();
     assert_eq!(reference.hash("received"), hash);
@@ -227,7 +227,7 @@ fn a_late_reader_is_waited_for() {
 
     let words = format!("--seed {SEED} --send {size}");
     let Ends { stream, reference, .. } =
-        Ends::connect(Role::Connects, &stream_config("udt"), &words, None);
+        Ends::connect(Role::Connect, &stream_config("udt"), &words, None);
     std::thread::sleep(idle);
     let began = Instant::now();
     let hash = recv_stream(&stream, size).unwrap();
@@ -237,47 +237,47 @@ fn a_late_reader_is_waited_for() {
     assert!(took < idle + Duration::from_secs(8), "{took:?}");
 }
 
-/// The smaller packet size counts, and the receiver's window is kept.
+/// The smaller packet size is used, and the receiver's window is obeyed.
 #[test]
-fn sizes_are_negotiated() {
-    if !reference::is_here() {
+fn packet_sizes_are_negotiated() {
+    if !reference::is_available() {
         return;
     }
-    let ours = |packet_size| Config { packet_size, ..stream_config("udt") };
+    let config_of = |packet_size| Config { packet_size, ..stream_config("udt") };
     for role in ROLES {
         for (packet_size, mss) in [(1500, 1000), (1000, 1500), (9000, 9000)] {
             let words = format!("--mss {mss} --window 512");
-            Ends::exchange(role, &ours(packet_size), [4 * MB, 4 * MB], (&words, true), None);
+            Ends::exchange(role, &config_of(packet_size), [4 * MB, 4 * MB], (&words, true), None);
         }
     }
 }
 
-/// A client's first sequence is also the listener's: both directions pass the end of the numbers.
+/// The listener uses the client's initial sequence number: both directions wrap.
 #[test]
-fn sequences_wrap() {
-    if !reference::is_here() {
+fn sequence_numbers_wrap() {
+    if !reference::is_available() {
         return;
     }
     for back in [1, 1000] {
         let words = format!("--isn {}", (1u64 << 31) - 1 - back);
         for faults in [None, Some([Faults::loss(0.01); 2])] {
             let bytes = [6 * MB, 6 * MB];
-            Ends::exchange(Role::Listens, &stream_config("udt"), bytes, (&words, true), faults);
+            Ends::exchange(Role::Listen, &stream_config("udt"), bytes, (&words, true), faults);
         }
     }
 }
 
-/// Both directions, each over the faults that `faults` gives.
-fn survives(faults: Faults, size: u64) {
-    if !reference::is_here() {
+/// Streams over a relay with `faults` in both directions, in each role.
+fn deliver_over(faults: Faults, size: u64) {
+    if !reference::is_available() {
         return;
     }
     for (role, bytes) in
-        [(Role::Connects, [size, 0]), (Role::Listens, [0, size]), (Role::Meets, [size / 4; 2])]
+        [(Role::Connect, [size, 0]), (Role::Listen, [0, size]), (Role::Rendezvous, [size / 4; 2])]
     {
         let config = Config {
             connect_timeout: cwnd::Dur::from_millis(30_000),
-            patience: cwnd::Dur::from_millis(20_000),
+            idle_timeout: cwnd::Dur::from_millis(20_000),
             ..stream_config("udt")
         };
         Ends::exchange(role, &config, bytes, ("", bytes[0] > 0), Some([faults; 2]));
@@ -285,46 +285,46 @@ fn survives(faults: Faults, size: u64) {
 }
 
 #[test]
-fn a_loss_of_a_thousandth_is_survived() {
-    survives(Faults::loss(0.001), 20 * MB);
+fn streams_are_delivered_at_0_1_percent_loss() {
+    deliver_over(Faults::loss(0.001), 20 * MB);
 }
 
 #[test]
-fn a_loss_of_a_hundredth_is_survived() {
-    survives(Faults::loss(0.01), 10 * MB);
+fn streams_are_delivered_at_1_percent_loss() {
+    deliver_over(Faults::loss(0.01), 10 * MB);
 }
 
 #[test]
-fn a_loss_of_a_twentieth_is_survived() {
-    survives(Faults::loss(0.05), 2 * MB);
+fn streams_are_delivered_at_5_percent_loss() {
+    deliver_over(Faults::loss(0.05), 2 * MB);
 }
 
 #[test]
-fn reordering_is_survived() {
-    let held = Duration::from_millis(5);
-    survives(Faults { reorder: 0.05, held, ..Faults::default() }, 10 * MB);
+fn streams_are_delivered_with_reordering() {
+    let reorder_delay = Duration::from_millis(5);
+    deliver_over(Faults { reorder: 0.05, reorder_delay, ..Faults::default() }, 10 * MB);
 }
 
 #[test]
-fn duplicates_are_survived() {
-    survives(Faults { duplicate: 0.05, ..Faults::default() }, 10 * MB);
+fn streams_are_delivered_with_duplicates() {
+    deliver_over(Faults { duplicate: 0.05, ..Faults::default() }, 10 * MB);
 }
 
 #[test]
-fn replayed_datagrams_are_survived() {
-    survives(Faults { replay: 0.05, ..Faults::default() }, 10 * MB);
+fn streams_are_delivered_with_replays() {
+    deliver_over(Faults { replay: 0.05, ..Faults::default() }, 10 * MB);
 }
 
-/// Thousands of packets are lost, and many of those that repair them, which UDT4 reports only once.
+/// Thousands of packets and many of their retransmissions are lost; UDT4 reports each loss once.
 #[test]
-fn a_storm_is_survived() {
-    survives(Faults { storm: (1500, 5500), ..Faults::default() }, 12 * MB);
+fn streams_are_delivered_after_heavy_loss() {
+    deliver_over(Faults { heavy_loss: (1500, 5500), ..Faults::default() }, 12 * MB);
 }
 
-/// 100 ms there and back.
+/// A round-trip time of 100 ms.
 #[test]
-fn a_long_way_is_survived() {
-    survives(Faults { delay: Duration::from_millis(50), ..Faults::default() }, 10 * MB);
+fn streams_are_delivered_over_100_ms() {
+    deliver_over(Faults { delay: Duration::from_millis(50), ..Faults::default() }, 10 * MB);
 }
 
 fn send_messages(stream: &UdtStream, count: u64, in_order: bool) {
@@ -333,10 +333,10 @@ fn send_messages(stream: &UdtStream, count: u64, in_order: bool) {
     }
 }
 
-/// Messages of many sizes, in order or as they come, over a clean and a lossy path.
+/// Messages of many sizes, ordered and unordered, over a perfect and a lossy path.
 #[test]
-fn messages_arrive_whole() {
-    if !reference::is_here() {
+fn messages_are_delivered() {
+    if !reference::is_available() {
         return;
     }
     let count = 2000;
@@ -368,18 +368,18 @@ fn messages_arrive_whole() {
     }
 }
 
-/// Messages whose time is over are left out, and those after them arrive. UDT4 sends every message once,
-/// however late; we do not, so that ours must not all be written at the same moment.
+/// Expired messages are skipped, and later ones are delivered. UDT4 sends every message at least once. This crate does
+/// not send expired messages, so that they are written over some time.
 #[test]
-fn messages_expire() {
-    if !reference::is_here() {
+fn expired_messages_are_skipped() {
+    if !reference::is_available() {
         return;
     }
     let count = 500;
     let ttl = 40;
     let config = message_config("udt");
     let faults = Faults { loss: 0.05, delay: Duration::from_millis(20), ..Faults::default() };
-    for role in [Role::Connects, Role::Listens] {
+    for role in [Role::Connect, Role::Listen] {
         let words = format!("--seed {SEED} --size {SIZE}");
         let check = |what: &str, seen: support::Messages| {
             println!("{role:?} {what}: {seen:?}");
@@ -393,7 +393,7 @@ fn messages_expire() {
             ends.stream.send_message(&message(SEED, n, SIZE), ttl, true).unwrap();
             std::thread::sleep(Duration::from_millis(4));
         }
-        ends.stream.close_until(Some(Instant::now() + PATIENCE)).unwrap();
+        ends.stream.close_until(Some(Instant::now() + TIMEOUT)).unwrap();
         check("to the reference", ends.reference.messages());
 
         let sends = format!("{words} --send {count} --ttl {ttl} --in-order --hold");
@@ -403,10 +403,10 @@ fn messages_expire() {
     }
 }
 
-/// Nobody is lost when both close at the same moment, and what was written arrives.
+/// Both ends close at the same time, and all data is delivered.
 #[test]
-fn both_may_close_at_once() {
-    if !reference::is_here() {
+fn both_ends_can_close_at_once() {
+    if !reference::is_available() {
         return;
     }
     for role in ROLES {
@@ -415,25 +415,24 @@ fn both_may_close_at_once() {
         send_stream(&ends.stream, MB, SEED).unwrap();
         recv_stream(&ends.stream, MB).unwrap();
         for _ in 0..2 {
-            let line = ends.reference.line(PATIENCE).unwrap();
+            let line = ends.reference.line(TIMEOUT).unwrap();
             assert!(line.starts_with("sent") || line.starts_with("received"), "{line}");
         }
-        // UDT4 hands data to its user before it sends the acknowledgement, which a shutdown may then precede.
-        let deadline = Instant::now() + PATIENCE;
+        // UDT4 delivers data before it sends the acknowledgement: its shutdown may precede the acknowledgement.
+        let deadline = Instant::now() + TIMEOUT;
         while ends.stream.unacknowledged() > 0 {
             assert!(Instant::now() < deadline, "the last data are not acknowledged");
             std::thread::sleep(Duration::from_millis(1));
         }
-        ends.reference.go_on();
-        ends.stream.close_until(Some(Instant::now() + PATIENCE)).unwrap();
+        ends.reference.resume();
+        ends.stream.close_until(Some(Instant::now() + TIMEOUT)).unwrap();
         ends.reference.expect("closed");
     }
 }
 
-/// One socket type does not talk to the other.
 #[test]
-fn another_type_is_refused() {
-    if !reference::is_here() {
+fn another_socket_type_is_refused() {
+    if !reference::is_available() {
         return;
     }
     let (_reference, to) = Reference::listen("--message");
@@ -442,6 +441,6 @@ fn another_type_is_refused() {
 
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
     let reference = Reference::start(&format!("connect --message --to {}", listener.local_addr()));
-    let line = reference.line(PATIENCE).unwrap();
+    let line = reference.line(TIMEOUT).unwrap();
     assert!(line.starts_with("error connect"), "{line}");
 }

@@ -1,4 +1,4 @@
-//! What limits the sender is accounted for, and the shares add up to the time since the connection opened.
+//! The time by limiting cause: it is attributed correctly and adds up to the time since the connection opened.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn shares(counters: &Counters) -> [u64; 5] {
     ]
 }
 
-/// A connected pair, and when its first end opened.
+/// A connected pair, and the time at which its first end opened.
 fn pair(config: &Config, path: Path) -> (Pair, Time) {
     let mut pair = Pair::connecting([config, config], 1, path, 1);
     while !pair.ends[0].is_open() {
@@ -28,7 +28,7 @@ fn pair(config: &Config, path: Path) -> (Pair, Time) {
     (pair.connect(), opened)
 }
 
-/// Lets the first end send for `span`; the other reads if it `reads`.
+/// The first end sends as much as possible for `span`; the second one reads if `reads`.
 fn send(pair: &mut Pair, span: Dur, reads: bool) {
     let end = pair.now + span;
     let mut buffer = vec![0; 1 << 16];
@@ -39,7 +39,7 @@ fn send(pair: &mut Pair, span: Dur, reads: bool) {
     }
 }
 
-/// The shares since the last call; they add up to the time since the first end opened.
+/// The times since the last call. Asserts that the total adds up to the time since the first end opened.
 fn interval(pair: &mut Pair, opened: Time) -> [u64; 5] {
     let stats = pair.ends[0].stats(pair.now, true);
     let micros = pair.now.since(opened).as_nanos() / 1000;
@@ -47,7 +47,7 @@ fn interval(pair: &mut Pair, opened: Time) -> [u64; 5] {
     shares(&stats.interval)
 }
 
-/// Asserts that `limit` has at least `least` of all time.
+/// Asserts that `limit` has at least the share `least` of the time.
 fn assert_mostly(shares: [u64; 5], limit: &str, least: f64) {
     let of = LIMITS.iter().position(|name| *name == limit).unwrap();
     let share = shares[of] as f64 / shares.iter().sum::<u64>() as f64;
@@ -55,8 +55,8 @@ fn assert_mostly(shares: [u64; 5], limit: &str, least: f64) {
 }
 
 #[test]
-fn the_window_is_the_limit_of_a_narrow_path() {
-    // 10 Mb/s, and room for 30 packets.
+fn a_slow_link_limits_by_the_window() {
+    // 10 Mb/s with a queue of 30 packets.
     let narrow = Path { nanos_per_byte: 800.0, queue: 45_000.0, ..PERFECT };
     let (mut pair, opened) = pair(&config("reno"), narrow);
     send(&mut pair, Dur::from_millis(2000), true);
@@ -66,7 +66,7 @@ fn the_window_is_the_limit_of_a_narrow_path() {
 }
 
 #[test]
-fn a_rate_limit_is_the_pacing() {
+fn a_rate_limit_limits_by_pacing() {
     let config = Config { rate_limit: Some(2e6), ..config("reno") };
     let (mut pair, opened) = pair(&config, PERFECT);
     send(&mut pair, Dur::from_millis(2000), true);
@@ -74,7 +74,7 @@ fn a_rate_limit_is_the_pacing() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_is_the_limit() {
+fn a_peer_that_does_not_read_limits_by_its_window() {
     let (mut pair, opened) = pair(&config("reno"), PERFECT);
     send(&mut pair, Dur::from_millis(2000), false);
     assert_eq!(pair.ends[0].limit(), Limit::Receiver);
@@ -82,7 +82,7 @@ fn a_peer_that_does_not_read_is_the_limit() {
 }
 
 #[test]
-fn who_has_nothing_to_send_is_limited_by_the_application() {
+fn an_idle_sender_is_limited_by_the_application() {
     let (mut pair, opened) = pair(&config("udt"), PERFECT);
     pair.run_for(Dur::from_millis(3000));
     let idle = interval(&mut pair, opened);
@@ -90,9 +90,9 @@ fn who_has_nothing_to_send_is_limited_by_the_application() {
     assert!(idle[3] >= 3_000_000);
 }
 
-/// A processor that is away for 50 ms makes up for 5 ms of them; the next packet is due after up to 6 ms.
+/// Of a delay of 50 ms the pacer compensates 5 ms; the next packet is due after up to 6 ms.
 #[test]
-fn a_processor_that_comes_late_is_the_limit() {
+fn a_late_driver_limits_by_the_processor() {
     let config = Config { rate_limit: Some(2e6), ..config("reno") };
     let (mut pair, opened) = pair(&config, PERFECT);
     send(&mut pair, Dur::from_millis(500), true);
@@ -105,16 +105,16 @@ fn a_processor_that_comes_late_is_the_limit() {
     assert!((390_000..=450_000).contains(&processor), "{processor}");
 }
 
-/// From the acknowledgement that opens the window to the next poll, the processor is the limit.
+/// The processor is the limit from the acknowledgement that opens the window to the next poll.
 #[test]
-fn a_window_that_opens_is_not_the_limit_any_more() {
+fn an_open_window_is_not_the_limit() {
     let (mut pair, opened) = pair(&config("reno"), PERFECT);
     pair.ends[0].write(&vec![1; 100_000]).unwrap();
     pair.step();
     assert_eq!(pair.ends[0].limit(), Limit::Window);
     pair.stalled = Some(0);
     pair.run_for(Dur::from_millis(17));
-    // The acknowledgement came after the 10 ms that the path takes.
+    // The acknowledgement arrived after the path's round-trip time of 10 ms.
     let late = pair.now.since(opened).as_nanos() / 1000 - 10_000;
     pair.stalled = None;
     pair.step();
@@ -123,9 +123,9 @@ fn a_window_that_opens_is_not_the_limit_any_more() {
     assert!((10_000..20_000).contains(&window), "{window}");
 }
 
-/// A processor that takes a millisecond of a path of 50 ms is not the limit.
+/// A delay of 1 ms on a path with a round-trip time of 50 ms is not attributed to the processor.
 #[test]
-fn a_short_delay_is_not_the_limit() {
+fn a_short_delay_is_not_attributed_to_the_processor() {
     let path = Path { delay: Dur::from_millis(25), ..PERFECT };
     let (mut pair, opened) = pair(&config("reno(start=standard)"), path);
     pair.ends[0].write(&vec![1; 300_000]).unwrap();
@@ -139,27 +139,26 @@ fn a_short_delay_is_not_the_limit() {
     assert_eq!(interval(&mut pair, opened)[4], 0);
 }
 
-/// Time in which the last packets are sent is not the application's.
+/// The time in which the last packets of the data are sent is not attributed to the application.
 #[test]
-fn sending_is_not_waiting_for_the_application() {
+fn sending_time_is_attributed_to_the_processor() {
     let (mut pair, opened) = pair(&config("reno"), PERFECT);
     interval(&mut pair, opened);
     let polled = pair.now;
     pair.ends[0].write(&[1; 10_000]).unwrap();
     pair.step();
-    pair.ends[0].sent_by(polled, polled + Dur::from_millis(3));
+    pair.ends[0].transmit_finished(polled, polled + Dur::from_millis(3));
     let sent = pair.now;
-    // Acknowledgements that this end sends are no data.
+    // Sending acknowledgements does not count.
     pair.now += Dur::from_millis(3);
-    pair.ends[0].sent_by(sent, pair.now);
+    pair.ends[0].transmit_finished(sent, pair.now);
     let shares = interval(&mut pair, opened);
     assert_eq!(shares[4], 3_000, "{shares:?}");
     assert!(shares[3] >= 3_000 && shares[..3] == [0; 3], "{shares:?}");
 }
 
-/// A connection that has ended is limited by nothing.
 #[test]
-fn the_account_ends_with_the_connection() {
+fn times_stop_when_the_connection_ends() {
     let (mut pair, opened) = pair(&config("udt"), PERFECT);
     pair.run_for(Dur::from_millis(10));
     pair.ends[0].abort(pair.now);

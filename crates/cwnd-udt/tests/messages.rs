@@ -1,4 +1,4 @@
-//! Messages arrive whole, in order where asked, and not at all once their time is over.
+//! Messages are delivered complete, in order if requested, and not after they have expired.
 
 mod common;
 
@@ -7,7 +7,7 @@ use cwnd::{Dur, Time};
 use cwnd_udt::Error;
 use proptest::prelude::*;
 
-/// All messages that end 1 has, by their first four bytes.
+/// Receives all available messages of an end.
 fn receive(pair: &mut Pair, end: usize, into: &mut Vec<Vec<u8>>) {
     while let Some(length) = pair.ends[end].next_message() {
         let mut message = vec![0; length];
@@ -26,7 +26,7 @@ fn message(number: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sends `lengths` both ways until all have arrived.
+/// Sends messages of `lengths` bytes in both directions until all have arrived.
 fn exchange(pair: &mut Pair, lengths: &[usize], in_order: bool) -> [Vec<Vec<u8>>; 2] {
     let deadline = pair.now + Dur::from_millis(600_000);
     let (mut sent, mut arrived) = ([0, 0], [Vec::new(), Vec::new()]);
@@ -68,7 +68,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 50, ..ProptestConfig::default() })]
 
     #[test]
-    fn messages_arrive_once_and_whole(
+    fn messages_are_delivered_once_and_complete(
         path in path(),
         seed: u64,
         in_order: bool,
@@ -93,9 +93,9 @@ proptest! {
         }
     }
 
-    /// Messages whose time is over are missing, and nothing else is; what arrives is whole.
+    /// Only expired messages are missing, and delivered messages are complete.
     #[test]
-    fn messages_whose_time_is_over_are_dropped(
+    fn only_expired_messages_are_dropped(
         path in path(),
         seed: u64,
         in_order: bool,
@@ -108,7 +108,7 @@ proptest! {
         let (mut arrived, mut sent) = (Vec::new(), 0);
         let deadline = pair.now + Dur::from_millis(600_000);
         let ttl = |n: usize| (!n.is_multiple_of(3)).then(|| Dur::from_millis(ttl));
-        let lasting = |n: &usize| n.is_multiple_of(3);
+        let never_expires = |n: &usize| n.is_multiple_of(3);
         let last = lengths.len() / 3 * 3;
         while sent < lengths.len() || pair.ends[0].unacknowledged() > 0 {
             while sent < lengths.len() {
@@ -135,18 +135,17 @@ proptest! {
         let all = numbers.len();
         numbers.dedup();
         prop_assert_eq!(numbers.len(), all);
-        let lasted: Vec<_> = numbers.into_iter().filter(lasting).collect();
-        prop_assert_eq!(lasted, (0..lengths.len()).filter(lasting).collect::<Vec<_>>());
-        // The window is free again.
+        let delivered: Vec<_> = numbers.into_iter().filter(never_expires).collect();
+        prop_assert_eq!(delivered, (0..lengths.len()).filter(never_expires).collect::<Vec<_>>());
+        // The connection still delivers messages.
         prop_assert!(pair.ends[0].send_message(pair.now, &message(last, 9), None, true).unwrap());
         pair.run_for(Dur::from_millis(3_000));
         prop_assert!(pair.ends[1].next_message().is_some());
     }
 }
 
-/// A message that does not wait overtakes one that is not whole.
 #[test]
-fn a_message_out_of_order_overtakes() {
+fn an_unordered_message_is_delivered_before_an_incomplete_one() {
     let config = messages("udt");
     let path = Path { delay: Dur::from_millis(50), ..PERFECT };
     let mut pair = Pair::connecting([&config, &config], 4, path, 1).connect();
@@ -167,7 +166,7 @@ fn a_message_out_of_order_overtakes() {
 }
 
 #[test]
-fn what_a_message_cannot_be() {
+fn invalid_message_operations_are_rejected() {
     let config = messages("udt");
     let mut pair = Pair::connecting([&config, &config], 4, PERFECT, 1).connect();
     let room = 256 * 1456;

@@ -1,4 +1,4 @@
-//! How well paths are used, and that what a controller was told can be replayed.
+//! The utilisation of paths, and the replay of a controller's recorded events.
 
 mod common;
 
@@ -18,8 +18,7 @@ fn link(mbit: f64, rtt_ms: u64, loss: f64) -> Path {
     }
 }
 
-/// Sends for `secs` and returns the megabits a second of user data that arrived in the last half, with
-/// the headers that they came with.
+/// Sends for `secs` and returns the rate in the second half in megabits per second, UDT and UDP headers included.
 fn goodput(law: &str, path: Path, secs: u64) -> f64 {
     goodput_of(&Config::new(Spec::parse(law).unwrap()), path, secs)
 }
@@ -63,7 +62,7 @@ fn goodput_of(config: &Config, path: Path, secs: u64) -> f64 {
 }
 
 #[test]
-fn a_path_is_used() {
+fn controllers_fill_a_path() {
     for law in ["udt", "daimd", "tfrc", "reno", "cubic"] {
         let mbps = goodput(law, link(50.0, 20, 0.0), 20);
         let least = if law == "tfrc" { 20.0 } else { 40.0 };
@@ -71,27 +70,27 @@ fn a_path_is_used() {
     }
 }
 
-/// Random loss holds UDT's law below the link: near the capacity it grows by a tenth of a packet each SYN,
-/// and every loss takes a ninth.
+/// Random loss keeps UDT's law below the link's rate: near the capacity it increases by a tenth of a packet per SYN,
+/// and decreases by a ninth at each loss.
 #[test]
-fn a_long_fat_path_is_used() {
+fn udt_fills_a_long_fat_path() {
     let mbps = goodput("udt", link(200.0, 100, 1e-5), 40);
     assert!(mbps > 170.0, "{mbps}");
 }
 
-/// With an acknowledgement each SYN alone, a buffer of 256 packets would let 298 Mb/s through.
+/// With one acknowledgement per SYN, a receive buffer of 256 packets would limit the rate to 298 Mb/s.
 #[test]
-fn a_small_buffer_is_filled_many_times_in_a_syn() {
+fn a_small_receive_buffer_does_not_limit_the_rate() {
     let config = Config { send_buffer: 4096, ..config("reno") };
     let mbps = goodput_of(&config, link(1000.0, 1, 0.0), 2);
     assert!(mbps > 900.0, "{mbps}");
 }
 
-/// Half of a megabyte's packets are lost, and the receiver takes the pauses between their repairs for packet
-/// pairs, as UDT4 does: it reads 1 Mb/s, where it read 3 Gb/s. Believed, that is an increase of one packet a
-/// second with each acknowledgement.
+/// Half of the packets are lost, and the receiver measures the pauses between retransmissions as packet pairs, as UDT4
+/// does: it estimates 1 Mb/s instead of 3 Gb/s. With this estimate, UDT's law would increase by one packet per second
+/// with each acknowledgement.
 #[test]
-fn a_wrong_capacity_does_not_slow_the_sender_down() {
+fn a_wrong_capacity_estimate_is_ignored() {
     let config = Config::new(Spec::parse("udt").unwrap());
     let path = Path { delay: Dur::from_millis(1), ..PERFECT };
     let mut pair = Pair::connecting([&config, &config], 1, path, 7).connect();
@@ -103,16 +102,16 @@ fn a_wrong_capacity_does_not_slow_the_sender_down() {
     pair.capacity = Some(250_000);
     send(&mut pair, 3_000_000);
     (pair.path.loss, pair.capacity) = (0.5, Some(85));
-    let storm = send(&mut pair, 1_000_000);
+    let lossy = send(&mut pair, 1_000_000);
     pair.path.loss = 0.0;
-    let calm = send(&mut pair, 1_000_000);
-    println!("{storm:.1} s with half of all lost, {calm:.1} s without");
-    assert!(storm < 60.0 && calm < 2.0, "{storm} {calm}");
+    let clean = send(&mut pair, 1_000_000);
+    println!("{lossy:.1} s with half of all lost, {clean:.1} s without");
+    assert!(lossy < 60.0 && clean < 2.0, "{lossy} {clean}");
 }
 
-/// A day with bursts, idle times, outages and a bad path, across many wraps of nothing but time.
+/// A day with bursts, idle times and outages over a lossy path. The timestamps wrap many times.
 #[test]
-fn a_long_life() {
+fn a_connection_lives_for_a_day() {
     let config = config("udt");
     let path = Path { loss: 0.01, duplicate: 0.01, jitter: Dur::from_millis(3), ..PERFECT };
     let mut pair = Pair::connecting([&config, &config], u32::MAX >> 1, path, 4).connect();
@@ -122,7 +121,7 @@ fn a_long_life() {
         let arrived = pair.exchange([&data[0], &data[1]], Dur::from_millis(120_000));
         assert!(arrived == data, "round {round}");
         if round % 7 == 0 {
-            // Twenty seconds without a path are survived.
+            // An outage of 20 s does not end the connection.
             let start = pair.now;
             pair.path.outage = (start, start + Dur::from_millis(20_000));
         }

@@ -1,4 +1,4 @@
-//! Retransmissions after losses and timeouts; random loss alone leaves a path full.
+//! Retransmissions after losses and timeouts.
 
 mod common;
 
@@ -10,8 +10,8 @@ use cwnd_udt::{Config, Counters};
 const LINK: Path =
     Path { delay: Dur::from_millis(50), nanos_per_byte: 80.0, queue: 1_250_000.0, ..PERFECT };
 
-/// A bulk transfer of 20 s over [`LINK`], with random `loss` after the first 5 s: the sender's counters, and the
-/// megabits a second that arrive in the last 15 s.
+/// Runs a bulk transfer of 20 s over [`LINK`], with random `loss` after the first 5 s. Returns the sender's counters,
+/// and the goodput of the last 15 s in megabits per second.
 fn transfer(config: &Config, loss: f64) -> (Counters, f64) {
     let mut pair = Pair::connecting([config, config], 1, LINK, 3).connect();
     pair.most = 64;
@@ -52,9 +52,9 @@ fn transfer(config: &Config, loss: f64) -> (Counters, f64) {
     (stats.total, mbps)
 }
 
-/// HyStart++ ends slow start before the queue overflows much. Linux's CUBIC sends 500 to 560 packets again here.
+/// HyStart++ ends slow start before many packets are lost. Linux's CUBIC retransmits 500 to 560 packets on this path.
 #[test]
-fn window_laws_start_by_hystart() {
+fn window_laws_use_hystart() {
     for law in ["cubic", "reno"] {
         let (counters, mbps) = transfer(&Config::new(Spec::parse(law).unwrap()), 0.0);
         assert!(counters.pkt_retrans <= 560, "{law}: {}", counters.pkt_retrans);
@@ -62,8 +62,8 @@ fn window_laws_start_by_hystart() {
     }
 }
 
-/// An overshoot of a whole window is repaired within the window: nearly every repair arrives, none twice. CUBIC
-/// keeps 0.7 of the window in slow start too (RFC 9438 section 4.6), which overflows the queue once more.
+/// After an overshoot of a whole window, retransmissions respect the window: nearly all arrive, and none is spurious.
+/// CUBIC also keeps 0.7 of the window in slow start (RFC 9438 section 4.6), which overflows the queue once more.
 #[test]
 fn an_overshoot_is_repaired_within_the_window() {
     for (law, most) in [("reno(start=standard)", 2000), ("cubic(start=standard)", 5000)] {
@@ -75,9 +75,9 @@ fn an_overshoot_is_repaired_within_the_window() {
     }
 }
 
-/// One packet never arrives; a timeout sends it again and none of those behind it, which the receiver has reported.
+/// One packet is always lost. A timeout retransmits it, but not the later packets that the receiver has reported.
 #[test]
-fn a_timeout_sends_again_what_has_not_arrived() {
+fn a_timeout_retransmits_only_missing_packets() {
     for law in ["reno", "udt"] {
         let config = config(law);
         let mut pair = Pair::connecting([&config, &config], 1, PERFECT, 1).connect();
@@ -86,8 +86,7 @@ fn a_timeout_sends_again_what_has_not_arrived() {
         pair.hole = Some(first + 3);
         pair.ends[0].write(&[2; 200_000]).unwrap();
         pair.run_for(Dur::from_millis(1000));
-        // All else has arrived and been reported; reports of the missing packet are lost from now on, and so is
-        // the repair on its way.
+        // All other packets have arrived and were reported. From now on, loss reports and retransmissions are lost.
         pair.path.outage = (pair.now, pair.now + Dur::from_millis(1500));
         pair.run_for(Dur::from_millis(1600));
         let counters = *pair.ends[0].counters();
@@ -100,9 +99,9 @@ fn a_timeout_sends_again_what_has_not_arrived() {
     }
 }
 
-/// After an outage a window law begins with a packet a round trip, and doubles.
+/// After an outage, a window law starts with one packet per round trip and doubles.
 #[test]
-fn a_timeout_sends_no_more_than_the_window() {
+fn retransmissions_after_a_timeout_respect_the_window() {
     let config = config("reno");
     let mut pair = Pair::connecting([&config, &config], 1, PERFECT, 1).connect();
     pair.exchange([&[1; 300_000], &[]], Dur::from_millis(2000));
@@ -123,16 +122,15 @@ fn a_timeout_sends_no_more_than_the_window() {
     }
     pair.run_for(Dur::from_millis(2000));
     assert_eq!(pair.ends[0].unacknowledged(), 0);
-    // The acknowledgements of some packets were lost with the path.
+    // No retransmission is spurious.
     assert_eq!(pair.ends[1].counters().pkt_duplicate, 0);
 }
 
-/// The sender itself costs nothing at 1 % random loss: with a law that gives up next to nothing for a loss the
-/// path stays full.
+/// Loss recovery does not reduce the rate at 1 % random loss: a law with a negligible decrease keeps the path full.
 #[test]
 fn a_law_that_ignores_loss_fills_a_lossy_path() {
     let config = Config {
-        // One and a half bandwidth-delay products: more would overflow the queue.
+        // 1.5 bandwidth-delay products: more would overflow the queue.
         flow_window: 1250,
         ..Config::new(Spec::parse("aimd(100, 0.000001)").unwrap())
     };

@@ -1,4 +1,4 @@
-//! Connections whose listener has lost them end at once, and nobody else can end them.
+//! Resets: a connection that the listener no longer knows ends at once, and forged resets are ignored.
 
 #![cfg(all(unix, feature = "net"))]
 
@@ -19,10 +19,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::reference::{self, Reference};
-use support::{local, patient, stream_config};
+use support::{local, set_timeouts, stream_config};
 
-/// UDT4's timers would take 46 s.
-const SOON: Duration = Duration::from_secs(3);
+/// Much shorter than UDT4's timeout of 46 s.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(3);
 const KINDS: [&str; 3] = ["plain", "key", "pair"];
 const RECEIVER: &str = "CWND_TEST_RECEIVER";
 
@@ -47,7 +47,7 @@ fn config(kind: &str, listens: bool) -> Config {
     Config { credentials, ..stream_config("udt") }
 }
 
-/// A process that receives at a port, which is not there any more after [`Receiver::kill`].
+/// A process that receives at a port. [`Receiver::kill`] ends it and returns the port.
 struct Receiver {
     child: Child,
     addr: SocketAddr,
@@ -81,7 +81,7 @@ impl Drop for Receiver {
 }
 
 #[test]
-#[ignore = "the process that other tests start"]
+#[ignore = "a process that other tests start"]
 fn receiver() {
     let Ok(words) = std::env::var(RECEIVER) else { return };
     let (kind, port) = words.split_once(' ').unwrap();
@@ -89,13 +89,13 @@ fn receiver() {
     let listener = UdtListener::bind(("127.0.0.1", port), &config(kind, true)).unwrap();
     println!("\nlistens at {}", listener.local_addr().port());
     while let Ok((mut stream, _)) = listener.accept() {
-        let mut piece = vec![0; 1 << 16];
-        while stream.read(&mut piece).unwrap_or(0) > 0 {}
+        let mut chunk = vec![0; 1 << 16];
+        while stream.read(&mut chunk).unwrap_or(0) > 0 {}
     }
 }
 
-/// Writes until the connection ends: why, and when.
-fn pour(mut stream: &UdtStream) -> (std::io::Error, Instant) {
+/// Writes until the connection ends. Returns the error and the time.
+fn write_until_error(mut stream: &UdtStream) -> (std::io::Error, Instant) {
     loop {
         if let Err(error) = stream.write_all(&[7; 1 << 16]) {
             return (error, Instant::now());
@@ -104,13 +104,13 @@ fn pour(mut stream: &UdtStream) -> (std::io::Error, Instant) {
 }
 
 #[test]
-fn a_sender_hears_that_its_receiver_was_restarted() {
+fn a_restarted_receiver_resets_its_sender() {
     for kind in KINDS {
         let receiver = Receiver::start(kind, 0);
         let client = UdtStream::connect(receiver.addr, &config(kind, false)).unwrap();
-        patient(&client);
+        set_timeouts(&client);
         let (error, waited) = thread::scope(|scope| {
-            let pouring = scope.spawn(|| pour(&client));
+            let pouring = scope.spawn(|| write_until_error(&client));
             thread::sleep(Duration::from_millis(300));
             let port = receiver.kill();
             thread::sleep(Duration::from_millis(200));
@@ -124,63 +124,63 @@ fn a_sender_hears_that_its_receiver_was_restarted() {
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{kind}: {error}");
         assert!(error.to_string().contains("does not know this connection"), "{error}");
         assert_eq!(client.close_reason(), Some(CloseReason::Reset));
-        assert!(waited < SOON, "{kind}: {waited:?}");
+        assert!(waited < SHORT_TIMEOUT, "{kind}: {waited:?}");
     }
 }
 
-/// A client that has nothing to send hears of it with its first keep-alive.
+/// The client's first keep-alive is answered by a reset.
 #[test]
-fn an_idle_client_hears_of_it_too() {
+fn a_restarted_receiver_resets_an_idle_client() {
     for kind in KINDS {
         let receiver = Receiver::start(kind, 0);
         let mut client = UdtStream::connect(receiver.addr, &config(kind, false)).unwrap();
         client.write_all(b"something").unwrap();
-        let quiet = Instant::now() + SOON;
+        let quiet = Instant::now() + SHORT_TIMEOUT;
         while client.unacknowledged() > 0 && Instant::now() < quiet {
             thread::sleep(Duration::from_millis(10));
         }
         let again = Receiver::start(kind, receiver.kill());
-        client.set_read_timeout(Some(SOON));
+        client.set_read_timeout(Some(SHORT_TIMEOUT));
         let error = client.read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{kind}: {error}");
         again.kill();
     }
 }
 
-/// Somebody ends the receiver's connection with a shutdown that the client never sent.
+/// A forged shutdown ends the listener's connection, whose reset then ends the client's.
 #[test]
-fn a_spoofed_shutdown_ends_both_ends() {
+fn a_spoofed_shutdown_is_followed_by_a_reset() {
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
     let client = UdtStream::connect(listener.local_addr(), &stream_config("udt")).unwrap();
     let (server, _) = listener.accept().unwrap();
-    patient(&client);
+    set_timeouts(&client);
     let now = Instant::now();
-    lose(&server);
-    let (error, ended) = pour(&client);
+    spoof_shutdown(&server);
+    let (error, ended) = write_until_error(&client);
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
-    assert!(ended - now < SOON, "{:?}", ended - now);
+    assert!(ended - now < SHORT_TIMEOUT, "{:?}", ended - now);
 }
 
-/// Both ends of a connection without sockets, the server's id `id`.
+/// Both ends of a connection without sockets. The listener's end has the id `id`.
 fn ends(id: u32) -> [Connection; 2] {
     let config = common::config("cubic");
     let now = Time::ZERO;
-    let mut near = Connection::connect(&config, now, 4, Seq::new(9), common::server().ip());
+    let mut client_end = Connection::connect(&config, now, 4, Seq::new(9), common::server().ip());
     let listener = cwnd_udt::Listener::new([1; 16], config.socket_type);
     loop {
-        let asked = near.poll_transmit(now, 1).unwrap();
+        let asked = client_end.poll_transmit(now, 1).unwrap();
         match listener.handle(now, common::client(), asked.datagrams) {
-            cwnd_udt::Answer::Reply(reply) => near.handle_datagram(now, &reply),
+            cwnd_udt::Answer::Reply(reply) => client_end.handle_datagram(now, &reply),
             cwnd_udt::Answer::Accept(asked) => {
                 assert!(
-                    asked.knows_resets,
+                    asked.supports_resets,
                     "the request of the first microsecond has a time stamp"
                 );
-                let mut far = Connection::accept(&config, now, id, &asked);
-                let answer = far.poll_transmit(now, 1).unwrap().datagrams.to_vec();
-                near.handle_datagram(now, &answer);
-                assert!(near.is_open());
-                return [near, far];
+                let mut listener_end = Connection::accept(&config, now, id, &asked);
+                let answer = listener_end.poll_transmit(now, 1).unwrap().datagrams.to_vec();
+                client_end.handle_datagram(now, &answer);
+                assert!(client_end.is_open());
+                return [client_end, listener_end];
             }
             cwnd_udt::Answer::Ignore => panic!("ignored"),
         }
@@ -188,54 +188,54 @@ fn ends(id: u32) -> [Connection; 2] {
 }
 
 #[test]
-fn a_reset_counts_if_it_repeats_what_was_sent() {
+fn a_reset_must_echo_a_recent_header() {
     let now = Time::from_nanos(5_000_000);
-    let sent = |near: &mut Connection| {
-        near.write(&[5; 4000]).unwrap();
-        let batch = near.poll_transmit(now, 9).unwrap();
+    let sent = |client_end: &mut Connection| {
+        client_end.write(&[5; 4000]).unwrap();
+        let batch = client_end.poll_transmit(now, 9).unwrap();
         let first = batch.iter().next().unwrap();
         <[u8; HEADER]>::try_from(&first[..HEADER]).unwrap()
     };
-    let [mut near, _] = ends(7);
-    let header = sent(&mut near);
+    let [mut client_end, _] = ends(7);
+    let header = sent(&mut client_end);
     for bit in 0..8 * HEADER {
         let mut forged = header;
         forged[bit / 8] ^= 1 << (bit % 8);
-        assert!(!near.handle_reset(now, &forged), "bit {bit}");
+        assert!(!client_end.handle_reset(now, &forged), "bit {bit}");
     }
-    assert!(!near.handle_reset(now, &[0; HEADER]));
-    assert!(near.is_open());
-    assert!(near.handle_reset(now, &header));
-    assert_eq!(near.close_reason(), Some(CloseReason::Reset));
-    assert!(!near.handle_reset(now, &header), "it has ended already");
-    assert_eq!(near.next_wakeup(), None, "nobody is there to be told");
-    let events: Vec<_> = std::iter::from_fn(|| near.poll_event()).collect();
+    assert!(!client_end.handle_reset(now, &[0; HEADER]));
+    assert!(client_end.is_open());
+    assert!(client_end.handle_reset(now, &header));
+    assert_eq!(client_end.close_reason(), Some(CloseReason::Reset));
+    assert!(!client_end.handle_reset(now, &header), "it has ended already");
+    assert_eq!(client_end.next_wakeup(), None, "no shutdown is sent");
+    let events: Vec<_> = std::iter::from_fn(|| client_end.poll_event()).collect();
     assert_eq!(events.last(), Some(&Event::Closed(CloseReason::Reset)));
 
-    // What was delivered is not outstanding: an old header ends nothing.
-    let [mut near, mut far] = ends(7);
-    let header = sent(&mut near);
+    // The header of an acknowledged packet is not accepted.
+    let [mut client_end, mut listener_end] = ends(7);
+    let header = sent(&mut client_end);
     let later = Time::from_nanos(6_000_000);
     let mut ack = [0; 64];
     let next = Seq::new(9).plus(3);
     let length = Control::LightAck(next).encode(1, 4, &mut ack);
-    near.handle_datagram(later, &ack[..length]);
-    assert_eq!(near.unacknowledged(), 0);
-    assert!(!near.handle_reset(later, &header));
-    assert!(near.is_open());
-    // A control packet that was sent lately.
-    far.write(b"x").unwrap();
-    let data = far.poll_transmit(later, 1).unwrap().datagrams.to_vec();
-    near.handle_datagram(later, &data);
-    let told = near.poll_transmit(later, 1).unwrap().datagrams.to_vec();
-    let answer = reset::answer(&told).expect("an odd id");
-    assert!(answer.len() <= told.len());
-    assert!(near.handle_reset(later, &reset::parse(&answer).unwrap()));
+    client_end.handle_datagram(later, &ack[..length]);
+    assert_eq!(client_end.unacknowledged(), 0);
+    assert!(!client_end.handle_reset(later, &header));
+    assert!(client_end.is_open());
+    // The header of a recent control packet is accepted.
+    listener_end.write(b"x").unwrap();
+    let data = listener_end.poll_transmit(later, 1).unwrap().datagrams.to_vec();
+    client_end.handle_datagram(later, &data);
+    let answered_packet = client_end.poll_transmit(later, 1).unwrap().datagrams.to_vec();
+    let answer = reset::answer(&answered_packet).expect("an odd id");
+    assert!(answer.len() <= answered_packet.len());
+    assert!(client_end.handle_reset(later, &reset::parse(&answer).unwrap()));
 }
 
-/// Datagrams to ids that are not known: no more answers than the budget, and no more bytes than were sent.
+/// Datagrams to unknown ids.
 #[test]
-fn a_flood_gets_few_and_short_answers() {
+fn resets_are_rate_limited_and_not_longer_than_the_datagrams() {
     const MANY: usize = 20_000;
     for kind in KINDS {
         let listener = UdtListener::bind(local(), &config(kind, true)).unwrap();
@@ -280,35 +280,35 @@ fn a_flood_gets_few_and_short_answers() {
         println!("{kind}: {answers} answers to {MANY} in {took:?}");
         assert!(answers > 0, "{kind}");
         assert!(bytes <= sent, "{kind}: {bytes} bytes for {sent}");
-        // 1,024 at once and 20,000 a second.
+        // A burst of 1,024 and 20,000 per second.
         let budget = 1_100.0 + 20_000.0 * (took.as_secs_f64() + 0.3);
         assert!(f64::from(answers) <= budget, "{kind}: {answers} answers in {took:?}");
     }
 }
 
-/// Between a client and a listener: passes datagrams on and can say something in the listener's name.
-struct Middle {
+/// A proxy between a client and a listener, which can send datagrams to the client in the listener's name.
+struct Proxy {
     front: UdpSocket,
     back: UdpSocket,
     client: Mutex<Option<SocketAddr>>,
-    /// Datagrams of the client, and resets to it.
+    /// The numbers of datagrams from the client and of resets to it.
     seen: [AtomicUsize; 2],
-    over: AtomicBool,
+    stop: AtomicBool,
 }
 
-impl Middle {
+impl Proxy {
     fn new(to: SocketAddr) -> Self {
         let [front, back] = [(); 2].map(|()| UdpSocket::bind(local()).unwrap());
         back.connect(to).unwrap();
         for socket in [&front, &back] {
             socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         }
-        Middle {
+        Proxy {
             front,
             back,
             client: Mutex::default(),
             seen: Default::default(),
-            over: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
         }
     }
 
@@ -316,16 +316,16 @@ impl Middle {
         self.front.local_addr().unwrap()
     }
 
-    fn say(&self, datagram: &[u8]) {
+    fn send_to_client(&self, datagram: &[u8]) {
         let client = self.client.lock().unwrap().expect("a client");
         self.front.send_to(datagram, client).unwrap();
     }
 
-    /// Passes datagrams on until it is over, in two threads.
+    /// Forwards datagrams until `stop`, in two threads.
     fn run<'a>(&'a self, scope: &'a thread::Scope<'a, '_>) {
         scope.spawn(|| {
             let mut bytes = [0; 2048];
-            while !self.over.load(Ordering::Relaxed) {
+            while !self.stop.load(Ordering::Relaxed) {
                 if let Ok((length, from)) = self.front.recv_from(&mut bytes) {
                     *self.client.lock().unwrap() = Some(from);
                     self.seen[0].fetch_add(1, Ordering::Relaxed);
@@ -335,12 +335,12 @@ impl Middle {
         });
         scope.spawn(|| {
             let mut bytes = [0; 2048];
-            while !self.over.load(Ordering::Relaxed) {
+            while !self.stop.load(Ordering::Relaxed) {
                 if let Ok(length) = self.back.recv(&mut bytes) {
                     let datagram = &bytes[..length];
                     let reset = reset::parse(datagram).is_some() || datagram[0] == 0xf8;
                     self.seen[1].fetch_add(usize::from(reset), Ordering::Relaxed);
-                    self.say(datagram);
+                    self.send_to_client(datagram);
                 }
             }
         });
@@ -351,26 +351,26 @@ impl Middle {
     }
 }
 
-/// Ends a connection at the listener's side as a shutdown of its client would.
-fn lose(server: &UdtStream) {
-    server.look(|connection| {
+/// Ends the listener's end of a connection with a forged shutdown of its client.
+fn spoof_shutdown(server: &UdtStream) {
+    server.with_connection(|connection| {
         let mut shutdown = [0; 32];
         let length = Control::Shutdown.encode(0, connection.id(), &mut shutdown);
         connection.handle_datagram(Time::from_nanos(1), &shutdown[..length]);
     });
 }
 
-/// Resets that somebody on the way makes up do not end a connection.
+/// Random resets do not end a connection.
 #[test]
-fn forged_resets_change_nothing() {
+fn forged_resets_are_ignored() {
     for kind in KINDS {
         let listener = UdtListener::bind(local(), &config(kind, true)).unwrap();
-        let middle = Middle::new(listener.local_addr());
+        let proxy = Proxy::new(listener.local_addr());
         thread::scope(|scope| {
-            middle.run(scope);
-            let client = UdtStream::connect(middle.addr(), &config(kind, false)).unwrap();
+            proxy.run(scope);
+            let client = UdtStream::connect(proxy.addr(), &config(kind, false)).unwrap();
             let (server, _) = listener.accept().unwrap();
-            patient(&server);
+            set_timeouts(&server);
             let mut random = Random(12);
             for _ in 0..2_000 {
                 let mut bytes = [0; 28];
@@ -382,55 +382,55 @@ fn forged_resets_change_nothing() {
                 if plain {
                     bytes[1..4].copy_from_slice(&[0xff, 0x43, 0x58]);
                 }
-                middle.say(&bytes[..if plain { LENGTH } else { 28 }]);
+                proxy.send_to_client(&bytes[..if plain { LENGTH } else { 28 }]);
             }
             (&client).write_all(b"still here").unwrap();
             let mut text = [0; 10];
             (&server).read_exact(&mut text).unwrap();
             assert_eq!(&text, b"still here", "{kind}");
             assert_eq!(client.close_reason(), None);
-            middle.over.store(true, Ordering::Relaxed);
+            proxy.stop.store(true, Ordering::Relaxed);
         });
     }
 }
 
-/// A client of UDT4 gets an even id, and no reset when its connection is not known any more.
+/// A UDT4 client gets an even id, and no resets when its connection has ended.
 #[test]
-fn udt4_is_never_sent_one() {
-    if !reference::is_here() {
+fn udt4_receives_no_resets() {
+    if !reference::is_available() {
         return;
     }
     let listener = UdtListener::bind(local(), &stream_config("udt")).unwrap();
-    let middle = Middle::new(listener.local_addr());
+    let proxy = Proxy::new(listener.local_addr());
     thread::scope(|scope| {
-        middle.run(scope);
-        let to = middle.addr();
+        proxy.run(scope);
+        let to = proxy.addr();
         let client = Reference::start(&format!("connect --to {to} --send 200000000"));
         let (server, _) = listener.accept().unwrap();
         client.expect("connected");
-        assert_eq!(server.look(|connection| connection.id()) % 2, 0);
-        lose(&server);
+        assert_eq!(server.with_connection(|connection| connection.id()) % 2, 0);
+        spoof_shutdown(&server);
         drop(server);
         thread::sleep(Duration::from_millis(200));
-        let [before, _] = middle.seen();
+        let [before, _] = proxy.seen();
         thread::sleep(Duration::from_millis(1500));
-        let [after, resets] = middle.seen();
-        middle.over.store(true, Ordering::Relaxed);
+        let [after, resets] = proxy.seen();
+        proxy.stop.store(true, Ordering::Relaxed);
         assert!(after > before, "the client has given up");
         assert_eq!(resets, 0);
     });
-    // The same with this crate's client, which is sent one.
-    let middle = Middle::new(listener.local_addr());
+    // A client of this crate receives a reset.
+    let proxy = Proxy::new(listener.local_addr());
     thread::scope(|scope| {
-        middle.run(scope);
-        let client = UdtStream::connect(middle.addr(), &stream_config("udt")).unwrap();
+        proxy.run(scope);
+        let client = UdtStream::connect(proxy.addr(), &stream_config("udt")).unwrap();
         let (server, _) = listener.accept().unwrap();
-        assert_eq!(server.look(|connection| connection.id()) % 2, 1);
-        lose(&server);
+        assert_eq!(server.with_connection(|connection| connection.id()) % 2, 1);
+        spoof_shutdown(&server);
         drop(server);
-        patient(&client);
-        assert_eq!(pour(&client).0.kind(), ErrorKind::ConnectionReset);
-        assert!(middle.seen()[1] > 0);
-        middle.over.store(true, Ordering::Relaxed);
+        set_timeouts(&client);
+        assert_eq!(write_until_error(&client).0.kind(), ErrorKind::ConnectionReset);
+        assert!(proxy.seen()[1] > 0);
+        proxy.stop.store(true, Ordering::Relaxed);
     });
 }

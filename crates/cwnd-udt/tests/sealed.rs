@@ -1,4 +1,4 @@
-//! Sockets with a key, over loopback and over bad networks.
+//! Sockets with a shared key, over loopback and over impaired networks.
 
 #![cfg(all(unix, feature = "net"))]
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::relay::{Faults, Relay};
-use support::{local, patient, recv_stream, send_stream, stream_config};
+use support::{local, recv_stream, send_stream, set_timeouts, stream_config};
 
 const MB: u64 = 1_000_000;
 
@@ -28,8 +28,8 @@ fn keyed(law: &str) -> Config {
     Config { credentials: key(1).map(Credentials::Key), ..stream_config(law) }
 }
 
-/// One that gives up early.
-fn hasty(key: Option<Key>) -> Config {
+/// A configuration with a short connection timeout.
+fn short_timeout(key: Option<Key>) -> Config {
     Config {
         credentials: key.map(Credentials::Key),
         connect_timeout: Dur::from_millis(700),
@@ -43,13 +43,13 @@ fn pair(config: &Config) -> [UdtStream; 2] {
     let (server, peer) = listener.accept().unwrap();
     assert_eq!(peer.port(), client.local_addr().port());
     [client, server].map(|end| {
-        patient(&end);
+        set_timeouts(&end);
         end
     })
 }
 
-/// Bytes arrive as they were sent, from `from` to `to`.
-fn carry(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) {
+/// Sends `bytes` bytes from `from` to `to` and asserts that they arrive.
+fn transfer(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) {
     thread::scope(|scope| {
         let sent = scope.spawn(|| send_stream(from, bytes, seed).unwrap());
         assert_eq!(recv_stream(to, bytes).unwrap(), sent.join().unwrap());
@@ -57,12 +57,12 @@ fn carry(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) {
 }
 
 #[test]
-fn a_stream_arrives_as_it_was_sent() {
+fn streams_are_delivered() {
     for law in ["udt", "cubic"] {
         let [client, server] = pair(&keyed(law));
         thread::scope(|scope| {
-            scope.spawn(|| carry(&client, &server, 60 * MB, 7));
-            carry(&server, &client, 20 * MB, 8);
+            scope.spawn(|| transfer(&client, &server, 60 * MB, 7));
+            transfer(&server, &client, 20 * MB, 8);
         });
         let closed = thread::spawn(move || client.close());
         assert_eq!((&server).read(&mut [0]).unwrap(), 0, "{law}: the peer has closed");
@@ -71,15 +71,15 @@ fn a_stream_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn packets_of_any_size_fit_with_their_seals() {
+fn sealed_packets_of_any_size_are_delivered() {
     for packet_size in [100, 1_500, 9_000, 65_535] {
         let [client, server] = pair(&Config { packet_size, ..keyed("cubic") });
-        carry(&client, &server, 2 * MB, 9);
+        transfer(&client, &server, 2 * MB, 9);
     }
 }
 
 #[test]
-fn messages_travel_too() {
+fn messages_are_delivered() {
     let [client, server] = pair(&Config { socket_type: SocketType::Message, ..keyed("udt") });
     for size in [1, 1424, 1425, 100_000] {
         client.send_message(&vec![7; size], None, true).unwrap();
@@ -88,18 +88,18 @@ fn messages_travel_too() {
 }
 
 #[test]
-fn many_connections_share_a_port_at_each_end() {
+fn many_connections_share_a_port() {
     const MANY: usize = 150;
     let small = Config { send_buffer: 64, receive_buffer: 64, ..keyed("udt") };
-    let patient = Config { connect_timeout: Dur::from_millis(30_000), ..small.clone() };
+    let long_timeout = Config { connect_timeout: Dur::from_millis(30_000), ..small.clone() };
     let listener = UdtListener::bind(local(), &small).unwrap();
     let to = listener.local_addr();
     let port = Endpoint::bind(local()).unwrap();
     thread::scope(|scope| {
         for n in 0..MANY {
-            let (port, patient) = (&port, &patient);
+            let (port, long_timeout) = (&port, &long_timeout);
             scope.spawn(move || {
-                let mut stream = port.connect(to, patient).unwrap();
+                let mut stream = port.connect(to, long_timeout).unwrap();
                 stream.write_all(&[n as u8; 10_000]).unwrap();
                 let mut answer = [0];
                 stream.read_exact(&mut answer).unwrap();
@@ -119,55 +119,56 @@ fn many_connections_share_a_port_at_each_end() {
     });
 }
 
-/// A client with `theirs` comes to a listener with `ours` and is not let in: what it is told.
-fn kept_out(theirs: Option<Key>, ours: Option<Key>) -> (ErrorKind, String) {
-    let listener = UdtListener::bind(local(), &hasty(ours)).unwrap();
-    let error = UdtStream::connect(listener.local_addr(), &hasty(theirs)).unwrap_err();
+/// Asserts that a listener with the key `listener_key` does not accept a client with the key `client_key`, and returns
+/// the client's error.
+fn expect_rejected(client_key: Option<Key>, listener_key: Option<Key>) -> (ErrorKind, String) {
+    let listener = UdtListener::bind(local(), &short_timeout(listener_key)).unwrap();
+    let error = UdtStream::connect(listener.local_addr(), &short_timeout(client_key)).unwrap_err();
     let late = Some(Instant::now() + Duration::from_millis(20));
     assert_eq!(listener.accept_until(late).unwrap_err().kind(), ErrorKind::TimedOut);
     (error.kind(), error.to_string())
 }
 
 #[test]
-fn who_has_another_key_or_none_is_kept_out() {
-    let silence = "nobody answered: no listener there, or none that has this key".to_owned();
-    assert_eq!(kept_out(key(2), key(1)), (ErrorKind::TimedOut, silence.clone()));
-    assert_eq!(kept_out(key(1), None), (ErrorKind::TimedOut, silence));
-    let (kind, refused) = kept_out(None, key(1));
+fn clients_with_another_key_or_none_are_rejected() {
+    let no_answer = "no answer: there is no listener, or it has another key".to_owned();
+    assert_eq!(expect_rejected(key(2), key(1)), (ErrorKind::TimedOut, no_answer.clone()));
+    assert_eq!(expect_rejected(key(1), None), (ErrorKind::TimedOut, no_answer));
+    let (kind, refused) = expect_rejected(None, key(1));
     assert_eq!(kind, ErrorKind::ConnectionRefused);
-    assert!(refused.contains("only those who have its key"), "{refused}");
+    assert!(refused.contains("requires credentials"), "{refused}");
 }
 
 #[test]
-fn a_listener_with_a_key_still_serves_its_own_after_strangers() {
+fn a_listener_accepts_its_clients_after_rejected_ones() {
     let listener = UdtListener::bind(local(), &keyed("udt")).unwrap();
     let to = listener.local_addr();
-    UdtStream::connect(to, &hasty(None)).unwrap_err();
-    UdtStream::connect(to, &hasty(key(3))).unwrap_err();
+    UdtStream::connect(to, &short_timeout(None)).unwrap_err();
+    UdtStream::connect(to, &short_timeout(key(3))).unwrap_err();
     let client = UdtStream::connect(to, &keyed("udt")).unwrap();
     let (server, _) = listener.accept().unwrap();
-    carry(&client, &server, MB, 4);
-    // A port with a key at its door is free to call others in clear.
-    let other = UdtListener::bind(local(), &hasty(None)).unwrap();
-    let plain = listener.endpoint().connect(other.local_addr(), &hasty(None)).unwrap();
-    carry(&plain, &other.accept().unwrap().0, MB, 5);
+    transfer(&client, &server, MB, 4);
+    // The port of a listener with a key can open connections without one.
+    let other = UdtListener::bind(local(), &short_timeout(None)).unwrap();
+    let plain = listener.endpoint().connect(other.local_addr(), &short_timeout(None)).unwrap();
+    transfer(&plain, &other.accept().unwrap().0, MB, 5);
 }
 
 #[test]
-fn there_is_no_rendezvous_with_a_key() {
+fn a_rendezvous_with_a_key_is_rejected() {
     let error = UdtStream::rendezvous(local(), local(), &keyed("udt")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(error.to_string().contains("no rendezvous with credentials"));
+    assert!(error.to_string().contains("does not support credentials"));
 }
 
-/// Losses, flipped bits, cuts, copies and datagrams from before, at every stage.
+/// Lost, corrupted, truncated, duplicated and replayed datagrams at every stage.
 #[test]
-fn a_hostile_network_changes_nothing() {
+fn streams_are_delivered_over_a_hostile_network() {
     let faults = Faults {
         loss: 0.01,
         duplicate: 0.01,
         reorder: 0.01,
-        held: Duration::from_millis(2),
+        reorder_delay: Duration::from_millis(2),
         truncate: 0.005,
         flip: 0.01,
         replay: 0.02,
@@ -180,20 +181,20 @@ fn a_hostile_network_changes_nothing() {
         let relay = Relay::start(listener.local_addr(), [faults; 2], seed);
         let client = UdtStream::connect(relay.addr, &config).unwrap();
         let (server, _) = listener.accept().unwrap();
-        patient(&client);
-        patient(&server);
-        carry(&client, &server, 5 * MB, seed);
-        carry(&server, &client, 5 * MB, seed + 2);
+        set_timeouts(&client);
+        set_timeouts(&server);
+        transfer(&client, &server, 5 * MB, seed);
+        transfer(&server, &client, 5 * MB, seed + 2);
         assert!(relay.counts()[0] > 10, "{law}: nothing was lost");
     }
 }
 
-/// Carries datagrams between one client and `target` until `over`, and gives all that it saw.
-fn watch(socket: &UdpSocket, target: SocketAddr, over: &AtomicBool) -> Vec<u8> {
+/// Forwards datagrams between one client and `target` until `stop`, and returns their contents.
+fn relay_and_record(socket: &UdpSocket, target: SocketAddr, stop: &AtomicBool) -> Vec<u8> {
     socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let (mut client, mut seen) = (target, Vec::new());
     let mut bytes = [0; 1 << 16];
-    while !over.load(Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) {
         let Ok((count, from)) = socket.recv_from(&mut bytes) else { continue };
         seen.extend_from_slice(&bytes[..count]);
         if from != target {
@@ -204,56 +205,56 @@ fn watch(socket: &UdpSocket, target: SocketAddr, over: &AtomicBool) -> Vec<u8> {
     seen
 }
 
-/// How often the text of a stream, and UDT's handshake, are to be read on the way.
-fn readable(config: &Config) -> [usize; 2] {
+/// How often the text of a stream and UDT's handshake occur in the datagrams of a connection.
+fn count_plaintext(config: &Config) -> [usize; 2] {
     const TEXT: &[u8] = b"It was a dark and stormy night; ";
     let listener = UdtListener::bind(local(), config).unwrap();
     let relay = UdpSocket::bind(local()).unwrap();
-    let (over, at) = (AtomicBool::new(false), relay.local_addr().unwrap());
+    let (stop, at) = (AtomicBool::new(false), relay.local_addr().unwrap());
     let seen = thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(&relay, listener.local_addr(), &over));
+        let watcher = scope.spawn(|| relay_and_record(&relay, listener.local_addr(), &stop));
         let mut client = UdtStream::connect(at, config).unwrap();
         let (mut server, _) = listener.accept().unwrap();
         client.write_all(&TEXT.repeat(1000)).unwrap();
         let mut arrived = vec![0; 1000 * TEXT.len()];
         server.read_exact(&mut arrived).unwrap();
         assert!(arrived == TEXT.repeat(1000));
-        over.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
         watcher.join().unwrap()
     });
-    // Eight bytes of a text anywhere are enough; a request says the version and the type of socket.
+    // Search for 8 bytes of the text, and for the version and the socket type of a handshake.
     let request = [0, 0, 0, 4, 0, 0, 0, 1];
     [&TEXT[..8], &request].map(|words| seen.windows(8).filter(|bytes| bytes == &words).count())
 }
 
 #[test]
-fn nothing_can_be_read_on_the_way() {
-    let [text, requests] = readable(&stream_config("udt"));
-    assert!(text > 900 && requests >= 4, "in clear there are {text} and {requests}");
-    assert_eq!(readable(&keyed("udt")), [0, 0]);
+fn datagrams_contain_no_plaintext() {
+    let [text, requests] = count_plaintext(&stream_config("udt"));
+    assert!(text > 900 && requests >= 4, "without encryption: {text} and {requests}");
+    assert_eq!(count_plaintext(&keyed("udt")), [0, 0]);
 }
 
-/// Anything at all comes to both ports while a transfer goes on, some of it in the form of the sealing.
+/// Both ports receive random datagrams during a transfer, some of them with valid headers.
 #[test]
-fn garbage_on_the_ports_disturbs_nobody() {
+fn random_datagrams_do_not_disturb_a_transfer() {
     let config = keyed("udt");
     let listener = UdtListener::bind(local(), &config).unwrap();
     let client = UdtStream::connect(listener.local_addr(), &config).unwrap();
     let (server, _) = listener.accept().unwrap();
     let targets = [client.local_addr().port(), listener.local_addr().port()];
-    let stranger = UdpSocket::bind(local()).unwrap();
+    let attacker = UdpSocket::bind(local()).unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| carry(&client, &server, 10 * MB, 5));
+        scope.spawn(|| transfer(&client, &server, 10 * MB, 5));
         let mut random = Random(11);
         for n in 0..20_000 {
             let mut bytes: Vec<u8> = (0..25).flat_map(|_| random.next().to_le_bytes()).collect();
-            // A hello has 72 bytes, an answer 60, a cookie 56; sealed ones any from 28 on.
+            // The lengths of a hello (72), a cookie (56) and sealed datagrams (at least 28), among others.
             bytes.truncate([72, 60, 56, 28, 200][n % 5]);
             if n % 3 > 0 {
                 let kind = 0xf1 + random.below(4) as u8;
                 bytes[..4].copy_from_slice(&[kind, 1, 0, 0]);
             }
-            let _ = stranger.send_to(&bytes, ("127.0.0.1", targets[n / 5 % 2]));
+            let _ = attacker.send_to(&bytes, ("127.0.0.1", targets[n / 5 % 2]));
         }
     });
 }

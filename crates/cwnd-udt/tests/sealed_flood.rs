@@ -1,4 +1,4 @@
-//! A listener with credentials under a flood of first messages. Alone in its process, whose memory is looked at.
+//! A listener with credentials during a flood of hellos. Its own process, because its memory is measured.
 
 #![cfg(all(target_os = "linux", feature = "net"))]
 
@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 use support::{local, resident, stream_config};
 
 const KINDS: [&str; 3] = ["key", "pair", "code"];
-/// Sockets that the flood comes from.
-const MANY: usize = 256;
-/// First messages that a flood sends at least, however short the transfer beside it.
-const FLOOD: usize = 2_000;
+/// The number of sockets that send the flood.
+const SOCKETS: usize = 256;
+/// The smallest number of hellos of a flood.
+const MIN_HELLOS: usize = 2_000;
 static DATA: [u8; 8_000_000] = [7; 8_000_000];
 
-/// Credentials of a listener, of its client, and of strangers, who do everything that they can do without the
-/// key, with an unlisted pair, or with another code.
-fn parties(kind: &str) -> [Credentials; 3] {
+/// Credentials of a listener, of its client, and of the attackers. Attackers replay recorded hellos, or use an unlisted
+/// pair or another code.
+fn credentials(kind: &str) -> [Credentials; 3] {
     let pairs = [(); 3].map(|()| KeyPair::generate().unwrap());
     let pair = |own: usize, peer: usize| Credentials::Pair {
         own: pairs[own].clone(),
@@ -35,19 +35,24 @@ fn parties(kind: &str) -> [Credentials; 3] {
     let bytes: [u8; 32] = std::array::from_fn(|at| at as u8);
     let key = Credentials::Key(Key::from_file_contents(&bytes).unwrap());
     match kind {
-        // These repeat what a client has said.
+        // The attackers replay hellos of a client.
         "key" => [key.clone(), key.clone(), key],
         "pair" => [pair(0, 1), pair(1, 0), pair(2, 0)],
         _ => [code("1111-kavo-miro"), code("1111-kavo-miro"), code("2222-kavo-miro")],
     }
 }
 
-/// A stranger's first message, with the listener's cookie if it asks for one at once.
-fn prepare(to: SocketAddr, theirs: &Credentials, id: u32) -> (UdpSocket, Vec<u8>) {
+/// An attacker's hello, with a cookie if the listener requires one.
+fn prepare_hello(
+    to: SocketAddr,
+    attacker_credentials: &Credentials,
+    id: u32,
+) -> (UdpSocket, Vec<u8>) {
     let socket = UdpSocket::bind(local()).unwrap();
-    let mut client = Initiator::new(theirs, Time::ZERO, id, Dur::from_millis(1_000)).unwrap();
+    let mut client =
+        Initiator::new(attacker_credentials, Time::ZERO, id, Dur::from_millis(1_000)).unwrap();
     let mut hello = client.poll(Time::ZERO).unwrap().to_vec();
-    if !matches!(theirs, Credentials::Key(_)) {
+    if !matches!(attacker_credentials, Credentials::Key(_)) {
         socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
         socket.send_to(&hello, to).unwrap();
         let mut cookie = [0; 100];
@@ -58,23 +63,23 @@ fn prepare(to: SocketAddr, theirs: &Credentials, id: u32) -> (UdpSocket, Vec<u8>
     (socket, hello)
 }
 
-/// Sends the strangers' first messages, half of them damaged, until `stop` and at least `FLOOD` of them.
+/// Sends the attackers' hellos, half of them corrupted, until `stop`, and at least `MIN_HELLOS`.
 fn flood(
     to: SocketAddr,
-    theirs: &Credentials,
-    strangers: &[(UdpSocket, Vec<u8>)],
+    attacker_credentials: &Credentials,
+    attackers: &[(UdpSocket, Vec<u8>)],
     stop: &AtomicBool,
 ) {
     let mut count = 0;
-    while count < FLOOD || !stop.load(Ordering::Relaxed) {
-        let (socket, hello) = &strangers[count / 2 % MANY];
+    while count < MIN_HELLOS || !stop.load(Ordering::Relaxed) {
+        let (socket, hello) = &attackers[count / 2 % SOCKETS];
         let mut hello = hello.clone();
         if count.is_multiple_of(2) {
             hello[50] ^= 1;
         }
-        // A recorded hello comes from other ports than its client's.
-        let from = if matches!(theirs, Credentials::Key(_)) {
-            &strangers[count / 2 / MANY % MANY].0
+        // Recorded hellos are sent from other ports than the client's.
+        let from = if matches!(attacker_credentials, Credentials::Key(_)) {
+            &attackers[count / 2 / SOCKETS % SOCKETS].0
         } else {
             socket
         };
@@ -83,20 +88,20 @@ fn flood(
     }
 }
 
-/// The parts of its rate that a transfer of 200 Mb/s on the same port keeps, and what the flood left in
-/// memory. Nobody is let in.
-fn beside_floods(kind: &str, rounds: usize, buffer: u32) -> (Vec<f64>, u64) {
-    let [ours, friends, strangers] = parties(kind);
+/// The share of its rate that a transfer of 200 Mb/s keeps during each flood, and the growth of the memory in bytes.
+/// Asserts that no attacker is accepted.
+fn measure_transfer_during_floods(kind: &str, rounds: usize, buffer: u32) -> (Vec<f64>, u64) {
+    let [listener_credentials, client_credentials, attacker_credentials] = credentials(kind);
     let limited = Config {
         rate_limit: Some(200e6),
         send_buffer: buffer,
         receive_buffer: buffer,
-        credentials: Some(ours),
+        credentials: Some(listener_credentials),
         ..stream_config("udt")
     };
     let listener = UdtListener::bind(local(), &limited).unwrap();
-    let of_friend = Config { credentials: Some(friends), ..limited.clone() };
-    let client = UdtStream::connect(listener.local_addr(), &of_friend).unwrap();
+    let client_config = Config { credentials: Some(client_credentials), ..limited.clone() };
+    let client = UdtStream::connect(listener.local_addr(), &client_config).unwrap();
     let (server, _) = listener.accept().unwrap();
     let to = listener.local_addr();
     let mut arrived = vec![0; DATA.len()];
@@ -111,32 +116,33 @@ fn beside_floods(kind: &str, rounds: usize, buffer: u32) -> (Vec<f64>, u64) {
     };
     let _warm = timed();
     let before = resident();
-    let mut shares = Vec::new();
+    let mut ratios = Vec::new();
     for _ in 0..rounds {
         let quiet = timed();
-        let prepared: Vec<_> = (0..MANY).map(|n| prepare(to, &strangers, n as u32)).collect();
+        let attackers: Vec<_> =
+            (0..SOCKETS).map(|n| prepare_hello(to, &attacker_credentials, n as u32)).collect();
         let stop = AtomicBool::new(false);
         let flooded = thread::scope(|scope| {
-            scope.spawn(|| flood(to, &strangers, &prepared, &stop));
+            scope.spawn(|| flood(to, &attacker_credentials, &attackers, &stop));
             let took = timed();
             stop.store(true, Ordering::Relaxed);
             took
         });
-        shares.push(quiet / flooded);
+        ratios.push(quiet / flooded);
     }
     let grown = resident().saturating_sub(before);
     let late = Some(Instant::now() + Duration::from_millis(20));
     assert_eq!(listener.accept_until(late).unwrap_err().kind(), ErrorKind::TimedOut);
-    println!("{kind}: {shares:.2?} of the rate, {grown} bytes more");
-    (shares, grown)
+    println!("{kind}: {ratios:.2?} of the rate, {grown} bytes more");
+    (ratios, grown)
 }
 
 #[test]
-fn a_flood_of_hellos_leaves_nothing_in_memory() {
+fn a_flood_of_hellos_uses_no_lasting_memory() {
     for kind in KINDS {
-        let (_, grown) = beside_floods(kind, 4, 1024);
-        // The connection's buffers have 3 MB. Sessions of 6 KiB for half of the 5,000 hellos that are looked
-        // at each second would be 20 MB.
+        let (_, grown) = measure_transfer_during_floods(kind, 4, 1024);
+        // The connection's buffers have 3 MB. Sessions of 6 KiB for half of the 5,000 hellos that are processed each
+        // second would use 20 MB.
         assert!(grown < 8 << 20, "{kind}: {grown} bytes more");
     }
 }
@@ -145,8 +151,8 @@ fn a_flood_of_hellos_leaves_nothing_in_memory() {
 #[ignore = "a rate, which needs an idle machine: make bench-udt runs it"]
 fn a_transfer_keeps_its_rate_in_a_flood() {
     for kind in KINDS {
-        let (shares, _) = beside_floods(kind, 5, 16_384);
-        // Where other work takes the processors, a transfer is late now and then with and without.
-        assert!(shares.iter().any(|share| *share > 0.9), "{kind}: {shares:?} of the rate");
+        let (ratios, _) = measure_transfer_during_floods(kind, 5, 16_384);
+        // One undisturbed round is enough: other processes may use the machine.
+        assert!(ratios.iter().any(|share| *share > 0.9), "{kind}: {ratios:?} of the rate");
     }
 }

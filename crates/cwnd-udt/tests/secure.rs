@@ -1,5 +1,5 @@
-//! Connections inside the sealing, both ends over a channel that loses, delays, reorders, copies and
-//! damages datagrams, in simulated time.
+//! Connections with a shared key in simulated time, over a path that loses, delays, reorders, duplicates and corrupts
+//! datagrams.
 
 #![cfg(feature = "secure")]
 
@@ -21,12 +21,12 @@ fn key(first: u8) -> Credentials {
     Credentials::Key(Key::from_file_contents(&bytes).unwrap())
 }
 
-/// A client and a port with a key, and what flies between them.
-struct World {
+/// A client, a listener with a key, and the path between them.
+struct Simulation {
     now: Time,
     path: Path,
     random: Random,
-    flying: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
+    in_transit: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     order: u64,
     initiator: Initiator,
     responder: Responder,
@@ -36,18 +36,18 @@ struct World {
     ends: [Option<Connection>; 2],
     ignored: Vec<Refused>,
     largest: usize,
-    /// What each end has sealed.
+    /// The plaintexts that each end has sealed.
     sealed: [HashSet<Vec<u8>>; 2],
 }
 
-impl World {
+impl Simulation {
     fn new(keys: [&Credentials; 2], path: Path, seed: u64) -> Self {
         let config = Config { packet_size: packet_size(1500), ..config("cubic") };
-        World {
+        Simulation {
             now: Time::ZERO,
             path,
             random: Random(seed),
-            flying: BTreeMap::new(),
+            in_transit: BTreeMap::new(),
             order: 0,
             initiator: Initiator::new(keys[0], Time::ZERO, 5, Dur::from_millis(3_000)).unwrap(),
             responder: Responder::new(keys[1], [3; 32], b"here"),
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Puts a datagram of the end `from` on its way.
+    /// Sends a datagram from the end `from` over the path.
     fn send(&mut self, from: usize, mut datagram: Vec<u8>) {
         self.largest = self.largest.max(datagram.len());
         if self.random.chance(self.path.loss) {
@@ -75,7 +75,7 @@ impl World {
             let jitter = Dur::from_nanos(self.random.below(self.path.jitter.as_nanos() + 1));
             self.order += 1;
             let at = self.now + self.path.delay + jitter;
-            self.flying.insert((at, self.order), (1 - from, datagram.clone()));
+            self.in_transit.insert((at, self.order), (1 - from, datagram.clone()));
         }
     }
 
@@ -104,7 +104,7 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, end: usize, mut datagram: Vec<u8>) {
+    fn receive(&mut self, end: usize, mut datagram: Vec<u8>) {
         let now = self.now;
         let plain = match (&mut self.sessions[end], end) {
             (Some(session), _) => session.opener.open(&mut datagram).map(|plain| plain.to_vec()),
@@ -112,8 +112,8 @@ impl World {
                 Ok(Some(session)) => {
                     self.sessions[0] = Some(session);
                     let ip = server().ip();
-                    let asks = Connection::connect(&self.config, now, 11, Seq::new(9), ip);
-                    self.ends[0] = Some(asks);
+                    let hello_wakeup = Connection::connect(&self.config, now, 11, Seq::new(9), ip);
+                    self.ends[0] = Some(hello_wakeup);
                     return;
                 }
                 Ok(None) => return,
@@ -132,13 +132,13 @@ impl World {
         };
         match plain {
             Err(refused) => self.ignored.push(refused),
-            Ok(plain) => self.take(end, &plain),
+            Ok(plain) => self.handle_plaintext(end, &plain),
         }
     }
 
-    /// What came out of the sealing.
-    fn take(&mut self, end: usize, plain: &[u8]) {
-        assert!(self.sealed[1 - end].contains(plain), "made up on the way");
+    /// Processes a decrypted datagram.
+    fn handle_plaintext(&mut self, end: usize, plain: &[u8]) {
+        assert!(self.sealed[1 - end].contains(plain), "a forged datagram was accepted");
         let now = self.now;
         if let Some(connection) = &mut self.ends[end] {
             return connection.handle_datagram(now, plain);
@@ -152,21 +152,22 @@ impl World {
         }
     }
 
-    /// The next thing that happens. False when there is none.
+    /// Processes the next event. Returns false if there is none.
     fn step(&mut self) -> bool {
         (0..2).for_each(|end| self.transmit(end));
         let soon = self.now + Dur::from_nanos(1);
         let wakes = self.ends.iter().flatten().filter_map(Connection::next_wakeup);
-        let asks = (self.sessions[0].is_none() && !self.initiator.is_over(self.now))
+        let hello_wakeup = (self.sessions[0].is_none() && !self.initiator.has_timed_out(self.now))
             .then(|| self.initiator.next_wakeup());
-        let arrival = self.flying.keys().next().map(|(at, _)| *at);
-        let next = wakes.chain(asks).map(|at| at.max(soon)).chain(arrival).min();
+        let arrival = self.in_transit.keys().next().map(|(at, _)| *at);
+        let next = wakes.chain(hello_wakeup).map(|at| at.max(soon)).chain(arrival).min();
         let Some(next) = next else { return false };
         self.now = next.max(self.now);
-        while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= self.now)
+        while let Some(entry) =
+            self.in_transit.first_entry().filter(|entry| entry.key().0 <= self.now)
         {
             let (end, datagram) = entry.remove();
-            self.arrive(end, datagram);
+            self.receive(end, datagram);
         }
         let now = self.now;
         self.ends.iter_mut().flatten().for_each(|end| end.handle_timeout(now));
@@ -174,7 +175,7 @@ impl World {
         true
     }
 
-    /// Connects: whether that worked.
+    /// Connects. Returns false if the handshake fails.
     fn connect(&mut self) -> bool {
         while !self.ends.iter().all(|end| end.as_ref().is_some_and(Connection::is_open)) {
             let failed = self.ends[0].as_ref().is_some_and(|end| end.close_reason().is_some());
@@ -185,8 +186,8 @@ impl World {
         true
     }
 
-    /// Sends `data` from one end and returns what the other gets.
-    fn carry(&mut self, from: usize, data: &[u8]) -> Vec<u8> {
+    /// Sends `data` from one end and returns the data that arrives at the other.
+    fn transfer(&mut self, from: usize, data: &[u8]) -> Vec<u8> {
         let deadline = self.now + Dur::from_millis(600_000);
         let (mut written, mut arrived, mut buffer) = (0, Vec::new(), [0; 4096]);
         while arrived.len() < data.len() {
@@ -203,37 +204,41 @@ impl World {
 }
 
 #[test]
-fn a_stream_crosses_in_packets_of_the_size_that_was_asked_for() {
-    let mut world = World::new([&key(1), &key(1)], PERFECT, 1);
-    assert!(world.connect());
-    assert_eq!(world.now, Time::from_nanos(30 * MS), "three round trips: one more than in clear");
+fn streams_are_delivered_in_packets_of_the_configured_size() {
+    let mut simulation = Simulation::new([&key(1), &key(1)], PERFECT, 1);
+    assert!(simulation.connect());
+    assert_eq!(
+        simulation.now,
+        Time::from_nanos(30 * MS),
+        "three round trips: one more than without encryption"
+    );
     let data = pattern(1_000_000, 1);
-    assert!(world.carry(0, &data) == data);
-    assert!(world.carry(1, &data) == data);
-    // The last multiple of AES's block below 1500.
-    assert_eq!(world.largest, 1496 - 28);
-    assert_eq!(world.ignored, []);
-    let stats = world.ends[0].as_mut().unwrap().stats(world.now, false);
+    assert!(simulation.transfer(0, &data) == data);
+    assert!(simulation.transfer(1, &data) == data);
+    // The largest multiple of the AES block size that fits into 1500 bytes.
+    assert_eq!(simulation.largest, 1496 - 28);
+    assert_eq!(simulation.ignored, []);
+    let stats = simulation.ends[0].as_mut().unwrap().stats(simulation.now, false);
     assert_eq!((stats.total.pkt_retrans, stats.total.pkt_ignored), (0, 0));
     assert_eq!(OVERHEAD, 28);
 
-    world.ends[0].as_mut().unwrap().shutdown(world.now);
-    while world.ends[1].as_ref().unwrap().close_reason().is_none() {
-        assert!(world.step());
+    simulation.ends[0].as_mut().unwrap().shutdown(simulation.now);
+    while simulation.ends[1].as_ref().unwrap().close_reason().is_none() {
+        assert!(simulation.step());
     }
-    assert_eq!(world.ends[1].as_ref().unwrap().close_reason(), Some(CloseReason::Peer));
+    assert_eq!(simulation.ends[1].as_ref().unwrap().close_reason(), Some(CloseReason::Peer));
 }
 
 #[test]
 fn another_key_gets_no_answer() {
-    let mut world = World::new([&key(1), &key(2)], PERFECT, 1);
-    assert!(!world.connect());
-    assert!(world.initiator.is_over(world.now) && world.sessions[0].is_none());
-    assert_eq!(world.ignored, [Refused::WrongKey; 12]);
+    let mut simulation = Simulation::new([&key(1), &key(2)], PERFECT, 1);
+    assert!(!simulation.connect());
+    assert!(simulation.initiator.has_timed_out(simulation.now) && simulation.sessions[0].is_none());
+    assert_eq!(simulation.ignored, [Refused::WrongKey; 12]);
 }
 
 #[test]
-fn ends_with_and_without_a_key_do_not_meet() {
+fn ends_with_and_without_a_key_do_not_connect() {
     // A plain client is refused at once.
     let config = config("udt");
     let mut plain = Connection::connect(&config, Time::ZERO, 11, Seq::new(9), server().ip());
@@ -245,16 +250,16 @@ fn ends_with_and_without_a_key_do_not_meet() {
     assert_eq!(refusal.len(), asked.len());
     plain.handle_datagram(Time::ZERO, &refusal);
     assert_eq!(plain.close_reason(), Some(CloseReason::Refused));
-    // A plain listener takes a hello for no packet.
+    // A plain listener ignores a hello.
     let mut initiator = Initiator::new(&key(1), Time::ZERO, 5, Dur::from_millis(3_000)).unwrap();
     let hello = initiator.poll(Time::ZERO).unwrap();
     let listener = Listener::new(common::KEY, SocketType::Stream);
     assert_eq!(listener.handle(Time::ZERO, client(), hello), Answer::Ignore);
 }
 
-/// A case in which loss reports arrived and nothing was retransmitted, until the connection was lost.
+/// Regression: loss reports arrived, nothing was retransmitted, and the connection timed out.
 #[test]
-fn repairs_that_are_lost_are_repeated() {
+fn lost_retransmissions_are_repeated() {
     let seed = 461_623_177_719_057_632;
     let path = Path {
         delay: Dur::from_millis(1),
@@ -262,18 +267,18 @@ fn repairs_that_are_lost_are_repeated() {
         duplicate: 0.048_157_843_765_603_09,
         ..PERFECT
     };
-    let mut world = World::new([&key(1), &key(1)], path, seed);
-    assert!(world.connect());
+    let mut simulation = Simulation::new([&key(1), &key(1)], path, seed);
+    assert!(simulation.connect());
     let data = pattern(22_785, seed);
-    assert!(world.carry(0, &data) == data);
+    assert!(simulation.transfer(0, &data) == data);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Damaged and repeated datagrams never reach the connection; what gets through is the stream.
+    /// Corrupted and replayed datagrams do not reach the connection.
     #[test]
-    fn streams_arrive_whole(
+    fn streams_are_delivered(
         delay in 1u64..40,
         jitter in 0u64..8,
         loss in 0.0..0.15f64,
@@ -284,10 +289,10 @@ proptest! {
     ) {
         let [delay, jitter] = [delay, jitter].map(Dur::from_millis);
         let path = Path { delay, jitter, loss, duplicate, flip, ..PERFECT };
-        let mut world = World::new([&key(1), &key(1)], path, seed);
-        prop_assume!(world.connect());
+        let mut simulation = Simulation::new([&key(1), &key(1)], path, seed);
+        prop_assume!(simulation.connect());
         let data = pattern(length, seed);
-        prop_assert!(world.carry(0, &data) == data);
-        prop_assert!(world.carry(1, &data) == data);
+        prop_assert!(simulation.transfer(0, &data) == data);
+        prop_assert!(simulation.transfer(1, &data) == data);
     }
 }

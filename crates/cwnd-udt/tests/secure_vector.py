@@ -1,9 +1,9 @@
 # ruff: noqa: INP001
-"""The known answers in `src/secure/tests.rs`, made without this crate.
+"""Test vectors for `src/secure/tests.rs`, computed without this crate.
 
-Noise_NNpsk0_25519_AESGCM_SHA256 and Noise_IKpsk2_25519_AESGCM_SHA256 (revision 34 of the
-specification) and what docs/udt.md says under "Credentials", by the Python package `cryptography`.
-Prints the datagrams in hexadecimal.
+Implements Noise_NNpsk0_25519_AESGCM_SHA256 and Noise_IKpsk2_25519_AESGCM_SHA256 (revision 34) and
+the protocol in docs/udt.md under "Credentials" with the Python package `cryptography`. Prints the
+datagrams in hexadecimal.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 FILE = bytes(range(32))
 CLIENT, SERVER = 0x01020304, 0x0A0B0C0D
 PRIVATE = bytes([0x11] * 32), bytes([0x22] * 32)
-# Static keys: the client's and the listener's.
+# The static private keys of the client and the listener.
 STATIC = bytes([0x33] * 32), bytes([0x44] * 32)
 PLACE = b"here"
 SHARED = b"Noise_NNpsk0_25519_AESGCM_SHA256"
@@ -43,7 +43,7 @@ class Symmetric:
     """Noise's symmetric state (section 5.2), sending only."""
 
     def __init__(self, name: bytes, prologue: bytes) -> None:
-        self.h = self.ck = name  # 32 bytes: as it is
+        self.h = self.ck = name  # not hashed, because it has 32 bytes
         self.k, self.n = b"", 0
         self.mix_hash(prologue)
 
@@ -63,7 +63,7 @@ class Symmetric:
         self.n = 0
 
     def public(self, key: bytes) -> bytes:
-        """Do the token `e` of a handshake with a shared key."""
+        """Process the token `e` of a handshake with a pre-shared key."""
         self.mix_hash(key)
         self.mix_key(key)
         return key
@@ -77,23 +77,23 @@ class Symmetric:
 
 
 def derive(salt: bytes, secret: bytes, purpose: bytes) -> bytes:
-    """Make the key of one purpose."""
+    """Derive the key for one purpose."""
     return HKDF(hashes.SHA256(), 32, salt, purpose).derive(secret)
 
 
 def head(kind: int) -> bytes:
-    """How a datagram of the handshake begins."""
+    """Make the header of a handshake datagram."""
     return bytes([kind, 2, 0, 0]) + CLIENT.to_bytes(4, "big")
 
 
 def private(secret: bytes) -> tuple[X25519PrivateKey, bytes]:
-    """Make a private key and the bytes of its public key."""
+    """Load a private key and compute the bytes of its public key."""
     key = X25519PrivateKey.from_private_bytes(secret)
     return key, key.public_key().public_bytes_raw()
 
 
 def agree(key: X25519PrivateKey, public: bytes) -> bytes:
-    """Do Noise's `DH`."""
+    """Compute Noise's `DH`."""
     return key.exchange(X25519PublicKey.from_public_bytes(public))
 
 
@@ -110,7 +110,7 @@ def data(key: bytes, counter: int, to: int, text: bytes) -> bytes:
 
 
 def shared() -> dict[str, bytes]:
-    """Make the datagrams of a session with a key."""
+    """Make the datagrams of a session with a shared key."""
     salt = b"cwnd-udt key 1"
     (near, near_public), (_, far_public) = map(private, PRIVATE)
     state = Symmetric(SHARED, b"cwnd-udt sealed" + head(0xF1))
@@ -135,7 +135,7 @@ def shared() -> dict[str, bytes]:
 
 
 def pair() -> dict[str, bytes]:
-    """Make the datagrams of a session with key pairs and no secret besides."""
+    """Make the datagrams of a session with key pairs and no pre-shared key."""
     salt = b"cwnd-udt pair 1"
     (near, near_public), (far, far_public) = map(private, PRIVATE)
     (client, client_public), (_, listener_public) = map(private, STATIC)
@@ -163,7 +163,7 @@ def pair() -> dict[str, bytes]:
 
 
 def main() -> None:
-    """Print the known answers."""
+    """Print the test vectors."""
     for name, datagram in (shared() | pair()).items():
         print(name, datagram.hex())  # noqa: T201
 

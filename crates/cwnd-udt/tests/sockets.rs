@@ -22,74 +22,74 @@ fn messages() -> Config {
     Config { socket_type: SocketType::Message, ..config("udt") }
 }
 
-fn here() -> SocketAddr {
+fn local() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
 fn pair(config: &Config) -> (UdtStream, UdtStream) {
-    let listener = UdtListener::bind(here(), config).unwrap();
+    let listener = UdtListener::bind(local(), config).unwrap();
     let client = UdtStream::connect(listener.local_addr(), config).unwrap();
     let (server, peer) = listener.accept().unwrap();
     assert_eq!(peer.port(), client.local_addr().port());
     (client, server)
 }
 
-/// Writes `bytes` bytes that differ from place to place, and returns their hash.
-fn pour(mut stream: &UdtStream, bytes: usize, seed: u64) -> u64 {
+/// Writes `bytes` pseudo-random bytes and returns their hash.
+fn send_pattern(mut stream: &UdtStream, bytes: usize, seed: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut state = seed | 1;
     let mut left = bytes;
     while left > 0 {
-        let mut piece = [0; 40_000];
-        for word in piece.chunks_exact_mut(8) {
+        let mut chunk = [0; 40_000];
+        for word in chunk.chunks_exact_mut(8) {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(seed);
             word.copy_from_slice(&(state ^ (state >> 29)).to_le_bytes());
         }
-        let count = left.min(piece.len());
-        hasher.write(&piece[..count]);
-        stream.write_all(&piece[..count]).unwrap();
+        let count = left.min(chunk.len());
+        hasher.write(&chunk[..count]);
+        stream.write_all(&chunk[..count]).unwrap();
         left -= count;
     }
     hasher.finish()
 }
 
 /// Reads `bytes` bytes and returns their hash.
-fn drink(mut stream: &UdtStream, bytes: usize) -> u64 {
+fn receive_pattern(mut stream: &UdtStream, bytes: usize) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let mut piece = vec![0; 40_000];
+    let mut chunk = vec![0; 40_000];
     let mut left = bytes;
     while left > 0 {
-        let count = left.min(piece.len());
-        stream.read_exact(&mut piece[..count]).unwrap();
-        hasher.write(&piece[..count]);
+        let count = left.min(chunk.len());
+        stream.read_exact(&mut chunk[..count]).unwrap();
+        hasher.write(&chunk[..count]);
         left -= count;
     }
     hasher.finish()
 }
 
 #[test]
-fn a_large_stream_arrives_as_it_was_sent() {
+fn a_large_stream_is_delivered() {
     for law in ["udt", "cubic"] {
         let (client, server) = pair(&config(law));
         let sent = thread::spawn(move || {
-            let hash = pour(&client, 100 * MB, 7);
+            let hash = send_pattern(&client, 100 * MB, 7);
             client.close().unwrap();
             hash
         });
-        let arrived = drink(&server, 100 * MB);
+        let arrived = receive_pattern(&server, 100 * MB);
         assert_eq!((&server).read(&mut [0]).unwrap(), 0, "{law}: the peer has closed");
         assert_eq!(arrived, sent.join().unwrap(), "{law}");
     }
 }
 
 #[test]
-fn both_directions_at_once() {
+fn both_directions_are_delivered_at_once() {
     let (client, server) = pair(&config("udt"));
     let hashes: Vec<_> = thread::scope(|scope| {
         let tasks = [(&client, 1), (&server, 2)].map(|(stream, seed)| {
             (
-                scope.spawn(move || pour(stream, 20 * MB, seed)),
-                scope.spawn(move || drink(stream, 20 * MB)),
+                scope.spawn(move || send_pattern(stream, 20 * MB, seed)),
+                scope.spawn(move || receive_pattern(stream, 20 * MB)),
             )
         });
         tasks.map(|(sent, arrived)| (sent.join().unwrap(), arrived.join().unwrap())).into()
@@ -100,13 +100,13 @@ fn both_directions_at_once() {
 }
 
 #[test]
-fn many_connections_share_a_port_at_each_end() {
+fn many_connections_share_a_port() {
     const MANY: usize = 200;
     let mut small = config("udt");
     (small.send_buffer, small.receive_buffer) = (64, 64);
-    let listener = UdtListener::bind(here(), &small).unwrap();
+    let listener = UdtListener::bind(local(), &small).unwrap();
     let to = listener.local_addr();
-    let port = Endpoint::bind(here()).unwrap();
+    let port = Endpoint::bind(local()).unwrap();
     thread::scope(|scope| {
         for n in 0..MANY {
             let (port, small) = (&port, &small);
@@ -137,13 +137,13 @@ fn many_connections_share_a_port_at_each_end() {
 }
 
 #[test]
-fn packets_of_any_size_and_both_families() {
+fn packet_sizes_and_address_families() {
     for (packet_size, bind) in [
         (100, "127.0.0.1:0"),
         (9_000, "127.0.0.1:0"),
         (65_535, "127.0.0.1:0"),
         (1_500, "[::1]:0"),
-        // IPv4 by way of IPv6.
+        // An IPv4 client of an IPv6 socket.
         (1_500, "[::]:0"),
     ] {
         let config = Config { packet_size, ..config("cubic") };
@@ -156,14 +156,18 @@ fn packets_of_any_size_and_both_families() {
         let (server, peer) = listener.accept().unwrap();
         assert_eq!(peer.ip(), to.ip());
         thread::scope(|scope| {
-            let sent = scope.spawn(|| pour(&client, 2 * MB, 9));
-            assert_eq!(drink(&server, 2 * MB), sent.join().unwrap(), "{packet_size} {bind}");
+            let sent = scope.spawn(|| send_pattern(&client, 2 * MB, 9));
+            assert_eq!(
+                receive_pattern(&server, 2 * MB),
+                sent.join().unwrap(),
+                "{packet_size} {bind}"
+            );
         });
     }
 }
 
 #[test]
-fn either_end_may_close_first() {
+fn either_end_can_close_first() {
     for client_first in [true, false] {
         let (client, server) = pair(&config("udt"));
         let (mut first, mut second) =
@@ -180,7 +184,7 @@ fn either_end_may_close_first() {
 }
 
 #[test]
-fn what_a_dropped_stream_has_written_arrives() {
+fn data_of_a_dropped_stream_is_delivered() {
     let (mut client, mut server) = pair(&config("reno"));
     client.write_all(&[3; 200_000]).unwrap();
     drop(client);
@@ -190,7 +194,7 @@ fn what_a_dropped_stream_has_written_arrives() {
 }
 
 #[test]
-fn a_full_receiver_stops_the_sender_and_no_bytes_are_lost() {
+fn a_full_receiver_blocks_the_sender_without_loss() {
     let mut small = config("udt");
     (small.send_buffer, small.receive_buffer) = (32, 32);
     let (client, server) = pair(&small);
@@ -203,26 +207,26 @@ fn a_full_receiver_stops_the_sender_and_no_bytes_are_lost() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    // Full, but for packets that left before they were.
+    // Both buffers, except for partially filled packets.
     assert!((48 * 1456..=66 * 1456).contains(&written), "{written} bytes");
-    assert_eq!(drink(&server, written), {
+    assert_eq!(receive_pattern(&server, written), {
         let mut hasher = DefaultHasher::new();
-        vec![1; written].chunks(40_000).for_each(|piece| hasher.write(piece));
+        vec![1; written].chunks(40_000).for_each(|chunk| hasher.write(chunk));
         hasher.finish()
     });
-    // There is room again.
+    // The buffers have room again.
     client.write_until(&[1; 1000], late()).unwrap();
 }
 
 #[test]
-fn nobody_there_and_the_wrong_type_of_socket() {
-    let nobody = UdpSocket::bind(here()).unwrap();
-    let mut hasty = config("udt");
-    hasty.connect_timeout = Dur::from_millis(400);
-    let error = UdtStream::connect(nobody.local_addr().unwrap(), &hasty).unwrap_err();
-    assert_eq!((error.kind(), error.to_string()), (ErrorKind::TimedOut, "nobody answered".into()));
+fn connection_errors_have_the_right_kind() {
+    let silent = UdpSocket::bind(local()).unwrap();
+    let mut short_timeout = config("udt");
+    short_timeout.connect_timeout = Dur::from_millis(400);
+    let error = UdtStream::connect(silent.local_addr().unwrap(), &short_timeout).unwrap_err();
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::TimedOut, "no answer".into()));
 
-    let listener = UdtListener::bind(here(), &messages()).unwrap();
+    let listener = UdtListener::bind(local(), &messages()).unwrap();
     let error = UdtStream::connect(listener.local_addr(), &config("udt")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
 
@@ -233,11 +237,11 @@ fn nobody_there_and_the_wrong_type_of_socket() {
 }
 
 #[test]
-fn a_peer_that_vanishes_is_noticed() {
-    // A relay that stops carrying, as a cable that is pulled.
-    let hasty = Config { patience: Dur::from_millis(2_000), ..config("udt") };
-    let listener = UdtListener::bind(here(), &hasty).unwrap();
-    let relay = UdpSocket::bind(here()).unwrap();
+fn a_vanished_peer_is_detected() {
+    // A relay that stops forwarding, like a pulled cable.
+    let short_timeout = Config { idle_timeout: Dur::from_millis(2_000), ..config("udt") };
+    let listener = UdtListener::bind(local(), &short_timeout).unwrap();
+    let relay = UdpSocket::bind(local()).unwrap();
     relay.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let (to, relayed) = (listener.local_addr(), relay.local_addr().unwrap());
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
@@ -253,7 +257,7 @@ fn a_peer_that_vanishes_is_noticed() {
             relay.send_to(&bytes[..count], target).unwrap();
         }
     });
-    let mut client = UdtStream::connect(relayed, &hasty).unwrap();
+    let mut client = UdtStream::connect(relayed, &short_timeout).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     client.write_all(b"hello").unwrap();
     server.read_exact(&mut [0; 5]).unwrap();
@@ -267,20 +271,20 @@ fn a_peer_that_vanishes_is_noticed() {
             .map(|task| task.join().unwrap())
     });
     assert_eq!(errors, [ErrorKind::ConnectionAborted; 2]);
-    // The silence is noticed when the timer expires: after 0.3 s, 0.9 s, 1.8 s, 3 s.
+    // The timeout is checked when the expiry timer expires: after 0.3 s, 0.9 s, 1.8 s, 3 s.
     assert!(start.elapsed() > Duration::from_millis(1_500), "{:?}", start.elapsed());
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert_eq!(client.close().unwrap_err().kind(), ErrorKind::ConnectionAborted);
 }
 
 #[test]
-fn garbage_on_the_port_disturbs_nobody() {
+fn random_datagrams_do_not_disturb_a_transfer() {
     let (client, server) = pair(&config("udt"));
-    let stranger = UdpSocket::bind(here()).unwrap();
+    let attacker = UdpSocket::bind(local()).unwrap();
     let targets = [client.local_addr().port(), server.local_addr().port()];
     thread::scope(|scope| {
-        let sent = scope.spawn(|| pour(&client, 20 * MB, 5));
-        let arrived = scope.spawn(|| drink(&server, 20 * MB));
+        let sent = scope.spawn(|| send_pattern(&client, 20 * MB, 5));
+        let arrived = scope.spawn(|| receive_pattern(&server, 20 * MB));
         let mut state = 1u64;
         for n in 0..20_000 {
             let mut bytes = [0; 200];
@@ -294,7 +298,7 @@ fn garbage_on_the_port_disturbs_nobody() {
                 bytes[12..16].fill(0);
             }
             let to = ("127.0.0.1", targets[n / 2 % 2]);
-            let _ = stranger.send_to(&bytes[..(state >> 40) as usize % 200], to);
+            let _ = attacker.send_to(&bytes[..(state >> 40) as usize % 200], to);
         }
         assert_eq!(sent.join().unwrap(), arrived.join().unwrap());
     });
@@ -303,7 +307,7 @@ fn garbage_on_the_port_disturbs_nobody() {
 }
 
 #[test]
-fn messages_keep_their_bounds() {
+fn message_boundaries_are_preserved() {
     let (client, server) = pair(&messages());
     let sizes = [1, 1456, 1457, 100_000, 5];
     for size in sizes {
@@ -330,18 +334,18 @@ fn messages_keep_their_bounds() {
 }
 
 #[test]
-fn two_ends_meet_without_a_listener() {
-    let ports = [0, 1].map(|_| Endpoint::bind(here()).unwrap());
+fn a_rendezvous_connects() {
+    let ports = [0, 1].map(|_| Endpoint::bind(local()).unwrap());
     let [a, b] = [ports[0].local_addr(), ports[1].local_addr()];
-    let mut patient = config("udt");
-    patient.connect_timeout = Dur::from_millis(10_000);
+    let mut long_timeout = config("udt");
+    long_timeout.connect_timeout = Dur::from_millis(10_000);
     let streams = thread::scope(|scope| {
-        let first = scope.spawn(|| ports[0].rendezvous(b, &patient).unwrap());
+        let first = scope.spawn(|| ports[0].rendezvous(b, &long_timeout).unwrap());
         thread::sleep(Duration::from_millis(100));
-        [ports[1].rendezvous(a, &patient).unwrap(), first.join().unwrap()]
+        [ports[1].rendezvous(a, &long_timeout).unwrap(), first.join().unwrap()]
     });
     thread::scope(|scope| {
-        let sent = scope.spawn(|| pour(&streams[0], MB, 3));
-        assert_eq!(drink(&streams[1], MB), sent.join().unwrap());
+        let sent = scope.spawn(|| send_pattern(&streams[0], MB, 3));
+        assert_eq!(receive_pattern(&streams[1], MB), sent.join().unwrap());
     });
 }

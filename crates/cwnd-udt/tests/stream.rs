@@ -1,4 +1,4 @@
-//! Streams arrive whole and in order, whatever the channel does.
+//! Streams are delivered complete and in order over any path.
 
 mod common;
 
@@ -8,7 +8,7 @@ use cwnd_udt::{CloseReason, Event};
 use proptest::prelude::*;
 
 #[test]
-fn a_stream_crosses_a_perfect_path() {
+fn streams_are_delivered_over_a_perfect_path() {
     for law in ["udt", "daimd", "tfrc", "reno", "cubic", "simd"] {
         let config = config(law);
         let mut pair = Pair::connecting([&config, &config], 5, PERFECT, 1).connect();
@@ -43,7 +43,7 @@ proptest! {
 
     /// Both directions at once, across the wrap of the sequence.
     #[test]
-    fn streams_arrive_whole(
+    fn streams_are_delivered_over_any_path(
         path in path(),
         seed: u64,
         law in prop::sample::select(&LAWS[..]),
@@ -53,7 +53,7 @@ proptest! {
         let config = config(law);
         let initial = (1 << 31) - 1 - before_wrap;
         let mut pair = Pair::connecting([&config, &config], initial, path, seed);
-        // A client gives up after 3 s: with a fifth of all datagrams lost that happens.
+        // The handshake can time out after 3 s, because up to a fifth of the datagrams are lost.
         prop_assume!(pair.try_connect());
         let data = [pattern(lengths.0, seed), pattern(lengths.1, !seed)];
         let arrived = pair.exchange([&data[0], &data[1]], Dur::from_millis(600_000));
@@ -62,7 +62,7 @@ proptest! {
 }
 
 #[test]
-fn closing_delivers_what_was_written() {
+fn closing_delivers_written_data() {
     let config = config("udt");
     let path = Path { loss: 0.1, ..PERFECT };
     let mut pair = Pair::connecting([&config, &config], 9, path, 3).connect();
@@ -88,7 +88,7 @@ fn closing_delivers_what_was_written() {
 }
 
 #[test]
-fn a_peer_that_is_gone_is_given_up() {
+fn a_silent_peer_times_out() {
     let config = config("udt");
     let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
     pair.ends[0].write(&[1; 5000]).unwrap();
@@ -102,14 +102,14 @@ fn a_peer_that_is_gone_is_given_up() {
     for end in 0..2 {
         assert_eq!(pair.ends[end].close_reason(), Some(CloseReason::Lost));
     }
-    // UDT4: seventeen expiries, each 300 ms longer than the last.
+    // UDT4: 17 expiries, each 300 ms longer than the previous one.
     let took = pair.now.since(began).as_secs();
     assert!((40.0..60.0).contains(&took), "{took}");
 }
 
-/// An idle connection lives, and costs a few datagrams a second.
+/// An idle connection sends a few datagrams per second.
 #[test]
-fn an_idle_connection_lives() {
+fn an_idle_connection_stays_open() {
     let config = config("udt");
     let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
     pair.ends[0].write(b"hello").unwrap();
@@ -120,9 +120,9 @@ fn an_idle_connection_lives() {
     assert!(pair.datagrams - before < 1000, "{}", pair.datagrams - before);
 }
 
-/// A receiver that does not read stops its sender, and one that reads again starts it.
+/// The sender stops when the receiver does not read, and continues when it reads again.
 #[test]
-fn a_slow_reader_holds_the_sender_back() {
+fn a_slow_reader_limits_the_sender() {
     for law in ["udt", "cubic"] {
         let config = config(law);
         let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
@@ -141,18 +141,17 @@ fn a_slow_reader_holds_the_sender_back() {
     }
 }
 
-/// A receiver that is silent while the window is closed is nudged (UDT4 looks at its timers then), but not
-/// more than a hundred times a second.
+/// Keep-alives are sent while the window is closed, because UDT4 then checks its timers; at most a hundred per second.
 #[test]
-fn a_silent_receiver_is_nudged() {
+fn keep_alives_are_sent_to_a_silent_receiver() {
     let config = config("reno");
     let mut pair = Pair::connecting([&config, &config], 9, PERFECT, 3).connect();
     pair.run_for(Dur::from_millis(100));
     pair.path.outage = (pair.now, Time::NEVER);
-    pair.kept = Some(Vec::new());
+    pair.captured = Some(Vec::new());
     pair.ends[0].write(&[1; 100_000]).unwrap();
     pair.run_for(Dur::from_millis(200));
-    let nudges = |datagram: &&Vec<u8>| datagram[..4] == [0x80, 1, 0, 0];
-    let count = pair.kept.unwrap().iter().filter(nudges).count();
+    let keep_alives = |datagram: &&Vec<u8>| datagram[..4] == [0x80, 1, 0, 0];
+    let count = pair.captured.unwrap().iter().filter(keep_alives).count();
     assert!((3..=20).contains(&count), "{count}");
 }

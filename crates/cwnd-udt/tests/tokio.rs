@@ -1,4 +1,4 @@
-//! Streams in a runtime of tokio.
+//! Streams in a tokio runtime.
 
 #![cfg(all(unix, feature = "tokio"))]
 
@@ -14,7 +14,7 @@ fn config() -> Config {
     Config::new(Spec::parse("udt").unwrap())
 }
 
-/// At once on one port at each end.
+/// Concurrent connections between two ports.
 const MANY: usize = 1000;
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn tasks_of_one_thread_serve_a_thousand_connections() {
 }
 
 #[tokio::test]
-async fn a_large_stream_through_split_halves() {
+async fn a_large_stream_is_delivered_through_split_halves() {
     let listener = UdtListener::bind("127.0.0.1:0", &config()).unwrap();
     let client = UdtStream::connect_async(listener.local_addr(), &config()).await.unwrap();
     let (server, _) = listener.accept_async().await.unwrap();
@@ -70,7 +70,7 @@ async fn a_large_stream_through_split_halves() {
 }
 
 #[tokio::test]
-async fn a_read_can_be_given_up_and_begun_again() {
+async fn a_read_can_be_cancelled_and_repeated() {
     let listener = UdtListener::bind("127.0.0.1:0", &config()).unwrap();
     let mut client = UdtStream::connect_async(listener.local_addr(), &config()).await.unwrap();
     let (mut server, _) = listener.accept_async().await.unwrap();
@@ -82,7 +82,7 @@ async fn a_read_can_be_given_up_and_begun_again() {
 }
 
 #[tokio::test]
-async fn a_sealed_stream() {
+async fn a_stream_with_a_key() {
     let key = Key::from_file_contents(&std::array::from_fn::<u8, 32, _>(|at| at as u8)).unwrap();
     let keyed = Config { credentials: Some(Credentials::Key(key)), ..config() };
     let listener = UdtListener::bind("127.0.0.1:0", &keyed).unwrap();
@@ -102,7 +102,7 @@ async fn a_sealed_stream() {
     client.read_to_end(&mut arrived).await.unwrap();
     assert!(arrived == data);
     let _listening = echo.await.unwrap();
-    let hasty = Config { connect_timeout: Dur::from_millis(300), ..config() };
-    let error = UdtStream::connect_async(to, &hasty).await.unwrap_err();
+    let short_timeout = Config { connect_timeout: Dur::from_millis(300), ..config() };
+    let error = UdtStream::connect_async(to, &short_timeout).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
 }

@@ -76,7 +76,7 @@ impl Ends {
     /// Tells what happens between two readings: only the last of each kind is remembered.
     pub(super) fn look(&self, now: Time, meter: &mut Meter) {
         let Some(stream) = self.sockets.source.get() else { return };
-        let seen = stream.look(|it| (it.take_rtt(), it.take_cut(), it.limit()));
+        let seen = stream.with_connection(|it| (it.take_rtt(), it.take_cut(), it.limit()));
         let (rtt, cut, limit) = seen;
         if let Some(rtt) = rtt {
             meter.told(Told::Rtt(now, rtt.as_secs()));
@@ -100,7 +100,7 @@ impl Ends {
             return Reading { delivered, ..Reading::default() };
         };
         let (limited, _) = *self.limited.lock().unwrap_or_else(PoisonError::into_inner);
-        stream.look(|connection| {
+        stream.with_connection(|connection| {
             let counters = connection.counters();
             let controller = connection.controller();
             let mut gauges = Vec::new();

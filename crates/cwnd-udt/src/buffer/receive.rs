@@ -1,7 +1,7 @@
-//! The receive buffer: a ring of payloads, a bitmap of the packets received, and the read position.
+//! The receive buffer: a ring buffer of payloads, a bitmap of the packets received, and the read position.
 
-use super::{FIRST_SLOTS, Usage, moved, slots_for};
-use crate::bits::Bits;
+use super::{INITIAL_SLOTS, Usage, resized, slots_for};
+use crate::bitmap::Bitmap;
 use crate::cast::{saturate16, to_index};
 use crate::packet::Message;
 use crate::seq::Seq;
@@ -13,10 +13,10 @@ pub(crate) enum Arrival {
     New {
         /// The packet's number.
         at: u64,
-        /// Packets directly before it that were not known to be missing.
+        /// The number of packets directly before it that are newly missing.
         gap: u64,
     },
-    /// Received or given up before.
+    /// Received or dropped before.
     Duplicate,
     /// Beyond the receive window, or larger than the largest payload.
     Refused,
@@ -24,40 +24,43 @@ pub(crate) enum Arrival {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveBuffer {
-    /// Payloads of up to `payload` bytes, `stride` bytes apart: 0 if all share one slot.
+    /// Payloads of up to `payload` bytes, `stride` bytes apart. The stride is 0 if all packets share one payload.
     bytes: Vec<u8>,
     payload: usize,
     stride: usize,
     mask: u64,
-    /// The largest number of packets held, and its current limit.
+    /// The configured capacity in packets.
     capacity: u64,
+    /// The current limit of packets held, at most `capacity`.
     limit: u64,
     initial: Seq,
     lengths: Vec<u16>,
-    /// The message field of a received packet; for a missing packet the time of its last loss report in milliseconds.
-    words: Vec<u32>,
-    /// Packets that were received or given up.
-    here: Bits,
-    /// The first packet not read, the first missing packet, and one past the highest received packet.
+    /// For a received packet its message field, for a missing packet the time of its last loss report in milliseconds.
+    tags: Vec<u32>,
+    /// Packets that were received or dropped.
+    received: Bitmap,
+    /// The first unread packet.
     read: u64,
+    /// The first missing packet.
     next: u64,
+    /// One past the highest received packet.
     highest: u64,
     /// Missing packets between `next` and `highest`.
     missing: u64,
-    /// Bytes of packet `read` that were read.
-    taken: usize,
+    /// The number of bytes of packet `read` that were read.
+    read_offset: usize,
     usage: Usage,
 }
 
 impl ReceiveBuffer {
-    /// Creates a ring for `packets` of up to `payload` bytes; with `same` all share one payload.
-    pub(crate) fn new(packets: u32, (payload, same): (usize, bool), initial: Seq) -> Self {
-        let most = slots_for(packets);
-        let slots = most.min(FIRST_SLOTS);
+    /// Creates a buffer for `packets` of up to `payload` bytes; with `shared` all packets share one payload.
+    pub(crate) fn new(packets: u32, (payload, shared): (usize, bool), initial: Seq) -> Self {
+        let max_slots = slots_for(packets);
+        let slots = max_slots.min(INITIAL_SLOTS);
         let count = slots as usize;
-        let (stride, places) = if same { (0, 1) } else { (payload, count) };
+        let (stride, payload_slots) = if shared { (0, 1) } else { (payload, count) };
         ReceiveBuffer {
-            bytes: vec![0; places * payload],
+            bytes: vec![0; payload_slots * payload],
             payload,
             stride,
             mask: slots - 1,
@@ -65,18 +68,18 @@ impl ReceiveBuffer {
             limit: u64::from(packets),
             initial,
             lengths: vec![0; count],
-            words: vec![0; count],
-            here: Bits::new(most),
+            tags: vec![0; count],
+            received: Bitmap::new(max_slots),
             read: 0,
             next: 0,
             highest: 0,
             missing: 0,
-            taken: 0,
+            read_offset: 0,
             usage: Usage::default(),
         }
     }
 
-    /// Grows the ring so that it holds the packets before `end`.
+    /// Grows the ring buffer to hold the packets before `end`.
     #[cold]
     fn grow(&mut self, end: u64) {
         if end - self.read > self.mask + 1 {
@@ -88,19 +91,19 @@ impl ReceiveBuffer {
     fn resize(&mut self, slots: u64) {
         let held = (self.read, self.highest);
         if self.stride > 0 {
-            self.bytes = moved(&self.bytes, self.stride, slots, held);
+            self.bytes = resized(&self.bytes, self.stride, slots, held);
         }
-        self.lengths = moved(&self.lengths, 1, slots, held);
-        self.words = moved(&self.words, 1, slots, held);
+        self.lengths = resized(&self.lengths, 1, slots, held);
+        self.tags = resized(&self.tags, 1, slots, held);
         self.mask = slots - 1;
     }
 
     #[inline]
-    fn place(&self, at: u64) -> usize {
+    fn index(&self, at: u64) -> usize {
         to_index(at & self.mask)
     }
 
-    /// The first packet not read.
+    /// The first unread packet.
     pub(crate) fn read(&self) -> u64 {
         self.read
     }
@@ -117,7 +120,7 @@ impl ReceiveBuffer {
         self.highest
     }
 
-    /// Missing packets before the highest received one.
+    /// The number of missing packets before the highest received one.
     #[inline]
     pub(crate) fn missing(&self) -> u64 {
         self.missing
@@ -128,7 +131,7 @@ impl ReceiveBuffer {
         self.read + self.limit
     }
 
-    /// The window to advertise: packets from [`next`](Self::next) on that fit into the buffer.
+    /// The receive window to advertise: the number of packets from [`next`](Self::next) on that fit into the buffer.
     pub(crate) fn available(&self) -> u64 {
         self.end() - self.next
     }
@@ -147,7 +150,7 @@ impl ReceiveBuffer {
         self.limit == self.capacity && self.available() == 0
     }
 
-    /// Bytes of user data in a full packet.
+    /// The bytes of user data in a full packet.
     pub(crate) fn payload(&self) -> usize {
         self.payload
     }
@@ -173,18 +176,18 @@ impl ReceiveBuffer {
         if at >= self.end() || payload.len() > self.payload {
             return Arrival::Refused;
         }
-        if !self.here.set(at) {
+        if !self.received.set(at) {
             return Arrival::Duplicate;
         }
         if at - self.read > self.mask {
             self.grow(at + 1);
         }
-        let place = self.place(at);
-        let from = place * self.stride;
+        let index = self.index(at);
+        let from = index * self.stride;
         self.bytes[from..from + payload.len()].copy_from_slice(payload);
-        self.lengths[place] = saturate16(payload.len());
-        self.words[place] = message.0;
-        let gap = self.reach(at, at + 1);
+        self.lengths[index] = saturate16(payload.len());
+        self.tags[index] = message.0;
+        let gap = self.extend_to(at, at + 1);
         if gap == 0 && at + 1 < self.highest {
             self.missing -= 1;
         }
@@ -192,15 +195,15 @@ impl ReceiveBuffer {
         Arrival::New { at, gap }
     }
 
-    /// Raises `highest` to `end` and marks the packets from the old value to `at` as missing. Returns their number.
-    fn reach(&mut self, at: u64, end: u64) -> u64 {
+    /// Raises `highest` to `end`. Marks the packets from the old value to `at` as missing and returns their number.
+    fn extend_to(&mut self, at: u64, end: u64) -> u64 {
         if end <= self.highest {
             return 0;
         }
         let gap = at.saturating_sub(self.highest);
         for missing in self.highest..at {
-            let place = self.place(missing);
-            self.words[place] = 0;
+            let index = self.index(missing);
+            self.tags[index] = 0;
         }
         self.missing += gap;
         self.highest = end;
@@ -211,27 +214,27 @@ impl ReceiveBuffer {
     fn advance(&mut self) {
         if self.missing == 0 {
             self.next = self.highest;
-        } else if let Some(next) = self.here.next_clear(self.next, self.highest) {
+        } else if let Some(next) = self.received.next_clear(self.next, self.highest) {
             self.next = next;
         }
     }
 
-    /// Gives up the missing packets in `from..to`: each becomes empty, and neither first nor last of a message. Returns
-    /// the number of newly missing packets before `from`.
-    pub(crate) fn give_up(&mut self, from: u64, to: u64) -> u64 {
+    /// Drops the missing packets in `from..to`: they count as received, empty, and neither first nor last of a message.
+    /// Returns the number of newly missing packets before `from`.
+    pub(crate) fn drop_missing(&mut self, from: u64, to: u64) -> u64 {
         let (from, to) = (from.max(self.next), to.min(self.end()));
         if from >= to {
             return 0;
         }
         self.grow(to);
         let known = self.highest;
-        let gap = self.reach(from, to);
+        let gap = self.extend_to(from, to);
         let mut at = from;
-        while let Some(absent) = self.here.next_clear(at, to) {
-            self.here.set(absent);
-            let place = self.place(absent);
-            self.lengths[place] = 0;
-            self.words[place] = 0;
+        while let Some(absent) = self.received.next_clear(at, to) {
+            self.received.set(absent);
+            let index = self.index(absent);
+            self.lengths[index] = 0;
+            self.tags[index] = 0;
             self.missing -= u64::from(absent < known);
             at = absent + 1;
         }
@@ -239,43 +242,43 @@ impl ReceiveBuffer {
         gap
     }
 
-    /// The first range of missing packets in `from..highest`.
+    /// The first hole in `from..highest`: a range of missing packets.
     pub(crate) fn hole(&self, from: u64) -> Option<(u64, u64)> {
-        let first = self.here.next_clear(from.max(self.next), self.highest)?;
-        Some((first, self.here.next_set(first, self.highest).unwrap_or(self.highest)))
+        let first = self.received.next_clear(from.max(self.next), self.highest)?;
+        Some((first, self.received.next_set(first, self.highest).unwrap_or(self.highest)))
     }
 
     /// The time of the last loss report for the missing packet `at` in milliseconds; 0 if it was not reported.
     pub(crate) fn reported(&self, at: u64) -> u32 {
-        self.words[self.place(at)]
+        self.tags[self.index(at)]
     }
 
     pub(crate) fn set_reported(&mut self, at: u64, millis: u32) {
-        let place = self.place(at);
-        self.words[place] = millis;
+        let index = self.index(at);
+        self.tags[index] = millis;
     }
 
-    /// Whether packet `at` was received or given up.
-    pub(crate) fn is_here(&self, at: u64) -> bool {
-        self.here.get(at)
+    /// Whether packet `at` was received or dropped.
+    pub(crate) fn is_received(&self, at: u64) -> bool {
+        self.received.get(at)
     }
 
     /// The message field of a received packet.
     pub(crate) fn message(&self, at: u64) -> Message {
-        Message(self.words[self.place(at)])
+        Message(self.tags[self.index(at)])
     }
 
     /// The payload of a received packet.
     pub(crate) fn bytes(&self, at: u64) -> &[u8] {
-        let place = self.place(at);
-        let from = place * self.stride;
-        &self.bytes[from..from + usize::from(self.lengths[place])]
+        let index = self.index(at);
+        let from = index * self.stride;
+        &self.bytes[from..from + usize::from(self.lengths[index])]
     }
 
     /// The next contiguous bytes of the stream; empty if none are available.
     pub(crate) fn peek(&mut self) -> &[u8] {
         self.skip_empty();
-        if self.read < self.next { &self.bytes(self.read)[self.taken..] } else { &[] }
+        if self.read < self.next { &self.bytes(self.read)[self.read_offset..] } else { &[] }
     }
 
     fn skip_empty(&mut self) {
@@ -293,13 +296,13 @@ impl ReceiveBuffer {
     /// Advances the read position by `count` bytes.
     pub(crate) fn consume(&mut self, mut count: usize) {
         while self.read < self.next {
-            let left = usize::from(self.lengths[self.place(self.read)]) - self.taken;
+            let left = usize::from(self.lengths[self.index(self.read)]) - self.read_offset;
             if count < left {
-                self.taken += count;
+                self.read_offset += count;
                 return;
             }
             count -= left;
-            self.taken = 0;
+            self.read_offset = 0;
             self.free_to(self.read + 1);
         }
     }
@@ -308,23 +311,23 @@ impl ReceiveBuffer {
     pub(crate) fn copy_to(&mut self, out: &mut [u8]) -> usize {
         let mut copied = 0;
         while copied < out.len() && self.read < self.next {
-            let part = &self.bytes(self.read)[self.taken..];
+            let part = &self.bytes(self.read)[self.read_offset..];
             let count = part.len().min(out.len() - copied);
             out[copied..copied + count].copy_from_slice(&part[..count]);
             copied += count;
-            if self.taken + count < self.bytes(self.read).len() {
-                self.taken += count;
+            if self.read_offset + count < self.bytes(self.read).len() {
+                self.read_offset += count;
             } else {
-                self.taken = 0;
+                self.read_offset = 0;
                 self.free_to(self.read + 1);
             }
         }
         copied
     }
 
-    /// Frees the packets before `at`, all of which were received or given up.
+    /// Frees the packets before `at`, all of which were received or dropped.
     pub(crate) fn free_to(&mut self, at: u64) {
-        self.here.clear_range(self.read, at);
+        self.received.clear_range(self.read, at);
         let held = self.highest.max(at) - self.read;
         let spare = self.usage.release(held, (self.read, at), self.mask);
         self.read = at;
@@ -364,7 +367,7 @@ mod tests {
         );
         assert_eq!(put(&mut buffer, 1), Arrival::New { at: 1, gap: 0 });
         assert_eq!((buffer.next(), buffer.missing(), buffer.highest()), (2, 2, 6));
-        assert_eq!(buffer.give_up(2, 3), 0);
+        assert_eq!(buffer.drop_missing(2, 3), 0);
         assert_eq!((buffer.next(), buffer.missing()), (4, 1));
         let mut out = [0; 20];
         assert_eq!(buffer.copy_to(&mut out[..4]), 4);
@@ -378,17 +381,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_at_the_end_moves_the_window() {
+    fn dropped_packets_at_the_end_advance_the_window() {
         let mut buffer = ReceiveBuffer::new(8, (4, false), Seq::new(0));
         buffer.insert(Seq::new(0), NONE, &[1]);
-        assert_eq!(buffer.give_up(2, 100), 1);
+        assert_eq!(buffer.drop_missing(2, 100), 1);
         assert_eq!((buffer.next(), buffer.highest(), buffer.missing()), (1, 8, 1));
         buffer.insert(Seq::new(1), NONE, &[2]);
         assert_eq!((buffer.next(), buffer.missing()), (8, 0));
     }
 
     #[test]
-    fn payloads_that_are_the_same_have_one_place() {
+    fn shared_payloads_are_stored_once() {
         let mut buffer = ReceiveBuffer::new(600, (4, true), Seq::MAX);
         put_same(&mut buffer, 500, 4);
         put_same(&mut buffer, 0, 2);
@@ -405,9 +408,9 @@ mod tests {
         buffer.insert(Seq::MAX.plus(at), NONE, &[9; 4][..length]);
     }
 
-    /// A reader that was late once does not leave the ring large.
+    /// The ring buffer does not stay large after one late read.
     #[test]
-    fn a_ring_shrinks_when_it_is_read() {
+    fn the_buffer_shrinks_when_it_is_read() {
         let mut buffer = ReceiveBuffer::new(4096, (4, false), Seq::MAX);
         let (mut at, mut out) = (0, [0; 5000 * 3]);
         let mut arrive = |buffer: &mut ReceiveBuffer, packets: u64| {
@@ -428,14 +431,14 @@ mod tests {
                 "{round}"
             );
         }
-        assert_eq!(buffer.mask + 1, FIRST_SLOTS);
+        assert_eq!(buffer.mask + 1, INITIAL_SLOTS);
     }
 
     proptest! {
-        /// Any order of arrival gives the same stream, and the counts agree with the holes.
+        /// The stream does not depend on the order of arrival, and the missing count agrees with the holes.
         #[test]
-        fn any_order_gives_the_stream(order in prop::collection::vec(0u64..600, 0..300)) {
-            // The ring has to grow for what comes far ahead.
+        fn packets_in_any_order_give_the_stream(order in prop::collection::vec(0u64..600, 0..300)) {
+            // The buffer must grow for packets that arrive far ahead.
             let mut buffer = ReceiveBuffer::new(600, (4, false), Seq::MAX);
             let mut out = Vec::new();
             for at in order.into_iter().chain(0..600) {

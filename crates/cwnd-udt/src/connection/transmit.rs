@@ -1,4 +1,4 @@
-//! The datagrams that a connection sends.
+//! Output of a connection: the datagrams to send.
 
 use super::{Connection, Halves, State};
 use crate::cast::low32;
@@ -7,8 +7,8 @@ use crate::packet::Control;
 use crate::sender::Next;
 use cwnd::Time;
 
-/// Concatenated datagrams for the peer: all have `segment` bytes but the last, which may be shorter. They can be sent
-/// in one call with `UDP_SEGMENT`, or one by one.
+/// Concatenated datagrams to send to the peer: all have `segment` bytes but the last, which may be shorter. They can be
+/// sent in one call with `UDP_SEGMENT`, or one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit<'a> {
     /// The datagrams.
@@ -18,131 +18,132 @@ pub struct Transmit<'a> {
 }
 
 impl<'a> Transmit<'a> {
-    /// The datagrams one by one.
+    /// An iterator over the datagrams.
     pub fn iter(&self) -> std::slice::Chunks<'a, u8> {
         self.datagrams.chunks(self.segment.max(1))
     }
 }
 
-/// What [`Connection::poll_transmit_into`] wrote to the front of its buffer.
+/// The datagrams that were written to the front of a buffer, concatenated: see [`Connection::poll_transmit_into`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filled {
-    /// Bytes written.
+    /// The length of all datagrams in bytes.
     pub length: usize,
     /// The size in bytes of each datagram but the last.
     pub segment: usize,
 }
 
-/// The next output, before its buffer is borrowed.
-enum Planned {
+/// The location of the next datagrams.
+enum Output {
+    /// A control packet of this length in the scratch memory.
     Scratch(usize),
+    /// Data packets in the send buffer.
     Run { at: u64, count: u64, size: usize },
 }
 
 impl Connection {
-    /// Returns the next datagrams to send: a control packet, or up to `most` data packets. `None` if there are none, or
-    /// if it is too early for them: [`next_wakeup`](Self::next_wakeup) returns the time of the next ones.
+    /// Returns the next datagrams to send: a control packet, or up to `max_segments` data packets. `None` if nothing is
+    /// due; [`next_wakeup`](Self::next_wakeup) then returns the next time to call.
     ///
-    /// The datagrams are not copied: they are in the connection's own buffer. Data packets count as sent with this
-    /// call.
+    /// The datagrams are borrowed from the connection's buffer. This call counts data packets as sent.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Time, most: usize) -> Option<Transmit<'_>> {
-        match self.plan(now, most)? {
-            Planned::Scratch(length) => {
-                self.recent.add(&self.scratch[..length]);
+    pub fn poll_transmit(&mut self, now: Time, max_segments: usize) -> Option<Transmit<'_>> {
+        match self.next_output(now, max_segments)? {
+            Output::Scratch(length) => {
+                self.recent_headers.add(&self.scratch[..length]);
                 Some(Transmit { datagrams: &self.scratch[..length], segment: length })
             }
-            Planned::Run { at, count, size } => {
+            Output::Run { at, count, size } => {
                 let buffer = &self.halves.as_ref()?.sender.buffer;
                 Some(Transmit { datagrams: buffer.datagrams(at, count), segment: size })
             }
         }
     }
 
-    /// Copies the next datagrams to the front of `buffer`, as many as fit: for callers that cannot keep the connection
-    /// borrowed while they send. `None` also if `buffer` is smaller than the packet size.
+    /// Copies the next datagrams to the front of `buffer`, up to `max_segments` and as many as fit. For callers that
+    /// cannot borrow the connection while they send. `None` also if `buffer` is smaller than the packet size.
     pub fn poll_transmit_into(
         &mut self,
         now: Time,
-        most: usize,
+        max_segments: usize,
         buffer: &mut [u8],
     ) -> Option<Filled> {
         let largest = self.config.packet_size as usize;
-        let most = most.min(buffer.len() / largest.max(super::CONTROL_PACKET));
-        if most == 0 {
+        let max_segments = max_segments.min(buffer.len() / largest.max(super::CONTROL_PACKET));
+        if max_segments == 0 {
             return None;
         }
-        let Transmit { datagrams, segment } = self.poll_transmit(now, most)?;
+        let Transmit { datagrams, segment } = self.poll_transmit(now, max_segments)?;
         let length = datagrams.len();
         buffer.get_mut(..length)?.copy_from_slice(datagrams);
         Some(Filled { length, segment })
     }
 
-    /// Records that sending what [`poll_transmit`](Self::poll_transmit) returned for the time `polled` took
-    /// until `now`. It changes nothing but `us_limited_processor` and `us_limited_application` of the
-    /// [counters](crate::Counters).
-    pub fn sent_by(&mut self, polled: Time, now: Time) {
+    /// Records that the datagrams returned by [`poll_transmit`](Self::poll_transmit) at the time `polled` were passed
+    /// to the system at `now`. Only `us_limited_processor` and `us_limited_application` of the
+    /// [counters](crate::Counters) depend on this.
+    pub fn transmit_finished(&mut self, polled: Time, now: Time) {
         if let (true, Some(halves)) = (self.is_open(), &mut self.halves) {
-            halves.sender.sent_by(polled, now, &mut self.counters);
+            halves.sender.transmit_finished(polled, now, &mut self.counters);
         }
     }
 
     #[inline]
-    fn plan(&mut self, now: Time, most: usize) -> Option<Planned> {
+    fn next_output(&mut self, now: Time, max_segments: usize) -> Option<Output> {
         let timestamp = low32(now.since(self.start).as_nanos() / 1000);
-        if let State::Opening(opening) = &mut self.state {
-            let (handshake, to) = opening.poll(now)?;
-            // By a time stamp other than 0 a listener recognises this crate; UDT4 sends 0.
+        if let State::Connecting(connecting) = &mut self.state {
+            let (handshake, to) = connecting.poll(now)?;
+            // A listener recognises clients of this crate by a timestamp other than 0; UDT4 sends 0.
             let timestamp = timestamp.max(1);
             let length = Control::Handshake(handshake).encode(timestamp, to, &mut self.scratch[..]);
-            return Some(Planned::Scratch(length));
+            return Some(Output::Scratch(length));
         }
         let halves = self.halves.as_mut()?;
         let Halves { sender, receiver, peer, .. } = &mut **halves;
         let to = (timestamp, *peer);
         let scratch = &mut self.scratch[..];
         let control = |control: Control, scratch: &mut [u8]| {
-            Some(Planned::Scratch(control.encode(to.0, to.1, scratch)))
+            Some(Output::Scratch(control.encode(to.0, to.1, scratch)))
         };
         if let State::Closed(..) = self.state {
-            if !std::mem::take(&mut self.owed.shutdown) {
+            if !std::mem::take(&mut self.pending_control.shutdown) {
                 return None;
             }
             self.last_shutdown = now;
             return control(Control::Shutdown, scratch);
         }
-        if let Some(handshake) = self.owed.handshake.take() {
+        if let Some(handshake) = self.pending_control.handshake.take() {
             return control(Control::Handshake(handshake), scratch);
         }
         match receiver.poll(now, &self.rtt, to, scratch, &mut self.counters) {
             0 => {}
-            length => return Some(Planned::Scratch(length)),
+            length => return Some(Output::Scratch(length)),
         }
         if let Some(number) = sender.poll_ack2(now) {
             return control(Control::Ack2(number), scratch);
         }
-        if std::mem::take(&mut self.owed.keep_alive) {
+        if std::mem::take(&mut self.pending_control.keep_alive) {
             return control(Control::KeepAlive, scratch);
         }
-        match sender.poll(now, self.start, most as u64, &mut self.counters) {
-            Some(Next::Run { at, count, size }) => Some(Planned::Run { at, count, size }),
+        match sender.poll(now, self.start, max_segments as u64, &mut self.counters) {
+            Some(Next::Run { at, count, size }) => Some(Output::Run { at, count, size }),
             Some(Next::Drop(request)) => control(Control::Drop(request), scratch),
-            None => self.plan_end(now),
+            None => self.finish_linger(now),
         }
     }
 
-    /// Ends a lingering connection that has delivered everything, after a delay: a UDT4 receiver that waits for a
-    /// message loses it if the shutdown arrives before its thread has woken up.
-    fn plan_end(&mut self, now: Time) -> Option<Planned> {
+    /// Ends a lingering connection when all data is delivered and a delay has passed: a UDT4 application that waits for
+    /// a message loses it if the shutdown arrives before the application has woken up.
+    fn finish_linger(&mut self, now: Time) -> Option<Output> {
         let State::Lingering(_) = self.state else { return None };
         let halves = self.halves.as_mut()?;
         if halves.sender.delivered_until().is_none_or(|quiet| quiet > now) {
             return None;
         }
-        let last_word = halves.receiver.flush(now);
-        if !last_word {
-            self.finish(now, CloseReason::Local);
+        let ack_due = halves.receiver.flush(now);
+        if !ack_due {
+            self.close_with_shutdown(now, CloseReason::Local);
         }
-        self.plan(now, 1)
+        self.next_output(now, 1)
     }
 }

@@ -1,6 +1,6 @@
-//! The application's interface of a connection: writing, reading, closing and statistics.
+//! The application's calls of a connection: writing, reading, closing and statistics.
 
-use super::{Connection, Halves, State, Wanted};
+use super::{Connection, Halves, State, WakeThreshold};
 use crate::config::{CloseReason, Counters, Error, Stats};
 use crate::handshake::SocketType;
 use cwnd::record::Record;
@@ -11,18 +11,18 @@ impl Connection {
         if self.config.socket_type == socket_type { Ok(()) } else { Err(Error::WrongType) }
     }
 
-    /// Both halves, while data can be written.
+    /// The halves of a connection that accepts data.
     fn writing(&mut self) -> Result<&mut Halves, Error> {
         match self.state {
-            State::Opening(_) => Err(Error::NotConnected),
+            State::Connecting(_) => Err(Error::NotConnected),
             State::Lingering(_) => Err(Error::Closed(CloseReason::Local)),
             State::Closed(reason, _) => Err(Error::Closed(reason)),
             State::Open => self.halves.as_deref_mut().ok_or(Error::NotConnected),
         }
     }
 
-    /// Appends to the stream and returns the number of bytes accepted. If that is less than the length of `data`,
-    /// [`Event::Writable`](crate::Event::Writable) follows once there is room.
+    /// Appends `data` to the stream as far as there is room, and returns the number of bytes written. If that is less
+    /// than the length of `data`, [`Event::Writable`](crate::Event::Writable) reports when there is room.
     ///
     /// # Errors
     /// If the connection is not open, or carries messages.
@@ -31,19 +31,19 @@ impl Connection {
         let buffer = &mut self.writing()?.sender.buffer;
         let written = buffer.write(data);
         if written < data.len() {
-            self.wanted = Some(Wanted::Worthwhile);
+            self.blocked_writer = Some(WakeThreshold::BufferShare);
         }
         Ok(written)
     }
 
-    /// Queues a message. Returns false if there is no room for it; [`Event::Writable`](crate::Event::Writable) follows
-    /// once there is.
+    /// Queues a message. Returns false if there is no room for it; [`Event::Writable`](crate::Event::Writable) reports
+    /// when there is.
     ///
-    /// After `ttl` the message is no longer sent, and a drop request tells the receiver not to wait for it. With
-    /// `in_order` it is delivered after all earlier messages, otherwise as soon as it is complete.
+    /// After `ttl` the message is no longer sent, and the receiver skips it after a drop request. With `in_order` it is
+    /// delivered after all earlier messages, otherwise as soon as it is complete.
     ///
     /// # Errors
-    /// If the connection is not open or is a stream, or the message is larger than the send buffer.
+    /// If the connection is not open or carries a stream, or the message is larger than the send buffer.
     pub fn send_message(
         &mut self,
         now: Time,
@@ -61,7 +61,7 @@ impl Connection {
             return Ok(true);
         }
         if buffer.room() < length {
-            self.wanted = Some(Wanted::Bytes(length));
+            self.blocked_writer = Some(WakeThreshold::Bytes(length));
             return Ok(false);
         }
         let expiry = ttl.map_or(0, |ttl| (now + ttl).as_nanos().max(1));
@@ -69,7 +69,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Both halves, while data can be read, even after the connection has ended.
+    /// The halves of a connection that is open, or has ended with unread data.
     fn reading(&mut self) -> Result<&mut Halves, Error> {
         let ended = self.close_reason();
         let Some(halves) = self.halves.as_deref_mut() else {
@@ -84,17 +84,17 @@ impl Connection {
     /// Copies the next bytes of the stream to `out` and returns their number; 0 if none are available.
     ///
     /// # Errors
-    /// If the connection has ended and all data was read, is not open yet, or carries messages.
+    /// If the connection is not open yet, has ended and all data was read, or carries messages.
     pub fn read(&mut self, now: Time, out: &mut [u8]) -> Result<usize, Error> {
         self.require(SocketType::Stream)?;
         let receiver = &mut self.reading()?.receiver;
         let count = receiver.buffer.copy_to(out);
-        receiver.announce_room(now);
+        receiver.update_window(now);
         Ok(count)
     }
 
-    /// The next bytes of the stream without a copy, up to the end of a packet; empty if none are available.
-    /// [`consume`](Self::consume) removes them.
+    /// Returns the next bytes of the stream without copying them, up to the end of a packet; empty if none are
+    /// available. [`consume`](Self::consume) removes them.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -103,15 +103,15 @@ impl Connection {
         Ok(self.reading()?.receiver.buffer.peek())
     }
 
-    /// Removes `count` bytes of the stream that [`peek`](Self::peek) returned.
+    /// Removes the first `count` of the bytes that [`peek`](Self::peek) returned.
     pub fn consume(&mut self, now: Time, count: usize) {
         if let (SocketType::Stream, Some(halves)) = (self.config.socket_type, &mut self.halves) {
             halves.receiver.buffer.consume(count);
-            halves.receiver.announce_room(now);
+            halves.receiver.update_window(now);
         }
     }
 
-    /// The length in bytes of the next message, if one can be read.
+    /// The length of the next message in bytes; `None` if none is available.
     pub fn next_message(&self) -> Option<usize> {
         let receiver = &self.halves.as_ref()?.receiver;
         receiver.messages.as_ref()?.peek(&receiver.buffer)
@@ -120,8 +120,8 @@ impl Connection {
     /// Copies the next message to `out` and returns its length; `None` if none is available.
     ///
     /// # Errors
-    /// If `out` is too small (the message stays), or the connection has ended and all messages were read, is not open
-    /// yet, or is a stream.
+    /// If `out` is too small (the message can be read again); or the connection is not open yet, has ended and all
+    /// messages were read, or carries a stream.
     pub fn recv_message(&mut self, now: Time, out: &mut [u8]) -> Result<Option<usize>, Error> {
         self.require(SocketType::Message)?;
         let receiver = &mut self.reading()?.receiver;
@@ -131,7 +131,7 @@ impl Connection {
             Some(length) if length > out.len() => Err(Error::BufferTooSmall(length)),
             Some(_) => {
                 let length = messages.take(&mut receiver.buffer, out);
-                receiver.announce_room(now);
+                receiver.update_window(now);
                 Ok(length)
             }
         }
@@ -142,7 +142,7 @@ impl Connection {
         self.halves.as_mut().is_some_and(|halves| halves.receiver.is_readable())
     }
 
-    /// Bytes that can be written.
+    /// The free space in the send buffer in bytes.
     pub fn room(&self) -> usize {
         match (&self.state, &self.halves) {
             (State::Open, Some(halves)) => halves.sender.buffer.room(),
@@ -152,30 +152,31 @@ impl Connection {
 
     /// Bytes written and not acknowledged.
     pub fn unacknowledged(&self) -> u64 {
-        self.halves.as_ref().map_or(0, |halves| halves.sender.buffer.held())
+        self.halves.as_ref().map_or(0, |halves| halves.sender.buffer.unacknowledged_bytes())
     }
 
-    /// Limits the receive window to `packets` until [`release_room`](Self::release_room). Acknowledgements advertise
-    /// this window, and packets beyond it are dropped. The flow window in the handshake is still that of
-    /// [`Config`](crate::Config): UDT4 uses it as the largest congestion window of the whole connection.
-    pub fn hold_room(&mut self, packets: u32) {
+    /// Limits the receive window to `packets` until [`restore_receive_window`](Self::restore_receive_window).
+    /// Acknowledgements advertise this window, and packets beyond it are dropped. The flow window in the handshake is
+    /// not limited: UDT4 uses it as the largest congestion window of the whole connection.
+    pub fn limit_receive_window(&mut self, packets: u32) {
         if let Some(halves) = &mut self.halves {
-            halves.receiver.hold_room(packets.max(2));
+            halves.receiver.limit_receive_window(packets.max(2));
         }
     }
 
-    /// Ends [`hold_room`](Self::hold_room) and advertises the whole receive buffer at once.
-    pub fn release_room(&mut self, now: Time) {
+    /// Removes the limit of [`limit_receive_window`](Self::limit_receive_window) and advertises the whole receive
+    /// buffer at once.
+    pub fn restore_receive_window(&mut self, now: Time) {
         if let Some(halves) = &mut self.halves {
-            halves.receiver.release_room(now);
+            halves.receiver.restore_receive_window(now);
         }
     }
 
     /// Closes the connection: no more data can be written, and written data is delivered within
-    /// [`Config::linger`](crate::Config::linger). UDT has no half-closed connections: the peer's end closes too.
+    /// [`Config::linger`](crate::Config::linger). UDT has no half-closed connections: the peer closes its end too.
     pub fn shutdown(&mut self, now: Time) {
         match self.state {
-            State::Opening(_) => self.close(now, CloseReason::Local),
+            State::Connecting(_) => self.close(now, CloseReason::Local),
             State::Open => self.state = State::Lingering(now + self.config.linger),
             _ => {}
         }
@@ -184,8 +185,8 @@ impl Connection {
     /// Closes the connection at once; undelivered data is lost.
     pub fn abort(&mut self, now: Time) {
         match self.state {
-            State::Opening(_) => self.close(now, CloseReason::Local),
-            State::Open | State::Lingering(_) => self.finish(now, CloseReason::Local),
+            State::Connecting(_) => self.close(now, CloseReason::Local),
+            State::Open | State::Lingering(_) => self.close_with_shutdown(now, CloseReason::Local),
             State::Closed(..) => {}
         }
     }
@@ -195,12 +196,12 @@ impl Connection {
         self.halves.as_ref().map(|halves| halves.sender.controller())
     }
 
-    /// The controller's last cut since the previous call, if any.
+    /// Takes the controller's last decrease since the previous call.
     pub fn take_cut(&mut self) -> Option<Cut> {
         self.halves.as_mut()?.sender.take_cut()
     }
 
-    /// The last round-trip time passed to the controller since the previous call, if any.
+    /// Takes the last round-trip time passed to the controller since the previous call.
     pub fn take_rtt(&mut self) -> Option<Dur> {
         self.halves.as_mut()?.sender.take_sample()
     }
@@ -215,8 +216,7 @@ impl Connection {
         self.halves.as_ref()?.sender.record()
     }
 
-    /// The limit of this end's sending rate, as of the last [`poll_transmit`](Self::poll_transmit) that returned
-    /// `None`.
+    /// What limited this end's sender at the last [`poll_transmit`](Self::poll_transmit) that returned `None`.
     pub fn limit(&self) -> Limit {
         self.halves.as_ref().map_or(Limit::Application, |halves| halves.sender.limit())
     }
@@ -226,7 +226,7 @@ impl Connection {
         self.halves.as_ref().map_or(Dur::ZERO, |halves| halves.sender.period())
     }
 
-    /// The statistics of the connection. With `clear` a new interval begins.
+    /// The statistics of the connection. With `clear`, a new interval starts.
     pub fn stats(&mut self, now: Time, clear: bool) -> Stats {
         self.account(now);
         let (since, before) = self.cleared;

@@ -1,10 +1,11 @@
-//! The thread of a port: receives datagrams, visits connections, and sleeps until the next timer.
+//! The driver thread of a port: receives datagrams, drives connections, and sleeps until the next timer.
 
-use super::door::{Budgets, Word};
-use super::link::{Link, Visit};
-use super::listener::Queue;
-use super::port::{Begin, Port};
-use super::socket::{Inbox, Socket};
+use super::connection::{DriveResult, SharedConnection};
+use super::handshake::Action;
+use super::listener::AcceptQueue;
+use super::port::{Port, Role};
+use super::rate_limit::RateLimits;
+use super::socket::{ReceiveBuffers, Socket};
 use crate::packet::HEADER;
 use crate::secure::{self, destination};
 use crate::{Route, reset};
@@ -18,36 +19,36 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Receive calls before connections are visited.
-const CALLS: usize = 4;
-/// The destination socket in a packet's header.
+/// The largest number of receive calls before connections are driven.
+const RECEIVE_CALLS: usize = 4;
+/// The position of the destination socket id in a packet's header.
 const DESTINATION: Range<usize> = HEADER - 4..HEADER;
 
 struct Driver {
     port: Arc<Port>,
     woken: PipeReader,
-    /// Connections to visit.
-    touched: Vec<Arc<Link>>,
-    /// Connections that wait for room in the system's buffer.
-    blocked: Vec<Arc<Link>>,
-    due: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Limits of answers to datagrams of no connection.
-    budgets: Budgets,
+    /// Connections to drive.
+    ready: Vec<Arc<SharedConnection>>,
+    /// Connections that wait for room in the system's send buffer.
+    blocked: Vec<Arc<SharedConnection>>,
+    /// The time and the key of each connection's timer.
+    timers: BinaryHeap<Reverse<(Time, usize)>>,
+    limits: RateLimits,
     /// Scratch memory for encrypted datagrams.
     wire: Vec<u8>,
 }
 
-/// Starts the driver of a port. It ends with the port's last connection, after nobody holds the port.
+/// Starts the driver of a port. It ends with the port's last connection, after the port was released.
 pub(super) fn start(port: Arc<Port>, woken: PipeReader) -> io::Result<()> {
     std::thread::Builder::new().name("cwnd-udt".into()).spawn(move || {
-        let _alarm = Alarm(Arc::clone(&port));
+        let _fail_on_exit = FailOnExit(Arc::clone(&port));
         let mut driver = Driver {
             port,
             woken,
-            touched: Vec::new(),
+            ready: Vec::new(),
             blocked: Vec::new(),
-            due: BinaryHeap::new(),
-            budgets: Budgets::default(),
+            timers: BinaryHeap::new(),
+            limits: RateLimits::default(),
             wire: Vec::new(),
         };
         if let Err(error) = driver.run() {
@@ -57,211 +58,216 @@ pub(super) fn start(port: Arc<Port>, woken: PipeReader) -> io::Result<()> {
     Ok(())
 }
 
-/// Fails all connections of the port when its thread ends.
-struct Alarm(Arc<Port>);
+/// Fails all connections of the port when its thread ends, also by a panic.
+struct FailOnExit(Arc<Port>);
 
-impl Drop for Alarm {
+impl Drop for FailOnExit {
     fn drop(&mut self) {
-        self.0.fail(io::ErrorKind::Other, "the thread of the port has ended");
+        self.0.fail(io::ErrorKind::Other, "the port's thread has ended");
     }
 }
 
 impl Driver {
     fn run(&mut self) -> io::Result<()> {
-        let mut inbox = Inbox::new();
+        let mut buffers = ReceiveBuffers::new();
         loop {
             let now = self.port.socket.now();
-            self.find_due(now);
-            self.port.take_asked(&mut self.touched);
-            self.serve(now);
+            self.expire_timers(now);
+            self.port.take_queued(&mut self.ready);
+            self.drive_ready(now);
             let released = self.port.released();
-            if released && self.port.table().routes.is_empty() {
+            if released && self.port.table().demultiplexer.is_empty() {
                 return Ok(());
             }
-            if self.rest(released)? {
-                self.receive(&mut inbox)?;
+            if self.sleep(released)? {
+                self.receive(&mut buffers)?;
             }
         }
     }
 
     /// Sleeps until there is something to do. Returns whether datagrams may have arrived.
-    fn rest(&mut self, released: bool) -> io::Result<bool> {
-        if !self.touched.is_empty() {
+    fn sleep(&mut self, released: bool) -> io::Result<bool> {
+        if !self.ready.is_empty() {
             return Ok(true);
         }
-        let mut limit = self.due.peek().map(|Reverse((at, _))| at.since(self.port.socket.now()));
-        if !self.port.fall_asleep(released) {
+        let mut limit = self.timers.peek().map(|Reverse((at, _))| at.since(self.port.socket.now()));
+        if !self.port.begin_sleep(released) {
             limit = Some(Dur::ZERO);
         }
         let blocked = !self.blocked.is_empty();
-        let ready = self.port.socket.wait(&mut self.woken, limit, blocked)?;
-        self.port.awake();
-        if ready.room {
-            self.touched.append(&mut self.blocked);
+        let readiness = self.port.socket.wait(&mut self.woken, limit, blocked)?;
+        self.port.end_sleep();
+        if readiness.writable {
+            self.ready.append(&mut self.blocked);
         }
-        Ok(ready.datagrams)
+        Ok(readiness.readable)
     }
 
-    fn find_due(&mut self, now: Time) {
-        while let Some(Reverse((at, key))) = self.due.peek().copied()
+    /// Makes the connections whose timers have expired ready.
+    fn expire_timers(&mut self, now: Time) {
+        while let Some(Reverse((at, key))) = self.timers.peek().copied()
             && at <= now
         {
-            self.due.pop();
-            let link = self.port.table().get(key).cloned();
-            if let Some(link) = link
-                && link.lock().touch()
+            self.timers.pop();
+            let connection = self.port.table().get(key).cloned();
+            if let Some(connection) = connection
+                && connection.lock().mark_queued()
             {
-                self.touched.push(link);
+                self.ready.push(connection);
             }
         }
     }
 
-    /// Visits each connection that has something to do.
-    fn serve(&mut self, mut now: Time) {
-        for link in std::mem::take(&mut self.touched) {
-            let Visit { wake, more, blocked, due, over } = link.visit(now, &mut self.wire);
-            link.wake(wake);
-            if let Some(at) = due {
-                self.due.push(Reverse((at, link.key)));
+    fn drive_ready(&mut self, mut now: Time) {
+        for connection in std::mem::take(&mut self.ready) {
+            let DriveResult { wakeups, more, blocked, timer, drained } =
+                connection.drive(now, &mut self.wire);
+            connection.wake(wakeups);
+            if let Some(at) = timer {
+                self.timers.push(Reverse((at, connection.key)));
             }
-            if over {
-                self.port.table().remove(&link);
+            if drained {
+                self.port.table().remove(&connection);
             }
             if blocked {
-                if !self.blocked.iter().any(|other| Arc::ptr_eq(other, &link)) {
-                    self.blocked.push(link);
+                if !self.blocked.iter().any(|other| Arc::ptr_eq(other, &connection)) {
+                    self.blocked.push(connection);
                 }
             } else if more {
-                self.touched.push(link);
+                self.ready.push(connection);
                 // Sending takes time.
                 now = self.port.socket.now();
             }
         }
     }
 
-    fn receive(&mut self, inbox: &mut Inbox) -> io::Result<()> {
-        for _ in 0..CALLS {
-            let count = self.port.socket.receive(inbox)?;
+    fn receive(&mut self, buffers: &mut ReceiveBuffers) -> io::Result<()> {
+        for _ in 0..RECEIVE_CALLS {
+            let count = self.port.socket.receive(buffers)?;
             let (now, clock) = (self.port.socket.now(), SystemTime::now());
-            for (meta, datagrams) in inbox.batches(count) {
+            for (meta, datagrams) in buffers.batches(count) {
                 let at = self.port.socket.arrival(now, clock, meta);
                 self.deliver(at, meta, datagrams);
             }
-            if count < Socket::SLOTS {
+            if count < Socket::BATCHES {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Delivers a batch to its connections, mostly one.
+    /// Delivers a received batch to its connections. Usually all datagrams are for the same one.
     fn deliver(&mut self, at: Time, meta: &RecvMeta, mut datagrams: &mut [u8]) {
         let segment = meta.stride.max(1);
         while !datagrams.is_empty() {
-            let (part, rest) = datagrams.split_at_mut(run(datagrams, segment));
+            let (part, rest) = datagrams.split_at_mut(same_destination_length(datagrams, segment));
             datagrams = rest;
             let table = self.port.table();
             match table.route(meta.addr, &part[..segment.min(part.len())]) {
                 Route::Connection(key) => {
-                    let link = table.get(key).cloned();
+                    let connection = table.get(key).cloned();
                     drop(table);
-                    if let Some(link) = link {
-                        self.pass(at, link, part, segment);
+                    if let Some(connection) = connection
+                        && connection.receive(at, part, segment)
+                    {
+                        self.ready.push(connection);
                     }
                 }
                 Route::Listener => {
-                    let queue = table.queue.clone();
+                    let accept_queue = table.accept_queue.clone();
                     drop(table);
-                    if let Some(queue) = queue {
+                    if let Some(accept_queue) = accept_queue {
                         for datagram in part.chunks_mut(segment) {
-                            self.answer(at, &queue, meta, datagram);
+                            self.handle_handshake(at, &accept_queue, meta, datagram);
                         }
                     }
                 }
                 Route::Reset => {
-                    let begun = table.begun_with(meta.addr);
+                    let connections = table.initiated_to(meta.addr);
                     drop(table);
                     for datagram in part.chunks(segment) {
-                        // Each connection with this peer looks at it, and strangers can send many.
-                        if self.budgets.resets.spend(at, begun.len() as u64) {
-                            let ended = begun.iter().filter(|link| link.reset(at, datagram));
-                            self.touched.extend(ended.cloned());
+                        // Every connection to this peer checks the reset.
+                        if self.limits.resets.take(at, connections.len() as u64) {
+                            let ended = connections.iter().filter(|conn| conn.reset(at, datagram));
+                            self.ready.extend(ended.cloned());
                         }
                     }
                 }
-                // One answer to a batch is enough.
+                // One reset for each batch.
                 Route::Unknown => {
-                    let queue = table.queue.clone();
+                    let accept_queue = table.accept_queue.clone();
                     drop(table);
-                    let allows = |queue: Arc<Queue>| queue.config.admission.allows(meta.addr.ip());
-                    if !queue.is_none_or(allows) {
+                    let allows =
+                        |queue: Arc<AcceptQueue>| queue.config.admission.allows(meta.addr.ip());
+                    if !accept_queue.is_none_or(allows) {
                         continue;
                     }
                     if let Some(answer) = reset::answer(&part[..segment.min(part.len())])
-                        && self.budgets.resets.spend(at, 1)
+                        && self.limits.resets.take(at, 1)
                     {
                         self.send(meta, &answer);
                     }
                 }
-                Route::Nowhere => {}
+                Route::Drop => {}
             }
         }
     }
 
-    /// Answers a datagram.
+    /// Sends an answer to the sender of a datagram.
     fn send(&self, meta: &RecvMeta, datagram: &[u8]) {
         let source = self.source(meta);
         let _ = self.port.socket.send(meta.addr, source, datagram, datagram.len());
     }
 
-    /// The address to answer from: on a port of all addresses the one that was asked.
+    /// The source address of an answer: on a port bound to all addresses, the destination of the request.
     fn source(&self, meta: &RecvMeta) -> Option<IpAddr> {
         meta.dst_ip.filter(|_| self.port.local.ip().is_unspecified())
     }
 
-    fn pass(&mut self, at: Time, link: Arc<Link>, datagrams: &mut [u8], segment: usize) {
-        if link.receive(at, datagrams, segment) {
-            self.touched.push(link);
-        }
-    }
-
     /// Processes a datagram for the listener.
-    fn answer(&mut self, now: Time, queue: &Queue, meta: &RecvMeta, datagram: &mut [u8]) {
+    fn handle_handshake(
+        &mut self,
+        now: Time,
+        accept_queue: &AcceptQueue,
+        meta: &RecvMeta,
+        datagram: &mut [u8],
+    ) {
         let (port, from) = (&self.port, meta.addr);
-        let open = || {
-            let links = port.table().accepted_from(from.ip());
-            links.iter().filter(|link| link.lock().connection.is_open()).count()
+        let open_connections = || {
+            let accepted = port.table().accepted_from(from.ip());
+            accepted.iter().filter(|accepted| accepted.lock().connection.is_open()).count()
         };
-        if !queue.admits(from.ip(), open) {
+        if !accept_queue.admits(from.ip(), open_connections) {
             return;
         }
-        let id = || port.table().fresh_id(false).unwrap_or_default();
-        match queue.hear((now, from), datagram, &mut self.budgets, id) {
-            Word::Nothing => {}
-            Word::Say(reply) => self.send(meta, &reply),
-            Word::Accept(asked, session) => {
-                let begin = Begin::Accept(&asked, self.source(meta));
-                if let Ok(link) = port.begin(from, &queue.config, begin, session) {
-                    queue.push(link);
+        let id = || port.table().unused_id(false).unwrap_or_default();
+        match accept_queue.handle((now, from), datagram, &mut self.limits, id) {
+            Action::Ignore => {}
+            Action::Send(reply) => self.send(meta, &reply),
+            Action::Accept(incoming, session) => {
+                let role = Role::Accept(&incoming, self.source(meta));
+                let connection = port.open_connection(from, &accept_queue.config, role, session);
+                if let Ok(connection) = connection {
+                    accept_queue.push(connection);
                 }
             }
-            Word::Void => {
-                let text = "the code is void: there were 5 wrong guesses";
-                queue.fail(io::ErrorKind::PermissionDenied, text);
+            Action::CodeRevoked => {
+                let text = "the code was revoked after 5 wrong guesses";
+                accept_queue.fail(io::ErrorKind::PermissionDenied, text);
             }
         }
     }
 }
 
-/// The length in bytes of the leading datagrams for one connection.
-fn run(datagrams: &[u8], segment: usize) -> usize {
+/// The length in bytes of the leading datagrams with the same destination id.
+fn same_destination_length(datagrams: &[u8], segment: usize) -> usize {
     let first = &datagrams[..segment.min(datagrams.len())];
-    let place = if destination(first).is_some() { secure::DESTINATION } else { DESTINATION };
-    let to = first.get(place.clone());
+    let position = if destination(first).is_some() { secure::DESTINATION } else { DESTINATION };
+    let to = first.get(position.clone());
     let mut end = first.len();
     // Connection requests, to socket 0, are processed one by one.
     if to != Some(&[0; 4]) {
-        while end < datagrams.len() && datagrams[end..].get(place.clone()) == to {
+        while end < datagrams.len() && datagrams[end..].get(position.clone()) == to {
             end = datagrams.len().min(end + segment);
         }
     }

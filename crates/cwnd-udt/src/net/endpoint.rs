@@ -1,7 +1,7 @@
-//! A UDP port that connections share.
+//! The application's interface of a UDP port that connections share.
 
 use super::listener::UdtListener;
-use super::port::{Begin, Port};
+use super::port::{Port, Role};
 use super::stream::UdtStream;
 use crate::Config;
 use std::io;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 /// Releases the port when it is dropped.
 #[derive(Debug)]
-struct Hold(Arc<Port>);
+struct PortGuard(Arc<Port>);
 
-impl Drop for Hold {
+impl Drop for PortGuard {
     fn drop(&mut self) {
         self.0.release();
     }
@@ -23,19 +23,19 @@ impl Drop for Hold {
 /// [`UdtStream::connect`] and [`UdtListener::bind`] open a port of their own. Clones are the same port. The port is
 /// closed once all clones are dropped and its last connection has ended.
 #[derive(Clone, Debug)]
-pub struct Endpoint(Arc<Hold>);
+pub struct Endpoint(Arc<PortGuard>);
 
 impl Endpoint {
-    /// Opens a UDP port; 0 is any free one.
+    /// Opens a UDP port; port 0 selects a free one.
     ///
     /// # Errors
     /// If the port cannot be opened, for example because it is in use.
     pub fn bind(addr: impl ToSocketAddrs) -> io::Result<Self> {
-        first(addr, |addr| Ok(Endpoint(Arc::new(Hold(Port::open(addr)?)))))
+        try_addresses(addr, |addr| Ok(Endpoint(Arc::new(PortGuard(Port::open(addr)?)))))
     }
 
-    /// Opens a free port of the address family of `peer`.
-    pub(super) fn towards(peer: SocketAddr) -> io::Result<Self> {
+    /// Opens a free port for connections to `peer`, with the same address family.
+    pub(super) fn for_peer(peer: SocketAddr) -> io::Result<Self> {
         let any = match peer {
             SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -52,76 +52,76 @@ impl Endpoint {
         self.port().local
     }
 
-    /// Accepts connections on this port, with `config`.
+    /// Creates a listener on this port. Accepted connections use `config`.
     ///
     /// # Errors
-    /// If the port has a listener, or the credentials are a key pair without peers.
+    /// If the port already has a listener, or the credentials are a key pair without peers.
     pub fn listen(&self, config: &Config) -> io::Result<UdtListener> {
         UdtListener::new(self.clone(), config)
     }
 
-    /// Connects to the listener at `peer` and waits for the connection.
+    /// Connects to the listener at `peer` and waits until the connection is open.
     ///
     /// # Errors
     /// If no listener answers within [`Config::connect_timeout`], or the listener refuses.
     pub fn connect(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
-        let stream = self.begin(peer, config, Begin::Connect)?;
+        let stream = self.open_connection(peer, config, Role::Connect)?;
         stream.connected_until(None)?;
         Ok(stream)
     }
 
-    /// The same, in any async runtime.
+    /// As [`connect`](Self::connect), in any async runtime.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn connect_async(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
-        let stream = self.begin(peer, config, Begin::Connect)?;
+        let stream = self.open_connection(peer, config, Role::Connect)?;
         std::future::poll_fn(|cx| stream.poll_connected(cx)).await?;
         Ok(stream)
     }
 
-    /// Connects by rendezvous to `peer`, which connects to this end at the same time, and waits for the connection.
-    /// Neither end listens.
+    /// Connects by rendezvous: `peer` connects to this end at the same time, and neither end listens. Waits until the
+    /// connection is open.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and with credentials: only clients and listeners support them.
+    /// As [`connect`](Self::connect), and if there are credentials, which a rendezvous does not support.
     pub fn rendezvous(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
         if config.credentials.is_some() {
-            let text = "there is no rendezvous with credentials";
+            let text = "a rendezvous does not support credentials";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let stream = self.begin(peer, config, Begin::Meet)?;
+        let stream = self.open_connection(peer, config, Role::Rendezvous)?;
         stream.connected_until(None)?;
         Ok(stream)
     }
 
-    /// Begins to connect and returns at once; [`UdtStream::connected_until`] waits for the connection.
+    /// Starts to connect and returns at once; [`UdtStream::connected_until`] waits until the connection is open.
     ///
     /// # Errors
-    /// If the port cannot take another connection.
+    /// If the port's socket has failed, or the credentials cannot be used to connect.
     pub fn connecting(&self, peer: SocketAddr, config: &Config) -> io::Result<UdtStream> {
-        self.begin(peer, config, Begin::Connect)
+        self.open_connection(peer, config, Role::Connect)
     }
 
-    pub(super) fn begin(
+    pub(super) fn open_connection(
         &self,
         peer: SocketAddr,
         config: &Config,
-        begin: Begin<'_>,
+        role: Role<'_>,
     ) -> io::Result<UdtStream> {
-        // A port of IPv6 uses IPv4-mapped addresses.
+        // An IPv6 socket uses IPv4-mapped addresses.
         let peer = match (self.local_addr(), peer) {
             (SocketAddr::V6(_), SocketAddr::V4(peer)) => {
                 SocketAddr::from((peer.ip().to_ipv6_mapped(), peer.port()))
             }
             _ => peer,
         };
-        self.port().begin(peer, config, begin, None).map(UdtStream::new)
+        self.port().open_connection(peer, config, role, None).map(UdtStream::new)
     }
 }
 
-/// The result for the first address that succeeds, or the error of the last one.
-pub(super) fn first<T>(
+/// Calls `attempt` for each address and returns the first success, or the last error.
+pub(super) fn try_addresses<T>(
     addr: impl ToSocketAddrs,
     mut attempt: impl FnMut(SocketAddr) -> io::Result<T>,
 ) -> io::Result<T> {
@@ -132,6 +132,6 @@ pub(super) fn first<T>(
             Err(error) => failed = Some(error),
         }
     }
-    let nothing = || io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
-    Err(failed.unwrap_or_else(nothing))
+    let no_address = || io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+    Err(failed.unwrap_or_else(no_address))
 }

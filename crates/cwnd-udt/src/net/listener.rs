@@ -1,8 +1,9 @@
-//! Accepting connections.
+//! Listeners: the accept queue, and the application's interface.
 
-use super::door::{Budgets, Door, Word};
+use super::connection::SharedConnection;
 use super::endpoint::Endpoint;
-use super::link::Link;
+use super::handshake::{Action, HandshakeResponder};
+use super::rate_limit::RateLimits;
 use super::stream::UdtStream;
 use crate::Config;
 use crate::secure::Credentials;
@@ -14,109 +15,113 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// The largest number of connections that wait to be accepted.
+/// The capacity of the accept queue.
 const BACKLOG: usize = 128;
 
+/// The contents of an accept queue.
 #[derive(Debug, Default)]
-struct Waiting {
+struct Backlog {
     streams: VecDeque<UdtStream>,
+    /// Tasks that wait for a connection.
     tasks: Vec<Waker>,
+    /// The error that ended the listener.
     failure: Option<(io::ErrorKind, String)>,
 }
 
-/// State shared by the driver and a listener.
+/// The connections that wait for `accept`. The driver adds them, and the application removes them.
 #[derive(Debug)]
-pub(super) struct Queue {
-    door: Door,
+pub(super) struct AcceptQueue {
+    responder: HandshakeResponder,
     pub config: Config,
-    waiting: Mutex<Waiting>,
-    /// The latest connection.
-    holder: Mutex<Weak<Link>>,
+    backlog: Mutex<Backlog>,
+    /// The connection added last.
+    latest: Mutex<Weak<SharedConnection>>,
     signal: Condvar,
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+impl AcceptQueue {
+    fn lock(&self) -> MutexGuard<'_, Backlog> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether clients must prove credentials.
-    pub(super) fn is_locked(&self) -> bool {
-        self.door.is_locked()
+    pub(super) fn requires_credentials(&self) -> bool {
+        self.responder.requires_credentials()
     }
 
-    /// Whether a client at `ip` is answered; `open` counts the open connections of an address.
-    pub(super) fn admits(&self, ip: IpAddr, open: impl FnOnce() -> usize) -> bool {
+    /// Whether a client at `ip` is answered; `open_connections` counts the open connections of that address.
+    pub(super) fn admits(&self, ip: IpAddr, open_connections: impl FnOnce() -> usize) -> bool {
         let admission = &self.config.admission;
-        admission.allows(ip) && admission.per_address.is_none_or(|most| open() < most)
+        admission.allows(ip) && admission.per_address.is_none_or(|max| open_connections() < max)
     }
 
     pub(super) fn spend_code(&self) {
-        self.door.spend_code();
+        self.responder.spend_code();
     }
 
-    /// Handles a datagram for the listener: see [`Door::hear`].
-    pub(super) fn hear(
+    /// Processes a client's datagram: see [`HandshakeResponder::handle`].
+    pub(super) fn handle(
         &self,
         at: (Time, SocketAddr),
         datagram: &mut [u8],
-        budgets: &mut Budgets,
+        limits: &mut RateLimits,
         id: impl FnMut() -> u32,
-    ) -> Word {
-        let room = || self.lock().streams.len() < BACKLOG;
-        self.door.hear(at, datagram, budgets, id, room)
+    ) -> Action {
+        let has_room = || self.lock().streams.len() < BACKLOG;
+        self.responder.handle(at, datagram, limits, id, has_room)
     }
 
-    /// Adds a new connection. With a one-time code it replaces the previous one.
-    pub(super) fn push(&self, link: Arc<Link>) {
+    /// Adds a new connection. With a one-time code it replaces the previous one, which is aborted.
+    pub(super) fn push(&self, connection: Arc<SharedConnection>) {
         if let Some(Credentials::Code(_)) = self.config.credentials {
-            let newest = Arc::downgrade(&link);
-            let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = std::mem::replace(&mut *holder, newest);
-            drop(holder);
-            if let Some(before) = before.upgrade() {
-                before.abort();
+            let newest = Arc::downgrade(&connection);
+            let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+            let previous = std::mem::replace(&mut *latest, newest);
+            drop(latest);
+            if let Some(previous) = previous.upgrade() {
+                previous.abort();
             }
         }
-        let mut waiting = self.lock();
-        waiting.streams.push_back(UdtStream::new(link));
-        self.tell(waiting);
+        let mut backlog = self.lock();
+        backlog.streams.push_back(UdtStream::new(connection));
+        self.notify(backlog);
     }
 
+    /// Ends the listener with an error.
     pub(super) fn fail(&self, kind: io::ErrorKind, text: &str) {
-        let mut waiting = self.lock();
-        waiting.failure = Some((kind, text.into()));
-        self.tell(waiting);
+        let mut backlog = self.lock();
+        backlog.failure = Some((kind, text.into()));
+        self.notify(backlog);
     }
 
-    fn tell(&self, mut waiting: MutexGuard<'_, Waiting>) {
-        let tasks = std::mem::take(&mut waiting.tasks);
-        drop(waiting);
+    fn notify(&self, mut backlog: MutexGuard<'_, Backlog>) {
+        let tasks = std::mem::take(&mut backlog.tasks);
+        drop(backlog);
         self.signal.notify_all();
         tasks.into_iter().for_each(Waker::wake);
     }
 
-    fn take(waiting: &mut Waiting) -> Option<io::Result<UdtStream>> {
-        if let Some(stream) = waiting.streams.pop_front() {
+    fn pop(backlog: &mut Backlog) -> Option<io::Result<UdtStream>> {
+        if let Some(stream) = backlog.streams.pop_front() {
             return Some(Ok(stream));
         }
-        let (kind, text) = waiting.failure.clone()?;
+        let (kind, text) = backlog.failure.clone()?;
         Some(Err(io::Error::new(kind, text)))
     }
 }
 
 /// A UDT socket that accepts connections.
 ///
-/// Up to 128 connections wait to be accepted; further clients repeat their requests. Dropping the listener closes the
-/// waiting connections only.
+/// Up to 128 connections wait for [`accept`](Self::accept); further clients repeat their requests. Dropping the
+/// listener closes the waiting connections, but no accepted ones.
 #[derive(Debug)]
 pub struct UdtListener {
     endpoint: Endpoint,
-    queue: Arc<Queue>,
+    accept_queue: Arc<AcceptQueue>,
 }
 
 impl UdtListener {
-    /// Listens on a UDP port of its own; `config` is that of the connections that will be accepted.
+    /// Listens on a new UDP port. Accepted connections use `config`.
     ///
     /// # Errors
     /// If the port cannot be opened, for example because it is in use.
@@ -125,25 +130,25 @@ impl UdtListener {
     }
 
     pub(super) fn new(endpoint: Endpoint, config: &Config) -> io::Result<Self> {
-        let queue = Arc::new(Queue {
-            door: Door::new(config, endpoint.local_addr())?,
+        let accept_queue = Arc::new(AcceptQueue {
+            responder: HandshakeResponder::new(config, endpoint.local_addr())?,
             config: config.clone(),
-            waiting: Mutex::default(),
-            holder: Mutex::default(),
+            backlog: Mutex::default(),
+            latest: Mutex::default(),
             signal: Condvar::new(),
         });
         let port = endpoint.port();
         let mut table = port.table();
-        if table.queue.is_some() {
-            let text = "another listener has this port";
+        if table.accept_queue.is_some() {
+            let text = "another listener uses this port";
             return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
         }
-        table.queue = Some(Arc::clone(&queue));
+        table.accept_queue = Some(Arc::clone(&accept_queue));
         drop(table);
-        Ok(UdtListener { endpoint, queue })
+        Ok(UdtListener { endpoint, accept_queue })
     }
 
-    /// The port, for outgoing connections.
+    /// The port, which can open outgoing connections too.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -155,79 +160,82 @@ impl UdtListener {
 
     /// Whether clients must prove credentials.
     pub fn has_credentials(&self) -> bool {
-        self.queue.config.credentials.is_some()
+        self.accept_queue.config.credentials.is_some()
     }
 
     /// Invalidates the one-time code of this listener: no more clients are admitted. Existing connections stay open.
     /// Without a code this does nothing.
     pub fn spend_code(&self) {
-        self.queue.spend_code();
+        self.accept_queue.spend_code();
     }
 
-    /// Waits for the next connection and returns it with its peer's address.
+    /// Accepts the next connection: waits for it and returns it with its peer's address.
     ///
     /// # Errors
-    /// When the port's socket fails, and of kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) once
-    /// too many wrong guesses have made the listener's one-time code void.
+    /// If the port's socket fails, and [`PermissionDenied`](io::ErrorKind::PermissionDenied) after too many wrong
+    /// guesses of the listener's one-time code.
     pub fn accept(&self) -> io::Result<(UdtStream, SocketAddr)> {
         self.accept_until(None)
     }
 
-    /// The same, until `deadline` at the latest.
+    /// As [`accept`](Self::accept), with a deadline.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) when none came, and as [`accept`](Self::accept).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) at the deadline, and as [`accept`](Self::accept).
     pub fn accept_until(&self, deadline: Option<Instant>) -> io::Result<(UdtStream, SocketAddr)> {
-        let mut waiting = self.queue.lock();
+        let mut backlog = self.accept_queue.lock();
         loop {
-            if let Some(taken) = Queue::take(&mut waiting) {
-                drop(waiting);
-                return taken.map(with_peer);
+            if let Some(result) = AcceptQueue::pop(&mut backlog) {
+                drop(backlog);
+                return result.map(accepted);
             }
-            waiting = match deadline {
-                None => self.queue.signal.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+            backlog = match deadline {
+                None => {
+                    self.accept_queue.signal.wait(backlog).unwrap_or_else(PoisonError::into_inner)
+                }
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
-                    let woken = self.queue.signal.wait_timeout(waiting, left);
+                    let woken = self.accept_queue.signal.wait_timeout(backlog, left);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
     }
 
-    /// The next connection, for a task: see [`accept`](Self::accept).
+    /// Polls for the next connection: see [`accept`](Self::accept).
     ///
     /// # Errors
-    /// When the port's socket fails.
+    /// As [`accept`](Self::accept).
     pub fn poll_accept(&self, cx: &Context<'_>) -> Poll<io::Result<(UdtStream, SocketAddr)>> {
-        let mut waiting = self.queue.lock();
-        match Queue::take(&mut waiting) {
-            Some(taken) => {
-                drop(waiting);
-                Poll::Ready(taken.map(with_peer))
+        let mut backlog = self.accept_queue.lock();
+        match AcceptQueue::pop(&mut backlog) {
+            Some(result) => {
+                drop(backlog);
+                Poll::Ready(result.map(accepted))
             }
             None => {
-                if !waiting.tasks.iter().any(|task| task.will_wake(cx.waker())) {
-                    waiting.tasks.push(cx.waker().clone());
+                if !backlog.tasks.iter().any(|task| task.will_wake(cx.waker())) {
+                    backlog.tasks.push(cx.waker().clone());
                 }
                 Poll::Pending
             }
         }
     }
 
-    /// The next connection, in any async runtime.
+    /// Accepts the next connection in any async runtime.
     ///
     /// # Errors
-    /// When the port's socket fails.
+    /// As [`accept`](Self::accept).
     pub async fn accept_async(&self) -> io::Result<(UdtStream, SocketAddr)> {
         std::future::poll_fn(|cx| self.poll_accept(cx)).await
     }
 }
 
-fn with_peer(stream: UdtStream) -> (UdtStream, SocketAddr) {
+/// Marks a connection as accepted and returns it with its peer's address.
+fn accepted(stream: UdtStream) -> (UdtStream, SocketAddr) {
     stream.accepted();
     let peer = stream.peer_addr();
     (stream, peer)
@@ -235,9 +243,9 @@ fn with_peer(stream: UdtStream) -> (UdtStream, SocketAddr) {
 
 impl Drop for UdtListener {
     fn drop(&mut self) {
-        let queue = self.endpoint.port().table().queue.take();
-        // Streams are closed when no lock is held.
-        let streams = queue.map(|queue| std::mem::take(&mut queue.lock().streams));
+        let accept_queue = self.endpoint.port().table().accept_queue.take();
+        // Dropping a stream takes locks: hold none.
+        let streams = accept_queue.map(|queue| std::mem::take(&mut queue.lock().streams));
         drop(streams);
     }
 }

@@ -1,12 +1,12 @@
 //! A UDP port: its socket, its connections, and the thread that drives them.
 
-use super::cover::{Cover, inside};
+use super::connection::SharedConnection;
 use super::driver;
-use super::link::Link;
-use super::listener::Queue;
+use super::listener::AcceptQueue;
+use super::protection::{Protection, inner_config};
 use super::socket::Socket;
-use crate::secure::{Session, destination, is_reset, is_sealing};
-use crate::{Config, Connection, Invitation, Route, Routes, Seq};
+use crate::secure::{Session, destination, is_reset, is_secure_datagram};
+use crate::{Config, Connection, Demultiplexer, Incoming, Route, Seq};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, PipeWriter, Write};
@@ -17,90 +17,92 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The UDP and IPv4 headers, which UDT includes in the packet size.
 const LOWER_HEADERS: u32 = 28;
 
-/// The receive window of a connection until the application accepts it: four times the initial congestion window.
-const UNACCEPTED: u32 = 64;
+/// The receive window in packets until the application accepts a connection: four times the initial congestion window.
+const UNACCEPTED_WINDOW: u32 = 64;
 
 /// The connections of a port, and its listener.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    pub routes: Routes<usize>,
-    links: Vec<Option<Arc<Link>>>,
-    free: Vec<usize>,
+pub(super) struct ConnectionTable {
+    pub demultiplexer: Demultiplexer<usize>,
+    connections: Vec<Option<Arc<SharedConnection>>>,
+    free_keys: Vec<usize>,
     /// Accepted connections by their client's address.
     accepted: HashMap<IpAddr, Vec<usize>>,
-    pub queue: Option<Arc<Queue>>,
+    pub accept_queue: Option<Arc<AcceptQueue>>,
 }
 
-/// How a connection begins.
+/// This end's role in a handshake.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Begin<'a> {
+pub(super) enum Role<'a> {
     Connect,
-    Meet,
-    /// The request, and the local address to which it was sent.
-    Accept(&'a Invitation, Option<IpAddr>),
+    Rendezvous,
+    /// Accepts a request that was sent to the given local address.
+    Accept(&'a Incoming, Option<IpAddr>),
 }
 
-impl Table {
-    pub(super) fn get(&self, key: usize) -> Option<&Arc<Link>> {
-        self.links.get(key)?.as_ref()
+impl ConnectionTable {
+    pub(super) fn get(&self, key: usize) -> Option<&Arc<SharedConnection>> {
+        self.connections.get(key)?.as_ref()
     }
 
-    pub(super) fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
-        self.links.iter().flatten()
+    pub(super) fn connections(&self) -> impl Iterator<Item = &Arc<SharedConnection>> {
+        self.connections.iter().flatten()
     }
 
     /// Returns the destination of a datagram from `from`.
     pub(super) fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<usize> {
-        if !is_sealing(datagram) {
-            return self.routes.route(from, datagram);
+        if !is_secure_datagram(datagram) {
+            return self.demultiplexer.route(from, datagram);
         }
         if is_reset(datagram) {
             return Route::Reset;
         }
-        let found = destination(datagram).map(|id| self.routes.route_to(from, id));
-        match found {
-            // The first datagram of a client, or one of a client without a connection.
-            None | Some(Route::Unknown) if self.is_locked() => Route::Listener,
-            None | Some(Route::Unknown) => Route::Nowhere,
-            Some(found) => found,
+        let route = destination(datagram).map(|id| self.demultiplexer.route_to(from, id));
+        match route {
+            // A client's hello, or a datagram in the session of a pending handshake.
+            None | Some(Route::Unknown) if self.requires_credentials() => Route::Listener,
+            None | Some(Route::Unknown) => Route::Drop,
+            Some(route) => route,
         }
     }
 
-    fn is_locked(&self) -> bool {
-        self.queue.as_ref().is_some_and(|queue| queue.is_locked())
+    fn requires_credentials(&self) -> bool {
+        self.accept_queue.as_ref().is_some_and(|queue| queue.requires_credentials())
     }
 
-    /// The connections that this port began with `peer`.
-    pub(super) fn begun_with(&self, peer: SocketAddr) -> Vec<Arc<Link>> {
-        self.routes.begun_with(peer).filter_map(|key| self.get(key)).cloned().collect()
+    /// The connections that this port initiated to `peer`.
+    pub(super) fn initiated_to(&self, peer: SocketAddr) -> Vec<Arc<SharedConnection>> {
+        let keys = self.demultiplexer.initiated_to(peer);
+        keys.filter_map(|key| self.get(key)).cloned().collect()
     }
 
-    /// Returns an unused id: an odd one for a client that knows [resets](crate::reset).
-    pub(super) fn fresh_id(&self, knows_resets: bool) -> io::Result<u32> {
+    /// Returns an unused id: an odd one for a client that supports [resets](crate::reset).
+    pub(super) fn unused_id(&self, supports_resets: bool) -> io::Result<u32> {
         loop {
-            let id = u32::from_ne_bytes(random()?) >> 2 << 1 | u32::from(knows_resets);
-            if id > 0 && !self.routes.contains(id) {
+            let id = u32::from_ne_bytes(random()?) >> 2 << 1 | u32::from(supports_resets);
+            if id > 0 && !self.demultiplexer.contains(id) {
                 return Ok(id);
             }
         }
     }
 
     /// The connections that were accepted from an address.
-    pub(super) fn accepted_from(&self, ip: IpAddr) -> Vec<Arc<Link>> {
+    pub(super) fn accepted_from(&self, ip: IpAddr) -> Vec<Arc<SharedConnection>> {
         let keys = self.accepted.get(&ip.to_canonical());
         keys.into_iter().flatten().filter_map(|key| self.get(*key)).cloned().collect()
     }
 
-    pub(super) fn remove(&mut self, link: &Link) {
-        if self.routes.remove(link.id).is_some() {
-            if let Entry::Occupied(mut entry) = self.accepted.entry(link.peer.ip().to_canonical()) {
-                entry.get_mut().retain(|key| *key != link.key);
+    pub(super) fn remove(&mut self, connection: &SharedConnection) {
+        if self.demultiplexer.remove(connection.id).is_some() {
+            let ip = connection.peer.ip().to_canonical();
+            if let Entry::Occupied(mut entry) = self.accepted.entry(ip) {
+                entry.get_mut().retain(|key| *key != connection.key);
                 if entry.get().is_empty() {
                     entry.remove();
                 }
             }
-            self.links[link.key] = None;
-            self.free.push(link.key);
+            self.connections[connection.key] = None;
+            self.free_keys.push(connection.key);
         }
     }
 }
@@ -110,13 +112,13 @@ impl Table {
 pub(super) struct Port {
     pub socket: Socket,
     pub local: SocketAddr,
-    table: Mutex<Table>,
-    /// Connections that the driver is to visit.
-    asked: Mutex<Vec<Arc<Link>>>,
+    table: Mutex<ConnectionTable>,
+    /// Connections queued for the driver by other threads.
+    queued: Mutex<Vec<Arc<SharedConnection>>>,
     /// The driver sleeps and must be woken.
     asleep: AtomicBool,
     wake: PipeWriter,
-    /// No new connections begin: the driver ends with the last connection.
+    /// No new connections are opened: the driver ends with the last connection.
     released: AtomicBool,
     /// The driver has failed.
     failed: AtomicBool,
@@ -138,7 +140,7 @@ impl Port {
             local: socket.local_addr()?,
             socket,
             table: Mutex::default(),
-            asked: Mutex::default(),
+            queued: Mutex::default(),
             asleep: AtomicBool::new(false),
             wake,
             released: AtomicBool::new(false),
@@ -148,120 +150,127 @@ impl Port {
         Ok(port)
     }
 
-    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn table(&self) -> MutexGuard<'_, ConnectionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Creates a connection and passes it to the driver. `session` is that of an accepted client.
-    pub(super) fn begin(
+    pub(super) fn open_connection(
         self: &Arc<Self>,
         peer: SocketAddr,
         config: &Config,
-        begin: Begin<'_>,
+        role: Role<'_>,
         session: Option<Box<Session>>,
-    ) -> io::Result<Arc<Link>> {
+    ) -> io::Result<Arc<SharedConnection>> {
         let now = self.socket.now();
         let mut table = self.table();
         if self.failed.load(Ordering::SeqCst) {
             return Err(io::Error::other("the port's socket has failed"));
         }
-        let knows_resets = matches!(begin, Begin::Accept(asked, _) if asked.knows_resets);
+        let supports_resets = matches!(role, Role::Accept(incoming, _) if incoming.supports_resets);
         let id = match &session {
-            None => table.fresh_id(knows_resets)?,
+            None => table.unused_id(supports_resets)?,
             Some(session) => session.id(),
         };
-        // A session's id was chosen earlier: check it again.
-        if id == 0 || table.routes.contains(id) {
+        // A session's id was chosen earlier and may be in use by now.
+        if id == 0 || table.demultiplexer.contains(id) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
         let initial = Seq::new(u32::from_ne_bytes(random()?));
         let sealed = session.is_some();
-        let cover = Cover::new(config, session, now, id)?;
+        let protection = Protection::new(config, session, now, id)?;
         let ip = peer.ip().to_canonical();
-        let inner = &*inside(config);
-        let (mut connection, source) = match begin {
-            Begin::Connect => (Connection::connect(inner, now, id, initial, ip), None),
-            Begin::Meet => (Connection::rendezvous(inner, now, id, initial, ip), None),
-            Begin::Accept(asked, source) => (Connection::accept(inner, now, id, asked), source),
-        };
-        if let Begin::Accept(..) = begin {
-            connection.hold_room(UNACCEPTED);
-        }
-        let key = table.free.pop().unwrap_or(table.links.len());
-        if key == table.links.len() {
-            table.links.push(None);
-        }
-        let size = config.packet_size.saturating_sub(LOWER_HEADERS) as usize;
-        let link = Link::new(self, (key, id), (peer, source), (connection, cover, size));
-        match begin {
-            Begin::Meet => table.routes.meet(id, peer, key),
-            // A client with a session names the session in each request.
-            Begin::Accept(asked, _) if !sealed => {
-                table.routes.accept(id, peer, &asked.handshake, key);
+        let inner = &*inner_config(config);
+        let (mut connection, source) = match role {
+            Role::Connect => (Connection::connect(inner, now, id, initial, ip), None),
+            Role::Rendezvous => (Connection::rendezvous(inner, now, id, initial, ip), None),
+            Role::Accept(incoming, source) => {
+                (Connection::accept(inner, now, id, incoming), source)
             }
-            Begin::Connect | Begin::Accept(..) => table.routes.connect(id, peer, key),
+        };
+        if let Role::Accept(..) = role {
+            connection.limit_receive_window(UNACCEPTED_WINDOW);
         }
-        if let Begin::Accept(..) = begin {
+        let key = table.free_keys.pop().unwrap_or(table.connections.len());
+        if key == table.connections.len() {
+            table.connections.push(None);
+        }
+        let datagram_size = config.packet_size.saturating_sub(LOWER_HEADERS) as usize;
+        let shared = SharedConnection::new(
+            self,
+            (key, id),
+            (peer, source),
+            (connection, protection, datagram_size),
+        );
+        match role {
+            Role::Rendezvous => table.demultiplexer.rendezvous(id, peer, key),
+            // A client with a session names the session in each request.
+            Role::Accept(incoming, _) if !sealed => {
+                table.demultiplexer.accept(id, peer, &incoming.handshake, key);
+            }
+            Role::Connect | Role::Accept(..) => table.demultiplexer.connect(id, peer, key),
+        }
+        if let Role::Accept(..) = role {
             table.accepted.entry(ip).or_default().push(key);
         }
-        table.links[key] = Some(Arc::clone(&link));
+        table.connections[key] = Some(Arc::clone(&shared));
         drop(table);
-        link.lock().touch();
-        self.ask(Arc::clone(&link));
-        Ok(link)
+        shared.lock().mark_queued();
+        self.queue(Arc::clone(&shared));
+        Ok(shared)
     }
 
-    /// Asks the driver to visit a connection.
-    pub(super) fn ask(&self, link: Arc<Link>) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(link);
-        self.rouse();
+    /// Queues a connection for the driver.
+    pub(super) fn queue(&self, connection: Arc<SharedConnection>) {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        self.wake_driver();
     }
 
-    fn rouse(&self) {
+    fn wake_driver(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
             // The pipe has room: one byte is written each time that the driver goes to sleep.
             let _ = (&self.wake).write(&[1]);
         }
     }
 
-    /// Takes the connections that the driver is to visit.
-    pub(super) fn take_asked(&self, into: &mut Vec<Arc<Link>>) {
-        into.append(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Moves the connections queued for the driver to `ready`.
+    pub(super) fn take_queued(&self, ready: &mut Vec<Arc<SharedConnection>>) {
+        ready.append(&mut self.queued.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Prepares the driver's sleep. Returns false if a visit was requested since its last check, or if
-    /// [`released`](Self::released) has changed from `released`.
-    pub(super) fn fall_asleep(&self, released: bool) -> bool {
+    /// Announces that the driver will sleep. Returns false if a connection was queued since the driver's last check, or
+    /// if [`released`](Self::released) has changed from `released`.
+    pub(super) fn begin_sleep(&self, released: bool) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.is_empty() && self.released() == released
+        let queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+        queued.is_empty() && self.released() == released
     }
 
-    pub(super) fn awake(&self) {
+    pub(super) fn end_sleep(&self) {
         self.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Records that no further connections begin.
+    /// Records that no further connections are opened.
     pub(super) fn release(&self) {
         self.released.store(true, Ordering::SeqCst);
-        self.rouse();
+        self.wake_driver();
     }
 
     pub(super) fn released(&self) -> bool {
         self.released.load(Ordering::SeqCst)
     }
 
-    /// Wakes all waiters after the driver has failed.
+    /// Fails all connections and the listener after the driver has failed.
     pub(super) fn fail(&self, kind: io::ErrorKind, text: &str) {
         let mut table = self.table();
         self.failed.store(true, Ordering::SeqCst);
-        let links: Vec<_> = table.links().cloned().collect();
-        let queue = table.queue.take();
+        let connections: Vec<_> = table.connections().cloned().collect();
+        let accept_queue = table.accept_queue.take();
         drop(table);
         let now = self.socket.now();
-        links.iter().for_each(|link| link.fail(now, kind, text));
-        if let Some(queue) = queue {
-            queue.fail(kind, text);
+        connections.iter().for_each(|connection| connection.fail(now, kind, text));
+        if let Some(accept_queue) = accept_queue {
+            accept_queue.fail(kind, text);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The UDP socket of a port: batches out with `UDP_SEGMENT`, batches in with `UDP_GRO`, and one by one
-//! where the system has neither.
+//! The UDP socket of a port. It sends and receives batches with `UDP_SEGMENT` and `UDP_GRO` where the system supports
+//! them, and single datagrams elsewhere.
 
 use crate::config::{PACKET_SIZE, RECEIVE_BUFFER};
 use cwnd::{Dur, Time};
@@ -11,46 +11,46 @@ use std::io::{self, IoSliceMut, PipeReader, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Sizes requested for the system's buffers in bytes; the system doubles them and may grant less. The receiver's
-/// whole announced room may arrive while its thread waits for a processor. Packets that do not fit are lost, and a
-/// rate law gives up a ninth of its rate for that. UDT4 requests its receive buffer's size as well.
-const TO_RECEIVE: usize = (RECEIVE_BUFFER * PACKET_SIZE) as usize;
-const TO_SEND: usize = 4 << 20;
-/// The largest UDP payload over IPv4, which bounds one batch.
-const LARGEST: usize = 65_507;
-/// Buffers for one receive call, and their size: that of the largest joined batch.
-const SLOTS: usize = 8;
-const SLOT: usize = 1 << 16;
-/// Packets prepared together without segmentation offload.
-const ONE_BY_ONE: usize = 16;
-/// The oldest time stamp of the system that is trusted: its clock may have been set.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Requested sizes of the system's buffers in bytes; the system doubles them and may grant less. A whole receive window
+/// may arrive while the driver waits for a processor. Packets that do not fit are lost, and a rate law decreases its
+/// rate by a ninth. UDT4 requests the size of its receive buffer as well.
+const RECEIVE_BUFFER_SIZE: usize = (RECEIVE_BUFFER * PACKET_SIZE) as usize;
+const SEND_BUFFER_SIZE: usize = 4 << 20;
+/// The largest UDP payload over IPv4. It bounds a batch.
+const MAX_UDP_PAYLOAD: usize = 65_507;
+/// The number of buffers for one receive call, and their size in bytes: that of the largest `UDP_GRO` batch.
+const BATCHES: usize = 8;
+const BUFFER_SIZE: usize = 1 << 16;
+/// Packets in a batch without segmentation offload.
+const UNSEGMENTED_BATCH: usize = 16;
+/// The largest age of a system timestamp. Older ones are ignored: the system's clock may have been set.
+const MAX_TIMESTAMP_AGE: Duration = Duration::from_millis(100);
 
 /// The outcome of a send.
 #[derive(Debug)]
-pub(super) enum Sent {
-    All,
-    /// The system's buffer is full; bytes sent before.
+pub(super) enum SendOutcome {
+    Complete,
+    /// The system's send buffer is full after this number of bytes.
     Blocked(usize),
     /// The datagrams are lost.
     Failed(io::Error),
 }
 
-impl Sent {
+impl SendOutcome {
     /// A copy of the datagrams that were not sent, and their segment size.
-    pub(super) fn rest(&self, datagrams: &[u8], segment: usize) -> Option<(Vec<u8>, usize)> {
+    pub(super) fn unsent(&self, datagrams: &[u8], segment: usize) -> Option<(Vec<u8>, usize)> {
         match self {
-            Sent::Blocked(sent) => Some((datagrams[*sent..].to_vec(), segment)),
+            SendOutcome::Blocked(sent) => Some((datagrams[*sent..].to_vec(), segment)),
             _ => None,
         }
     }
 }
 
-/// The events that ended a wait.
+/// The socket events that ended a wait.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ready {
-    pub datagrams: bool,
-    pub room: bool,
+pub(super) struct Readiness {
+    pub readable: bool,
+    pub writable: bool,
 }
 
 #[derive(Debug)]
@@ -60,38 +60,38 @@ pub(super) struct Socket {
     epoch: Instant,
 }
 
-/// Receive buffers for datagrams.
-pub(super) struct Inbox {
+/// The buffers of a receive call.
+pub(super) struct ReceiveBuffers {
     bytes: Box<[u8]>,
-    meta: [RecvMeta; SLOTS],
+    metadata: [RecvMeta; BATCHES],
 }
 
-impl Inbox {
+impl ReceiveBuffers {
     pub(super) fn new() -> Self {
-        Inbox {
-            bytes: vec![0; SLOTS * SLOT].into_boxed_slice(),
-            meta: [RecvMeta::default(); SLOTS],
+        ReceiveBuffers {
+            bytes: vec![0; BATCHES * BUFFER_SIZE].into_boxed_slice(),
+            metadata: [RecvMeta::default(); BATCHES],
         }
     }
 
-    /// The first `count` batches: metadata and datagrams.
+    /// The first `count` batches, each with its metadata.
     pub(super) fn batches(&mut self, count: usize) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
-        let batches = self.meta.iter().zip(self.bytes.chunks_mut(SLOT)).take(count);
-        batches.map(|(meta, bytes)| (meta, &mut bytes[..meta.len]))
+        let batches = self.metadata.iter().zip(self.bytes.chunks_mut(BUFFER_SIZE)).take(count);
+        batches.map(|(metadata, bytes)| (metadata, &mut bytes[..metadata.len]))
     }
 }
 
 impl Socket {
-    pub(super) const SLOTS: usize = SLOTS;
+    pub(super) const BATCHES: usize = BATCHES;
 
     pub(super) fn bind(addr: SocketAddr) -> io::Result<Self> {
         let io = UdpSocket::bind(addr)?;
         let state = UdpSocketState::new((&io).into())?;
-        // Exceeding the system's limit needs CAP_NET_ADMIN.
-        if sockopt::set_socket_recv_buffer_size_force(&io, TO_RECEIVE).is_err() {
-            state.set_recv_buffer_size((&io).into(), TO_RECEIVE)?;
+        // Only a process with CAP_NET_ADMIN can exceed the system's limit.
+        if sockopt::set_socket_recv_buffer_size_force(&io, RECEIVE_BUFFER_SIZE).is_err() {
+            state.set_recv_buffer_size((&io).into(), RECEIVE_BUFFER_SIZE)?;
         }
-        state.set_send_buffer_size((&io).into(), TO_SEND)?;
+        state.set_send_buffer_size((&io).into(), SEND_BUFFER_SIZE)?;
         // quinn-udp forbids fragmentation, but UDT has no path MTU discovery.
         #[cfg(target_os = "linux")]
         match addr {
@@ -113,20 +113,20 @@ impl Socket {
         Time::ZERO + super::dur(self.epoch.elapsed())
     }
 
-    /// The arrival time of a batch: the system's time stamp if there is one.
-    pub(super) fn arrival(&self, now: Time, clock: SystemTime, meta: &RecvMeta) -> Time {
-        let waited = meta.timestamp.and_then(|stamp| {
+    /// The arrival time of a batch: the system's timestamp if there is one, otherwise `now`.
+    pub(super) fn arrival(&self, now: Time, clock: SystemTime, metadata: &RecvMeta) -> Time {
+        let waited = metadata.timestamp.and_then(|stamp| {
             clock.duration_since(SystemTime::UNIX_EPOCH).ok()?.checked_sub(stamp)
         });
-        let waited = waited.filter(|waited| *waited < PATIENCE).unwrap_or_default();
+        let waited = waited.filter(|waited| *waited < MAX_TIMESTAMP_AGE).unwrap_or_default();
         now - super::dur(waited)
     }
 
-    /// The number of packets of `size` bytes in the largest batch.
-    pub(super) fn most(&self, size: usize) -> usize {
+    /// The largest number of packets of `size` bytes in a batch.
+    pub(super) fn max_segments(&self, size: usize) -> usize {
         match self.state.max_gso_segments() {
-            1 => ONE_BY_ONE,
-            segments => segments.min(LARGEST / size.max(1)).max(1),
+            1 => UNSEGMENTED_BATCH,
+            segments => segments.min(MAX_UDP_PAYLOAD / size.max(1)).max(1),
         }
     }
 
@@ -137,10 +137,11 @@ impl Socket {
         from: Option<IpAddr>,
         datagrams: &[u8],
         segment: usize,
-    ) -> Sent {
+    ) -> SendOutcome {
         let mut sent = 0;
         while sent < datagrams.len() {
-            let segments = self.state.max_gso_segments().min(LARGEST / segment.max(1)).max(1);
+            let segments =
+                self.state.max_gso_segments().min(MAX_UDP_PAYLOAD / segment.max(1)).max(1);
             let end = datagrams.len().min(sent + segments * segment);
             let batch = Datagrams {
                 destination: to,
@@ -152,36 +153,36 @@ impl Socket {
             match self.state.try_send((&self.io).into(), &batch) {
                 Ok(()) => sent = end,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Sent::Blocked(sent);
+                    return SendOutcome::Blocked(sent);
                 }
-                // Segmentation has been found not to work on this device: send one by one.
+                // quinn-udp has found that the device does not support segmentation: send single datagrams.
                 Err(_) if segments > 1 && self.state.max_gso_segments() == 1 => {}
-                Err(error) => return Sent::Failed(error),
+                Err(error) => return SendOutcome::Failed(error),
             }
         }
-        Sent::All
+        SendOutcome::Complete
     }
 
-    /// Receives the batches that have arrived, up to [`Socket::SLOTS`].
-    pub(super) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
-        let mut parts = inbox.bytes.chunks_mut(SLOT);
-        let mut slots: [IoSliceMut<'_>; SLOTS] =
+    /// Receives up to [`Socket::BATCHES`] batches that have arrived, and returns their number.
+    pub(super) fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<usize> {
+        let mut parts = buffers.bytes.chunks_mut(BUFFER_SIZE);
+        let mut slots: [IoSliceMut<'_>; BATCHES] =
             std::array::from_fn(|_| IoSliceMut::new(parts.next().unwrap_or_default()));
-        match self.state.recv((&self.io).into(), &mut slots, &mut inbox.meta) {
+        match self.state.recv((&self.io).into(), &mut slots, &mut buffers.metadata) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             other => other,
         }
     }
 
-    /// Sleeps until a datagram arrives, `wake` is written to, or `limit` has passed; with `blocked` also until there
-    /// is room to send.
+    /// Sleeps until a datagram arrives, `wake` becomes readable, or `limit` has passed; with `blocked` also until the
+    /// socket is writable.
     pub(super) fn wait(
         &self,
         wake: &mut PipeReader,
         limit: Option<Dur>,
         blocked: bool,
-    ) -> io::Result<Ready> {
-        // A limit beyond the range of `Timespec` is none.
+    ) -> io::Result<Readiness> {
+        // A limit beyond the range of `Timespec` is ignored.
         let limit =
             limit.and_then(|limit| Timespec::try_from(Duration::from_nanos(limit.as_nanos())).ok());
         let wanted = if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
@@ -189,16 +190,16 @@ impl Socket {
             let mut files = [PollFd::new(&self.io, wanted), PollFd::new(wake, PollFlags::IN)];
             match poll(&mut files, limit.as_ref()) {
                 Ok(_) => (files[0].revents(), !files[1].revents().is_empty()),
-                Err(Errno::INTR) => return Ok(Ready::default()),
+                Err(Errno::INTR) => return Ok(Readiness::default()),
                 Err(error) => return Err(error.into()),
             }
         };
         if woken {
             let _ = wake.read(&mut [0; 64])?;
         }
-        Ok(Ready {
-            datagrams: socket.intersects(PollFlags::IN | PollFlags::ERR),
-            room: socket.contains(PollFlags::OUT),
+        Ok(Readiness {
+            readable: socket.intersects(PollFlags::IN | PollFlags::ERR),
+            writable: socket.contains(PollFlags::OUT),
         })
     }
 }

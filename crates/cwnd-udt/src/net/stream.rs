@@ -1,7 +1,7 @@
-//! The blocking and asynchronous interface of a connection.
+//! The application's interface of a connection, blocking and asynchronous.
 
-use super::endpoint::{Endpoint, first};
-use super::link::{Link, Side, State};
+use super::connection::{SharedConnection, Side, State};
+use super::endpoint::{Endpoint, try_addresses};
 use crate::secure::PublicKey;
 use crate::{CloseReason, Config, Connection, Error, SocketType, Stats};
 use std::io::{self, Read, Write};
@@ -11,39 +11,40 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// The largest number of bytes copied while the driver waits for the lock.
+/// The largest number of bytes copied while the application holds the connection's lock.
 const CHUNK: usize = 1 << 16;
 
-/// A UDT connection: a stream of bytes, or of messages.
+/// A UDT connection that carries a stream of bytes or messages.
 ///
 /// Reading and writing take a shared reference, and clones are the same connection: one thread may read while another
 /// writes. Dropping the last clone shuts the connection down: written data is still delivered while the process lives,
 /// and [`close`](Self::close) waits for that.
 ///
-/// Waiting calls have three forms: plain ones that block the thread ([`Read`] and [`Write`] among them, with
-/// [timeouts](Self::set_read_timeout) if set), `..._until` ones with a deadline, and `poll_...` and `..._async` ones
-/// for tasks of any runtime. With the feature `tokio` a stream is also `tokio::io::AsyncRead` and `AsyncWrite`.
+/// Waiting calls have three forms: blocking calls ([`Read`] and [`Write`] among them) with an optional
+/// [timeout](Self::set_read_timeout), `..._until` calls with a deadline, and `poll_...` and `..._async` calls for tasks
+/// of any async runtime. With the feature `tokio`, streams implement `tokio::io::AsyncRead` and `AsyncWrite`.
 ///
-/// Errors of kind [`BrokenPipe`](io::ErrorKind::BrokenPipe) mean that the connection was closed,
-/// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) that the peer no longer answers. After the peer has closed a
-/// stream, reads return 0 bytes.
+/// An error of kind [`BrokenPipe`](io::ErrorKind::BrokenPipe) means that the connection was closed,
+/// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) that the peer stopped responding, and
+/// [`ConnectionReset`](io::ErrorKind::ConnectionReset) that the peer no longer knows the connection. Reads return 0
+/// bytes after the peer has closed the connection.
 #[derive(Clone, Debug)]
 pub struct UdtStream(Arc<Handle>);
 
 #[derive(Debug)]
 struct Handle {
-    link: Arc<Link>,
-    /// In nanoseconds; 0 is none.
+    connection: Arc<SharedConnection>,
+    /// The timeout of each side in nanoseconds; 0 is none.
     timeouts: [AtomicU64; 2],
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.link.shutdown();
+        self.connection.shutdown();
     }
 }
 
-impl Link {
+impl SharedConnection {
     fn shutdown(self: &Arc<Self>) {
         let now = self.port.socket.now();
         let _ = self.block(Side::Write, None, |state| {
@@ -56,47 +57,48 @@ impl Link {
 impl UdtStream {
     /// Advertises the whole receive buffer to the peer: the application has accepted the connection.
     pub(super) fn accepted(&self) {
-        let now = self.link().port.socket.now();
-        let _ = self.link().block(Side::Read, None, |state| {
-            state.connection.release_room(now);
+        let now = self.connection().port.socket.now();
+        let _ = self.connection().block(Side::Read, None, |state| {
+            state.connection.restore_receive_window(now);
             Some(Ok(()))
         });
     }
 
-    pub(super) fn new(link: Arc<Link>) -> Self {
-        UdtStream(Arc::new(Handle { link, timeouts: Default::default() }))
+    pub(super) fn new(connection: Arc<SharedConnection>) -> Self {
+        UdtStream(Arc::new(Handle { connection, timeouts: Default::default() }))
     }
 
-    fn link(&self) -> &Arc<Link> {
-        &self.0.link
+    fn connection(&self) -> &Arc<SharedConnection> {
+        &self.0.connection
     }
 
-    /// Connects to a listener from a new UDP port, and waits for the connection.
+    /// Connects to a listener from a new UDP port, and waits until the connection is open.
     ///
     /// # Errors
     /// If the name has no address, no listener answers within [`Config::connect_timeout`], or the listener refuses.
     pub fn connect(addr: impl ToSocketAddrs, config: &Config) -> io::Result<Self> {
-        first(addr, |peer| Endpoint::towards(peer)?.connect(peer, config))
+        try_addresses(addr, |peer| Endpoint::for_peer(peer)?.connect(peer, config))
     }
 
-    /// The same, in any async runtime.
+    /// As [`connect`](Self::connect), in any async runtime.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn connect_async(peer: SocketAddr, config: &Config) -> io::Result<Self> {
-        Endpoint::towards(peer)?.connect_async(peer, config).await
+        Endpoint::for_peer(peer)?.connect_async(peer, config).await
     }
 
-    /// Begins to connect and returns at once; [`connected_until`](Self::connected_until) waits for the connection.
+    /// Starts to connect and returns at once; [`connected_until`](Self::connected_until) waits until the connection is
+    /// open.
     ///
     /// # Errors
-    /// If no UDP port can be opened.
+    /// If no UDP port can be opened, or the credentials cannot be used to connect.
     pub fn connecting(peer: SocketAddr, config: &Config) -> io::Result<Self> {
-        Endpoint::towards(peer)?.connecting(peer, config)
+        Endpoint::for_peer(peer)?.connecting(peer, config)
     }
 
     /// Connects to `peer` by rendezvous from the port `local`: both ends connect to each other, and neither listens.
-    /// This works through address translators that admit answers.
+    /// This works through network address translators that admit answers to outgoing datagrams.
     ///
     /// # Errors
     /// If the port cannot be opened, or the peer does not connect within [`Config::connect_timeout`].
@@ -110,34 +112,34 @@ impl UdtStream {
 
     /// The peer's address.
     pub fn peer_addr(&self) -> SocketAddr {
-        let peer = self.link().peer;
+        let peer = self.connection().peer;
         SocketAddr::new(peer.ip().to_canonical(), peer.port())
     }
 
     /// The address of this end's UDP port.
     pub fn local_addr(&self) -> SocketAddr {
-        self.link().port.local
+        self.connection().port.local
     }
 
-    /// The public key that the peer has proved, with [`Credentials::Pair`](crate::secure::Credentials).
+    /// The authenticated public key of the peer, with [`Credentials::Pair`](crate::secure::Credentials).
     pub fn identity(&self) -> Option<PublicKey> {
-        self.link().identity()
+        self.connection().identity()
     }
 
-    /// Waits until the connection is established.
+    /// Waits until the connection is open.
     ///
     /// # Errors
-    /// If connecting fails, or is not done by `deadline` ([`TimedOut`](io::ErrorKind::TimedOut)).
+    /// If the handshake fails, or is not complete by `deadline` ([`TimedOut`](io::ErrorKind::TimedOut)).
     pub fn connected_until(&self, deadline: Option<Instant>) -> io::Result<()> {
-        self.link().block(Side::Write, deadline, connected)
+        self.connection().block(Side::Write, deadline, connected)
     }
 
-    /// Waits until the connection is established, for a task.
+    /// Polls whether the connection is open.
     ///
     /// # Errors
-    /// If connecting fails.
+    /// If the handshake fails.
     pub fn poll_connected(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        self.link().poll(Side::Write, cx, connected)
+        self.connection().poll(Side::Write, cx, connected)
     }
 
     /// Sets the timeout of [`Read`] and [`recv_message`](Self::recv_message); `None` waits without limit.
@@ -160,56 +162,57 @@ impl UdtStream {
         (nanos > 0).then(|| Instant::now().checked_add(Duration::from_nanos(nanos))).flatten()
     }
 
-    /// Reads the available data, waiting for some until `deadline`.
+    /// Reads the available data. Waits until `deadline` if there is none.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) if no data arrived, and as described [above](Self).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if no data has arrived by the deadline, and as described [above](Self).
     pub fn read_until(&self, out: &mut [u8], deadline: Option<Instant>) -> io::Result<usize> {
-        self.link().block(Side::Read, deadline, |state| self.try_read(state, out))
+        self.connection().block(Side::Read, deadline, |state| self.try_read(state, out))
     }
 
-    /// Reads the available data, for a task.
+    /// Polls for available data and reads it.
     ///
     /// # Errors
     /// As described [above](Self).
     pub fn poll_read(&self, cx: &Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.link().poll(Side::Read, cx, |state| self.try_read(state, out))
+        self.connection().poll(Side::Read, cx, |state| self.try_read(state, out))
     }
 
     fn try_read(&self, state: &mut State, out: &mut [u8]) -> Option<io::Result<usize>> {
         let part = out.len().min(CHUNK);
-        match state.connection.read(self.link().port.socket.now(), &mut out[..part]) {
+        match state.connection.read(self.connection().port.socket.now(), &mut out[..part]) {
             Ok(0) if !out.is_empty() => None,
             Ok(count) => Some(Ok(count)),
             Err(Error::NotConnected) => None,
-            Err(Error::Closed(reason)) => Some(ended(state, reason).map(|()| 0)),
-            Err(error) => Some(Err(state.explain(error))),
+            Err(Error::Closed(reason)) => Some(end_result(state, reason).map(|()| 0)),
+            Err(error) => Some(Err(state.io_error(error))),
         }
     }
 
-    /// Writes as much as fits into the send buffer, waiting for room until `deadline`.
+    /// Writes as much as fits into the send buffer. Waits until `deadline` if it is full.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) if there was no room, and as described [above](Self).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if the buffer is still full at the deadline, and as described
+    /// [above](Self).
     pub fn write_until(&self, data: &[u8], deadline: Option<Instant>) -> io::Result<usize> {
-        self.link().block(Side::Write, deadline, |state| try_write(state, data))
+        self.connection().block(Side::Write, deadline, |state| try_write(state, data))
     }
 
-    /// Writes as much as fits into the send buffer, for a task.
+    /// Polls for room in the send buffer and writes as much as fits.
     ///
     /// # Errors
     /// As described [above](Self).
     pub fn poll_write(&self, cx: &Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        self.link().poll(Side::Write, cx, |state| try_write(state, data))
+        self.connection().poll(Side::Write, cx, |state| try_write(state, data))
     }
 
-    /// Sends a message, waiting for room until the write timeout.
+    /// Sends a message. Waits up to the write timeout if the send buffer has no room for it.
     ///
-    /// After `ttl` the message is no longer sent, and the receiver continues without it. With `in_order` it is
-    /// delivered after all earlier messages, otherwise as soon as it is complete.
+    /// After `ttl` the message is no longer sent, and the receiver skips it. With `in_order` it is delivered after all
+    /// earlier messages, otherwise as soon as it is complete.
     ///
     /// # Errors
-    /// When the connection is a stream or the message is larger than the send buffer
+    /// If the connection carries a stream of bytes, or the message is larger than the send buffer
     /// ([`InvalidInput`](io::ErrorKind::InvalidInput)), and as described [above](Self).
     pub fn send_message(
         &self,
@@ -220,8 +223,7 @@ impl UdtStream {
         self.send_message_until(data, (ttl, in_order), self.deadline(Side::Write))
     }
 
-    /// Sends a message, waiting for room until `deadline`; `(ttl, in_order)` are as for
-    /// [`send_message`](Self::send_message).
+    /// As [`send_message`](Self::send_message) with `(ttl, in_order)`, and with a deadline.
     ///
     /// # Errors
     /// As [`send_message`](Self::send_message).
@@ -231,10 +233,11 @@ impl UdtStream {
         how: (Option<Duration>, bool),
         deadline: Option<Instant>,
     ) -> io::Result<()> {
-        self.link().block(Side::Write, deadline, |state| self.try_send(state, data, how))
+        self.connection()
+            .block(Side::Write, deadline, |state| self.try_send_message(state, data, how))
     }
 
-    /// Sends a message if there is room, for a task.
+    /// Polls for room in the send buffer and sends a message: see [`send_message`](Self::send_message).
     ///
     /// # Errors
     /// As [`send_message`](Self::send_message).
@@ -244,131 +247,131 @@ impl UdtStream {
         data: &[u8],
         how: (Option<Duration>, bool),
     ) -> Poll<io::Result<()>> {
-        self.link().poll(Side::Write, cx, |state| self.try_send(state, data, how))
+        self.connection().poll(Side::Write, cx, |state| self.try_send_message(state, data, how))
     }
 
-    fn try_send(
+    fn try_send_message(
         &self,
         state: &mut State,
         data: &[u8],
         (ttl, in_order): (Option<Duration>, bool),
     ) -> Option<io::Result<()>> {
-        let now = self.link().port.socket.now();
+        let now = self.connection().port.socket.now();
         let ttl = ttl.map(super::dur);
         match state.connection.send_message(now, data, ttl, in_order) {
             Ok(true) => Some(Ok(())),
             Ok(false) | Err(Error::NotConnected) => None,
-            Err(error) => Some(Err(state.explain(error))),
+            Err(error) => Some(Err(state.io_error(error))),
         }
     }
 
-    /// Copies the next message to `out` and returns its length; 0 if the peer has closed. Waits for a message until the
-    /// read timeout.
+    /// Copies the next message to `out` and returns its length; 0 if the peer has closed the connection. Waits up to
+    /// the read timeout if there is none.
     ///
     /// # Errors
-    /// When the connection is a stream or `out` is too small
-    /// ([`InvalidInput`](io::ErrorKind::InvalidInput); the message stays), and as described
-    /// [above](Self).
+    /// If the connection carries a stream of bytes, or `out` is too small
+    /// ([`InvalidInput`](io::ErrorKind::InvalidInput); the message can be read again), and as described [above](Self).
     pub fn recv_message(&self, out: &mut [u8]) -> io::Result<usize> {
         let deadline = self.deadline(Side::Read);
-        self.link().block(Side::Read, deadline, |state| self.try_recv(state, out))
+        self.connection().block(Side::Read, deadline, |state| self.try_recv_message(state, out))
     }
 
-    /// Returns the next message of any length; `None` if the peer has closed.
+    /// Returns the next message; `None` if the peer has closed the connection. Waits until `deadline` if there is none.
     ///
     /// # Errors
-    /// As [`recv_message`](Self::recv_message), and [`TimedOut`](io::ErrorKind::TimedOut) if none arrived by
-    /// `deadline`.
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if no message has arrived by the deadline, and as
+    /// [`recv_message`](Self::recv_message).
     pub fn next_message_until(&self, deadline: Option<Instant>) -> io::Result<Option<Vec<u8>>> {
-        self.link().block(Side::Read, deadline, |state| self.try_next(state))
+        self.connection().block(Side::Read, deadline, |state| self.try_next_message(state))
     }
 
-    /// Returns the next message, for a task; `None` if the peer has closed.
+    /// Polls for the next message; `None` if the peer has closed the connection.
     ///
     /// # Errors
     /// As [`recv_message`](Self::recv_message).
     pub fn poll_next_message(&self, cx: &Context<'_>) -> Poll<io::Result<Option<Vec<u8>>>> {
-        self.link().poll(Side::Read, cx, |state| self.try_next(state))
+        self.connection().poll(Side::Read, cx, |state| self.try_next_message(state))
     }
 
-    fn try_next(&self, state: &mut State) -> Option<io::Result<Option<Vec<u8>>>> {
+    fn try_next_message(&self, state: &mut State) -> Option<io::Result<Option<Vec<u8>>>> {
         let mut out = vec![0; state.connection.next_message().unwrap_or(0)];
-        let there = state.connection.next_message().is_some();
-        let answer = self.try_recv(state, &mut out)?;
-        Some(answer.map(|_| there.then_some(out)))
+        let available = state.connection.next_message().is_some();
+        let result = self.try_recv_message(state, &mut out)?;
+        Some(result.map(|_| available.then_some(out)))
     }
 
-    fn try_recv(&self, state: &mut State, out: &mut [u8]) -> Option<io::Result<usize>> {
-        match state.connection.recv_message(self.link().port.socket.now(), out) {
+    fn try_recv_message(&self, state: &mut State, out: &mut [u8]) -> Option<io::Result<usize>> {
+        match state.connection.recv_message(self.connection().port.socket.now(), out) {
             Ok(None) | Err(Error::NotConnected) => None,
             Ok(Some(length)) => Some(Ok(length)),
-            Err(Error::Closed(reason)) => Some(ended(state, reason).map(|()| 0)),
-            Err(error) => Some(Err(state.explain(error))),
+            Err(Error::Closed(reason)) => Some(end_result(state, reason).map(|()| 0)),
+            Err(error) => Some(Err(state.io_error(error))),
         }
     }
 
-    /// Closes the connection without waiting: no more data can be written, written data is delivered within
+    /// Starts to close the connection and returns at once: no more data can be written, written data is delivered
+    /// within
     /// [`Config::linger`](crate::Config::linger), and then a shutdown is sent. UDT has no half-closed connections.
     pub fn finish(&self) {
-        self.link().shutdown();
+        self.connection().shutdown();
     }
 
     /// Closes the connection and waits until all written data is delivered.
     ///
     /// # Errors
-    /// If data was not delivered: the peer was lost or has closed, or the linger time expired.
+    /// If data was not delivered: the peer stopped responding or has closed, or the linger time has expired.
     pub fn close(self) -> io::Result<()> {
         self.close_until(None)
     }
 
-    /// The same, until `deadline` at the latest.
+    /// As [`close`](Self::close), with a deadline.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) if data is still being delivered, and as [`close`](Self::close).
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if data is undelivered at the deadline, and as [`close`](Self::close).
     pub fn close_until(&self, deadline: Option<Instant>) -> io::Result<()> {
         self.finish();
-        self.link().block(Side::Write, deadline, delivered)
+        self.connection().block(Side::Write, deadline, delivered)
     }
 
-    /// Closes the connection, for a task that waits until all written data is delivered.
+    /// Starts to close the connection and polls whether all written data is delivered.
     ///
     /// # Errors
     /// As [`close`](Self::close).
     pub fn poll_close(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         self.finish();
-        self.link().poll(Side::Write, cx, delivered)
+        self.connection().poll(Side::Write, cx, delivered)
     }
 
     /// Closes the connection at once; undelivered data is lost.
     pub fn abort(&self) {
-        self.link().abort();
+        self.connection().abort();
     }
 
-    /// The socket type: a stream of bytes or of messages.
+    /// The socket type: a stream of bytes, or messages.
     pub fn socket_type(&self) -> SocketType {
-        self.link().lock().connection.socket_type()
+        self.connection().lock().connection.socket_type()
     }
 
     /// Why the connection has ended, if it has.
     pub fn close_reason(&self) -> Option<CloseReason> {
-        self.link().lock().connection.close_reason()
+        self.connection().lock().connection.close_reason()
     }
 
     /// Bytes written and not acknowledged.
     pub fn unacknowledged(&self) -> u64 {
-        self.link().lock().connection.unacknowledged()
+        self.connection().lock().connection.unacknowledged()
     }
 
-    /// Calls a function with the connection, for values that are not in [`stats`](Self::stats). The port's thread waits
-    /// meanwhile.
-    pub fn look<T>(&self, look: impl FnOnce(&mut Connection) -> T) -> T {
-        look(&mut self.link().lock().connection)
+    /// Calls `f` with the state machine, for values that are not in [`stats`](Self::stats). The connection is locked
+    /// during the call.
+    pub fn with_connection<T>(&self, f: impl FnOnce(&mut Connection) -> T) -> T {
+        f(&mut self.connection().lock().connection)
     }
 
-    /// The statistics of the connection, under UDT4's names. With `clear` a new interval begins.
+    /// The statistics of the connection, with UDT4's names. With `clear`, a new interval starts.
     pub fn stats(&self, clear: bool) -> Stats {
-        let now = self.link().port.socket.now();
-        self.link().lock().connection.stats(now, clear)
+        let now = self.connection().port.socket.now();
+        self.connection().lock().connection.stats(now, clear)
     }
 }
 
@@ -377,7 +380,7 @@ fn connected(state: &mut State) -> Option<io::Result<()>> {
         return Some(Ok(()));
     }
     let reason = state.connection.close_reason()?;
-    Some(Err(state.explain(Error::Closed(reason))))
+    Some(Err(state.io_error(Error::Closed(reason))))
 }
 
 fn try_write(state: &mut State, data: &[u8]) -> Option<io::Result<usize>> {
@@ -385,13 +388,13 @@ fn try_write(state: &mut State, data: &[u8]) -> Option<io::Result<usize>> {
         Ok(0) if !data.is_empty() => None,
         Ok(count) => Some(Ok(count)),
         Err(Error::NotConnected) => None,
-        Err(error) => Some(Err(state.explain(error))),
+        Err(error) => Some(Err(state.io_error(error))),
     }
 }
 
-/// The result of reading from an ended connection whose data was read: an orderly end, or an error.
-fn ended(state: &State, reason: CloseReason) -> io::Result<()> {
-    match (reason, state.explain(Error::Closed(reason))) {
+/// The result of a read at the end of the data: success if the connection was closed, otherwise an error.
+fn end_result(state: &State, reason: CloseReason) -> io::Result<()> {
+    match (reason, state.io_error(Error::Closed(reason))) {
         (CloseReason::Local | CloseReason::Peer, error)
             if error.kind() == io::ErrorKind::BrokenPipe =>
         {
@@ -401,14 +404,14 @@ fn ended(state: &State, reason: CloseReason) -> io::Result<()> {
     }
 }
 
-/// Whether all data was delivered, once the connection has ended.
+/// The result of closing; `None` until the connection has ended.
 fn delivered(state: &mut State) -> Option<io::Result<()>> {
     let reason = state.connection.close_reason()?;
     match reason {
         CloseReason::Peer if state.connection.unacknowledged() > 0 => {
-            Some(Err(state.explain(Error::Closed(reason))))
+            Some(Err(state.io_error(Error::Closed(reason))))
         }
-        _ => Some(ended(state, reason)),
+        _ => Some(end_result(state, reason)),
     }
 }
 
@@ -423,7 +426,7 @@ impl Write for &UdtStream {
         self.write_until(data, self.deadline(Side::Write))
     }
 
-    /// Nothing waits to be sent but what the network and the controller hold back.
+    /// Does nothing: written data is sent as soon as the controller and the peer's window allow.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The traits of tokio. No reactor of it is needed: the port's own thread wakes the tasks.
+//! The I/O traits of tokio. They need no tokio reactor: the port's driver thread wakes the tasks.
 
 use super::UdtStream;
 use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};

@@ -1,25 +1,25 @@
-//! Loss reports: compressed lists of missing packets, draft-gg-udt-03 section 6.4.
+//! Loss reports (NAKs): compressed loss lists, draft-gg-udt-03 section 6.4.
 
 use super::{Malformed, word};
 use crate::seq::Seq;
 
 const RANGE: u32 = 1 << 31;
 
-/// A range of missing packets, including the first and the last.
+/// A range of missing packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The first.
+    /// The first missing packet.
     pub first: Seq,
-    /// The last.
+    /// The last missing packet.
     pub last: Seq,
 }
 
-/// The list in a loss report. It is never empty and its ranges are in order.
+/// An iterator over the ranges of a loss list. The list is not empty, and no range ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Losses<'a>(&'a [u8]);
 
 impl<'a> Losses<'a> {
-    /// Parses a list in wire format; `None` if it is empty or has an invalid range.
+    /// Parses a loss list in wire format; `None` if it is empty or has an invalid range.
     pub fn parse(info: &'a [u8]) -> Option<Self> {
         if info.is_empty() || !info.len().is_multiple_of(4) {
             return None;
@@ -45,7 +45,7 @@ impl<'a> Losses<'a> {
         (at + 8 <= info.len() && last & RANGE == 0).then_some((range, at + 8))
     }
 
-    /// The list in wire format.
+    /// The loss list in wire format.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
@@ -64,7 +64,7 @@ impl Iterator for Losses<'_> {
     }
 }
 
-/// Compresses ranges into a buffer.
+/// Encodes a loss list into a buffer.
 #[derive(Debug)]
 pub struct NakWriter<'a> {
     buffer: &'a mut [u8],
@@ -72,7 +72,7 @@ pub struct NakWriter<'a> {
 }
 
 impl<'a> NakWriter<'a> {
-    /// Creates an empty list in `buffer`.
+    /// Creates an empty loss list in `buffer`.
     pub fn new(buffer: &'a mut [u8]) -> Self {
         NakWriter { buffer, length: 0 }
     }
@@ -94,7 +94,7 @@ impl<'a> NakWriter<'a> {
         true
     }
 
-    /// Returns the list.
+    /// Returns the loss list.
     ///
     /// # Errors
     /// [`Malformed::Range`] if no range was added, or a range ends before it begins.

@@ -2,7 +2,7 @@ use super::*;
 use crate::handshake::{Request, SocketType};
 use proptest::prelude::*;
 
-/// A packet as bytes, one word a number.
+/// Encodes words in network order.
 fn wire(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
@@ -14,7 +14,7 @@ fn encoded(control: &Control) -> Vec<u8> {
 }
 
 #[test]
-fn a_data_packet_reads_as_the_draft_draws_it() {
+fn a_data_packet_has_the_layout_of_the_draft() {
     let mut bytes = wire(&[0x7fff_ffff, 0xe000_0005, 1234, 42]);
     bytes.extend_from_slice(b"hello");
     let packet = Packet::parse(&bytes).unwrap();
@@ -29,9 +29,9 @@ fn a_data_packet_reads_as_the_draft_draws_it() {
     assert_eq!(header, bytes[..HEADER]);
 }
 
-/// The draft's own example of a loss report.
+/// The draft's example of a loss report.
 #[test]
-fn losses_are_compressed() {
+fn loss_lists_are_compressed() {
     let mut buffer = [0; 64];
     let mut writer = NakWriter::new(&mut buffer);
     for (first, last) in [(2, 2), (6, 11), (14, 14)] {
@@ -52,7 +52,7 @@ fn empty_control_packets_are_padded_to_twenty_bytes() {
 }
 
 #[test]
-fn wrong_lengths_are_refused() {
+fn invalid_lengths_are_rejected() {
     assert_eq!(Packet::parse(&[0; 15]), Err(Malformed::Short(15)));
     for (kind, lengths) in [
         (0, vec![0, 44, 52]),
@@ -73,7 +73,7 @@ fn wrong_lengths_are_refused() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_written() {
+fn a_packet_that_does_not_fit_is_not_written() {
     let handshake = Control::Handshake(Handshake {
         version: 4,
         socket_type: SocketType::Stream,
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn control_packets_come_back(control in control(), timestamp: u32, destination: u32) {
+    fn control_packets_round_trip(control in control(), timestamp: u32, destination: u32) {
         let mut buffer = [0; 100];
         let length = control.encode(timestamp, destination, &mut buffer);
         let body = Body::Control(control);
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn ranges_come_back(ranges in prop::collection::vec((any::<u32>(), 0u32..1 << 20), 1..20)) {
+    fn ranges_round_trip(ranges in prop::collection::vec((any::<u32>(), 0u32..1 << 20), 1..20)) {
         let ranges: Vec<_> = ranges
             .into_iter()
             .map(|(first, more)| Range {

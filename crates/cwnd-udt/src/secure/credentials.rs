@@ -1,44 +1,44 @@
-//! The credentials of an end, and those that it requires of its peer.
+//! The credentials of an end of a connection.
 
-use super::code::Code;
-use super::key::Key;
-use super::pair::{KeyPair, PublicKey};
+use super::key_pair::{KeyPair, PublicKey};
+use super::one_time_code::Code;
+use super::shared_key::Key;
 
 /// The means by which two ends authenticate each other. Both ends need the same kind.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Credentials {
-    /// A secret shared by both ends. Every holder is admitted, and holders cannot be distinguished.
+    /// A shared secret. Every holder is accepted, and holders cannot be distinguished.
     Key(Key),
-    /// Each end has a key pair and knows the other's public key.
+    /// A key pair of this end and the public keys of its peers.
     Pair {
-        /// This end's pair.
+        /// This end's key pair.
         own: KeyPair,
-        /// The public keys of the clients that a listener admits. A client names one: its listener's.
+        /// For a listener, the public keys of the accepted clients. For a client, exactly one: the listener's.
         peers: Vec<PublicKey>,
         /// An additional shared secret. It protects recorded traffic against quantum computers.
         psk: Option<Key>,
     },
-    /// A short code that the listener's user tells the client's user. It admits one client at a time.
+    /// A one-time code that the listener's user tells the client's user. One client at a time is accepted.
     Code(Code),
 }
 
 /// Why credentials cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CredentialsError {
-    /// A client must know its listener's public key.
-    #[error("to connect, name one public key, that of the listener; there are {0}")]
+    /// A client needs exactly one public key, its listener's. There are this many.
+    #[error("a client needs exactly one public key, that of the listener, and has {0}")]
     OneListener(usize),
-    /// No client could be admitted.
-    #[error("a listener needs the public keys of the peers it lets in; there are none")]
+    /// A listener without public keys accepts no client.
+    #[error("a listener needs the public keys of the accepted clients and has none")]
     NoPeers,
 }
 
 impl Credentials {
-    /// Checks whether a client can connect with these.
+    /// Checks whether a client can use these credentials.
     ///
     /// # Errors
-    /// If they are a key pair and do not name exactly one peer.
+    /// For a key pair without exactly one peer.
     pub fn check_client(&self) -> Result<(), CredentialsError> {
         match self {
             Credentials::Pair { peers, .. } if peers.len() != 1 => {
@@ -48,10 +48,10 @@ impl Credentials {
         }
     }
 
-    /// Checks whether a listener can admit clients with these.
+    /// Checks whether a listener can use these credentials.
     ///
     /// # Errors
-    /// If they are a key pair without peers.
+    /// For a key pair without peers.
     pub fn check_listener(&self) -> Result<(), CredentialsError> {
         match self {
             Credentials::Pair { peers, .. } if peers.is_empty() => Err(CredentialsError::NoPeers),

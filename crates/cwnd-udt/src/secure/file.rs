@@ -1,12 +1,12 @@
-//! Files with secrets: they are read only if no other user can access them, and never overwritten.
+//! Key files. Secrets are read only if no other user can access the file, and existing files are not overwritten.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
 
-/// Random bytes of the system.
+/// Returns random bytes of the system.
 pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    let failed = |_| io::Error::other("the system gives no random numbers");
+    let failed = |_| io::Error::other("the system's random number generator failed");
     SystemRandom::new().fill(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
@@ -21,8 +21,8 @@ mod unix {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     use std::path::{Path, PathBuf};
 
-    /// The largest number of bytes read from a file: more than any secret has.
-    const MOST: u64 = 4096;
+    /// The largest number of bytes read from a file, more than the length of any key file.
+    const MAX_LEN: u64 = 4096;
 
     fn refused(path: &Path, text: String) -> io::Error {
         let text = format!("{}: {text}", path.display());
@@ -30,80 +30,80 @@ mod unix {
     }
 
     /// Adds the failed operation and the file to an error of the system.
-    fn cannot(what: &str, path: &Path, error: &io::Error) -> io::Error {
+    fn operation_error(what: &str, path: &Path, error: &io::Error) -> io::Error {
         let text = error.to_string();
-        // The standard library adds the number of the error.
+        // The standard library appends the error number.
         let text = text.split(" (os error").next().unwrap_or_default();
         io::Error::new(error.kind(), format!("cannot {what} {}: {text}", path.display()))
     }
 
-    /// Reads a file that holds a secret, at most 4096 bytes of it. Refuses a regular file that belongs to
-    /// another user than this process's or root, or that its group or others may use in any way, as ssh
-    /// does. What is checked is the opened file, not its name.
+    /// Reads a file with a secret, up to 4096 bytes. Like ssh, rejects a regular file that is owned by a user other
+    /// than the process's or root, or whose mode gives its group or others any permission. The check applies to the
+    /// opened file, not to its name.
     ///
     /// # Errors
-    /// When the file cannot be read or is refused; the text names the file and what to do.
+    /// If the file cannot be read or is rejected; the message names the file and the remedy.
     pub fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
-        let failed = |error| cannot("read", path, &error);
+        let failed = |error| operation_error("read", path, &error);
         let file = File::open(path).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         if about.is_file() {
             let own = rustix::process::geteuid().as_raw();
             if about.uid() != own && about.uid() != 0 {
-                return Err(refused(path, "the key file belongs to another user".into()));
+                return Err(refused(path, "the key file is owned by another user".into()));
             }
             let mode = about.mode() & 0o777;
             if mode & 0o077 != 0 {
                 let text = format!(
-                    "others than its owner can use the key file (mode {mode:03o}): chmod 600 {}",
+                    "users other than its owner can access the key file (mode {mode:03o}): chmod 600 {}",
                     path.display()
                 );
                 return Err(refused(path, text));
             }
         }
         let mut contents = Vec::new();
-        file.take(MOST).read_to_end(&mut contents).map_err(failed)?;
+        file.take(MAX_LEN).read_to_end(&mut contents).map_err(failed)?;
         Ok(contents)
     }
 
-    /// Creates a file with `mode`; an existing file is not changed.
+    /// Creates a file with `mode`. Fails if it exists.
     fn create(path: &Path, mode: u32, contents: &str) -> io::Result<()> {
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(mode)
             .open(path)
-            .map_err(|error| cannot("write", path, &error))?;
+            .map_err(|error| operation_error("write", path, &error))?;
         let written = file.write_all(contents.as_bytes()).and_then(|()| file.sync_all());
         written.map_err(|error| {
-            // A partial key is useless.
+            // Leave no partial key.
             let _ = std::fs::remove_file(path);
-            cannot("write", path, &error)
+            operation_error("write", path, &error)
         })
     }
 
-    /// Writes a new key of 256 bits to a new file that only its owner can use.
+    /// Writes a new key of 256 bits to a new file with mode 0600.
     ///
     /// # Errors
-    /// If the file exists, or it cannot be written.
+    /// If the file exists or cannot be written.
     pub fn generate_key(path: &Path) -> io::Result<()> {
         let bytes: [u8; 32] = random()?;
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         create(path, 0o600, &format!("{digits}\n"))
     }
 
-    /// The file of the public key that belongs to a private key's file.
+    /// The path of the public key that belongs to the private key at `path`.
     pub fn public_path(path: &Path) -> PathBuf {
         let mut name = OsString::from(path);
         name.push(".pub");
         name.into()
     }
 
-    /// Writes a new pair: the private key to a new file that only its owner can use, the public key with
-    /// this machine's name to `FILE.pub`. Returns the pair.
+    /// Generates a key pair. Writes the private key to a new file with mode 0600, and the public key with this
+    /// machine's name to a new file with the suffix `.pub`.
     ///
     /// # Errors
-    /// If one of the files exists, or cannot be written.
+    /// If one of the files exists or cannot be written.
     pub fn generate_pair(path: &Path) -> io::Result<KeyPair> {
         let pair = KeyPair::generate()?;
         let uname = rustix::system::uname();
@@ -128,7 +128,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
-    /// An empty folder that goes with the test.
+    /// A temporary directory that is removed when it is dropped.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_written_once_and_for_the_owner() {
+    fn secrets_are_private_and_not_overwritten() {
         let folder = Folder::new("written");
         let (key, pair) = (folder.0.join("key"), folder.0.join("pair"));
         generate_key(&key).unwrap();
@@ -169,12 +169,12 @@ mod tests {
         assert!(!public_path(&key).exists(), "a public key without its private key");
         assert_eq!(fs::read(&key).unwrap(), before);
         fs::remove_file(&pair).unwrap();
-        assert!(generate_pair(&pair).is_err(), "the public key is there");
+        assert!(generate_pair(&pair).is_err(), "the public key exists");
         assert!(!pair.exists());
     }
 
     #[test]
-    fn a_secret_that_others_can_read_is_refused() {
+    fn a_secret_that_others_can_access_is_rejected() {
         let folder = Folder::new("refused");
         let path = folder.0.join("key");
         generate_key(&path).unwrap();

@@ -1,50 +1,49 @@
-//! Authenticated resets: the answer to a sealed datagram of a session that a listener does not know, as RFC
-//! 9000 has them (section 10.3).
+//! Authenticated resets: a listener's answer to a sealed datagram of an unknown session, as in RFC 9000 section 10.3.
 //!
-//! A listener derives a token from its long-term secret, its place and the session's id, and can derive it again after
-//! a restart. It sends the token to the client in the encrypted part of the handshake. A reset repeats counter and id
-//! of the datagram that it answers, with an authentication code under the token: it does not reveal the token, and is
-//! valid for this datagram only.
+//! A listener derives a token from its long-term secret, its listener id and the session id, and can derive it again
+//! after a restart. It sends the token to the client in the encrypted part of the handshake. A reset repeats the
+//! counter and the id of the datagram that it answers, and has a MAC with the token as key: it does not reveal the
+//! token, and is valid for this datagram only.
 //!
-//! The place distinguishes listeners with the same secret: it is the machine and the bound address. Without it, an
-//! attacker could forward a datagram to another listener, whose reset would end the connection (the oracle of RFC 9000
-//! section 21.11).
+//! The listener id is the machine and the bound address, which distinguish listeners with the same secret. Without it,
+//! an attacker could forward a datagram to another listener, whose reset would end the connection (the oracle of RFC
+//! 9000 section 21.11).
 
 use super::credentials::Credentials;
-use super::wire::{DATA, HEADER, MAC, OVERHEAD, RESET, RESET_LEN, TOKEN, counter};
+use super::wire::{DATA, HEADER, MAC_LEN, OVERHEAD, RESET, RESET_LEN, TOKEN_LEN, counter};
 use ring::hmac;
 use subtle::ConstantTimeEq;
 
-/// The secret of one session's resets.
-pub(super) type Token = [u8; TOKEN];
-/// A reset is valid only if it answers one of the last 2²⁰ datagrams: those of a second at a million packets per
-/// second.
+/// The key of one session's resets.
+pub(super) type Token = [u8; TOKEN_LEN];
+/// A reset is valid only if it answers one of the last 2²⁰ datagrams: about a second at a million packets per second.
 const RECENT: u64 = 1 << 20;
 
-/// The secret of a listener's resets.
+/// The key from which a listener derives the tokens of its sessions.
 pub(super) struct Resets(hmac::Key);
 
 impl Resets {
-    /// The secret of a listener at `place`. `None` with a code, whose secret ends with the process.
-    pub(super) fn new(credentials: &Credentials, place: &[u8]) -> Option<Self> {
+    /// Derives the key of the listener `listener_id`. `None` with a code, which has no long-term secret.
+    pub(super) fn new(credentials: &Credentials, listener_id: &[u8]) -> Option<Self> {
         let secret = match credentials {
             Credentials::Key(key) => key.resets,
             Credentials::Pair { own, .. } => own.resets(),
             Credentials::Code(_) => return None,
         };
         let secret = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-        let here = hmac::sign(&secret, place);
+        let here = hmac::sign(&secret, listener_id);
         Some(Resets(hmac::Key::new(hmac::HMAC_SHA256, here.as_ref())))
     }
 
     /// The token of the session `id`.
     pub(super) fn token(&self, id: u32) -> Token {
-        let mut token = [0; TOKEN];
-        token.copy_from_slice(&hmac::sign(&self.0, &id.to_be_bytes()).as_ref()[..TOKEN]);
+        let mut token = [0; TOKEN_LEN];
+        token.copy_from_slice(&hmac::sign(&self.0, &id.to_be_bytes()).as_ref()[..TOKEN_LEN]);
         token
     }
 
-    /// The reset that answers a sealed datagram of an unknown session, which is longer than the reset.
+    /// The reset that answers a sealed datagram of an unknown session. `None` if it would not be shorter than the
+    /// datagram.
     pub(super) fn answer(&self, datagram: &[u8]) -> Option<[u8; RESET_LEN]> {
         let header = datagram.first_chunk::<HEADER>()?;
         if header[0] != DATA || datagram.len() <= OVERHEAD {
@@ -61,13 +60,13 @@ fn reset(token: &Token, mut header: [u8; HEADER]) -> [u8; RESET_LEN] {
     let mac = hmac::sign(&key, &header);
     let mut reset = [0; RESET_LEN];
     reset[..HEADER].copy_from_slice(&header);
-    reset[HEADER..].copy_from_slice(&mac.as_ref()[..MAC]);
+    reset[HEADER..].copy_from_slice(&mac.as_ref()[..MAC_LEN]);
     reset
 }
 
-/// Whether `datagram` is the reset of a datagram to the session `to` that was sent recently, where `sent` is
-/// the next counter.
-pub(super) fn is_genuine(token: &Token, to: u32, sent: u64, datagram: &[u8]) -> bool {
+/// Whether `datagram` is an authentic reset that answers a recent datagram to the session `to`. `sent` is the number of
+/// datagrams sent.
+pub(super) fn is_authentic(token: &Token, to: u32, sent: u64, datagram: &[u8]) -> bool {
     let Some(header) = datagram.first_chunk::<HEADER>() else { return false };
     let counter = counter(header);
     if datagram.len() != RESET_LEN
@@ -80,12 +79,12 @@ pub(super) fn is_genuine(token: &Token, to: u32, sent: u64, datagram: &[u8]) -> 
     reset(token, *header).ct_eq(datagram).into()
 }
 
-/// Keeps the secret out of logs.
+/// Does not print the secret.
 impl std::fmt::Debug for Resets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Resets(..)")
     }
 }
 
-// A reset is shorter than the datagram that it answers, and too short to be answered itself.
+// A reset is shorter than the datagram that it answers, and too short to be answered.
 const _: () = assert!(RESET_LEN <= OVERHEAD);

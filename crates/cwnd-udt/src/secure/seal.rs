@@ -1,43 +1,43 @@
-//! Sealing and opening: Noise's transport messages with explicit counters.
+//! Sealing and opening of datagrams: Noise transport messages with explicit counters.
 
 use super::Refused;
-use super::window::Window;
+use super::replay_window::ReplayWindow;
 use super::wire::{DATA, HEADER, OVERHEAD, TAG, counter, header};
 use crate::Filled;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
-/// The binary logarithm of the number of datagrams under one key, after which the key is replaced (Noise section 11.3).
-/// With datagrams of up to 2 KiB an attacker's advantage is 2⁻⁵⁷ (RFC 9001 section 6.6).
-const EPOCH: u32 = 28;
-/// The number of datagrams in one direction of a connection.
-const LAST: u64 = 1 << 40;
+/// The binary logarithm of the number of datagrams encrypted with one key. The next key follows (Noise section 11.3).
+/// With datagrams of up to 2 KiB, an attacker's advantage is 2⁻⁵⁷ (RFC 9001 section 6.6).
+const EPOCH_BITS: u32 = 28;
+/// The largest number of datagrams in one direction of a connection.
+const MAX_DATAGRAMS: u64 = 1 << 40;
 
-/// This direction has used up its counters, after 2⁴⁰ datagrams.
+/// The counters of one direction are exhausted, after 2⁴⁰ datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the connection has sent as many datagrams as its keys are good for: begin another")]
+#[error("the connection has reached the limit of 2^40 datagrams: open a new connection")]
 pub struct Exhausted;
 
-/// A key of AES-256-GCM and its index in the chain of keys.
+/// The AES-256-GCM key of an epoch.
 #[derive(Clone)]
-struct Link {
+struct EpochKey {
     key: LessSafeKey,
     epoch: u64,
 }
 
-impl Link {
+impl EpochKey {
     fn new(key: &[u8; 32], epoch: u64) -> Self {
-        // The length is the algorithm's.
+        // The key has the length of the algorithm.
         let key = UnboundKey::new(&AES_256_GCM, key).expect("a key of 32 bytes");
-        Link { key: LessSafeKey::new(key), epoch }
+        EpochKey { key: LessSafeKey::new(key), epoch }
     }
 
-    /// Noise's `REKEY`.
+    /// The key of the next epoch, by Noise's `REKEY`.
     fn next(&self) -> Self {
         let mut key = [0; 32];
         let _tag = (self.key)
             .seal_in_place_separate_tag(nonce(u64::MAX), Aad::empty(), &mut key)
             .expect("32 bytes are not too long");
-        Link::new(&key, self.epoch + 1)
+        EpochKey::new(&key, self.epoch + 1)
     }
 }
 
@@ -50,19 +50,19 @@ fn nonce(counter: u64) -> Nonce {
 
 /// Encrypts the datagrams that one end sends.
 pub struct Sealer {
-    link: Link,
-    /// The peer's session.
+    epoch_key: EpochKey,
+    /// The id of the peer's end of the session.
     to: u32,
-    /// The next datagram's.
+    /// The counter of the next datagram.
     counter: u64,
 }
 
 impl Sealer {
     pub(super) fn new(key: &[u8; 32], to: u32) -> Self {
-        Sealer { link: Link::new(key, 0), to, counter: 0 }
+        Sealer { epoch_key: EpochKey::new(key, 0), to, counter: 0 }
     }
 
-    /// The peer's session.
+    /// The id of the peer's end of the session.
     pub fn to(&self) -> u32 {
         self.to
     }
@@ -72,27 +72,27 @@ impl Sealer {
         self.counter
     }
 
-    /// Seals concatenated datagrams, each of `segment` bytes and the last of no more, and writes them concatenated to
-    /// `out`, whose contents are replaced. Returns the size of a sealed datagram, `segment` + [`OVERHEAD`]. The input
-    /// is that of [`Transmit`](crate::Transmit), the output that for `UDP_SEGMENT`. A retransmitted datagram is sealed
-    /// again, with another counter.
+    /// Seals concatenated datagrams of `segment` bytes, of which the last may be shorter, and replaces the contents of
+    /// `out` by the concatenated sealed datagrams. Returns the size of a sealed datagram, `segment` + [`OVERHEAD`]. The
+    /// input is as in [`Transmit`](crate::Transmit); the output can be sent with `UDP_SEGMENT`. A retransmitted
+    /// datagram is sealed again, with another counter.
     ///
     /// # Errors
-    /// After 2⁴⁰ datagrams: nothing is sealed then.
+    /// After 2⁴⁰ datagrams. Nothing is sealed then.
     pub fn seal(
         &mut self,
         datagrams: &[u8],
         segment: usize,
         out: &mut Vec<u8>,
     ) -> Result<usize, Exhausted> {
-        let sealed = self.lay_out(datagrams, segment, out)?;
-        self.finish(out, sealed);
+        let sealed = self.copy_unsealed(datagrams, segment, out)?;
+        self.seal_in_place(out, sealed);
         Ok(sealed)
     }
 
-    /// The first, cheap half of [`seal`](Self::seal): copies the datagrams to `out`, each with its counter.
-    /// [`finish`](Self::finish) must follow once.
-    pub(crate) fn lay_out(
+    /// The first, cheap step of [`seal`](Self::seal): copies the datagrams to `out`, each with header and room for the
+    /// tag. [`seal_in_place`](Self::seal_in_place) must follow once.
+    pub(crate) fn copy_unsealed(
         &mut self,
         datagrams: &[u8],
         segment: usize,
@@ -101,7 +101,7 @@ impl Sealer {
         let segment = segment.max(1);
         out.clear();
         let count = datagrams.len().div_ceil(segment);
-        if self.counter + count as u64 > LAST {
+        if self.counter + count as u64 > MAX_DATAGRAMS {
             return Err(Exhausted);
         }
         out.reserve(datagrams.len() + count * OVERHEAD);
@@ -114,37 +114,37 @@ impl Sealer {
         Ok(segment + OVERHEAD)
     }
 
-    /// The second half of [`seal`](Self::seal): encrypts the copied datagrams, each of `sealed` bytes and the last of
-    /// no more.
-    pub(crate) fn finish(&mut self, out: &mut [u8], sealed: usize) {
+    /// The second step of [`seal`](Self::seal): encrypts the copied datagrams of `sealed` bytes, of which the last may
+    /// be shorter.
+    pub(crate) fn seal_in_place(&mut self, out: &mut [u8], sealed: usize) {
         for datagram in out.chunks_mut(sealed) {
             let Some((header, rest)) = datagram.split_first_chunk_mut::<HEADER>() else { return };
             let Some((plain, tag)) = rest.split_last_chunk_mut::<TAG>() else { return };
             let counter = counter(header);
-            if counter >> EPOCH != self.link.epoch {
-                self.link = self.link.next();
+            if counter >> EPOCH_BITS != self.epoch_key.epoch {
+                self.epoch_key = self.epoch_key.next();
             }
-            let made = (self.link.key)
+            let made = (self.epoch_key.key)
                 .seal_in_place_separate_tag(nonce(counter), Aad::from(*header), plain)
                 .expect("a datagram is not too long for AES-GCM");
             tag.copy_from_slice(made.as_ref());
         }
     }
 
-    /// Continues as if `counter` datagrams had been sealed.
+    /// Sets the counter of the next datagram.
     #[cfg(test)]
     pub(super) fn skip_to(&mut self, counter: u64) {
-        while self.link.epoch < counter >> EPOCH {
-            self.link = self.link.next();
+        while self.epoch_key.epoch < counter >> EPOCH_BITS {
+            self.epoch_key = self.epoch_key.next();
         }
         self.counter = counter;
     }
 }
 
-/// Datagrams that were dropped, by reason.
+/// The number of dropped datagrams by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// Not sealed datagrams of this connection: [`Refused::Foreign`].
+    /// [`Refused::Foreign`].
     pub foreign: u64,
     /// [`Refused::Replayed`].
     pub replayed: u64,
@@ -154,26 +154,26 @@ pub struct Refusals {
 
 /// Decrypts the datagrams that arrive at one end.
 pub struct Opener {
-    /// The keys before, of, and after the highest counter that has arrived.
-    links: [Link; 3],
+    /// The keys of the epochs before, of and after the highest counter that has arrived.
+    epoch_keys: [EpochKey; 3],
     id: u32,
-    window: Window,
+    replay_window: ReplayWindow,
     refused: Refusals,
 }
 
 impl Opener {
     pub(super) fn new(key: &[u8; 32], id: u32) -> Self {
-        let first = Link::new(key, 0);
-        let links = [first.clone(), first.clone(), first.next()];
-        Opener { links, id, window: Window::new(), refused: Refusals::default() }
+        let first = EpochKey::new(key, 0);
+        let epoch_keys = [first.clone(), first.clone(), first.next()];
+        Opener { epoch_keys, id, replay_window: ReplayWindow::new(), refused: Refusals::default() }
     }
 
-    /// This end's session.
+    /// The id of this end of the session.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// The datagrams dropped so far.
+    /// The number of dropped datagrams by reason.
     pub fn refused(&self) -> Refusals {
         self.refused
     }
@@ -181,14 +181,14 @@ impl Opener {
     /// Opens one datagram in place.
     ///
     /// # Errors
-    /// The reason to drop it. Its contents are lost then.
+    /// The reason why the datagram is dropped. Its contents are undefined then.
     pub fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Result<&'a mut [u8], Refused> {
         let length = self.open_within(datagram, 0)?;
         Ok(&mut datagram[..length])
     }
 
-    /// Opens concatenated datagrams, each of `segment` bytes and the last of no more, and moves the valid contents to
-    /// the front. The input is that of `UDP_GRO`, the output that for
+    /// Opens concatenated datagrams of `segment` bytes, of which the last may be shorter, and moves the plaintexts of
+    /// the valid ones to the front. The input is as received with `UDP_GRO`; the output is for
     /// [`handle_batch`](crate::Connection::handle_batch). Invalid datagrams are [counted](Self::refused).
     pub fn open_batch(&mut self, datagrams: &mut [u8], segment: usize) -> Filled {
         let segment = segment.max(1);
@@ -201,7 +201,7 @@ impl Opener {
         Filled { length: to, segment: segment.saturating_sub(OVERHEAD).max(1) }
     }
 
-    /// Opens the datagram that begins at `at` in `bytes`, and moves its contents to the front.
+    /// Opens the datagram at the offset `at` of `bytes`, and moves its plaintext to the front. Returns its length.
     fn open_within(&mut self, bytes: &mut [u8], at: usize) -> Result<usize, Refused> {
         let result = self.try_open(bytes, at);
         match result {
@@ -224,33 +224,35 @@ impl Opener {
         {
             return Err(Refused::Foreign);
         }
-        if !self.window.is_new(counter) {
+        if !self.replay_window.is_new(counter) {
             return Err(Refused::Replayed);
         }
-        let Some(link) = self.links.iter().find(|link| link.epoch == counter >> EPOCH) else {
+        let Some(epoch_key) =
+            self.epoch_keys.iter().find(|epoch_key| epoch_key.epoch == counter >> EPOCH_BITS)
+        else {
             return Err(Refused::Forged);
         };
-        let length = (link.key)
+        let length = (epoch_key.key)
             .open_within(nonce(counter), Aad::from(header), bytes, at + HEADER..)
             .map_err(|_| Refused::Forged)?
             .len();
-        self.window.mark(counter);
-        if self.window.top() > (self.links[2].epoch << EPOCH) {
-            self.links.rotate_left(1);
-            self.links[2] = self.links[1].next();
+        self.replay_window.mark(counter);
+        if self.replay_window.end() > (self.epoch_keys[2].epoch << EPOCH_BITS) {
+            self.epoch_keys.rotate_left(1);
+            self.epoch_keys[2] = self.epoch_keys[1].next();
         }
         debug_assert_eq!(length + OVERHEAD + at, bytes.len());
         Ok(length)
     }
 
-    /// Continues as if all datagrams before `counter` had arrived.
+    /// Advances the replay window as if the datagram before `counter` had arrived.
     #[cfg(test)]
     pub(super) fn skip_to(&mut self, counter: u64) {
-        while self.links[1].epoch < counter >> EPOCH {
-            self.links.rotate_left(1);
-            self.links[2] = self.links[1].next();
+        while self.epoch_keys[1].epoch < counter >> EPOCH_BITS {
+            self.epoch_keys.rotate_left(1);
+            self.epoch_keys[2] = self.epoch_keys[1].next();
         }
-        self.window.mark(counter - 1);
+        self.replay_window.mark(counter - 1);
     }
 }
 
@@ -266,4 +268,4 @@ impl std::fmt::Debug for Opener {
     }
 }
 
-const _: () = assert!(LAST < 1 << 56 && TAG == 16);
+const _: () = assert!(MAX_DATAGRAMS < 1 << 56 && TAG == 16);

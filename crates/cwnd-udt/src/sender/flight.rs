@@ -1,11 +1,11 @@
-//! The delivery rate of a connection, for controllers that need it.
+//! The delivery-rate estimation of a connection, for controllers that need it.
 
 use super::Sender;
 use cwnd::delivery::{DeliveryEstimator, RateSample, Sent};
 use cwnd::{Dur, Limit, Time};
 use std::collections::VecDeque;
 
-/// The estimator, and the state of each packet since the first unacknowledged one.
+/// The estimator, and its state of each packet from the first unacknowledged one on.
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
     estimator: DeliveryEstimator,
@@ -27,15 +27,15 @@ impl Flight {
         self.sent.get(usize::try_from(at.checked_sub(self.una)?).ok()?)
     }
 
-    /// Packets are declared lost.
+    /// Records that packets are declared lost.
     pub(super) fn lost(&mut self, packets: u32) {
         self.estimator.lost(packets);
     }
 }
 
 impl Sender {
-    /// Packet `at` was sent, for the first time or again.
-    pub(super) fn note_sent(&mut self, now: Time, at: u64) {
+    /// Records a transmission of packet `at`.
+    pub(super) fn record_sent(&mut self, now: Time, at: u64) {
         let in_flight = u32::try_from(self.in_flight()).unwrap_or(u32::MAX);
         let una = self.buffer.una();
         let Some(flight) = &mut self.flight else { return };
@@ -43,16 +43,16 @@ impl Sender {
             flight.una = una;
         }
         let sent = flight.estimator.sent(now, in_flight);
-        let place = usize::try_from(at.saturating_sub(flight.una)).unwrap_or(usize::MAX);
-        match flight.sent.get_mut(place) {
+        let index = usize::try_from(at.saturating_sub(flight.una)).unwrap_or(usize::MAX);
+        match flight.sent.get_mut(index) {
             Some(again) => *again = sent,
-            // Packets of dropped messages were never sent: they take the state of the next one.
-            None => flight.sent.resize(place.saturating_add(1), sent),
+            // Packets of dropped messages may have been skipped: they take the state of this one.
+            None => flight.sent.resize(index.saturating_add(1), sent),
         }
     }
 
-    /// Notes the start of an application-limited phase: the window has room, and there is nothing to send.
-    pub(super) fn note_application_limit(&mut self) {
+    /// Records an application-limited phase: the window is open, and there is nothing to send.
+    pub(super) fn record_application_limit(&mut self) {
         if self.flight.is_none() || self.limit != Limit::Application || !self.window_allows(1) {
             return;
         }
@@ -62,9 +62,10 @@ impl Sender {
         }
     }
 
-    /// The sample of a report that all packets before `at` arrived, `arrived` in total and none from `highest` on. The
-    /// report does not identify the packets after `at`: the most recently sent of the two that it names gives the
-    /// sample.
+    /// The rate sample of feedback that all packets before `at` have arrived, `arrived` in total and none from
+    /// `highest` on. Of the packets after `at`, the feedback identifies only the highest: the sample is that of packet
+    /// `at - 1` or
+    /// `highest - 1`, whichever was sent last.
     pub(super) fn delivery_sample(
         &mut self,
         now: Time,

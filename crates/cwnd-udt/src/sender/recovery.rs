@@ -6,7 +6,8 @@ use crate::estimate::Rtt;
 use crate::packet::Losses;
 use cwnd::{Dur, Event, Lost, Time};
 
-/// State after a timeout, until all packets before `point` have arrived. The window counts only packets sent since.
+/// The state after a timeout, until all packets before `point` have arrived. Only packets sent since the timeout count
+/// as in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimedOut {
     /// The first packet that had not been sent when the timer expired.
@@ -19,8 +20,8 @@ pub(super) struct TimedOut {
 
 impl Sender {
     /// Marks a sent packet as lost. Returns false if it was marked before.
-    fn lose(&mut self, at: u64) -> bool {
-        let fresh = self.buffer.lose(at);
+    fn mark_lost(&mut self, at: u64) -> bool {
+        let fresh = self.buffer.mark_lost(at);
         if let Some(timed_out) = self.timed_out.as_mut().filter(|_| fresh)
             && self.buffer.sent_at(at) >= timed_out.at
         {
@@ -30,7 +31,7 @@ impl Sender {
     }
 
     /// Removes the packets before `at`, which have arrived, from those in flight since the last timeout.
-    pub(super) fn leave_timeout(&mut self, at: u64) {
+    pub(super) fn remove_arrived_from_flight(&mut self, at: u64) {
         let Some(timed_out) = &mut self.timed_out else { return };
         let buffer = &self.buffer;
         let sent = (buffer.una()..at).filter(|at| buffer.sent_at(*at) >= timed_out.at);
@@ -41,7 +42,7 @@ impl Sender {
     }
 
     /// Processes a loss report. Returns false if it names packets never sent, or out of order.
-    pub(crate) fn nacked(
+    pub(crate) fn handle_nak(
         &mut self,
         now: Time,
         losses: Losses,
@@ -49,36 +50,36 @@ impl Sender {
         count: &mut Counters,
     ) -> bool {
         count.pkt_recv_nak += 1;
-        // The receiver cannot yet miss a packet retransmitted less than a round trip ago.
-        let moment = rtt.smoothed;
+        // A report cannot be about a retransmission sent less than a round trip ago.
+        let min_age = rtt.smoothed;
         let (mut packets, mut newest, mut from) = (0, Time::ZERO, 0);
-        let mut sound = true;
+        let mut valid = true;
         for range in losses {
             let ends = self.buffer.packet_of(range.last);
             let Some(last) = ends.filter(|last| *last < self.buffer.next()) else {
-                sound = ends.is_none() && sound;
+                valid = ends.is_none() && valid;
                 continue;
             };
             let first = self.buffer.packet_of(range.first).unwrap_or(0).max(self.buffer.una());
             if first < from || last + 1 < first {
-                sound = false;
+                valid = false;
                 break;
             }
             from = last + 1;
             for at in first..from {
                 let sent_at = self.buffer.sent_at(at);
-                let again = self.buffer.sends(at) > 1 && now.since(sent_at) < moment;
-                if !again && self.lose(at) {
+                let again = self.buffer.sends(at) > 1 && now.since(sent_at) < min_age;
+                if !again && self.mark_lost(at) {
                     packets += 1;
                     newest = newest.max(sent_at);
                 }
             }
         }
         if packets > 0 {
-            self.since = now;
+            self.timer_start = now;
         }
         self.report_lost(now, packets, newest, count);
-        sound
+        valid
     }
 
     fn report_lost(&mut self, now: Time, packets: u32, sent_at: Time, count: &mut Counters) {
@@ -96,67 +97,67 @@ impl Sender {
     /// When the retransmission timer expires; `None` with nothing outstanding.
     pub(super) fn expiry(&self, rtt: &Rtt) -> Option<Time> {
         let times = self.expiries + 1;
-        let answer = times * rtt.patience().as_nanos() + SYN.as_nanos();
+        let answer = times * rtt.rto().as_nanos() + SYN.as_nanos();
         (self.buffer.outstanding() > 0)
-            .then(|| self.since + Dur::from_nanos(answer.max(times * MIN_EXPIRY)))
+            .then(|| self.timer_start + Dur::from_nanos(answer.max(times * MIN_EXPIRY)))
     }
 
-    /// The longest time that a retransmission may take to be acknowledged.
-    pub(super) fn repair_patience(rtt: &Rtt) -> Dur {
-        Dur::from_nanos(2 * rtt.patience().as_nanos() + 2 * SYN.as_nanos())
+    /// The time after which an unacknowledged retransmission counts as lost.
+    pub(super) fn repair_timeout(rtt: &Rtt) -> Dur {
+        Dur::from_nanos(2 * rtt.rto().as_nanos() + 2 * SYN.as_nanos())
     }
 
-    /// When the retransmission of the first missing packet counts as lost: a UDT4 receiver reports a loss only
-    /// once, and no later packet can be delivered before this one.
+    /// When the retransmission of the first missing packet counts as lost. A UDT4 receiver reports a loss only once,
+    /// and delivers no later packet before this one.
     pub(super) fn repair_expiry(&self, rtt: &Rtt) -> Option<Time> {
         let una = self.buffer.una();
         let waits = una < self.buffer.next() && self.buffer.sends(una) > 1;
-        let patience = Sender::repair_patience(rtt);
-        (waits && !self.buffer.is_lost(una)).then(|| self.buffer.sent_at(una) + patience)
+        let rto = Sender::repair_timeout(rtt);
+        (waits && !self.buffer.is_lost(una)).then(|| self.buffer.sent_at(una) + rto)
     }
 
-    /// Retransmits the first missing packet once more. The number of packets doubles each time that the next
-    /// missing one turns out to have been lost again too: one at a time would be too slow after a burst of losses.
+    /// Declares the retransmission of the first missing packet lost. The number of retransmissions declared lost
+    /// doubles with each consecutive call: one per call would be too slow after a burst of losses.
     pub(super) fn repair(&mut self, now: Time, rtt: &Rtt, count: &mut Counters) {
-        let before = now - Sender::repair_patience(rtt);
+        let before = now - Sender::repair_timeout(rtt);
         let (mut packets, mut newest) = (0, Time::ZERO);
         for at in self.buffer.una()..self.buffer.next() {
             let sent_at = self.buffer.sent_at(at);
-            if self.buffer.sends(at) > 1 && sent_at <= before && self.lose(at) {
+            if self.buffer.sends(at) > 1 && sent_at <= before && self.mark_lost(at) {
                 packets += 1;
                 newest = newest.max(sent_at);
-                if packets == self.batch {
+                if packets == self.repair_batch {
                     break;
                 }
             }
         }
-        self.batch = self.batch.saturating_mul(2);
+        self.repair_batch = self.repair_batch.saturating_mul(2);
         if self.flow_window() > 2 {
             self.report_lost(now, packets, newest, count);
         } else {
-            // A full receiver drops the two packets by which UDT probes for room: no sign of congestion.
+            // A full receiver drops the two packets with which UDT probes its window: this is no congestion signal.
             count.pkt_snd_loss += u64::from(packets);
         }
     }
 
     pub(super) fn expire(&mut self, now: Time, count: &mut Counters) {
-        self.since = now;
-        if self.buffer.is_lost(self.buffer.una()) && self.choose().is_ok() {
-            // The retransmission waits for the pacer: no sign of congestion.
+        self.timer_start = now;
+        if self.buffer.is_lost(self.buffer.una()) && self.next_packet().is_ok() {
+            // The retransmission waits for the pacer: this is no congestion signal.
             return;
         }
         self.expiries += 1;
         count.timeouts += 1;
-        // After a second expiry the receiver's reports are not relied on: some may have been lost.
+        // After a second expiry, ignore the receiver's earlier reports: some may have been lost.
         count.pkt_snd_loss += if self.expiries == 1 && self.highest > self.buffer.una() {
-            self.buffer.lose_missing(self.highest)
+            self.buffer.mark_missing_lost(self.highest)
         } else {
             self.delivered = self.buffer.una();
-            self.buffer.lose_all()
+            self.buffer.mark_all_lost()
         };
         self.recovery = None;
         self.timed_out = Some(TimedOut { point: self.buffer.next(), at: now, in_flight: 0 });
-        // Probes dropped by a full receiver and messages dropped at this end are no signs of congestion.
+        // Probes dropped by a full receiver and messages dropped at this end are no congestion signals.
         if self.flow_window() > 2 && self.buffer.dropped_count() < self.buffer.outstanding() {
             self.report(now, Event::Timeout { sent: self.packets_sent });
         }

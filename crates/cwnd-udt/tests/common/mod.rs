@@ -1,5 +1,5 @@
-//! Two ends and a channel between them in simulated time, which loses, delays, reorders, duplicates
-//! and damages datagrams as its seed says.
+//! Two connections in simulated time, and a path between them that loses, delays, reorders, duplicates and corrupts
+//! datagrams at random, reproducibly by its seed.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -40,20 +40,20 @@ impl Random {
     }
 }
 
-/// What the channel does to datagrams. Each way is like the other.
+/// The impairments of the path, equal in both directions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub delay: Dur,
-    /// Up to so much more delay, at random: reorders.
+    /// The largest additional random delay, which reorders datagrams.
     pub jitter: Dur,
-    /// Nanoseconds that a byte takes; 0 is unlimited.
+    /// The transmission time of a byte in nanoseconds; 0 is an unlimited rate.
     pub nanos_per_byte: f64,
-    /// Bytes that wait at most.
+    /// The queue in bytes.
     pub queue: f64,
     pub loss: f64,
     pub duplicate: f64,
     pub flip: f64,
-    /// Nothing passes from here to there.
+    /// The period in which all datagrams are lost.
     pub outage: (Time, Time),
 }
 
@@ -68,28 +68,28 @@ pub(crate) const PERFECT: Path = Path {
     outage: (Time::NEVER, Time::NEVER),
 };
 
-/// The two ends, and what is between them.
+/// Two connections and the path between them.
 pub(crate) struct Pair {
     pub now: Time,
     pub path: Path,
     pub random: Random,
     pub ends: [Connection; 2],
     pub events: [Vec<Event>; 2],
-    /// Datagrams on their way: when, a tie breaker, to whom.
-    flying: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
+    /// Datagrams in transit by arrival time and a tie breaker: the receiving end and the bytes.
+    in_transit: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     free_at: [f64; 2],
     order: u64,
     pub datagrams: u64,
-    /// The listener, as long as its end is not accepted.
+    /// The listener until it has accepted the client, and the configuration and the id of its connection.
     listening: Option<(Listener, Config, u32)>,
-    /// Every datagram that was sent, if they are kept.
-    pub kept: Option<Vec<Vec<u8>>>,
+    /// All datagrams sent, if they are captured.
+    pub captured: Option<Vec<Vec<u8>>>,
     pub most: usize,
-    /// What acknowledgements to the first end tell of the capacity, in packets a second, whatever was measured.
+    /// Replaces the capacity in acknowledgements to the first end, in packets per second.
     pub capacity: Option<u32>,
-    /// An end whose processor is busy with something else: it receives, and does nothing.
+    /// An end whose driver is stalled: it receives datagrams, but neither sends nor processes timers.
     pub stalled: Option<usize>,
-    /// The sequence number of a packet of the first end that never arrives.
+    /// The sequence number of a data packet of the first end that is always lost.
     pub hole: Option<u32>,
 }
 
@@ -112,12 +112,12 @@ impl Pair {
             random: Random(seed),
             ends,
             events: [Vec::new(), Vec::new()],
-            flying: BTreeMap::new(),
+            in_transit: BTreeMap::new(),
             free_at: [0.0; 2],
             order: 0,
             datagrams: 0,
             listening: None,
-            kept: None,
+            captured: None,
             most: 16,
             capacity: None,
             stalled: None,
@@ -125,19 +125,19 @@ impl Pair {
         }
     }
 
-    /// A client and a listener that will accept it.
+    /// A client that connects to a listener.
     pub(crate) fn connecting(configs: [&Config; 2], initial: u32, path: Path, seed: u64) -> Self {
         let [asks, listens] = configs;
         let first = Connection::connect(asks, Time::ZERO, 11, Seq::new(initial), server().ip());
-        // Stands in until a client is accepted.
+        // A placeholder until the client is accepted.
         let second = Connection::connect(listens, Time::ZERO, 22, Seq::new(0), client().ip());
         let mut pair = Pair::new([first, second], path, seed);
         pair.listening = Some((Listener::new(KEY, listens.socket_type), listens.clone(), 22));
         pair
     }
 
-    /// Both ends ask each other.
-    pub(crate) fn meeting(
+    /// Two ends that connect by rendezvous.
+    pub(crate) fn rendezvous(
         configs: [&Config; 2],
         initials: [u32; 2],
         path: Path,
@@ -149,13 +149,13 @@ impl Pair {
         Pair::new([first, second], path, seed)
     }
 
-    /// Runs until both are connected.
+    /// Runs until both ends are connected.
     pub(crate) fn connect(mut self) -> Self {
         assert!(self.try_connect(), "not connected: {:?}", self.events);
         self
     }
 
-    /// Runs until both are connected, or one has given up.
+    /// Runs until both ends are connected. Returns false if the handshake fails.
     pub(crate) fn try_connect(&mut self) -> bool {
         while self.listening.is_some() || !self.ends.iter().all(Connection::is_open) {
             if !self.step() || self.ends[0].close_reason().is_some() {
@@ -165,15 +165,15 @@ impl Pair {
         true
     }
 
-    /// Whether an end is there and runs.
+    /// Whether an end exists and is not stalled.
     fn runs(&self, end: usize) -> bool {
         (end == 0 || self.listening.is_none()) && self.stalled != Some(end)
     }
 
     pub(crate) fn send(&mut self, from: usize, mut datagram: Vec<u8>) {
         self.datagrams += 1;
-        if let Some(kept) = &mut self.kept {
-            kept.push(datagram.clone());
+        if let Some(captured) = &mut self.captured {
+            captured.push(datagram.clone());
         }
         if let (1, 40, Some(capacity)) = (from, datagram.len(), self.capacity)
             && datagram[..4] == [0x80, 2, 0, 0]
@@ -201,7 +201,7 @@ impl Pair {
             let late = (waits + took) as u64 + path.delay.as_nanos() + jitter;
             self.order += 1;
             let at = self.now + Dur::from_nanos(late);
-            self.flying.insert((at, self.order), (1 - from, datagram.clone()));
+            self.in_transit.insert((at, self.order), (1 - from, datagram.clone()));
         }
     }
 
@@ -229,8 +229,8 @@ impl Pair {
             match listener.handle(self.now, client(), datagram) {
                 Answer::Ignore => {}
                 Answer::Reply(reply) => self.send(1, reply.to_vec()),
-                Answer::Accept(invitation) => {
-                    self.ends[1] = Connection::accept(config, self.now, *id, &invitation);
+                Answer::Accept(incoming) => {
+                    self.ends[1] = Connection::accept(config, self.now, *id, &incoming);
                     self.listening = None;
                 }
             }
@@ -239,17 +239,17 @@ impl Pair {
         self.ends[end].handle_datagram(self.now, datagram);
     }
 
-    /// The next event, whatever it is. False when there is none.
+    /// Processes the next event. Returns false if there is none.
     pub(crate) fn step(&mut self) -> bool {
         (0..2).for_each(|end| self.transmit(end));
         let wakes = (0..2).filter(|end| self.runs(*end)).filter_map(|end| {
-            // What is due in the past has been asked for already.
+            // A time in the past means at once, which `transmit` has handled.
             self.ends[end].next_wakeup().map(|at| at.max(self.now + Dur::from_nanos(1)))
         });
-        let arrival = self.flying.keys().next().map(|(at, _)| *at);
+        let arrival = self.in_transit.keys().next().map(|(at, _)| *at);
         let Some(next) = wakes.chain(arrival).min() else { return false };
         self.now = next.max(self.now);
-        while let Some(entry) = self.flying.first_entry() {
+        while let Some(entry) = self.in_transit.first_entry() {
             if entry.key().0 > self.now {
                 break;
             }
@@ -270,7 +270,7 @@ impl Pair {
         while self.now < end && self.step() {}
     }
 
-    /// Sends `data[end]` from each end to the other and returns what arrives, and the time it took.
+    /// Sends `data[end]` from each end to the other, and returns the data that arrives in the same order.
     pub(crate) fn exchange(&mut self, data: [&[u8]; 2], limit: Dur) -> [Vec<u8>; 2] {
         let deadline = self.now + limit;
         let mut written = [0, 0];
@@ -279,8 +279,8 @@ impl Pair {
         while (0..2).any(|end| arrived[1 - end].len() < data[end].len()) {
             for end in 0..2 {
                 let rest = &data[end][written[end]..];
-                let piece = rest.len().min(1 + self.random.below(9000) as usize);
-                written[end] += self.ends[end].write(&rest[..piece]).unwrap();
+                let chunk = rest.len().min(1 + self.random.below(9000) as usize);
+                written[end] += self.ends[end].write(&rest[..chunk]).unwrap();
                 loop {
                     let size = 1 + self.random.below(5000) as usize;
                     let count = self.ends[end].read(self.now, &mut buffer[..size]).unwrap();
@@ -305,7 +305,7 @@ impl Pair {
     }
 }
 
-/// Bytes that differ from place to place.
+/// Pseudo-random bytes.
 pub(crate) fn pattern(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     (0..length.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).take(length).collect()

@@ -1,9 +1,9 @@
-//! What the tests over real sockets share: the reference library's peer, a bad network, and data that
-//! both ends know.
+//! Support for tests over sockets: a peer with the reference library, an impaired network, and test data that both ends
+//! can generate.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-pub(crate) mod asker;
+pub(crate) mod raw_client;
 pub(crate) mod reference;
 pub(crate) mod relay;
 
@@ -14,15 +14,15 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// No step of a test waits longer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
-const PIECE: usize = 1 << 20;
+/// The timeout of a single step of a test.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
+const CHUNK: usize = 1 << 20;
 
 pub(crate) fn local() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// Bytes of memory that this process really uses.
+/// The resident memory of this process in bytes.
 pub(crate) fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -37,12 +37,12 @@ pub(crate) fn message_config(law: &str) -> Config {
     Config { socket_type: SocketType::Message, ..stream_config(law) }
 }
 
-pub(crate) fn patient(stream: &UdtStream) {
-    stream.set_read_timeout(Some(PATIENCE));
-    stream.set_write_timeout(Some(PATIENCE));
+pub(crate) fn set_timeouts(stream: &UdtStream) {
+    stream.set_read_timeout(Some(TIMEOUT));
+    stream.set_write_timeout(Some(TIMEOUT));
 }
 
-/// FNV-1a of 64 bits.
+/// An FNV-1a hash of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hash(pub u64);
 
@@ -62,32 +62,32 @@ fn fill(random: &mut Random, bytes: &mut [u8]) {
     }
 }
 
-/// Writes `total` bytes that depend on `seed`: their hash.
+/// Writes `total` bytes generated from `seed` and returns their hash.
 pub(crate) fn send_stream(mut stream: &UdtStream, total: u64, seed: u64) -> std::io::Result<Hash> {
     let (mut random, mut hash) = (Random(seed), Hash::EMPTY);
-    let mut piece = vec![0; PIECE];
+    let mut chunk = vec![0; CHUNK];
     let mut left = total;
     while left > 0 {
-        let length = left.min(PIECE as u64) as usize;
-        fill(&mut random, &mut piece[..length]);
-        hash.add(&piece[..length]);
-        stream.write_all(&piece[..length])?;
+        let length = left.min(CHUNK as u64) as usize;
+        fill(&mut random, &mut chunk[..length]);
+        hash.add(&chunk[..length]);
+        stream.write_all(&chunk[..length])?;
         left -= length as u64;
     }
     Ok(hash)
 }
 
-/// Reads `total` bytes: their hash.
+/// Reads `total` bytes and returns their hash.
 pub(crate) fn recv_stream(mut stream: &UdtStream, total: u64) -> std::io::Result<Hash> {
     let mut hash = Hash::EMPTY;
-    let mut piece = vec![0; PIECE];
+    let mut chunk = vec![0; CHUNK];
     let mut left = total;
     while left > 0 {
-        let most = left.min(PIECE as u64) as usize;
-        match stream.read(&mut piece[..most])? {
+        let most = left.min(CHUNK as u64) as usize;
+        match stream.read(&mut chunk[..most])? {
             0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
             count => {
-                hash.add(&piece[..count]);
+                hash.add(&chunk[..count]);
                 left -= count as u64;
             }
         }
@@ -95,7 +95,7 @@ pub(crate) fn recv_stream(mut stream: &UdtStream, total: u64) -> std::io::Result
     Ok(hash)
 }
 
-/// Message `n`: eight bytes that are `n`, and up to `size` more that depend on it.
+/// Message `n`: the number `n` in eight bytes, and up to `size` bytes generated from it.
 pub(crate) fn message(seed: u64, n: u64, size: u64) -> Vec<u8> {
     let mut random = Random(seed ^ n);
     let mut bytes = vec![0; 8 + (random.next() % (size + 1)) as usize];
@@ -104,16 +104,16 @@ pub(crate) fn message(seed: u64, n: u64, size: u64) -> Vec<u8> {
     bytes
 }
 
-/// What became of messages on their way.
+/// Counts of received messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Messages {
     pub whole: u64,
     pub wrong: u64,
-    /// Delivered after one that was sent later.
+    /// Messages delivered after one that was sent later.
     pub early: u64,
 }
 
-/// Receives up to `count` messages; fewer when the peer closes, or when none comes in time.
+/// Receives up to `count` messages; fewer if the peer closes or the read times out.
 pub(crate) fn recv_messages(stream: &UdtStream, count: u64, seed: u64, size: u64) -> Messages {
     let mut seen = Messages::default();
     let mut next = 0;

@@ -1,4 +1,4 @@
-//! The reference library's end: a process of `udt4.cpp`, which is compiled when it is first asked for.
+//! A peer with the reference library: a process of `udt4.cpp`, which is compiled at its first use.
 
 use super::{Hash, Messages};
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// The compiled peer; `None`, with the reason printed, where it cannot be compiled.
+/// The compiled program; `None` if the library or a compiler is missing.
 fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     PROGRAM.get_or_init(compile).as_deref()
@@ -17,7 +17,7 @@ fn program() -> Option<&'static Path> {
 
 fn compile() -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/udt4.cpp");
-    // Tests of one crate run in several processes, perhaps at once.
+    // The tests of a crate run in several processes, possibly in parallel.
     let program =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("udt4-{}", std::process::id()));
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
@@ -31,23 +31,23 @@ fn compile() -> Option<PathBuf> {
         Ok(done) => String::from_utf8_lossy(&done.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    // Where the library is there, a peer that does not compile is a mistake and no lack.
-    assert!(!Path::new("/usr/include/udt/udt.h").exists(), "the UDT4 peer: {reason}");
+    // If the library is installed, a compiler error is a failure of the test.
+    assert!(!Path::new("/usr/include/udt/udt.h").exists(), "compiling udt4.cpp: {reason}");
     None
 }
 
-/// Whether there is a reference library. Where there is not, a test says so and is left out.
-pub(crate) fn is_here() -> bool {
+/// Whether the reference library is available. If not, prints that the test is skipped.
+pub(crate) fn is_available() -> bool {
     let here = program().is_some();
     if !here {
         println!(
-            "left out: there is no UDT4 library here (Debian's libudt-dev), or no C++ compiler"
+            "skipped: the UDT4 library (Debian's libudt-dev) or a C++ compiler is not installed"
         );
     }
     here
 }
 
-/// A process with an end of UDT4's. It is killed when it is dropped.
+/// A process with one end of a UDT4 connection. It is killed on drop.
 pub(crate) struct Reference {
     child: Child,
     input: Option<ChildStdin>,
@@ -55,9 +55,9 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// Starts `udt4` with these words, separated by spaces.
+    /// Starts `udt4` with these arguments, separated by spaces.
     pub(crate) fn start(words: &str) -> Self {
-        let program = program().expect("a test asks whether the library is here");
+        let program = program().expect("the caller checks `is_available`");
         let mut child = Command::new(program)
             .args(words.split_whitespace())
             .stdin(Stdio::piped())
@@ -65,10 +65,10 @@ impl Reference {
             .spawn()
             .unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
-        let (told, lines) = channel();
+        let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if told.send(line).is_err() {
+                if sender.send(line).is_err() {
                     break;
                 }
             }
@@ -76,27 +76,26 @@ impl Reference {
         Reference { child, input, lines }
     }
 
-    /// A listener, and where it listens.
+    /// Starts a listener and returns its address.
     pub(crate) fn listen(words: &str) -> (Self, SocketAddr) {
         let reference = Reference::start(&format!("listen {words}"));
         let port = reference.expect("port")[0].parse().unwrap();
         (reference, SocketAddr::from(([127, 0, 0, 1], port)))
     }
 
-    /// The next line, if one comes in time.
-    pub(crate) fn line(&self, patience: Duration) -> Option<String> {
-        match self.lines.recv_timeout(patience) {
+    /// The next line of output; `None` after the timeout.
+    pub(crate) fn line(&self, timeout: Duration) -> Option<String> {
+        match self.lines.recv_timeout(timeout) {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some("error the process has ended".into()),
         }
     }
 
-    /// Waits for the line that begins with `what`, leaving out those of statistics: its other words.
+    /// Waits for a line that begins with `what`, ignoring statistics, and returns its other words.
     pub(crate) fn expect(&self, what: &str) -> Vec<String> {
         loop {
-            let line =
-                self.line(super::PATIENCE).unwrap_or_else(|| panic!("no \"{what}\" in time"));
+            let line = self.line(super::TIMEOUT).unwrap_or_else(|| panic!("no \"{what}\" in time"));
             let mut words = line.split_whitespace().map(String::from);
             match words.next().as_deref() {
                 Some(first) if first == what => return words.collect(),
@@ -106,24 +105,24 @@ impl Reference {
         }
     }
 
-    /// The hash of what it has `"sent"` or `"received"`.
+    /// Waits until the peer has `"sent"` or `"received"` all data and returns the hash of the data.
     pub(crate) fn hash(&self, what: &str) -> Hash {
         Hash(u64::from_str_radix(&self.expect(what)[1], 16).unwrap())
     }
 
-    /// What it says of the messages that it received.
+    /// Waits for the peer's counts of received messages.
     pub(crate) fn messages(&self) -> Messages {
         let words = self.expect("messages");
         let number = |n: usize| words[n].parse().unwrap();
         Messages { whole: number(0), wrong: number(2), early: number(4) }
     }
 
-    /// Lets a process go on that was started with `--hold`.
-    pub(crate) fn go_on(&mut self) {
+    /// Resumes a process that was started with `--hold`.
+    pub(crate) fn resume(&mut self) {
         self.input.take().unwrap().write_all(b"\n").unwrap();
     }
 
-    /// Ends the process as a crash does.
+    /// Kills the process.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,5 +1,5 @@
-//! A UDP relay that loses, holds back, repeats and damages datagrams as its seed says. Each client gets
-//! a socket of its own towards the target, so that the target can tell them apart.
+//! A UDP relay that loses, delays, duplicates, replays and corrupts datagrams at random, reproducibly by its seed. Each
+//! client has its own socket to the target, so that the target sees different addresses.
 
 use crate::common::Random;
 use rustix::net::sockopt;
@@ -10,33 +10,33 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a thread that waits for datagrams looks whether it is to end.
-const LOOK: Duration = Duration::from_millis(50);
-/// Datagrams that are remembered for [`Faults::replay`].
+/// The interval at which waiting threads check whether the relay has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The number of datagrams that are remembered for [`Faults::replay`].
 const REMEMBERED: usize = 512;
-/// Bytes that wait in a socket: UDT's windows on their way through.
+/// The receive buffer of a socket in bytes: several of UDT's windows.
 const BUFFER: usize = 64 << 20;
-/// A storm passes, even if hardly anything is sent in it: rate laws send a few packets a second where half
-/// of all are lost, and would be in it for minutes.
-const STORM: Duration = Duration::from_secs(1);
+/// The longest duration of [`Faults::heavy_loss`]: rate laws send a few packets per second when half of the packets are
+/// lost, so that the phase would last for minutes.
+const HEAVY_LOSS_DURATION: Duration = Duration::from_secs(1);
 
-/// What happens to the datagrams of one direction: probabilities for each of them, and times.
+/// The impairments of one direction: probabilities for each datagram, and times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub loss: f64,
-    /// Half of the datagrams between these are lost, counted from the first, but for no longer than [`STORM`].
-    pub storm: (u64, u64),
+    /// Half of the datagrams with these numbers are lost, for at most [`HEAVY_LOSS_DURATION`].
+    pub heavy_loss: (u64, u64),
     pub duplicate: f64,
-    /// Held back for up to [`Faults::held`], while later ones pass.
+    /// Delayed by up to [`Faults::reorder_delay`], so that later datagrams overtake it.
     pub reorder: f64,
-    pub held: Duration,
-    /// Cut to a random length.
+    pub reorder_delay: Duration,
+    /// Truncated to a random length.
     pub truncate: f64,
-    /// One bit of the first 64 bytes changed.
+    /// One bit of the first 64 bytes is flipped.
     pub flip: f64,
-    /// Followed by one that passed before.
+    /// Followed by a copy of an earlier datagram.
     pub replay: f64,
-    /// Every datagram takes so long.
+    /// The delay of all datagrams.
     pub delay: Duration,
 }
 
@@ -46,8 +46,8 @@ impl Faults {
     }
 }
 
-/// A datagram that waits until it is due.
-struct Held {
+/// A delayed datagram.
+struct Delayed {
     due: Instant,
     order: u64,
     bytes: Vec<u8>,
@@ -55,34 +55,34 @@ struct Held {
     to: SocketAddr,
 }
 
-impl Ord for Held {
+impl Ord for Delayed {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (other.due, other.order).cmp(&(self.due, self.order))
     }
 }
 
-impl PartialOrd for Held {
+impl PartialOrd for Delayed {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for Delayed {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Held {}
+impl Eq for Delayed {}
 
-/// One direction of one client.
-struct Way {
+/// The state of one direction of one client.
+struct Direction {
     faults: Faults,
     random: Random,
     count: u64,
     remembered: Vec<Vec<u8>>,
-    /// When the storm is over, once it has begun.
-    calm: Option<Instant>,
+    /// When the phase of heavy loss ends, after it has begun.
+    heavy_loss_end: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -90,8 +90,8 @@ struct Shared {
     over: AtomicBool,
     order: AtomicU64,
     lost: AtomicU64,
-    passed: AtomicU64,
-    held: Mutex<BinaryHeap<Held>>,
+    forwarded: AtomicU64,
+    delayed: Mutex<BinaryHeap<Delayed>>,
     more: Condvar,
 }
 
@@ -100,34 +100,41 @@ impl Shared {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Sends now, or later.
+    /// Sends a datagram after a delay.
     fn send(&self, after: Duration, bytes: &[u8], from: &Arc<UdpSocket>, to: SocketAddr) {
         if after.is_zero() {
             let _ = from.send_to(bytes, to);
             return;
         }
-        let held = Held {
+        let delayed = Delayed {
             due: Instant::now() + after,
             order: self.order.fetch_add(1, Ordering::Relaxed),
             bytes: bytes.to_vec(),
             from: Arc::clone(from),
             to,
         };
-        self.held.lock().unwrap().push(held);
+        self.delayed.lock().unwrap().push(delayed);
         self.more.notify_one();
     }
 
-    fn pass(&self, way: &mut Way, datagram: &[u8], from: &Arc<UdpSocket>, to: SocketAddr) {
-        let Way { faults, random, count, remembered, calm } = way;
+    fn forward(
+        &self,
+        direction: &mut Direction,
+        datagram: &[u8],
+        from: &Arc<UdpSocket>,
+        to: SocketAddr,
+    ) {
+        let Direction { faults, random, count, remembered, heavy_loss_end } = direction;
         *count += 1;
-        let storm = (faults.storm.0..faults.storm.1).contains(count)
-            && Instant::now() < *calm.get_or_insert_with(|| Instant::now() + STORM)
+        let heavy_loss = (faults.heavy_loss.0..faults.heavy_loss.1).contains(count)
+            && Instant::now()
+                < *heavy_loss_end.get_or_insert_with(|| Instant::now() + HEAVY_LOSS_DURATION)
             && random.chance(0.5);
-        if storm || random.chance(faults.loss) {
+        if heavy_loss || random.chance(faults.loss) {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        self.passed.fetch_add(1, Ordering::Relaxed);
+        self.forwarded.fetch_add(1, Ordering::Relaxed);
         let mut bytes = datagram.to_vec();
         if random.chance(faults.truncate) {
             bytes.truncate(random.below(bytes.len() as u64) as usize);
@@ -138,7 +145,7 @@ impl Shared {
         }
         let mut after = faults.delay;
         if random.chance(faults.reorder) {
-            after += Duration::from_nanos(random.below(faults.held.as_nanos() as u64));
+            after += Duration::from_nanos(random.below(faults.reorder_delay.as_nanos() as u64));
         }
         self.send(after, &bytes, from, to);
         if random.chance(faults.duplicate) {
@@ -157,29 +164,31 @@ impl Shared {
         }
     }
 
-    /// Sends what was held back when it is due.
-    fn release(&self) {
-        let mut held = self.held.lock().unwrap();
+    /// Sends delayed datagrams when they are due.
+    fn send_delayed(&self) {
+        let mut queue = self.delayed.lock().unwrap();
         while !self.over() {
             let now = Instant::now();
-            let wait = held.peek().map_or(LOOK, |first| first.due.saturating_duration_since(now));
+            let wait = queue
+                .peek()
+                .map_or(POLL_INTERVAL, |first| first.due.saturating_duration_since(now));
             if wait.is_zero() {
-                let Some(Held { bytes, from, to, .. }) = held.pop() else { continue };
-                drop(held);
+                let Some(Delayed { bytes, from, to, .. }) = queue.pop() else { continue };
+                drop(queue);
                 let _ = from.send_to(&bytes, to);
-                held = self.held.lock().unwrap();
+                queue = self.delayed.lock().unwrap();
             } else {
-                held = self.more.wait_timeout(held, wait.min(LOOK)).unwrap().0;
+                queue = self.more.wait_timeout(queue, wait.min(POLL_INTERVAL)).unwrap().0;
             }
         }
     }
 }
 
-/// A running relay; it ends when it is dropped.
+/// A running relay. It ends on drop.
 pub(crate) struct Relay {
-    /// Where clients send to.
+    /// The address to which clients send.
     pub addr: SocketAddr,
-    /// Where the first client's datagrams come from, for a target that has to know before (rendezvous).
+    /// The source address of the first client's datagrams, which a target of a rendezvous needs in advance.
     pub back: SocketAddr,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -187,8 +196,8 @@ pub(crate) struct Relay {
 
 fn socket() -> Arc<UdpSocket> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(LOOK)).unwrap();
-    // What the relay loses is to be what it was told to lose. Only the administrator may have this much.
+    socket.set_read_timeout(Some(POLL_INTERVAL)).unwrap();
+    // The relay must not lose other datagrams. Only a privileged process can exceed the system's limit.
     if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, BUFFER).unwrap();
     }
@@ -196,7 +205,7 @@ fn socket() -> Arc<UdpSocket> {
 }
 
 impl Relay {
-    /// Starts a relay to `target`, with the faults of datagrams there and back.
+    /// Starts a relay to `target` with the faults of both directions.
     pub(crate) fn start(target: SocketAddr, [there, back]: [Faults; 2], seed: u64) -> Self {
         let (front, first) = (socket(), socket());
         let shared = Arc::new(Shared::default());
@@ -206,56 +215,56 @@ impl Relay {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
         };
-        let releasing = Arc::clone(&shared);
-        relay.threads.push(std::thread::spawn(move || releasing.release()));
+        let sender = Arc::clone(&shared);
+        relay.threads.push(std::thread::spawn(move || sender.send_delayed()));
         let mut random = Random(seed);
         let mut spare = Some(first);
-        let mut clients: HashMap<SocketAddr, (Arc<UdpSocket>, Way)> = HashMap::new();
+        let mut clients: HashMap<SocketAddr, (Arc<UdpSocket>, Direction)> = HashMap::new();
         relay.threads.push(std::thread::spawn(move || {
             let mut threads = Vec::new();
             let mut buffer = [0; 1 << 16];
             while !shared.over() {
                 let Ok((length, client)) = front.recv_from(&mut buffer) else { continue };
-                let mut way = |faults| Way {
+                let mut direction = |faults| Direction {
                     faults,
                     random: Random(random.next()),
                     count: 0,
                     remembered: Vec::new(),
-                    calm: None,
+                    heavy_loss_end: None,
                 };
-                let (upstream, outward) = clients.entry(client).or_insert_with(|| {
+                let (upstream, to_target) = clients.entry(client).or_insert_with(|| {
                     let upstream = spare.take().unwrap_or_else(socket);
                     let (shared, front) = (Arc::clone(&shared), Arc::clone(&front));
-                    let (from, homeward) = (Arc::clone(&upstream), way(back));
+                    let (from, to_client) = (Arc::clone(&upstream), direction(back));
                     threads.push(std::thread::spawn(move || {
-                        carry_back(&shared, (&from, target), (&front, client), homeward);
+                        relay_back(&shared, (&from, target), (&front, client), to_client);
                     }));
-                    (upstream, way(there))
+                    (upstream, direction(there))
                 });
-                shared.pass(outward, &buffer[..length], upstream, target);
+                shared.forward(to_target, &buffer[..length], upstream, target);
             }
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         }));
         relay
     }
 
-    /// Datagrams that were lost and that were passed on, in both directions.
+    /// The numbers of lost and of forwarded datagrams in both directions.
     pub(crate) fn counts(&self) -> [u64; 2] {
-        [&self.shared.lost, &self.shared.passed].map(|count| count.load(Ordering::Relaxed))
+        [&self.shared.lost, &self.shared.forwarded].map(|count| count.load(Ordering::Relaxed))
     }
 }
 
-fn carry_back(
+fn relay_back(
     shared: &Shared,
     (from, target): (&UdpSocket, SocketAddr),
     (front, client): (&Arc<UdpSocket>, SocketAddr),
-    mut way: Way,
+    mut direction: Direction,
 ) {
     let mut buffer = [0; 1 << 16];
     while !shared.over() {
         match from.recv_from(&mut buffer) {
             Ok((length, sender)) if sender == target => {
-                shared.pass(&mut way, &buffer[..length], front, client);
+                shared.forward(&mut direction, &buffer[..length], front, client);
             }
             _ => {}
         }

@@ -1,10 +1,9 @@
 // One end of a UDT connection on the reference library, for the tests and benchmarks of cwnd-udt:
 //
-//     udt4 listen|connect|meet [--name value ...]
+//     udt4 listen|connect|rendezvous [--name value ...]
 //
-// It prints one line for each thing that happens (to be read by a program), and "error ..." with exit
-// status 1 for what fails. Data are the words of SplitMix64, little-endian: whoever knows the seed knows
-// what has to arrive.
+// It prints one machine-readable line for each event, and "error ..." with exit status 1 for a failure. The data are the
+// words of SplitMix64, little-endian, so that the receiver can generate them from the seed.
 
 #include <arpa/inet.h>
 #include <udt/udt.h>
@@ -21,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-// The library draws a client's first sequence number from rand(): what it gets while it connects.
+// The library takes a client's initial sequence number from rand(). The value of rand() while it connects; -1 is random.
 static std::atomic<int64_t> forced{-1};
 
 extern "C" int rand(void) noexcept {
@@ -58,7 +57,7 @@ public:
     Options(int count, char** words) {
         for (int n = 2; n < count; ++n) {
             std::string name = words[n];
-            if (name.rfind("--", 0) != 0) misuse("what is " + name + "?");
+            if (name.rfind("--", 0) != 0) misuse("unknown argument: " + name);
             bool value = n + 1 < count && std::strncmp(words[n + 1], "--", 2) != 0;
             values[name.substr(2)] = value ? words[++n] : "";
         }
@@ -83,7 +82,7 @@ public:
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
         return z ^ (z >> 31);
     }
-    // The next bytes; a multiple of 8 of them, but at the end.
+    // Generates the next bytes. Only the last call may have a length that is not a multiple of 8.
     void fill(char* out, size_t length) {
         for (size_t at = 0; at < length; at += 8) {
             uint64_t word = next();
@@ -95,7 +94,7 @@ private:
     uint64_t state;
 };
 
-// FNV-1a of 64 bits.
+// An FNV-1a hash of 64 bits.
 struct Hash {
     uint64_t value = 0xcbf29ce484222325u;
     void add(const char* bytes, size_t length) {
@@ -121,7 +120,7 @@ static sockaddr_in address(const std::string& text) {
     result.sin_family = AF_INET;
     result.sin_port = htons(static_cast<uint16_t>(std::stoi(text.substr(colon + 1))));
     if (inet_pton(AF_INET, text.substr(0, colon).c_str(), &result.sin_addr) != 1) {
-        misuse("no address: " + text);
+        misuse("invalid address: " + text);
     }
     return result;
 }
@@ -204,7 +203,7 @@ static void recv_stream(UDTSOCKET socket, const Options& options) {
     say("received %" PRId64 " %016" PRIx64 " %.6f", total, hash.value, clock.seconds());
 }
 
-// Message n: eight bytes that are n, and up to --size more that depend on it.
+// Message n: the number n in eight bytes, and up to --size bytes generated from it.
 static std::vector<char> message(uint64_t seed, uint64_t n, int64_t size) {
     Random random(seed ^ n);
     std::vector<char> bytes(8 + random.next() % static_cast<uint64_t>(size + 1));
@@ -227,7 +226,7 @@ static void send_messages(UDTSOCKET socket, const Options& options) {
     say("sent %" PRId64, count);
 }
 
-// Receives up to --recv messages; with --until-closed, perhaps fewer.
+// Receives up to --recv messages; with --until-closed, fewer if the peer closes before.
 static void recv_messages(UDTSOCKET socket, const Options& options) {
     auto count = options.number("recv", 0), size = options.number("size", 4000);
     auto seed = static_cast<uint64_t>(options.number("seed", 1));
@@ -252,7 +251,7 @@ static void recv_messages(UDTSOCKET socket, const Options& options) {
     say("messages %" PRId64 " wrong %" PRId64 " early %" PRId64, whole, wrong, early);
 }
 
-static void tell_statistics(UDTSOCKET socket) {
+static void print_statistics(UDTSOCKET socket) {
     UDT::TRACEINFO t;
     if (UDT::perfmon(socket, &t, false) == UDT::ERROR) return;
     say("perfmon pktSentTotal %" PRId64 " pktRecvTotal %" PRId64
@@ -264,7 +263,7 @@ static void tell_statistics(UDTSOCKET socket) {
         t.pktFlowWindow, t.pktCongestionWindow, t.msRTT, t.mbpsBandwidth);
 }
 
-// All that is to be done with an open connection, and its end.
+// Sends and receives over an open connection as the options say, and closes it.
 static void use(UDTSOCKET socket, const Options& options) {
     bool messages = options.has("message");
     std::this_thread::sleep_for(std::chrono::milliseconds(options.number("idle", 0)));
@@ -277,14 +276,14 @@ static void use(UDTSOCKET socket, const Options& options) {
     }
     if (sender.joinable()) sender.join();
     if (receiver.joinable()) receiver.join();
-    if (options.has("perfmon")) tell_statistics(socket);
-    // The caller says when, with a line or the end of the input.
+    if (options.has("perfmon")) print_statistics(socket);
+    // Wait for a line or the end of the input.
     if (options.has("hold")) std::getchar();
     if (options.has("until-closed")) {
         char byte;
         int count = messages ? UDT::recvmsg(socket, &byte, 1) : UDT::recv(socket, &byte, 1, 0);
         if (count != UDT::ERROR) {
-            say("error more came than was expected");
+            say("error more data than expected");
             std::_Exit(1);
         }
         say("peer-closed %d", UDT::getlasterror().getErrorCode());
@@ -308,13 +307,13 @@ static void listen(const Options& options) {
     UDT::close(listener);
 }
 
-static void connect(const Options& options, bool meet) {
+static void connect(const Options& options, bool rendezvous) {
     auto to = address(options.text("to"));
     std::vector<std::thread> threads;
     for (int64_t n = options.number("count", 1); n > 0; --n) {
         UDTSOCKET socket = open_socket(options);
-        if (meet) set(socket, UDT_RENDEZVOUS, true, "rendezvous");
-        if (meet || options.has("port")) bind(socket, options);
+        if (rendezvous) set(socket, UDT_RENDEZVOUS, true, "rendezvous");
+        if (rendezvous || options.has("port")) bind(socket, options);
         forced = options.number("isn", -1);
         if (UDT::connect(socket, reinterpret_cast<sockaddr*>(&to), sizeof to) == UDT::ERROR) {
             fail("connect");
@@ -332,10 +331,10 @@ int main(int count, char** words) {
     UDT::startup();
     if (verb == "listen") {
         listen(options);
-    } else if (verb == "connect" || verb == "meet") {
-        connect(options, verb == "meet");
+    } else if (verb == "connect" || verb == "rendezvous") {
+        connect(options, verb == "rendezvous");
     } else {
-        misuse("listen, connect or meet?");
+        misuse("the first argument must be listen, connect or rendezvous");
     }
     UDT::cleanup();
 }

@@ -1,42 +1,43 @@
-//! The time for which each limit kept the sender from sending.
+//! The time by limiting cause: how long the window, pacing, the receiver, the application and the processor each
+//! limited the sender.
 
 use crate::config::Counters;
 use cwnd::{Limit, Time};
 
-/// Attributes the time of a connection to what limits its sender, in whole microseconds.
+/// Attributes the time since the connection opened to the sender's current limit, in whole microseconds.
 ///
-/// Interval boundaries are rounded, not interval lengths: the shares always add up to the time accounted for.
+/// Interval boundaries are rounded, not interval lengths: the times add up to the time since the connection opened.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shares {
+pub(crate) struct LimitTimes {
     opened: Time,
     /// Microseconds accounted for since `opened`.
     accounted: u64,
-    /// The current limit. `None`: packets are due and allowed, and the processor has yet to send them.
-    state: Option<Limit>,
+    /// The current limit. `None` is the processor: packets are due and allowed, and not sent yet.
+    limit: Option<Limit>,
 }
 
-impl Shares {
-    /// Starts the account of a sender that has nothing to send yet.
+impl LimitTimes {
+    /// Starts at `opened` with the application as the limit.
     pub(crate) fn new(opened: Time) -> Self {
-        Shares { opened, accounted: 0, state: Some(Limit::Application) }
+        LimitTimes { opened, accounted: 0, limit: Some(Limit::Application) }
     }
 
     /// The current limit; `None` if it is the processor.
-    pub(crate) fn state(&self) -> Option<Limit> {
-        self.state
+    pub(crate) fn limit(&self) -> Option<Limit> {
+        self.limit
     }
 
-    /// Attributes the time up to `now` to the current limit. Earlier times change nothing.
+    /// Attributes the time up to `now` to the current limit. Does nothing if that time is already accounted for.
     pub(crate) fn elapse(&mut self, now: Time, count: &mut Counters) {
-        self.attribute(now, self.state, count);
+        self.attribute(now, self.limit, count);
     }
 
     /// Attributes the time up to `now` to the current limit and replaces the limit.
     #[inline]
-    pub(crate) fn switch(&mut self, now: Time, state: Option<Limit>, count: &mut Counters) {
-        if state != self.state {
+    pub(crate) fn switch(&mut self, now: Time, limit: Option<Limit>, count: &mut Counters) {
+        if limit != self.limit {
             self.elapse(now, count);
-            self.state = state;
+            self.limit = limit;
         }
     }
 
@@ -45,9 +46,9 @@ impl Shares {
         self.attribute(now, None, count);
     }
 
-    fn attribute(&mut self, now: Time, state: Option<Limit>, count: &mut Counters) {
+    fn attribute(&mut self, now: Time, limit: Option<Limit>, count: &mut Counters) {
         let until = now.since(self.opened).as_nanos() / 1000;
-        let field = match state {
+        let field = match limit {
             Some(Limit::Window) => &mut count.us_limited_window,
             Some(Limit::Pacing) => &mut count.us_limited_pacing,
             Some(Limit::Receiver) => &mut count.us_limited_receiver,

@@ -1,34 +1,34 @@
-//! A bitmap of a window of packets, as a ring buffer.
+//! A bitmap of the packets of a window, stored as a ring buffer.
 
-/// A ring of bits indexed by packet number. Numbers in use span no more than its capacity.
+/// A bitmap indexed by packet number modulo its capacity. The packets in use must span at most the capacity.
 #[derive(Clone, Debug)]
-pub(crate) struct Bits {
+pub(crate) struct Bitmap {
     words: Vec<u64>,
     mask: u64,
 }
 
-impl Bits {
-    /// Creates a ring of clear bits. `capacity` is a power of two, at least 64.
+impl Bitmap {
+    /// Creates a bitmap of clear bits. `capacity` is a power of two, at least 64.
     pub(crate) fn new(capacity: u64) -> Self {
-        Bits { words: vec![0; (capacity / 64) as usize], mask: capacity - 1 }
+        Bitmap { words: vec![0; (capacity / 64) as usize], mask: capacity - 1 }
     }
 
     #[inline]
-    fn place(&self, at: u64) -> (usize, u64) {
+    fn index(&self, at: u64) -> (usize, u64) {
         let at = at & self.mask;
         ((at >> 6) as usize, 1 << (at & 63))
     }
 
     #[inline]
     pub(crate) fn get(&self, at: u64) -> bool {
-        let (word, bit) = self.place(at);
+        let (word, bit) = self.index(at);
         self.words[word] & bit != 0
     }
 
     /// Sets a bit. Returns whether it was clear.
     #[inline]
     pub(crate) fn set(&mut self, at: u64) -> bool {
-        let (word, bit) = self.place(at);
+        let (word, bit) = self.index(at);
         let clear = self.words[word] & bit == 0;
         self.words[word] |= bit;
         clear
@@ -37,7 +37,7 @@ impl Bits {
     /// Clears a bit. Returns whether it was set.
     #[inline]
     pub(crate) fn clear(&mut self, at: u64) -> bool {
-        let (word, bit) = self.place(at);
+        let (word, bit) = self.index(at);
         let set = self.words[word] & bit != 0;
         self.words[word] &= !bit;
         set
@@ -110,11 +110,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_ring_is_a_set(
+        fn a_bitmap_agrees_with_a_set(
             base in 0u64..1000,
             ranges in prop::collection::vec((any::<bool>(), 0u64..128, 0u64..128), 1..30),
         ) {
-            let (mut bits, mut set) = (Bits::new(128), BTreeSet::new());
+            let (mut bits, mut set) = (Bitmap::new(128), BTreeSet::new());
             for (add, a, b) in ranges {
                 let (from, to) = (base + a.min(b), base + a.max(b));
                 let before = set.len() as u64;

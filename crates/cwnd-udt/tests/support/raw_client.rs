@@ -1,4 +1,4 @@
-//! A client's end of a handshake, by hand.
+//! A client that sends single handshake packets over a UDP socket.
 
 use super::local;
 use crate::common::Random;
@@ -8,17 +8,17 @@ use cwnd_udt::{Seq, SocketType};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-pub(crate) struct Asker {
+pub(crate) struct RawClient {
     socket: UdpSocket,
     asked: Handshake,
 }
 
-impl Asker {
+impl RawClient {
     pub(crate) fn new(to: SocketAddr, random: &mut Random) -> Self {
         let socket = UdpSocket::bind(local()).unwrap();
         socket.connect(to).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-        let mut asker = Asker {
+        let mut raw_client = RawClient {
             socket,
             asked: Handshake {
                 version: VERSION,
@@ -32,12 +32,12 @@ impl Asker {
                 peer: [0; 16],
             },
         };
-        asker.become_another(random);
-        asker
+        raw_client.change_identity(random);
+        raw_client
     }
 
-    /// Asks as another socket of the same address.
-    pub(crate) fn become_another(&mut self, random: &mut Random) {
+    /// Continues as a new UDT socket at the same address.
+    pub(crate) fn change_identity(&mut self, random: &mut Random) {
         self.asked.socket = 1 + random.below((1 << 31) - 1) as u32;
         self.asked.initial = Seq::new(random.next() as u32);
     }
@@ -45,7 +45,7 @@ impl Asker {
     pub(crate) fn send(&self, request: Request, cookie: u32) {
         let mut bytes = [0; 64];
         Control::Handshake(Handshake { request, cookie, ..self.asked }).encode(0, 0, &mut bytes);
-        // A full buffer at the other side is no matter.
+        // A full socket buffer of the listener is not an error.
         let _ = self.socket.send(&bytes);
     }
 

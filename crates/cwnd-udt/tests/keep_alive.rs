@@ -1,5 +1,4 @@
-//! A receiver that looks at its timers only when a packet arrives, or every 100 ms, as UDT4 does, is woken by
-//! keep-alives, and not flooded with them.
+//! Keep-alives to a receiver that checks its timers only when a packet arrives, or every 100 ms, as UDT4 does.
 
 mod common;
 
@@ -13,15 +12,18 @@ use std::collections::VecDeque;
 const SYN: Dur = Dur::from_millis(10);
 /// The receive buffer in packets.
 const BUFFER: u64 = 256;
-/// The path's delay each way, and the step of simulated time.
+/// The one-way delay of the path, and the step of simulated time.
 const DELAY: Dur = Dur::from_nanos(100_000);
 
-/// What UDT4's receiver does on a path without loss.
-struct Udt4 {
-    /// Packets received, acknowledged and read by the application, and whether it reads.
+/// A model of UDT4's receiver on a path without loss.
+struct Udt4Receiver {
+    /// The number of packets received.
     next: u64,
+    /// The number of packets acknowledged.
     acknowledged: u64,
+    /// The number of packets read by the application.
     read: u64,
+    /// Whether the application reads.
     reads: bool,
     light: u64,
     number: AckNo,
@@ -29,10 +31,10 @@ struct Udt4 {
     /// The smoothed round-trip time in microseconds.
     rtt: f64,
     due: Time,
-    looked: Time,
+    last_check: Time,
 }
 
-impl Udt4 {
+impl Udt4Receiver {
     fn receive(&mut self, now: Time, datagram: &[u8], answers: &mut VecDeque<(Time, Vec<u8>)>) {
         match Packet::parse(datagram).unwrap().body {
             Body::Data(_) => self.next += u64::from(self.next - self.read < BUFFER),
@@ -42,19 +44,19 @@ impl Udt4 {
             }
             Body::Control(_) => {}
         }
-        self.look(now, answers);
+        self.check_timers(now, answers);
     }
 
-    /// Looks at the timers.
-    fn look(&mut self, now: Time, answers: &mut VecDeque<(Time, Vec<u8>)>) {
-        self.looked = now;
+    /// Checks the timers.
+    fn check_timers(&mut self, now: Time, answers: &mut VecDeque<(Time, Vec<u8>)>) {
+        self.last_check = now;
         let next = Seq::new(self.next as u32);
         let answer = if now >= self.due && self.next > self.acknowledged {
             self.due = now + SYN;
             (self.number, self.sent_at) = (self.number.next(), now);
             self.light = self.next;
             let available = (BUFFER - (self.next - self.read)).max(2) as u32;
-            // The application reads what is acknowledged.
+            // The application reads acknowledged packets.
             self.acknowledged = self.next;
             self.read = if self.reads { self.next } else { self.read };
             let (rtt_us, rtt_var_us) = (self.rtt as u32, self.rtt as u32 / 2);
@@ -73,13 +75,12 @@ impl Udt4 {
 }
 
 /// The next datagram that arrives by `now`.
-fn due(flying: &mut VecDeque<(Time, Vec<u8>)>, now: Time) -> Option<Vec<u8>> {
-    let arrives = flying.front().is_some_and(|(at, _)| *at <= now);
-    if arrives { flying.pop_front().map(|(_, datagram)| datagram) } else { None }
+fn due(in_transit: &mut VecDeque<(Time, Vec<u8>)>, now: Time) -> Option<Vec<u8>> {
+    let arrives = in_transit.front().is_some_and(|(at, _)| *at <= now);
+    if arrives { in_transit.pop_front().map(|(_, datagram)| datagram) } else { None }
 }
 
-/// A sender, as much to send as it takes, and a [`Udt4`]: runs for `span` and returns packets received and
-/// keep-alives.
+/// Runs a bulk transfer to a [`Udt4Receiver`] for `span`. Returns the numbers of packets received and of keep-alives.
 fn run(law: &str, reads: bool, span: Dur) -> (u64, u64) {
     let config = config(law);
     let mut now = Time::ZERO;
@@ -94,7 +95,7 @@ fn run(law: &str, reads: bool, span: Dur) -> (u64, u64) {
         }
     };
     sender.handle_datagram(now, accepted.poll_transmit(now, 1).unwrap().datagrams);
-    let mut receiver = Udt4 {
+    let mut receiver = Udt4Receiver {
         next: 0,
         acknowledged: 0,
         read: 0,
@@ -104,7 +105,7 @@ fn run(law: &str, reads: bool, span: Dur) -> (u64, u64) {
         sent_at: now,
         rtt: 100_000.0,
         due: now + SYN,
-        looked: now,
+        last_check: now,
     };
     let (mut packets, mut answers) = (VecDeque::new(), VecDeque::new());
     let mut keep_alives = 0;
@@ -122,8 +123,8 @@ fn run(law: &str, reads: bool, span: Dur) -> (u64, u64) {
         while let Some(datagram) = due(&mut packets, now) {
             receiver.receive(now, &datagram, &mut answers);
         }
-        if now.since(receiver.looked) >= Dur::from_millis(100) {
-            receiver.look(now, &mut answers);
+        if now.since(receiver.last_check) >= Dur::from_millis(100) {
+            receiver.check_timers(now, &mut answers);
         }
         while let Some(datagram) = due(&mut answers, now) {
             sender.handle_datagram(now, &datagram);
@@ -132,11 +133,11 @@ fn run(law: &str, reads: bool, span: Dur) -> (u64, u64) {
     (receiver.next, keep_alives)
 }
 
-/// The receiver acknowledges a full buffer, which the application then reads, and gives room with the next
-/// acknowledgement: a buffer each 20 ms at best, and one each 200 ms without keep-alives.
-/// The receiver's own round-trip time, which begins at 100 ms, does not delay the first keep-alives.
+/// The receiver acknowledges a full buffer, which the application then reads, and announces the room with the next
+/// acknowledgement: at best a buffer per 20 ms, and a buffer per 200 ms without keep-alives. The receiver's round-trip
+/// time estimate, which starts at 100 ms, does not delay the first keep-alives.
 #[test]
-fn a_receiver_without_room_is_woken() {
+fn keep_alives_make_a_full_receiver_acknowledge() {
     for law in ["udt", "reno"] {
         let (first, _) = run(law, true, Dur::from_millis(1000));
         let (packets, keep_alives) = run(law, true, Dur::from_millis(3000));
@@ -147,9 +148,9 @@ fn a_receiver_without_room_is_woken() {
     }
 }
 
-/// The intervals double up to a second.
+/// The intervals double up to one second.
 #[test]
-fn a_receiver_that_does_not_read_is_not_flooded() {
+fn keep_alives_to_a_receiver_that_does_not_read_back_off() {
     for law in ["udt", "reno"] {
         let (packets, keep_alives) = run(law, false, Dur::from_millis(20_000));
         println!("{law}: {keep_alives} keep-alives");

@@ -1,39 +1,39 @@
-//! Reassembly of messages, in order or, if the sender allows it, out of order.
+//! Reassembly of messages. They are delivered in order, or out of order if the sender allows it.
 
 use super::ReceiveBuffer;
-use crate::bits::Bits;
+use crate::bitmap::Bitmap;
 use crate::seq::MessageNo;
 use std::collections::VecDeque;
 
-/// The messages that can be read: at most one entry for each message in the window.
+/// The reassembly queue: at most one entry for each message in the window.
 #[derive(Clone, Debug)]
-pub(crate) struct Messages {
-    /// Complete messages in the order in which they are read.
+pub(crate) struct Reassembly {
+    /// Complete messages in the order of delivery: the first packet, and one past the last.
     ready: VecDeque<(u64, u64)>,
-    /// Packets of messages that are in `ready`, read or given up.
-    done: Bits,
-    /// Packets of messages that were read or given up: their slots can be freed.
-    free: Bits,
-    /// The packets before this one were scanned.
+    /// Packets of messages that are in `ready`, read or dropped.
+    done: Bitmap,
+    /// Packets of messages that were read or dropped: their slots can be freed.
+    free: Bitmap,
+    /// One past the last packet that was scanned for message boundaries.
     scanned: u64,
-    /// The first packet of the message being scanned.
+    /// The first packet of the incomplete message at the end of the scanned packets.
     open: Option<u64>,
 }
 
-impl Messages {
+impl Reassembly {
     pub(crate) fn new(packets: u32) -> Self {
         let slots = super::slots_for(packets);
-        Messages {
+        Reassembly {
             ready: VecDeque::new(),
-            done: Bits::new(slots),
-            free: Bits::new(slots),
+            done: Bitmap::new(slots),
+            free: Bitmap::new(slots),
             scanned: 0,
             open: None,
         }
     }
 
     /// Whether a message can be read.
-    pub(crate) fn any(&self) -> bool {
+    pub(crate) fn has_message(&self) -> bool {
         !self.ready.is_empty()
     }
 
@@ -60,27 +60,27 @@ impl Messages {
         self.done.set_range(first, end);
         self.free.set_range(first, end);
         let read = buffer.read();
-        // Free only scanned packets: the scan continues at a packet that must still be held.
+        // Free scanned packets only: the scan continues with the next one.
         let to = self.free.next_clear(read, self.scanned).unwrap_or(self.scanned);
         self.done.clear_range(read, to);
         self.free.clear_range(read, to);
         buffer.free_to(to);
     }
 
-    /// Processes the arrival of packet `at`. `filled`: later packets arrived before it.
-    pub(crate) fn arrived(&mut self, buffer: &mut ReceiveBuffer, at: u64, filled: bool) {
+    /// Processes the arrival of packet `at`. `fills_gap` tells whether later packets have arrived before it.
+    pub(crate) fn arrived(&mut self, buffer: &mut ReceiveBuffer, at: u64, fills_gap: bool) {
         let message = buffer.message(at);
-        if at >= buffer.next() && !message.in_order() && (message.is_last() || filled) {
-            self.deliver_ahead(buffer, at);
+        if at >= buffer.next() && !message.in_order() && (message.is_last() || fills_gap) {
+            self.complete_out_of_order(buffer, at);
         }
         self.scan(buffer);
     }
 
-    /// Makes a complete message ready if it may be delivered out of order.
-    fn deliver_ahead(&mut self, buffer: &ReceiveBuffer, at: u64) {
+    /// Makes the message of packet `at` ready if it is complete, before earlier packets have arrived.
+    fn complete_out_of_order(&mut self, buffer: &ReceiveBuffer, at: u64) {
         let number = buffer.message(at).number();
         let same = |at: u64| {
-            buffer.is_here(at) && !self.done.get(at) && buffer.message(at).number() == number
+            buffer.is_received(at) && !self.done.get(at) && buffer.message(at).number() == number
         };
         let (mut first, mut last) = (at, at);
         while !buffer.message(first).is_first() {
@@ -99,22 +99,22 @@ impl Messages {
         self.ready.push_back((first, last + 1));
     }
 
-    /// Scans the packets that are now in order.
+    /// Scans the packets that are now in order for complete messages.
     pub(crate) fn scan(&mut self, buffer: &mut ReceiveBuffer) {
-        let mut useless = None;
+        let mut unneeded = None;
         while self.scanned < buffer.next() {
             let at = self.scanned;
             self.scanned += 1;
             let message = buffer.message(at);
             if self.done.get(at) {
-                useless = useless.or(self.open.take());
+                unneeded = unneeded.or(self.open.take());
             } else if message.is_first() {
-                useless = useless.or(self.open.take());
+                unneeded = unneeded.or(self.open.take());
                 self.open = Some(at);
             } else if let Some(first) = self.open
                 && buffer.message(first).number() != message.number()
             {
-                useless = useless.or(self.open.take());
+                unneeded = unneeded.or(self.open.take());
             }
             match self.open {
                 Some(first) if message.is_last() => {
@@ -122,7 +122,7 @@ impl Messages {
                     self.ready.push_back((first, at + 1));
                     self.open = None;
                 }
-                None if !self.done.get(at) => useless = useless.or(Some(at)),
+                None if !self.done.get(at) => unneeded = unneeded.or(Some(at)),
                 _ => {}
             }
         }
@@ -135,28 +135,28 @@ impl Messages {
             self.ready.push_back((first, self.scanned));
             self.open = None;
         }
-        if let Some(from) = useless {
+        if let Some(from) = unneeded {
             self.discard(buffer, from);
         } else if buffer.read() < self.scanned && self.free.get(buffer.read()) {
-            // Read out of order before, and now in order.
+            // The next message in order was read out of order before.
             self.release(buffer, buffer.read(), buffer.read());
         }
     }
 
-    /// Frees the packets from `from` on that belong to no message to be read.
+    /// Frees the packets from `from` on that belong to no complete or open message.
     fn discard(&mut self, buffer: &mut ReceiveBuffer, from: u64) {
         let to = self.open.unwrap_or(self.scanned);
         let mut at = from;
-        while let Some(idle) = self.done.next_clear(at, to) {
-            self.done.set(idle);
-            self.free.set(idle);
-            at = idle + 1;
+        while let Some(packet) = self.done.next_clear(at, to) {
+            self.done.set(packet);
+            self.free.set(packet);
+            at = packet + 1;
         }
         self.release(buffer, from, from);
     }
 
-    /// Gives up message `number` in the packets `from..to`: the sender retransmits no more of it.
-    pub(crate) fn give_up(
+    /// Drops message `number` in the packets `from..to`: the sender does not retransmit it.
+    pub(crate) fn drop_message(
         &mut self,
         buffer: &mut ReceiveBuffer,
         from: u64,
@@ -165,8 +165,8 @@ impl Messages {
     ) {
         let from = from.max(self.scanned);
         for at in from..to.min(buffer.highest()) {
-            let of_it = buffer.is_here(at) && buffer.message(at).number() == number;
-            if of_it && self.done.set(at) {
+            let same_message = buffer.is_received(at) && buffer.message(at).number() == number;
+            if same_message && self.done.set(at) {
                 self.free.set(at);
             }
         }

@@ -1,4 +1,4 @@
-//! The handshake of the connecting end: its requests, their repetition, and the answers that open the connection
+//! The handshake of a client or a rendezvous end: its requests, their repetition, and the peer's answers
 //! (draft-gg-udt-03 section 5).
 
 use crate::config::{CloseReason, Config};
@@ -7,32 +7,33 @@ use crate::seq::Seq;
 use cwnd::{Dur, Time};
 use std::net::IpAddr;
 
-/// The time between two requests (UDT4).
-const REPEAT: Dur = Dur::from_millis(250);
+/// The interval between two requests (UDT4).
+const REQUEST_INTERVAL: Dur = Dur::from_millis(250);
 
-/// The result of an answer.
+/// The outcome of an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Step {
-    /// Wait, or send another request.
-    Wait,
-    /// The connection is open with this peer.
+pub(crate) enum Outcome {
+    /// The handshake continues.
+    Pending,
+    /// The handshake is complete: the peer's handshake.
     Open(Handshake),
-    /// The connection fails.
-    Fail(CloseReason),
+    /// The handshake has failed.
+    Failed(CloseReason),
 }
 
-/// A connecting end.
+/// The state of a handshake.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
+pub(crate) struct Connecting {
+    /// The handshake to send.
     request: Handshake,
     rendezvous: bool,
-    /// A rendezvous peer, as far as it is known.
+    /// The last handshake received from a rendezvous peer.
     peer: Option<Handshake>,
     next_send: Time,
     deadline: Time,
 }
 
-impl Opening {
+impl Connecting {
     pub(crate) fn new(
         config: &Config,
         now: Time,
@@ -40,7 +41,7 @@ impl Opening {
         to: IpAddr,
         rendezvous: bool,
     ) -> Self {
-        Opening {
+        Connecting {
             request: Handshake {
                 version: VERSION,
                 socket_type: config.socket_type,
@@ -67,7 +68,7 @@ impl Opening {
         self.rendezvous
     }
 
-    /// A rendezvous peer that has agreed and may have opened its connection.
+    /// The handshake of a rendezvous peer that may have opened its connection.
     pub(crate) fn peer(&self) -> Option<Handshake> {
         self.peer.filter(|_| self.request.request == Request::Agree)
     }
@@ -77,11 +78,11 @@ impl Opening {
         if self.next_send > now {
             return None;
         }
-        self.next_send = now + REPEAT;
+        self.next_send = now + REQUEST_INTERVAL;
         Some((self.request, self.peer.map_or(0, |peer| peer.socket)))
     }
 
-    pub(crate) fn is_over(&self, now: Time) -> bool {
+    pub(crate) fn has_timed_out(&self, now: Time) -> bool {
         self.deadline <= now
     }
 
@@ -89,63 +90,66 @@ impl Opening {
         self.next_send.min(self.deadline)
     }
 
-    /// Processes a handshake.
-    pub(crate) fn handle(&mut self, now: Time, answer: &Handshake) -> Step {
-        if self.rendezvous { self.meet(now, answer) } else { self.answered(now, answer) }
+    /// Processes a handshake from the peer.
+    pub(crate) fn handle(&mut self, now: Time, answer: &Handshake) -> Outcome {
+        if self.rendezvous {
+            self.handle_rendezvous(now, answer)
+        } else {
+            self.handle_answer(now, answer)
+        }
     }
 
-    fn fits(&self, answer: &Handshake) -> bool {
+    fn is_compatible(&self, answer: &Handshake) -> bool {
         answer.version == VERSION && answer.socket_type == self.request.socket_type
     }
 
-    fn answered(&mut self, now: Time, answer: &Handshake) -> Step {
-        // A listener repeats the initial sequence number: an answer without it is not from a host that has seen the
-        // request.
+    fn handle_answer(&mut self, now: Time, answer: &Handshake) -> Outcome {
+        // A listener repeats the initial sequence number: the sender of an answer without it has not seen the request.
         if answer.initial != self.request.initial {
-            return Step::Wait;
+            return Outcome::Pending;
         }
         match answer.request {
             Request::Connect if self.request.request == Request::Connect => {
                 self.request.request = Request::Agree;
                 self.request.cookie = answer.cookie;
                 self.next_send = now;
-                Step::Wait
+                Outcome::Pending
             }
-            Request::Refused => Step::Fail(CloseReason::Refused),
+            Request::Refused => Outcome::Failed(CloseReason::Refused),
             Request::Agree if self.request.request == Request::Agree => {
-                if !self.fits(answer) || answer.packet_size > self.request.packet_size {
-                    Step::Fail(CloseReason::Incompatible)
-                } else if answer.is_sound() {
-                    Step::Open(*answer)
+                if !self.is_compatible(answer) || answer.packet_size > self.request.packet_size {
+                    Outcome::Failed(CloseReason::Incompatible)
+                } else if answer.is_valid() {
+                    Outcome::Open(*answer)
                 } else {
-                    Step::Wait
+                    Outcome::Pending
                 }
             }
-            _ => Step::Wait,
+            _ => Outcome::Pending,
         }
     }
 
-    fn meet(&mut self, now: Time, answer: &Handshake) -> Step {
+    fn handle_rendezvous(&mut self, now: Time, answer: &Handshake) -> Outcome {
         let first = match answer.request {
             Request::Rendezvous => true,
             Request::Agree => false,
-            // UDT4 leaves version and type 0 in this handshake, which only follows one that has them.
+            // UDT4 leaves version and type 0 in a confirmation. It follows a handshake that has them.
             Request::Confirm if self.peer.is_some() => false,
-            _ => return Step::Wait,
+            _ => return Outcome::Pending,
         };
-        let same = self.peer.is_none_or(|peer| peer.socket == answer.socket);
-        if !answer.is_sound() || !same {
-            return Step::Wait;
+        let same_peer = self.peer.is_none_or(|peer| peer.socket == answer.socket);
+        if !answer.is_valid() || !same_peer {
+            return Outcome::Pending;
         }
-        if answer.request != Request::Confirm && !self.fits(answer) {
-            return Step::Fail(CloseReason::Incompatible);
+        if answer.request != Request::Confirm && !self.is_compatible(answer) {
+            return Outcome::Failed(CloseReason::Incompatible);
         }
         self.peer = Some(*answer);
         if first || self.request.request == Request::Rendezvous {
             self.request.request = Request::Agree;
             self.next_send = now;
-            return Step::Wait;
+            return Outcome::Pending;
         }
-        Step::Open(*answer)
+        Outcome::Open(*answer)
     }
 }

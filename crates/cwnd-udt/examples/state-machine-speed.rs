@@ -1,8 +1,9 @@
-//! What a packet costs in this layer: two connections back to back in memory, without a system call.
+//! Measures the time per packet of the state machine: two connections exchange datagrams in memory, without system
+//! calls.
 //!
-//! `cargo run --release -p cwnd-udt --example speed [LAW] [BATCH]` moves 4 GB and prints nanoseconds of
-//! each half for a packet: writing and sending on one side, receiving and reading on the other. The other
-//! way's acknowledgements are in both.
+//! `cargo run --release -p cwnd-udt --example state-machine-speed [LAW] [BATCH]` transfers 4 GB and prints nanoseconds
+//! per packet of the sender (writing, sending, processing acknowledgements) and of the receiver (receiving, reading,
+//! sending acknowledgements).
 
 use cwnd::{Dur, Spec, Time};
 use cwnd_udt::{Answer, Config, Connection, Listener, Seq, SocketType};
@@ -18,11 +19,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut sender = Connection::connect(&config, now, 1, Seq::new(7), address.ip());
     let listener = Listener::new([0; 16], SocketType::Stream);
     let mut receiver = loop {
-        let Some(asked) = sender.poll_transmit(now, 1) else { return Err("no request".into()) };
-        match listener.handle(now, address, asked.datagrams) {
+        let Some(request) = sender.poll_transmit(now, 1) else { return Err("no request".into()) };
+        match listener.handle(now, address, request.datagrams) {
             Answer::Ignore => {}
             Answer::Reply(reply) => sender.handle_datagram(now, &reply),
-            Answer::Accept(asked) => break Connection::accept(&config, now, 2, &asked),
+            Answer::Accept(incoming) => break Connection::accept(&config, now, 2, &incoming),
         }
     };
     let total: u64 = 4_000_000_000;

@@ -1,7 +1,7 @@
-//! Key pairs of X25519 and their text formats.
+//! X25519 key pairs and their text formats.
 
 use super::file::random;
-use super::key::derive;
+use super::shared_key::derive;
 use base64ct::{Base64, Encoding};
 use ring::hmac;
 use snow::params::DHChoice;
@@ -11,38 +11,39 @@ use std::str::FromStr;
 use subtle::ConstantTimeEq;
 
 const SALT: &[u8] = b"cwnd-udt pair 1";
-/// The prefix of the text of a private key.
+/// The prefix of a private key file.
 const PREFIX: &str = "cwnd-private-key-v1";
 
-/// A public key of X25519, which names a peer. Its text form is 44 characters of base64.
+/// An X25519 public key, which identifies a peer. Its text form is 44 characters of base64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicKey(pub(super) [u8; 32]);
 
-/// A private key of X25519 and its public key.
+/// An X25519 private key and its public key.
 #[derive(Clone)]
 pub struct KeyPair {
     pub(super) private: [u8; 32],
     public: PublicKey,
 }
 
-/// Why a text is not a key of a pair.
+/// Why a text is not a public key, a private key or a list of public keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairError {
     /// Not a public key.
     #[error(
-        "{0:?} is not a public key: one has 44 characters of base64, as in FILE.pub beside a private key"
+        "{0:?} is not a public key: a public key has 44 characters of base64, as in the private \
+         key's FILE.pub"
     )]
     Public(String),
     /// Not a private key.
     #[error(
-        "this is not the file of a private key: one has the line \"cwnd-private-key-v1 BASE64\", \
-         and `cwnd keygen --pair FILE` writes it"
+        "not a private key file, which has the line \"cwnd-private-key-v1 BASE64\": `cwnd keygen \
+         --pair FILE` writes one"
     )]
     Private,
-    /// A line of a list of peers without a public key.
+    /// A line of a list of peers has no public key: its number and the error.
     #[error("line {0}: {1}")]
     Line(usize, Box<PairError>),
-    /// The list is empty.
+    /// The list of peers is empty.
     #[error("there is no public key in the list of peers")]
     NoPeers,
 }
@@ -58,7 +59,7 @@ impl KeyPair {
     /// Generates a pair from the system's random numbers.
     ///
     /// # Errors
-    /// If the system has no random numbers.
+    /// If the system's random number generator fails.
     pub fn generate() -> std::io::Result<Self> {
         Ok(KeyPair::from_private(random()?))
     }
@@ -72,10 +73,10 @@ impl KeyPair {
         KeyPair { private, public: PublicKey(public) }
     }
 
-    /// Reads a pair from the contents of its file: the line `cwnd-private-key-v1 BASE64`.
+    /// Parses the contents of a private key file: the line `cwnd-private-key-v1 BASE64`.
     ///
     /// # Errors
-    /// If the file has any other contents.
+    /// For any other contents.
     pub fn from_file_contents(contents: &[u8]) -> Result<Self, PairError> {
         let text = std::str::from_utf8(contents).map_err(|_| PairError::Private)?;
         let mut words = text.split_whitespace();
@@ -85,33 +86,33 @@ impl KeyPair {
         }
     }
 
-    /// The contents of the pair's file.
+    /// The contents of the private key file.
     pub fn to_file_contents(&self) -> String {
         format!("{PREFIX} {}\n", Base64::encode_string(&self.private))
     }
 
-    /// The public key, for the peers.
+    /// The public key.
     pub fn public(&self) -> PublicKey {
         self.public
     }
 
-    /// The secret of the resets of a listener with this pair.
+    /// The key from which a listener with this pair derives reset tokens.
     pub(super) fn resets(&self) -> [u8; 32] {
         derive(SALT, &self.private, b"resets")
     }
 }
 
 impl PublicKey {
-    /// The key for `purpose` that is derived from this listener's public key.
-    pub(super) fn known(&self, purpose: &[u8]) -> hmac::Key {
+    /// Derives the MAC key for `purpose` from this public key of a listener.
+    pub(super) fn derive_key(&self, purpose: &[u8]) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, &derive(SALT, &self.0, purpose))
     }
 
-    /// Reads a list of peers: one public key a line, with an optional name behind it. `#` begins a comment,
-    /// and blank lines are skipped.
+    /// Parses a list of peers: one public key per line, followed by an optional name. `#` starts a comment, and blank
+    /// lines are skipped.
     ///
     /// # Errors
-    /// For the first line that holds no public key, with its number, and for a list without keys.
+    /// For the first line without a public key, and for a list without keys.
     pub fn parse_list(text: &str) -> Result<Vec<(PublicKey, Option<String>)>, PairError> {
         let mut peers = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -133,7 +134,7 @@ impl FromStr for PublicKey {
 
     fn from_str(text: &str) -> Result<Self, PairError> {
         decode(text).map(PublicKey).ok_or_else(|| {
-            // The text may be a whole file: do not print all of it.
+            // The text may be a whole file: quote its beginning.
             PairError::Public(text.chars().take(60).collect())
         })
     }
@@ -178,7 +179,7 @@ mod tests {
     const PUBLIC: &str = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
 
     #[test]
-    fn keys_and_their_texts() {
+    fn keys_and_their_text_forms() {
         let pair = KeyPair::from_private(PRIVATE);
         assert_eq!(pair.public().to_string(), PUBLIC);
         assert_eq!(PUBLIC.parse::<PublicKey>().unwrap(), pair.public());
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_keys_are_rejected() {
         for text in ["", "x", &PUBLIC[1..], &format!("{PUBLIC}="), &PUBLIC.replace('=', "!")] {
             assert!(matches!(text.parse::<PublicKey>(), Err(PairError::Public(_))), "{text:?}");
         }
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_peers_names_its_bad_line() {
+    fn a_list_of_peers_is_parsed_and_errors_have_line_numbers() {
         let text = format!("# ours\n\n{PUBLIC} alice at home\n  {PUBLIC}# no name\r\n");
         let key: PublicKey = PUBLIC.parse().unwrap();
         let peers = PublicKey::parse_list(&text).unwrap();

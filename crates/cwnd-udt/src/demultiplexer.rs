@@ -1,4 +1,4 @@
-//! Demultiplexing of the datagrams of a shared port, with the cheapest checks first.
+//! Demultiplexing of the datagrams of a shared port.
 
 use crate::handshake::{Handshake, Request};
 use crate::packet::{Body, Control, Packet, destination};
@@ -8,35 +8,35 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 
-/// The destination of a datagram.
+/// The destination of a received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route<K> {
     /// To this connection.
     Connection(K),
     /// To the listener, if there is one.
     Listener,
-    /// To the connections that this port began with its sender, see [`Routes::begun_with`]: it is a
-    /// [reset](crate::reset).
+    /// A [reset](crate::reset), for the connections that this port [initiated](Demultiplexer::initiated_to) to its
+    /// sender.
     Reset,
-    /// None: no connection has its destination id. A [reset](crate::reset) may answer it.
+    /// No connection has its destination id. A [reset](crate::reset) may answer it.
     Unknown,
-    /// None: it is not a packet, or its source is not the connection's peer.
-    Nowhere,
+    /// Not a packet, or not from the connection's peer.
+    Drop,
 }
 
-/// The connections of a port by their socket ids. `K` is the caller's key of a connection.
+/// Maps received datagrams to the connections of a port. `K` is the caller's key of a connection.
 #[derive(Clone, Debug)]
-pub struct Routes<K> {
+pub struct Demultiplexer<K> {
     by_id: HashMap<u32, (SocketAddr, Client, K)>,
-    /// Accepted connections, to find that of a repeated request.
+    /// Accepted connections, to recognise repeated requests.
     accepted: HashMap<(SocketAddr, Client), u32>,
-    /// Connections that this port began, by their peers.
-    begun: HashMap<SocketAddr, Vec<u32>>,
-    /// Rendezvous that do not know their peer's socket yet.
-    meeting: HashMap<SocketAddr, u32>,
+    /// Connections that this port initiated, by the peer's address.
+    initiated: HashMap<SocketAddr, Vec<u32>>,
+    /// Rendezvous connections by the peer's address: the peer may not know their ids yet.
+    rendezvous_peers: HashMap<SocketAddr, u32>,
 }
 
-/// What identifies a client at its address: its socket and its initial sequence number.
+/// Identifies a client at its address: its socket id and its initial sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Client {
     socket: u32,
@@ -49,33 +49,33 @@ impl From<&Handshake> for Client {
     }
 }
 
-impl<K: Copy> Default for Routes<K> {
+impl<K: Copy> Default for Demultiplexer<K> {
     fn default() -> Self {
-        Routes {
+        Demultiplexer {
             by_id: HashMap::new(),
             accepted: HashMap::new(),
-            begun: HashMap::new(),
-            meeting: HashMap::new(),
+            initiated: HashMap::new(),
+            rendezvous_peers: HashMap::new(),
         }
     }
 }
 
-impl<K: Copy> Routes<K> {
-    /// Adds a connection that this port began with the peer at `peer`.
+impl<K: Copy> Demultiplexer<K> {
+    /// Adds a connection that this port initiates to `peer`.
     pub fn connect(&mut self, id: u32, peer: SocketAddr, connection: K) {
         self.by_id.insert(id, (peer, Client::default(), connection));
-        self.begun.entry(peer).or_default().push(id);
+        self.initiated.entry(peer).or_default().push(id);
     }
 
-    /// Adds a rendezvous with `peer`. There can be one at a time with each address.
-    pub fn meet(&mut self, id: u32, peer: SocketAddr, connection: K) {
+    /// Adds a rendezvous connection. Each peer address can have one at a time.
+    pub fn rendezvous(&mut self, id: u32, peer: SocketAddr, connection: K) {
         self.connect(id, peer, connection);
-        self.meeting.insert(peer, id);
+        self.rendezvous_peers.insert(peer, id);
     }
 
-    /// Adds a connection that was accepted from `peer` with its handshake.
-    pub fn accept(&mut self, id: u32, peer: SocketAddr, asked: &Handshake, connection: K) {
-        let client = Client::from(asked);
+    /// Adds a connection accepted from `peer`, which sent the handshake `request`.
+    pub fn accept(&mut self, id: u32, peer: SocketAddr, request: &Handshake, connection: K) {
+        let client = Client::from(request);
         self.by_id.insert(id, (peer, client, connection));
         self.accepted.insert((peer, client), id);
     }
@@ -86,14 +86,14 @@ impl<K: Copy> Routes<K> {
         if self.accepted.get(&(peer, client)) == Some(&id) {
             self.accepted.remove(&(peer, client));
         }
-        if let Entry::Occupied(mut entry) = self.begun.entry(peer) {
-            entry.get_mut().retain(|begun| *begun != id);
+        if let Entry::Occupied(mut entry) = self.initiated.entry(peer) {
+            entry.get_mut().retain(|initiated| *initiated != id);
             if entry.get().is_empty() {
                 entry.remove();
             }
         }
-        if self.meeting.get(&peer) == Some(&id) {
-            self.meeting.remove(&peer);
+        if self.rendezvous_peers.get(&peer) == Some(&id) {
+            self.rendezvous_peers.remove(&peer);
         }
         Some(connection)
     }
@@ -113,16 +113,17 @@ impl<K: Copy> Routes<K> {
         self.by_id.is_empty()
     }
 
-    /// The connections that this port began with `peer`.
-    pub fn begun_with(&self, peer: SocketAddr) -> impl Iterator<Item = K> {
-        let ids = self.begun.get(&peer).into_iter().flatten();
+    /// The connections that this port initiated to `peer`.
+    pub fn initiated_to(&self, peer: SocketAddr) -> impl Iterator<Item = K> {
+        let ids = self.initiated.get(&peer).into_iter().flatten();
         ids.filter_map(|id| self.by_id.get(id)).map(|(.., connection)| *connection)
     }
 
-    /// Returns the destination of a datagram from `from`. A datagram for a socket must come from that socket's peer.
+    /// Returns the destination of a datagram from `from`. Datagrams for a connection are dropped unless they come from
+    /// its peer's address.
     pub fn route(&self, from: SocketAddr, datagram: &[u8]) -> Route<K> {
         match destination(datagram) {
-            None => Route::Nowhere,
+            None => Route::Drop,
             Some(0) => self.route_request(from, datagram),
             Some(_) if reset::parse(datagram).is_some() => Route::Reset,
             Some(id) => self.route_to(from, id),
@@ -134,21 +135,21 @@ impl<K: Copy> Routes<K> {
         match self.by_id.get(&id) {
             None => Route::Unknown,
             Some((peer, _, connection)) if *peer == from => Route::Connection(*connection),
-            Some(_) => Route::Nowhere,
+            Some(_) => Route::Drop,
         }
     }
 
     fn route_request(&self, from: SocketAddr, datagram: &[u8]) -> Route<K> {
-        let Ok(Packet { body: Body::Control(Control::Handshake(asked)), .. }) =
+        let Ok(Packet { body: Body::Control(Control::Handshake(request)), .. }) =
             Packet::parse(datagram)
         else {
-            return Route::Nowhere;
+            return Route::Drop;
         };
-        let id = match asked.request {
+        let id = match request.request {
             Request::Connect => None,
-            // A rendezvous peer may take its second step before it knows this end's socket.
-            _ => (self.accepted.get(&(from, Client::from(&asked))))
-                .or_else(|| self.meeting.get(&from)),
+            // A rendezvous peer may send its second handshake before it knows this end's socket id.
+            _ => (self.accepted.get(&(from, Client::from(&request))))
+                .or_else(|| self.rendezvous_peers.get(&from)),
         };
         let found = id.and_then(|id| self.by_id.get(id));
         found.map_or(Route::Listener, |(_, _, connection)| Route::Connection(*connection))
@@ -177,33 +178,33 @@ mod tests {
         bytes
     }
 
-    fn asked(bytes: &[u8]) -> Handshake {
+    fn request(bytes: &[u8]) -> Handshake {
         match Packet::parse(bytes).unwrap().body {
-            Body::Control(Control::Handshake(asked)) => asked,
+            Body::Control(Control::Handshake(request)) => request,
             _ => panic!("no handshake"),
         }
     }
 
     #[test]
-    fn datagrams_find_their_connection() {
+    fn datagrams_are_routed_by_id_and_source() {
         let here: SocketAddr = "192.0.2.1:1".parse().unwrap();
         let there: SocketAddr = "192.0.2.1:2".parse().unwrap();
-        let mut routes = Routes::default();
+        let mut routes = Demultiplexer::default();
         routes.connect(4, here, 'c');
         assert_eq!(routes.route(here, &datagram(Request::Agree, 8, 4)), Route::Connection('c'));
-        assert_eq!(routes.route(there, &datagram(Request::Agree, 8, 4)), Route::Nowhere);
+        assert_eq!(routes.route(there, &datagram(Request::Agree, 8, 4)), Route::Drop);
         assert_eq!(routes.route(here, &datagram(Request::Agree, 8, 5)), Route::Unknown);
-        assert_eq!(routes.route(here, &[0; 12]), Route::Nowhere);
+        assert_eq!(routes.route(here, &[0; 12]), Route::Drop);
 
         let agree = datagram(Request::Agree, 8, 0);
         assert_eq!(routes.route(here, &agree), Route::Listener);
-        routes.accept(6, here, &asked(&agree), 'a');
+        routes.accept(6, here, &request(&agree), 'a');
         assert_eq!(routes.route(here, &agree), Route::Connection('a'));
         assert_eq!(routes.route(here, &datagram(Request::Connect, 8, 0)), Route::Listener);
         assert_eq!(routes.remove(6), Some('a'));
         assert_eq!(routes.route(here, &agree), Route::Listener);
 
-        routes.meet(7, there, 'm');
+        routes.rendezvous(7, there, 'm');
         assert_eq!(
             routes.route(there, &datagram(Request::Rendezvous, 1, 0)),
             Route::Connection('m')

@@ -1,4 +1,4 @@
-//! One-time codes: short texts that one user reads to another.
+//! One-time codes: short texts that one user tells another.
 
 use super::file::random;
 use std::fmt;
@@ -7,18 +7,18 @@ use subtle::ConstantTimeEq;
 
 const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
 const VOWELS: &[u8; 5] = b"aeiou";
-/// Different codes: four digits and four syllables of a consonant and a vowel.
+/// The number of codes: four digits and four syllables of a consonant and a vowel.
 const CODES: u128 = 10_000 * (16 * 5_u128).pow(4);
 
-/// A one-time code, such as `4821-kavo-miro`: four digits and twice two syllables, 38.6 bits.
+/// A one-time code such as `4821-kavo-miro`: four digits and four syllables, 38.6 bits.
 #[derive(Clone, Eq)]
 pub struct Code(String);
 
 /// A text that is not a code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not a code: one has four digits and twice four letters, such as 4821-kavo-miro, as the \
-     receiver prints it"
+    "{0:?} is not a code: a code has four digits and two groups of four letters, such as \
+     4821-kavo-miro"
 )]
 pub struct CodeError(String);
 
@@ -26,7 +26,7 @@ impl Code {
     /// Generates a code from the system's random numbers.
     ///
     /// # Errors
-    /// If the system has no random numbers.
+    /// If the system's random number generator fails.
     pub fn generate() -> std::io::Result<Self> {
         // 128 bits for one of 2^38.6 codes: the bias is below 2^-89.
         let mut rest = u128::from_ne_bytes(random()?) % CODES;
@@ -91,7 +91,7 @@ impl PartialEq for Code {
     }
 }
 
-/// Keeps the code out of logs.
+/// Does not print the code.
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Code(..)")
@@ -104,7 +104,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn codes_differ_and_are_read_as_people_type_them() {
+    fn codes_differ_and_are_parsed_in_any_case_and_with_any_separators() {
         let codes: Vec<Code> = (0..1000).map(|_| Code::generate().unwrap()).collect();
         for code in &codes {
             let text = code.to_string();
@@ -114,7 +114,7 @@ mod tests {
             }
         }
         let different: std::collections::HashSet<_> = codes.iter().map(Code::to_string).collect();
-        // A pair among 1000 of 2^38.6 is as likely as one in 800,000.
+        // Two of 1000 codes are equal with a probability of 1 in 800,000.
         assert_eq!(different.len(), codes.len());
         let firsts: std::collections::HashSet<_> = codes.iter().map(|code| &code.0[..1]).collect();
         assert_eq!(firsts.len(), 10);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_code_is_refused() {
+    fn invalid_codes_are_rejected() {
         for text in
             ["", "4821", "4821-kavo-mir", "482-kavo-mirol", "4821-kavo-miry", "é821kavomiro"]
         {
@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_strange(text: String) {
+        fn any_text_is_rejected_or_round_trips(text: String) {
             if let Ok(code) = text.parse::<Code>() {
                 prop_assert_eq!(code.to_string().parse::<Code>(), Ok(code));
             }

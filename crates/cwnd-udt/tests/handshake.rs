@@ -1,4 +1,4 @@
-//! How connections come about, and how they do not.
+//! Connection establishment and its failures.
 
 mod common;
 
@@ -8,7 +8,7 @@ use cwnd_udt::{CloseReason, Config, Connection, Event, Seq};
 use proptest::prelude::*;
 
 #[test]
-fn the_smaller_packet_and_the_receivers_window_count() {
+fn the_smaller_packet_size_and_the_receive_window_are_used() {
     let small = Config { packet_size: 1000, receive_buffer: 100, ..config("udt") };
     let large = Config { packet_size: 8000, ..config("udt") };
     for configs in [[&small, &large], [&large, &small]] {
@@ -27,7 +27,7 @@ fn the_smaller_packet_and_the_receivers_window_count() {
 }
 
 #[test]
-fn another_type_of_socket_is_refused() {
+fn another_socket_type_is_refused() {
     let (stream, message) = (config("udt"), messages("udt"));
     let mut pair = Pair::connecting([&stream, &message], 77, PERFECT, 1);
     assert!(!pair.try_connect());
@@ -35,7 +35,7 @@ fn another_type_of_socket_is_refused() {
 }
 
 #[test]
-fn nobody_there_is_a_timeout() {
+fn an_unanswered_request_times_out() {
     let path = Path { loss: 1.0, ..PERFECT };
     let config = config("udt");
     let mut pair = Pair::connecting([&config, &config], 77, path, 1);
@@ -43,14 +43,14 @@ fn nobody_there_is_a_timeout() {
     assert_eq!(pair.ends[0].close_reason(), Some(CloseReason::ConnectTimeout));
     assert_eq!(pair.now, Time::from_nanos(3_000_000_000));
     assert!(pair.ends[0].is_drained(pair.now));
-    // One request each 250 ms.
+    // One request per 250 ms.
     assert_eq!(pair.datagrams, 12);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Two ends meet, whichever handshakes are lost, doubled or late.
+    /// A rendezvous succeeds if handshakes are lost, duplicated or delayed.
     #[test]
     fn a_rendezvous_succeeds(
         seed: u64,
@@ -65,7 +65,7 @@ proptest! {
             connect_timeout: Dur::from_millis(30_000),
             ..config("udt")
         });
-        let mut pair = Pair::meeting([&configs[0], &configs[1]], initials, path, seed);
+        let mut pair = Pair::rendezvous([&configs[0], &configs[1]], initials, path, seed);
         prop_assert!(pair.try_connect());
         pair.path.loss = loss / 5.0;
         let data = [pattern(20_000, seed), pattern(30_000, !seed)];
@@ -75,15 +75,15 @@ proptest! {
 }
 
 #[test]
-fn a_rendezvous_with_another_type_fails() {
+fn a_rendezvous_with_another_socket_type_fails() {
     let (stream, message) = (config("udt"), messages("udt"));
-    let mut pair = Pair::meeting([&stream, &message], [1, 2], PERFECT, 1);
+    let mut pair = Pair::rendezvous([&stream, &message], [1, 2], PERFECT, 1);
     assert!(!pair.try_connect());
     assert_eq!(pair.ends[0].close_reason(), Some(CloseReason::Incompatible));
 }
 
 #[test]
-fn an_unopened_connection_does_nothing_else() {
+fn an_unopened_connection_rejects_reads_and_writes() {
     let config = config("udt");
     let mut end = Connection::connect(&config, Time::ZERO, 1, Seq::new(0), server().ip());
     assert_eq!(end.write(b"x"), Err(cwnd_udt::Error::NotConnected));

@@ -1,20 +1,20 @@
-//! The shared key and its file.
+//! Shared keys and their file format.
 
 use ring::{hkdf, hmac};
 use std::fmt;
 use subtle::ConstantTimeEq;
 
-/// The least number of bytes of a key.
-const LEAST: usize = 32;
-/// The largest size of a key file in bytes: a longer file is not a key.
-const MOST: usize = 1024;
-/// The least number of different bytes: a random key of 32 bytes has fewer with a probability below 10⁻²⁴.
-const DIFFERENT: usize = 12;
+/// The minimum length of a key in bytes.
+const MIN_LEN: usize = 32;
+/// The maximum length of a key file in bytes.
+const MAX_FILE_LEN: usize = 1024;
+/// The minimum number of distinct bytes: 32 random bytes have fewer with a probability below 10⁻²⁴.
+const MIN_DISTINCT_BYTES: usize = 12;
 
-/// Derives 32 bytes for one purpose from a secret by HKDF-SHA-256 (RFC 5869).
+/// Derives a key of 32 bytes for `purpose` from a secret by HKDF-SHA-256 (RFC 5869).
 pub(super) fn derive(salt: &[u8], secret: &[u8], purpose: &[u8]) -> [u8; 32] {
     let mut bytes = [0; 32];
-    // 32 bytes are one block of SHA-256: HKDF gives up to 255 of them.
+    // HKDF supports up to 255 blocks of SHA-256; 32 bytes are one.
     hkdf::Salt::new(hkdf::HKDF_SHA256, salt)
         .extract(secret)
         .expand(&[purpose], hkdf::HKDF_SHA256)
@@ -26,44 +26,44 @@ pub(super) fn derive(salt: &[u8], secret: &[u8], purpose: &[u8]) -> [u8; 32] {
 /// A key shared by both ends.
 #[derive(Clone)]
 pub struct Key {
-    /// The `psk` of Noise.
+    /// The pre-shared key for Noise.
     pub(super) psk: [u8; 32],
     /// The key that signs the cookies of a listener.
     pub(super) cookies: hmac::Key,
-    /// The secret of the listener's resets.
+    /// The key from which a listener derives reset tokens.
     pub(super) resets: [u8; 32],
 }
 
 /// Why a file is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Too short to be safe.
+    /// The key is shorter than 32 bytes.
     #[error(
-        "the key has {0} bytes, at least 32 random ones are needed: `cwnd keygen FILE` writes them"
+        "the key has {0} bytes; it needs at least 32 random bytes: `cwnd keygen FILE` writes a key"
     )]
     TooShort(usize),
-    /// Longer than any key.
-    #[error("the key file has more than 1024 bytes: it seems to be another file")]
+    /// The file is longer than 1024 bytes.
+    #[error("the key file has more than 1024 bytes: it is not a key file")]
     TooLong,
-    /// Text that is not hexadecimal.
+    /// The file is text other than hexadecimal digits.
     #[error(
-        "the key file holds text: a pass phrase can be guessed, the key has to be at least 32 random \
-         bytes or 64 hexadecimal digits"
+        "the key file is text: a pass phrase can be guessed; a key needs at least 32 random bytes, \
+         binary or as 64 hexadecimal digits"
     )]
     Text,
-    /// Hexadecimal digits that are not pairs.
+    /// The number of hexadecimal digits is odd.
     #[error("the key has an odd number of hexadecimal digits: {0}")]
     OddDigits(usize),
-    /// Bytes that are not random.
-    #[error("the key is not random: nearly all of its bytes are the same")]
+    /// The key has too few distinct bytes.
+    #[error("the key is not random: it has fewer than 12 distinct bytes")]
     NotRandom,
 }
 
 impl Key {
-    /// Reads a key from the contents of its file: at least 32 random bytes, binary or as hexadecimal digits with white
-    /// space around them and between lines. Both forms of the same bytes are the same key.
+    /// Parses the contents of a key file: at least 32 random bytes, binary or as hexadecimal digits with optional white
+    /// space. Both encodings of the same bytes are the same key.
     pub fn from_file_contents(contents: &[u8]) -> Result<Self, KeyError> {
-        if contents.len() > MOST {
+        if contents.len() > MAX_FILE_LEN {
             return Err(KeyError::TooLong);
         }
         let digits: Vec<u8> =
@@ -76,21 +76,21 @@ impl Key {
                 }
                 digits.chunks(2).map(|pair| ((pair[0] << 4 | pair[1]) & 0xff) as u8).collect()
             }
-            _ if is_text && contents.len() >= LEAST => return Err(KeyError::Text),
+            _ if is_text && contents.len() >= MIN_LEN => return Err(KeyError::Text),
             _ => contents.to_vec(),
         };
-        if secret.len() < LEAST {
+        if secret.len() < MIN_LEN {
             return Err(KeyError::TooShort(secret.len()));
         }
         let mut seen = [false; 256];
         secret.iter().for_each(|byte| seen[usize::from(*byte)] = true);
-        if seen.iter().filter(|seen| **seen).count() < DIFFERENT {
+        if seen.iter().filter(|seen| **seen).count() < MIN_DISTINCT_BYTES {
             return Err(KeyError::NotRandom);
         }
         Ok(Key::derive(&secret))
     }
 
-    /// Derives by HKDF (RFC 5869) the key for Noise and those for other uses from a secret of any length.
+    /// Derives the keys for all purposes from a secret of any length by HKDF (RFC 5869).
     fn derive(secret: &[u8]) -> Self {
         let derive = |purpose| derive(b"cwnd-udt key 1", secret, purpose);
         Key {
@@ -108,7 +108,7 @@ impl PartialEq for Key {
     }
 }
 
-/// Keeps the secret out of logs.
+/// Does not print the secret.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_bytes_and_digits_are_the_same_key() {
+    fn binary_and_hexadecimal_files_give_the_same_key() {
         let key = Key::from_file_contents(&raw()).unwrap();
         let lines = format!("{}\n{}\n", &HEX[..32], &HEX[32..].to_uppercase());
         for text in [HEX.to_owned(), format!("{HEX}\n"), format!(" {HEX}\r\n"), lines] {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_with_its_reason() {
+    fn invalid_key_files_are_rejected_with_the_reason() {
         assert_eq!(error(b""), KeyError::TooShort(0));
         assert_eq!(error(&raw()[..31]), KeyError::TooShort(31));
         assert_eq!(error(&HEX.as_bytes()[..62]), KeyError::TooShort(31));
@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_file_is_too_strange(contents in prop::collection::vec(any::<u8>(), 0..1100)) {
+        fn any_contents_are_rejected_or_give_a_key(contents in prop::collection::vec(any::<u8>(), 0..1100)) {
             if let Ok(key) = Key::from_file_contents(&contents) {
                 prop_assert!(contents.len() >= 32);
                 prop_assert_ne!(key.psk, [0; 32]);
