@@ -177,8 +177,8 @@ mod tests {
                 Answer::Ignore
             );
         }
-        let stranger = Listener::new([1; 16], SocketType::Stream);
-        assert_eq!(request_to(&stranger, at(59), from(), agree), Answer::Ignore);
+        let other_listener = Listener::new([1; 16], SocketType::Stream);
+        assert_eq!(request_to(&other_listener, at(59), from(), agree), Answer::Ignore);
     }
 
     #[test]

@@ -237,8 +237,8 @@ fn a_flood_of_requests_does_not_disturb_a_transfer() {
         let mut bytes = [0; 64];
         let request = [Request::Connect, Request::Agree][random.below(2) as usize];
         let cookie = random.next() as u32;
-        let asked = Handshake { socket: 1 + n, request, cookie, ..request_from(&mut random) };
-        Control::Handshake(asked).encode(0, 0, &mut bytes);
+        let handshake = Handshake { socket: 1 + n, request, cookie, ..request_from(&mut random) };
+        Control::Handshake(handshake).encode(0, 0, &mut bytes);
         match listener.handle(pair.now, client(), &bytes) {
             Answer::Ignore => {}
             Answer::Reply(_) => replies += 1,

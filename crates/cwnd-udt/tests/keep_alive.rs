@@ -87,11 +87,11 @@ fn run(law: &str, reads: bool, span: Dur) -> (u64, u64) {
     let mut sender = Connection::connect(&config, now, 11, Seq::new(0), server().ip());
     let listener = Listener::new(KEY, SocketType::Stream);
     let mut accepted = loop {
-        let asked = sender.poll_transmit(now, 1).unwrap().datagrams.to_vec();
-        match listener.handle(now, client(), &asked) {
+        let request = sender.poll_transmit(now, 1).unwrap().datagrams.to_vec();
+        match listener.handle(now, client(), &request) {
             Answer::Ignore => {}
             Answer::Reply(reply) => sender.handle_datagram(now, &reply),
-            Answer::Accept(asked) => break Connection::accept(&config, now, 22, &asked),
+            Answer::Accept(incoming) => break Connection::accept(&config, now, 22, &incoming),
         }
     };
     sender.handle_datagram(now, accepted.poll_transmit(now, 1).unwrap().datagrams);

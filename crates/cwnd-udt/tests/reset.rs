@@ -110,15 +110,15 @@ fn a_restarted_receiver_resets_its_sender() {
         let client = UdtStream::connect(receiver.addr, &config(kind, false)).unwrap();
         set_timeouts(&client);
         let (error, waited) = thread::scope(|scope| {
-            let pouring = scope.spawn(|| write_until_error(&client));
+            let writer = scope.spawn(|| write_until_error(&client));
             thread::sleep(Duration::from_millis(300));
             let port = receiver.kill();
             thread::sleep(Duration::from_millis(200));
-            let begun = Instant::now();
+            let start = Instant::now();
             let _again = Receiver::start(kind, port);
-            let (error, ended) = pouring.join().unwrap();
+            let (error, ended) = writer.join().unwrap();
             _again.kill();
-            (error, ended.saturating_duration_since(begun))
+            (error, ended.saturating_duration_since(start))
         });
         println!("{kind}: {waited:?}: {error}");
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{kind}: {error}");
@@ -260,7 +260,7 @@ fn resets_are_rate_limited_and_not_longer_than_the_datagrams() {
                 }
             }
         };
-        let begun = Instant::now();
+        let start = Instant::now();
         for _ in 0..MANY {
             let mut datagram = [0; 44];
             for word in datagram.chunks_mut(4) {
@@ -275,7 +275,7 @@ fn resets_are_rate_limited_and_not_longer_than_the_datagrams() {
             sent += flooder.send(&datagram).unwrap_or(0);
             receive(false);
         }
-        let took = begun.elapsed();
+        let took = start.elapsed();
         receive(true);
         println!("{kind}: {answers} answers to {MANY} in {took:?}");
         assert!(answers > 0, "{kind}");

@@ -146,8 +146,8 @@ impl Simulation {
         match self.listener.handle(now, client(), plain) {
             Answer::Ignore => {}
             Answer::Reply(reply) => self.send_sealed(1, &reply, reply.len()),
-            Answer::Accept(asked) => {
-                self.ends[1] = Some(Connection::accept(&self.config, now, 22, &asked));
+            Answer::Accept(incoming) => {
+                self.ends[1] = Some(Connection::accept(&self.config, now, 22, &incoming));
             }
         }
     }
@@ -243,11 +243,11 @@ fn ends_with_and_without_a_key_do_not_connect() {
     let config = config("udt");
     let mut plain = Connection::connect(&config, Time::ZERO, 11, Seq::new(9), server().ip());
     let mut responder = Responder::new(&key(1), [3; 32], b"here");
-    let mut asked = plain.poll_transmit(Time::ZERO, 1).unwrap().datagrams.to_vec();
-    let Reply::Refuse(refusal) = responder.handle(Time::ZERO, client(), &mut asked, || 6) else {
+    let mut request = plain.poll_transmit(Time::ZERO, 1).unwrap().datagrams.to_vec();
+    let Reply::Refuse(refusal) = responder.handle(Time::ZERO, client(), &mut request, || 6) else {
         panic!("not refused")
     };
-    assert_eq!(refusal.len(), asked.len());
+    assert_eq!(refusal.len(), request.len());
     plain.handle_datagram(Time::ZERO, &refusal);
     assert_eq!(plain.close_reason(), Some(CloseReason::Refused));
     // A plain listener ignores a hello.

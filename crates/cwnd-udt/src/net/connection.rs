@@ -58,11 +58,12 @@ pub(super) struct State {
     pub connection: Connection,
     /// The system's error for this connection's datagrams.
     failure: Option<(io::ErrorKind, String)>,
-    /// Datagrams, already sealed, for which the system's send buffer had no room, and their segment size. The state
-    /// machine counts them as sent.
+    /// Datagrams for which the system's send buffer had no room, and their segment size. They are sealed if the
+    /// connection has credentials, and the state machine counts them as sent.
     unsent: Option<(Vec<u8>, usize)>,
-    /// The state machine's next timer when it was last driven, and the driver's timer for this connection.
+    /// The state machine's next timer when it was last driven.
     next_timer: Time,
+    /// The driver's timer for this connection.
     scheduled: Time,
     /// The connection is in the driver's ready queue.
     queued: bool,
@@ -97,6 +98,7 @@ pub(super) struct SharedConnection {
     /// Only the driver sends and opens datagrams. It locks the protection before the state.
     protection: Mutex<Protection>,
     state: Mutex<State>,
+    /// Wakes the threads that wait for each side.
     signals: [Condvar; 2],
 }
 

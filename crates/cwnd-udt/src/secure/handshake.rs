@@ -131,11 +131,11 @@ impl Exchange {
 
     /// Finishes the exchange with the peer's message and returns the pre-shared key for Noise. `id` is the client's.
     /// Both ends get the same key if and only if they have the same code.
-    pub(super) fn finish(self, id: u32, theirs: &[u8]) -> Option<Psk> {
+    pub(super) fn finish(self, id: u32, peer_point: &[u8]) -> Option<Psk> {
         let own = self.point;
         let side = if self.client { b'B' } else { b'A' };
-        let key = self.spake.finish(&[&[side], theirs].concat()).ok()?;
-        let (x, y) = if self.client { (&own[..], theirs) } else { (theirs, &own[..]) };
+        let key = self.spake.finish(&[&[side], peer_point].concat()).ok()?;
+        let (x, y) = if self.client { (&own[..], peer_point) } else { (peer_point, &own[..]) };
         let transcript = [b"noise psk", &handshake_header(HELLO, id)[..], x, y].concat();
         Some(Psk(derive(SALT, &key, &transcript)))
     }

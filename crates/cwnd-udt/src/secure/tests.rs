@@ -118,8 +118,7 @@ fn handshake_and_datagrams_match_another_implementation() {
     let request = &hello[MESSAGE_OFFSET..];
     noise.read_message(request, &mut []).unwrap();
     let mut responder = Responder::new(&key(), [1; 32], LISTENER_ID);
-    let begun = responder.begin(Time::ZERO, (from(), client), request, noise, || server);
-    let answer = begun.unwrap();
+    let answer = responder.begin(Time::ZERO, (from(), client), request, noise, || server).unwrap();
     assert_eq!(hex(&answer), ANSWER);
 
     let mut client_end = initiator.handle(Time::ZERO, &answer).unwrap().unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub(crate) struct RawClient {
     socket: UdpSocket,
-    asked: Handshake,
+    handshake: Handshake,
 }
 
 impl RawClient {
@@ -20,7 +20,7 @@ impl RawClient {
         socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
         let mut raw_client = RawClient {
             socket,
-            asked: Handshake {
+            handshake: Handshake {
                 version: VERSION,
                 socket_type: SocketType::Stream,
                 initial: Seq::new(0),
@@ -38,13 +38,14 @@ impl RawClient {
 
     /// Continues as a new UDT socket at the same address.
     pub(crate) fn change_identity(&mut self, random: &mut Random) {
-        self.asked.socket = 1 + random.below((1 << 31) - 1) as u32;
-        self.asked.initial = Seq::new(random.next() as u32);
+        self.handshake.socket = 1 + random.below((1 << 31) - 1) as u32;
+        self.handshake.initial = Seq::new(random.next() as u32);
     }
 
     pub(crate) fn send(&self, request: Request, cookie: u32) {
         let mut bytes = [0; 64];
-        Control::Handshake(Handshake { request, cookie, ..self.asked }).encode(0, 0, &mut bytes);
+        Control::Handshake(Handshake { request, cookie, ..self.handshake })
+            .encode(0, 0, &mut bytes);
         // A full socket buffer of the listener is not an error.
         let _ = self.socket.send(&bytes);
     }

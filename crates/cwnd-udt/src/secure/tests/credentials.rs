@@ -91,8 +91,7 @@ fn a_handshake_with_pairs_matches_another_implementation() {
     let request = &hello[MESSAGE_OFFSET..];
     noise.read_message(&request[MAC_LEN..], &mut []).unwrap();
     let mut responder = Responder::new(&listener_credentials, [1; 32], LISTENER_ID);
-    let begun = responder.begin(Time::ZERO, (from(), client), request, noise, || server);
-    let answer = begun.unwrap();
+    let answer = responder.begin(Time::ZERO, (from(), client), request, noise, || server).unwrap();
     assert_eq!(hex(&answer), PAIR_ANSWER);
     let mut client_end = initiator.handle(Time::ZERO, &answer).unwrap().unwrap();
     assert_eq!(hex(&seal_one(&mut client_end, b"there")), PAIR_THERE);
