@@ -9,7 +9,7 @@ use crate::record::FlowRecord;
 use crate::scenario::custom_name;
 use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
-use crate::tcp::{self, Receiver, Sender};
+use crate::tcp::{self, Ns2, Receiver, Rfc, Sender};
 use crate::traffic::Source;
 use crate::udt::UdtFlow;
 use cwnd::registry::Spec;
@@ -19,7 +19,8 @@ use std::sync::Arc;
 pub(crate) enum Endpoint {
     /// The flow has not started.
     Waiting,
-    Tcp(Box<(Sender, Receiver)>),
+    Tcp(Box<(Sender<Rfc>, Receiver)>),
+    Ns2Tcp(Box<(Sender<Ns2>, Receiver)>),
     Paced(Box<(PacedSender, PacedReceiver)>),
     Udt(Box<UdtFlow>),
     Source(Box<Source>),
@@ -57,9 +58,12 @@ impl Endpoint {
             let receiver = PacedReceiver::new(tcp, clock, back, place.timer + SINK);
             Endpoint::Paced(Box::new((sender, receiver)))
         } else {
-            let sender = Sender::new(tcp, driver, place, seed);
             let receiver = Receiver::new(tcp, clock, back, place.timer + SINK);
-            Endpoint::Tcp(Box::new((sender, receiver)))
+            if tcp.conventions == Conventions::Rfc {
+                Endpoint::Tcp(Box::new((Sender::new(tcp, driver, place, seed), receiver)))
+            } else {
+                Endpoint::Ns2Tcp(Box::new((Sender::new(tcp, driver, place, seed), receiver)))
+            }
         })
     }
 
@@ -67,6 +71,7 @@ impl Endpoint {
     pub(crate) fn delivered(&self) -> u64 {
         match self {
             Endpoint::Tcp(tcp) => tcp.1.delivered(),
+            Endpoint::Ns2Tcp(tcp) => tcp.1.delivered(),
             Endpoint::Paced(paced) => u64::from(paced.1.in_order()),
             Endpoint::Udt(udt) => udt.delivered(),
             Endpoint::Source(source) => source.arrived,
@@ -78,6 +83,7 @@ impl Endpoint {
     pub(crate) fn marked(&self) -> u64 {
         match self {
             Endpoint::Tcp(tcp) => tcp.1.marked,
+            Endpoint::Ns2Tcp(tcp) => tcp.1.marked,
             Endpoint::Waiting | Endpoint::Paced(_) | Endpoint::Udt(_) | Endpoint::Source(_) => 0,
         }
     }
@@ -85,7 +91,8 @@ impl Endpoint {
     /// Returns the driver of the controller; open-loop sources have none.
     fn driver(&self) -> Option<&Driver> {
         match self {
-            Endpoint::Tcp(tcp) => Some(&tcp.0.driver),
+            Endpoint::Tcp(tcp) => Some(tcp.0.driver()),
+            Endpoint::Ns2Tcp(tcp) => Some(tcp.0.driver()),
             Endpoint::Paced(paced) => Some(&paced.0.driver),
             Endpoint::Udt(udt) => Some(&udt.driver),
             Endpoint::Waiting | Endpoint::Source(_) => None,
@@ -103,7 +110,11 @@ impl Endpoint {
         let driver = match self {
             Endpoint::Tcp(tcp) => {
                 tcp.1.marked = 0;
-                &mut tcp.0.driver
+                tcp.0.driver_mut()
+            }
+            Endpoint::Ns2Tcp(tcp) => {
+                tcp.1.marked = 0;
+                tcp.0.driver_mut()
             }
             Endpoint::Paced(paced) => &mut paced.0.driver,
             Endpoint::Udt(udt) => return udt.reset(now),
@@ -133,7 +144,8 @@ impl Endpoint {
 
     pub(crate) fn finish(self, end: u64, clock: Clock, record: &mut FlowRecord) {
         let mut driver = match self {
-            Endpoint::Tcp(tcp) => tcp.0.driver,
+            Endpoint::Tcp(tcp) => tcp.0.into_driver(),
+            Endpoint::Ns2Tcp(tcp) => tcp.0.into_driver(),
             Endpoint::Paced(paced) => paced.0.driver,
             Endpoint::Udt(udt) => udt.into_driver(),
             Endpoint::Source(source) => {
@@ -238,7 +250,11 @@ impl<'a> Prospects<'a> {
         if custom_name(&tcp.controller).is_some() {
             // `options.custom` is only available now.
             let endpoint = Endpoint::new(flow, place, back, seed, options, &mut self.specs)?;
-            let prompt = matches!(&endpoint, Endpoint::Tcp(tcp) if tcp.0.is_prompt());
+            let prompt = match &endpoint {
+                Endpoint::Tcp(tcp) => tcp.0.is_prompt(),
+                Endpoint::Ns2Tcp(tcp) => tcp.0.is_prompt(),
+                _ => false,
+            };
             return Ok(Prospect { endpoint, prompt, paced: None });
         }
         let (_, kind) = match self.last {

@@ -267,7 +267,9 @@ impl Half {
         let answer = packet.flags() & flags::ACK != 0;
         match &mut self.endpoints[flow as usize] {
             Endpoint::Tcp(tcp) if answer => tcp.0.acknowledgement(&mut self.net, now, packet),
+            Endpoint::Ns2Tcp(tcp) if answer => tcp.0.acknowledgement(&mut self.net, now, packet),
             Endpoint::Tcp(tcp) => tcp.1.data(&mut self.net, now, packet),
+            Endpoint::Ns2Tcp(tcp) => tcp.1.data(&mut self.net, now, packet),
             _ => self.arrive_at_others(now, flow, packet),
         }
     }
@@ -277,7 +279,7 @@ impl Half {
     fn arrive_at_others(&mut self, now: u64, flow: u32, packet: Packet) {
         let answer = packet.flags() & flags::ACK != 0;
         match &mut self.endpoints[flow as usize] {
-            Endpoint::Tcp(_) => {}
+            Endpoint::Tcp(_) | Endpoint::Ns2Tcp(_) => {}
             Endpoint::Paced(paced) if answer => paced.0.feedback(&mut self.net, now, packet),
             Endpoint::Paced(paced) => paced.1.data(&mut self.net, now, packet),
             Endpoint::Udt(udt) => udt.arrive(&mut self.net, now, packet),
@@ -328,7 +330,9 @@ impl Half {
         let net = &mut self.net;
         match &mut self.endpoints[flow] {
             Endpoint::Tcp(tcp) if kind == SINK => tcp.1.wake(net, now),
+            Endpoint::Ns2Tcp(tcp) if kind == SINK => tcp.1.wake(net, now),
             Endpoint::Tcp(tcp) => tcp.0.wake(net, now),
+            Endpoint::Ns2Tcp(tcp) => tcp.0.wake(net, now),
             Endpoint::Paced(paced) if kind == SINK => {
                 let rtt = paced.0.driver.last_rtt;
                 paced.1.wake(net, now, rtt);
@@ -347,6 +351,7 @@ impl Half {
         if now >= stop {
             match &mut self.endpoints[index] {
                 Endpoint::Tcp(tcp) => tcp.0.stop(),
+                Endpoint::Ns2Tcp(tcp) => tcp.0.stop(),
                 Endpoint::Paced(paced) => paced.0.stop(),
                 Endpoint::Udt(udt) => udt.stop(net, now),
                 Endpoint::Source(source) => source.stop(),
@@ -359,6 +364,7 @@ impl Half {
         let net = &mut self.net;
         match &mut self.endpoints[index] {
             Endpoint::Tcp(tcp) => tcp.0.start(net, now),
+            Endpoint::Ns2Tcp(tcp) => tcp.0.start(net, now),
             Endpoint::Paced(paced) => paced.0.start(net, now),
             Endpoint::Udt(udt) => udt.start(net, now),
             Endpoint::Source(source) => source.start(net, now),
