@@ -144,15 +144,21 @@ impl LossRecovery for Rfc {
 impl Rfc {
     /// Eifel detection (RFC 3522): if the acknowledgement echoes a timestamp older than that of the retransmission, the
     /// retransmission was spurious and the window reduction is undone.
+    #[inline(always)]
     fn detect_spurious(&mut self, core: &mut Core, now: u64, ack: Ack) {
         if let Some(stamp) = self.retransmit_ts.take()
             && ack.extra.echo < stamp
         {
-            core.board.clear();
-            core.next = core.board.high();
-            self.in_recovery = false;
-            core.driver.report(now, Event::Undo);
+            self.undo(core, now);
         }
+    }
+
+    #[cold]
+    fn undo(&mut self, core: &mut Core, now: u64) {
+        core.board.clear();
+        core.next = core.board.high();
+        self.in_recovery = false;
+        core.driver.report(now, Event::Undo);
     }
 
     /// Loss recovery with SACK (RFC 6675 section 5).
