@@ -10,7 +10,7 @@
 use super::recovery::LossRecovery;
 use super::rto::CoarseSrtt;
 use super::scoreboard::{DUP_THRESH, Newly};
-use super::sender::{self, Ack, Covered, FirstPacket};
+use super::sender::{self, Ack, FirstPacket};
 use crate::cast::whole32;
 use crate::engine::net::Net;
 use crate::network::{Recovery, Tcp};
@@ -62,7 +62,7 @@ pub(crate) struct Ns2 {
     timed: Option<(u32, u64)>,
     /// ns-2's `recover_`: recovery ends when this packet is acknowledged; -1 before the first loss.
     recover: i64,
-    /// Packets by which fast recovery inflates the window.
+    /// Packets by which fast recovery inflates the window; 0 with SACK.
     inflation: i64,
     /// The estimate of the packets in flight in SACK recovery.
     pipe: i64,
@@ -151,8 +151,7 @@ impl LossRecovery for Ns2 {
     fn send(&mut self, core: &mut Core, net: &mut Net, now: u64, burst: u32) -> Limit {
         let mut sent = 0;
         let open = if self.closed_by_mark { 0 } else { i64::from(whole32(core.window())) };
-        let window = open + if self.scheme == Recovery::Sack { 0 } else { self.inflation };
-        let window = window.min(i64::from(core.receiver_window));
+        let window = (open + self.inflation).min(i64::from(core.receiver_window));
         let repairs = self.in_recovery && self.scheme == Recovery::Sack;
         loop {
             let outstanding = i64::from(core.next) - i64::from(core.board.una());
@@ -215,13 +214,13 @@ impl Ns2 {
         if !self.in_recovery {
             if advanced {
                 let newly = self.advance(core, net, now, ack);
-                self.report_acked(core, now, newly, ack, true);
+                core.report_acked(now, newly, ack, true);
                 core.connected = true;
                 self.timed_out = false;
                 core.board.clear();
             } else if !self.timed_out {
                 let newly = core.board.sack(ack.blocks());
-                self.report_acked(core, now, newly, ack, false);
+                core.report_acked(now, newly, ack, false);
                 if newly.changed {
                     self.duplicate(core, net, now);
                 }
@@ -239,7 +238,7 @@ impl Ns2 {
         self.pipe -= 1;
         if i64::from(ack.number) > self.recover {
             let newly = self.advance(core, net, now, ack);
-            self.report_acked(core, now, newly, ack, false);
+            core.report_acked(now, newly, ack, false);
             self.in_recovery = false;
             self.recover = -1;
             self.timed_out = false;
@@ -256,7 +255,7 @@ impl Ns2 {
                 core.restart_timer(net, now);
             }
             newly = newly.and(core.board.sack(ack.blocks()));
-            self.report_acked(core, now, newly, ack, false);
+            core.report_acked(now, newly, ack, false);
             let (found, _) = core.board.find_lost();
             if found > 0 {
                 core.report_lost(now, found, KNOWN);
@@ -279,11 +278,11 @@ impl Ns2 {
                 }
                 self.had_partial = false;
                 let newly = self.advance(core, net, now, ack);
-                self.report_acked(core, now, newly, ack, true);
+                core.report_acked(now, newly, ack, true);
                 core.connected = true;
             }
         } else {
-            self.report_acked(core, now, Newly::default(), ack, false);
+            core.report_acked(now, Newly::default(), ack, false);
             self.duplicate(core, net, now);
             if self.scheme == Recovery::NewReno {
                 burst = RECOVERY_BURST;
@@ -326,7 +325,7 @@ impl Ns2 {
             self.timed = None;
             core.rto.restart();
         }
-        self.report_acked(core, now, newly, ack, false);
+        core.report_acked(now, newly, ack, false);
         core.report_lost(now, 1, KNOWN);
         self.repair(core, net, now, ack.number);
     }
@@ -349,20 +348,6 @@ impl Ns2 {
         self.closed_by_mark &= ack.echo;
         core.restart_timer(net, now);
         newly
-    }
-
-    #[inline(always)]
-    fn report_acked(&mut self, core: &mut Core, now: u64, newly: Newly, ack: Ack, grows: bool) {
-        let covered = Covered {
-            packets: newly.packets,
-            newest: newly.newest,
-            sent_at: newly.sent_at,
-            rtt_from: newly.once.then_some(newly.sent_at),
-            stamp: ack.extra.stamp,
-            echo: ack.echo,
-            grows: grows && core.connected,
-        };
-        core.report_acked(now, covered);
     }
 
     /// Handles a duplicate acknowledgement.

@@ -4,7 +4,7 @@
 use super::recovery::LossRecovery;
 use super::rto::Srtt;
 use super::scoreboard::{DUP_THRESH, Newly};
-use super::sender::{self, Ack, Covered, FirstPacket};
+use super::sender::{self, Ack, FirstPacket};
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use crate::network::{Recovery, Tcp};
@@ -67,24 +67,14 @@ impl LossRecovery for Rfc {
             newly = newly.and(core.board.sack(ack.blocks()));
         }
         core.next = core.next.max(ack.number);
-        let rtt_from = newly.once.then_some(newly.sent_at);
-        if let Some(sent_at) = rtt_from {
-            core.rto.sample(now, sent_at);
+        if newly.once {
+            core.rto.sample(now, newly.sent_at);
             core.rto.restart();
         }
         if advanced {
             self.detect_spurious(core, now, ack);
         }
-        let covered = Covered {
-            packets: newly.packets,
-            newest: newly.newest,
-            sent_at: newly.sent_at,
-            rtt_from,
-            stamp: ack.extra.stamp,
-            echo: ack.echo,
-            grows: advanced && core.connected,
-        };
-        core.report_acked(now, covered);
+        core.report_acked(now, newly, ack, advanced);
         core.connected |= advanced;
         if ack.echo {
             let sent_at = core.driver.clock.time(newly.sent_at);

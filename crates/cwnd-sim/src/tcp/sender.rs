@@ -3,7 +3,7 @@
 use super::demands::Demands;
 use super::recovery::LossRecovery;
 use super::rto::{Estimator, Rto};
-use super::scoreboard::Scoreboard;
+use super::scoreboard::{Newly, Scoreboard};
 use crate::cast::{low32, saturate16, saturate32, to_index, whole};
 use crate::driver::Driver;
 use crate::engine::clock::Clock;
@@ -390,40 +390,38 @@ impl<E> Core<E> {
         cut
     }
 
-    /// Reports an acknowledgement to the controller.
+    /// Reports an acknowledgement that covers `newly` to the controller. `grows` tells whether it may increase the window.
     #[inline(always)]
-    pub(super) fn report_acked(&mut self, now: u64, covered: Covered) {
+    pub(super) fn report_acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
         if self.demands.is_some() {
-            return self.report_acked_with_delivery(now, covered);
+            return self.report_acked_with_delivery(now, newly, ack, grows);
         }
-        let event = Event::Acked(self.acked(now, covered));
+        let event = Event::Acked(self.acked(now, newly, ack, grows));
         self.driver.report(now, event);
     }
 
     /// Reports an acknowledgement with a delivery-rate sample. A separate function, because the sample would force the
     /// acknowledgement out of registers in the common case.
     #[cold]
-    fn report_acked_with_delivery(&mut self, now: u64, covered: Covered) {
-        let mut acked = self.acked(now, covered);
-        acked.delivery = self.delivery_sample(now, covered.packets, covered.newest);
+    fn report_acked_with_delivery(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
+        let mut acked = self.acked(now, newly, ack, grows);
+        acked.delivery = self.delivery_sample(now, newly.packets, newly.newest);
         self.driver.report(now, Event::Acked(acked));
     }
 
     /// Builds the event of an acknowledgement, without a delivery-rate sample.
     #[inline(always)]
-    fn acked(&mut self, now: u64, acked: Covered) -> Acked {
-        let rtt = acked.rtt_from.map(|sent_at| self.driver.measured(now - sent_at));
-        let received_at = self
-            .stamps
-            .map(|granularity| self.driver.clock.time(u64::from(acked.stamp) * granularity.get()));
-        let credit = if self.byte_counting { acked.packets } else { acked.packets.min(1) };
-        let mut event = Acked::new(acked.packets, self.driver.clock.time(acked.sent_at));
-        event.credit = if acked.grows { credit } else { 0 };
+    fn acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) -> Acked {
+        let credit = if self.byte_counting { newly.packets } else { newly.packets.min(1) };
+        let mut event = Acked::new(newly.packets, self.driver.clock.time(newly.sent_at));
+        event.credit = if grows && self.connected { credit } else { 0 };
         event.in_flight = self.board.in_flight();
         event.sent = self.driver.packets_sent;
-        event.rtt = rtt;
-        event.received_at = received_at;
-        event.echo = acked.echo;
+        event.rtt = newly.once.then(|| self.driver.measured(now - newly.sent_at));
+        event.received_at = self.stamps.map(|granularity| {
+            self.driver.clock.time(u64::from(ack.extra.stamp) * granularity.get())
+        });
+        event.echo = ack.echo;
         event.limit = self.driver.limit;
         event
     }
@@ -435,24 +433,6 @@ impl<E> Core<E> {
         let lost = Lost::new(packets, sent_at, self.driver.packets_sent);
         self.report_congestion(now, Event::Lost(lost));
     }
-}
-
-/// Packets covered by an acknowledgement, for the controller's event.
-#[derive(Clone, Copy)]
-pub(super) struct Covered {
-    pub packets: u32,
-    /// The most recently sent of the covered packets.
-    pub newest: u32,
-    /// Transmission time of `newest`.
-    pub sent_at: u64,
-    /// `sent_at`, if it gives a valid round-trip time sample.
-    pub rtt_from: Option<u64>,
-    /// The receiver's timestamp.
-    pub stamp: u32,
-    /// Whether ECN echo is set.
-    pub echo: bool,
-    /// Whether the acknowledgement may increase the window.
-    pub grows: bool,
 }
 
 /// Returns the timestamp granularity of a connection in ticks, if timestamps are used.
