@@ -265,19 +265,13 @@ impl Half {
     #[inline(always)]
     fn arrive(&mut self, now: u64, flow: u32, packet: Packet) {
         let answer = packet.flags() & flags::ACK != 0;
-        if answer {
-            return match &mut self.endpoints[flow as usize] {
-                Endpoint::Tcp(tcp) => tcp.0.acknowledgement(&mut self.net, now, packet),
-                Endpoint::Ns2Tcp(tcp) => tcp.0.acknowledgement(&mut self.net, now, packet),
-                _ => self.arrive_at_others(now, flow, packet),
-            };
+        match &mut self.endpoints[flow as usize] {
+            Endpoint::Tcp(tcp) if answer => tcp.0.acknowledgement(&mut self.net, now, packet),
+            Endpoint::Ns2Tcp(tcp) if answer => tcp.0.acknowledgement(&mut self.net, now, packet),
+            Endpoint::Tcp(tcp) => tcp.1.data(&mut self.net, now, packet),
+            Endpoint::Ns2Tcp(tcp) => tcp.1.data(&mut self.net, now, packet),
+            _ => self.arrive_at_others(now, flow, packet),
         }
-        let receiver = match &mut self.endpoints[flow as usize] {
-            Endpoint::Tcp(tcp) => &mut tcp.1,
-            Endpoint::Ns2Tcp(tcp) => &mut tcp.1,
-            _ => return self.arrive_at_others(now, flow, packet),
-        };
-        receiver.data(&mut self.net, now, packet);
     }
 
     /// The same where an endpoint is not TCP's.

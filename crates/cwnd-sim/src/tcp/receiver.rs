@@ -245,12 +245,17 @@ impl Receiver {
         let blocks = self.sack && self.blocks.count > 0;
         let (aux, options) =
             if blocks || self.stamps.is_some() { self.extra(net, now, blocks) } else { (0, 0) };
+        let echo = if self.ecn { self.echo() } else { 0 };
+        let size = self.ack_size + options;
+        net.send(now, Packet::new(self.expected, self.hop, aux, size, flags::ACK | echo));
+    }
+
+    /// Updates ECN echo and returns its flag.
+    fn echo(&mut self) -> u16 {
         // CE on any of the packets acknowledged together takes precedence over CWR (RFC 3168 section 6.1.3).
         let received = std::mem::take(&mut self.unacked_flags);
         self.echo = received & flags::CE != 0 || self.echo && received & flags::CWR == 0;
-        let echo = if self.echo { flags::ECE } else { 0 };
-        let size = self.ack_size + options;
-        net.send(now, Packet::new(self.expected, self.hop, aux, size, flags::ACK | echo));
+        if self.echo { flags::ECE } else { 0 }
     }
 
     /// Stores SACK blocks and timestamps in the table of extras. Returns the index and the options' size in bytes.
