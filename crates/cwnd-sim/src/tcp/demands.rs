@@ -53,8 +53,8 @@ impl Demands {
 }
 
 impl<E> Core<E> {
-    /// Reports the controller's wake-up if it is due. Returns whether the sender shall send: after the wake-up or for the
-    /// departure of a paced packet.
+    /// Reports the controller's wake-up if it is due. Returns whether to send what the window
+    /// allows: after the wake-up, or if a paced packet departs.
     pub(super) fn wake_demands(&mut self, now: u64) -> bool {
         let Some(demands) = &mut self.demands else { return false };
         let paced = self.driver.limit == Limit::Pacing && !demands.delays(now);

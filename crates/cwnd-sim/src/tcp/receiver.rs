@@ -119,11 +119,11 @@ struct Policy {
 }
 
 impl Policy {
-    /// Sizes with padding (RFC 2018 section 3, RFC 7323 appendix A).
+    /// Option sizes with padding (RFC 2018 section 3, RFC 7323 appendix A).
     const RFC: Policy =
         Policy { sack_header: 4, timestamps: 12, delays_first: true, delays_duplicates: false };
 
-    /// ns-2's `DelAckSink::recv`. Only the blocks of options have a size.
+    /// Delays as in ns-2's `DelAckSink::recv`. Options add only the bytes of SACK blocks.
     const NS2: Policy =
         Policy { sack_header: 0, timestamps: 0, delays_first: false, delays_duplicates: true };
 
@@ -135,6 +135,7 @@ impl Policy {
     }
 }
 
+/// A TCP receiver.
 pub(crate) struct Receiver {
     blocks: Blocks,
     /// The timestamp granularity in ticks, if timestamps are used.

@@ -1,4 +1,4 @@
-//! The interface of loss recovery, in which the RFCs and ns-2 differ.
+//! The interface between a TCP sender and its loss recovery.
 
 use super::rto::Estimator;
 use super::sender::{Ack, Core, FirstPacket};
@@ -16,8 +16,8 @@ pub(crate) trait LossRecovery {
 
     fn new(tcp: &Tcp) -> Self;
 
-    /// Handles a cumulative acknowledgement. Returns the most packets that may be sent for it; `None` if the sender must
-    /// not try to send.
+    /// Handles a cumulative acknowledgement. Returns the most packets that may be sent for it; `None` if the sender
+    /// must not try to send.
     fn acknowledgement(
         &mut self,
         core: &mut Core<Self::Estimator>,
@@ -26,7 +26,7 @@ pub(crate) trait LossRecovery {
         ack: Ack,
     ) -> Option<u32>;
 
-    /// Handles an expired retransmission timer. Returns whether the sender shall send.
+    /// Handles an expired retransmission timer. Returns whether to send what the window allows.
     fn timeout(&mut self, core: &mut Core<Self::Estimator>, net: &mut Net, now: u64) -> bool;
 
     /// Sends as many packets as the window allows, at most `burst`, and returns what limits the sender then.

@@ -24,7 +24,7 @@ pub(crate) struct Rfc {
     scheme: Recovery,
     limited_transmit: bool,
     in_recovery: bool,
-    /// No partial acknowledgement has arrived in this recovery.
+    /// The next partial acknowledgement is the first one of this recovery.
     first_partial: bool,
     /// The last outstanding packet was retransmitted in this recovery (rule 4 of RFC 6675's `NextSeg`).
     rescued: bool,

@@ -151,6 +151,7 @@ impl<R: LossRecovery> Sender<R> {
             self.core.deadline = NONE;
             if self.recovery.timeout(&mut self.core, net, now) {
                 self.resume(net, now);
+                // Without a transmission the timer is not running.
                 if self.core.deadline == NONE {
                     self.core.restart_timer(net, now);
                 }
@@ -350,7 +351,7 @@ impl<E> Core<E> {
         self.deadline.min(burst).min(self.demands_due())
     }
 
-    /// Schedules a burst after a random delay, unless one waits already.
+    /// Schedules a burst after a random delay, unless a burst already waits.
     #[cold]
     fn delay_burst(&mut self, net: &mut Net, now: u64) {
         if let Some(host_delay) = &mut self.host_delay
@@ -390,7 +391,7 @@ impl<E> Core<E> {
         cut
     }
 
-    /// Reports an acknowledgement that covers `newly` to the controller. `grows` tells whether it may increase the window.
+    /// Reports to the controller an acknowledgement that covers `newly`. `grows`: whether it may increase the window.
     #[inline(always)]
     pub(super) fn report_acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) {
         if self.demands.is_some() {
