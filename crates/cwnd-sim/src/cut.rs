@@ -72,7 +72,15 @@ impl Cut {
         }
         let partition = (0..weights.len()).map(|node| of_group[groups.of(node)]).collect();
         let enough = sums[0].min(sums[1]) >= MIN_SHARE * (sums[0] + sums[1]) && sums[0] > 0.0;
-        enough.then_some(Cut { partition, lookahead })
+        let cut = enough.then_some(Cut { partition, lookahead })?;
+        // The contents of acknowledgements move to the other partition with the first crossing.
+        let paths = network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]);
+        let crossings = |path: &Vec<usize>| {
+            path.iter()
+                .filter(|&&link| cut.link_start(network, link) != cut.link_end(network, link))
+                .count()
+        };
+        paths.map(crossings).all(|crossings| crossings <= 1).then_some(cut)
     }
 
     /// The most packets of 1000 bytes that a path between the partitions carries in the lookahead.

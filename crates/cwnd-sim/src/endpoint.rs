@@ -9,7 +9,7 @@ use crate::paced::PacedFlow;
 use crate::record::FlowRecord;
 use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
-use crate::tcp::{self, TcpFlow};
+use crate::tcp::{self, Ns2, Rfc, TcpFlow};
 use crate::traffic::Source;
 use crate::udt::UdtFlow;
 use cwnd::registry::Spec;
@@ -96,8 +96,10 @@ pub(crate) fn create(
     let driver = Driver::new(place.clock, controller, options.record_events);
     Ok(if driver.controller.needs().reports {
         Box::new(PacedFlow::new(tcp, driver, place, back))
+    } else if tcp.conventions == Conventions::Rfc {
+        Box::new(TcpFlow::<Rfc>::new(tcp, driver, place, back, seed))
     } else {
-        Box::new(TcpFlow::new(tcp, driver, place, back, seed))
+        Box::new(TcpFlow::<Ns2>::new(tcp, driver, place, back, seed))
     })
 }
 

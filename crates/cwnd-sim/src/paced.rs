@@ -320,7 +320,6 @@ impl PacedSender {
         if again {
             self.board.resent(now, seq);
             self.driver.counters.retransmitted += 1;
-            bits |= flags::AGAIN;
             self.pair = false;
         } else {
             self.board.sent(now);

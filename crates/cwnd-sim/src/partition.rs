@@ -121,10 +121,12 @@ impl Partition {
 
     /// Advances by `windows` synchronisation windows. Returns whether the end of the run is reached.
     pub(crate) fn run_windows(&mut self, windows: u64) -> bool {
+        // Owned here, so that a panic disconnects the other partition, which would wait for ever.
+        let Some(mut peer) = self.peer.take() else { return true };
         let end = self.net.observations.end();
+        let mut until = 0;
         for _ in 0..windows {
-            let Some(peer) = &mut self.peer else { return true };
-            let until = self.net.clock.ticks(peer.begin_window()).min(end);
+            until = self.net.clock.ticks(peer.begin_window()).min(end);
             if let Some(mut batch) = peer.receive() {
                 for crossing in batch.drain(..) {
                     // One at a time: handling it may arm a timer that precedes the next one.
@@ -133,19 +135,16 @@ impl Partition {
                         self.deliver(&delivery);
                     }
                 }
-                if let Some(peer) = &mut self.peer {
-                    peer.recycle(batch);
-                }
+                peer.recycle(batch);
             }
             self.advance(until, u64::MAX);
-            if let Some(peer) = &mut self.peer {
-                peer.send(&mut self.net.outbox);
-            }
+            peer.send(&mut self.net.outbox);
             if until == end {
-                return true;
+                break;
             }
         }
-        false
+        self.peer = Some(peer);
+        until == end
     }
 
     /// The fraction of simulated time that has passed.

@@ -62,8 +62,10 @@ impl Timetable {
         self.due = now as f64;
         self.burst_end = match self.pattern {
             Pattern::Always => u64::MAX,
-            Pattern::Schedule { on, .. } => now + on,
-            Pattern::Pareto { on, shape, .. } => now + whole(self.rng.pareto(on, shape)),
+            Pattern::Schedule { on, .. } => now.saturating_add(on),
+            Pattern::Pareto { on, shape, .. } => {
+                now.saturating_add(whole(self.rng.pareto(on, shape)))
+            }
         };
     }
 

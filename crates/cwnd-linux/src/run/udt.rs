@@ -82,7 +82,8 @@ impl UdtFlow {
     /// Records the last round-trip time sample, the last cut, and the limit since the last call.
     pub(super) fn poll(&self, now: Time, measurement: &mut Measurement) {
         let Some(stream) = self.sockets.source.get() else { return };
-        let (rtt, cut, limit) = stream.with_connection(|it| (it.take_rtt(), it.take_cut(), it.limit()));
+        let (rtt, cut, limit) =
+            stream.with_connection(|it| (it.take_rtt(), it.take_cut(), it.limit()));
         if let Some(rtt) = rtt {
             measurement.add_event(FlowEvent::Rtt(now, rtt.as_secs()));
         }

@@ -53,6 +53,11 @@ impl Clock {
         ticks as f64 / self.ticks_in(1.0)
     }
 
+    /// Seconds of a sum of spans.
+    pub(crate) fn seconds_in(self, ticks: u128) -> f64 {
+        ticks as f64 / self.ticks_in(1.0)
+    }
+
     #[inline(always)]
     pub(crate) fn time(self, ticks: u64) -> Time {
         Time::from_nanos(self.nanos(ticks))

@@ -72,8 +72,9 @@ impl Net {
             links.fold(now.max(from), |from, link| link.earliest_arrival(from))
         };
         let timers = &self.timers[flow];
-        // The receiver answers packets and its own timer.
-        let answered = pass(pass(now, hops[0]).min(timers[SINK]), hops[1]);
+        // The receiver answers packets, also one that has reached it already, and its own timer.
+        let delivered = self.pending_delivery().min(pass(now, hops[0]));
+        let answered = pass(delivered.min(timers[SINK]), hops[1]);
         answered.min(self.source_undisturbed_until(flow))
     }
 

@@ -1,7 +1,7 @@
 //! Links, routes, timers and the event queue: the network as seen by endpoints.
 //!
 //! A packet that is sent passes all links that may receive it ahead of the clock ([`lookahead`](super::lookahead)); its arrival at
-//! the next link or endpoint is an event.
+//! the next link or endpoint is an event. Packets that would arrive after the end of the run are discarded.
 
 use super::clock::Clock;
 use super::link::{Enqueued, Link};
@@ -164,6 +164,9 @@ impl Net {
         }
         let packet = packet.onward();
         let next = self.routes.step(packet.hop());
+        if arrives >= self.observations.end() {
+            return None;
+        }
         if next.is_plain() {
             self.schedule_arrival(link, arrives, packet);
             return None;
@@ -217,7 +220,7 @@ impl Net {
 
     /// A packet that left the queue of the scheduled path arrives at the far end at `arrives`.
     fn transmitted(&mut self, link: usize, arrives: u64, packet: Packet) {
-        if self.reaches_far_end(link, arrives, packet) {
+        if self.reaches_far_end(link, arrives, packet) && arrives < self.observations.end() {
             let packet = packet.onward();
             let next = self.routes.step(packet.hop());
             if let Some(delivery) = self.carry(link, arrives, next, packet) {
@@ -244,8 +247,7 @@ impl Net {
         mut next: Step,
         mut packet: Packet,
     ) -> Option<Delivery> {
-        let end = self.observations.end();
-        while next.is_link_ahead() && arrives < end {
+        while next.is_link_ahead() {
             link = next.link();
             let gained;
             let now = arrives;
@@ -255,13 +257,15 @@ impl Net {
             }
             packet = packet.onward();
             next = self.routes.step(packet.hop());
+            if arrives >= self.observations.end() {
+                return None;
+            }
         }
         if next.is_cut() {
             self.cross(link, arrives, packet);
             return None;
         }
         if next.is_end_ahead()
-            && arrives < end
             && self.links[link].none_in_flight()
             && self.delivery.is_none()
             && arrives <= self.safe_until(next.flow(), packet)
@@ -322,8 +326,7 @@ impl Net {
     pub(crate) fn next_delivery(&mut self, link: u32) -> Option<Delivery> {
         let (at, packet) = self.links[link as usize].first_in_flight()?;
         let end = self.routes.step(packet.hop());
-        let ahead = end.is_end_ahead() && at < self.observations.end();
-        if ahead && at <= self.safe_until(end.flow(), packet) {
+        if end.is_end_ahead() && at <= self.safe_until(end.flow(), packet) {
             let (packet, following) = self.links[link as usize].pop_in_flight();
             let link = following.map(|_| link);
             return Some(Delivery { at, flow: end.flow(), packet, link });
@@ -335,6 +338,11 @@ impl Net {
     /// The packet that has reached an endpoint ahead of the clock.
     pub(crate) fn take_delivery(&mut self) -> Option<Delivery> {
         self.delivery.take()
+    }
+
+    /// Time of the packet that has reached an endpoint ahead of the clock; [`NONE`] without one.
+    pub(super) fn pending_delivery(&self) -> u64 {
+        self.delivery.map_or(NONE, |delivery| delivery.at)
     }
 
     /// Shows every packet that `link` transmits to `tap`.

@@ -82,8 +82,6 @@ pub(crate) mod flags {
     pub(crate) const CWR: u16 = 1 << 5;
     /// Opens the connection.
     pub(crate) const SYN: u16 = 1 << 6;
-    /// Sent before.
-    pub(crate) const AGAIN: u16 = 1 << 7;
     /// Lost in the pipe: vanishes where it would have arrived.
     pub(crate) const LOST: u16 = 1 << 8;
     /// Names lost packets (UDT's NAK).

@@ -1,6 +1,6 @@
 //! Pacing, timers and delivery-rate samples, for the controllers that use them.
 
-use super::sender::Sender;
+use super::sender::Core;
 use crate::engine::net::Net;
 use crate::engine::schedule::NONE;
 use cwnd::delivery::{DeliveryEstimator, RateSample, Sent};
@@ -52,10 +52,11 @@ impl Demands {
     }
 }
 
-impl Sender {
-    /// Handles the timer: the controller's wake-up and the departure of a paced packet.
-    pub(super) fn wake_demands(&mut self, net: &mut Net, now: u64) {
-        let Some(demands) = &mut self.demands else { return };
+impl<E> Core<E> {
+    /// Reports the controller's wake-up if it is due. Returns whether to send what the window
+    /// allows: after the wake-up, or if a paced packet departs.
+    pub(super) fn wake_demands(&mut self, now: u64) -> bool {
+        let Some(demands) = &mut self.demands else { return false };
         let paced = self.driver.limit == Limit::Pacing && !demands.delays(now);
         let ticks = demands.wake <= now;
         if ticks {
@@ -63,9 +64,7 @@ impl Sender {
             demands.ticked = Some(self.driver.clock.time(now));
             self.driver.report_congestion(now, Event::Tick);
         }
-        if ticks || paced {
-            self.resume(net, now);
-        }
+        ticks || paced
     }
 
     /// Arms the timer for the controller's wake-up and the next paced packet.

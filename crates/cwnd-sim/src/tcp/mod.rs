@@ -1,11 +1,12 @@
 //! TCP: a sender with its congestion controller and a receiver. Sequence numbers count packets.
 //!
-//! The sender's state ([`sender`]) is shared by two variants of loss recovery: that of the RFCs ([`rfc`]) and that of
-//! ns-2 ([`ns2`]).
+//! The sender ([`sender`]) is generic over its loss recovery ([`recovery`]): that of the RFCs ([`rfc`]) or that of ns-2
+//! ([`ns2`]).
 
 pub(crate) mod demands;
 pub(crate) mod ns2;
 mod receiver;
+pub(crate) mod recovery;
 mod rfc;
 mod rto;
 pub(crate) mod scoreboard;
@@ -20,16 +21,19 @@ use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::record::FlowRecord;
 use cwnd::AnyController;
+pub(crate) use ns2::Ns2;
 use receiver::Receiver;
+use recovery::LossRecovery;
+pub(crate) use rfc::Rfc;
 use sender::{Place, Sender};
 
-/// A TCP connection.
-pub(crate) struct TcpFlow {
-    sender: Sender,
+/// A TCP connection with the loss recovery `R`.
+pub(crate) struct TcpFlow<R: LossRecovery> {
+    sender: Sender<R>,
     receiver: Receiver,
 }
 
-impl TcpFlow {
+impl<R: LossRecovery> TcpFlow<R> {
     /// Creates a connection. `back` is the first hop of the return route.
     pub(crate) fn new(tcp: &Tcp, driver: Driver, place: Place, back: u32, seed: u64) -> Self {
         TcpFlow {
@@ -37,21 +41,22 @@ impl TcpFlow {
             receiver: Receiver::new(tcp, place.clock, back, place.timer + SINK),
         }
     }
-}
 
-impl TcpFlow {
     /// Whether no packet is in flight and no transmission is pending. Always false if the ends are in two partitions.
     #[cold]
     fn is_drained(&self, net: &Net) -> bool {
         let [data, acks] = net.gone[self.sender.flow()];
-        self.sender.driver.packets_sent == self.receiver.received + data
-            && self.receiver.acks_sent == self.sender.acks_received + acks
+        self.sender.driver().packets_sent == self.receiver.received + data
+            && self.receiver.acks_sent == self.sender.acks_received() + acks
             && !self.sender.burst_waits()
             && !self.receiver.ack_is_delayed()
     }
 }
 
-impl Endpoint for TcpFlow {
+impl<R: LossRecovery + Send> Endpoint for TcpFlow<R>
+where
+    R::Estimator: Send,
+{
     fn start(&mut self, net: &mut Net, now: u64) {
         self.sender.start(net, now);
     }
@@ -67,7 +72,7 @@ impl Endpoint for TcpFlow {
     fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool {
         if packet.flags() & flags::ACK != 0 {
             self.sender.acknowledgement(net, now, packet);
-            self.sender.driver.completed != NONE && self.is_drained(net)
+            self.sender.driver().completed != NONE && self.is_drained(net)
         } else {
             self.receiver.data(net, now, packet);
             false
@@ -75,7 +80,7 @@ impl Endpoint for TcpFlow {
     }
 
     fn sent(&self) -> u64 {
-        self.sender.driver.packets_sent
+        self.sender.driver().packets_sent
     }
 
     fn delivered(&self) -> u64 {
@@ -87,14 +92,15 @@ impl Endpoint for TcpFlow {
     }
 
     fn begin_measurement(&mut self, now: u64, side: usize) {
-        if side == SINK { self.receiver.marked = 0 } else { self.sender.driver.reset(now) }
+        if side == SINK { self.receiver.marked = 0 } else { self.sender.driver_mut().reset(now) }
     }
 
     fn controller(&self) -> Option<(&Driver, &AnyController)> {
-        Some((&self.sender.driver, &self.sender.driver.controller))
+        let driver = self.sender.driver();
+        Some((driver, &driver.controller))
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {
-        self.sender.driver.finish(end, record);
+        self.sender.into_driver().finish(end, record);
     }
 }

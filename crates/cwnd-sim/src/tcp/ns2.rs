@@ -7,12 +7,13 @@
 //! * NewReno's partial window deflation is permanent.
 //! * Reno leaves recovery at the first new acknowledgement and may enter it again at once.
 
+use super::recovery::LossRecovery;
+use super::rto::CoarseSrtt;
 use super::scoreboard::{DUP_THRESH, Newly};
-use super::sender::{Action, Covered, Sender};
+use super::sender::{self, Ack, FirstPacket};
 use crate::cast::whole32;
 use crate::engine::net::Net;
-use crate::engine::packet::Extra;
-use crate::network::Recovery;
+use crate::network::{Recovery, Tcp};
 use cwnd::{Conventions, Decided, Decision, Event, Limit, Marked, Packets, Signal};
 
 /// Transmission time given for a loss that needs no further window reduction: earlier than every reduction.
@@ -44,340 +45,362 @@ fn reduce(decision: &Decision) -> Decided {
     Decided { threshold, window: target.min(decision.window).max(1.0) }
 }
 
-/// Handles a cumulative acknowledgement. Returns the most packets that may be sent for it; `None` if the sender must not
-/// try to send.
-#[inline(always)]
-pub(super) fn acknowledgement(
-    s: &mut Sender,
-    net: &mut Net,
-    now: u64,
-    ack: u32,
-    echo: bool,
-    extra: &Extra,
-) -> Option<u32> {
-    if ack < s.board.una() {
-        return None;
-    }
-    if echo {
-        marked(s, now, ack);
-    }
-    match s.recovery {
-        Recovery::Sack => selective(s, net, now, ack, echo, extra),
-        Recovery::NewReno | Recovery::Reno => cumulative(s, net, now, ack, echo, extra),
-    }
+type Core = sender::Core<CoarseSrtt>;
+
+/// The cause of the last congestion action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    None,
+    Duplicates,
+    Mark,
+    Timeout,
 }
 
-/// Handles ECN echo: reduces the window at most once per window of data.
-fn marked(s: &mut Sender, now: u64, ack: u32) {
-    if i64::from(ack) - 1 > s.recover || s.last_action == Action::Timeout {
-        s.recover = i64::from(s.board.high()) - 1;
-        s.last_action = Action::Mark;
-        // A reduction from less than two packets closes the window until the retransmission timer expires (RFC 3168
-        // section 6.1.2). A further mark backs the timer off.
-        if s.closed_by_mark && s.unclamped_window() <= 1.0 {
-            s.rto.back_off();
+/// State of ns-2's loss recovery.
+pub(crate) struct Ns2 {
+    /// The packet that is timed, one per window: sequence number and transmission time.
+    timed: Option<(u32, u64)>,
+    /// ns-2's `recover_`: recovery ends when this packet is acknowledged; -1 before the first loss.
+    recover: i64,
+    /// Packets by which fast recovery inflates the window; 0 with SACK.
+    inflation: i64,
+    /// The estimate of the packets in flight in SACK recovery.
+    pipe: i64,
+    duplicates: u32,
+    scheme: Recovery,
+    last_action: Action,
+    limited_transmit: bool,
+    in_recovery: bool,
+    /// A partial acknowledgement has arrived in this recovery.
+    had_partial: bool,
+    /// A mark closed the window: nothing is sent until the retransmission timer expires.
+    closed_by_mark: bool,
+    /// No new data has been acknowledged since the last timeout.
+    timed_out: bool,
+}
+
+impl LossRecovery for Ns2 {
+    type Estimator = CoarseSrtt;
+
+    const FIRST_PACKET: FirstPacket = FirstPacket::Handshake;
+
+    fn new(tcp: &Tcp) -> Self {
+        Ns2 {
+            timed: None,
+            recover: -1,
+            inflation: 0,
+            pipe: 0,
+            duplicates: 0,
+            scheme: tcp.recovery,
+            last_action: Action::None,
+            limited_transmit: tcp.limited_transmit,
+            in_recovery: false,
+            had_partial: false,
+            closed_by_mark: false,
+            timed_out: false,
         }
-        s.closed_by_mark = s.unclamped_window() < 2.0;
-        s.driver.counters.mark_cuts += 1;
-        let sent = s.driver.packets_sent;
-        let marked = Marked::new(1, s.driver.clock.time(now), sent);
-        s.report_congestion(now, Event::Marked(marked));
+    }
+
+    #[inline(always)]
+    fn acknowledgement(
+        &mut self,
+        core: &mut Core,
+        net: &mut Net,
+        now: u64,
+        ack: Ack,
+    ) -> Option<u32> {
+        if ack.number < core.board.una() {
+            return None;
+        }
+        if ack.echo {
+            self.marked(core, now, ack);
+        }
+        match self.scheme {
+            Recovery::Sack => self.selective(core, net, now, ack),
+            Recovery::NewReno | Recovery::Reno => self.cumulative(core, net, now, ack),
+        }
+    }
+
+    fn timeout(&mut self, core: &mut Core, net: &mut Net, now: u64) -> bool {
+        let idle = core.board.high() == core.board.una();
+        if idle && !self.closed_by_mark {
+            return false;
+        }
+        // ns-2 does not count timeouts that follow a mark.
+        core.driver.counters.timeouts += u32::from(!idle && self.last_action != Action::Mark);
+        self.duplicates = 0;
+        self.inflation = 0;
+        self.in_recovery = false;
+        self.timed_out = true;
+        self.closed_by_mark = false;
+        self.timed = None;
+        self.recover = i64::from(core.board.high()) - 1;
+        self.last_action = Action::Timeout;
+        core.board.clear();
+        let sent = core.driver.packets_sent;
+        core.report_congestion(now, Event::Timeout { sent });
+        if !idle {
+            core.rto.back_off();
+        }
+        core.restart_timer(net, now);
+        core.next = core.board.una();
+        true
+    }
+
+    #[inline(always)]
+    fn send(&mut self, core: &mut Core, net: &mut Net, now: u64, burst: u32) -> Limit {
+        let mut sent = 0;
+        let open = if self.closed_by_mark { 0 } else { i64::from(whole32(core.window())) };
+        let window = (open + self.inflation).min(i64::from(core.receiver_window));
+        let repairs = self.in_recovery && self.scheme == Recovery::Sack;
+        loop {
+            let outstanding = i64::from(core.next) - i64::from(core.board.una());
+            let open = if repairs {
+                self.pipe < i64::from(whole32(core.unclamped_window()))
+            } else {
+                outstanding < window
+            };
+            if !open || sent >= burst {
+                return core.closed();
+            }
+            let hole = if repairs { core.board.next_hole() } else { None };
+            let seq = match hole {
+                Some(seq) => seq,
+                None if core.next >= core.total => return Limit::Application,
+                None if outstanding >= i64::from(core.receiver_window) => return Limit::Receiver,
+                None => core.next,
+            };
+            if core.delayed(now) {
+                return Limit::Pacing;
+            }
+            core.next = core.next.max(seq + 1);
+            self.pipe += 1;
+            sent += 1;
+            self.transmit(core, net, now, seq);
+        }
+    }
+
+    #[inline(always)]
+    fn transmit(&mut self, core: &mut Core, net: &mut Net, now: u64, seq: u32) {
+        if self.timed.is_none() && seq == core.board.high() {
+            self.timed = Some((seq, now));
+        }
+        core.transmit(net, now, seq);
     }
 }
 
-fn sack(s: &mut Sender, extra: &Extra) -> Newly {
-    s.board.sack(&extra.blocks[..extra.count as usize])
-}
+impl Ns2 {
+    /// Handles ECN echo: reduces the window at most once per window of data.
+    fn marked(&mut self, core: &mut Core, now: u64, ack: Ack) {
+        if i64::from(ack.number) - 1 > self.recover || self.last_action == Action::Timeout {
+            self.recover = i64::from(core.board.high()) - 1;
+            self.last_action = Action::Mark;
+            // A reduction from less than two packets closes the window until the retransmission timer expires (RFC 3168
+            // section 6.1.2). A further mark backs the timer off.
+            if self.closed_by_mark && core.unclamped_window() <= 1.0 {
+                core.rto.back_off();
+            }
+            self.closed_by_mark = core.unclamped_window() < 2.0;
+            core.driver.counters.mark_cuts += 1;
+            let sent = core.driver.packets_sent;
+            let marked = Marked::new(1, core.driver.clock.time(now), sent);
+            core.report_congestion(now, Event::Marked(marked));
+        }
+    }
 
-#[inline(always)]
-fn selective(
-    s: &mut Sender,
-    net: &mut Net,
-    now: u64,
-    ack: u32,
-    echo: bool,
-    extra: &Extra,
-) -> Option<u32> {
-    let advanced = ack > s.board.una();
-    if !s.in_recovery {
-        if advanced {
-            let newly = advance(s, net, now, ack, echo);
-            report_acked(s, now, newly, echo, extra, true);
-            s.connected = true;
-            s.timed_out = false;
-            s.board.clear();
-        } else if !s.timed_out {
-            let newly = sack(s, extra);
-            report_acked(s, now, newly, echo, extra, false);
-            if newly.changed {
-                duplicate(s, net, now);
+    #[inline(always)]
+    fn selective(&mut self, core: &mut Core, net: &mut Net, now: u64, ack: Ack) -> Option<u32> {
+        let advanced = ack.number > core.board.una();
+        if !self.in_recovery {
+            if advanced {
+                let newly = self.advance(core, net, now, ack);
+                core.report_acked(now, newly, ack, true);
+                core.connected = true;
+                self.timed_out = false;
+                core.board.clear();
+            } else if !self.timed_out {
+                let newly = core.board.sack(ack.blocks());
+                core.report_acked(now, newly, ack, false);
+                if newly.changed {
+                    self.duplicate(core, net, now);
+                }
+            }
+            // Nothing is sent for the third duplicate; recovery sends from the next acknowledgement on.
+            return (self.duplicates == 0).then_some(u32::MAX);
+        }
+        self.repairing(core, net, now, ack);
+        Some(u32::MAX)
+    }
+
+    /// Handles an acknowledgement in SACK recovery.
+    fn repairing(&mut self, core: &mut Core, net: &mut Net, now: u64, ack: Ack) {
+        let advanced = ack.number > core.board.una();
+        self.pipe -= 1;
+        if i64::from(ack.number) > self.recover {
+            let newly = self.advance(core, net, now, ack);
+            core.report_acked(now, newly, ack, false);
+            self.in_recovery = false;
+            self.recover = -1;
+            self.timed_out = false;
+            core.board.clear();
+            core.driver.report(now, Event::Recovered);
+        } else {
+            let mut newly = Newly::default();
+            if advanced {
+                newly = core.board.acked(ack.number);
+                core.next = core.next.max(ack.number);
+                // A partial acknowledgement covers both the original packet and its retransmission.
+                self.pipe -= 1;
+                core.rto.restart();
+                core.restart_timer(net, now);
+            }
+            newly = newly.and(core.board.sack(ack.blocks()));
+            core.report_acked(now, newly, ack, false);
+            let (found, _) = core.board.find_lost();
+            if found > 0 {
+                core.report_lost(now, found, KNOWN);
             }
         }
-        // Nothing is sent for the third duplicate; recovery sends from the next acknowledgement on.
-        return (s.duplicates == 0).then_some(u32::MAX);
     }
-    repairing(s, net, now, ack, echo, extra);
-    Some(u32::MAX)
-}
 
-/// Handles an acknowledgement in SACK recovery.
-fn repairing(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool, extra: &Extra) {
-    let advanced = ack > s.board.una();
-    s.pipe -= 1;
-    if i64::from(ack) > s.recover {
-        let newly = advance(s, net, now, ack, echo);
-        report_acked(s, now, newly, echo, extra, false);
-        s.in_recovery = false;
-        s.recover = -1;
-        s.timed_out = false;
-        s.board.clear();
-        s.driver.report(now, Event::Recovered);
-    } else {
-        let mut newly = Newly::default();
-        if advanced {
-            newly = s.board.acked(ack);
-            s.next = s.next.max(ack);
-            // A partial acknowledgement covers both the original packet and its retransmission.
-            s.pipe -= 1;
-            s.rto.restart();
-            s.restart_timer(net, now);
-        }
-        newly = newly.and(sack(s, extra));
-        report_acked(s, now, newly, echo, extra, false);
-        let (found, _) = s.board.find_lost();
-        if found > 0 {
-            s.report_lost(now, found, KNOWN);
-        }
-    }
-}
-
-fn cumulative(
-    s: &mut Sender,
-    net: &mut Net,
-    now: u64,
-    ack: u32,
-    echo: bool,
-    extra: &Extra,
-) -> Option<u32> {
-    let mut burst = u32::MAX;
-    if ack > s.board.una() {
-        let partial = s.recovery == Recovery::NewReno
-            && i64::from(ack) - 1 < s.recover
-            && s.last_action == Action::Duplicates;
-        if partial {
-            partial_acknowledgement(s, net, now, ack, echo, extra);
-            burst = RECOVERY_BURST;
-        } else {
-            if s.recovery == Recovery::Reno || s.inflation > 0 {
-                leave(s, now);
+    fn cumulative(&mut self, core: &mut Core, net: &mut Net, now: u64, ack: Ack) -> Option<u32> {
+        let mut burst = u32::MAX;
+        if ack.number > core.board.una() {
+            let partial = self.scheme == Recovery::NewReno
+                && i64::from(ack.number) - 1 < self.recover
+                && self.last_action == Action::Duplicates;
+            if partial {
+                self.partial_acknowledgement(core, net, now, ack);
+                burst = RECOVERY_BURST;
+            } else {
+                if self.scheme == Recovery::Reno || self.inflation > 0 {
+                    self.leave(core, now);
+                }
+                self.had_partial = false;
+                let newly = self.advance(core, net, now, ack);
+                core.report_acked(now, newly, ack, true);
+                core.connected = true;
             }
-            s.first_partial = false;
-            let newly = advance(s, net, now, ack, echo);
-            report_acked(s, now, newly, echo, extra, true);
-            s.connected = true;
-        }
-    } else {
-        report_acked(s, now, Newly::default(), echo, extra, false);
-        duplicate(s, net, now);
-        if s.recovery == Recovery::NewReno {
-            burst = RECOVERY_BURST;
-        }
-    }
-    match s.duplicates {
-        0 => Some(u32::MAX),
-        DUP_THRESH.. => Some(burst),
-        _ => None,
-    }
-}
-
-fn leave(s: &mut Sender, now: u64) {
-    s.inflation = 0;
-    if s.last_action == Action::Duplicates {
-        s.last_action = Action::None;
-    }
-    if std::mem::take(&mut s.in_recovery) {
-        s.driver.report(now, Event::Recovered);
-    }
-}
-
-/// Handles a NewReno partial acknowledgement: the first unacknowledged packet is lost too.
-fn partial_acknowledgement(
-    s: &mut Sender,
-    net: &mut Net,
-    now: u64,
-    ack: u32,
-    echo: bool,
-    extra: &Extra,
-) {
-    if !std::mem::replace(&mut s.first_partial, true) {
-        s.restart_timer(net, now);
-    }
-    let covered = i64::from(ack - s.board.una());
-    if s.inflation > covered {
-        s.inflation -= covered - 1;
-    } else {
-        let deflated = s.unclamped_window() - (covered - s.inflation) as f64;
-        s.driver.report(now, Event::Reduced { window: Packets::new(deflated) });
-        // A positive value means that recovery continues.
-        s.inflation = 1;
-    }
-    let newly = s.board.acked(ack);
-    s.next = s.next.max(ack);
-    if s.timed.is_some_and(|(seq, _)| ack > seq) {
-        s.timed = None;
-        s.rto.restart();
-    }
-    report_acked(s, now, newly, echo, extra, false);
-    s.report_lost(now, 1, KNOWN);
-    s.repair(net, now, ack);
-}
-
-/// Handles an acknowledgement of new data.
-#[inline(always)]
-fn advance(s: &mut Sender, net: &mut Net, now: u64, ack: u32, echo: bool) -> Newly {
-    s.duplicates = 0;
-    let newly = s.board.acked(ack);
-    s.next = s.next.max(ack);
-    if let Some((seq, sent_at)) = s.timed
-        && ack > seq
-    {
-        s.timed = None;
-        if !(s.closed_by_mark && echo) {
-            s.rto.restart();
-        }
-        s.rto.sample(now, sent_at);
-    }
-    s.closed_by_mark &= echo;
-    s.restart_timer(net, now);
-    newly
-}
-
-#[inline(always)]
-fn report_acked(s: &mut Sender, now: u64, newly: Newly, echo: bool, extra: &Extra, grows: bool) {
-    let covered = Covered {
-        packets: newly.packets,
-        newest: newly.newest,
-        sent_at: newly.sent_at,
-        rtt_from: newly.once.then_some(newly.sent_at),
-        stamp: extra.stamp,
-        echo,
-        grows: grows && s.connected,
-    };
-    s.report_acked(now, covered);
-}
-
-/// Handles a duplicate acknowledgement.
-fn duplicate(s: &mut Sender, net: &mut Net, now: u64) {
-    s.duplicates += 1;
-    if s.duplicates == DUP_THRESH {
-        fast_retransmit(s, net, now);
-    } else if s.duplicates > DUP_THRESH {
-        if s.recovery != Recovery::Sack && s.last_action == Action::Duplicates {
-            s.inflation += 1;
-        }
-    } else if s.limited_transmit {
-        let una = f64::from(s.board.una());
-        let next = f64::from(s.next);
-        let fits = next + 1.0 <= una + s.unclamped_window() + f64::from(s.duplicates)
-            && next + 1.0 <= una + f64::from(s.receiver_window);
-        if fits && s.next < s.total {
-            let seq = s.next;
-            s.next += 1;
-            s.repair(net, now, seq);
-        }
-    }
-}
-
-fn fast_retransmit(s: &mut Sender, net: &mut Net, now: u64) {
-    let una = s.board.una();
-    if una >= s.total {
-        // Spurious retransmissions were acknowledged; the send queue is empty.
-        return;
-    }
-    let highest_acked = i64::from(una) - 1;
-    let fresh = highest_acked > s.recover
-        || highest_acked == 0
-        || s.recovery == Recovery::Reno && s.last_action == Action::Duplicates;
-    if !fresh && s.last_action != Action::Mark {
-        return;
-    }
-    s.last_action = Action::Duplicates;
-    s.in_recovery = true;
-    s.timed = None;
-    if fresh {
-        s.recover = i64::from(s.board.high()) - 1;
-    }
-    s.pipe = i64::from(s.board.high()) - i64::from(una) - i64::from(DUP_THRESH);
-    if s.recovery != Recovery::Sack {
-        s.inflation = i64::from(DUP_THRESH);
-    }
-    s.restart_timer(net, now);
-    let (first, _) = s.board.mark_lost_below(una + 1);
-    let (more, _) = s.board.find_lost();
-    // Only a new loss reduces the window: a loss in a window with a mark has already reduced it.
-    s.report_lost(now, (first + more).max(1), if fresh { now } else { KNOWN });
-    s.repair(net, now, una);
-}
-
-/// Handles an expired retransmission timer.
-pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
-    let idle = s.board.high() == s.board.una();
-    if idle && !s.closed_by_mark {
-        return;
-    }
-    // ns-2 does not count timeouts that follow a mark.
-    s.driver.counters.timeouts += u32::from(!idle && s.last_action != Action::Mark);
-    s.duplicates = 0;
-    s.inflation = 0;
-    s.in_recovery = false;
-    s.timed_out = true;
-    s.closed_by_mark = false;
-    s.timed = None;
-    s.recover = i64::from(s.board.high()) - 1;
-    s.last_action = Action::Timeout;
-    s.board.clear();
-    let sent = s.driver.packets_sent;
-    s.report_congestion(now, Event::Timeout { sent });
-    if !idle {
-        s.rto.back_off();
-    }
-    s.restart_timer(net, now);
-    s.next = s.board.una();
-    s.resume(net, now);
-}
-
-/// Sends as many packets as the window allows, at most `burst`, and returns what limits the sender then.
-#[inline(always)]
-pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64, burst: u32) -> Limit {
-    let mut sent = 0;
-    let open = if s.closed_by_mark { 0 } else { i64::from(whole32(s.window())) };
-    let window = open + if s.recovery == Recovery::Sack { 0 } else { s.inflation };
-    let window = window.min(i64::from(s.receiver_window));
-    let repairs = s.in_recovery && s.recovery == Recovery::Sack;
-    loop {
-        let outstanding = i64::from(s.next) - i64::from(s.board.una());
-        let open = if repairs {
-            s.pipe < i64::from(whole32(s.unclamped_window()))
         } else {
-            outstanding < window
-        };
-        if !open || sent >= burst {
-            return s.closed();
+            core.report_acked(now, Newly::default(), ack, false);
+            self.duplicate(core, net, now);
+            if self.scheme == Recovery::NewReno {
+                burst = RECOVERY_BURST;
+            }
         }
-        let hole = if repairs { s.board.next_hole() } else { None };
-        let seq = match hole {
-            Some(seq) => seq,
-            None if s.next >= s.total => return Limit::Application,
-            None if outstanding >= i64::from(s.receiver_window) => return Limit::Receiver,
-            None => s.next,
-        };
-        if s.delayed(now) {
-            return Limit::Pacing;
+        match self.duplicates {
+            0 => Some(u32::MAX),
+            DUP_THRESH.. => Some(burst),
+            _ => None,
         }
-        s.next = s.next.max(seq + 1);
-        s.pipe += 1;
-        sent += 1;
-        s.transmit(net, now, seq);
+    }
+
+    fn leave(&mut self, core: &mut Core, now: u64) {
+        self.inflation = 0;
+        if self.last_action == Action::Duplicates {
+            self.last_action = Action::None;
+        }
+        if std::mem::take(&mut self.in_recovery) {
+            core.driver.report(now, Event::Recovered);
+        }
+    }
+
+    /// Handles a NewReno partial acknowledgement: the first unacknowledged packet is lost too.
+    fn partial_acknowledgement(&mut self, core: &mut Core, net: &mut Net, now: u64, ack: Ack) {
+        if !std::mem::replace(&mut self.had_partial, true) {
+            core.restart_timer(net, now);
+        }
+        let covered = i64::from(ack.number - core.board.una());
+        if self.inflation > covered {
+            self.inflation -= covered - 1;
+        } else {
+            let deflated = core.unclamped_window() - (covered - self.inflation) as f64;
+            core.driver.report(now, Event::Reduced { window: Packets::new(deflated) });
+            // A positive value means that recovery continues.
+            self.inflation = 1;
+        }
+        let newly = core.board.acked(ack.number);
+        core.next = core.next.max(ack.number);
+        if self.timed.is_some_and(|(seq, _)| ack.number > seq) {
+            self.timed = None;
+            core.rto.restart();
+        }
+        core.report_acked(now, newly, ack, false);
+        core.report_lost(now, 1, KNOWN);
+        self.repair(core, net, now, ack.number);
+    }
+
+    /// Handles an acknowledgement of new data.
+    #[inline(always)]
+    fn advance(&mut self, core: &mut Core, net: &mut Net, now: u64, ack: Ack) -> Newly {
+        self.duplicates = 0;
+        let newly = core.board.acked(ack.number);
+        core.next = core.next.max(ack.number);
+        if let Some((seq, sent_at)) = self.timed
+            && ack.number > seq
+        {
+            self.timed = None;
+            if !(self.closed_by_mark && ack.echo) {
+                core.rto.restart();
+            }
+            core.rto.sample(now, sent_at);
+        }
+        self.closed_by_mark &= ack.echo;
+        core.restart_timer(net, now);
+        newly
+    }
+
+    /// Handles a duplicate acknowledgement.
+    fn duplicate(&mut self, core: &mut Core, net: &mut Net, now: u64) {
+        self.duplicates += 1;
+        if self.duplicates == DUP_THRESH {
+            self.fast_retransmit(core, net, now);
+        } else if self.duplicates > DUP_THRESH {
+            if self.scheme != Recovery::Sack && self.last_action == Action::Duplicates {
+                self.inflation += 1;
+            }
+        } else if self.limited_transmit {
+            let una = f64::from(core.board.una());
+            let next = f64::from(core.next);
+            let fits = next + 1.0 <= una + core.unclamped_window() + f64::from(self.duplicates)
+                && next + 1.0 <= una + f64::from(core.receiver_window);
+            if fits && core.next < core.total {
+                let seq = core.next;
+                core.next += 1;
+                self.repair(core, net, now, seq);
+            }
+        }
+    }
+
+    fn fast_retransmit(&mut self, core: &mut Core, net: &mut Net, now: u64) {
+        let una = core.board.una();
+        if una >= core.total {
+            // Spurious retransmissions were acknowledged; the send queue is empty.
+            return;
+        }
+        let highest_acked = i64::from(una) - 1;
+        let fresh = highest_acked > self.recover
+            || highest_acked == 0
+            || self.scheme == Recovery::Reno && self.last_action == Action::Duplicates;
+        if !fresh && self.last_action != Action::Mark {
+            return;
+        }
+        self.last_action = Action::Duplicates;
+        self.in_recovery = true;
+        self.timed = None;
+        if fresh {
+            self.recover = i64::from(core.board.high()) - 1;
+        }
+        self.pipe = i64::from(core.board.high()) - i64::from(una) - i64::from(DUP_THRESH);
+        if self.scheme != Recovery::Sack {
+            self.inflation = i64::from(DUP_THRESH);
+        }
+        core.restart_timer(net, now);
+        let (first, _) = core.board.mark_lost_below(una + 1);
+        let (more, _) = core.board.find_lost();
+        // Only a new loss reduces the window: a loss in a window with a mark has already reduced it.
+        core.report_lost(now, (first + more).max(1), if fresh { now } else { KNOWN });
+        self.repair(core, net, now, una);
     }
 }
 

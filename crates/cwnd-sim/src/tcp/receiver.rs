@@ -105,6 +105,37 @@ impl Blocks {
     }
 }
 
+/// The rules in which receivers differ.
+#[derive(Clone, Copy)]
+struct Policy {
+    /// Bytes of the SACK option without its blocks.
+    sack_header: u8,
+    /// Bytes of the timestamp option.
+    timestamps: u8,
+    /// Whether the acknowledgement of packet 0 may be delayed.
+    delays_first: bool,
+    /// Whether the acknowledgement of a duplicate of the newest packet may be delayed.
+    delays_duplicates: bool,
+}
+
+impl Policy {
+    /// Option sizes with padding (RFC 2018 section 3, RFC 7323 appendix A).
+    const RFC: Policy =
+        Policy { sack_header: 4, timestamps: 12, delays_first: true, delays_duplicates: false };
+
+    /// Delays as in ns-2's `DelAckSink::recv`. Options add only the bytes of SACK blocks.
+    const NS2: Policy =
+        Policy { sack_header: 0, timestamps: 0, delays_first: false, delays_duplicates: true };
+
+    fn of(conventions: Conventions) -> Self {
+        match conventions {
+            Conventions::Rfc => Policy::RFC,
+            Conventions::Ns2 | Conventions::Ns2001 => Policy::NS2,
+        }
+    }
+}
+
+/// A TCP receiver.
 pub(crate) struct Receiver {
     blocks: Blocks,
     /// The timestamp granularity in ticks, if timestamps are used.
@@ -115,7 +146,7 @@ pub(crate) struct Receiver {
     pending: u64,
     /// CE-marked packets received.
     pub marked: u64,
-    /// Data packets received, and acknowledgements sent.
+    /// Data packets received.
     pub received: u64,
     pub acks_sent: u64,
     hop: u32,
@@ -128,9 +159,7 @@ pub(crate) struct Receiver {
     unacked_flags: u16,
     /// Whether packet 0 is a SYN without data.
     syn: bool,
-    /// ns-2's conventions: the SACK option has only the bytes of its blocks, and acknowledgements of duplicates of the
-    /// newest packet are delayed too.
-    ns2: bool,
+    policy: Policy,
     sack: bool,
     ecn: bool,
     /// ECN echo is set until a packet with CWR arrives.
@@ -144,7 +173,7 @@ impl Receiver {
             timer: saturate32(timer),
             ack_size: saturate16(tcp.ack as usize),
             syn: tcp.syn,
-            ns2: tcp.conventions != Conventions::Rfc,
+            policy: Policy::of(tcp.conventions),
             sack: tcp.recovery == Recovery::Sack,
             ecn: tcp.ecn,
             stamps: stamps(tcp, clock),
@@ -190,13 +219,12 @@ impl Receiver {
         }
         let gapless = seq >= self.highest;
         self.highest = self.highest.max(seq);
-        // ns-2 also delays the acknowledgement of a duplicate of the newest packet (DelAckSink::recv).
         if self.ack_delay != NONE
             && gapless
-            && (in_order || self.ns2 && seq + 1 == self.expected)
+            && (in_order || self.policy.delays_duplicates && seq + 1 == self.expected)
             && self.pending == NONE
             && packet.flags() & flags::SYN == 0
-            && !(self.ns2 && seq == 0)
+            && (seq != 0 || self.policy.delays_first)
         {
             self.pending = now + self.ack_delay;
             net.arm(self.timer as usize, self.pending);
@@ -226,13 +254,18 @@ impl Receiver {
         let blocks = self.sack && self.blocks.count > 0;
         let (aux, options) =
             if blocks || self.stamps.is_some() { self.extra(net, now, blocks) } else { (0, 0) };
-        // CE on any of the packets acknowledged together takes precedence over CWR (RFC 3168 section 6.1.3).
-        let received = std::mem::take(&mut self.unacked_flags);
-        self.echo = received & flags::CE != 0 || self.echo && received & flags::CWR == 0;
-        let echo = if self.echo { flags::ECE } else { 0 };
+        let echo = if self.ecn { self.echo() } else { 0 };
         let size = self.ack_size + options;
         self.acks_sent += 1;
         net.send(now, Packet::new(self.expected, self.hop, aux, size, flags::ACK | echo));
+    }
+
+    /// Updates ECN echo and returns its flag.
+    fn echo(&mut self) -> u16 {
+        // CE on any of the packets acknowledged together takes precedence over CWR (RFC 3168 section 6.1.3).
+        let received = std::mem::take(&mut self.unacked_flags);
+        self.echo = received & flags::CE != 0 || self.echo && received & flags::CWR == 0;
+        if self.echo { flags::ECE } else { 0 }
     }
 
     /// Stores SACK blocks and timestamps in the table of extras. Returns the index and the options' size in bytes.
@@ -246,12 +279,10 @@ impl Receiver {
             extra.stamp = low32(now / granularity);
             extra.echo = self.recent_stamp;
         }
-        let mut options = 8 * saturate16(extra.count as usize);
-        if !self.ns2 {
-            // Kind and length of the SACK option with padding (RFC 2018 section 3), and the timestamp option (RFC 7323).
-            options += if extra.count > 0 { 4 } else { 0 };
-            options += if self.stamps.is_some() { 12 } else { 0 };
-        }
+        let sack = if extra.count > 0 { self.policy.sack_header } else { 0 };
+        let timestamps = if self.stamps.is_some() { self.policy.timestamps } else { 0 };
+        let options =
+            u16::from(sack) + 8 * saturate16(extra.count as usize) + u16::from(timestamps);
         (net.extras[self.timer as usize / TIMERS].put(extra), options)
     }
 }

@@ -1,284 +1,331 @@
 //! Loss recovery of the RFCs: RFC 6675 with selective acknowledgements, RFC 6582 (NewReno) and RFC 5681 (Reno) without,
 //! RFC 6298 for timeouts, RFC 3042 for limited transmit and RFC 3522 for the detection of spurious retransmissions.
 
+use super::recovery::LossRecovery;
+use super::rto::Srtt;
 use super::scoreboard::{DUP_THRESH, Newly};
-use super::sender::{Covered, Sender};
+use super::sender::{self, Ack, FirstPacket};
 use crate::engine::net::Net;
-use crate::engine::packet::Extra;
 use crate::engine::schedule::NONE;
-use crate::network::Recovery;
+use crate::network::{Recovery, Tcp};
 use cwnd::{Event, Limit, Marked};
 
-/// Handles a cumulative acknowledgement. Returns the most packets that may be sent for it; `None` if the sender must not
-/// try to send.
-#[inline(always)]
-pub(super) fn acknowledgement(
-    s: &mut Sender,
-    net: &mut Net,
-    now: u64,
-    ack: u32,
-    echo: bool,
-    extra: &Extra,
-) -> Option<u32> {
-    let una = s.board.una();
-    if ack < una {
-        return None;
-    }
-    let advanced = ack > una;
-    let mut newly = s.board.acked(ack);
-    if extra.count > 0 {
-        newly = newly.and(s.board.sack(&extra.blocks[..extra.count as usize]));
-    }
-    s.next = s.next.max(ack);
-    let rtt_from = newly.once.then_some(newly.sent_at);
-    if let Some(sent_at) = rtt_from {
-        s.rto.sample(now, sent_at);
-        s.rto.restart();
-    }
-    if advanced {
-        spurious(s, now, extra);
-    }
-    s.report_acked(
-        now,
-        Covered {
-            packets: newly.packets,
-            newest: newly.newest,
-            sent_at: newly.sent_at,
-            rtt_from,
-            stamp: extra.stamp,
-            echo,
-            grows: advanced && s.connected,
-        },
-    );
-    s.connected |= advanced;
-    if echo {
-        let sent_at = s.driver.clock.time(newly.sent_at);
-        let marked = Marked::new(1, sent_at, s.driver.packets_sent);
-        let cut = s.report_congestion(now, Event::Marked(marked));
-        s.driver.counters.mark_cuts += u32::from(cut);
-    }
-    if s.recovery == Recovery::Sack {
-        selective(s, net, now, advanced, newly);
-    } else {
-        cumulative(s, net, now, advanced, ack - una);
-    }
-    Some(u32::MAX)
+type Core = sender::Core<Srtt>;
+
+/// State of the RFCs' loss recovery.
+pub(crate) struct Rfc {
+    /// RFC 6675's RecoveryPoint: recovery ends when this packet is acknowledged; -1 before the first loss.
+    recover: i64,
+    /// Packets by which fast recovery inflates the window (RFC 5681 section 3.2, step 4).
+    inflation: i64,
+    /// RFC 3522's `RetransmitTS`: timestamp of the first retransmission, until the next new acknowledgement.
+    retransmit_ts: Option<u32>,
+    duplicates: u32,
+    scheme: Recovery,
+    limited_transmit: bool,
+    in_recovery: bool,
+    /// The next partial acknowledgement is the first one of this recovery.
+    first_partial: bool,
+    /// The last outstanding packet was retransmitted in this recovery (rule 4 of RFC 6675's `NextSeg`).
+    rescued: bool,
 }
 
-/// Eifel detection (RFC 3522): if the acknowledgement echoes a timestamp older than that of the retransmission, the
-/// retransmission was spurious and the window reduction is undone.
-fn spurious(s: &mut Sender, now: u64, extra: &Extra) {
-    if let Some(stamp) = s.retransmit_ts.take()
-        && extra.echo < stamp
-    {
-        s.board.clear();
-        s.next = s.board.high();
-        s.in_recovery = false;
-        s.driver.report(now, Event::Undo);
-    }
-}
+impl LossRecovery for Rfc {
+    type Estimator = Srtt;
 
-/// Loss recovery with SACK (RFC 6675 section 5).
-#[inline(always)]
-fn selective(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, newly: Newly) {
-    if advanced {
-        s.duplicates = 0;
-        s.restart_timer(net, now);
-    } else if newly.changed {
-        s.duplicates += 1;
-    }
-    if s.board.sacked() == 0 && !s.in_recovery {
-        return;
-    }
-    let (found, newest) = s.board.find_lost();
-    let una = s.board.una();
-    if s.in_recovery {
-        if i64::from(una) > s.recover {
-            s.in_recovery = false;
-            s.driver.report(now, Event::Recovered);
-        } else if found > 0 {
-            s.report_lost(now, found, newest);
+    const FIRST_PACKET: FirstPacket = FirstPacket::Data;
+
+    fn new(tcp: &Tcp) -> Self {
+        Rfc {
+            recover: -1,
+            inflation: 0,
+            retransmit_ts: None,
+            duplicates: 0,
+            scheme: tcp.recovery,
+            limited_transmit: tcp.limited_transmit,
+            in_recovery: false,
+            first_partial: false,
+            rescued: false,
         }
     }
-    // Losses that the end of recovery reveals begin the next one.
-    let begins = found > 0 || s.duplicates >= DUP_THRESH;
-    if !s.in_recovery && begins && i64::from(una) > s.recover {
-        let (first, _) = s.board.mark_lost_below(una + 1);
-        let sent_at = s.board.sent_at(una);
-        enter(s, now, found + first, newest.max(sent_at));
-        if let Some(seq) = s.board.next_lost() {
-            s.repair(net, now, seq);
+
+    #[inline(always)]
+    fn acknowledgement(
+        &mut self,
+        core: &mut Core,
+        net: &mut Net,
+        now: u64,
+        ack: Ack,
+    ) -> Option<u32> {
+        let una = core.board.una();
+        if ack.number < una {
+            return None;
         }
-        s.restart_timer(net, now);
+        let advanced = ack.number > una;
+        let mut newly = core.board.acked(ack.number);
+        if !ack.blocks().is_empty() {
+            newly = newly.and(core.board.sack(ack.blocks()));
+        }
+        core.next = core.next.max(ack.number);
+        if newly.once {
+            core.rto.sample(now, newly.sent_at);
+            core.rto.restart();
+        }
+        if advanced {
+            self.detect_spurious(core, now, ack);
+        }
+        core.report_acked(now, newly, ack, advanced);
+        core.connected |= advanced;
+        if ack.echo {
+            let sent_at = core.driver.clock.time(newly.sent_at);
+            let marked = Marked::new(1, sent_at, core.driver.packets_sent);
+            let cut = core.report_congestion(now, Event::Marked(marked));
+            core.driver.counters.mark_cuts += u32::from(cut);
+        }
+        if self.scheme == Recovery::Sack {
+            self.selective(core, net, now, advanced, newly);
+        } else {
+            self.cumulative(core, net, now, advanced, ack.number - una);
+        }
+        if core.board.high() == core.board.una() {
+            // All data is acknowledged (RFC 6298 section 5.2).
+            core.deadline = NONE;
+        }
+        Some(u32::MAX)
+    }
+
+    /// RFC 6298 section 5.
+    fn timeout(&mut self, core: &mut Core, net: &mut Net, now: u64) -> bool {
+        if core.board.high() == core.board.una() {
+            return false;
+        }
+        core.driver.counters.timeouts += 1;
+        core.rto.back_off();
+        self.in_recovery = false;
+        self.inflation = 0;
+        self.duplicates = 0;
+        self.recover = i64::from(core.board.high()) - 1;
+        let sent = core.driver.packets_sent;
+        core.report_congestion(now, Event::Timeout { sent });
+        self.retransmit_ts = core.timestamp(now);
+        if self.scheme == Recovery::Sack {
+            let before = core.board.lost();
+            core.board.mark_all_lost();
+            core.record_lost(core.board.lost() - before);
+        } else {
+            core.next = core.board.una();
+        }
+        if !core.connected {
+            self.repair(core, net, now, 0);
+        }
+        core.connected
+    }
+
+    #[inline(always)]
+    fn send(&mut self, core: &mut Core, net: &mut Net, now: u64, _burst: u32) -> Limit {
+        if self.scheme == Recovery::Sack {
+            self.send_selective(core, net, now)
+        } else {
+            self.send_cumulative(core, net, now)
+        }
     }
 }
 
-/// Loss recovery without SACK (RFC 5681 section 3.2, RFC 6582 section 3.2).
-fn cumulative(s: &mut Sender, net: &mut Net, now: u64, advanced: bool, covered: u32) {
-    let una = s.board.una();
-    if !advanced {
-        if s.board.high() == una {
+impl Rfc {
+    /// Eifel detection (RFC 3522): if the acknowledgement echoes a timestamp older than that of the retransmission, the
+    /// retransmission was spurious and the window reduction is undone.
+    #[inline(always)]
+    fn detect_spurious(&mut self, core: &mut Core, now: u64, ack: Ack) {
+        if let Some(stamp) = self.retransmit_ts.take()
+            && ack.extra.echo < stamp
+        {
+            self.undo(core, now);
+        }
+    }
+
+    #[cold]
+    fn undo(&mut self, core: &mut Core, now: u64) {
+        core.board.clear();
+        core.next = core.board.high();
+        self.in_recovery = false;
+        core.driver.report(now, Event::Undo);
+    }
+
+    /// Loss recovery with SACK (RFC 6675 section 5).
+    #[inline(always)]
+    fn selective(
+        &mut self,
+        core: &mut Core,
+        net: &mut Net,
+        now: u64,
+        advanced: bool,
+        newly: Newly,
+    ) {
+        if advanced {
+            self.duplicates = 0;
+            core.restart_timer(net, now);
+        } else if newly.changed {
+            self.duplicates += 1;
+        }
+        if core.board.sacked() == 0 && !self.in_recovery {
             return;
         }
-        s.duplicates += 1;
-        if s.in_recovery {
-            s.inflation += 1;
-        } else if s.duplicates == DUP_THRESH && i64::from(una) > s.recover {
-            let sent_at = s.board.sent_at(una);
-            enter(s, now, 1, sent_at);
-            s.inflation = i64::from(DUP_THRESH);
-            s.first_partial = true;
-            s.repair(net, now, una);
-            s.restart_timer(net, now);
+        let (found, newest) = core.board.find_lost();
+        let una = core.board.una();
+        if self.in_recovery {
+            if i64::from(una) > self.recover {
+                self.in_recovery = false;
+                core.driver.report(now, Event::Recovered);
+            } else if found > 0 {
+                core.report_lost(now, found, newest);
+            }
         }
-        return;
-    }
-    if s.in_recovery && s.recovery == Recovery::NewReno && i64::from(una) <= s.recover {
-        // Partial acknowledgement: retransmit the first unacknowledged packet, deflate the window by the packets
-        // acknowledged and add back one packet (RFC 6582 section 3.2, step 3).
-        s.inflation -= i64::from(covered) - 1;
-        let sent_at = s.board.sent_at(una);
-        s.report_lost(now, 1, sent_at);
-        s.repair(net, now, una);
-        if std::mem::take(&mut s.first_partial) {
-            s.restart_timer(net, now);
+        // Losses that the end of recovery reveals begin the next one.
+        let begins = found > 0 || self.duplicates >= DUP_THRESH;
+        if !self.in_recovery && begins && i64::from(una) > self.recover {
+            let (first, _) = core.board.mark_lost_below(una + 1);
+            let sent_at = core.board.sent_at(una);
+            self.enter(core, now, found + first, newest.max(sent_at));
+            if let Some(seq) = core.board.next_lost() {
+                self.repair(core, net, now, seq);
+            }
+            core.restart_timer(net, now);
         }
-        return;
     }
-    s.duplicates = 0;
-    s.inflation = 0;
-    s.restart_timer(net, now);
-    if std::mem::take(&mut s.in_recovery) {
-        s.driver.report(now, Event::Recovered);
-    }
-}
 
-/// Enters fast recovery after the loss of `packets` packets, the most recent of them sent at `sent_at`.
-fn enter(s: &mut Sender, now: u64, packets: u32, sent_at: u64) {
-    s.in_recovery = true;
-    s.rescued = false;
-    s.recover = i64::from(s.board.high()) - 1;
-    s.report_lost(now, packets, sent_at);
-    s.record_retransmit_ts(now);
-}
-
-/// Handles an expired retransmission timer (RFC 6298 section 5).
-pub(super) fn timeout(s: &mut Sender, net: &mut Net, now: u64) {
-    if s.board.high() == s.board.una() {
-        return;
-    }
-    s.driver.counters.timeouts += 1;
-    s.rto.back_off();
-    s.in_recovery = false;
-    s.inflation = 0;
-    s.duplicates = 0;
-    s.recover = i64::from(s.board.high()) - 1;
-    let sent = s.driver.packets_sent;
-    s.report_congestion(now, Event::Timeout { sent });
-    s.record_retransmit_ts(now);
-    if s.recovery == Recovery::Sack {
-        let before = s.board.lost();
-        s.board.mark_all_lost();
-        s.record_lost(s.board.lost() - before);
-    } else {
-        s.next = s.board.una();
-    }
-    if s.connected {
-        s.resume(net, now);
-    } else {
-        s.repair(net, now, 0);
-    }
-    if s.deadline == NONE {
-        s.restart_timer(net, now);
-    }
-}
-
-/// Sends as many packets as the window allows and returns what limits the sender then.
-#[inline(always)]
-pub(super) fn send(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
-    if s.recovery == Recovery::Sack {
-        send_selective(s, net, now)
-    } else {
-        send_cumulative(s, net, now)
-    }
-}
-
-#[inline(always)]
-fn send_selective(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
-    let window = s.window();
-    // Outside recovery SACKed packets permit new packets only with limited transmit (RFC 3042).
-    let all = !s.limited_transmit && !s.in_recovery && s.board.lost() == 0;
-    loop {
-        let held_back = if all { s.board.sacked() } else { 0 };
-        if f64::from(s.board.in_flight() + held_back) + 1.0 > window {
-            return s.closed();
+    /// Loss recovery without SACK (RFC 5681 section 3.2, RFC 6582 section 3.2).
+    fn cumulative(
+        &mut self,
+        core: &mut Core,
+        net: &mut Net,
+        now: u64,
+        advanced: bool,
+        covered: u32,
+    ) {
+        let una = core.board.una();
+        if !advanced {
+            if core.board.high() == una {
+                return;
+            }
+            self.duplicates += 1;
+            if self.in_recovery {
+                self.inflation += 1;
+            } else if self.duplicates == DUP_THRESH && i64::from(una) > self.recover {
+                let sent_at = core.board.sent_at(una);
+                self.enter(core, now, 1, sent_at);
+                self.inflation = i64::from(DUP_THRESH);
+                self.first_partial = true;
+                self.repair(core, net, now, una);
+                core.restart_timer(net, now);
+            }
+            return;
         }
-        if let Some(seq) = s.board.next_lost() {
-            if s.delayed(now) {
+        if self.in_recovery && self.scheme == Recovery::NewReno && i64::from(una) <= self.recover {
+            // Partial acknowledgement: retransmit the first unacknowledged packet, deflate the window by the packets
+            // acknowledged and add back one packet (RFC 6582 section 3.2, step 3).
+            self.inflation -= i64::from(covered) - 1;
+            let sent_at = core.board.sent_at(una);
+            core.report_lost(now, 1, sent_at);
+            self.repair(core, net, now, una);
+            if std::mem::take(&mut self.first_partial) {
+                core.restart_timer(net, now);
+            }
+            return;
+        }
+        self.duplicates = 0;
+        self.inflation = 0;
+        core.restart_timer(net, now);
+        if std::mem::take(&mut self.in_recovery) {
+            core.driver.report(now, Event::Recovered);
+        }
+    }
+
+    /// Enters fast recovery after the loss of `packets` packets, the most recent of them sent at `sent_at`.
+    fn enter(&mut self, core: &mut Core, now: u64, packets: u32, sent_at: u64) {
+        self.in_recovery = true;
+        self.rescued = false;
+        self.recover = i64::from(core.board.high()) - 1;
+        core.report_lost(now, packets, sent_at);
+        self.retransmit_ts = core.timestamp(now);
+    }
+
+    #[inline(always)]
+    fn send_selective(&mut self, core: &mut Core, net: &mut Net, now: u64) -> Limit {
+        let window = core.window();
+        // Outside recovery SACKed packets permit new packets only with limited transmit (RFC 3042).
+        let all = !self.limited_transmit && !self.in_recovery && core.board.lost() == 0;
+        loop {
+            let held_back = if all { core.board.sacked() } else { 0 };
+            if f64::from(core.board.in_flight() + held_back) + 1.0 > window {
+                return core.closed();
+            }
+            if let Some(seq) = core.board.next_lost() {
+                if core.delayed(now) {
+                    return Limit::Pacing;
+                }
+                self.repair(core, net, now, seq);
+                continue;
+            }
+            let high = core.board.high();
+            let room = high - core.board.una() < core.receiver_window;
+            if high < core.total && room {
+                if core.delayed(now) {
+                    return Limit::Pacing;
+                }
+                self.transmit(core, net, now, high);
+                core.next = high + 1;
+                continue;
+            }
+            if self.in_recovery
+                && let Some((seq, rescues)) = self.further_repair(core)
+            {
+                if core.delayed(now) {
+                    return Limit::Pacing;
+                }
+                self.rescued |= rescues;
+                self.repair(core, net, now, seq);
+                continue;
+            }
+            return if high < core.total { Limit::Receiver } else { Limit::Application };
+        }
+    }
+
+    /// The packet to retransmit by rules 3 and 4 of RFC 6675's `NextSeg`: a hole not yet presumed lost, or the last
+    /// outstanding packet, once per recovery. Also returns whether it is the latter.
+    fn further_repair(&mut self, core: &mut Core) -> Option<(u32, bool)> {
+        if let Some(seq) = core.board.next_hole() {
+            return Some((seq, false));
+        }
+        let last = core.board.high() - 1;
+        (!self.rescued && last >= core.board.highest_sacked()).then_some((last, true))
+    }
+
+    fn send_cumulative(&mut self, core: &mut Core, net: &mut Net, now: u64) -> Limit {
+        let extra = if self.in_recovery {
+            self.inflation as f64
+        } else if self.limited_transmit && self.duplicates < DUP_THRESH {
+            f64::from(self.duplicates)
+        } else {
+            0.0
+        };
+        let window = core.window() + extra;
+        loop {
+            let outstanding = core.next - core.board.una();
+            if f64::from(outstanding) + 1.0 > window {
+                return core.closed();
+            }
+            if core.next >= core.total {
+                return Limit::Application;
+            }
+            if outstanding >= core.receiver_window {
+                return Limit::Receiver;
+            }
+            if core.delayed(now) {
                 return Limit::Pacing;
             }
-            s.repair(net, now, seq);
-            continue;
+            let seq = core.next;
+            core.next += 1;
+            self.transmit(core, net, now, seq);
         }
-        let high = s.board.high();
-        let room = high - s.board.una() < s.receiver_window;
-        if high < s.total && room {
-            if s.delayed(now) {
-                return Limit::Pacing;
-            }
-            s.transmit(net, now, high);
-            s.next = high + 1;
-            continue;
-        }
-        if s.in_recovery
-            && let Some((seq, rescues)) = further_repair(s)
-        {
-            if s.delayed(now) {
-                return Limit::Pacing;
-            }
-            s.rescued |= rescues;
-            s.repair(net, now, seq);
-            continue;
-        }
-        return if high < s.total { Limit::Receiver } else { Limit::Application };
-    }
-}
-
-/// The packet to retransmit by rules 3 and 4 of RFC 6675's `NextSeg`: a hole not yet presumed lost, or the last
-/// outstanding packet, once per recovery. Also returns whether it is the latter.
-fn further_repair(s: &mut Sender) -> Option<(u32, bool)> {
-    if let Some(seq) = s.board.next_hole() {
-        return Some((seq, false));
-    }
-    let last = s.board.high() - 1;
-    (!s.rescued && last >= s.board.highest_sacked()).then_some((last, true))
-}
-
-fn send_cumulative(s: &mut Sender, net: &mut Net, now: u64) -> Limit {
-    let extra = if s.in_recovery {
-        s.inflation as f64
-    } else if s.limited_transmit && s.duplicates < DUP_THRESH {
-        f64::from(s.duplicates)
-    } else {
-        0.0
-    };
-    let window = s.window() + extra;
-    loop {
-        let outstanding = s.next - s.board.una();
-        if f64::from(outstanding) + 1.0 > window {
-            return s.closed();
-        }
-        if s.next >= s.total {
-            return Limit::Application;
-        }
-        if outstanding >= s.receiver_window {
-            return Limit::Receiver;
-        }
-        if s.delayed(now) {
-            return Limit::Pacing;
-        }
-        let seq = s.next;
-        s.next += 1;
-        s.transmit(net, now, seq);
     }
 }

@@ -27,6 +27,9 @@ use scheduled::Scheduled;
 /// Fractional bits of the ticks per byte.
 const FRACTION: u32 = 8;
 
+/// A time after the end of every run. Times beyond it need not be exact, and sums of a few of them do not overflow.
+const AFTER_END: u64 = 1 << 62;
+
 /// A packet in flight whose arrival needs an event.
 #[derive(Clone, Copy, Default)]
 struct InFlight {
@@ -50,7 +53,7 @@ pub(crate) struct Counters {
     /// Packets accepted by the queue.
     pub accepted: u64,
     /// Total waiting time of the accepted packets in ticks.
-    pub waited: u64,
+    pub waited: u128,
     /// Bytes of the accepted packets.
     pub bytes: u64,
     pub drops: u64,
@@ -134,7 +137,7 @@ impl Link {
         Link {
             busy: 0,
             service: Service::new(link.rate, clock),
-            delay: clock.ticks(link.delay.as_nanos()),
+            delay: clock.ticks(link.delay.as_nanos()).min(AFTER_END),
             due: observations.first(),
             transparent: !lossy && admission.accepts_when_idle(),
             tapped: false,
@@ -238,12 +241,12 @@ impl Link {
         }
         if self.is_busy(now) {
             let wait = self.busy - now;
-            self.counters.waited += wait;
+            self.counters.waited += u128::from(wait);
             self.delays.add(self.clock.nanos(wait));
             self.waiting.push(Waiting { starts: self.busy, size });
             self.waiting_bytes += size;
         }
-        (self.transmit(self.busy.max(now), size), gained)
+        (self.transmit(self.busy.max(now).min(AFTER_END), size), gained)
     }
 
     /// Decides on a packet that finds `occupancy` in the queue. Returns the flags that it gains.
@@ -382,7 +385,7 @@ impl Link {
         let mut queued = Counters::default();
         for index in 0..self.waiting.len() {
             let Waiting { starts, size } = self.waiting.get(index);
-            queued.waited += starts - now;
+            queued.waited += u128::from(starts - now);
             queued.accepted += 1;
             queued.early += 1;
             queued.bytes += size;
@@ -412,12 +415,12 @@ impl Link {
         record.bytes_departed = counters.bytes - queued.bytes;
         let bits = 8.0 * record.bytes_departed as f64;
         record.utilization = rate.map_or(f64::NAN, |rate| bits / (rate * seconds));
-        record.mean_queue = self.clock.seconds(counters.waited - queued.waited) / seconds;
+        record.mean_queue = self.clock.seconds_in(counters.waited - queued.waited) / seconds;
         // A packet's wait counts at its arrival.
         let arrived = counters.accepted;
         let zeros = arrived.saturating_sub(self.delays.count());
         let quantile = |fraction| self.delays.quantile(fraction, zeros) / 1e9;
-        let mean = self.clock.seconds(counters.waited) / arrived as f64;
+        let mean = self.clock.seconds_in(counters.waited) / arrived as f64;
         record.delay = [mean, quantile(0.5), quantile(0.95), quantile(0.99)];
     }
 }

@@ -4,7 +4,7 @@
 //! and a constant rate the results are those of the fast path.
 
 use super::admission::Occupancy;
-use super::{Counters, Link};
+use super::{AFTER_END, Counters, Link};
 use crate::engine::packet::{Packet, flags};
 use std::collections::VecDeque;
 
@@ -121,7 +121,7 @@ impl Link {
     fn take_queued(&mut self, now: u64) -> Option<(Packet, bool)> {
         let scheduled = self.scheduled.as_mut()?;
         let Queued { packet, enqueued_at } = scheduled.queue.dequeue(now)?;
-        self.counters.waited += now - enqueued_at.max(scheduled.measured_from);
+        self.counters.waited += u128::from(now - enqueued_at.max(scheduled.measured_from));
         if enqueued_at >= scheduled.measured_from {
             self.delays.add(self.clock.nanos(now - enqueued_at));
         }
@@ -134,11 +134,11 @@ impl Link {
         let mut queued = Counters::default();
         while let Some((packet, _)) = self.take_queued(self.busy) {
             let size = u64::from(packet.size());
-            queued.waited += self.busy - end;
+            queued.waited += u128::from(self.busy - end);
             queued.accepted += 1;
             queued.early += 1;
             queued.bytes += size;
-            self.occupy(self.busy, size);
+            self.occupy(self.busy.min(AFTER_END), size);
         }
         queued
     }

@@ -1,0 +1,52 @@
+//! The interface between a TCP sender and its loss recovery.
+
+use super::rto::Estimator;
+use super::sender::{Ack, Core, FirstPacket};
+use crate::engine::net::Net;
+use crate::network::Tcp;
+use cwnd::Limit;
+
+/// Loss recovery of a TCP sender with its state. `core` is the rest of the sender.
+pub(crate) trait LossRecovery {
+    /// The estimator of the retransmission timeout.
+    type Estimator: Estimator;
+
+    /// What packet 0 carries on a connection without a SYN.
+    const FIRST_PACKET: FirstPacket;
+
+    fn new(tcp: &Tcp) -> Self;
+
+    /// Handles a cumulative acknowledgement. Returns the most packets that may be sent for it; `None` if the sender
+    /// must not try to send.
+    fn acknowledgement(
+        &mut self,
+        core: &mut Core<Self::Estimator>,
+        net: &mut Net,
+        now: u64,
+        ack: Ack,
+    ) -> Option<u32>;
+
+    /// Handles an expired retransmission timer. Returns whether to send what the window allows.
+    fn timeout(&mut self, core: &mut Core<Self::Estimator>, net: &mut Net, now: u64) -> bool;
+
+    /// Sends as many packets as the window allows, at most `burst`, and returns what limits the sender then.
+    fn send(
+        &mut self,
+        core: &mut Core<Self::Estimator>,
+        net: &mut Net,
+        now: u64,
+        burst: u32,
+    ) -> Limit;
+
+    /// Transmits or retransmits packet `seq`.
+    #[inline(always)]
+    fn transmit(&mut self, core: &mut Core<Self::Estimator>, net: &mut Net, now: u64, seq: u32) {
+        core.transmit(net, now, seq);
+    }
+
+    /// Transmits packet `seq`. Not inlined, for rare paths.
+    #[inline(never)]
+    fn repair(&mut self, core: &mut Core<Self::Estimator>, net: &mut Net, now: u64, seq: u32) {
+        self.transmit(core, net, now, seq);
+    }
+}
