@@ -165,7 +165,7 @@ fn both_paths_of_a_link_have_equal_records() {
     for queue in [packets(1), packets(20), bytes, red(true, true), red(false, false)] {
         for jitter in [0.0, 0.3, 1.0] {
             let source = |rate, packet| Traffic::Cbr { rate, packet, schedule: None, jitter };
-            let traffic = vec![source(4e6, 1000), source(4e6, 1000), source(1e6, 150)];
+            let traffic = vec![source(5e6, 1000), source(5e6, 1000), source(2e6, 150)];
             let mut network = pair(8e6, ms(3), queue, traffic, ms(1500));
             network.warmup = Dur::from_nanos(600_300_000);
             network.sample = MS;
@@ -175,8 +175,9 @@ fn both_paths_of_a_link_have_equal_records() {
             });
             assert_eq!(difference(&records[0], &records[1]), None, "{queue:?}, jitter {jitter}");
             let link = &records[0].links[0];
-            assert!(link.drops > 10 && link.delay.iter().all(|&delay| delay > 0.0), "{link:?}");
-            assert!(link.queue.iter().skip(300).all(|&length| length > 0.0));
+            assert!(link.drops > 100 && link.marks == 0 && link.delay[0] > 0.0);
+            let always_busy = link.queue.iter().skip(300).all(|&length| length > 0.0);
+            assert!(always_busy || queue == packets(1), "{queue:?}, jitter {jitter}");
             assert!(records[1].events < records[0].events);
         }
     }
