@@ -75,6 +75,7 @@ struct Listeners<'py> {
 /// `keep` made of them while other jobs went on.
 #[pyfunction]
 #[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, keep = None, pcap = None, lookahead = true))]
+#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     jobs: Vec<(String, u64)>,
