@@ -569,7 +569,11 @@ fn case(values: &'static Values) -> BoxedStrategy<Case> {
 
 proptest! {
     // PROPTEST_CASES changes the number of cases, 256.
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        max_global_rejects: u32::MAX,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn lookahead_does_not_change_results(case in prop_oneof![case(&SLOW), case(&FAST)]) {
