@@ -382,6 +382,7 @@ def simulate(
     progress: Callable[[float], None] | None = None,
     keep: None = None,
     pcap: tuple[str, str] | None = None,
+    lookahead: bool = True,
 ) -> list[RunRecord]: ...
 @overload
 def simulate(
@@ -392,6 +393,7 @@ def simulate(
     progress: Callable[[float], None] | None = None,
     keep: Callable[[int, RunRecord], _T],
     pcap: tuple[str, str] | None = None,
+    lookahead: bool = True,
 ) -> list[_T]: ...
 def law_acks(
     spec: _Given, window: float, acks: int, *, rtt: float, packet: int, at_loss: bool

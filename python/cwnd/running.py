@@ -34,6 +34,7 @@ def run(
     on: str = "sim",
     values: Mapping[str, object] | None = None,
     pcap: tuple[str, str | Path] | None = None,
+    lookahead: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Run one scenario.
@@ -52,6 +53,9 @@ def run(
         Values of the scenario to replace, by path; see `Scenario.with_values`.
     pcap
         Name of a link, and the capture file for its packets; on ``sim`` only.
+    lookahead
+        Whether packets may be processed ahead of the simulated clock. Without lookahead a
+        simulation is slower and has the same result; on ``sim`` only.
     progress
         Called periodically with the completed fraction.
 
@@ -86,9 +90,13 @@ def run(
     seed = scenario.seed if seed is None else seed
     if pcap is not None and on != "sim":
         raise ArgumentError("pcap", "packet capture needs the backend sim")
+    if not lookahead and on != "sim":
+        raise ArgumentError("lookahead", "only the backend sim has lookahead")
     capture = None if pcap is None else (pcap[0], str(pcap[1]))
     jobs = [(scenario, seed)]
-    (result,) = measure(jobs, lambda _, run: run, pcap=capture, progress=progress, on=on)
+    (result,) = measure(
+        jobs, lambda _, run: run, pcap=capture, lookahead=lookahead, progress=progress, on=on
+    )
     if path is not None:
         where = [] if on == "sim" else ["--on", on]
         words = ["cwnd", "run", str(path), *write_values(values), "--seed", str(seed)]
@@ -100,6 +108,7 @@ def simulate(
     jobs: Sequence[tuple[Scenario, int]],
     *,
     pcap: tuple[str, str] | None = None,
+    lookahead: bool = True,
     progress: Callable[[float], None] | None = None,
     threads: int = 0,
 ) -> list[Result]:
@@ -111,6 +120,8 @@ def simulate(
         Scenarios with their seeds.
     pcap
         Name of a link, and the capture file for its packets; only with one job.
+    lookahead
+        As for `run`.
     progress
         Called periodically with the completed fraction.
     threads
@@ -121,7 +132,9 @@ def simulate(
     list of Result
         In the order of the jobs.
     """
-    return measure(jobs, lambda _, run: run, pcap=pcap, progress=progress, threads=threads)
+    return measure(
+        jobs, lambda _, run: run, pcap=pcap, lookahead=lookahead, progress=progress, threads=threads
+    )
 
 
 def measure(
@@ -129,6 +142,7 @@ def measure(
     keep: Callable[[int, Result], T],
     *,
     pcap: tuple[str, str] | None = None,
+    lookahead: bool = True,
     progress: Callable[[float], None] | None = None,
     scales: list[float] | None = None,
     threads: int = 0,
@@ -143,7 +157,7 @@ def measure(
     keep
         Called with the number of a job and its result as soon as the job is complete, while others
         run. Its return value is kept.
-    pcap, progress, threads
+    pcap, lookahead, progress, threads
         As for `simulate`.
     scales
         Time scales of smoothness in seconds; chosen for each run by default.
@@ -179,6 +193,7 @@ def measure(
         progress=progress,
         keep=finished,
         pcap=pcap,
+        lookahead=lookahead,
     )
 
 

@@ -319,6 +319,7 @@ def test_one_seed_decides_nothing(real, scenario_file, capsys):
     [
         (["run", "FILE", "--on", "moon"], "--on: 'moon' is not one of sim, udt, linux"),
         (["run", "FILE", "--on", "udt", "--pcap", "x", "--link", "left-right"], "--pcap"),
+        (["run", "FILE", "--on", "udt", "--no-lookahead"], "--no-lookahead"),
         (["compare", "reno", "--on", "moon"], "--on"),
         (["agree", "FILE", "--on", "sim"], "--on: at least two"),
         (["agree", "FILE", "--on", "sim,moon"], "--on: 'moon'"),

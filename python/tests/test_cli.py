@@ -200,6 +200,15 @@ def test_run_writes_packets(command, scenario_file, tmp_path):
     assert pcap.read_bytes()[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1", b"\x0a\x0d\x0d\x0a")
 
 
+def test_lookahead_does_not_change_the_document(command, scenario_file):
+    ways = [(), ("--no-lookahead",)]
+    runs = [command("run", scenario_file, "--json", *options) for options in ways]
+    assert [done.returncode for done in runs] == [0, 0]
+    with_lookahead, without = (json.loads(done.stdout) for done in runs)
+    assert same(with_lookahead, without)
+    assert with_lookahead["engine"]["events"] < without["engine"]["events"]
+
+
 def test_algorithms(command, tmp_path):
     listed = command("algorithms").stdout
     for name in ("reno", "simd", "aira", "aiad", "daimd", "udt", "cubic"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cwnd
+from cwnd.errors import ArgumentError
 from cwnd.running import measure
 
 FLOW_NAMES = {
@@ -44,6 +45,25 @@ def test_the_json_document_has_the_promised_names(result):
 def test_the_json_document_is_json(result):
     text = json.dumps(result.to_json(), allow_nan=False)
     assert json.loads(text) == result.to_json()
+
+
+def test_lookahead_does_not_change_results(tmp_path):
+    scenario = cwnd.Scenario.dumbbell(rate="5mbit", rtt="40ms", time="5s").add_flow("reno", count=2)
+    captures = [tmp_path / "with", tmp_path / "without"]
+    results = [
+        cwnd.run(scenario, lookahead=lookahead, pcap=("left-right", path))
+        for lookahead, path in zip([True, False], captures, strict=True)
+    ]
+    documents = [result.to_json() for result in results]
+    engines = [document.pop("engine") for document in documents]
+    assert documents[0] == documents[1]
+    assert engines[0]["events"] < engines[1]["events"]
+    assert captures[0].read_bytes() == captures[1].read_bytes()
+
+
+def test_lookahead_needs_the_simulator(scenario_file):
+    with pytest.raises(ArgumentError, match="sim"):
+        cwnd.run(scenario_file, on="udt", lookahead=False)
 
 
 def test_the_figures_hang_together(result):

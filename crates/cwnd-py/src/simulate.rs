@@ -54,6 +54,7 @@ struct Shared {
     tap: Option<Tap>,
     /// Whether there are two threads for each job.
     two_threads: bool,
+    lookahead: bool,
 }
 
 /// The capture of one link; what went wrong with it, if anything did.
@@ -73,7 +74,8 @@ struct Listeners<'py> {
 /// Runs every job, a scenario in JSON with a seed, and returns in order their records, or what
 /// `keep` made of them while other jobs went on.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, keep = None, pcap = None))]
+#[pyo3(signature = (jobs, *, threads = 0, controllers = None, progress = None, keep = None, pcap = None, lookahead = true))]
+#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     jobs: Vec<(String, u64)>,
@@ -82,6 +84,7 @@ pub(crate) fn simulate<'py>(
     progress: Option<Bound<'py, PyAny>>,
     keep: Option<Bound<'py, PyAny>>,
     pcap: Option<(String, String)>,
+    lookahead: bool,
 ) -> PyResult<Bound<'py, PyList>> {
     let jobs = py.detach(|| jobs.into_iter().map(prepare).collect::<PyResult<Vec<_>>>())?;
     let available = std::thread::available_parallelism().map_or(1, usize::from);
@@ -99,6 +102,7 @@ pub(crate) fn simulate<'py>(
     failure.check()?;
     let shared = Arc::new(Shared {
         two_threads: threads >= 2 * jobs.len(),
+        lookahead,
         jobs,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
@@ -237,6 +241,7 @@ fn run_one(shared: &Shared, job: &Job) -> Result<Option<Finished>, String> {
     let options = Options {
         custom: python.then_some(&custom),
         two_threads: shared.two_threads,
+        lookahead: shared.lookahead,
         ..Options::default()
     };
     let made = Simulation::new(job.network.clone(), job.seed, &options);

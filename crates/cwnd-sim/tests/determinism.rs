@@ -18,76 +18,14 @@ const LONGEST: f64 = 8.0;
 /// The maximum duration in seconds of scenarios with a link of 1 Gb/s or more.
 const LONGEST_FAST: f64 = 2.0;
 
-/// FNV-1a over the bits of all numbers of a run.
-struct Digest(u64);
-
-impl Digest {
-    fn word(&mut self, word: u64) {
-        for byte in word.to_le_bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    fn numbers(&mut self, numbers: &[f64]) {
-        self.word(numbers.len() as u64);
-        // The bits of NaN are not unique.
-        let bits = |&number: &f64| if number.is_nan() { u64::MAX } else { number.to_bits() };
-        numbers.iter().map(bits).for_each(|bits| self.word(bits));
-    }
-}
-
-/// Returns the digest of all results of a run. The number of events is not a result. The patterns list all fields, so
-/// that a new field of the records is added here too.
+/// Returns the digest of all results of a run: FNV-1a over the bits of all numbers.
 fn digest(records: &Records) -> u64 {
-    let mut all = Digest(0xcbf2_9ce4_8422_2325);
-    let Records { time, flows, links, packets, events: _ } = records;
-    all.numbers(time);
-    all.word(*packets);
-    for flow in flows {
-        for word in [
-            flow.packets_sent,
-            flow.packets_delivered,
-            flow.retransmissions,
-            flow.packets_lost,
-            flow.packets_marked,
-            flow.timeouts,
-            flow.ecn_cuts,
-        ] {
-            all.word(word);
-        }
-        all.numbers(&flow.limited);
-        all.numbers(&[flow.mean_rtt, flow.min_rtt, flow.completed]);
-        for cut in &flow.cuts {
-            all.word(cut.at.as_nanos());
-            all.word(cut.cut.why as u64);
-            all.numbers(&[cut.cut.before(), cut.cut.after()]);
-        }
-        let series = &flow.series;
-        for values in [&series.window, &series.rtt, &series.sent, &series.delivered] {
-            all.numbers(values);
-        }
-        for (name, values) in &series.gauges {
-            name.bytes().for_each(|byte| all.word(u64::from(byte)));
-            all.numbers(values);
-        }
-    }
-    for link in links {
-        for word in [
-            link.arrivals,
-            link.departures,
-            link.drops,
-            link.marks,
-            link.losses,
-            link.bytes_departed,
-        ] {
-            all.word(word);
-        }
-        all.numbers(&[link.utilization, link.mean_queue]);
-        all.numbers(&link.delay);
-        all.numbers(&link.queue);
-        all.numbers(&link.drops_series);
-    }
-    all.0
+    let columns = common::results::columns(records);
+    let words = columns.iter().flat_map(|column| &column.words);
+    let bytes = words.flat_map(|word| word.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |digest: u64, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Returns the shortened scenario files by name.

@@ -254,6 +254,11 @@ def _is_given(context: click.Context, name: str) -> bool:
 @click.option("--trace", type=click.Path(), help="Write tables to DIR as Parquet and CSV.")
 @click.option("--pcap", type=click.Path(), help="Write the packets of a link, for Wireshark.")
 @click.option("--link", help="Name of the link of --pcap.")
+@click.option(
+    "--no-lookahead",
+    is_flag=True,
+    help="Simulate all packets in the order of time: slower, with the same results.",
+)
 def run(
     file: str,
     assignments: tuple[str, ...],
@@ -262,6 +267,7 @@ def run(
     as_json: bool,  # noqa: FBT001
     report: str | None,
     plot: str | None,
+    no_lookahead: bool,  # noqa: FBT001
     **options: str | None,
 ) -> None:
     """Run the scenario FILE."""
@@ -287,12 +293,20 @@ def run(
         raise click.UsageError(f"--link: {link!r} is not one of {', '.join(links)}")
     if pcap is not None and on != "sim":
         raise click.UsageError("--pcap: packet capture needs the backend sim")
+    if no_lookahead and on != "sim":
+        raise click.UsageError("--no-lookahead: only the backend sim has lookahead")
     if on != "sim":
         announce(on, 1, compiled["duration_s"])
     with show_progress("running") as progress:
         capture = None if link is None or pcap is None else (link, pcap)
         result = run_scenario(
-            Path(file), seed, on=on, values=values, pcap=capture, progress=progress
+            Path(file),
+            seed,
+            on=on,
+            values=values,
+            pcap=capture,
+            lookahead=not no_lookahead,
+            progress=progress,
         )
     save(result, report, plot)
     if trace is not None:

@@ -20,18 +20,37 @@ impl Write for Memory {
     }
 }
 
+/// A capture of the packets that cross a link.
+pub(crate) struct Capture {
+    file: Memory,
+    writer: Arc<Mutex<PcapWriter<Memory>>>,
+}
+
+impl Capture {
+    /// Captures what crosses link number `link`.
+    pub(crate) fn of(simulation: &mut Simulation, network: &Network, link: usize) -> Self {
+        let file = Memory::default();
+        let writer = Arc::new(Mutex::new(PcapWriter::new(file.clone(), network).unwrap()));
+        let tap = writer.clone();
+        simulation.tap(link, move |seen| tap.lock().unwrap().write(seen).unwrap());
+        Capture { file, writer }
+    }
+
+    /// Returns the pcap file. The simulation must have ended.
+    pub(crate) fn finish(self) -> Vec<u8> {
+        let writer = Arc::into_inner(self.writer).unwrap().into_inner().unwrap();
+        writer.finish().unwrap();
+        self.file.0.lock().unwrap().clone()
+    }
+}
+
 /// Runs a network and returns the pcap file of link number `link`.
 pub(crate) fn capture(network: &Network, seed: u64, link: usize) -> Vec<u8> {
-    let file = Memory::default();
-    let writer = PcapWriter::new(file.clone(), network).unwrap();
-    let writer = Arc::new(Mutex::new(Some(writer)));
     let mut simulation = Simulation::new(network, seed, &Options::default()).unwrap();
-    let tap = writer.clone();
-    simulation.tap(link, move |seen| tap.lock().unwrap().as_mut().unwrap().write(seen).unwrap());
+    let capture = Capture::of(&mut simulation, network, link);
     simulation.run();
     drop(simulation.finish());
-    writer.lock().unwrap().take().unwrap().finish().unwrap();
-    file.0.lock().unwrap().clone()
+    capture.finish()
 }
 
 /// A TCP packet of flow 0 at the end of its transmission on a link.

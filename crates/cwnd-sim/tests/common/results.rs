@@ -1,0 +1,157 @@
+//! The results of a run as named columns of words, for comparisons bit by bit.
+
+use cwnd_sim::record::{FlowRecord, FlowSeries, LinkRecord, Records};
+
+/// Numbers with a name. A column of floating-point numbers begins with their count.
+pub(crate) struct Column {
+    /// `flow`, `link` or `run`, and the index of the flow or link.
+    of: (&'static str, usize),
+    name: &'static str,
+    floats: bool,
+    pub words: Vec<u64>,
+}
+
+/// Returns all results of a run except for the number of events, which is not a result, and the recorded events. The patterns list
+/// all fields, so that a new field of the records is added here too.
+pub(crate) fn columns(records: &Records) -> Vec<Column> {
+    let Records { time, flows, links, packets, events: _ } = records;
+    let mut all = vec![
+        Column::of_floats(("run", 0), "time", time),
+        Column::of_counts(("run", 0), "packets", vec![*packets]),
+    ];
+    flows.iter().enumerate().for_each(|(index, flow)| add_flow(&mut all, index, flow));
+    links.iter().enumerate().for_each(|(index, link)| add_link(&mut all, index, link));
+    all
+}
+
+fn add_flow(all: &mut Vec<Column>, index: usize, flow: &FlowRecord) {
+    let FlowRecord {
+        packets_sent,
+        packets_delivered,
+        retransmissions,
+        packets_lost,
+        packets_marked,
+        timeouts,
+        ecn_cuts,
+        limited,
+        mean_rtt,
+        min_rtt,
+        completed,
+        cuts,
+        series,
+        events: _,
+    } = flow;
+    let of = ("flow", index);
+    for (name, count) in [
+        ("packets_sent", packets_sent),
+        ("packets_delivered", packets_delivered),
+        ("retransmissions", retransmissions),
+        ("packets_lost", packets_lost),
+        ("packets_marked", packets_marked),
+        ("timeouts", timeouts),
+        ("ecn_cuts", ecn_cuts),
+    ] {
+        all.push(Column::of_counts(of, name, vec![*count]));
+    }
+    all.push(Column::of_floats(of, "limited", limited));
+    all.push(Column::of_floats(
+        of,
+        "mean_rtt, min_rtt, completed",
+        &[*mean_rtt, *min_rtt, *completed],
+    ));
+    for cut in cuts {
+        all.push(Column::of_counts(of, "cuts", vec![cut.at.as_nanos(), cut.cut.why as u64]));
+        all.push(Column::of_floats(of, "cuts", &[cut.cut.before(), cut.cut.after()]));
+    }
+    let FlowSeries { window, rtt, sent, delivered, gauges } = series;
+    for (name, values) in
+        [("window", window), ("rtt", rtt), ("sent", sent), ("delivered", delivered)]
+    {
+        all.push(Column::of_floats(of, name, values));
+    }
+    for (name, values) in gauges {
+        all.push(Column::of_counts(of, "gauges", name.bytes().map(u64::from).collect()));
+        all.push(Column::of_floats(of, name, values));
+    }
+}
+
+fn add_link(all: &mut Vec<Column>, index: usize, link: &LinkRecord) {
+    let LinkRecord {
+        arrivals,
+        departures,
+        drops,
+        marks,
+        losses,
+        bytes_departed,
+        utilization,
+        mean_queue,
+        delay,
+        queue,
+        drops_series,
+    } = link;
+    let of = ("link", index);
+    for (name, count) in [
+        ("arrivals", arrivals),
+        ("departures", departures),
+        ("drops", drops),
+        ("marks", marks),
+        ("losses", losses),
+        ("bytes_departed", bytes_departed),
+    ] {
+        all.push(Column::of_counts(of, name, vec![*count]));
+    }
+    all.push(Column::of_floats(of, "utilization, mean_queue", &[*utilization, *mean_queue]));
+    all.push(Column::of_floats(of, "delay", delay));
+    all.push(Column::of_floats(of, "queue", queue));
+    all.push(Column::of_floats(of, "drops_series", drops_series));
+}
+
+impl Column {
+    fn of_counts(of: (&'static str, usize), name: &'static str, words: Vec<u64>) -> Self {
+        Column { of, name, floats: false, words }
+    }
+
+    fn of_floats(of: (&'static str, usize), name: &'static str, numbers: &[f64]) -> Self {
+        // The bits of NaN are not unique.
+        let bits = |&number: &f64| if number.is_nan() { u64::MAX } else { number.to_bits() };
+        let words = [numbers.len() as u64].into_iter().chain(numbers.iter().map(bits)).collect();
+        Column { of, name, floats: true, words }
+    }
+
+    /// The word at `at` as text.
+    fn show(&self, at: usize) -> String {
+        match self.words.get(at) {
+            None => "nothing".into(),
+            Some(&word) if self.floats && at > 0 => format!("{:?}", f64::from_bits(word)),
+            Some(word) => word.to_string(),
+        }
+    }
+}
+
+/// Describes the first difference between the results of two runs of the same network, including events that both recorded.
+pub(crate) fn difference(one: &Records, other: &Records) -> Option<String> {
+    let (these, those) = (columns(one), columns(other));
+    for (this, that) in these.iter().zip(&those) {
+        let longest = this.words.len().max(that.words.len());
+        if let Some(at) = (0..longest).find(|&at| this.words.get(at) != that.words.get(at)) {
+            let ((kind, index), name) = (this.of, this.name);
+            let (this, that) = (this.show(at), that.show(at));
+            return Some(format!("{kind} {index}: {name}, word {at}: {this} or {that}"));
+        }
+    }
+    if these.len() != those.len() {
+        return Some(format!("{} or {} columns", these.len(), those.len()));
+    }
+    let flows = one.flows.iter().zip(&other.flows).enumerate();
+    let recorded = flows.filter_map(|(index, (one, other))| {
+        Some((index, &one.events.as_ref()?.entries, &other.events.as_ref()?.entries))
+    });
+    for (index, one, other) in recorded {
+        let longest = one.len().max(other.len());
+        if let Some(at) = (0..longest).find(|&at| one.get(at) != other.get(at)) {
+            let (one, other) = (one.get(at), other.get(at));
+            return Some(format!("flow {index}: recorded event {at}: {one:?} or {other:?}"));
+        }
+    }
+    None
+}

@@ -1,0 +1,585 @@
+//! Lookahead does not change results: runs with and without lookahead, on one thread and on two, at once and in slices, seen and
+//! unseen, are equal bit by bit.
+//!
+//! Without lookahead packets are processed in the order of time and the departures of links are events. This is the reference.
+
+mod common;
+
+use common::results::difference;
+use common::wire::Capture;
+use common::{MS, ms, packets, pair};
+use cwnd::Dur;
+use cwnd_sim::network::{Network, Queue, QueueLimit, Red, Traffic};
+use cwnd_sim::record::Records;
+use cwnd_sim::scenario::Scenario;
+use cwnd_sim::{Options, Simulation};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use std::fmt;
+
+/// Networks with many simultaneous events.
+const NETWORKS: [&str; 9] = [
+    // After one flow ends, the other one sends at the rate of its access link.
+    r#"
+    dumbbell = { rate = "10mbit", delay = "50ms", queue = "5p" }
+    access = { rate = "10mbit" }
+    flow = [{ controller = "daimd(capacity=10000000)", start = "50ms", count = 2, bytes = 1000000,
+              tcp = { packet = 200, header = 0, window = 50 } }]
+    "#,
+    // Links that are idle at each arrival.
+    r#"
+    dumbbell = { rate = "10mbit", delay = "1ms", queue = "20p", loss = 0.001 }
+    access = { rate = "100mbit" }
+    flow = [{ controller = "udt", count = 3, start = "0s..0.1s" },
+            { controller = "daimd", reverse = true }, { controller = "reno" }]
+    "#,
+    // Packets that arrive at the time of their transmission.
+    r#"
+    dumbbell = { rate = "50mbit", delay = "1ms", queue = { kind = "red", limit = "200p" } }
+    access = { rate = "infinite" }
+    flow = [{ controller = "daimd", count = 4, tcp = { packet = 1500, window = 10 } },
+            { controller = "daimd(capacity=5000000)", start = "50ms" }]
+    "#,
+    // No delay and a queue of one packet.
+    r#"
+    dumbbell = { rate = "5mbit", delay = 0, queue = "1p", loss = 0.001, loss_of_acks = true }
+    flow = [{ controller = "udt", count = 6, start = "0s..0.1s" }]
+    cbr = [{ rate = "1mbit", packet = 200, on = "0.3s", off = "0.2s" }]
+    "#,
+    // Consecutive links of equal rate: a packet arrives at the time of the previous packet's departure.
+    r#"
+    chain = { routers = 4, rate = "10mbit", delay = "1ms", queue = "20p" }
+    flow = [{ controller = "daimd", tcp = { packet = 1000 } }]
+    cbr = [{ rate = "2mbit", packet = 1000, stop = "0.3s" }]
+    "#,
+    // A path so long that many packets are in flight before the first one arrives.
+    r#"
+    dumbbell = { rate = "10mbit", delay = "200ms", queue = "50p" }
+    access = { rate = "100mbit" }
+    flow = [{ controller = "udt", count = 2 }]
+    "#,
+    // A link so slow that the acknowledgement delay is shorter than a packet's transmission time.
+    r#"
+    dumbbell = { rate = "100kbit", delay = "20ms" }
+    flow = [{ controller = "reno", start = "300ms" }]
+    "#,
+    // A paced sender sends two packets at once after a drop: the first one causes a negative acknowledgement.
+    r#"
+    dumbbell = { rate = "20mbit", delay = "0.8ms", queue = { kind = "red", limit = "10p", min = "1p", max = "5p",
+                 max_p = 1.0, weight = 0.1 } }
+    flow = [{ controller = "udt" }]
+    "#,
+    // Both ends of the last flow are in one partition, and the routers in the other one.
+    r#"
+    dumbbell = { rate = "100mbit", delay = "1ms" }
+    access = { rate = "200mbit", delay = "10ms" }
+    tcp = { timestamps = true }
+    flow = [{ controller = "reno", count = 3 }]
+    "#,
+];
+
+/// How a network is run.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    lookahead: bool,
+    two_threads: bool,
+    /// The link that is captured while the controllers' events are recorded.
+    watched: Option<usize>,
+    /// The number of events in a slice.
+    slice: u64,
+}
+
+/// Runs to the end. Returns the records and the capture; `None` if two threads are asked for and the network has one partition.
+fn run(network: &Network, seed: u64, way: Way) -> Option<(Records, Vec<u8>)> {
+    let Way { lookahead, two_threads, watched, slice } = way;
+    let options =
+        Options { lookahead, two_threads, record_events: watched.is_some(), ..Options::default() };
+    let mut simulation = Simulation::new(network, seed, &options).unwrap();
+    if two_threads && simulation.threads() == 1 {
+        return None;
+    }
+    let capture = watched.map(|link| Capture::of(&mut simulation, network, link));
+    while !simulation.run_for(slice) {}
+    let records = simulation.finish();
+    Some((records, capture.map_or(Vec::new(), Capture::finish)))
+}
+
+/// Runs a network in all ways. Returns a description of the first difference between the results.
+fn check(network: &Network, seed: u64, watched: usize, slice: u64) -> Result<(), String> {
+    let at_once = u64::MAX;
+    let watched = Some(watched);
+    let reference = Way { lookahead: false, two_threads: false, watched, slice: at_once };
+    let (expected, capture) = run(network, seed, reference).unwrap();
+    for way in [
+        Way { lookahead: true, two_threads: false, watched: None, slice: at_once },
+        Way { lookahead: true, two_threads: false, watched, slice: at_once },
+        Way { lookahead: true, two_threads: false, watched: None, slice },
+        Way { lookahead: true, two_threads: true, watched, slice },
+        Way { lookahead: false, two_threads: true, watched, slice: at_once },
+    ] {
+        let Some((records, seen)) = run(network, seed, way) else { continue };
+        if let Some(difference) = difference(&expected, &records) {
+            return Err(format!("reference and {way:?}: {difference}"));
+        }
+        if way.watched.is_some() && capture != seen {
+            let at = capture.iter().zip(&seen).position(|(one, other)| one != other);
+            return Err(format!("reference and {way:?}: captures differ at byte {at:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn lookahead_does_not_change_results_of_fixed_networks() {
+    for text in NETWORKS {
+        for (sample, every_link) in [("1s", true), ("40us", false)] {
+            let header = format!("duration = \"1.5s\"\nwarmup = \"0.2s\"\nsample = \"{sample}\"");
+            let scenario = Scenario::from_toml(&format!("{header}\n{text}"), "fixed").unwrap();
+            let network = scenario.network(1).unwrap();
+            for link in 0..if every_link { network.links.len() } else { 1 } {
+                let checked = check(&network, 1, link, 7);
+                assert!(checked.is_ok(), "{text} link {link}: {checked:?}");
+            }
+        }
+    }
+}
+
+/// A link that is overloaded throughout: the warm-up ends, samples are taken and the run ends within a busy period.
+#[test]
+fn both_paths_of_a_link_have_equal_records() {
+    let red = |wait, gentle| {
+        Queue::Red(Red {
+            limit: 25,
+            min: 5.0,
+            max: 15.0,
+            max_p: 0.1,
+            weight: 0.01,
+            gentle,
+            wait,
+            ecn: false,
+            mark_p: 1.0,
+            mean_packet: 1000,
+        })
+    };
+    let bytes = Queue::DropTail { limit: QueueLimit::Bytes(20_000) };
+    for queue in [packets(1), packets(20), bytes, red(true, true), red(false, false)] {
+        for jitter in [0.0, 0.3, 1.0] {
+            let source = |rate, packet| Traffic::Cbr { rate, packet, schedule: None, jitter };
+            let traffic = vec![source(5e6, 1000), source(5e6, 1000), source(2e6, 150)];
+            let mut network = pair(8e6, ms(3), queue, traffic, ms(1500));
+            network.warmup = Dur::from_nanos(600_300_000);
+            network.sample = MS;
+            let records = [false, true].map(|lookahead| {
+                let options = Options { lookahead, ..Options::default() };
+                common::run_with(&network, 1, &options)
+            });
+            assert_eq!(difference(&records[0], &records[1]), None, "{queue:?}, jitter {jitter}");
+            let link = &records[0].links[0];
+            assert!(link.drops > 100 && link.marks == 0 && link.delay[0] > 0.0);
+            let always_busy = link.queue.iter().skip(300).all(|&length| length > 0.0);
+            assert!(always_busy || queue == packets(1), "{queue:?}, jitter {jitter}");
+            assert!(records[1].events < records[0].events);
+        }
+    }
+}
+
+/// A random scenario and how it is run.
+#[derive(Clone)]
+struct Case {
+    toml: String,
+    seed: u64,
+    watched: Index,
+    slice: u64,
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { toml, seed, watched, slice } = self;
+        write!(f, "seed {seed}, watched link {watched:?}, slices of {slice} events:\n{toml}")
+    }
+}
+
+impl Case {
+    fn network(&self) -> Network {
+        let scenario = Scenario::from_toml(&self.toml, "random").expect(&self.toml);
+        scenario.network(self.seed).unwrap()
+    }
+}
+
+/// Whether a link limits every flow that would otherwise send without limit.
+fn is_bounded(network: &Network) -> bool {
+    let limits = |&link: &usize| network.links[link].rate.is_some_and(|rate| rate <= MOST_RATE);
+    network.flows.iter().all(|flow| match flow.traffic {
+        Traffic::Cbr { .. } | Traffic::Pareto { .. } => true,
+        Traffic::Tcp(_) | Traffic::Udt(_) => flow.path.iter().any(limits),
+    })
+}
+
+/// The rate in bits per second of the fastest link that limits flows.
+const MOST_RATE: f64 = 1e9;
+
+/// Values that are likely to coincide: a packet of 1000 bytes takes a multiple of 0.4 ms at most of the rates.
+struct Values {
+    durations: &'static [&'static str],
+    rates: &'static [&'static str],
+    delays: &'static [&'static str],
+    /// Rates of open-loop sources.
+    sources: &'static [&'static str],
+    windows: &'static [&'static str],
+}
+
+const SLOW: Values = Values {
+    durations: &["0.5s", "1.5s", "3s"],
+    rates: &["10mbit", "1mbit", "2mbit", "5mbit", "8mbit", "20mbit", "100kbit"],
+    delays: &["0s", "1ms", "0.8ms", "5ms", "10ms", "1ns", "20ms", "33.3us"],
+    sources: &["1mbit", "500kbit", "2mbit", "5mbit", "777kbit"],
+    windows: &["1", "2", "3", "10", "64", "1000"],
+};
+
+/// At these rates and delays most networks have two partitions.
+const FAST: Values = Values {
+    durations: &["0.3s", "0.5s"],
+    rates: &["100mbit", "80mbit", "200mbit"],
+    delays: &["10ms", "20ms", "8ms", "12.08ms", "1ms"],
+    sources: &["10mbit", "5mbit", "40mbit"],
+    windows: &["10", "64", "1000"],
+};
+
+/// A key with one of these values.
+fn key(name: &'static str, values: &'static [&'static str]) -> BoxedStrategy<String> {
+    let is_text =
+        |value: &str| value.parse::<f64>().is_err() && !["true", "false"].contains(&value);
+    let written = move |value| {
+        if is_text(value) { format!("{name} = \"{value}\"") } else { format!("{name} = {value}") }
+    };
+    select(values).prop_map(written).boxed()
+}
+
+/// A key in one of `per` cases.
+fn rarely(per: u32, key: BoxedStrategy<String>) -> BoxedStrategy<String> {
+    prop_oneof![per - 1 => Just(String::new()), 1 => key].boxed()
+}
+
+/// An inline table.
+fn table(name: &'static str, keys: Vec<BoxedStrategy<String>>) -> BoxedStrategy<String> {
+    keys_of(keys).prop_map(move |keys| format!("{name} = {{ {keys} }}")).boxed()
+}
+
+fn keys_of(keys: Vec<BoxedStrategy<String>>) -> BoxedStrategy<String> {
+    keys.prop_map(|keys| {
+        let given: Vec<_> = keys.into_iter().filter(|key| !key.is_empty()).collect();
+        given.join(",")
+    })
+    .boxed()
+}
+
+const BOTH: &[&str] = &["true", "false"];
+
+fn queue() -> BoxedStrategy<String> {
+    let droptail = key("queue", &["20p", "1p", "3p", "5p", "2kb", "10kb", "infinite"]);
+    let red = table(
+        "queue",
+        vec![
+            Just("kind = \"red\"".to_owned()).boxed(),
+            key("limit", &["30p", "10p"]),
+            key("min", &["1p", "0.5p", "4p"]),
+            key("max", &["8p", "5p", "10p"]),
+            key("max_p", &["0.1", "0.02", "1.0"]),
+            key("weight", &["0.002", "0.1", "1.0"]),
+            rarely(2, key("gentle", BOTH)),
+            rarely(2, key("wait", BOTH)),
+            rarely(2, key("ecn", BOTH)),
+            rarely(4, key("mark_p", &["0.5", "0.1"])),
+            rarely(4, key("mean_packet", &["500"])),
+        ],
+    );
+    prop_oneof![2 => droptail, 1 => red].boxed()
+}
+
+/// The keys of a link besides its rate and delay.
+fn link_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
+    let losses = || key("loss", &["0.001", "0.01", "0.1"]);
+    let back = table(
+        "back",
+        vec![
+            rarely(2, key("rate", values.rates)),
+            rarely(2, key("delay", values.delays)),
+            rarely(2, queue()),
+            rarely(4, losses()),
+            rarely(4, key("loss_of_acks", BOTH)),
+        ],
+    );
+    vec![
+        rarely(2, queue()),
+        rarely(4, losses()),
+        rarely(4, key("loss_of_acks", BOTH)),
+        rarely(4, back),
+    ]
+}
+
+fn access(values: &Values) -> BoxedStrategy<String> {
+    const DELAYS: &[&str] = &["0s", "1ms", "0.8ms", "10ms", "0s..2ms", "1ms..5ms"];
+    const RATES: &[&str] = &["100mbit", "10mbit", "infinite", "10tbit", "20mbit", "1gbit"];
+    let same_rate = key("rate", values.rates);
+    table(
+        "access",
+        vec![
+            prop_oneof![2 => Just(String::new()), 3 => key("rate", RATES), 1 => same_rate].boxed(),
+            rarely(2, key("delay", DELAYS)),
+            rarely(4, key("queue", &["1p", "5p", "50p", "5kb"])),
+        ],
+    )
+}
+
+/// A network without traffic.
+#[derive(Clone, Debug)]
+struct Topology {
+    toml: String,
+    nodes: Vec<String>,
+    /// Whether flows need `from` and `to`.
+    free: bool,
+    chain: bool,
+}
+
+fn topology(values: &'static Values) -> BoxedStrategy<Topology> {
+    let mut keys = vec![key("rate", values.rates), key("delay", values.delays)];
+    keys.extend(link_keys(values));
+    let ends = || vec!["left".to_owned(), "right".to_owned()];
+    let dumbbell = table("dumbbell", keys).prop_map(move |toml| Topology {
+        toml,
+        nodes: ends(),
+        free: false,
+        chain: false,
+    });
+    let chain = (2usize..6).prop_flat_map(|routers| {
+        let mut keys = vec![
+            Just(format!("routers = {routers}")).boxed(),
+            key("rate", values.rates),
+            key("delay", values.delays),
+        ];
+        keys.extend(link_keys(values));
+        table("chain", keys).prop_map(move |toml| {
+            let nodes = (1..=routers).map(|number| format!("r{number}")).collect();
+            Topology { toml, nodes, free: false, chain: true }
+        })
+    });
+    prop_oneof![4 => dumbbell, 3 => chain, 3 => graph(values)].boxed()
+}
+
+/// A tree of links, and further links.
+fn graph(values: &'static Values) -> impl Strategy<Value = Topology> {
+    let link = || {
+        let rate = prop_oneof![
+            6 => key("rate", values.rates),
+            1 => key("rate", &["infinite", "10tbit", "1gbit"]),
+        ];
+        let mut keys = vec![rate.boxed(), key("delay", values.delays)];
+        keys.extend(link_keys(values));
+        (keys_of(keys), any::<Index>(), any::<Index>())
+    };
+    let tree = prop::collection::vec(link(), 1..6);
+    let further = prop::collection::vec((link(), any::<bool>()), 0..3);
+    (tree, further).prop_map(|(tree, further)| {
+        let name = |node: usize| format!("n{node}");
+        let nodes: Vec<_> = (0..=tree.len()).map(name).collect();
+        let mut toml = String::new();
+        for (node, (keys, parent, _)) in tree.iter().enumerate() {
+            let parent = parent.index(node + 1);
+            toml += &format!("[[link]]\nfrom = \"n{parent}\"\nto = \"n{}\"\n", node + 1);
+            toml += &lines(keys);
+        }
+        for (number, ((keys, from, to), duplex)) in further.iter().enumerate() {
+            let [from, to] = two_of(&nodes, *from, *to);
+            toml += &format!("[[link]]\nname = \"x{number}\"\nfrom = \"{from}\"\nto = \"{to}\"\n");
+            let keys = lines(keys);
+            let one_way = !duplex && !keys.contains("back");
+            toml += if one_way { "duplex = false\n" } else { "" };
+            toml += &keys;
+        }
+        Topology { toml, nodes, free: true, chain: false }
+    })
+}
+
+/// Two different nodes.
+fn two_of(nodes: &[String], from: Index, to: Index) -> [&str; 2] {
+    let from = from.index(nodes.len());
+    let to = (from + 1 + to.index(nodes.len() - 1)) % nodes.len();
+    [&nodes[from], &nodes[to]]
+}
+
+/// Keys on lines of their own. Commas within inline tables stay.
+fn lines(keys: &str) -> String {
+    let mut depth = 0;
+    let separated = keys.chars().map(|letter| {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        if letter == ',' && depth == 0 { '\n' } else { letter }
+    });
+    separated.chain(['\n']).collect()
+}
+
+/// A `[[flow]]`, `[[cbr]]` or `[[pareto]]`.
+#[derive(Clone, Debug)]
+struct Group {
+    kind: &'static str,
+    keys: String,
+    ends: (Index, Index),
+    /// Whether the ends are given where there are others by default.
+    explicit: bool,
+    cross: bool,
+}
+
+fn tcp_options(values: &Values) -> Vec<BoxedStrategy<String>> {
+    vec![
+        rarely(2, key("conventions", &["rfc", "ns2", "ns2-2001"])),
+        rarely(2, key("recovery", &["sack", "newreno", "reno"])),
+        rarely(3, key("packet", &["960", "1000", "200", "460"])),
+        rarely(3, key("header", &["40", "0"])),
+        rarely(8, key("ack", &["40", "1", "1000"])),
+        rarely(4, key("initial_window", &["1", "2", "10", "30"])),
+        rarely(4, key("window", values.windows)),
+        rarely(3, key("delayed_acks", BOTH)),
+        rarely(8, key("ack_delay", &["40ms", "0s", "1ms", "200ms"])),
+        rarely(3, key("ecn", BOTH)),
+        rarely(4, key("timestamps", &["true", "false", "10ms", "1us"])),
+        rarely(6, key("limited_transmit", BOTH)),
+        rarely(4, key("syn", BOTH)),
+        rarely(6, key("byte_counting", BOTH)),
+        rarely(6, key("granularity", &["1ms", "10ms", "1ns"])),
+        rarely(4, key("min_rto", &["0s", "10ms", "200ms"])),
+        rarely(4, key("initial_rto", &["100ms", "1ms", "300ms"])),
+        rarely(8, key("overhead", &["1ms", "10us", "1ns"])),
+    ]
+}
+
+/// Keys of all traffic.
+fn common_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
+    vec![
+        prop_oneof![1 => Just(String::new()), 2 => key("count", &["2", "3", "4"])].boxed(),
+        rarely(2, key("start", &["50ms", "0s..0.1s", "100ms", "0.8ms"])),
+        rarely(6, key("stagger", &["4ms", "0.8ms"])),
+        rarely(5, key("stop", &["0.2s", "0.25s"])),
+        rarely(4, key("reverse", &["true"])),
+        rarely(6, access(values)),
+    ]
+}
+
+fn group(values: &'static Values) -> BoxedStrategy<Group> {
+    let flow = |controller: BoxedStrategy<String>, mut keys: Vec<BoxedStrategy<String>>| {
+        keys.insert(0, controller);
+        keys.push(rarely(3, key("bytes", &["20kb", "1000", "100kb", "1mb"])));
+        keys.extend(common_keys(values));
+        keys_of(keys).prop_map(|keys| ("flow", keys)).boxed()
+    };
+    let names: Vec<_> = cwnd::registry::algorithms().iter().map(|found| found.name).collect();
+    let others = [
+        "reno(pacing=1.25)",
+        "cubic(pacing=2)",
+        "cubic(start=hystart)",
+        "daimd(capacity=10000000)",
+        "aiad(rate=receiver)",
+    ];
+    let named = |name: &'static str| format!("controller = \"{name}\"");
+    let any_controller = select([names, others.to_vec()].concat()).prop_map(named);
+    let controller = || prop_oneof![Just(named("reno")), any_controller.clone()].boxed();
+    let tcp = flow(controller(), vec![rarely(2, table("tcp", tcp_options(values)))]);
+    let paced = flow(
+        key("controller", &["udt", "daimd", "daimd(lambda=1)", "tfrc", "daimd(capacity=10000000)"]),
+        vec![rarely(
+            2,
+            table("tcp", vec![key("packet", &["960", "1460"]), key("window", values.windows)]),
+        )],
+    );
+    let udt = flow(
+        prop_oneof![2 => Just(named("udt")), 1 => any_controller.clone()].boxed(),
+        vec![
+            Just("protocol = \"udt\"".to_owned()).boxed(),
+            table(
+                "tcp",
+                vec![
+                    key("packet", &["956", "1456", "100"]),
+                    Just("header = 44".to_owned()).boxed(),
+                    key("window", &["1000", "2", "25", "25600"]),
+                ],
+            ),
+        ],
+    );
+    let mut keys = vec![
+        key("rate", values.sources),
+        rarely(2, key("packet", &["1000", "200", "500", "1500"])),
+        rarely(4, key("jitter", &["0.1", "1"])),
+        prop_oneof![
+            2 => Just(String::new()),
+            1 => Just("on = \"10ms\", off = \"20ms\"".to_owned()),
+            1 => Just("on = \"0.1s\", off = \"50ms\"".to_owned()),
+        ]
+        .boxed(),
+    ];
+    keys.extend(common_keys(values));
+    let cbr = keys_of(keys).prop_map(|keys| ("cbr", keys));
+    let mut keys = vec![
+        key("rate", values.sources),
+        key("on", &["10ms", "50ms"]),
+        key("off", &["10ms", "100ms"]),
+        rarely(2, key("packet", &["1000", "200"])),
+        rarely(2, key("shape", &["1.1", "2"])),
+    ];
+    keys.extend(common_keys(values));
+    let pareto = keys_of(keys).prop_map(|keys| ("pareto", keys));
+    let kind = prop_oneof![6 => tcp, 3 => paced, 2 => udt, 3 => cbr, 1 => pareto];
+    let rare = || prop::bool::weighted(0.3);
+    (kind, any::<(Index, Index)>(), rare(), rare())
+        .prop_map(|((kind, keys), ends, explicit, cross)| Group {
+            kind,
+            keys,
+            ends,
+            explicit,
+            cross,
+        })
+        .boxed()
+}
+
+fn case(values: &'static Values) -> BoxedStrategy<Case> {
+    let header = keys_of(vec![
+        key("duration", values.durations),
+        rarely(2, key("warmup", &["100ms", "37ms", "0.1001s", "150ms"])),
+        key("sample", &["100ms", "10ms", "1ms", "7ms", "0.4ms"]),
+        rarely(2, access(values)),
+        rarely(2, table("tcp", tcp_options(values))),
+    ]);
+    let groups = prop::collection::vec(group(values), 1..6);
+    let run = (1u64..1000, any::<Index>(), select(&[1u64, 2, 7, 1000]));
+    (header, topology(values), groups, run)
+        .prop_map(|(header, topology, groups, (seed, watched, slice))| {
+            let mut toml = lines(&header);
+            toml += &if topology.free { topology.toml } else { lines(&topology.toml) };
+            for Group { kind, keys, ends: (from, to), explicit, cross } in groups {
+                toml += &format!("[[{kind}]]\n");
+                if topology.chain && cross {
+                    toml += "cross = true\n";
+                } else if topology.free || explicit {
+                    let [from, to] = two_of(&topology.nodes, from, to);
+                    toml += &format!("from = \"{from}\"\nto = \"{to}\"\n");
+                }
+                toml += &lines(&keys);
+            }
+            Case { toml, seed, watched, slice }
+        })
+        .boxed()
+}
+
+proptest! {
+    // PROPTEST_CASES changes the number of cases, 256.
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        max_global_rejects: u32::MAX,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn lookahead_does_not_change_results(case in prop_oneof![case(&SLOW), case(&FAST)]) {
+        let network = case.network();
+        prop_assume!(is_bounded(&network));
+        let watched = case.watched.index(network.links.len());
+        check(&network, case.seed, watched, case.slice).map_err(TestCaseError::fail)?;
+    }
+}
