@@ -36,7 +36,8 @@ impl Cut {
         // shorter links do so too.
         let cut = |&delay: &Dur| Self::at(network, &paced, delay);
         let longest = delays.partition_point(|delay| cut(delay).is_some()).checked_sub(1)?;
-        cut(&delays[longest]).filter(|cut| cut.packets_in_lookahead(network) >= MIN_PACKETS)
+        let worthwhile = |cut: &Cut| cut.packets_in_lookahead(network) >= MIN_PACKETS;
+        cut(&delays[longest]).filter(|cut| worthwhile(cut) && cut.is_crossed_once(network))
     }
 
     /// Cuts all links with a delay of at least `lookahead`. `paced` says of each flow whether its controller is paced.
@@ -72,15 +73,15 @@ impl Cut {
         }
         let partition = (0..weights.len()).map(|node| of_group[groups.of(node)]).collect();
         let enough = sums[0].min(sums[1]) >= MIN_SHARE * (sums[0] + sums[1]) && sums[0] > 0.0;
-        let cut = enough.then_some(Cut { partition, lookahead })?;
-        // The contents of acknowledgements move to the other partition with the first crossing.
-        let paths = network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]);
-        let crossings = |path: &Vec<usize>| {
-            path.iter()
-                .filter(|&&link| cut.link_start(network, link) != cut.link_end(network, link))
-                .count()
-        };
-        paths.map(crossings).all(|crossings| crossings <= 1).then_some(cut)
+        enough.then_some(Cut { partition, lookahead })
+    }
+
+    /// Whether every route crosses the cut at most once: the contents of acknowledgements move to the other partition with them.
+    fn is_crossed_once(&self, network: &Network) -> bool {
+        let crosses =
+            |&&link: &&usize| self.link_start(network, link) != self.link_end(network, link);
+        let mut paths = network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]);
+        paths.all(|path| path.iter().filter(crosses).count() <= 1)
     }
 
     /// The most packets of 1000 bytes that a path between the partitions carries in the lookahead.

@@ -128,9 +128,9 @@ impl Partition {
         for _ in 0..windows {
             until = self.net.clock.ticks(peer.begin_window()).min(end);
             if let Some(mut batch) = peer.receive() {
-                for crossing in batch.drain(..) {
+                for crossing in batch.crossings.drain(..) {
                     // One at a time: handling it may arm a timer that precedes the next one.
-                    self.net.receive_crossing(crossing);
+                    self.net.receive_crossing(crossing, &mut batch.extras);
                     while let Some(delivery) = self.net.take_delivery() {
                         self.deliver(&delivery);
                     }

@@ -4,7 +4,7 @@
 //! arrives before the delay of these links, the lookahead, has passed. A partition may therefore run a window as soon as it has the
 //! other one's packets up to the lookahead before the window's end (Chandy and Misra 1979). Its results do not depend on the threads.
 
-use crate::engine::net::Crossing;
+use crate::engine::net::Batch;
 use cwnd::Dur;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
@@ -15,14 +15,14 @@ const SPINS: u64 = 1000;
 
 /// The connection of a partition to the other one.
 pub(crate) struct Peer {
-    sender: Sender<Vec<Crossing>>,
-    receiver: Receiver<Vec<Crossing>>,
+    sender: Sender<Batch>,
+    receiver: Receiver<Batch>,
     /// Length of a window in nanoseconds.
     window: u64,
     /// Windows begun.
     begun: u64,
     /// Empty batches for reuse.
-    spare: Vec<Vec<Crossing>>,
+    spare: Vec<Batch>,
 }
 
 impl Peer {
@@ -52,7 +52,7 @@ impl Peer {
 
     /// Waits for the packets of the other partition that may arrive in the window that was begun. `None` if there cannot be any yet,
     /// or if the other thread has ended.
-    pub(crate) fn receive(&mut self) -> Option<Vec<Crossing>> {
+    pub(crate) fn receive(&mut self) -> Option<Batch> {
         if self.begun <= WINDOWS {
             return None;
         }
@@ -70,15 +70,16 @@ impl Peer {
     }
 
     /// Sends the packets of a window and leaves an empty batch.
-    pub(crate) fn send(&mut self, batch: &mut Vec<Crossing>) {
+    pub(crate) fn send(&mut self, batch: &mut Batch) {
         let empty = self.spare.pop().unwrap_or_default();
         // A thread that has ended needs no packets.
         let _ = self.sender.send(std::mem::replace(batch, empty));
     }
 
     /// Keeps a batch for reuse.
-    pub(crate) fn recycle(&mut self, mut batch: Vec<Crossing>) {
-        batch.clear();
+    pub(crate) fn recycle(&mut self, mut batch: Batch) {
+        batch.crossings.clear();
+        batch.extras.clear();
         self.spare.push(batch);
     }
 }

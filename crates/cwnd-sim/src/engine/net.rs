@@ -13,6 +13,7 @@ use super::schedule::{NONE, Schedule};
 use super::tap::{self, Tap};
 use crate::cast::{saturate32, to_index};
 use crate::network::{Flow, Network};
+use std::collections::VecDeque;
 
 /// Timers of a flow: of its source, of its sink, and of its start and stop.
 pub(crate) const TIMERS: usize = 3;
@@ -42,7 +43,7 @@ pub(crate) struct Net {
     /// the next one.
     delivery: Option<Delivery>,
     /// Packets on links that lead to the other partition.
-    pub outbox: Vec<Crossing>,
+    pub outbox: Batch,
     tap: Option<Tap>,
     /// For each flow its data packets dropped by queues and lost on links since the end of the warm-up.
     pub lost: Vec<u64>,
@@ -67,8 +68,15 @@ pub(crate) struct Crossing {
     /// Arrival time at the link's far end.
     arrives: u64,
     packet: Packet,
-    /// The contents of an acknowledgement that has some.
-    extra: Option<Extra>,
+}
+
+/// Packets on their way to the other partition.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// In the order of arrival on each link.
+    pub crossings: Vec<Crossing>,
+    /// The contents of those acknowledgements that have some, in the same order.
+    pub extras: VecDeque<Extra>,
 }
 
 /// What happens next.
@@ -121,7 +129,7 @@ impl Net {
             timers: vec![[NONE; TIMERS]; flows],
             due: vec![[NONE; 2]; flows],
             delivery: None,
-            outbox: Vec::new(),
+            outbox: Batch::default(),
             tap: None,
             lost: vec![0; flows],
             gone: vec![[0; 2]; flows],
@@ -277,19 +285,22 @@ impl Net {
     }
 
     /// Sends a packet to the other partition.
-    #[cold]
     fn cross(&mut self, link: usize, arrives: u64, packet: Packet) {
-        let flow = self.routes.flow(packet.hop());
-        let has_extra = packet.flags() & flags::ACK != 0 && packet.aux() != 0;
-        let extra = if has_extra { self.extras[flow as usize].take(packet.aux()) } else { None };
-        self.outbox.push(Crossing { link: saturate32(link), arrives, packet, extra });
+        if packet.has_extra() {
+            let flow = self.routes.flow(packet.hop());
+            let extra = self.extras[flow as usize].take(packet.aux());
+            self.outbox.extras.push_back(extra.unwrap_or(Extra::NONE));
+        }
+        self.outbox.crossings.push(Crossing { link: saturate32(link), arrives, packet });
     }
 
-    /// Receives a packet from the other partition.
-    pub(crate) fn receive_crossing(&mut self, crossing: Crossing) {
-        let Crossing { link, arrives, packet, extra } = crossing;
-        if let Some(extra) = extra {
+    /// Receives a packet from the other partition. `extras` begins with the contents of the next acknowledgement that has some.
+    #[inline(always)]
+    pub(crate) fn receive_crossing(&mut self, crossing: Crossing, extras: &mut VecDeque<Extra>) {
+        let Crossing { link, arrives, packet } = crossing;
+        if packet.has_extra() {
             let flow = self.routes.flow(packet.hop());
+            let extra = extras.pop_front().unwrap_or(Extra::NONE);
             self.extras[flow as usize].put_at(packet.aux(), extra);
         }
         let next = self.routes.step(packet.hop()).after_cut();

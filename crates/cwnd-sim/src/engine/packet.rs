@@ -53,6 +53,12 @@ impl Packet {
         (self.load >> 48) as u16
     }
 
+    /// Whether it is an acknowledgement with contents in [`Extras`].
+    #[inline(always)]
+    pub(crate) fn has_extra(self) -> bool {
+        self.flags() & flags::ACK != 0 && self.aux() != 0
+    }
+
     /// The same with these flags besides.
     #[inline(always)]
     pub(crate) fn flagged(self, flags: u16) -> Self {
