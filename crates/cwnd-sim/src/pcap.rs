@@ -8,7 +8,7 @@
 //! A scenario may have smaller headers than real packets (ns-2 has none). The packet in the file then has the simulated
 //! payload, for continuous sequence numbers, and is longer than the simulated packet.
 
-use crate::cast::{low32, saturate32, to_index};
+use crate::cast::{low32, saturate16, saturate32, to_index};
 use crate::engine::packet::flags;
 use crate::engine::tap::Seen;
 use crate::network::{Flow, Network, Recovery, Tcp, Traffic};
@@ -223,7 +223,7 @@ impl Stream {
         let has = |flag| seen.packet.flags() & flag != 0;
         let number = seen.packet.seq();
         let mut tcp = TcpHeader::new(ports.0, ports.1, 0, 0);
-        let mut options = Vec::with_capacity(8);
+        let mut options = Vec::new();
         let mut payload = 0;
         if has(flags::ACK) {
             tcp.syn = self.syn && number == 1 && !std::mem::replace(&mut self.accepted, true);
@@ -258,8 +258,8 @@ impl Stream {
         }
         let headers = Ipv4Header::MIN_LEN + tcp.header_len();
         let payload = payload.min(LARGEST - headers);
-        let zeros = &ZEROS[..payload];
-        tcp.checksum = tcp.calc_checksum_ipv4(ip, zeros).map_err(io::Error::other)?;
+        let checksum = tcp.calc_checksum_ipv4(ip, &[]).map_err(io::Error::other)?;
+        tcp.checksum = with_payload_of_zeros(checksum, payload);
         append_ip_header(bytes, ip, headers + payload)?;
         tcp.write(bytes)?;
         Ok(headers + payload)
@@ -295,6 +295,13 @@ impl Stream {
             options.extend([Noop, Noop, Timestamp(stamp, echo)]);
         }
     }
+}
+
+/// Returns the Internet checksum (RFC 1071) of a packet from that without its payload. A payload of zeros changes only the length in the
+/// pseudo-header.
+fn with_payload_of_zeros(checksum: u16, payload: usize) -> u16 {
+    let sum = u32::from(!checksum) + saturate32(payload);
+    !saturate16((sum & 0xffff) as usize + (sum >> 16) as usize)
 }
 
 /// Appends the headers of a UDP datagram to `bytes` and returns the length of the packet.
