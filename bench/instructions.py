@@ -56,6 +56,7 @@ def reno(conventions: str) -> Scenario:
 
 
 FAST = dumbbell("1gbit", 2, flow=[{"controller": "cubic", "count": 100, "start": "0s..0.5s"}])
+CBR = dumbbell("100mbit", 10, cbr=[{"rate": "20mbit", "count": 4}])
 UDT = dumbbell("100mbit", 10, flow=[{"controller": "udt"}])
 
 CASES: dict[str, tuple[Scenario, list[str]]] = {
@@ -66,6 +67,7 @@ CASES: dict[str, tuple[Scenario, list[str]]] = {
     "cubic-100": (FAST, []),
     "cubic-100-sampled-once": (networks.sampled(FAST, "2s"), []),
     "udt": (UDT, []),
+    "cbr": (CBR, []),
     "short-flows": (networks.short_flows(10_000), []),
 }
 
