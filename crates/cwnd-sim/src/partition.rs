@@ -12,10 +12,10 @@ use crate::samples::Samples;
 use crate::simulation::{Options, SimulationError};
 use crate::sync::Peer;
 use crate::tcp::sender::Place;
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// A flow during a run.
+#[derive(Default)]
 struct FlowState {
     /// Created when the flow starts; controllers that are not in the registry are created in advance.
     endpoint: Option<Box<dyn Endpoint>>,
@@ -33,8 +33,8 @@ pub(crate) struct Partition {
     flows: Vec<FlowState>,
     /// For each flow the first hops of both directions.
     hops: Vec<[u32; 2]>,
-    /// Flows that have not started, the next one last.
-    starts: Vec<u32>,
+    /// The flow that starts next, or a later one.
+    next_start: usize,
     seed: u64,
     specs: Specs,
     record_events: bool,
@@ -67,31 +67,24 @@ impl Partition {
                 }
             })?;
         let mut specs = Specs::default();
-        let mut flows = Vec::with_capacity(network.flows.len());
-        let mut here = Vec::with_capacity(network.flows.len());
+        let mut flows: Vec<_> = network.flows.iter().map(|_| FlowState::default()).collect();
+        let mut here = vec![[true; 2]; flows.len()];
+        // In the order of the network, where flows with the same controller are adjacent.
         for (index, flow) in network.flows.iter().enumerate() {
-            let place = place(&net, hops[index], index);
-            let plan = FlowPlan::new(flow, place, hops[index][SINK], seed, options, &mut specs)?;
-            net.permit_ahead(flow, hops[index], plan.ahead);
-            flows.push(FlowState {
-                endpoint: plan.endpoint,
-                started: false,
-                finished: false,
-                samples: Samples::default(),
-                base: 0,
-            });
-            here.push(own.map_or([true; 2], |(cut, part)| {
-                cut.ends(network, &flow.path).map(|end| end == part)
-            }));
+            let number = net.order.number(index);
+            let (hops, place) = (hops[number], place(&net, hops[number], number));
+            let plan = FlowPlan::new(flow, place, hops[SINK], seed, options, &mut specs)?;
+            net.permit_ahead(flow, hops, plan.ahead);
+            flows[number].endpoint = plan.endpoint;
+            if let Some((cut, part)) = own {
+                here[number] = cut.ends(network, &flow.path).map(|end| end == part);
+            }
         }
-        let ours = (0..network.flows.len()).filter(|&index| here[index][SOURCE]);
-        let mut starts: Vec<_> = ours.map(saturate32).collect();
-        starts.sort_unstable_by_key(|&flow| Reverse((network.flows[flow as usize].start, flow)));
         let mut partition = Partition {
             net,
             flows,
             hops,
-            starts,
+            next_start: 0,
             seed,
             specs,
             record_events: options.record_events,
@@ -233,7 +226,8 @@ impl Partition {
     }
 
     fn start_or_stop(&mut self, now: u64, flow: usize) {
-        let stop = self.net.clock.ticks(self.network.flows[flow].stop.as_nanos());
+        let stop = self.network.flows[self.net.order.index(flow)].stop;
+        let stop = self.net.clock.ticks(stop.as_nanos());
         let starts = now < stop;
         if starts {
             self.arm_next_start();
@@ -253,10 +247,14 @@ impl Partition {
 
     /// Arms the timer of the flow that starts next.
     fn arm_next_start(&mut self) {
-        if let Some(flow) = self.starts.pop() {
-            let start = self.network.flows[flow as usize].start;
-            let at = self.net.clock.ticks(start.as_nanos());
-            self.net.arm(TIMERS * flow as usize + LIFE, at);
+        while let Some(here) = self.here.get(self.next_start) {
+            let flow = self.next_start;
+            self.next_start += 1;
+            if here[SOURCE] {
+                let start = self.network.flows[self.net.order.index(flow)].start;
+                let at = self.net.clock.ticks(start.as_nanos());
+                return self.net.arm(TIMERS * flow + LIFE, at);
+            }
         }
     }
 
@@ -268,19 +266,19 @@ impl Partition {
     }
 
     /// Creates the endpoints of a flow that has missed `before` samples.
-    fn create(&mut self, index: usize, before: u64) {
-        let (clock, hops) = (self.net.clock, self.hops[index]);
-        let state = &mut self.flows[index];
+    fn create(&mut self, flow: usize, before: u64) {
+        let (clock, hops) = (self.net.clock, self.hops[flow]);
+        let state = &mut self.flows[flow];
         state.started = true;
         let endpoint = state.endpoint.get_or_insert_with(|| {
             let options = Options { record_events: self.record_events, ..Options::default() };
-            let flow = &self.network.flows[index];
-            let place = place(&self.net, hops, index);
+            let place = place(&self.net, hops, flow);
+            let flow = &self.network.flows[self.net.order.index(flow)];
             endpoint::create(flow, place, hops[SINK], self.seed, &options, &mut self.specs)
                 .expect("a controller that was created before")
         });
         let left = to_index(self.net.observations.sample_count().saturating_sub(before));
-        let to_come = self.here[index].map(|here| if here { left } else { 0 });
+        let to_come = self.here[flow].map(|here| if here { left } else { 0 });
         state.samples.start(before, to_come, endpoint.as_ref(), clock);
     }
 
@@ -322,23 +320,23 @@ impl Partition {
 
     /// Completes the record of a flow whose state does not change any more: of its ends in this partition.
     #[cold]
-    fn finish_flow(&mut self, index: usize) {
+    fn finish_flow(&mut self, flow: usize) {
         let (end, clock) = (self.net.observations.end(), self.net.clock);
-        let [source, sink] = self.here[index];
-        if (source || sink) && !self.flows[index].started {
-            self.create(index, self.net.observations.sample_count());
+        let [source, sink] = self.here[flow];
+        if (source || sink) && !self.flows[flow].started {
+            self.create(flow, self.net.observations.sample_count());
             for side in [SOURCE, SINK] {
-                self.begin_measurement(index, side, self.net.observations.warmup());
+                self.begin_measurement(flow, side, self.net.observations.warmup());
             }
         }
         for side in [SOURCE, SINK] {
-            self.observe(index, side, end - 1);
+            self.observe(flow, side, end - 1);
         }
-        let state = &mut self.flows[index];
+        let state = &mut self.flows[flow];
         state.finished = true;
         let samples = std::mem::take(&mut state.samples);
-        let record = &mut self.records.flows[index];
-        record.packets_lost = self.net.lost[index];
+        let record = &mut self.records.flows[self.net.order.index(flow)];
+        record.packets_lost = self.net.lost[flow];
         if let Some(endpoint) = state.endpoint.take() {
             record.packets_delivered = endpoint.delivered() - state.base;
             record.packets_marked = endpoint.marked();
@@ -379,6 +377,7 @@ impl Partition {
 }
 
 /// The position of a flow in the network.
-fn place(net: &Net, hops: [u32; 2], index: usize) -> Place {
-    Place { clock: net.clock, flow: saturate32(index), hop: hops[SOURCE], timer: TIMERS * index }
+fn place(net: &Net, hops: [u32; 2], flow: usize) -> Place {
+    let index = saturate32(net.order.index(flow));
+    Place { clock: net.clock, flow: index, hop: hops[SOURCE], timer: TIMERS * flow }
 }

@@ -1,6 +1,7 @@
 //! The parts of the event loop: event queue, links, routes, timers, lookahead. Nothing here depends on a transport protocol.
 
 pub(crate) mod clock;
+mod flow_order;
 pub(crate) mod histogram;
 pub(crate) mod link;
 mod lookahead;

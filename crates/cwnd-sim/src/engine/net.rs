@@ -4,6 +4,7 @@
 //! the next link or endpoint is an event. Packets that would arrive after the end of the run are discarded.
 
 use super::clock::Clock;
+use super::flow_order::FlowOrder;
 use super::link::{Enqueued, Link};
 use super::lookahead::SingleFeeder;
 use super::observation::Observations;
@@ -32,6 +33,8 @@ pub(crate) struct Net {
     /// Times from here on exceed an event key, and no run reaches them.
     horizon: u64,
     pub links: Vec<Link>,
+    /// Numbers of the flows here, in routes and in timers; event keys have those of the network.
+    pub order: FlowOrder,
     pub(super) routes: Routes,
     /// For each flow the contents of its acknowledgements in flight.
     pub extras: Vec<Extras>,
@@ -115,7 +118,8 @@ impl Net {
         }
         let single = SingleFeeder::of(network);
         let permits = |link: usize| lookahead && single.permits(link, &links[link]);
-        let (routes, hops) = Routes::new(network, permits, cut)?;
+        let order = FlowOrder::of(network);
+        let (routes, hops) = Routes::new(network, &order, permits, cut)?;
         let net = Net {
             clock,
             observations,
@@ -124,6 +128,7 @@ impl Net {
             shift,
             horizon: 1 << (63 - shift),
             links,
+            order,
             routes,
             extras: (0..flows).map(|_| Extras::new()).collect(),
             timers: vec![[NONE; TIMERS]; flows],
@@ -217,7 +222,8 @@ impl Net {
         {
             let at = self.clock.nanos(arrives - self.links[link].delay());
             let flow = self.routes.flow(packet.hop());
-            tap::show(tap, at, flow, packet, &self.extras[flow as usize]);
+            let index = saturate32(self.order.index(flow as usize));
+            tap::show(tap, at, index, packet, &self.extras[flow as usize]);
         }
         let lost = packet.flags() & flags::LOST != 0;
         if lost {
@@ -369,7 +375,9 @@ impl Net {
         let armed = &mut self.timers.as_flattened_mut()[timer];
         if at < *armed && at < self.horizon {
             *armed = at;
-            self.schedule.push(at << self.shift | (self.links.len() + timer) as u64);
+            let index = self.order.index(timer / TIMERS);
+            let source = self.links.len() + TIMERS * index + timer % TIMERS;
+            self.schedule.push(at << self.shift | source as u64);
         }
     }
 
@@ -419,10 +427,11 @@ impl Net {
         Next::Pause
     }
 
-    /// Removes the first timer from the event queue. Returns it if it expires: a timer that was armed again for an earlier time leaves
-    /// its old entry in the queue.
+    /// The entry of a timer was removed from the event queue. Returns the timer if it expires: one that was armed again for an earlier
+    /// time leaves its old entry in the queue.
     #[inline(always)]
-    fn take_timer(&mut self, now: u64, timer: usize) -> Option<usize> {
+    fn take_timer(&mut self, now: u64, source: usize) -> Option<usize> {
+        let timer = TIMERS * self.order.number(source / TIMERS) + source % TIMERS;
         let armed = &mut self.timers.as_flattened_mut()[timer];
         (*armed == now).then(|| {
             *armed = NONE;

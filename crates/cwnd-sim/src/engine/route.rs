@@ -1,5 +1,6 @@
 //! Routes: for each flow the steps of its packets and those of the packets in the reverse direction.
 
+use super::flow_order::FlowOrder;
 use crate::network::Network;
 
 /// One step of a route, packed into a word: a link, or the flow whose end is reached.
@@ -80,10 +81,11 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Returns the routes, and for each flow its first hops in both directions. `ahead` says whether a link may receive packets ahead
+    /// Returns the routes, and for each flow, numbered by `order`, its first hops in both directions. `ahead` says whether a link may receive packets ahead
     /// of the clock, `cut` whether it leads to the other partition. `None` if there are too many steps, links or flows.
     pub(crate) fn new(
         network: &Network,
+        order: &FlowOrder,
         ahead: impl Fn(usize) -> bool,
         cut: impl Fn(usize) -> bool,
     ) -> Option<(Self, Vec<[u32; 2]>)> {
@@ -103,9 +105,11 @@ impl Routes {
             steps.push(end);
             Some(first)
         };
-        let flows = network.flows.iter().enumerate();
-        let hops = flows
-            .map(|(index, flow)| Some([add(&flow.path, index)?, add(&flow.back, index)?]))
+        let hops = (0..network.flows.len())
+            .map(|number| {
+                let flow = &network.flows[order.index(number)];
+                Some([add(&flow.path, number)?, add(&flow.back, number)?])
+            })
             .collect::<Option<_>>()?;
         Some((Routes { steps }, hops))
     }
