@@ -22,7 +22,7 @@ _Given: TypeAlias = str | Factory
 
 __all__ = [
     "KERNEL_BOUND",
-    "KERNEL_FORMS",
+    "KERNEL_IMPLEMENTED",
     "Acked",
     "Context",
     "Emulation",
@@ -511,7 +511,7 @@ def udt_listen(host: str, port: int, options: SocketOptions) -> UdtListener: ...
 # On Linux only.
 class KernelError(ValueError): ...
 
-KERNEL_FORMS: list[str]
+KERNEL_IMPLEMENTED: list[str]
 KERNEL_BOUND: float
 
 @final

@@ -1,12 +1,12 @@
 """Controllers of the kernel's TCP on Linux: load, list, trace and unload them.
 
-The laws are the simulator's, as eBPF programs (``struct_ops``) in fixed point: see
+The laws are those of the simulator, as eBPF programs (``struct_ops``) in fixed point: see
 ``docs/kernel.md``. Loading needs root and Linux 6.4 or later with BTF type information.
 
 Examples
 --------
 >>> from cwnd import kernel
->>> [form for form in kernel.forms() if form.startswith("s")]
+>>> [name for name in kernel.implemented() if name.startswith("s")]
 ['sqrt', 'simd']
 """
 
@@ -91,7 +91,7 @@ def _convert_errors() -> Iterator[None]:
         raise KernelError(str(problem)) from None
 
 
-def forms() -> list[str]:
+def implemented() -> list[str]:
     """List the controllers that have a kernel implementation.
 
     Returns
@@ -100,7 +100,7 @@ def forms() -> list[str]:
         Their names.
     """
     _require_linux()
-    return list(_native.KERNEL_FORMS)
+    return list(_native.KERNEL_IMPLEMENTED)
 
 
 def load(controller: str, *, name: str | None = None, default: bool = False) -> Instance:

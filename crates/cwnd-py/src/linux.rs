@@ -215,7 +215,7 @@ fn mean(time: &[f64], values: &[f64]) -> f64 {
 /// Adds the functions and classes of this file to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("KernelError", module.py().get_type::<KernelError>())?;
-    module.add("KERNEL_FORMS", bpf::IMPLEMENTED)?;
+    module.add("KERNEL_IMPLEMENTED", bpf::IMPLEMENTED)?;
     module.add("KERNEL_BOUND", bpf::BOUND)?;
     module.add_class::<Trace>()?;
     module.add_function(wrap_pyfunction!(kernel_load, module)?)?;
