@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cwnd.records import JsonObject, KernelFlowRecord
 
-__all__ = ["Instance", "Trace", "check", "find", "forms", "listing", "load", "trace", "unload"]
+__all__ = ["Instance", "Trace", "check", "find", "implemented", "listing", "load", "trace", "unload"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -370,7 +370,9 @@ def test_what_the_kernel_refuses(monkeypatch, scenario_file, capsys, problem, sa
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
-def test_controllers_without_kernel_implementation_are_refused_before_anything_runs(real, two, tmp_path, capsys):
+def test_controllers_without_kernel_implementation_are_refused_before_anything_runs(
+    real, two, tmp_path, capsys
+):
     asked = tmp_path / "asked.toml"
     asked.write_text(two.replace('"simd"', '"highspeed"'))
     for words in (["compare", "simd", "highspeed"], ["run", asked], ["agree", asked]):
