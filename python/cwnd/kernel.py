@@ -26,7 +26,17 @@ if TYPE_CHECKING:
 
     from cwnd.records import JsonObject, KernelFlowRecord
 
-__all__ = ["Instance", "Trace", "check", "find", "implemented", "listing", "load", "trace", "unload"]
+__all__ = [
+    "Instance",
+    "Trace",
+    "check",
+    "find",
+    "implemented",
+    "listing",
+    "load",
+    "trace",
+    "unload",
+]
 
 
 @dataclass(frozen=True, slots=True)

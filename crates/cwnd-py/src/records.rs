@@ -43,7 +43,7 @@ fn flow<'py>(
     samples: usize,
     warm: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (kind, controller, packet) = match &spec.traffic {
+    let (kind, controller, packet) = match &*spec.traffic {
         Traffic::Tcp(tcp) => ("tcp", tcp.controller.as_str(), tcp.packet),
         Traffic::Udt(udt) => ("udt", udt.controller.as_str(), udt.packet),
         Traffic::Cbr { packet, .. } => ("cbr", "", *packet),

@@ -286,7 +286,7 @@ impl Tap {
         let file = File::create(path)?;
         let mut writer = PcapWriter::new(BufWriter::new(file), network)?;
         for (at, flow) in network.flows.iter().enumerate() {
-            if let Traffic::Tcp(tcp) = &flow.traffic
+            if let Traffic::Tcp(tcp) = &*flow.traffic
                 && let Some(law) = laws.get(&tcp.controller)
                 && law.controller(&Settings::default()).needs().reports
             {

@@ -3,6 +3,7 @@
 use crate::network::{Network, Traffic};
 use cwnd::{Controller, Dur, MakeController, Settings, Spec};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The minimum share of the work of a partition.
 const MIN_SHARE: f64 = 0.2;
@@ -52,7 +53,7 @@ impl Cut {
             let (source, sink) = ends_of(network, &flow.path);
             // The endpoints of a paced flow are in one partition, with all links between them: its sender's lookahead reads these.
             if paced {
-                for &link in flow.path.iter().chain(&flow.back) {
+                for &link in flow.path.iter().chain(&*flow.back) {
                     groups.join(network.links[link].from, network.links[link].to);
                 }
             }
@@ -90,7 +91,7 @@ impl Cut {
             let [source, sink] = self.ends(network, path);
             source != sink
         });
-        let slowest = |path: &Vec<usize>| {
+        let slowest = |path: &Arc<[usize]>| {
             let rates = path.iter().filter_map(|&link| network.links[link].rate);
             rates.fold(f64::INFINITY, f64::min)
         };

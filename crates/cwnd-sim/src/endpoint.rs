@@ -72,7 +72,7 @@ pub(crate) fn create(
     options: &Options,
     specs: &mut Specs,
 ) -> Result<Box<dyn Endpoint>, SimulationError> {
-    let tcp = match &flow.traffic {
+    let tcp = match &*flow.traffic {
         Traffic::Tcp(tcp) => tcp,
         Traffic::Udt(udt) => {
             let make = find(flow, &udt.controller, options)?;
@@ -138,7 +138,7 @@ impl FlowPlan {
         specs: &mut Specs,
     ) -> Result<Self, SimulationError> {
         let mut plan = FlowPlan { endpoint: None, ahead: [true; 2] };
-        let spec = match &flow.traffic {
+        let spec = match &*flow.traffic {
             Traffic::Tcp(tcp) => &tcp.controller,
             Traffic::Udt(udt) => &udt.controller,
             Traffic::Cbr { .. } | Traffic::Pareto { .. } => return Ok(plan),
@@ -148,13 +148,13 @@ impl FlowPlan {
             let endpoint = create(flow, place, back, seed, options, specs)?;
             paced = endpoint.controller().is_some_and(|(_, controller)| controller.needs().reports);
             plan.endpoint = Some(endpoint);
-        } else if let Traffic::Tcp(tcp) = &flow.traffic {
+        } else if let Traffic::Tcp(tcp) = &*flow.traffic {
             paced = specs.get(flow, tcp)?.paced;
         } else {
             find(flow, spec, options)?;
         }
         // A paced receiver reads the round-trip time of its sender, which therefore follows the clock.
-        plan.ahead[SOURCE] = !paced || matches!(flow.traffic, Traffic::Udt(_));
+        plan.ahead[SOURCE] = !paced || matches!(*flow.traffic, Traffic::Udt(_));
         Ok(plan)
     }
 }

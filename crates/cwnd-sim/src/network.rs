@@ -107,15 +107,15 @@ pub struct Flow {
     /// Its name.
     pub name: String,
     /// Indices of the links from the source to the sink.
-    pub path: Vec<usize>,
+    pub path: Arc<[usize]>,
     /// Indices of the links from the sink to the source.
-    pub back: Vec<usize>,
+    pub back: Arc<[usize]>,
     /// Start of the flow.
     pub start: Time,
     /// Time from which it sends no new data; [`Time::NEVER`] for no limit.
     pub stop: Time,
-    /// The source.
-    pub traffic: Traffic,
+    /// The source. Flows of a group share it, as they share routes where they have no hosts of their own.
+    pub traffic: Arc<Traffic>,
     /// Whether the metrics of the run include it; they exclude background traffic.
     pub measured: bool,
 }

@@ -21,7 +21,8 @@ struct FlowState {
     endpoint: Option<Box<dyn Endpoint>>,
     started: bool,
     finished: bool,
-    samples: Samples,
+    /// From the start to the end of the flow.
+    samples: Option<Box<Samples>>,
     /// Packets delivered at the end of the warm-up.
     base: u64,
 }
@@ -279,7 +280,7 @@ impl Partition {
         });
         let left = to_index(self.net.observations.sample_count().saturating_sub(before));
         let to_come = self.here[flow].map(|here| if here { left } else { 0 });
-        state.samples.start(before, to_come, endpoint.as_ref(), clock);
+        state.samples.insert(Box::default()).start(before, to_come, endpoint.as_ref(), clock);
     }
 
     /// Takes the samples of an end of a flow up to `now` and begins the measurement if the warm-up has ended.
@@ -301,10 +302,10 @@ impl Partition {
 
     fn sample(&mut self, flow: usize, side: usize) {
         let state = &mut self.flows[flow];
-        let Some(endpoint) = &state.endpoint else { return };
+        let (Some(endpoint), Some(samples)) = (&state.endpoint, &mut state.samples) else { return };
         match side {
-            SINK => state.samples.take_sink(endpoint.delivered()),
-            _ => state.samples.take_source(endpoint.as_ref(), self.net.clock),
+            SINK => samples.take_sink(endpoint.delivered()),
+            _ => samples.take_source(endpoint.as_ref(), self.net.clock),
         }
     }
 
@@ -334,7 +335,7 @@ impl Partition {
         }
         let state = &mut self.flows[flow];
         state.finished = true;
-        let samples = std::mem::take(&mut state.samples);
+        let samples = state.samples.take().unwrap_or_default();
         let record = &mut self.records.flows[self.net.order.index(flow)];
         record.packets_lost = self.net.lost[flow];
         if let Some(endpoint) = state.endpoint.take() {

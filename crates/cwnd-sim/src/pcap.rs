@@ -174,7 +174,7 @@ impl FlowHeaders {
         FlowHeaders {
             source: ([10, y & 127, z, w], port),
             sink: ([10, y | 128, z, w], SINK_PORT),
-            tcp: match &flow.traffic {
+            tcp: match &*flow.traffic {
                 Traffic::Tcp(tcp) if !paced(tcp) => Some(Stream::new(tcp)),
                 _ => None,
             },

@@ -173,7 +173,7 @@ mod tests {
         simulation.run();
         let simulated = simulation.finish();
         let mut live = LiveLink::new(&network.links[0], 0, 7).unwrap();
-        let Traffic::Cbr { rate, packet, .. } = network.flows[0].traffic else { unreachable!() };
+        let Traffic::Cbr { rate, packet, .. } = *network.flows[0].traffic else { unreachable!() };
         let gap = 8.0 * f64::from(packet) / rate;
         let (mut begun, end, warm) = (false, 20.0, 1.0);
         let mut period = 0.0;

@@ -98,7 +98,7 @@ impl Simulation {
     /// What the controller of flow number `flow` was made with: its specification and these settings
     /// make another that answers its record bit by bit. `None` for a flow without a controller.
     pub fn settings(&self, flow: usize) -> Option<Settings> {
-        match &self.network.flows[flow].traffic {
+        match &*self.network.flows[flow].traffic {
             Traffic::Tcp(tcp) => Some(settings(tcp, self.seed, flow)),
             Traffic::Udt(udt) => crate::udt::settings(udt, self.seed, flow),
             Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,

@@ -10,6 +10,7 @@ use common::{at_ms, flow, link, ms, packets, pair, run, run_recorded, tcp};
 use cwnd::{Dur, Event, Signal};
 use cwnd_sim::network::{Network, Queue, Recovery, Red, Tcp, Traffic};
 use cwnd_sim::record::FlowRecord;
+use std::sync::Arc;
 
 /// Round-trip time without queueing, in milliseconds.
 const RTT: f64 = 101.0;
@@ -140,7 +141,7 @@ fn holes(data: &[Crossed]) -> Vec<u32> {
 #[test]
 fn out_of_order_packets_are_acknowledged_immediately() {
     let mut network = many_losses(Recovery::Sack);
-    let Traffic::Tcp(tcp) = &mut network.flows[0].traffic else { unreachable!() };
+    let Traffic::Tcp(tcp) = Arc::make_mut(&mut network.flows[0].traffic) else { unreachable!() };
     tcp.delayed_acks = true;
     let data = crossed(&network, 1, 0);
     let acks = crossed(&network, 1, 1);
@@ -274,12 +275,12 @@ fn stop_and_wait(min_rto: Dur, until: u64) -> Network {
     network.links[1].delay = ms(49);
     network.links.push(link(2, 1, 8e6, ms(49), packets(0)));
     network.links.push(link(1, 2, 8e6, ms(49), packets(0)));
-    network.flows[0].path = vec![0, 2];
+    network.flows[0].path = [0, 2].into();
     // Packets with a transmission time of 65.5 ms, sent every 0.1 ms.
     let flood = Traffic::Cbr { rate: 5242.8e6, packet: 65_535, schedule: None, jitter: 0.0 };
     let mut flood = flow(flood);
-    flood.path = vec![2];
-    flood.back = vec![3];
+    flood.path = [2].into();
+    flood.back = [3].into();
     flood.start = at_ms(450);
     flood.stop = at_ms(until);
     network.flows.push(flood);

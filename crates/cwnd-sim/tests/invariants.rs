@@ -130,11 +130,11 @@ fn network(there: Vec<Link>, back: Vec<Link>, flows: Vec<(Traffic, u64)>) -> Net
     let way_back: Vec<_> = (there.len()..there.len() + back.len()).collect();
     let flows = flows.into_iter().map(|(traffic, start)| Flow {
         name: String::new(),
-        path: path.clone(),
-        back: way_back.clone(),
+        path: path.clone().into(),
+        back: way_back.clone().into(),
         start: Time::from_nanos(start * 1_000_000),
         stop: Time::NEVER,
-        traffic,
+        traffic: traffic.into(),
         measured: true,
     });
     Network {
@@ -173,7 +173,7 @@ fn check_link(network: &Network, link: &Link, record: &LinkRecord) {
     assert!(link.loss > 0.0 || record.losses == 0);
     assert!(record.queue.iter().all(|&queue| queue <= limit));
     if let Some(rate) = link.rate {
-        let largest = network.flows.iter().map(|flow| match &flow.traffic {
+        let largest = network.flows.iter().map(|flow| match &*flow.traffic {
             Traffic::Tcp(tcp) => f64::from(tcp.packet + tcp.header).max(tcp.ack.into()) + 40.0,
             Traffic::Udt(udt) => f64::from(udt.packet + udt.header),
             Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => f64::from(*packet),
@@ -190,7 +190,7 @@ fn check_flow(network: &Network, flow: &Flow, record: &FlowRecord) {
     let series = &record.series;
     assert!(series.sent.is_sorted() && series.delivered.is_sorted());
     assert!(series.delivered.iter().zip(&series.sent).all(|(delivered, sent)| delivered <= sent));
-    if let Traffic::Tcp(tcp) = &flow.traffic {
+    if let Traffic::Tcp(tcp) = &*flow.traffic {
         assert!(series.window.iter().all(|&w| (1.0..=4.3e9).contains(&w)));
         assert!(tcp.ecn || record.packets_marked == 0 && record.ecn_cuts == 0);
         let start = flow.start.as_secs().max(network.warmup.as_secs());
@@ -222,7 +222,7 @@ proptest! {
         network.sample = ms(1_000_000);
         let records = run(&network, seed);
         for (flow, record) in network.flows.iter().zip(&records.flows) {
-            let Traffic::Tcp(tcp) = &flow.traffic else { unreachable!() };
+            let Traffic::Tcp(tcp) = &*flow.traffic else { unreachable!() };
             let total = tcp.bytes.unwrap().div_ceil(u64::from(tcp.packet));
             prop_assert!(!record.completed.is_nan(), "{tcp:?} {record:?}");
             prop_assert_eq!(record.packets_delivered, total, "{:?}", tcp);
@@ -288,7 +288,7 @@ proptest! {
                 let accounted = record.packets_delivered + record.packets_lost;
                 prop_assert!(accounted <= record.packets_sent);
             }
-            if !matches!(flow.traffic, Traffic::Tcp(_)) {
+            if !matches!(*flow.traffic, Traffic::Tcp(_)) {
                 prop_assert_eq!(record.retransmissions, 0);
             }
         }

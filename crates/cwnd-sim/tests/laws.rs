@@ -7,6 +7,7 @@ use cwnd::registry::{Kind, algorithms};
 use cwnd::{Controller, Event, MakeController, Rate, Settings, Signal, Spec, Time};
 use cwnd_sim::network::{Network, Queue, Tcp, Traffic};
 use cwnd_sim::record::{FlowRecord, Records};
+use std::sync::Arc;
 
 /// Packets of 1000 bytes on 10 Mb/s with 40 ms: a bandwidth-delay product of 50 packets.
 const BDP: u32 = 50;
@@ -127,7 +128,7 @@ fn vegas_keeps_a_small_queue() {
     }
     // The receiver's window limits the sender before slow start ends; slow start must end nevertheless.
     let mut capped = windowed("vegas", 1, 10 * BDP);
-    let Traffic::Tcp(tcp) = &mut capped.flows[0].traffic else { unreachable!() };
+    let Traffic::Tcp(tcp) = Arc::make_mut(&mut capped.flows[0].traffic) else { unreachable!() };
     tcp.window = 70;
     let queue = run(&capped, 1).links[0].mean_queue;
     assert!((1.0..=5.0).contains(&queue), "{queue}");
@@ -221,8 +222,8 @@ fn udt_is_fair_across_round_trip_times() {
     (network.links[down].from, network.links[down].to) = (0, 2);
     network.links[0].delay = ms(10);
     network.links[1].delay = ms(10);
-    network.flows[1].path = vec![up, 0];
-    network.flows[1].back = vec![1, down];
+    network.flows[1].path = [up, 0].into();
+    network.flows[1].back = [1, down].into();
     let records = run(&network, 1);
     assert!(jain(&records) > 0.9, "{}", jain(&records));
 }

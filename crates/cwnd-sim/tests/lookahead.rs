@@ -209,7 +209,7 @@ impl Case {
 /// Whether a link limits every flow that would otherwise send without limit.
 fn is_bounded(network: &Network) -> bool {
     let limits = |&link: &usize| network.links[link].rate.is_some_and(|rate| rate <= MOST_RATE);
-    network.flows.iter().all(|flow| match flow.traffic {
+    network.flows.iter().all(|flow| match *flow.traffic {
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => true,
         Traffic::Tcp(_) | Traffic::Udt(_) => flow.path.iter().any(limits),
     })

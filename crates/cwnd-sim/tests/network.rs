@@ -11,6 +11,7 @@ use cwnd_sim::network::{
 use cwnd_sim::queue::{Arrival, LiveLink};
 use cwnd_sim::{Options, PcapWriter, Simulation, SimulationError};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 const RED: Red = Red {
     limit: 50,
@@ -40,11 +41,11 @@ fn valid() -> Network {
     ];
     let flow = |(index, traffic)| Flow {
         name: format!("flow-{index}"),
-        path: vec![0, 1],
-        back: vec![2, 3],
+        path: [0, 1].into(),
+        back: [2, 3].into(),
         start: Time::ZERO,
         stop: Time::NEVER,
-        traffic,
+        traffic: Arc::new(traffic),
         measured: true,
     };
     Network {
@@ -65,14 +66,14 @@ fn valid() -> Network {
 
 /// Returns the options of the TCP connection of flow `index`.
 fn tcp_of(network: &mut Network, index: usize) -> &mut Tcp {
-    match &mut network.flows[index].traffic {
+    match Arc::make_mut(&mut network.flows[index].traffic) {
         Traffic::Tcp(tcp) => tcp,
         other => panic!("not TCP: {other:?}"),
     }
 }
 
 fn udt_of(network: &mut Network) -> &mut Udt {
-    match &mut network.flows[3].traffic {
+    match Arc::make_mut(&mut network.flows[3].traffic) {
         Traffic::Udt(udt) => udt,
         other => panic!("not UDT: {other:?}"),
     }
@@ -97,11 +98,11 @@ fn set_cbr(
     schedule: Option<(Dur, Dur)>,
     jitter: f64,
 ) {
-    network.flows[4].traffic = Traffic::Cbr { rate, packet, schedule, jitter };
+    network.flows[4].traffic = Arc::new(Traffic::Cbr { rate, packet, schedule, jitter });
 }
 
 fn set_pareto(network: &mut Network, [on, off]: [Dur; 2], shape: f64) {
-    network.flows[5].traffic = Traffic::Pareto { rate: 1e6, packet: 500, on, off, shape };
+    network.flows[5].traffic = Arc::new(Traffic::Pareto { rate: 1e6, packet: 500, on, off, shape });
 }
 
 /// Each invalid field with the beginning of its message.
@@ -141,13 +142,16 @@ fn each_invalid_field_is_named() {
         (|n| red_of(n).weight = 2.0, "link 1-2: weight: a probability is"),
         (|n| red_of(n).mark_p = -1.0, "link 1-2: mark_p: a probability is"),
         (|n| red_of(n).mean_packet = 0, "link 1-2: mean_packet: a packet has from 1"),
-        (|n| n.flows[0].path.clear(), "flow flow-0: path: at least one link"),
-        (|n| n.flows[0].back.clear(), "flow flow-0: back: at least one link"),
-        (|n| n.flows[0].path[1] = 4, "flow flow-0: path: there is no link 4: 4 links"),
-        (|n| n.flows[0].back[0] = 9, "flow flow-0: back: there is no link 9: 4 links"),
-        (|n| n.flows[0].path.swap(0, 1), "flow flow-0: path: link \"0-1\" does not begin at \"c\""),
+        (|n| n.flows[0].path = [].into(), "flow flow-0: path: at least one link"),
+        (|n| n.flows[0].back = [].into(), "flow flow-0: back: at least one link"),
+        (|n| n.flows[0].path = [0, 4].into(), "flow flow-0: path: there is no link 4: 4 links"),
+        (|n| n.flows[0].back = [9, 3].into(), "flow flow-0: back: there is no link 9: 4 links"),
         (
-            |n| n.flows[0].back.truncate(1),
+            |n| n.flows[0].path = [1, 0].into(),
+            "flow flow-0: path: link \"0-1\" does not begin at \"c\"",
+        ),
+        (
+            |n| n.flows[0].back = n.flows[0].back[..1].into(),
             "flow flow-0: back: leads from \"c\" to \"b\", and the path from \"a\" to \"c\"",
         ),
         (
@@ -308,9 +312,15 @@ impl Change {
             16 => red_of(network).limit = small,
             17 => red_of(network).mean_packet = small,
             18 => red_of(network).gentle = false,
-            19 => network.flows[item % flows].path.truncate(item % 3),
-            20 => network.flows[item % flows].back.push(item % 5),
-            21 => network.flows[item % flows].path = vec![0, 3, 0, 1],
+            19 => {
+                let path = &mut network.flows[item % flows].path;
+                *path = path[..path.len().min(item % 3)].into();
+            }
+            20 => {
+                let back = &mut network.flows[item % flows].back;
+                *back = [&**back, &[item % 5]].concat().into();
+            }
+            21 => network.flows[item % flows].path = [0, 3, 0, 1].into(),
             22 => network.flows[item % flows].start = Time::from_nanos(number),
             23 => network.flows[item % flows].stop = Time::from_nanos(number),
             24 => tcp_of(network, tcp_flow).packet = small,

@@ -87,7 +87,7 @@ fn check(network: &Network, seed: u64) -> Record {
     simulation.run();
     let records = simulation.finish();
     let record = records.flows[0].events.clone().unwrap();
-    let Traffic::Tcp(tcp) = &network.flows[0].traffic else { panic!("not TCP") };
+    let Traffic::Tcp(tcp) = &*network.flows[0].traffic else { panic!("not TCP") };
     let spec = Spec::parse(&tcp.controller).unwrap();
 
     let again = replay(spec.controller(&settings), &record);

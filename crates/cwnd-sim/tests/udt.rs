@@ -90,7 +90,8 @@ fn a_transfer_completes_despite_losses() {
             (link.loss, link.loss_of_acks) = (0.05, true);
         }
         // The last packet is shorter.
-        network.flows[0].traffic = Traffic::Udt(Udt { bytes: Some(1000 * 1456 + 1), ..udt(law) });
+        network.flows[0].traffic =
+            Traffic::Udt(Udt { bytes: Some(1000 * 1456 + 1), ..udt(law) }).into();
         let records = run(&network, seed as u64);
         let flow = &records.flows[0];
         assert_eq!(flow.packets_delivered, 1001, "{law}");

@@ -322,8 +322,10 @@ impl Testbed {
     /// # Errors
     /// As [`Emulation::new`].
     pub fn new(network: &Network, options: &Options) -> io::Result<Self> {
-        let path =
-            |flow: &network::Flow| Path { forward: flow.path.clone(), reverse: flow.back.clone() };
+        let path = |flow: &network::Flow| Path {
+            forward: flow.path.to_vec(),
+            reverse: flow.back.to_vec(),
+        };
         let paths: Vec<_> = network.flows.iter().map(path).collect();
         let create_end = |first: u32| {
             let namespace = Namespace::new()?;

@@ -108,7 +108,7 @@ pub(super) fn flow_configs(
     };
     let flows = network.flows.iter().enumerate().map(flow).collect::<Result<_, Error>>()?;
     let is_connection =
-        |flow: &&network::Flow| matches!(flow.traffic, Traffic::Tcp(_) | Traffic::Udt(_));
+        |flow: &&network::Flow| matches!(*flow.traffic, Traffic::Tcp(_) | Traffic::Udt(_));
     notes.set_flows(network.flows.iter().filter(is_connection).count());
     Ok(flows)
 }
@@ -124,9 +124,9 @@ fn protocol_config(
     notes: &mut Notes,
 ) -> Result<ProtocolConfig, String> {
     let packets = |bytes: Option<u64>, packet: u32| bytes.map(|all| all.div_ceil(packet.into()));
-    match &flow.traffic {
+    match &*flow.traffic {
         Traffic::Tcp(tcp) if backend == Backend::Linux => {
-            let links = flow.path.iter().chain(&flow.back);
+            let links = flow.path.iter().chain(&*flow.back);
             let rates = links.filter_map(|&link| network.links[link].rate);
             let bottleneck_rate = rates.min_by(f64::total_cmp);
             let packet_size =
@@ -146,7 +146,7 @@ fn protocol_config(
         }
         Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => {
             let packet_size = check_packet_size(*packet, IP_UDP_HEADERS as u32)?;
-            Ok((packet_size, None, f64::NAN, Protocol::Udp(flow.traffic.clone())))
+            Ok((packet_size, None, f64::NAN, Protocol::Udp(flow.traffic.as_ref().clone())))
         }
     }
 }
@@ -292,7 +292,7 @@ fn note_udt_differences(
     notes: &mut Notes,
 ) {
     note_payload(&flow.name, payload, packet, notes);
-    if matches!(flow.traffic, Traffic::Tcp(_)) {
+    if matches!(*flow.traffic, Traffic::Tcp(_)) {
         notes
             .add(&flow.name, "Of the options of TCP, UDT has only the packet size and the window.");
     }
@@ -301,7 +301,7 @@ fn note_udt_differences(
     }
     let exempts_acks =
         |&link: &usize| network.links[link].loss > 0.0 && !network.links[link].loss_of_acks;
-    if flow.path.iter().chain(&flow.back).any(exempts_acks) {
+    if flow.path.iter().chain(&*flow.back).any(exempts_acks) {
         notes.add(&flow.name, "Random loss applies to UDT's control packets too.");
     }
 }

@@ -34,7 +34,7 @@ impl SingleFeeder {
         let mut feeders = vec![Feeder::None; network.links.len()];
         for path in network.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
             let mut previous = None;
-            for &link in path {
+            for &link in path.iter() {
                 let feeder = previous.map_or(Feeder::Endpoint, Feeder::Link);
                 feeders[link] = match feeders[link] {
                     Feeder::None => feeder,

@@ -1,7 +1,7 @@
 //! Compiles a scenario into a network. [`Plan::new`] checks everything, at the cost of the groups of flows;
 //! [`Plan::network`] makes the flows.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use cwnd::{Dur, Time};
 
@@ -52,8 +52,8 @@ struct Hosts {
 struct Ends {
     from: usize,
     to: usize,
-    path: Rc<[usize]>,
-    back: Rc<[usize]>,
+    path: Arc<[usize]>,
+    back: Arc<[usize]>,
     /// Propagation delay of both routes in nanoseconds, without access links.
     rtt: u64,
 }
@@ -129,7 +129,7 @@ impl<'a> Plan<'a> {
         let mut across = vec![(false, 0u64, 0u32); links.len()];
         for placement in &self.placements {
             let traffic = &placement.group.traffic;
-            let closed_loop = matches!(traffic, Traffic::Tcp(_) | Traffic::Udt(_));
+            let closed_loop = matches!(**traffic, Traffic::Tcp(_) | Traffic::Udt(_));
             let packet = wire_size(traffic);
             for (pair, ends) in placement.pairs.iter().enumerate() {
                 let rtt = placement.longest_rtt(pair, self.seed);
@@ -222,7 +222,7 @@ impl Placement<'_> {
     ) -> Flow {
         let group = &self.group;
         let (path, back) = match &self.hosts {
-            None => (ends.path.to_vec(), ends.back.to_vec()),
+            None => (ends.path.clone(), ends.back.clone()),
             Some(hosts) => {
                 let [source, sink] = self.access_delays(hosts, ends, draws);
                 let [up, down] =
@@ -230,8 +230,8 @@ impl Placement<'_> {
                 let [sink_up, sink_down] =
                     add_host(topology, &format!("{name}.sink"), ends.to, hosts, sink);
                 (
-                    [&[up], &*ends.path, &[sink_down]].concat(),
-                    [&[sink_up], &*ends.back, &[down]].concat(),
+                    [&[up], &*ends.path, &[sink_down]].concat().into(),
+                    [&[sink_up], &*ends.back, &[down]].concat().into(),
                 )
             }
         };

@@ -1,5 +1,7 @@
 //! Groups of flows: the common form of the tables `[[flow]]`, `[[cbr]]` and `[[pareto]]`.
 
+use std::sync::Arc;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
@@ -43,7 +45,7 @@ pub(super) struct Group<'a> {
     /// Whether metrics include the flows.
     pub measured: bool,
     /// The source.
-    pub traffic: Traffic,
+    pub traffic: Arc<Traffic>,
 }
 
 /// Creates a group from a table. The three kinds of tables share these keys.
@@ -68,7 +70,7 @@ macro_rules! group {
             rtt: $rtt,
             access: table.access.as_ref(),
             measured: table.measured,
-            traffic: $traffic,
+            traffic: Arc::new($traffic),
         }
     }};
 }

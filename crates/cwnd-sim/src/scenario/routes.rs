@@ -1,7 +1,7 @@
 //! Shortest paths by the number of links.
 
 use std::collections::{HashMap, VecDeque};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::network::Link;
 
@@ -11,7 +11,7 @@ use crate::network::Link;
 pub(super) struct Routes {
     /// For each node its outgoing links in order, with the nodes at their ends.
     leaving: Vec<Vec<(usize, usize)>>,
-    cache: HashMap<(usize, usize), Option<Rc<[usize]>>>,
+    cache: HashMap<(usize, usize), Option<Arc<[usize]>>>,
     /// For each node the number of the last search that reached it, and the link and the node before it.
     reached: Vec<(u64, usize, usize)>,
     searches: u64,
@@ -28,11 +28,11 @@ impl Routes {
     }
 
     /// Returns the links of the path between two nodes; `None` if there is none.
-    pub(super) fn find(&mut self, from: usize, to: usize) -> Option<Rc<[usize]>> {
+    pub(super) fn find(&mut self, from: usize, to: usize) -> Option<Arc<[usize]>> {
         if let Some(path) = self.cache.get(&(from, to)) {
             return path.clone();
         }
-        let path = self.search(from, to).map(Rc::from);
+        let path = self.search(from, to).map(Arc::from);
         self.cache.insert((from, to), path.clone());
         path
     }

@@ -19,7 +19,7 @@ fn compile(text: &str) -> Network {
 }
 
 fn tcp(flow: &network::Flow) -> &Tcp {
-    match &flow.traffic {
+    match &*flow.traffic {
         Traffic::Tcp(tcp) => tcp,
         other => panic!("not TCP: {other:?}"),
     }
@@ -132,7 +132,7 @@ fn access_links_give_each_flow_two_hosts() {
 fn a_round_trip_time_determines_the_access_delays() {
     let network = compile(&format!("{HEAD}[[flow]]\ncontroller = \"reno\"\nrtt = \"60ms\"\n"));
     let flow = &network.flows[0];
-    let crossed = flow.path.iter().chain(&flow.back);
+    let crossed = flow.path.iter().chain(&*flow.back);
     let rtt: u64 = crossed.map(|link| network.links[*link].delay.as_nanos()).sum();
     assert_eq!(rtt, 60_000_000);
 }

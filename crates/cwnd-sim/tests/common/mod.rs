@@ -72,11 +72,11 @@ pub(crate) fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) 
 pub(crate) fn flow(traffic: Traffic) -> Flow {
     Flow {
         name: "flow".into(),
-        path: vec![0],
-        back: vec![1],
+        path: [0].into(),
+        back: [1].into(),
         start: Time::ZERO,
         stop: Time::NEVER,
-        traffic,
+        traffic: traffic.into(),
         measured: true,
     }
 }
