@@ -230,8 +230,11 @@ impl Partition {
         let stop = self.network.flows[self.net.order.index(flow)].stop;
         let stop = self.net.clock.ticks(stop.as_nanos());
         let starts = now < stop;
-        if starts {
+        // A flow that stops at its start sends nothing. The next flow must be armed then, too.
+        if !self.flows[flow].started {
             self.arm_next_start();
+        }
+        if starts {
             self.net.arm(TIMERS * flow + LIFE, stop);
             self.start_flow(flow, now);
         } else {
@@ -381,4 +384,40 @@ impl Partition {
 fn place(net: &Net, hops: [u32; 2], flow: usize) -> Place {
     let index = saturate32(net.order.index(flow));
     Place { clock: net.clock, flow: index, hop: hops[SOURCE], timer: TIMERS * flow }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::Scenario;
+    use crate::{Options, Simulation};
+    use cwnd::Dur;
+
+    #[test]
+    fn a_flow_that_stops_when_it_starts_does_not_prevent_the_next_start() {
+        let text = r#"
+            duration = "4s"
+            warmup = "0s"
+            [[link]]
+            from = "a"
+            to = "b"
+            rate = "10mbit"
+            delay = "20ms"
+            queue = 10
+            [[cbr]]
+            rate = "1mbit"
+            packet = 1000
+            from = "a"
+            to = "b"
+            count = 2
+            measured = true
+            "#;
+        let mut network = Scenario::from_toml(text, "starts.toml").unwrap().network(1).unwrap();
+        network.flows[0].start = cwnd::Time::ZERO + Dur::from_secs(1.0);
+        network.flows[0].stop = network.flows[0].start;
+        network.flows[1].start = cwnd::Time::ZERO + Dur::from_secs(2.0);
+        let mut simulation = Simulation::new(&network, 1, &Options::default()).unwrap();
+        simulation.run();
+        let sent: Vec<_> = simulation.finish().flows.iter().map(|flow| flow.packets_sent).collect();
+        assert!(sent[0] == 0 && sent[1] > 100, "{sent:?}");
+    }
 }

@@ -24,17 +24,17 @@ pub enum SimulationError {
     /// The network has an invalid field.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// There are more links and timers than event keys can name at this duration.
+    /// Event keys have too few bits for the links and timers at this duration.
     #[error("{duration} s is too long for a network with {sources} links and timers")]
     TooLong {
-        /// Seconds asked for.
+        /// Duration of the network in seconds.
         duration: f64,
-        /// Links and timers.
+        /// Number of links and timers.
         sources: usize,
     },
 }
 
-/// Finds what makes the laws of a specification.
+/// Returns the factory of the controllers of a specification, if there is one.
 pub type FindController<'a> = dyn Fn(&str) -> Option<Arc<dyn MakeController>> + 'a;
 
 /// Options of a run. The results depend on none of them, except that `custom` provides controllers.
@@ -46,7 +46,7 @@ pub struct Options<'a> {
     /// Runs on two threads if the network can be partitioned such that both have enough work.
     pub two_threads: bool,
     /// Processes packets ahead of the clock where nothing can precede them. Without it every arrival and every departure of a packet
-    /// is an event: a reference for those who doubt, several times slower.
+    /// is an event: a reference for tests, several times slower.
     pub lookahead: bool,
 }
 
@@ -57,7 +57,7 @@ impl Default for Options<'_> {
     }
 }
 
-/// A network during a run. Simulations share nothing: many may run in parallel.
+/// A network during a run. Simulations share no mutable state and may run in parallel.
 pub struct Simulation {
     network: Arc<Network>,
     seed: u64,
@@ -70,7 +70,7 @@ enum Run {
 }
 
 impl Simulation {
-    /// A run of `network` with this seed. A reference is copied.
+    /// Creates a run of `network` with this seed. A network passed by reference is copied.
     ///
     /// # Errors
     /// A network that is not [valid](Network::validate) or too large for its duration, or an unknown controller.
@@ -95,8 +95,8 @@ impl Simulation {
         Ok(Simulation { network, seed, run })
     }
 
-    /// What the controller of flow number `flow` was made with: its specification and these settings
-    /// make another that answers its record bit by bit. `None` for a flow without a controller.
+    /// Returns the settings of the controller of flow number `flow`; `None` for a flow without a controller. A controller
+    /// created with the flow's specification and these settings reproduces its recorded outputs bit by bit.
     pub fn settings(&self, flow: usize) -> Option<Settings> {
         match &*self.network.flows[flow].traffic {
             Traffic::Tcp(tcp) => Some(settings(tcp, self.seed, flow)),
@@ -105,7 +105,7 @@ impl Simulation {
         }
     }
 
-    /// Threads that the run takes.
+    /// Returns the number of threads of the run.
     pub fn threads(&self) -> usize {
         match &self.run {
             Run::One(_) => 1,
@@ -113,7 +113,7 @@ impl Simulation {
         }
     }
 
-    /// Shows every packet that crosses link number `link` to `watch`.
+    /// Calls `watch` for every packet that link number `link` transmits.
     pub fn tap(&mut self, link: usize, watch: impl FnMut(&Seen) + Send + 'static) {
         match &mut self.run {
             Run::One(partition) => partition.set_tap(link, Box::new(watch)),
@@ -128,7 +128,7 @@ impl Simulation {
         while !self.run_for(u64::MAX) {}
     }
 
-    /// Runs for about this many events; true when the end is reached.
+    /// Processes about `events` events. Returns whether the end of the run is reached.
     pub fn run_for(&mut self, events: u64) -> bool {
         match &mut self.run {
             Run::One(partition) => partition.run_for(events),
@@ -143,7 +143,7 @@ impl Simulation {
         }
     }
 
-    /// The fraction of simulated time that has passed.
+    /// Returns the fraction of simulated time that has passed.
     pub fn progress(&self) -> f64 {
         match &self.run {
             Run::One(partition) => partition.progress(),
@@ -151,7 +151,7 @@ impl Simulation {
         }
     }
 
-    /// The records of a run that has reached its end.
+    /// Returns the records of a run that has reached its end.
     pub fn finish(self) -> Records {
         match self.run {
             Run::One(partition) => partition.finish(),
@@ -163,7 +163,7 @@ impl Simulation {
     }
 }
 
-/// Merges the records of both partitions: each end of a flow and each link from where it is.
+/// Merges the records of both partitions. Each end of a flow and each link is recorded by its own partition.
 fn merge(network: &Network, cut: &Cut, mut parts: [Records; 2]) -> Records {
     let mut merged = Records {
         time: std::mem::take(&mut parts[0].time),

@@ -1,4 +1,4 @@
-//! Sources that nobody answers: constant bit rate on a schedule, and Pareto on and off.
+//! Sources without feedback: constant bit rate, optionally on a schedule, and Pareto on-off.
 
 use crate::cast::{low32, whole};
 use crate::driver::Driver;
@@ -18,16 +18,16 @@ enum Pattern {
     Pareto { on: f64, off: f64, shape: f64 },
 }
 
-/// When packets are due, in ticks.
+/// The departure times of a source, in ticks.
 struct Timetable {
     /// Ticks between packets.
     gap: f64,
     jitter: f64,
     pattern: Pattern,
     rng: Rng,
-    /// When the running burst ends.
+    /// End of the current burst.
     burst_end: u64,
-    /// When the next packet is due, with its fraction of a tick.
+    /// Time of the next departure, with a fraction of a tick.
     due: f64,
 }
 
@@ -69,7 +69,7 @@ impl Timetable {
         };
     }
 
-    /// What was due is done; whether that is a packet. A burst that has ended is none.
+    /// Advances past the departure that is due at `now`. Returns whether a packet departs: at the end of a burst none does.
     fn step(&mut self, now: u64) -> bool {
         if now >= self.burst_end {
             self.next_burst();
@@ -94,8 +94,8 @@ impl Timetable {
     }
 }
 
-/// When the packets of an open-loop source depart, one after the other: those of the simulator with
-/// the same seed, to the nanosecond.
+/// Iterates over the departure times of an open-loop source. They equal those of the simulator with the same seed, to
+/// the nanosecond.
 ///
 /// ```
 /// use cwnd::{AnyController, Dur, Time};
@@ -108,17 +108,19 @@ impl Timetable {
 /// assert_eq!(millis, [0, 1, 2]);
 /// ```
 pub struct Departures {
-    /// `None` where somebody answers: such sources have no times of their own.
+    /// `None` for traffic with feedback, which has no departure times of its own, and for invalid traffic.
     table: Option<Timetable>,
 }
 
-/// Times of day, in ticks of 2⁻¹⁰ ns.
+/// The clock of [`Departures`], in ticks of 2⁻¹⁰ ns.
 const CLOCK: Clock = Clock::widest(Dur::from_nanos((1 << 52) - 1));
 
 impl Departures {
-    /// Those of flow number `flow`, which starts at `start`.
+    /// Returns the departures of flow number `flow`, which starts at `start`. Traffic with feedback and invalid traffic
+    /// have none.
     pub fn new(traffic: &Traffic, seed: u64, flow: u32, start: Time) -> Self {
-        let mut table = Timetable::new(traffic, CLOCK, seed, flow);
+        let valid = traffic.check().is_ok();
+        let mut table = valid.then(|| Timetable::new(traffic, CLOCK, seed, flow)).flatten();
         if let Some(table) = &mut table {
             table.start(CLOCK.ticks(start.as_nanos()));
         }
@@ -153,7 +155,7 @@ pub(crate) struct Source {
     arrived: u64,
 }
 
-/// The most packets that a source sends ahead of the clock: they are in memory.
+/// Maximum number of packets that a source sends ahead of the clock. It bounds the memory of packets in flight.
 const MOST_AHEAD: usize = 64;
 
 impl Source {
@@ -237,5 +239,21 @@ impl Endpoint for Source {
     fn finish(self: Box<Self>, _: u64, _: Clock, record: &mut FlowRecord) {
         record.packets_sent = self.sent - self.base;
         (record.mean_rtt, record.min_rtt, record.completed) = (f64::NAN, f64::NAN, f64::NAN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invalid_traffic_has_no_departures() {
+        let schedule = Some((Dur::ZERO, Dur::ZERO));
+        let silent = Traffic::Cbr { rate: 8e6, packet: 1000, schedule, jitter: 0.0 };
+        let (on, off) = (Dur::ZERO, Dur::ZERO);
+        let pareto = Traffic::Pareto { rate: 8e6, packet: 1000, on, off, shape: 1.5 };
+        for traffic in [silent, pareto] {
+            assert_eq!(Departures::new(&traffic, 1, 0, Time::ZERO).next(), None);
+        }
     }
 }

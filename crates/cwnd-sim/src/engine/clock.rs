@@ -1,8 +1,7 @@
-//! The engine's own time: ticks of a power of two to the nanosecond, as fine as event keys allow.
+//! The engine's clock. A nanosecond is a power of two of ticks, as many as event keys permit.
 //!
-//! Transmission times are whole numbers of ticks. Where a network repeats itself exactly, packets
-//! then meet exactly at a queue, and the rule for simultaneous events (an arrival finds the queue as
-//! it was before the departure) decides, not a rounding.
+//! Transmission times are whole numbers of ticks. In a periodic network, an arrival and a departure can therefore be exactly
+//! simultaneous. The rule for simultaneous events (an arrival precedes a departure) then decides, not a rounding error.
 
 use cwnd::{Dur, Time};
 
@@ -16,44 +15,43 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// The finest clock whose times up to `duration` fit in `bits`; `None` if not even nanoseconds
-    /// do.
+    /// Returns the finest clock whose times up to `duration` fit in `bits`; `None` if nanoseconds do not fit.
     pub(crate) fn new(duration: Dur, bits: u32) -> Option<Self> {
         let needed = 64 - duration.as_nanos().leading_zeros();
-        // One bit to spare: timers are set past the end.
+        // One spare bit: timers may expire after the end.
         let spare = bits.checked_sub(needed + 1)?;
         Some(Clock { shift: spare.min(FINEST) })
     }
 
-    /// The finest clock for times up to `duration`, where they need not share 64 bits with anything.
+    /// Returns the finest clock for times up to `duration` that use all 64 bits.
     pub(crate) const fn widest(duration: Dur) -> Self {
         let spare = duration.as_nanos().leading_zeros() - 1;
         Clock { shift: if spare < FINEST { spare } else { FINEST } }
     }
 
-    /// Ticks in a span, or since the start; far times saturate.
+    /// Converts nanoseconds to ticks, saturating.
     #[inline(always)]
     pub(crate) fn ticks(self, nanos: u64) -> u64 {
         if nanos > u64::MAX >> self.shift { u64::MAX } else { nanos << self.shift }
     }
 
-    /// Ticks in a span given in seconds.
+    /// Converts seconds to ticks with a fraction.
     pub(crate) fn ticks_in(self, seconds: f64) -> f64 {
         seconds * 1e9 * f64::from(1u32 << self.shift)
     }
 
-    /// Whole nanoseconds.
+    /// Converts ticks to nanoseconds, rounding down.
     #[inline(always)]
     pub(crate) fn nanos(self, ticks: u64) -> u64 {
         ticks >> self.shift
     }
 
-    /// Seconds.
+    /// Converts ticks to seconds.
     pub(crate) fn seconds(self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks_in(1.0)
     }
 
-    /// Seconds of a sum of spans.
+    /// Converts a sum of durations to seconds.
     pub(crate) fn seconds_in(self, ticks: u128) -> f64 {
         ticks as f64 / self.ticks_in(1.0)
     }

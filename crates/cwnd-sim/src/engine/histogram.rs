@@ -6,20 +6,20 @@ const SUB_BITS: u32 = 5;
 const SUBS: usize = 1 << SUB_BITS;
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUBS;
 
-/// Durations with a relative resolution of 1/32, and evenly spread between. It takes no memory before
-/// its first entry: most links of a large network never queue.
+/// A histogram of durations with a relative resolution of 1/32. Quantiles interpolate linearly in a bucket. Memory is
+/// allocated at the first entry: most links of a large network never queue.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     counts: Vec<u64>,
 }
 
 impl Histogram {
-    /// An empty one.
+    /// Creates an empty histogram.
     pub fn new() -> Self {
         Histogram { counts: Vec::new() }
     }
 
-    /// The bucket of a number of nanoseconds: exact below 32, then 32 for each power of two.
+    /// Returns the bucket of a duration: exact below 32 ns, then 32 buckets for each power of two.
     #[inline(always)]
     fn bucket(nanos: u64) -> usize {
         if nanos < SUBS as u64 {
@@ -29,7 +29,7 @@ impl Histogram {
         ((octave as usize + 1) << SUB_BITS) + to_index(nanos >> octave & (SUBS as u64 - 1))
     }
 
-    /// The least duration in a bucket, in nanoseconds.
+    /// Returns the least duration of a bucket in nanoseconds.
     fn least(bucket: usize) -> f64 {
         if bucket < SUBS {
             return bucket as f64;
@@ -58,13 +58,13 @@ impl Histogram {
         self.counts.fill(0);
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The duration in nanoseconds that this fraction of the entries and of `zeros` more does not
-    /// exceed; NaN without any.
+    /// Returns the quantile `fraction` in nanoseconds of the entries and `zeros` further entries of zero; NaN if there are
+    /// none.
     pub fn quantile(&self, fraction: f64, zeros: u64) -> f64 {
         let total = zeros + self.count();
         let wanted = whole((fraction * total as f64).ceil().max(1.0));

@@ -1,11 +1,11 @@
-//! What crosses a link: 16 bytes, and a side table for what only some
-//! acknowledgements carry. Whose packet it is follows from its route.
+//! Packets of 16 bytes, and side tables for the contents of some acknowledgements. The route of a packet identifies its
+//! flow.
 
 use crate::cast::low32;
 use std::collections::VecDeque;
 
-/// A packet on its way: two words, so that it lives in two registers. As a structure of smaller fields
-/// it is written to memory in parts and read as a whole, for which a processor has to wait.
+/// A packet in flight: two words, held in two registers. A structure of smaller fields would be written in parts and
+/// read as a whole, which stalls: store forwarding fails.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// `seq` and `hop`.
@@ -23,13 +23,13 @@ impl Packet {
         }
     }
 
-    /// Data: its number. Acknowledgement: the next number expected.
+    /// Data: the sequence number. Acknowledgement: the next sequence number expected.
     #[inline(always)]
     pub(crate) fn seq(self) -> u32 {
         low32(self.place)
     }
 
-    /// Where it is on its route: an index into the table of routes.
+    /// Position on the route: an index into the table of routes.
     #[inline(always)]
     pub(crate) fn hop(self) -> u32 {
         (self.place >> 32) as u32
@@ -47,7 +47,7 @@ impl Packet {
         (self.load >> 32 & 0xffff) as u16
     }
 
-    /// What it is: see [`flags`].
+    /// The type and properties of the packet: bits of [`flags`].
     #[inline(always)]
     pub(crate) fn flags(self) -> u16 {
         (self.load >> 48) as u16
@@ -59,13 +59,13 @@ impl Packet {
         self.flags() & flags::ACK != 0 && self.aux() != 0
     }
 
-    /// The same with these flags besides.
+    /// Returns the packet with additional flags.
     #[inline(always)]
     pub(crate) fn flagged(self, flags: u16) -> Self {
         Packet { load: self.load | u64::from(flags) << 48, ..self }
     }
 
-    /// The same one hop further.
+    /// Returns the packet at the next hop of its route.
     #[inline(always)]
     pub(crate) fn onward(self) -> Self {
         Packet { place: self.place + (1 << 32), ..self }
@@ -76,7 +76,7 @@ impl Packet {
 pub(crate) mod flags {
     /// Carries an acknowledgement; data otherwise.
     pub(crate) const ACK: u16 = 1;
-    /// Belongs to a source that nobody answers.
+    /// Belongs to a source without feedback.
     pub(crate) const DATAGRAM: u16 = 1 << 1;
     /// ECN-capable transport (RFC 3168).
     pub(crate) const ECT: u16 = 1 << 2;
@@ -88,15 +88,15 @@ pub(crate) mod flags {
     pub(crate) const CWR: u16 = 1 << 5;
     /// Opens the connection.
     pub(crate) const SYN: u16 = 1 << 6;
-    /// Lost in the pipe: vanishes where it would have arrived.
+    /// Lost after the queue: discarded at the far end of the link.
     pub(crate) const LOST: u16 = 1 << 8;
-    /// Names lost packets (UDT's NAK).
+    /// Lists lost packets (UDT's NAK).
     pub(crate) const NAK: u16 = 1 << 9;
     /// The receiver's periodic report (UDT's full ACK).
     pub(crate) const REPORT: u16 = 1 << 10;
     /// The second packet of a packet pair.
     pub(crate) const PAIR: u16 = 1 << 11;
-    /// From the source, and carries no data (UDT's handshake, ACK2, keep-alive).
+    /// From the source, without data (UDT's handshake, ACK2, keep-alive).
     pub(crate) const CONTROL: u16 = 1 << 12;
     /// Of a link, not of a packet: the queue dropped the packet.
     pub(crate) const DROPPED: u16 = 1 << 13;
@@ -108,20 +108,19 @@ pub(crate) mod flags {
     pub(crate) const DATALESS: u16 = ACK | CONTROL;
 }
 
-/// What some acknowledgements carry besides their number.
+/// The contents of some acknowledgements besides their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Extra {
-    /// Selective acknowledgements, the newest first: first number and one past the last
-    /// (RFC 2018). A NAK's ranges stand here too.
+    /// SACK blocks, the newest first: first number and one past the last (RFC 2018). Also the ranges of a NAK.
     pub blocks: [(u32, u32); 3],
     pub count: u32,
-    /// The receiver's clock, and the echo of the sender's, in ticks (RFC 7323).
+    /// The receiver's timestamp and the echo of the sender's, in ticks (RFC 7323).
     pub stamp: u32,
     pub echo: u32,
 }
 
 impl Extra {
-    /// What an acknowledgement without one carries.
+    /// The contents of an acknowledgement without any.
     pub(crate) const NONE: Extra = Extra { blocks: [(0, 0); 3], count: 0, stamp: 0, echo: 0 };
 
     /// Stores the two rates of a periodic report in packets per second in place of the blocks.

@@ -1,4 +1,4 @@
-//! A queue in a power-of-two buffer, indexed from its front.
+//! A FIFO queue in a ring buffer whose capacity is a power of two, indexed from the front.
 
 pub(crate) struct Ring<T: Copy> {
     buffer: Vec<T>,
@@ -31,7 +31,7 @@ impl<T: Copy + Default> Ring<T> {
         self.len += 1;
     }
 
-    /// The item `index` places behind the front. The ring must be longer than `index`.
+    /// Returns the item `index` places behind the front. The ring must be longer than `index`.
     #[inline(always)]
     pub(crate) fn get(&self, index: usize) -> T {
         debug_assert!(index < self.len);
@@ -45,7 +45,7 @@ impl<T: Copy + Default> Ring<T> {
         &mut self.buffer[slot]
     }
 
-    /// Takes the front. The ring must not be empty.
+    /// Removes the front item and returns it. The ring must not be empty.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> T {
         debug_assert!(self.len > 0);

@@ -1,18 +1,17 @@
-//! The event queue: a 4-ary heap of 64-bit keys, a time in the upper bits and a source in the
-//! lower ones. It holds one entry for each busy link and armed timer, never one for each packet.
-//! Entries at the same time come out in the order of their sources.
+//! The event queue: a 4-ary heap of 64-bit keys, with a time in the upper bits and a source in the lower ones. It holds one
+//! entry for each busy link and armed timer, not for each packet. Simultaneous events are in the order of their sources.
 
 /// Larger than any key.
 pub(crate) const NONE: u64 = u64::MAX;
 
-/// A min-heap. The children of the root are block 0, those of the key at `at` of all blocks' are block
-/// `at + 1`: a step down reads one cache line and picks the least without branching.
+/// A min-heap. Block 0 holds the children of the root; block `at + 1` holds the children of the key at index `at` of the
+/// flattened blocks. A step down reads one cache line and selects the least key without a branch.
 pub(crate) struct Schedule {
-    /// The least key; [`NONE`] when there is none.
+    /// The least key; [`NONE`] if the heap is empty.
     root: u64,
     blocks: Vec<[u64; 4]>,
     len: usize,
-    /// The root has been taken and not yet filled: many events schedule another at once.
+    /// Whether the root has been removed and not replaced. Many events schedule another one, which fills it.
     hole: bool,
 }
 
@@ -21,7 +20,7 @@ impl Schedule {
         Schedule { root: NONE, blocks: vec![[NONE; 4]], len: 0, hole: false }
     }
 
-    /// The least key, which stays; [`NONE`] when there is none.
+    /// Returns the least key without removing it; [`NONE`] if the heap is empty.
     #[inline(always)]
     pub(crate) fn first(&mut self) -> u64 {
         if self.hole {
@@ -30,13 +29,13 @@ impl Schedule {
         self.root
     }
 
-    /// Takes the least key, which [`first`](Self::first) has just told.
+    /// Removes the least key. [`first`](Self::first) must precede it.
     #[inline(always)]
     pub(crate) fn take_first(&mut self) {
         self.hole = true;
     }
 
-    /// Takes the least key, which [`first`](Self::first) has just told, and puts in another.
+    /// Replaces the least key. [`first`](Self::first) must precede it.
     #[inline(always)]
     pub(crate) fn replace_first(&mut self, key: u64) {
         self.sift_down(key);
@@ -52,7 +51,7 @@ impl Schedule {
         }
     }
 
-    /// The key of an element: the root is number 0.
+    /// Returns the key of an element; the root is number 0.
     fn element(&mut self, number: usize) -> &mut u64 {
         match number.checked_sub(1) {
             Some(at) => &mut self.blocks.as_flattened_mut()[at],
@@ -90,7 +89,7 @@ impl Schedule {
         }
     }
 
-    /// Puts a key in the root's place.
+    /// Replaces the root by `key` and restores the heap order.
     #[inline(always)]
     fn sift_down(&mut self, key: u64) {
         let (mut least, mut at) = least_of(&self.blocks[0]);
@@ -112,7 +111,7 @@ impl Schedule {
     }
 }
 
-/// The least of four keys, and its place.
+/// Returns the least of four keys and its index.
 #[inline(always)]
 fn least_of(&[a, b, c, d]: &[u64; 4]) -> (u64, usize) {
     let (x, i) = if b < a { (b, 1) } else { (a, 0) };

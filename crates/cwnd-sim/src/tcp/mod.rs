@@ -42,13 +42,13 @@ impl<R: LossRecovery> TcpFlow<R> {
         }
     }
 
-    /// Whether no packet is in flight and no transmission is pending. Always false if the ends are in two partitions.
+    /// Whether no packet is in flight and no timer is running. Always false if the ends are in two partitions.
     #[cold]
     fn is_drained(&self, net: &Net) -> bool {
         let [data, acks] = net.gone[self.sender.flow()];
         self.sender.driver().packets_sent == self.receiver.received + data
             && self.receiver.acks_sent == self.sender.acks_received() + acks
-            && !self.sender.burst_waits()
+            && !self.sender.timer_runs()
             && !self.receiver.ack_is_delayed()
     }
 }

@@ -134,9 +134,9 @@ impl<R: LossRecovery> Sender<R> {
         self.core.timer as usize / TIMERS
     }
 
-    /// Whether a burst waits for the host's delay.
-    pub(super) fn burst_waits(&self) -> bool {
-        self.core.burst_waits()
+    /// Whether a timer is running.
+    pub(super) fn timer_runs(&self) -> bool {
+        self.core.due() != NONE
     }
 
     /// Starts the transfer.
