@@ -46,7 +46,7 @@ pub struct Options<'a> {
     /// Runs on two threads if the network can be partitioned such that both have enough work.
     pub two_threads: bool,
     /// Processes packets ahead of the clock where nothing can precede them. Without it every arrival and every departure of a packet
-    /// is an event: a reference for tests, several times slower.
+    /// is an event: a reference for tests, at half the speed.
     pub lookahead: bool,
 }
 

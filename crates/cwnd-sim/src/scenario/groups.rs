@@ -1,9 +1,8 @@
 //! Groups of flows: the common form of the tables `[[flow]]`, `[[cbr]]` and `[[pareto]]`.
 
-use std::sync::Arc;
-
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use cwnd::registry::Spec;
 
