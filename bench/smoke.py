@@ -145,7 +145,9 @@ def check_kernel(installed: Installation) -> None:
     findings = {f["name"]: f for f in installed.document("kernel", "check")["findings"]}
     assert all(finding["detail"] for finding in findings.values())
     # Without these no controller can be loaded, and the findings give the reason.
-    if all(findings[name]["fine"] for name in ("kernel", "capabilities", "BTF", "BPF JIT compiler")):
+    if all(
+        findings[name]["fine"] for name in ("kernel", "capabilities", "BTF", "BPF JIT compiler")
+    ):
         assert findings["simd"]["fine"], findings["simd"]["detail"]
 
 
