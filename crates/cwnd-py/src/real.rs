@@ -19,9 +19,11 @@ fn refused(error: Error) -> PyErr {
     }
 }
 
-fn reality(name: &str) -> PyResult<Backend> {
+fn parse_backend(name: &str) -> PyResult<Backend> {
     Backend::parse(name).ok_or_else(|| {
-        PyValueError::new_err(format!("{name:?} is no reality; these are: linux, udt"))
+        PyValueError::new_err(format!(
+            "{name:?} is not a backend in real time; these are: linux, udt"
+        ))
     })
 }
 
@@ -30,7 +32,7 @@ fn reality(name: &str) -> PyResult<Backend> {
 fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
     let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
     let network = scenario.network(0).map_err(scenario_error)?;
-    run::check(&network, reality(on)?).map_err(refused)
+    run::check(&network, parse_backend(on)?).map_err(refused)
 }
 
 /// Runs a scenario in JSON with a seed, on `linux` or `udt`; `progress` is given the fraction that is
@@ -43,7 +45,7 @@ fn run_real<'py>(
     on: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let on = reality(on)?;
+    let on = parse_backend(on)?;
     let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
     let network = Arc::new(scenario.network(seed).map_err(scenario_error)?);
     let begin = Instant::now();

@@ -4,7 +4,6 @@ use crate::cast::{saturate32, to_index};
 use crate::cut::Cut;
 use crate::endpoint::{self, Endpoint, FlowPlan, Specs};
 use crate::engine::net::{Delivery, LIFE, Net, Next, SINK, SOURCE, TIMERS};
-use crate::engine::packet::flags;
 use crate::engine::tap::Tap;
 use crate::network::Network;
 use crate::record::{FlowRecord, LinkRecord, Records};
@@ -189,7 +188,7 @@ impl Partition {
     #[inline(always)]
     fn deliver(&mut self, delivery: &Delivery) {
         let &Delivery { at, flow, packet, .. } = delivery;
-        let side = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
+        let side = packet.side();
         if self.net.due[flow as usize][side] <= at {
             self.observe(flow as usize, side, at);
         }

@@ -1,6 +1,6 @@
 //! The samples of a flow. They become columns of the records at the end of the run; a flow that has not started has none.
 
-use crate::cast::saturate32;
+use crate::cast::{saturate32, to_index};
 use crate::endpoint::Endpoint;
 use crate::engine::clock::Clock;
 use crate::engine::net::{SINK, SOURCE};
@@ -28,7 +28,7 @@ impl Samples {
         endpoint: &dyn Endpoint,
         clock: Clock,
     ) {
-        self.before = saturate32(crate::cast::to_index(before));
+        self.before = saturate32(to_index(before));
         let mut width = 0;
         endpoint.sample(clock, &mut |_, _| width += 1);
         self.source.reserve_exact(width * (to_come[SOURCE] + usize::from(before > 0)));

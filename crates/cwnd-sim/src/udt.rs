@@ -123,7 +123,7 @@ impl UdtFlow {
 
     /// Handles a datagram that arrives at one end.
     fn handle_datagram(&mut self, net: &mut Net, now: u64, packet: Packet) {
-        let end = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
+        let end = packet.side();
         let Some(taken) = self.in_flight[1 - end].take(packet.aux()) else { return };
         let at = self.clock.time(now);
         let datagram = match &taken {

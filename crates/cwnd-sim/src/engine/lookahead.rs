@@ -15,7 +15,7 @@
 
 use super::link::Link;
 use super::net::{LIFE, Net, SINK, SOURCE};
-use super::packet::{Packet, flags};
+use super::packet::Packet;
 use crate::network::Network;
 
 /// The links that are fed by a single link or endpoint.
@@ -60,8 +60,7 @@ impl Net {
     #[inline(always)]
     pub(super) fn safe_until(&self, flow: u32, packet: Packet) -> u64 {
         let timers = &self.timers[flow as usize];
-        let side = if packet.flags() & flags::ACK != 0 { SOURCE } else { SINK };
-        timers[side].min(timers[LIFE])
+        timers[packet.side()].min(timers[LIFE])
     }
 
     /// Time before which nothing but its own timer can reach the source of `flow`, whatever happens from `now` on. `hops` are the

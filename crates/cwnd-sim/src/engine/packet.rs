@@ -1,6 +1,7 @@
 //! Packets of 16 bytes, and side tables for the contents of some acknowledgements. The route of a packet identifies its
 //! flow.
 
+use super::net::{SINK, SOURCE};
 use crate::cast::low32;
 use std::collections::VecDeque;
 
@@ -51,6 +52,12 @@ impl Packet {
     #[inline(always)]
     pub(crate) fn flags(self) -> u16 {
         (self.load >> 48) as u16
+    }
+
+    /// The end of the flow that receives the packet.
+    #[inline(always)]
+    pub(crate) fn side(self) -> usize {
+        if self.flags() & flags::ACK != 0 { SOURCE } else { SINK }
     }
 
     /// Whether it is an acknowledgement with contents in [`Extras`].
