@@ -109,8 +109,8 @@ pub(crate) mod flags {
     pub(crate) const DROPPED: u16 = 1 << 13;
     /// Of a link, not of a packet: the departure is an event.
     pub(crate) const QUEUED: u16 = 1 << 14;
-    /// Of a link, not of a packet: a tap sees the packet.
-    pub(crate) const TAPPED: u16 = 1 << 15;
+    /// Of a link, not of a packet: a tap sees the packet, or others may overtake it.
+    pub(crate) const INSPECT: u16 = 1 << 15;
     /// Carries no data.
     pub(crate) const DATALESS: u16 = ACK | CONTROL;
 }

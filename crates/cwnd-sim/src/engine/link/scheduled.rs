@@ -98,7 +98,7 @@ impl Link {
         self.counters.accepted += 1;
         self.counters.bytes += size;
         if !self.is_busy(now) {
-            return Enqueued::Transmitted(self.occupy(now, size), packet);
+            return Enqueued::Transmitted(self.occupy(now, size, packet.flags()), packet);
         }
         if let Some(scheduled) = &mut self.scheduled {
             scheduled.queue.enqueue(Queued { packet, enqueued_at: now });
@@ -113,7 +113,7 @@ impl Link {
             self.observe(now);
         }
         let (packet, waits) = self.take_queued(now)?;
-        let arrives = self.occupy(now, u64::from(packet.size()));
+        let arrives = self.occupy(now, u64::from(packet.size()), packet.flags());
         Some((arrives, packet, waits.then_some(self.busy)))
     }
 
@@ -138,7 +138,7 @@ impl Link {
             queued.accepted += 1;
             queued.early += 1;
             queued.bytes += size;
-            self.occupy(self.busy.min(AFTER_END), size);
+            self.occupy(self.busy.min(AFTER_END), size, packet.flags());
         }
         queued
     }
