@@ -1,9 +1,11 @@
 //! A network with its traffic: a compiled scenario. Nodes and links are indices, quantities are in base units, and no
 //! field has a default. [`Network::validate`] checks that the simulator can run it.
 
+mod check_impairments;
 mod impairments;
 mod validate;
 
+pub(crate) use impairments::OPPORTUNITY;
 pub use impairments::{
     Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
     TokenBucket, Trace,

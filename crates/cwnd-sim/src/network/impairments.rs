@@ -3,6 +3,9 @@
 use cwnd::Dur;
 use std::sync::Arc;
 
+/// Bytes that a delivery opportunity of a trace delivers (mahimahi).
+pub(crate) const OPPORTUNITY: u64 = 1504;
+
 /// What varies on a link, and what it does to packets besides queueing, transmitting and delaying them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Impairments {
@@ -140,6 +143,24 @@ pub struct TokenBucket {
     pub rate: f64,
     /// Size of the bucket in bytes.
     pub burst: u64,
+}
+
+impl Trace {
+    /// The mean rate in bits per second; `None` if the trace is not [valid](super::Link::validate).
+    #[must_use]
+    pub fn mean_rate(&self) -> Option<f64> {
+        let &period = self.opportunities.last().filter(|&&last| last > 0)?;
+        let bits = 8.0 * OPPORTUNITY as f64 * self.opportunities.len() as f64;
+        Some(1000.0 * bits / f64::from(period))
+    }
+
+    /// The mean delay; `None` without delays.
+    #[must_use]
+    pub fn mean_delay(&self) -> Option<Dur> {
+        let sum: u64 = self.delays.iter().map(|&delay| u64::from(delay)).sum();
+        let mean = (1_000_000 * sum).checked_div(self.delays.len() as u64)?;
+        Some(Dur::from_nanos(mean))
+    }
 }
 
 impl Impairments {

@@ -58,7 +58,7 @@ pub enum NetworkError {
 /// The result of a check.
 pub(crate) type Checked<T = ()> = Result<T, InvalidField>;
 
-fn invalid<T>(field: &'static str, message: impl Into<String>) -> Checked<T> {
+pub(super) fn invalid<T>(field: &'static str, message: impl Into<String>) -> Checked<T> {
     Err(InvalidField { field, message: message.into() })
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn check_times(duration: Dur, warmup: Dur, sample: Dur) -> Checked {
 }
 
 /// Checks times of at most [`LONGEST`].
-fn check_spans<const N: usize>(spans: [(&'static str, Dur); N]) -> Checked {
+pub(super) fn check_spans<const N: usize>(spans: [(&'static str, Dur); N]) -> Checked {
     match spans.into_iter().find(|&(_, span)| span > LONGEST) {
         Some((field, _)) => invalid(field, format!("a time is at most {}", shown(LONGEST))),
         None => Ok(()),
@@ -165,7 +165,7 @@ fn check_spans<const N: usize>(spans: [(&'static str, Dur); N]) -> Checked {
 }
 
 /// Checks a probability from 0 to 1.
-fn check_probability(field: &'static str, value: f64) -> Checked {
+pub(super) fn check_probability(field: &'static str, value: f64) -> Checked {
     if (0.0..=1.0).contains(&value) {
         return Ok(());
     }
@@ -201,6 +201,7 @@ impl Link {
         }
         check_spans([("delay", self.delay)])?;
         check_probability("loss", self.loss)?;
+        self.check_impairments()?;
         match &self.queue {
             Queue::DropTail { .. } => Ok(()),
             Queue::Red(red) => red.check(),

@@ -5,7 +5,7 @@
 
 use crate::cast::whole;
 use crate::engine::clock::Clock;
-use crate::network::{self, Cellular, Change, Impairments, Leo, Model, Trace};
+use crate::network::{self, Cellular, Change, Impairments, Leo, Model, OPPORTUNITY, Trace};
 use crate::rng::Rng;
 use std::sync::Arc;
 
@@ -216,9 +216,6 @@ impl LeoProcess {
         Segment::constant(from, from - begun + self.interval, self.rng.range(low, high))
     }
 }
-
-/// The bytes of a delivery opportunity of mahimahi.
-pub(crate) const OPPORTUNITY: u64 = 1504;
 
 /// The delivery opportunities of a trace.
 pub(super) struct Opportunities {
