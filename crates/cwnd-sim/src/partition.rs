@@ -389,7 +389,8 @@ impl Partition {
 /// The position of a flow in the network.
 fn place(net: &Net, hops: [u32; 2], flow: usize) -> Place {
     let index = saturate32(net.order.index(flow));
-    Place { clock: net.clock, flow: index, hop: hops[SOURCE], timer: TIMERS * flow }
+    let reordered = net.extras[flow].is_reordered();
+    Place { clock: net.clock, flow: index, hop: hops[SOURCE], timer: TIMERS * flow, reordered }
 }
 
 #[cfg(test)]

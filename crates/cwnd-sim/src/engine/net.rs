@@ -126,6 +126,12 @@ impl Net {
         let permits = |link: usize| lookahead && single.permits(link, &links[link]);
         let order = FlowOrder::of(network);
         let (routes, hops) = Routes::new(network, &order, permits, cut)?;
+        let extras = (0..flows).map(|number| {
+            let flow = &network.flows[order.index(number)];
+            let mut links = flow.path.iter().chain(&*flow.back);
+            Extras::new(links.any(|&link| network.links[link].reorders()))
+        });
+        let extras = extras.collect();
         let net = Net {
             clock,
             observations,
@@ -136,7 +142,7 @@ impl Net {
             links,
             order,
             routes,
-            extras: (0..flows).map(|_| Extras::new()).collect(),
+            extras,
             timers: vec![[NONE; TIMERS]; flows],
             due: vec![[NONE; 2]; flows],
             delivery: None,

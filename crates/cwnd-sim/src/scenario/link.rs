@@ -141,7 +141,8 @@ link_tables! {
     }
 
     /// Values of the reverse direction of a link. A missing key has the same value in both directions, except that a direction with
-    /// a `rate`, `changes`, `trace` or `model` of its own has no `changes`, `trace` and `model` of the other one.
+    /// a `rate`, `changes`, `trace` or `model` of its own, or a `delay` in place of that of a model, has no `changes`, `trace` and
+    /// `model` of the other one.
     #[derive(Default)]
     #[serde(default, deny_unknown_fields, expecting = "a table of the reverse direction")]
     pub struct Back {}
@@ -152,8 +153,9 @@ impl<'a> LinkKeys<'a> {
     pub(super) fn reverse(self, back: Option<&'a Back>) -> LinkKeys<'a> {
         let Some(own) = back.map(Back::keys) else { return self };
         let mut keys = own.or(self);
-        let own_rate = own.rate.is_some() || own.trace.is_some() || own.model.is_some();
-        if own_rate || own.changes.is_some() {
+        let constant = own.rate.is_some() || own.delay.is_some() && self.sets_delay();
+        let process = own.trace.is_some() || own.model.is_some() || own.changes.is_some();
+        if constant || process {
             (keys.changes, keys.trace, keys.model) = (own.changes, own.trace, own.model);
         }
         // A process of its own sets what the other direction has as a constant.

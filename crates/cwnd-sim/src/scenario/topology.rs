@@ -217,7 +217,17 @@ impl<'a> Topology<'a> {
             let given = own.is_some_and(|own| own.gives(name));
             if given { format!("{key}.back.{name}") } else { format!("{key}.{name}") }
         };
-        self.add_link(table, back, [to, from], table.keys.reverse(table.back), place)
+        let keys = table.keys.reverse(table.back);
+        for (lost, name) in [
+            (table.keys.sets_rate() && !keys.sets_rate() && keys.rate.is_none(), "rate"),
+            (table.keys.sets_delay() && !keys.sets_delay() && keys.delay.is_none(), "delay"),
+        ] {
+            if lost {
+                let message = format!("missing `{name}`, which the other direction does not have");
+                return problem(format!("{key}.back"), message);
+            }
+        }
+        self.add_link(table, back, [to, from], keys, place)
     }
 
     /// Adds one direction of a link, whose name must be unique. `place` returns the path of a key, for errors.
