@@ -137,6 +137,8 @@ pub struct Tcp {
     pub ack_delay: Dur,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// Whether ECN-capable packets carry ECT(1), the identifier of L4S (RFC 9331), instead of ECT(0).
+    pub l4s: bool,
     /// Granularity of timestamps (RFC 7323); `None` for no timestamps.
     pub timestamps: Option<Dur>,
     /// Whether each of the first two duplicate acknowledgements sends a new packet (limited transmit, RFC 3042).

@@ -522,7 +522,7 @@ fn tcp_options(values: &Values) -> Vec<BoxedStrategy<String>> {
         rarely(4, key("window", values.windows)),
         rarely(3, key("delayed_acks", BOTH)),
         rarely(8, key("ack_delay", &["40ms", "0s", "1ms", "200ms"])),
-        rarely(3, key("ecn", BOTH)),
+        rarely(3, key("ecn", &["true", "false", "l4s"])),
         rarely(4, key("timestamps", &["true", "false", "10ms", "1us"])),
         rarely(6, key("limited_transmit", BOTH)),
         rarely(4, key("syn", BOTH)),

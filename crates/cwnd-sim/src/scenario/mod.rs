@@ -28,6 +28,7 @@
 //! a simulation. The reference of the format is `docs/scenario.md`.
 
 mod compile;
+mod ecn;
 mod error;
 mod format;
 mod groups;
@@ -39,6 +40,7 @@ mod topology;
 pub mod units;
 
 pub use compile::MOST_FLOWS;
+pub use ecn::Ecn;
 pub use error::ScenarioError;
 pub use format::{Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Protocol, Scenario};
 pub use queue_format::{Queue, QueueKind, QueueTable};

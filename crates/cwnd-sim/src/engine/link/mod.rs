@@ -349,6 +349,8 @@ impl Link {
 
     /// The earliest time at which an event can bring a packet to the far end, if the link receives none before `from`.
     pub(crate) fn earliest_arrival(&self, from: u64) -> u64 {
+        // A packet that waits departs in an event, which may be before `from`.
+        let from = if self.is_queueing() { self.busy } else { from };
         let received = self.busy.max(from) + self.delay;
         if self.in_flight.len() > 0 {
             self.in_flight.get(0).arrives.min(received)

@@ -88,6 +88,11 @@ impl Link {
         self.scheduled.as_ref().is_some_and(|scheduled| scheduled.uses_flows)
     }
 
+    /// Whether packets wait for an event.
+    pub(super) fn is_queueing(&self) -> bool {
+        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.occupancy().packets > 0)
+    }
+
     /// Offers a packet of the flow with this hash to the queue of the scheduled path. The caller then takes the packets that the
     /// discipline [dropped](Self::take_dropped).
     pub(crate) fn enqueue(&mut self, now: u64, mut packet: Packet, flow: u32) -> Enqueued {
