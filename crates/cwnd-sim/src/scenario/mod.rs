@@ -28,25 +28,29 @@
 //! a simulation. The reference of the format is `docs/scenario.md`.
 
 mod compile;
+mod ecn;
 mod error;
 mod format;
 mod groups;
 mod impairments;
 mod link;
 mod queue;
+mod queue_format;
 mod routes;
 mod tcp;
 mod topology;
 pub mod units;
 
 pub use compile::MOST_FLOWS;
+pub use ecn::Ecn;
 pub use error::ScenarioError;
-pub use format::{Access, Cbr, Flow, Pareto, Protocol, Queue, QueueKind, QueueTable, Scenario};
+pub use format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
 pub use impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, LossKind, LossTable, ModelTable, ReorderTable,
     Trace, TraceColumn, TraceTable,
 };
 pub use link::{Back, Chain, Dumbbell, Link};
+pub use queue_format::{Queue, QueueKind, QueueTable};
 pub use tcp::{Conventions, Recovery, TcpOptions};
 
 use serde::Deserialize;

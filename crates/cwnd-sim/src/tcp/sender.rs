@@ -252,7 +252,11 @@ impl<E: Estimator> Core<E> {
         let remainder = low32(tcp.bytes.map_or(0, |bytes| bytes % u64::from(tcp.packet)));
         let last = if remainder == 0 { tcp.packet } else { remainder };
         let syn = u32::from(tcp.syn);
-        let ect = if tcp.ecn { flags::ECT } else { 0 };
+        let ect = match (tcp.ecn, tcp.l4s) {
+            (false, _) => 0,
+            (true, false) => flags::ECT,
+            (true, true) => flags::ECT | flags::ECT1,
+        };
         Core {
             board: Scoreboard::new(),
             rto: Rto::new(tcp, clock, &mut rng),

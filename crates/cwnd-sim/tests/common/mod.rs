@@ -43,6 +43,7 @@ pub(crate) fn tcp(controller: &str) -> Tcp {
         delayed_acks: false,
         ack_delay: ms(40),
         ecn: false,
+        l4s: false,
         timestamps: None,
         limited_transmit: true,
         syn: false,

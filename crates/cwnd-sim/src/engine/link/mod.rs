@@ -6,6 +6,7 @@
 //! order of their arrival: its state depends on nothing else. Samples are therefore taken when the link passes their time.
 
 mod admission;
+mod discipline;
 mod gate;
 mod loss;
 mod profile;
@@ -71,6 +72,10 @@ pub(crate) struct Counters {
     pub losses: u64,
     /// Accepted packets that arrived during the warm-up and waited at its end.
     pub early: u64,
+    /// Accepted packets that still wait at the end, and the part of `waited` that is theirs and that of dropped packets: delays are
+    /// those of transmitted packets. Only with disciplines that decide at departure.
+    pub untransmitted: u64,
+    pub untransmitted_wait: u128,
 }
 
 /// A link. Fields used for every packet come first: with hundreds of links they must be fetched for each packet.
@@ -122,13 +127,16 @@ impl Link {
         let gate = Gate::new(link, clock);
         let loss = Loss::new(link, clock, index, seed);
         let varying = Varying::new(link, clock, index, seed);
+        let queues = service.is_finite() || varying.as_ref().is_some_and(|own| own.queues());
+        // Without a transmission time nothing queues.
+        let discipline = queues.then(|| discipline::new(&link.queue, clock, index, seed)).flatten();
         let is_static = gate.is_none() && loss.is_none() && varying.is_none();
         Link {
             busy: 0,
             service,
             delay: clock.ticks(link.least_delay().as_nanos()).min(AFTER_END),
             due: observations.first(),
-            transparent: is_static && admission.accepts_when_idle(),
+            transparent: is_static && discipline.is_none() && admission.accepts_when_idle(),
             tapped: false,
             in_flight: Ring::new(),
             counters: Counters::default(),
@@ -137,12 +145,12 @@ impl Link {
             admission,
             gate,
             loss,
-            scheduled: None,
+            scheduled: discipline.map(|discipline| Box::new(Scheduled::managed(discipline))),
             delays: Histogram::new(),
             clock,
             observations,
             samples: LinkSamples::default(),
-            queues: service.is_finite() || varying.as_ref().is_some_and(|own| own.queues()),
+            queues,
             varying,
             late: NO_LINK,
             total_lost: 0,
@@ -151,7 +159,7 @@ impl Link {
 
     /// Selects the scheduled path. Nothing queues at an infinite rate, which needs no events.
     pub(crate) fn schedule_departures(&mut self) {
-        if self.queues {
+        if self.queues && self.scheduled.is_none() {
             self.transparent = false;
             self.scheduled = Some(Box::new(Scheduled::fifo()));
         }
@@ -267,9 +275,7 @@ impl Link {
     /// Decides on a packet that finds `occupancy` in the queue. Returns the flags that it gains.
     fn admit(&mut self, now: u64, occupancy: Occupancy, size: u64, flags: u16) -> u16 {
         let mut gained = 0;
-        if let Some(gate) = &mut self.gate
-            && gate.drops(now, size, flags)
-        {
+        if self.is_gated(now, size, flags) {
             return self.count_drop();
         }
         if self.queues {
@@ -287,6 +293,12 @@ impl Link {
             gained |= self.draw_loss(now, flags);
         }
         gained
+    }
+
+    /// Whether a packet is dropped before the queue.
+    #[inline(always)]
+    fn is_gated(&mut self, now: u64, size: u64, flags: u16) -> bool {
+        self.gate.as_mut().is_some_and(|gate| gate.drops(now, size, flags))
     }
 
     fn count_drop(&mut self) -> u16 {
@@ -362,6 +374,8 @@ impl Link {
 
     /// The earliest time at which an event can bring a packet to the far end, if the link receives none before `from`.
     pub(crate) fn earliest_arrival(&self, from: u64) -> u64 {
+        // A packet that waits departs in an event, which may be before `from`.
+        let from = if self.is_queueing() { self.busy } else { from };
         let received = self.busy.max(from) + self.delay;
         if self.in_flight.len() > 0 {
             self.in_flight.get(0).arrives.min(received)
@@ -427,7 +441,7 @@ impl Link {
         record: &mut LinkRecord,
     ) {
         let counters = &self.counters;
-        record.arrivals = counters.accepted - counters.early + counters.drops;
+        record.arrivals = counters.accepted + counters.drops - counters.early;
         record.departures = counters.accepted - queued.accepted;
         record.drops = counters.drops;
         record.marks = counters.marks;
@@ -437,10 +451,11 @@ impl Link {
         record.utilization = rate.map_or(f64::NAN, |rate| bits / (rate * seconds));
         record.mean_queue = self.clock.seconds_in(counters.waited - queued.waited) / seconds;
         // A packet's wait counts at its arrival.
-        let arrived = counters.accepted;
+        let arrived = counters.accepted - counters.untransmitted;
         let zeros = arrived.saturating_sub(self.delays.count());
         let quantile = |fraction| self.delays.quantile(fraction, zeros) / 1e9;
-        let mean = self.clock.seconds_in(counters.waited) / arrived as f64;
+        let waited = counters.waited - counters.untransmitted_wait;
+        let mean = self.clock.seconds_in(waited) / arrived as f64;
         record.delay = [mean, quantile(0.5), quantile(0.95), quantile(0.99)];
     }
 }
