@@ -459,3 +459,6 @@ impl Link {
         record.delay = [mean, quantile(0.5), quantile(0.95), quantile(0.99)];
     }
 }
+
+#[cfg(test)]
+mod tests;
