@@ -83,9 +83,9 @@ pub(crate) enum Enqueued {
 }
 
 impl Link {
-    /// Whether the discipline uses the hash of a packet's flow.
-    pub(crate) fn uses_flows(&self) -> bool {
-        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.uses_flows)
+    /// Whether the discipline uses the hash of the flow of a packet that arrives at `now`.
+    pub(crate) fn uses_flow(&self, now: u64) -> bool {
+        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.uses_flows && self.is_busy(now))
     }
 
     /// Whether packets wait for an event.
@@ -100,6 +100,12 @@ impl Link {
         let idle = !self.is_busy(now);
         let Some(scheduled) = &mut self.scheduled else { return Enqueued::Dropped };
         if let Buffer::Managed(discipline) = &mut scheduled.buffer {
+            if idle && discipline.bypass(now) {
+                self.counters.accepted += 1;
+                self.counters.bytes += size;
+                let packet = packet.flagged(self.loss_at_departure(packet));
+                return Enqueued::Transmitted(self.occupy(now, size), packet);
+            }
             let queued = Queued { packet, enqueued_at: now };
             discipline.enqueue(queued, flow, &mut scheduled.effects);
             self.counters.accepted += 1;
@@ -171,11 +177,12 @@ impl Link {
         if queued.enqueued_at < now || self.is_busy(now) {
             self.count_wait(&queued, now);
         }
-        let mut packet = queued.packet;
-        if self.loss.is_some() {
-            packet = packet.flagged(self.draw_loss(packet.flags()));
-        }
-        Some(packet)
+        Some(queued.packet.flagged(self.loss_at_departure(queued.packet)))
+    }
+
+    /// Draws the loss of a packet. With a discipline that decides at departure, a packet that arrives may be dropped later.
+    fn loss_at_departure(&mut self, packet: Packet) -> u16 {
+        if self.loss.is_some() { self.draw_loss(packet.flags()) } else { 0 }
     }
 
     fn count_wait(&mut self, queued: &Queued, now: u64) {
