@@ -1,7 +1,8 @@
 //! Partitioning of a network for two threads: it is cut at its longest links, whose delay is the lookahead of the partitions.
 
+use crate::endpoint::simulated;
 use crate::network::{Network, Traffic};
-use cwnd::{Controller, Dur, MakeController, Settings, Spec};
+use cwnd::{Controller, Dur, MakeController, Settings};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -129,7 +130,7 @@ fn is_paced<'a>(traffic: &'a Traffic, known: &mut HashMap<&'a str, bool>) -> boo
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => return false,
     };
     *known.entry(&tcp.controller).or_insert_with(|| {
-        let spec = Spec::parse(&tcp.controller);
+        let spec = simulated(&tcp.controller);
         spec.is_ok_and(|spec| spec.controller(&Settings::default()).needs().reports)
     })
 }

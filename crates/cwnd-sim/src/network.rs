@@ -112,8 +112,8 @@ pub enum Traffic {
 /// A TCP connection. Windows are in packets, sizes in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tcp {
-    /// Specification of the congestion controller: one of the registry, such as `simd(beta=1/16)`, or one that the caller
-    /// resolves ([`custom_name`]).
+    /// Specification of the congestion controller: one of the registry, such as `simd(beta=1/16)`, one of the Linux kernel
+    /// ([`kernel_name`]), or one that the caller resolves ([`custom_name`]).
     pub controller: String,
     /// Bytes to send; `None` for no limit.
     pub bytes: Option<u64>,
@@ -178,7 +178,8 @@ pub struct Udt {
 /// for a specification of the registry.
 ///
 /// The caller's specifications are `PREFIX:NAME` and `PREFIX:NAME(ARGUMENTS)`, where a name has letters, digits, `-` and
-/// `_`. The simulator reads no meaning into the prefix and the arguments. Names of the registry have no colon.
+/// `_`. The simulator reads no meaning into the prefix and the arguments. Names of the registry have no colon, and the
+/// prefix `kernel` is reserved ([`kernel_name`]).
 ///
 /// ```
 /// use cwnd_sim::network::custom_name;
@@ -189,11 +190,28 @@ pub struct Udt {
 /// ```
 #[must_use]
 pub fn custom_name(spec: &str) -> Option<&str> {
+    if kernel_name(spec).is_some() {
+        return None;
+    }
     spec.match_indices(':').find_map(|(colon, _)| {
         let rest = &spec[colon + 1..];
         let name = rest.split_once('(').map_or(rest, |(name, _)| name);
         (!name.is_empty() && name.chars().all(is_in_names)).then_some(name)
     })
+}
+
+/// Returns `NAME` of a specification `kernel:NAME`, a controller of the Linux kernel's TCP; `None` for other specifications.
+/// The simulator runs the registry's controller of that name; the backend `linux` selects the kernel's own.
+///
+/// ```
+/// use cwnd_sim::network::kernel_name;
+///
+/// assert_eq!(kernel_name("kernel:cubic"), Some("cubic"));
+/// assert_eq!(kernel_name("cubic"), None);
+/// ```
+#[must_use]
+pub fn kernel_name(spec: &str) -> Option<&str> {
+    spec.strip_prefix("kernel:")
 }
 
 /// Whether names of controllers, flows, links and nodes may contain a character.
