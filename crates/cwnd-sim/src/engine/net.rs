@@ -212,7 +212,7 @@ impl Net {
         packet: Packet,
     ) -> Option<Packet> {
         if gained & flags::QUEUED != 0 {
-            let hash = if self.links[link].uses_flows() { self.flow_hash(packet) } else { 0 };
+            let hash = if self.links[link].uses_flow(now) { self.flow_hash(packet) } else { 0 };
             match self.links[link].enqueue(now, packet, hash) {
                 Enqueued::Dropped => self.count_loss(now, packet),
                 Enqueued::Waits(departure) => self.schedule_departure(link, departure),
@@ -357,17 +357,25 @@ impl Net {
 
     /// Schedules the next departure from the queue of `link`.
     fn schedule_departure(&mut self, link: usize, departure: Option<u64>) {
-        let source = (self.links.len() + TIMERS * self.timers.len() + link) as u64;
         if let Some(at) = departure.filter(|&at| at < self.horizon) {
-            self.schedule.push(at << self.shift | source);
+            self.schedule.push(at << self.shift | self.departures_of(link));
         }
     }
 
-    /// The transmitter of `link` becomes idle, and packets wait.
+    /// The source of the departures from `link` in event keys.
+    fn departures_of(&self, link: usize) -> u64 {
+        (self.links.len() + TIMERS * self.timers.len() + link) as u64
+    }
+
+    /// The transmitter of `link` becomes idle, and packets wait: the first event of the event queue.
     #[cold]
     fn depart(&mut self, now: u64, link: usize) {
-        if let Some((arrives, packet, departure)) = self.links[link].dequeue(now) {
-            self.schedule_departure(link, departure);
+        let departed = self.links[link].dequeue(now);
+        match departed.and_then(|(.., departure)| departure).filter(|&at| at < self.horizon) {
+            Some(at) => self.schedule.replace_first(at << self.shift | self.departures_of(link)),
+            None => self.schedule.take_first(),
+        }
+        if let Some((arrives, packet, _)) = departed {
             self.transmitted(link, arrives, packet);
         }
         self.count_dropped(now, link);
@@ -446,11 +454,13 @@ impl Net {
             self.now = now;
             let source = to_index(key ^ now << self.shift);
             let Some(link) = self.links.get_mut(source) else {
-                self.schedule.take_first();
                 let timer = source - self.links.len();
                 if timer >= TIMERS * self.timers.len() {
                     self.depart(now, timer - TIMERS * self.timers.len());
-                } else if let Some(timer) = self.take_timer(now, timer) {
+                    continue;
+                }
+                self.schedule.take_first();
+                if let Some(timer) = self.take_timer(now, timer) {
                     return Next::Timer(now, timer);
                 }
                 continue;
