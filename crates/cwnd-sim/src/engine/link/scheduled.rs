@@ -1,7 +1,6 @@
 //! The scheduled path of a link: the transmitter takes packets from the queue in events.
 //!
-//! Required by disciplines that decide at departure and by links that change with time. With a discipline that decides at arrival
-//! and a constant rate the results are those of the fast path.
+//! Required by disciplines that decide at departure. With a discipline that decides at arrival the results are those of the fast path.
 
 use super::discipline::{Discipline, Effects, Fifo, Queued};
 use super::{AFTER_END, Counters, Link};
@@ -88,12 +87,6 @@ impl Link {
         self.scheduled.as_ref().is_some_and(|scheduled| scheduled.uses_flows)
     }
 
-    /// Whether the discipline decides at departure.
-    fn is_managed(&self) -> bool {
-        let managed = |scheduled: &Scheduled| matches!(scheduled.buffer, Buffer::Managed(_));
-        self.scheduled.as_deref().is_some_and(managed)
-    }
-
     /// Whether packets wait for an event.
     pub(super) fn is_queueing(&self) -> bool {
         self.scheduled.as_ref().is_some_and(|scheduled| scheduled.occupancy().packets > 0)
@@ -104,7 +97,7 @@ impl Link {
     pub(crate) fn enqueue(&mut self, now: u64, mut packet: Packet, flow: u32) -> Enqueued {
         let size = u64::from(packet.size());
         let idle = !self.is_busy(now);
-        let gated = self.is_managed() && self.is_gated(now, size, packet.flags());
+        let gated = self.is_gated(now, size, packet.flags(), packet.hop());
         let Some(scheduled) = &mut self.scheduled else { return Enqueued::Dropped };
         if gated {
             self.count_drop();
