@@ -104,7 +104,7 @@ class DelayRecord(TypedDict):
 class LinkRecord(TypedDict):
     """Record of one link; ``losses`` occur on the link itself, ``drops`` in its queue.
 
-    ``capacity_bps`` is the mean rate of each sampling interval; it is empty if the rate is constant.
+    ``capacity_bps`` is the mean rate of each sampling interval, empty if the rate is constant.
     """
 
     name: str

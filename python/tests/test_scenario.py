@@ -130,3 +130,23 @@ def test_values_are_written_as_the_command_line_reads_them(values, texts):
     one, other = (dumbbell().add_flow("reno").with_values(v) for v in (values, read_values(texts)))
     assert one.validate() == other.validate()
     assert write_values(read_values(texts)) == write_values(values)
+
+
+def test_a_trace_is_read_beside_the_scenario(tmp_path, monkeypatch):
+    (tmp_path / "rate.txt").write_text("1\n1\n2\n")
+    (tmp_path / "bad.txt").write_text("1\nx\n")
+    text = (
+        'duration = "2s"\n[dumbbell]\ndelay = "5ms"\ntrace = "rate.txt"\n'
+        '[[flow]]\ncontroller = "reno"\n'
+    )
+    file = tmp_path / "trace.toml"
+    file.write_text(text)
+    link = cwnd.run(cwnd.Scenario.from_toml(file)).record["links"][0]
+    assert link["rate_bps"] == 3 * 8 * 1504 / 0.002
+    assert link["capacity_bps"].size == 20
+    # Without a file, names are relative to the working directory.
+    monkeypatch.chdir(tmp_path)
+    assert cwnd.Scenario.from_toml(text).validate()["flows"] == 1
+    file.write_text(text.replace("rate.txt", "bad.txt"))
+    with pytest.raises(cwnd.ScenarioError, match=r"trace\.toml:4: dumbbell\.trace: .*bad\.txt:2: "):
+        cwnd.Scenario.from_toml(file)

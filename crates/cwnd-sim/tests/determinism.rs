@@ -5,13 +5,14 @@
 mod common;
 
 use common::run;
-use cwnd_sim::network::Network;
+use cwnd_sim::network::{Model, Network};
 use cwnd_sim::record::{FlowRecord, Records};
 use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The maximum duration of a run in seconds; longer scenarios are shortened.
 const LONGEST: f64 = 8.0;
@@ -47,6 +48,20 @@ fn scenarios() -> BTreeMap<String, Network> {
             flow.start = cwnd::Time::from_nanos(shorter(flow.start.as_nanos()));
             if flow.stop != cwnd::Time::NEVER {
                 flow.stop = cwnd::Time::from_nanos(shorter(flow.stop.as_nanos()));
+            }
+        }
+        // So do the changes of links.
+        let shorten =
+            |span: &mut cwnd::Dur| *span = cwnd::Dur::from_nanos(shorter(span.as_nanos()));
+        for impairments in network.links.iter_mut().filter_map(|link| link.impairments.as_mut()) {
+            let own = Arc::make_mut(impairments);
+            own.changes.iter_mut().flat_map(|one| [&mut one.at, &mut one.over]).for_each(shorten);
+            own.blackouts
+                .iter_mut()
+                .flat_map(|one| [&mut one.at, &mut one.length])
+                .for_each(shorten);
+            if let Some(Model::Leo(leo)) = &mut own.model {
+                shorten(&mut leo.interval);
             }
         }
         (name, network)

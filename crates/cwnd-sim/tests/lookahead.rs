@@ -463,7 +463,7 @@ fn all_link_keys(rate: BoxedStrategy<String>, values: &Values) -> Vec<BoxedStrat
     let valid = |keys: &String| {
         let process = ["leo", "cellular", "trace"].iter().any(|word| keys.contains(word));
         let bursts = keys.contains("loss = 0.2") && keys.contains("gilbert");
-        !bursts && !(process && keys.contains("back"))
+        !(bursts || process && keys.contains("back"))
     };
     vec![joined.prop_filter("valid keys", valid).boxed()]
 }

@@ -7,6 +7,9 @@ use cwnd::Dur;
 /// The means of the Wi-Fi jitter in milliseconds.
 const WIFI_MEANS: std::ops::RangeInclusive<u64> = 1..=91;
 
+/// The least time between changes of a model: their number is limited.
+const LEAST: Dur = Dur::from_millis(1);
+
 impl Link {
     /// Checks the impairments.
     pub(crate) fn check_impairments(&self) -> Checked {
@@ -139,8 +142,8 @@ impl Trace {
         if let Some(line) = self.delays.iter().position(|&delay| u64::from(delay) > longest) {
             return error(format!("line {} of the delays: a delay is at most 2h", line + 1));
         }
-        if self.interval.is_zero() {
-            return error("the interval of the delays is above 0".into());
+        if self.interval < LEAST {
+            return error("the interval of the delays is at least 1ms".into());
         }
         check_spans([("trace", self.interval)])
     }
@@ -150,8 +153,8 @@ impl Cellular {
     fn check(&self) -> Checked {
         check_rate("model", self.max)?;
         check_rate("model", self.sigma)?;
-        if self.step.is_zero() || self.outage.is_zero() {
-            return invalid("model", "`step` and `outage` of a cellular link are above 0");
+        if self.step < LEAST || self.outage < LEAST {
+            return invalid("model", "`step` and `outage` of a cellular link are at least 1ms");
         }
         check_spans([("model", self.step), ("model", self.outage)])
     }
@@ -164,6 +167,9 @@ impl Leo {
         check_rate("model", high)?;
         if low > high || self.delay[0] > self.delay[1] {
             return invalid("model", "a range of a leo link ends before it begins");
+        }
+        if self.interval < LEAST {
+            return invalid("model", "the interval of a leo link is at least 1ms");
         }
         if self.outage >= self.interval {
             return invalid("model", "the outage of a leo link is shorter than its interval");

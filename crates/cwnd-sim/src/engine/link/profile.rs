@@ -115,7 +115,8 @@ impl Profile {
             if all >= amount {
                 // The smaller root of slope/2 x² + value x = amount, without cancellation.
                 let root = (value * value + 2.0 * slope * amount).max(0.0).sqrt();
-                return (time + whole((2.0 * amount / (value + root)).round())).min(until);
+                let passed = whole((2.0 * amount / (value + root)).round());
+                return time.saturating_add(passed).min(until);
             }
             amount -= all;
             time = until;

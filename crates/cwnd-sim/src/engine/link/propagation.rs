@@ -10,8 +10,8 @@ use crate::rng::Rng;
 
 /// The propagation delay of a link. Packets arrive in the order of their departures, except late ones.
 pub(super) struct Propagation {
-    /// The delay if it does not vary.
-    constant: u64,
+    /// The delay, or the least one if it varies.
+    least: u64,
     profile: Option<Profile>,
     jitter: Option<(Jitter, Rng)>,
     /// Packets without data are released at multiples of this time; 0 for at once.
@@ -95,7 +95,7 @@ impl Propagation {
             rng: rng("reorder"),
         });
         Propagation {
-            constant: ticks(link.delay).min(AFTER_END),
+            least: ticks(link.least_delay()).min(AFTER_END),
             profile: profile::delay(link, impairments, clock, (index, seed)),
             jitter,
             release: ticks(impairments.ack_aggregation),
@@ -112,7 +112,8 @@ impl Propagation {
 
     /// The arrival of a packet that departs at `departure`, and whether it is late.
     pub(super) fn arrival(&mut self, departure: u64, flags: u16) -> (u64, bool) {
-        let delay = self.profile.as_mut().map_or(self.constant, |own| whole(own.at(departure)));
+        // At least the bound of the lookahead, whatever the rounding.
+        let delay = self.profile.as_mut().map_or(0, |own| whole(own.at(departure))).max(self.least);
         let mut arrives = departure + delay;
         if let Some((jitter, rng)) = &mut self.jitter {
             arrives += match jitter {

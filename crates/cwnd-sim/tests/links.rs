@@ -1,0 +1,79 @@
+//! Transfers over links that vary.
+
+mod common;
+
+use common::run;
+use cwnd_sim::record::Records;
+use cwnd_sim::scenario::Scenario;
+
+/// Runs a transfer of 2 MB over a dumbbell of 10 Mb/s with these keys.
+fn transfer(keys: &str, flow: &str) -> Records {
+    let text = format!(
+        "duration = \"120s\"\n[dumbbell]\nrate = \"10mbit\"\ndelay = \"10ms\"\n{keys}\n\
+         [[flow]]\nbytes = 2000000\n{flow}\n"
+    );
+    let scenario = Scenario::from_toml(&text, "transfer").unwrap_or_else(|error| panic!("{error}"));
+    run(&scenario.network(1).unwrap(), 1)
+}
+
+const SENDERS: [&str; 6] = [
+    "controller = \"reno\"",
+    "controller = \"cubic\"\ntcp = { timestamps = true }",
+    "controller = \"reno\"\ntcp = { conventions = \"ns2\" }",
+    "controller = \"reno\"\ntcp = { recovery = \"newreno\" }",
+    "controller = \"daimd\"",
+    "controller = \"udt\"\nprotocol = \"udt\"",
+];
+
+/// Every sender completes its transfer although data and acknowledgements are overtaken, and nothing is lost but in the queue.
+#[test]
+fn transfers_complete_over_links_that_reorder() {
+    for (probability, delay) in [("1%", "20ms"), ("30%", "2ms"), ("50%", "50ms")] {
+        let reorder =
+            format!("reorder = {{ probability = \"{probability}\", delay = \"{delay}\" }}");
+        for sender in SENDERS {
+            let records = transfer(&reorder, sender);
+            let flow = &records.flows[0];
+            let delivered = flow.packets_delivered;
+            assert!(flow.completed > 0.0, "{sender} {reorder}: {delivered} packets delivered");
+            assert!(flow.packets_sent >= flow.packets_delivered);
+            let drops: u64 = records.links.iter().map(|link| link.drops).sum();
+            assert_eq!(flow.packets_lost, drops, "{sender} {reorder}");
+            assert!(records.links.iter().all(|link| link.losses == 0));
+        }
+    }
+}
+
+#[test]
+fn transfers_survive_blackouts_and_stops() {
+    for keys in [
+        "blackout = [{ at = 0.5, for = 1 }]",
+        "changes = [{ at = 0.5, rate = \"0bit\" }, { at = 1.5, rate = \"10mbit\" }]",
+        "changes = [{ at = 0.5, delay = \"100ms\", loss = 0.01 }, { at = 1.5, delay = 0, over = 1 }]",
+    ] {
+        for sender in SENDERS {
+            let flow = &transfer(keys, sender).flows[0];
+            // 2 MB take 1.6 s.
+            assert!(flow.completed > 1.6, "{sender} {keys}: {}", flow.completed);
+        }
+    }
+}
+
+/// The utilisation is relative to what the link offers, and to the token rate of a shaper.
+#[test]
+fn utilization_is_of_the_capacity() {
+    for (keys, capacity) in [
+        ("changes = [{ at = 1, rate = \"2mbit\" }]", 10),
+        ("shaper = { rate = \"2mbit\", burst = \"10kb\" }", 0),
+        ("model = { kind = \"wifi\" }", 0),
+    ] {
+        let text = format!(
+            "duration = \"10s\"\nwarmup = \"2s\"\nsample = \"1s\"\n[dumbbell]\nrate = \"10mbit\"\n\
+             delay = 0\n{keys}\nqueue = 20\n[[cbr]]\nrate = \"20mbit\"\nmeasured = true\n"
+        );
+        let scenario = Scenario::from_toml(&text, "capacity").unwrap();
+        let link = &run(&scenario.network(1).unwrap(), 1).links[0];
+        assert!((link.utilization - 1.0).abs() < 0.01, "{keys}: {}", link.utilization);
+        assert_eq!(link.capacity.len(), capacity);
+    }
+}
