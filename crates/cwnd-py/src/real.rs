@@ -38,7 +38,7 @@ fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
 /// Refuses a scenario in JSON that names a controller of the kernel without a law of that name in the simulator.
 #[pyfunction]
 fn check_simulated(scenario_json: &str) -> PyResult<()> {
-    let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
+    let scenario = read_scenario(scenario_json)?;
     let network = scenario.network(0).map_err(scenario_error)?;
     Simulation::new(network, 0, &Options::default())
         .map(drop)

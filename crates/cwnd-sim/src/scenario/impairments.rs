@@ -135,7 +135,7 @@ fn leo_rate() -> RateRange {
     RateRange::new(BitRate::of(50e6), BitRate::of(250e6))
 }
 fn leo_delay() -> SpanRange {
-    SpanRange::new(Span::millis(10), Span::millis(30))
+    SpanRange::new(Span::millis(15), Span::millis(40))
 }
 fn leo_outage() -> Span {
     Span::millis(50)

@@ -127,6 +127,9 @@ impl Link {
         let gate = Gate::new(link, clock);
         let loss = Loss::new(link, clock, index, seed);
         let varying = Varying::new(link, clock, index, seed);
+        let queues = service.is_finite() || varying.as_ref().is_some_and(|own| own.queues());
+        // Without a transmission time nothing queues.
+        let discipline = queues.then(|| discipline::new(&link.queue, clock, index, seed)).flatten();
         let is_static = gate.is_none() && loss.is_none() && varying.is_none();
         let queues = service.is_finite() || varying.as_ref().is_some_and(|own| own.queues());
         let discipline =
@@ -275,9 +278,7 @@ impl Link {
     /// Decides on a packet that finds `occupancy` in the queue. Returns the flags that it gains.
     fn admit(&mut self, now: u64, occupancy: Occupancy, size: u64, flags: u16) -> u16 {
         let mut gained = 0;
-        if let Some(gate) = &mut self.gate
-            && gate.drops(now, size, flags)
-        {
+        if self.is_gated(now, size, flags) {
             return self.count_drop();
         }
         if self.queues {
@@ -295,6 +296,12 @@ impl Link {
             gained |= self.draw_loss(now, flags);
         }
         gained
+    }
+
+    /// Whether a packet is dropped before the queue.
+    #[inline(always)]
+    fn is_gated(&mut self, now: u64, size: u64, flags: u16) -> bool {
+        self.gate.as_mut().is_some_and(|gate| gate.drops(now, size, flags))
     }
 
     fn count_drop(&mut self) -> u16 {
@@ -455,3 +462,6 @@ impl Link {
         record.delay = [mean, quantile(0.5), quantile(0.95), quantile(0.99)];
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -226,7 +226,9 @@ pub(super) struct Opportunities {
     base: u64,
     /// Time of the last departure.
     departed: u64,
-    /// Bytes left of the last opportunity, which packets that wait at this time may use.
+    /// Time of the last opportunity that was used.
+    last: u64,
+    /// Bytes left of it, which packets that wait at this time may use.
     left: u64,
 }
 
@@ -238,6 +240,7 @@ impl Opportunities {
             next: 0,
             base: 0,
             departed: 0,
+            last: 0,
             left: 0,
         }
     }
@@ -255,20 +258,21 @@ impl Opportunities {
 
     /// The departure of a packet that is ready at `start`. It takes at least a tick.
     fn departure(&mut self, start: u64, size: u64) -> u64 {
+        let mut from = self.last;
         if start > self.departed {
-            self.left = 0;
+            (from, self.left) = (start, 0);
         }
-        let (mut at, mut needed) = (start, size);
+        let mut needed = size;
         while self.left < needed {
             needed -= self.left;
             self.left = OPPORTUNITY;
-            at = self.take();
-            while at < start {
-                at = self.take();
+            self.last = self.take();
+            while self.last < from {
+                self.last = self.take();
             }
         }
         self.left -= needed;
-        self.departed = at.max(start + 1);
+        self.departed = self.last.max(start + 1);
         self.departed
     }
 
