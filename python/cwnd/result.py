@@ -14,12 +14,13 @@ from cwnd.extras import require
 from cwnd.units import format_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from cwnd.expect import Outcome
     from cwnd.records import FlowRecord, JsonObject, LinkRecord, RunRecord, Series
 
 SCALES = (2, 10, 50)
@@ -47,6 +48,8 @@ class Result:
         Reason why the emulator, not the network, was the bottleneck, if it was.
     notes
         Parts of the scenario that the backend does not support or approximates.
+    expect
+        The scenario's table ``[expect]``.
     """
 
     def __init__(
@@ -59,14 +62,16 @@ class Result:
         on: str = "sim",
         limit: str | None = None,
         notes: Sequence[str] = (),
+        expect: Mapping[str, object] | None = None,
     ) -> None:
         self.record = record
         self.title = title or record["scenario"]
         self.rerun = rerun
-        self.scales = default_scales(record) if scales is None else scales
+        self.scales: list[float] = default_scales(record) if scales is None else scales
         self.on = on
         self.limit = limit
         self.notes = list(notes)
+        self.expect = dict(expect or {})
 
     def __repr__(self) -> str:
         flows, met = len(self.record["flows"]), self.metrics
@@ -255,6 +260,38 @@ class Result:
 
         frame: pd.DataFrame = queues(self).to_pandas()
         return frame
+
+    def check(self, expect: Mapping[str, object] | None = None) -> list[Outcome]:
+        """Compare metrics with the bounds of ``[expect]``, as ``cwnd run --check`` does.
+
+        Parameters
+        ----------
+        expect
+            Bounds by metric, nested as in a scenario file; by default those of the scenario.
+
+        Returns
+        -------
+        list of Outcome
+            One for each bound: the ``expectation``, the measured ``value``, and whether it
+            ``holds``.
+
+        Raises
+        ------
+        ScenarioError
+            There are no expectations, or a metric, group, link, unit or operator is wrong.
+
+        Examples
+        --------
+        >>> import cwnd
+        >>> scenario = cwnd.Scenario.dumbbell(rate="10mbit", rtt="40ms", time="5s")
+        >>> result = cwnd.run(scenario.add_flow("reno"))
+        >>> [outcome.holds for outcome in result.check({"goodput": {"reno": "> 12mbit"}})]
+        [False]
+        """
+        from cwnd.expect import places_of_run, read_expectations
+
+        table = self.expect if expect is None else expect
+        return [each.check(self) for each in read_expectations(table, places_of_run(self.record))]
 
     def plot(self) -> Figure:
         """Draw windows, throughput and queue over time.

@@ -296,6 +296,12 @@ class Scenario:
         # `validate` rejects an invalid seed.
         return seed if isinstance(seed, int) and 0 <= seed < 2**64 else 1
 
+    @property
+    def expect(self) -> JsonObject:
+        """The table ``[expect]``: bounds of metrics for `Result.check`."""
+        table = self._document.get("expect")
+        return _copy(table) if isinstance(table, dict) else {}
+
     def to_dict(self) -> JsonObject:
         """Return the scenario as plain data."""
         return _copy(self._document)

@@ -40,8 +40,8 @@ pub mod units;
 pub use compile::MOST_FLOWS;
 pub use error::ScenarioError;
 pub use format::{
-    Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Protocol, Queue, QueueKind, QueueTable,
-    Scenario,
+    Access, Back, Cbr, Chain, Dumbbell, Expectation, Flow, Link, Pareto, Protocol, Queue,
+    QueueKind, QueueTable, Scenario,
 };
 pub use tcp::{Conventions, Recovery, TcpOptions};
 
