@@ -281,8 +281,9 @@ Factory: TypeAlias = Callable[[], AnyController]
 """Makes the controller of one flow: a class, or any function without arguments."""
 
 Spec: TypeAlias = str | Factory | AnyController
-"""What a controller is given as: a specification such as ``simd(beta=1/16)`` or
-``mine.py:Law(beta=1/8)``, a factory, or an instance of which each flow gets a copy."""
+"""What a controller is given as: a specification such as ``simd(beta=1/16)``, ``kernel:cubic`` (the
+Linux kernel's own) or ``mine.py:Law(beta=1/8)``, a factory, or an instance of which each flow gets
+a copy."""
 
 _PYTHON = "python:"
 """What precedes the name of a controller that a running program defines."""
@@ -308,7 +309,7 @@ def read_controller(controller: Spec) -> tuple[str, Factory | None]:
         The canonical specification; of a class, a ``functools.partial`` or an instance,
         ``python:`` with the name of the class and its arguments.
     factory : callable or None
-        None for a controller of the registry.
+        None for a controller of the registry or of the kernel.
 
     Raises
     ------

@@ -135,6 +135,8 @@ def describe(spec: Spec) -> Algorithm:
     name, factory = read_controller(spec)
     if factory is None:
         base = name.partition("(")[0]
+        if ":" in base:
+            raise _native.SpecError(f"{base} is the Linux kernel's own: its source describes it")
         return next(algorithm for algorithm in algorithms() if algorithm.name == base)
     made = written_class(factory)
     title, _, text = (inspect.getdoc(made) or "").partition("\n")

@@ -387,6 +387,30 @@ def test_controllers_without_kernel_implementation_are_refused_before_anything_r
     assert real.asked == []
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is not Linux")
+def test_controllers_of_the_kernel(real, two, tmp_path, capsys):
+    asked = tmp_path / "asked.toml"
+    asked.write_text(two.replace('"simd"', '"kernel:cubic"'))
+    agreement = cwnd.agree(asked, repeat=2)
+    controllers = {flow["controller"] for flow in agreement.runs[0].measured_flows}
+    assert controllers == {"reno", "kernel:cubic"}
+    assert real.asked == [(1, "linux"), (2, "linux")]
+    # In the simulator it is the law of that name.
+    asked.write_text(two.replace('"simd"', '"kernel:bbr"'))
+    assert command_line(["agree", str(asked)]) == 2
+    assert (
+        capsys.readouterr().err
+        == "cwnd: flow bbr-1: kernel:bbr: the simulator has no controller bbr\n"
+    )
+    asked.write_text(two.replace('"simd"', '"kernel:vegaz"'))
+    assert command_line(["run", str(asked), "--on", "linux"]) == 2
+    assert "kernel:vegaz: this kernel has" in capsys.readouterr().err
+    asked.write_text(two.replace('"simd"', '"kernel:cubic"'))
+    assert command_line(["run", str(asked), "--on", "udt"]) == 2
+    assert "controllers of the kernel run on sim and linux only" in capsys.readouterr().err
+    assert len(real.asked) == 2
+
+
 def test_without_rights_nothing_is_announced(real, scenario_file, monkeypatch, capsys):
     def refuse() -> None:
         raise PermissionError(1, "Operation not permitted")

@@ -87,6 +87,14 @@ def test_algorithms():
         assert cwnd.canonical(algorithm.name) == algorithm.name
 
 
+def test_controllers_of_the_kernel_are_no_algorithms():
+    assert cwnd.canonical("kernel:cubic") == "kernel:cubic"
+    with pytest.raises(cwnd.SpecError, match="it has no parameters"):
+        cwnd.canonical("kernel:cubic(beta=1/2)")
+    with pytest.raises(cwnd.SpecError, match="the Linux kernel's own"):
+        cwnd.registry.describe("kernel:cubic")
+
+
 @pytest.mark.parametrize("name", [a.name for a in cwnd.algorithms()])
 def test_every_algorithm_runs(name):
     scenario = cwnd.Scenario.dumbbell(rate="5mbit", rtt="40ms", time="5s")

@@ -177,8 +177,27 @@ fn a_transfer_completes_next_to_datagrams() {
     assert!(flow.completed > 0.4 && flow.completed < 1.5, "{}", flow.completed);
     assert!(cbr.packets_sent.abs_diff(100) <= 2, "{}", cbr.packets_sent);
     assert!(cbr.packets_delivered.abs_diff(100) <= 3, "{}", cbr.packets_delivered);
-    assert!(outcome.notes.iter().any(|note| note.starts_with("cubic is built into the kernel")));
+    assert!(outcome.notes.iter().any(|note| note.starts_with("cubic is the kernel's own")));
     assert_nothing_left();
+}
+
+/// The kernel's own Reno and CUBIC, not this package's law of the same name: nothing is loaded, and no cuts are recorded.
+#[test]
+fn the_kernels_own_controllers_fill_the_link() {
+    let _lock = exclusive();
+    if !permitted(false) {
+        return;
+    }
+    for name in ["reno", "cubic"] {
+        let outcome = completed_run(&network(&format!("kernel:{name}"), ""), Backend::Linux);
+        let flow = assert_full(&outcome, 0.8);
+        assert!(flow.cuts.is_empty() && flow.packets_lost > 0, "{name}: {}", flow.packets_lost);
+        assert_eq!(
+            outcome.notes,
+            [format!("{name} is the kernel's own, which does not report its cuts.")]
+        );
+        assert_nothing_left();
+    }
 }
 
 #[test]
@@ -197,6 +216,10 @@ fn unsupported_scenarios_are_refused_in_one_line() {
     assert!(line.contains("aimd, reno") && line.contains("built into this kernel"), "{line}");
     assert!(refused("binomial(k=0.3)", Backend::Linux).contains("multiple of 1/2"));
     assert!(refused("python:mine", Backend::Udt).contains("run on sim only"));
+    let line = refused("kernel:vegaz", Backend::Linux);
+    assert!(line.starts_with("flow vegaz: kernel:vegaz: this kernel has "), "{line}");
+    assert!(line.contains("reno"), "{line}");
+    assert!(refused("kernel:reno", Backend::Udt).contains("run on sim and linux only"));
     let large = network("reno", "tcp.packet = 4000");
     let line = run(&large, 1, Backend::Linux, |_| true).unwrap_err().to_string();
     assert!(line.contains("128 to 1500"), "{line}");

@@ -2,9 +2,9 @@
 
 use crate::linux::KernelError;
 use crate::simulate::Finished;
-use crate::{ScenarioError, emulate, records, scenario_error};
+use crate::{ScenarioError, emulate, read_scenario, records, scenario_error};
 use cwnd_linux::run::{self, Backend, Error};
-use cwnd_sim::scenario::Scenario;
+use cwnd_sim::{Options, Simulation};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -30,9 +30,19 @@ fn parse_backend(name: &str) -> PyResult<Backend> {
 /// Refuses a scenario in JSON that asks for what `linux` or `udt` does not have.
 #[pyfunction]
 fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
-    let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
+    let scenario = read_scenario(scenario_json)?;
     let network = scenario.network(0).map_err(scenario_error)?;
     run::check(&network, parse_backend(on)?).map_err(refused)
+}
+
+/// Refuses a scenario in JSON that names a controller of the kernel without a law of that name in the simulator.
+#[pyfunction]
+fn check_simulated(scenario_json: &str) -> PyResult<()> {
+    let scenario = read_scenario(scenario_json)?;
+    let network = scenario.network(0).map_err(scenario_error)?;
+    Simulation::new(network, 0, &Options::default())
+        .map(drop)
+        .map_err(|error| ScenarioError::new_err(error.to_string()))
 }
 
 /// Runs a scenario in JSON with a seed, on `linux` or `udt`; `progress` is given the fraction that is
@@ -46,7 +56,7 @@ fn run_real<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let on = parse_backend(on)?;
-    let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
+    let scenario = read_scenario(scenario_json)?;
     let network = Arc::new(scenario.network(seed).map_err(scenario_error)?);
     let begin = Instant::now();
     let mut interrupted = None;
@@ -78,5 +88,6 @@ fn run_real<'py>(
 /// Adds runs in real time to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_real, module)?)?;
+    module.add_function(wrap_pyfunction!(check_simulated, module)?)?;
     module.add_function(wrap_pyfunction!(run_real, module)?)
 }

@@ -3,6 +3,7 @@
 use crate::SpecError;
 use cwnd::Spec;
 use cwnd::registry::{self, Domain, Kind, Parameter, Range};
+use cwnd_sim::network::kernel_name;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -34,9 +35,19 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// The canonical spelling of a specification.
+/// The canonical spelling of a specification. That of a controller of the kernel is `kernel:NAME`.
 #[pyfunction]
 pub(crate) fn canonical(spec: &str) -> PyResult<String> {
+    if let Some(name) = kernel_name(spec) {
+        let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if !name.is_empty() && name.chars().all(valid) {
+            return Ok(spec.to_owned());
+        }
+        return Err(SpecError::new_err(format!(
+            "{spec}: write kernel:NAME for a controller of the Linux kernel, such as kernel:cubic; \
+             it has no parameters"
+        )));
+    }
     let parsed = Spec::parse(spec).map_err(|error| SpecError::new_err(error.to_string()))?;
     Ok(parsed.to_string())
 }

@@ -4,7 +4,7 @@ use crate::driver::Driver;
 use crate::engine::clock::Clock;
 use crate::engine::net::{Net, SOURCE};
 use crate::engine::packet::Packet;
-use crate::network::{Conventions, Flow, Tcp, Traffic, custom_name};
+use crate::network::{Conventions, Flow, Tcp, Traffic, custom_name, kernel_name};
 use crate::paced::PacedFlow;
 use crate::record::FlowRecord;
 use crate::simulation::{Options, SimulationError};
@@ -196,13 +196,26 @@ impl Specs {
         let cached = match self.last.take() {
             Some(last) if last.text == tcp.controller => last,
             _ => {
-                let spec = Spec::parse(&tcp.controller).map_err(|error| refuse(flow, error))?;
+                let spec = simulated(&tcp.controller).map_err(|error| refuse(flow, error))?;
                 let paced = spec.controller(&Settings::default()).needs().reports;
                 CachedSpec { text: tcp.controller.clone(), spec, paced }
             }
         };
         Ok(self.last.insert(cached))
     }
+}
+
+/// Parses the specification of a TCP flow's controller that the caller does not resolve. A controller of the Linux kernel is
+/// simulated by the registry's controller of the same name.
+///
+/// # Errors
+/// The specification is invalid, or the registry has no controller of that name.
+pub(crate) fn simulated(spec: &str) -> Result<Spec, String> {
+    let Some(name) = kernel_name(spec) else {
+        return Spec::parse(spec).map_err(|error| error.to_string());
+    };
+    let unknown = |_| format!("{spec}: the simulator has no controller {name}");
+    Spec::parse(name).map_err(unknown)
 }
 
 /// Returns the factory of a flow's controllers.

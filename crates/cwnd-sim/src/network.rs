@@ -1,8 +1,17 @@
 //! A network with its traffic: a compiled scenario. Nodes and links are indices, quantities are in base units, and no
 //! field has a default. [`Network::validate`] checks that the simulator can run it.
 
+mod check_impairments;
+mod impairments;
+mod queue;
 mod validate;
 
+pub(crate) use impairments::OPPORTUNITY;
+pub use impairments::{
+    Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
+    TokenBucket, Trace,
+};
+pub use queue::{Codel, DualPi2, Fq, FqCodel, Pie, Queue, QueueLimit, Red};
 pub use validate::{InvalidField, NetworkError};
 pub(crate) use validate::{LONGEST, RATES, check_times};
 
@@ -53,52 +62,26 @@ pub struct Link {
     pub loss: f64,
     /// Whether `loss` also applies to acknowledgements and other packets without data.
     pub loss_of_acks: bool,
+    /// What varies, and what else happens to packets; `None` for nothing.
+    pub impairments: Option<Arc<Impairments>>,
 }
 
-/// A queue discipline. Queue lengths exclude the packet in transmission.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Queue {
-    /// First in, first out; a packet that exceeds the limit is dropped.
-    DropTail {
-        /// The largest queue.
-        limit: QueueLimit,
-    },
-    /// Random early detection (Floyd and Jacobson 1993) as in ns-2, with lengths in packets.
-    Red(Red),
-}
+impl Link {
+    /// The least propagation delay during a run.
+    pub(crate) fn least_delay(&self) -> Dur {
+        self.impairments.as_ref().map_or(self.delay, |own| own.least_delay(self.delay))
+    }
 
-/// The largest queue.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum QueueLimit {
-    /// In packets.
-    Packets(u32),
-    /// In bytes.
-    Bytes(u64),
-}
+    /// The link with an infinite rate and nothing but a delay.
+    pub(crate) fn without_queue(&self) -> Link {
+        let queue = Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };
+        Link { rate: None, loss: 0.0, impairments: None, queue, ..self.clone() }
+    }
 
-/// RED's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Red {
-    /// The hard limit in packets.
-    pub limit: u32,
-    /// Average queue in packets below which no packet is dropped.
-    pub min: f64,
-    /// Average queue in packets at which the drop probability is `max_p`.
-    pub max: f64,
-    /// Drop probability at `max`.
-    pub max_p: f64,
-    /// Weight of the current queue length in the moving average.
-    pub weight: f64,
-    /// Whether the probability rises linearly from `max_p` at `max` to 1 at twice `max`; otherwise it is 1 above `max`.
-    pub gentle: bool,
-    /// Whether drops are spaced more evenly (ns-2's `wait_`).
-    pub wait: bool,
-    /// Whether ECN-capable packets are marked instead of dropped.
-    pub ecn: bool,
-    /// Probability above which ECN-capable packets are dropped too; 1 for never (ns-2's `mark_p_`).
-    pub mark_p: f64,
-    /// Mean packet size in bytes. An idle period counts as the packets of this size that fit into it.
-    pub mean_packet: u32,
+    /// Whether packets may overtake others.
+    pub(crate) fn reorders(&self) -> bool {
+        self.impairments.as_ref().is_some_and(|own| own.reorders())
+    }
 }
 
 /// A flow: a source and its sink.
@@ -156,8 +139,8 @@ pub enum Traffic {
 /// A TCP connection. Windows are in packets, sizes in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tcp {
-    /// Specification of the congestion controller: one of the registry, such as `simd(beta=1/16)`, or one that the caller
-    /// resolves ([`custom_name`]).
+    /// Specification of the congestion controller: one of the registry, such as `simd(beta=1/16)`, one of the Linux kernel
+    /// ([`kernel_name`]), or one that the caller resolves ([`custom_name`]).
     pub controller: String,
     /// Bytes to send; `None` for no limit.
     pub bytes: Option<u64>,
@@ -181,6 +164,8 @@ pub struct Tcp {
     pub ack_delay: Dur,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// Whether ECN-capable packets carry ECT(1), the identifier of L4S (RFC 9331), instead of ECT(0).
+    pub l4s: bool,
     /// Granularity of timestamps (RFC 7323); `None` for no timestamps.
     pub timestamps: Option<Dur>,
     /// Whether each of the first two duplicate acknowledgements sends a new packet (limited transmit, RFC 3042).
@@ -220,7 +205,8 @@ pub struct Udt {
 /// for a specification of the registry.
 ///
 /// The caller's specifications are `PREFIX:NAME` and `PREFIX:NAME(ARGUMENTS)`, where a name has letters, digits, `-` and
-/// `_`. The simulator reads no meaning into the prefix and the arguments. Names of the registry have no colon.
+/// `_`. The simulator reads no meaning into the prefix and the arguments. Names of the registry have no colon, and the
+/// prefix `kernel` is reserved ([`kernel_name`]).
 ///
 /// ```
 /// use cwnd_sim::network::custom_name;
@@ -231,11 +217,28 @@ pub struct Udt {
 /// ```
 #[must_use]
 pub fn custom_name(spec: &str) -> Option<&str> {
+    if kernel_name(spec).is_some() {
+        return None;
+    }
     spec.match_indices(':').find_map(|(colon, _)| {
         let rest = &spec[colon + 1..];
         let name = rest.split_once('(').map_or(rest, |(name, _)| name);
         (!name.is_empty() && name.chars().all(is_in_names)).then_some(name)
     })
+}
+
+/// Returns `NAME` of a specification `kernel:NAME`, a controller of the Linux kernel's TCP; `None` for other specifications.
+/// The simulator runs the registry's controller of that name; the backend `linux` selects the kernel's own.
+///
+/// ```
+/// use cwnd_sim::network::kernel_name;
+///
+/// assert_eq!(kernel_name("kernel:cubic"), Some("cubic"));
+/// assert_eq!(kernel_name("cubic"), None);
+/// ```
+#[must_use]
+pub fn kernel_name(spec: &str) -> Option<&str> {
+    spec.strip_prefix("kernel:")
 }
 
 /// Whether names of controllers, flows, links and nodes may contain a character.

@@ -9,11 +9,12 @@
 //! payload, for continuous sequence numbers, and is longer than the simulated packet.
 
 use crate::cast::{low32, saturate16, saturate32, to_index};
+use crate::endpoint::simulated;
 use crate::engine::packet::flags;
 use crate::engine::tap::Seen;
 use crate::network::{Flow, Network, Recovery, Tcp, Traffic};
+use cwnd::Dur;
 use cwnd::registry::Kind;
-use cwnd::{Dur, Spec};
 use etherparse::TcpOptionElement::{
     self, MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted,
     Timestamp, WindowScale,
@@ -183,7 +184,7 @@ impl FlowHeaders {
 }
 
 fn paced(tcp: &Tcp) -> bool {
-    Spec::parse(&tcp.controller).is_ok_and(|spec| spec.algorithm().kind() == Kind::Rate)
+    simulated(&tcp.controller).is_ok_and(|spec| spec.algorithm().kind() == Kind::Rate)
 }
 
 impl Stream {
@@ -254,7 +255,7 @@ impl Stream {
         if has(flags::CE) {
             ip.ecn = IpEcn::CongestionExperienced;
         } else if has(flags::ECT) {
-            ip.ecn = IpEcn::Ect0;
+            ip.ecn = if has(flags::ECT1) { IpEcn::Ect1 } else { IpEcn::Ect0 };
         }
         let headers = Ipv4Header::MIN_LEN + tcp.header_len();
         let payload = payload.min(LARGEST - headers);

@@ -291,3 +291,27 @@ fn departures_follow_the_pacing_rate() {
     let least = gaps.iter().min().unwrap();
     assert!((1_200_000..=1_260_000).contains(least), "{least} ns");
 }
+
+/// A controller of the Linux kernel is simulated by the registry's controller of that name, also on two threads.
+#[test]
+fn controllers_of_the_kernel_are_those_of_the_registry() {
+    for two_threads in [false, true] {
+        let records = |controller: &str| {
+            let network = link(over_tcp(controller), 40, 8);
+            let options = Options { two_threads, ..Options::default() };
+            let mut simulation = Simulation::new(&network, 1, &options).unwrap();
+            simulation.run();
+            simulation.finish()
+        };
+        let (named, own) = (records("kernel:cubic"), records("cubic"));
+        assert_eq!(named.flows[0].cuts, own.flows[0].cuts);
+        assert_eq!(named.flows[0].series.window, own.flows[0].series.window);
+        assert_ne!(own.flows[0].cuts, records("reno").flows[0].cuts);
+    }
+    let network = link(over_tcp("kernel:bbr"), 40, 1);
+    let error = Simulation::new(&network, 1, &Options::default()).map(drop).unwrap_err();
+    assert!(
+        error.to_string().ends_with("kernel:bbr: the simulator has no controller bbr"),
+        "{error}"
+    );
+}

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cwnd import _native
 from cwnd.agreement.outcome import Agreement
 from cwnd.errors import ArgumentError
 from cwnd.notebook import with_notebook_bar
@@ -125,9 +126,13 @@ def check_backends(on: Sequence[str], scenario: Scenario) -> None:
         Fewer than two or repeated backends, or one that cannot run the scenario.
     KernelError
         A backend is not available on this machine.
+    ScenarioError
+        A backend does not support the scenario.
     """
     for place in on:
         check_backend(place, [scenario])
+    if "sim" in on and not scenario.controllers:
+        _native.check_simulated(scenario.to_json())
     if len(on) < 2 or len(set(on)) < len(on):
         raise ArgumentError(
             "on", f"at least two different backends of {', '.join(BACKENDS)} are needed"

@@ -11,7 +11,7 @@ use cwnd_udt::handshake::MIN_PACKET_SIZE;
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 
 use super::notes::Notes;
-use super::{Backend, Error};
+use super::{Backend, Error, sys};
 use crate::bpf::{IMPLEMENTED, Implementation};
 use crate::emulate;
 
@@ -31,7 +31,7 @@ const CONNECT_TIMEOUT: Dur = Dur::from_millis(24 * 3_600_000);
 
 /// A controller of the kernel's TCP.
 pub(super) enum TcpController {
-    /// A controller built into the kernel, by name.
+    /// A controller that the kernel has already, by name.
     BuiltIn(String),
     /// A law of this package, which the run loads.
     Law { spec: Spec, paced: bool },
@@ -162,10 +162,24 @@ fn check_packet_size(packet_size: u32, min: u32) -> Result<u32, String> {
 }
 
 fn parse(controller: &str) -> Result<Spec, String> {
-    if cwnd_sim::network::custom_name(controller).is_some() {
+    if network::kernel_name(controller).is_some() {
+        return Err(format!("{controller}: controllers of the kernel run on sim and linux only"));
+    }
+    if network::custom_name(controller).is_some() {
         return Err(format!("{controller}: controllers written in Python run on sim only"));
     }
     Spec::parse(controller).map_err(|error| error.to_string())
+}
+
+/// Returns the controller of the kernel with a name, whether built in, a module or loaded by `cwnd kernel`.
+fn kernel_controller(name: &str, available: &str) -> Result<TcpController, String> {
+    // Setting the option loads a module that is not in the list.
+    let known = available.split_ascii_whitespace().any(|known| known == name);
+    if known || sys::has_controller(name) {
+        return Ok(TcpController::BuiltIn(name.to_owned()));
+    }
+    let names: Vec<_> = available.split_ascii_whitespace().collect();
+    Err(format!("kernel:{name}: this kernel has {}", names.join(", ")))
 }
 
 /// Returns the kernel implementation of a controller, or the kernel's built-in controller of that name.
@@ -199,10 +213,15 @@ fn tcp_options(
     bottleneck_rate: Option<f64>,
     available: &str,
 ) -> Result<TcpOptions, String> {
-    let spec = parse(&tcp.controller)?;
-    let controller = tcp_controller(&spec, available)?;
-    // The receiver's clock is read from its timestamps.
-    let uses_receiver_clock = spec.name() == "aiad" && spec.get("rate") == Some(1.0);
+    let (controller, uses_receiver_clock) = match network::kernel_name(&tcp.controller) {
+        Some(name) => (kernel_controller(name, available)?, false),
+        None => {
+            let spec = parse(&tcp.controller)?;
+            // The receiver's clock is read from its timestamps.
+            let of_receiver = spec.name() == "aiad" && spec.get("rate") == Some(1.0);
+            (tcp_controller(&spec, available)?, of_receiver)
+        }
+    };
     let timestamps = tcp.timestamps.is_some() || uses_receiver_clock;
     let segment = packet_size - TCP_HEADERS;
     Ok(TcpOptions {
@@ -223,8 +242,7 @@ fn tcp_options(
 /// Adds notes on differences of the kernel's TCP from the scenario.
 fn note_tcp_differences(flow: &str, tcp: &network::Tcp, options: &TcpOptions, notes: &mut Notes) {
     if let TcpController::BuiltIn(name) = &options.controller {
-        notes
-            .add(flow, format!("{name} is built into the kernel, which does not report its cuts."));
+        notes.add(flow, format!("{name} is the kernel's own, which does not report its cuts."));
     }
     note_payload(flow, options.payload, tcp.packet, notes);
     if tcp.recovery == Recovery::Reno {

@@ -38,6 +38,13 @@ pub(super) fn set_integer_option(
     set_option(socket, level, name, &value.to_ne_bytes())
 }
 
+/// Whether the kernel has a congestion controller for TCP. The kernel loads its module if there is one.
+pub(super) fn has_controller(name: &str) -> bool {
+    let select =
+        |socket| set_option(&socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes());
+    socket(Ipv4Addr::LOCALHOST).and_then(select).is_ok()
+}
+
 /// Creates a non-blocking TCP socket bound to `local`.
 pub(super) fn socket(local: Ipv4Addr) -> io::Result<TcpStream> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;

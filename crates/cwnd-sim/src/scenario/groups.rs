@@ -11,7 +11,7 @@ use super::format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
 use super::tcp;
 use super::topology::check_name;
 use super::units::{Bytes, Span, SpanRange};
-use crate::network::{InvalidField, Traffic, custom_name};
+use crate::network::{InvalidField, Traffic, custom_name, kernel_name};
 
 /// Flows of one table of the file, equal but for their numbers and random draws.
 pub(super) struct Group<'a> {
@@ -91,7 +91,7 @@ pub(super) fn groups(scenario: &Scenario) -> Result<Vec<Group<'_>>, Problem> {
 
 /// Checks a controller's specification and returns the controller's name.
 fn controller(key: &str, spec: &str) -> Result<String, Problem> {
-    if let Some(name) = custom_name(spec) {
+    if let Some(name) = custom_name(spec).or_else(|| kernel_name(spec)) {
         check_name(format!("{key}.controller"), name)?;
         return Ok(name.to_owned());
     }
@@ -106,6 +106,10 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
     let (spec, own_key) = (&table.controller, format!("{key}.tcp"));
     let traffic = match table.protocol {
         None => Traffic::Tcp(tcp::compile(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?),
+        Some(Protocol::Udt) if kernel_name(spec).is_some() => {
+            let message = format!("{spec} controls TCP only: remove `protocol = \"udt\"`");
+            return problem(format!("{key}.controller"), message);
+        }
         Some(Protocol::Udt) => {
             Traffic::Udt(tcp::compile_udt(spec, table.bytes, &table.tcp, &own_key, &scenario.tcp)?)
         }

@@ -332,6 +332,14 @@ fn the_caller_may_resolve_controllers() {
 }
 
 #[test]
+fn a_flow_may_name_a_controller_of_the_linux_kernel() {
+    let flow = "[[flow]]\ncontroller = \"kernel:cubic\"\ncount = 2\n";
+    let network = compile(&format!("{HEAD}{flow}"));
+    assert_eq!(network.flows[1].name, "cubic-2");
+    assert_eq!(tcp(&network.flows[1]).controller, "kernel:cubic");
+}
+
+#[test]
 fn a_hundred_thousand_flows_compile() {
     let network = compile(&format!(
         "{HEAD}[access]\ndelay = \"0s..1ms\"\n[[flow]]\ncontroller = \"reno\"\ncount = 100000\n"

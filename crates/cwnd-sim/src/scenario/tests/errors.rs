@@ -52,6 +52,14 @@ fn errors_have_one_line_with_file_line_and_key() {
         (format!("{net}[[flow]]\n"), "x:5: flow[0]: missing `controller`"),
         (format!("{net}{flow}protocol = \"sctp\"\n"), "x:7: flow[0].protocol: "),
         (
+            format!("{net}[[flow]]\ncontroller = \"kernel:cubic(beta=1/2)\"\n"),
+            "x:6: flow[0].controller: \"cubic(beta=1/2)\" is not a name",
+        ),
+        (
+            format!("{net}[[flow]]\ncontroller = \"kernel:cubic\"\nprotocol = \"udt\"\n"),
+            "x:6: flow[0].controller: kernel:cubic controls TCP only: remove `protocol = \"udt\"`",
+        ),
+        (
             format!("{net}{flow}protocol = \"udt\"\ntcp = {{ ecn = true }}\n"),
             "x:8: flow[0].tcp.ecn: not an option of UDT, which has packet, header, window",
         ),
