@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from cwnd._native import ScenarioError
 from cwnd.measures import MEASURES, Dimension
+from cwnd.paths import group_name
 from cwnd.toml import tomllib
 from cwnd.units import format_rate, format_time, parse_rate, parse_time
 
@@ -193,8 +194,7 @@ def places_of_scenario(scenario: Scenario, links: Sequence[str]) -> Places:
         for group in document.get(table, []):
             count = group.get("count", 1)
             if count > 0:
-                name = group.get("name") or _base(group.get("controller", table))
-                groups |= {name}
+                groups.add(group_name(group, table))
     return Places(frozenset(groups), frozenset(links))
 
 
@@ -292,12 +292,6 @@ def _limit(dimension: Dimension, text: str) -> float:
     if not (math.isfinite(value) and value >= 0):
         raise ValueError(f"{text!r} is not a number, at least 0 and without a unit")
     return value
-
-
-def _base(controller: str) -> str:
-    """Return the default name of a controller's flows."""
-    custom = re.search(r":([\w-]+)(?:\(|$)", controller)
-    return custom[1] if custom else controller.partition("(")[0].strip()
 
 
 def _position(file: Path, keys: tuple[str, ...], bound: str) -> str:

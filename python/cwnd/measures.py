@@ -124,6 +124,31 @@ def _throughput(result: Result, flows: list[FlowRecord], statistic: str) -> floa
     return float(_AMONG_FLOWS[statistic or "total"](rates))
 
 
+def _jain(result: Result, flows: list[FlowRecord], statistic: str) -> float:
+    if not statistic:
+        return metrics.jain([result.goodput_bps(flow) for flow in flows])
+    found = result.jain_over_time(flows=flows)
+    return found.worst if statistic == "worst" else found.mean
+
+
+def _fct(result: Result, flows: list[FlowRecord], statistic: str) -> float:
+    return _of_spread(metrics.spread(result.transfers(flows).fct), statistic)
+
+
+def _slowdown(result: Result, flows: list[FlowRecord], statistic: str) -> float:
+    return _of_spread(metrics.spread(result.transfers(flows).slowdown), statistic)
+
+
+def _of_spread(spread: metrics.Spread, statistic: str) -> float:
+    value: float = getattr(spread, statistic or "mean")
+    return value
+
+
+def _completed(result: Result, flows: list[FlowRecord], _: str) -> float:
+    times = result.transfers(flows).fct
+    return float(np.mean(~np.isnan(times))) if times.size else math.nan
+
+
 def _rtt(_: Result, flows: list[FlowRecord], statistic: str) -> float:
     if statistic == "min":
         return float(np.min([flow["min_rtt_s"] for flow in flows]))
@@ -144,14 +169,15 @@ def _link_loss_rate(link: LinkRecord, _: str) -> float:
     return metrics.loss_rate(link["drops"] + link["losses"], link["arrivals"])
 
 
+_SPREAD = ("mean", "p50", "p95", "p99", "max")
+
 _MEASURES = (
     Measure("goodput", "rate", tuple(_AMONG_FLOWS), _goodput),
     Measure("throughput", "rate", tuple(_AMONG_FLOWS), _throughput),
-    Measure(
-        "jain",
-        "fraction",
-        of_flows=lambda run, flows, _: metrics.jain([run.goodput_bps(flow) for flow in flows]),
-    ),
+    Measure("jain", "fraction", ("worst", "mean"), _jain),
+    Measure("fct", "time", _SPREAD, _fct),
+    Measure("slowdown", "number", _SPREAD, _slowdown),
+    Measure("completed", "fraction", of_flows=_completed),
     Measure("convergence_time", "time", of_run=lambda run: run.metrics["convergence_time_s"]),
     Measure("rtt", "time", ("mean", "min"), _rtt),
     Measure("smoothness", "number", of_flows=_smoothness),

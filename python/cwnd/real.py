@@ -120,7 +120,7 @@ def run_real(
         on=on,
         limit=real["limit"],
         notes=real["notes"],
-        expect=scenario.expect,
+        document=scenario.document,
     )
 
 

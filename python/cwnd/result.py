@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from cwnd import metrics
+from cwnd.completion import RunTransfers, transfers_json, transfers_of
 from cwnd.extras import require
 from cwnd.units import format_rate
 
@@ -48,8 +49,8 @@ class Result:
         Reason why the emulator, not the network, was the bottleneck, if it was.
     notes
         Parts of the scenario that the backend does not support or approximates.
-    expect
-        The scenario's table ``[expect]``.
+    document
+        The scenario as plain data, for slowdowns and `check`.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Result:
         on: str = "sim",
         limit: str | None = None,
         notes: Sequence[str] = (),
-        expect: Mapping[str, object] | None = None,
+        document: Mapping[str, object] | None = None,
     ) -> None:
         self.record = record
         self.title = title or record["scenario"]
@@ -71,7 +72,8 @@ class Result:
         self.on = on
         self.limit = limit
         self.notes = list(notes)
-        self.expect = dict(expect or {})
+        self.document = document or {}
+        self._transfers: RunTransfers | None = None
 
     def __repr__(self) -> str:
         flows, met = len(self.record["flows"]), self.metrics
@@ -163,10 +165,51 @@ class Result:
         """Smoothness of each flow, by name; cached for several documents."""
         return {flow["name"]: self.smoothness(flow) for flow in self.record["flows"]}
 
+    def transfers(self, flows: Sequence[FlowRecord] | None = None) -> RunTransfers:
+        """Return size, completion time and slowdown of transfers that begin after the warm-up.
+
+        Parameters
+        ----------
+        flows
+            Flows of this run; by default the measured ones.
+        """
+        if flows is not None:
+            return transfers_of(self, flows)
+        if self._transfers is None:
+            self._transfers = transfers_of(self, self.measured_flows)
+        return self._transfers
+
+    def jain_over_time(
+        self, window: float | None = None, flows: Sequence[FlowRecord] | None = None
+    ) -> metrics.JainSeries:
+        """Return Jain's index of the goodputs in windows of time after the warm-up.
+
+        Parameters
+        ----------
+        window
+            Length of a window in seconds; by default ten round-trip times, as of ``scales[1]``.
+        flows
+            Flows of this run; by default the measured ones. A flow counts in the windows in which
+            it is active.
+        """
+        counted = self.measured_flows if flows is None else flows
+        spans = [
+            (flow["start_s"], max(flow["start_s"], self.warmup_s) + self.seconds(flow))
+            for flow in counted
+        ]
+        return metrics.jain_over_time(
+            self.time,
+            [flow["delivered"] * float(flow["packet_bytes"]) for flow in counted],
+            self.scales[1] if window is None else window,
+            self.warmup_s,
+            spans,
+        )
+
     @cached_property
     def metrics(self) -> JsonObject:
         """Metrics of the measured flows together; see docs/metrics.md."""
         flows, link = self.measured_flows, self.bottleneck
+        windows = self.jain_over_time()
         goodputs = [self.goodput_bps(flow) for flow in flows]
         sent = sum(flow["packets_sent"] for flow in flows)
         smooth = [self._smooth[flow["name"]] for flow in flows]
@@ -193,6 +236,13 @@ class Result:
                 for scale in self.scales
             ],
             "convergence_time_s": self._convergence_time(),
+            "jain_windows": {
+                "window_s": self.scales[1],
+                "worst": windows.worst,
+                "mean": windows.mean,
+            },
+            "worst_goodput_bps": metrics.worst(goodputs, more_is_better=True),
+            "transfers": transfers_json(self.transfers()),
         }
 
     @cached_property
@@ -290,7 +340,7 @@ class Result:
         """
         from cwnd.expect import places_of_run, read_expectations
 
-        table = self.expect if expect is None else expect
+        table = cast("JsonObject", self.document).get("expect", {}) if expect is None else expect
         return [each.check(self) for each in read_expectations(table, places_of_run(self.record))]
 
     def plot(self) -> Figure:

@@ -186,7 +186,7 @@ def measure(
     def finished(job: int, record: RunRecord) -> T:
         scenario = jobs[job][0]
         return keep(
-            job, Result(record, title=scenario.title, scales=scales, expect=scenario.expect)
+            job, Result(record, title=scenario.title, scales=scales, document=scenario.document)
         )
 
     return _native.simulate(

@@ -297,10 +297,9 @@ class Scenario:
         return seed if isinstance(seed, int) and 0 <= seed < 2**64 else 1
 
     @property
-    def expect(self) -> JsonObject:
-        """The table ``[expect]``: bounds of metrics for `Result.check`."""
-        table = self._document.get("expect")
-        return _copy(table) if isinstance(table, dict) else {}
+    def document(self) -> Mapping[str, object]:
+        """The scenario as plain data, to read only: `to_dict` returns a copy."""
+        return self._document
 
     def to_dict(self) -> JsonObject:
         """Return the scenario as plain data."""

@@ -36,7 +36,9 @@ def check_expectations(scenario: Scenario, links: Sequence[str], file: Path) -> 
     """
     from cwnd.expect import places_of_scenario, read_expectations
 
-    read_expectations(scenario.expect, places_of_scenario(scenario, links), file)
+    read_expectations(
+        scenario.to_dict().get("expect", {}), places_of_scenario(scenario, links), file
+    )
 
 
 def print_run(result: Result, *, as_json: bool, check: bool) -> int:
