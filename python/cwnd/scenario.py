@@ -299,6 +299,11 @@ class Scenario:
         # `validate` rejects an invalid seed.
         return seed if isinstance(seed, int) and 0 <= seed < 2**64 else 1
 
+    @property
+    def document(self) -> Mapping[str, object]:
+        """The scenario as plain data, to read only: `to_dict` returns a copy."""
+        return self._document
+
     def to_dict(self) -> JsonObject:
         """Return the scenario as plain data."""
         return _copy(self._document)

@@ -1,5 +1,7 @@
 //! The keys of a scenario file. These doc comments are the descriptions of the JSON Schema.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +79,25 @@ pub struct Scenario {
     /// UDP sources with on times and off times from Pareto distributions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pareto: Vec<Pareto>,
+
+    /// Bounds of metrics for `cwnd run --check`, by metric and group or link, such as `goodput.reno = ">= 4mbit"`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub expect: BTreeMap<String, Expectation>,
+}
+
+/// Bounds of metrics. The simulator passes them through; the Python package checks their names and units.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected a bound such as \">= 4mbit\", a list of bounds or a table of them"
+)]
+pub enum Expectation {
+    /// One bound: `>=`, `<=`, `>` or `<` and a value.
+    Bound(String),
+    /// Bounds that all hold.
+    Bounds(Vec<String>),
+    /// Bounds by the next part of the metric's name.
+    Names(BTreeMap<String, Expectation>),
 }
 
 fn default_sample() -> Span {

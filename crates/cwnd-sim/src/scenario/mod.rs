@@ -47,7 +47,7 @@ pub use application::{Application, Arrivals, Sizes, SizesTable, Times, TimesTabl
 pub use compile::MOST_FLOWS;
 pub use ecn::Ecn;
 pub use error::ScenarioError;
-pub use format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
+pub use format::{Access, Cbr, Expectation, Flow, Pareto, Protocol, Scenario};
 pub use impairments::{
     BlackoutTable, BucketTable, ChangeTable, Loss, LossKind, LossTable, ModelTable, ReorderTable,
     Trace, TraceColumn, TraceTable,
