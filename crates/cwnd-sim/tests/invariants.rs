@@ -127,6 +127,7 @@ fn links() -> impl Strategy<Value = Link> {
             queue,
             loss,
             loss_of_acks,
+            impairments: None,
         },
     )
 }

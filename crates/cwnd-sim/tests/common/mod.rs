@@ -67,6 +67,7 @@ pub(crate) fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) 
         queue,
         loss: 0.0,
         loss_of_acks: false,
+        impairments: None,
     }
 }
 
