@@ -56,14 +56,15 @@ def recovery(name: str) -> dict[str, Parameters]:
         "loss-1%": {"flows": 1, "limit": 1000, "loss": 0.01},
         "loss-3%": {"flows": 1, "limit": 1000, "loss": 0.03},
     }
-    return {f"{name}-{case}": {**common, **parameters} for case, parameters in cases.items()}
+    return {case: {**common, **parameters} for case, parameters in cases.items()}
 
 
 GROUPS: dict[str, dict[str, Parameters]] = {
     "codel": discipline("codel", 1000, 40),
     "fq_codel": discipline("fq_codel", 10240, 25),
     "pie": discipline("pie", 1000, 25),
-    "recovery": {**recovery("sack"), **recovery("prr")},
+    "sack": recovery("sack"),
+    "prr": recovery("prr"),
     "cubic": {
         "droptail-1": {"flows": 1, **LONG, "rtt_min": 0.200, "rtt_max": 0.200, "limit": 168},
         "droptail-2": {"flows": 2, **LONG, "rtt_min": 0.180, "rtt_max": 0.200, "limit": 160},
