@@ -1,9 +1,10 @@
-"""Run the dumbbell in ns-3 for every case and seed, and write one JSON file for each group of cases.
+"""Run the dumbbell in ns-3 for every case and seed, and write one JSON file for each group.
 
-    make ns3                                              # all, about a quarter of an hour of one core
-    python3 validation/ns3/run.py target/ns3/dumbbell pie # the groups named
+    make ns3                                               # all, a quarter of an hour of one core
+    python3 validation/ns3/run.py target/ns3/dumbbell pie  # the groups named
 
-A file has a list of cases: the parameters, which are the options of `dumbbell.cc`, and the results of each seed.
+A file has a list of cases: the parameters, which are the options of `dumbbell.cc`, and the results
+of each seed.
 """
 
 import json
@@ -21,7 +22,8 @@ Parameters = dict[str, Any]
 # 20 to 80 ms: flows of equal round-trip time lock in phase behind FQ-CoDel.
 LOW = {"rate": 10e6, "duration": 60, "warmup": 10}
 SPREAD = {"rtt_min": 0.020, "rtt_max": 0.075}
-# Networks in which CUBIC's window follows the cubic function: ns-3's TcpCubic has no Reno-friendly region.
+# Networks in which CUBIC's window follows the cubic function: ns-3's TcpCubic has no Reno-friendly
+# region.
 CUBIC_2 = {"law": "cubic", "flows": 2, "rate": 50e6, "rtt_min": 0.080, "rtt_max": 0.090}
 CUBIC_8 = {"law": "cubic", "flows": 8, "rate": 40e6, "rtt_min": 0.150, "rtt_max": 0.165}
 LONG = {"law": "cubic", "queue": "droptail", "rate": 10e6, "duration": 120, "warmup": 20}
@@ -32,7 +34,8 @@ def discipline(queue: str, limit: int, duration: int) -> dict[str, Parameters]:
     fast = {"duration": duration, "warmup": 10}
     ecn = {"ecn": True}
     if queue == "pie":
-        # With de-randomisation ns-3 marks every packet after some time: it does not begin a new sum at a mark.
+        # With de-randomisation ns-3 marks every packet after some time: it resets the sum of
+        # probabilities at drops, but not at marks.
         ecn["derandomize"] = False
     cases = {
         "reno-2-10mbit": {"flows": 2, **LOW, "rtt_min": 0.040, "rtt_max": 0.060},
@@ -43,11 +46,13 @@ def discipline(queue: str, limit: int, duration: int) -> dict[str, Parameters]:
         "cubic-2-50mbit": {**CUBIC_2, **fast},
         "cubic-8-40mbit": {**CUBIC_8, **fast},
     }
-    return {name: {"queue": queue, "limit": limit, **parameters} for name, parameters in cases.items()}
+    return {
+        name: {"queue": queue, "limit": limit, **parameters} for name, parameters in cases.items()
+    }
 
 
 def recovery(name: str) -> dict[str, Parameters]:
-    """Return the cases of one kind of loss recovery: DropTail of one bandwidth-delay product, and random loss."""
+    """Return the cases of one kind of loss recovery: DropTail of one BDP, and random loss."""
     common = {"recovery": name, "queue": "droptail", **LOW, "rtt_min": 0.040, "rtt_max": 0.060}
     cases = {
         "droptail-1": {"flows": 1, "limit": 35},
@@ -68,17 +73,37 @@ GROUPS: dict[str, dict[str, Parameters]] = {
     "cubic": {
         "droptail-1": {"flows": 1, **LONG, "rtt_min": 0.200, "rtt_max": 0.200, "limit": 168},
         "droptail-2": {"flows": 2, **LONG, "rtt_min": 0.180, "rtt_max": 0.200, "limit": 160},
-        "loss-0.1%": {"flows": 1, **LONG, "rtt_min": 0.200, "rtt_max": 0.200, "limit": 1000, "loss": 0.001},
-        "loss-0.02%": {"flows": 1, **LONG, "rtt_min": 0.200, "rtt_max": 0.200, "limit": 1000, "loss": 0.0002},
+        "loss-0.1%": {
+            "flows": 1,
+            **LONG,
+            "rtt_min": 0.200,
+            "rtt_max": 0.200,
+            "limit": 1000,
+            "loss": 0.001,
+        },
+        "loss-0.02%": {
+            "flows": 1,
+            **LONG,
+            "rtt_min": 0.200,
+            "rtt_max": 0.200,
+            "limit": 1000,
+            "loss": 0.0002,
+        },
     },
 }
 
 
-def run(program: Path, parameters: Parameters, seed: int) -> Any:
+def run(program: Path, parameters: Parameters, seed: int) -> dict[str, object]:
     """Run one case with one seed."""
-    words = [f"--{key}={int(value) if isinstance(value, bool) else value}" for key, value in parameters.items()]
-    result = subprocess.run([program, f"--seed={seed}", *words], check=True, capture_output=True, text=True)
-    return json.loads(result.stdout)
+    words = [
+        f"--{key}={int(value) if isinstance(value, bool) else value}"
+        for key, value in parameters.items()
+    ]
+    result = subprocess.run(
+        [program, f"--seed={seed}", *words], check=True, capture_output=True, text=True
+    )
+    values: dict[str, object] = json.loads(result.stdout)
+    return values
 
 
 def main(program: str, *groups: str) -> None:
@@ -90,7 +115,9 @@ def main(program: str, *groups: str) -> None:
             began = time.monotonic()
             runs = [json.dumps(run(Path(program), parameters, seed)) for seed in SEEDS]
             print(f"{group}: {name}, {time.monotonic() - began:.0f} s", flush=True)
-            head = f'{{"name": {json.dumps(name)}, "params": {json.dumps(parameters)}, "runs": [\n  '
+            head = (
+                f'{{"name": {json.dumps(name)}, "params": {json.dumps(parameters)}, "runs": [\n  '
+            )
             cases.append(head + ",\n  ".join(runs) + "]}")
             text = ",\n".join(cases)
             (RESULTS / f"{group}.json").write_text(f'{{"cases": [\n{text}\n]}}\n')
