@@ -1,7 +1,7 @@
 //! Records as Python dictionaries with NumPy arrays.
 
 use crate::simulate::Finished;
-use cwnd_sim::network::{Flow, Link, Queue, QueueLimit, Traffic};
+use cwnd_sim::network::{Flow, Link, QueueLimit, Traffic};
 use cwnd_sim::record::{FlowRecord, LinkRecord};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -134,10 +134,9 @@ pub(crate) fn link<'py>(
     link.set_item("bytes_departed", record.bytes_departed)?;
     link.set_item("utilization", record.utilization)?;
     link.set_item("mean_queue", record.mean_queue)?;
-    let limit = match spec.queue {
-        Queue::DropTail { limit: QueueLimit::Packets(packets) } => f64::from(packets),
-        Queue::DropTail { limit: QueueLimit::Bytes(bytes) } => bytes as f64,
-        Queue::Red(red) => f64::from(red.limit),
+    let limit = match spec.queue.limit() {
+        QueueLimit::Packets(packets) => f64::from(packets),
+        QueueLimit::Bytes(bytes) => bytes as f64,
     };
     link.set_item("queue_limit", limit)?;
     let delay = PyDict::new(py);

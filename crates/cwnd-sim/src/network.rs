@@ -1,8 +1,10 @@
 //! A network with its traffic: a compiled scenario. Nodes and links are indices, quantities are in base units, and no
 //! field has a default. [`Network::validate`] checks that the simulator can run it.
 
+mod queue;
 mod validate;
 
+pub use queue::{Codel, DualPi2, Fq, FqCodel, Pie, Queue, QueueLimit, Red};
 pub use validate::{InvalidField, NetworkError};
 pub(crate) use validate::{LONGEST, RATES, check_times};
 
@@ -53,52 +55,6 @@ pub struct Link {
     pub loss: f64,
     /// Whether `loss` also applies to acknowledgements and other packets without data.
     pub loss_of_acks: bool,
-}
-
-/// A queue discipline. Queue lengths exclude the packet in transmission.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Queue {
-    /// First in, first out; a packet that exceeds the limit is dropped.
-    DropTail {
-        /// The largest queue.
-        limit: QueueLimit,
-    },
-    /// Random early detection (Floyd and Jacobson 1993) as in ns-2, with lengths in packets.
-    Red(Red),
-}
-
-/// The largest queue.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum QueueLimit {
-    /// In packets.
-    Packets(u32),
-    /// In bytes.
-    Bytes(u64),
-}
-
-/// RED's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Red {
-    /// The hard limit in packets.
-    pub limit: u32,
-    /// Average queue in packets below which no packet is dropped.
-    pub min: f64,
-    /// Average queue in packets at which the drop probability is `max_p`.
-    pub max: f64,
-    /// Drop probability at `max`.
-    pub max_p: f64,
-    /// Weight of the current queue length in the moving average.
-    pub weight: f64,
-    /// Whether the probability rises linearly from `max_p` at `max` to 1 at twice `max`; otherwise it is 1 above `max`.
-    pub gentle: bool,
-    /// Whether drops are spaced more evenly (ns-2's `wait_`).
-    pub wait: bool,
-    /// Whether ECN-capable packets are marked instead of dropped.
-    pub ecn: bool,
-    /// Probability above which ECN-capable packets are dropped too; 1 for never (ns-2's `mark_p_`).
-    pub mark_p: f64,
-    /// Mean packet size in bytes. An idle period counts as the packets of this size that fit into it.
-    pub mean_packet: u32,
 }
 
 /// A flow: a source and its sink.

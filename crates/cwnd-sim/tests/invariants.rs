@@ -156,10 +156,9 @@ fn run(network: &Network, seed: u64) -> Records {
 
 /// Returns the maximum queue length in packets. Packets have at least 40 bytes, except for one of a single byte.
 fn limit(queue: &Queue) -> f64 {
-    match queue {
-        Queue::DropTail { limit: QueueLimit::Packets(packets) } => f64::from(*packets),
-        Queue::DropTail { limit: QueueLimit::Bytes(bytes) } => *bytes as f64,
-        Queue::Red(red) => f64::from(red.limit),
+    match queue.limit() {
+        QueueLimit::Packets(packets) => f64::from(packets),
+        QueueLimit::Bytes(bytes) => bytes as f64,
     }
 }
 

@@ -183,6 +183,39 @@ fn both_paths_of_a_link_have_equal_records() {
     }
 }
 
+/// Flows of all kinds over each discipline that decides at departure, with the packets of several at the same time.
+#[test]
+fn disciplines_that_decide_at_departure_have_equal_records() {
+    for queue in ["codel", "fq_codel", "fq", "pie", "dualpi2"] {
+        let text = format!(
+            r#"
+            duration = "8s"
+            warmup = "2.0001s"
+            sample = "10ms"
+            dumbbell = {{ rate = "10mbit", delay = "10ms", queue = {{ kind = "{queue}", limit = "100p" }}, loss = 0.001 }}
+            flow = [{{ controller = "cubic", count = 2 }}, {{ controller = "udt", protocol = "udt" }},
+                    {{ controller = "reno", reverse = true, tcp = {{ ecn = true }} }}]
+            cbr = [{{ rate = "2mbit", packet = 1250 }}]
+            "#
+        );
+        let network = Scenario::from_toml(&text, "managed").unwrap().network(1).unwrap();
+        let checked = check(&network, 1, 0, 1000);
+        assert!(checked.is_ok(), "{queue}: {checked:?}");
+        let (records, _) = run(
+            &network,
+            1,
+            Way { lookahead: true, two_threads: false, watched: None, slice: u64::MAX },
+        )
+        .unwrap();
+        let link = &records.links[0];
+        assert!(link.drops > 10 && link.delay[0] > 0.0, "{queue}: {link:?}");
+        // The time average of the queue and the mean of its samples agree (Little's law).
+        let samples = &link.queue[200..];
+        let mean = samples.iter().sum::<f64>() / samples.len() as f64;
+        assert!((link.mean_queue / mean - 1.0).abs() < 0.2, "{queue}: {mean} {}", link.mean_queue);
+    }
+}
+
 /// A random scenario and how it is run.
 #[derive(Clone)]
 struct Case {
@@ -293,7 +326,57 @@ fn queue() -> BoxedStrategy<String> {
             rarely(4, key("mean_packet", &["500"])),
         ],
     );
-    prop_oneof![2 => droptail, 1 => red].boxed()
+    prop_oneof![4 => droptail, 2 => red, 3 => managed_queue()].boxed()
+}
+
+/// A queue of a discipline that decides at departure.
+fn managed_queue() -> BoxedStrategy<String> {
+    let kind = |name: &str| Just(format!("kind = \"{name}\"")).boxed();
+    let limit = || rarely(2, key("limit", &["5p", "30p", "1p", "10kb"]));
+    let ecn = || rarely(2, key("ecn", BOTH));
+    let target = || rarely(2, key("target", &["1ms", "5ms", "0.8ms"]));
+    let interval = || rarely(2, key("interval", &["10ms", "40ms"]));
+    let codel = vec![kind("codel"), limit(), target(), interval(), ecn()];
+    let fq_codel = vec![
+        kind("fq_codel"),
+        limit(),
+        target(),
+        interval(),
+        ecn(),
+        rarely(2, key("flows", &["1", "2", "4"])),
+        rarely(2, key("quantum", &["300", "1000", "64"])),
+        rarely(4, key("ce_threshold", &["1ms"])),
+    ];
+    let fq = vec![
+        kind("fq"),
+        limit(),
+        rarely(2, key("flows", &["1", "2", "4"])),
+        rarely(2, key("flow_limit", &["1", "10"])),
+        rarely(2, key("quantum", &["300", "1000"])),
+        rarely(2, key("initial_quantum", &["300"])),
+    ];
+    let pie = vec![
+        kind("pie"),
+        limit(),
+        ecn(),
+        rarely(2, key("qdelay_ref", &["1ms", "5ms"])),
+        rarely(2, key("t_update", &["1ms", "0.8ms"])),
+        rarely(2, key("max_burst", &["0s", "10ms"])),
+        rarely(4, key("alpha", &["10"])),
+    ];
+    let dualpi2 = vec![
+        kind("dualpi2"),
+        limit(),
+        target(),
+        rarely(2, key("rtt_max", &["10ms", "30ms"])),
+        rarely(2, key("tupdate", &["1ms", "0.8ms"])),
+        rarely(4, key("k", &["1", "4"])),
+        rarely(4, key("min_th", &["0s", "0.4ms"])),
+        rarely(4, key("range", &["0s"])),
+        rarely(4, key("classic_protection", &["0.5"])),
+    ];
+    let queues = [codel, fq_codel, fq, pie, dualpi2].map(|keys| table("queue", keys));
+    proptest::strategy::Union::new(queues).boxed()
 }
 
 /// The keys of a link besides its rate and delay.

@@ -87,7 +87,7 @@ fn red_of(network: &mut Network) -> &mut Red {
     }
     match queue {
         Queue::Red(red) => red,
-        Queue::DropTail { .. } => unreachable!(),
+        _ => unreachable!(),
     }
 }
 

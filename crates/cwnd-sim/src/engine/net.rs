@@ -12,7 +12,7 @@ use super::packet::{Extra, Extras, Packet, flags};
 use super::route::{Routes, Step};
 use super::schedule::{NONE, Schedule};
 use super::tap::{self, Tap};
-use crate::cast::{saturate32, to_index};
+use crate::cast::{low32, saturate32, to_index};
 use crate::network::{Flow, Network};
 use std::collections::VecDeque;
 
@@ -199,11 +199,13 @@ impl Net {
         packet: Packet,
     ) -> Option<Packet> {
         if gained & flags::QUEUED != 0 {
-            match self.links[link].enqueue(now, packet) {
+            let hash = if self.links[link].uses_flows() { self.flow_hash(packet) } else { 0 };
+            match self.links[link].enqueue(now, packet, hash) {
                 Enqueued::Dropped => self.count_loss(now, packet),
                 Enqueued::Waits(departure) => self.schedule_departure(link, departure),
                 Enqueued::Transmitted(arrives, packet) => self.transmitted(link, arrives, packet),
             }
+            self.count_dropped(now, link);
             return None;
         }
         if gained & flags::DROPPED != 0 {
@@ -336,6 +338,20 @@ impl Net {
             self.schedule_departure(link, departure);
             self.transmitted(link, arrives, packet);
         }
+        self.count_dropped(now, link);
+    }
+
+    /// Counts the packets that the discipline of `link` has dropped.
+    fn count_dropped(&mut self, now: u64, link: usize) {
+        while let Some(packet) = self.links[link].take_dropped() {
+            self.count_loss(now, packet);
+        }
+    }
+
+    /// Identifies a direction of a flow by the flow's index in the network.
+    fn flow_hash(&self, packet: Packet) -> u32 {
+        let flow = self.order.index(self.routes.flow(packet.hop()) as usize);
+        low32((flow << 1 | packet.side()) as u64)
     }
 
     /// Removes the next packet in flight on `link` if its endpoint can process it ahead of the clock; schedules its arrival

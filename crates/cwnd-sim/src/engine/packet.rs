@@ -95,6 +95,8 @@ pub(crate) mod flags {
     pub(crate) const CWR: u16 = 1 << 5;
     /// Opens the connection.
     pub(crate) const SYN: u16 = 1 << 6;
+    /// With [`ECT`]: the codepoint ECT(1), which identifies L4S (RFC 9331). ECT(0) otherwise.
+    pub(crate) const ECT1: u16 = 1 << 7;
     /// Lost after the queue: discarded at the far end of the link.
     pub(crate) const LOST: u16 = 1 << 8;
     /// Lists lost packets (UDT's NAK).

@@ -1,6 +1,6 @@
 //! The values that can be simulated. The scenario compiler applies the same rules.
 
-use super::{Flow, Link, Network, Queue, Red, Tcp, Traffic, Udt};
+use super::{Flow, Link, Network, Tcp, Traffic, Udt};
 use crate::scenario::units::Span;
 use crate::udt::HEADERS;
 use cwnd::Dur;
@@ -58,7 +58,7 @@ pub enum NetworkError {
 /// The result of a check.
 pub(crate) type Checked<T = ()> = Result<T, InvalidField>;
 
-fn invalid<T>(field: &'static str, message: impl Into<String>) -> Checked<T> {
+pub(super) fn invalid<T>(field: &'static str, message: impl Into<String>) -> Checked<T> {
     Err(InvalidField { field, message: message.into() })
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn check_times(duration: Dur, warmup: Dur, sample: Dur) -> Checked {
 }
 
 /// Checks times of at most [`LONGEST`].
-fn check_spans<const N: usize>(spans: [(&'static str, Dur); N]) -> Checked {
+pub(super) fn check_spans<const N: usize>(spans: [(&'static str, Dur); N]) -> Checked {
     match spans.into_iter().find(|&(_, span)| span > LONGEST) {
         Some((field, _)) => invalid(field, format!("a time is at most {}", shown(LONGEST))),
         None => Ok(()),
@@ -165,7 +165,7 @@ fn check_spans<const N: usize>(spans: [(&'static str, Dur); N]) -> Checked {
 }
 
 /// Checks a probability from 0 to 1.
-fn check_probability(field: &'static str, value: f64) -> Checked {
+pub(super) fn check_probability(field: &'static str, value: f64) -> Checked {
     if (0.0..=1.0).contains(&value) {
         return Ok(());
     }
@@ -173,7 +173,7 @@ fn check_probability(field: &'static str, value: f64) -> Checked {
 }
 
 /// Checks the wire size of a packet.
-fn check_size(field: &'static str, bytes: u32) -> Checked {
+pub(super) fn check_size(field: &'static str, bytes: u32) -> Checked {
     if (1..=LARGEST_PACKET).contains(&bytes) {
         return Ok(());
     }
@@ -201,37 +201,7 @@ impl Link {
         }
         check_spans([("delay", self.delay)])?;
         check_probability("loss", self.loss)?;
-        match &self.queue {
-            Queue::DropTail { .. } => Ok(()),
-            Queue::Red(red) => red.check(),
-        }
-    }
-}
-
-impl Red {
-    /// Checks the parameters of RED.
-    pub(crate) fn check(&self) -> Checked {
-        let Red { min, max, gentle, .. } = *self;
-        // A probability that rises between equal thresholds is a step, which `gentle` would turn into a slope.
-        if !(min >= 0.0 && (min < max || min == max && !gentle)) {
-            let step = if min == max { " (say gentle = false for a step)" } else { "" };
-            return invalid(
-                "min",
-                format!("red's min of {min} packets is not below its max of {max}{step}"),
-            );
-        }
-        if max <= 0.0 {
-            return invalid("max", format!("red's max of {max} packets is not above 0"));
-        }
-        for (field, value) in
-            [("max_p", self.max_p), ("weight", self.weight), ("mark_p", self.mark_p)]
-        {
-            if value == 0.0 {
-                return invalid(field, "cannot be zero");
-            }
-            check_probability(field, value)?;
-        }
-        check_size("mean_packet", self.mean_packet)
+        self.queue.check()
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use cwnd::{Dur, Time};
 
 use super::error::{Problem, problem};
-use super::format::{Access, Queue, QueueKind, Scenario};
+use super::format::{Access, Scenario};
 use super::groups::{Group, Names, check_names, groups};
 use super::queue::{self, LinkUse};
+use super::queue_format::{Queue, QueueKind};
 use super::routes::Routes;
 use super::topology::{Topology, check_name};
 use super::units::{BitRate, LONGEST, QueueSize, Span, SpanRange};
@@ -356,15 +357,16 @@ fn access_queue(
             "an access queue's limit is in packets (`50p`) or bytes, not in `bdp`",
         );
     }
+    let link_use = LinkUse { rate, rtt: 0.0, packet: wire_size(&group.traffic) };
     if queue.0.limit.is_none() {
         return match queue.0.kind {
             QueueKind::DropTail => {
                 Ok(network::Queue::DropTail { limit: network::QueueLimit::Packets(u32::MAX) })
             }
             QueueKind::Red => problem(key, "a red access queue needs its limit in packets"),
+            _ => queue::compile(Some(queue), key, &link_use),
         };
     }
-    let link_use = LinkUse { rate, rtt: 0.0, packet: wire_size(&group.traffic) };
     queue::compile(Some(queue), key, &link_use)
 }
 

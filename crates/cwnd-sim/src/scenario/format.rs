@@ -1,12 +1,11 @@
 //! The keys of a scenario file. These doc comments are the descriptions of the JSON Schema.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(super) use super::queue_format::Queue;
 use super::tcp::TcpOptions;
-use super::units::{BitRate, Bytes, Probability, QueueSize, Span, SpanRange, Threshold};
+use super::units::{BitRate, Bytes, Probability, Span, SpanRange};
 
 /// Whether a value is the default and need not be written.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -387,129 +386,4 @@ fn default_packet() -> Bytes {
 }
 fn default_shape() -> f64 {
     1.5
-}
-
-/// A queue: a limit such as `"20p"` (DropTail), a kind (`"droptail"`, `"red"`), or a table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Queue(pub QueueTable);
-
-/// The kind and parameters of a queue. All but `kind` and `limit` are for RED.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, expecting = "a queue")]
-pub struct QueueTable {
-    /// `droptail` by default.
-    pub kind: QueueKind,
-    /// Largest queue; by default `1bdp` for DropTail and `2.5bdp` for RED.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<QueueSize>,
-    /// Average queue below which no packet is dropped; by default `15%` of the limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min: Option<Threshold>,
-    /// Average queue at which the drop probability is `max_p`; by default `50%` of the limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max: Option<Threshold>,
-    /// Drop probability at `max`; 0.1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_p: Option<Probability>,
-    /// Weight of the current queue length in the moving average; 0.002 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weight: Option<Probability>,
-    /// Whether the probability rises linearly from `max` to 1 at twice `max`; true by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gentle: Option<bool>,
-    /// Whether drops are spaced more evenly; true by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait: Option<bool>,
-    /// Whether packets of flows with `ecn` are marked instead of dropped; false by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<bool>,
-    /// Probability above which packets of flows with `ecn` are dropped too; by default 1 for never.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mark_p: Option<Probability>,
-    /// Mean packet size in bytes; by default that of the largest packet on the link.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mean_packet: Option<Bytes>,
-}
-
-/// A queue discipline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum QueueKind {
-    /// First in, first out, up to the limit.
-    #[default]
-    DropTail,
-    /// Random early detection.
-    Red,
-}
-
-impl<'de> Deserialize<'de> for Queue {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Queue;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a queue such as \"20p\", \"1.5bdp\", \"red\" or { kind = \"red\", … }")
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Queue, E> {
-                let mut table = QueueTable::default();
-                match text {
-                    "droptail" => {}
-                    "red" => table.kind = QueueKind::Red,
-                    _ => match QueueSize::parse(text) {
-                        Ok(limit) => table.limit = Some(limit),
-                        Err(_) if text.starts_with(char::is_alphabetic) => {
-                            let allowed = &["droptail", "red", "20p", "64kb", "1.5bdp", "infinite"];
-                            return Err(E::unknown_variant(text, allowed));
-                        }
-                        Err(message) => return Err(E::custom(message)),
-                    },
-                }
-                Ok(Queue(table))
-            }
-            fn visit_i64<E: serde::de::Error>(self, packets: i64) -> Result<Queue, E> {
-                self.visit_str(&packets.to_string())
-            }
-            fn visit_u64<E: serde::de::Error>(self, packets: u64) -> Result<Queue, E> {
-                self.visit_str(&packets.to_string())
-            }
-            fn visit_f64<E: serde::de::Error>(self, packets: f64) -> Result<Queue, E> {
-                self.visit_str(&packets.to_string())
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Queue, A::Error> {
-                QueueTable::deserialize(serde::de::value::MapAccessDeserializer::new(map))
-                    .map(Queue)
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl Serialize for Queue {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match (&self.0, self.0.limit) {
-            // A queue with a limit only is written as its limit.
-            (table, Some(limit))
-                if *table == QueueTable { limit: table.limit, ..Default::default() } =>
-            {
-                limit.serialize(serializer)
-            }
-            (table, _) => table.serialize(serializer),
-        }
-    }
-}
-
-impl JsonSchema for Queue {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Queue".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "A queue: a limit (DropTail), a kind, or a table.",
-            "anyOf": [
-                { "type": "string", "enum": ["droptail", "red"] },
-                generator.subschema_for::<QueueSize>(),
-                generator.subschema_for::<QueueTable>(),
-            ],
-        })
-    }
 }

@@ -32,6 +32,7 @@ mod error;
 mod format;
 mod groups;
 mod queue;
+mod queue_format;
 mod routes;
 mod tcp;
 mod topology;
@@ -39,10 +40,8 @@ pub mod units;
 
 pub use compile::MOST_FLOWS;
 pub use error::ScenarioError;
-pub use format::{
-    Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Protocol, Queue, QueueKind, QueueTable,
-    Scenario,
-};
+pub use format::{Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Protocol, Scenario};
+pub use queue_format::{Queue, QueueKind, QueueTable};
 pub use tcp::{Conventions, Recovery, TcpOptions};
 
 use serde::Deserialize;

@@ -41,6 +41,12 @@ impl Admission {
                 let drain = link.rate.unwrap_or(f64::MAX) / clock.ticks_in(1.0);
                 Admission::Red(Box::new(Red::new(red, drain, rng)))
             }
+            // They decide themselves.
+            Queue::Codel(_)
+            | Queue::FqCodel(_)
+            | Queue::Fq(_)
+            | Queue::Pie(_)
+            | Queue::DualPi2(_) => Admission::DropTail { packets: u32::MAX, bytes: u64::MAX },
         }
     }
 

@@ -6,6 +6,7 @@
 //! order of their arrival: its state depends on nothing else. Samples are therefore taken when the link passes their time.
 
 mod admission;
+mod discipline;
 mod red;
 mod scheduled;
 
@@ -62,6 +63,10 @@ pub(crate) struct Counters {
     pub losses: u64,
     /// Accepted packets that arrived during the warm-up and waited at its end.
     pub early: u64,
+    /// Accepted packets that still wait at the end, and the part of `waited` that is theirs and that of dropped packets: delays are
+    /// those of transmitted packets. Only with disciplines that decide at departure.
+    pub untransmitted: u64,
+    pub untransmitted_wait: u128,
 }
 
 /// The transmitter at a constant rate.
@@ -133,13 +138,15 @@ impl Link {
         seed: u64,
     ) -> Self {
         let lossy = link.loss > 0.0;
+        // Nothing queues at an infinite rate.
+        let discipline = link.rate.and_then(|_| discipline::new(&link.queue, clock, index, seed));
         let admission = Admission::new(link, clock, index, seed);
         Link {
             busy: 0,
             service: Service::new(link.rate, clock),
             delay: clock.ticks(link.delay.as_nanos()).min(AFTER_END),
             due: observations.first(),
-            transparent: !lossy && admission.accepts_when_idle(),
+            transparent: !lossy && discipline.is_none() && admission.accepts_when_idle(),
             tapped: false,
             in_flight: Ring::new(),
             counters: Counters::default(),
@@ -153,7 +160,7 @@ impl Link {
                     rng: Rng::new(seed, "loss", index as u64),
                 })
             }),
-            scheduled: None,
+            scheduled: discipline.map(|discipline| Box::new(Scheduled::managed(discipline))),
             delays: Histogram::new(),
             clock,
             observations,
@@ -164,7 +171,7 @@ impl Link {
 
     /// Selects the scheduled path. Nothing queues at an infinite rate, which needs no events.
     pub(crate) fn schedule_departures(&mut self) {
-        if self.service.per_byte > 0 {
+        if self.service.per_byte > 0 && self.scheduled.is_none() {
             self.transparent = false;
             self.scheduled = Some(Box::new(Scheduled::fifo()));
         }
@@ -407,7 +414,7 @@ impl Link {
         record: &mut LinkRecord,
     ) {
         let counters = &self.counters;
-        record.arrivals = counters.accepted - counters.early + counters.drops;
+        record.arrivals = counters.accepted + counters.drops - counters.early;
         record.departures = counters.accepted - queued.accepted;
         record.drops = counters.drops;
         record.marks = counters.marks;
@@ -417,10 +424,11 @@ impl Link {
         record.utilization = rate.map_or(f64::NAN, |rate| bits / (rate * seconds));
         record.mean_queue = self.clock.seconds_in(counters.waited - queued.waited) / seconds;
         // A packet's wait counts at its arrival.
-        let arrived = counters.accepted;
+        let arrived = counters.accepted - counters.untransmitted;
         let zeros = arrived.saturating_sub(self.delays.count());
         let quantile = |fraction| self.delays.quantile(fraction, zeros) / 1e9;
-        let mean = self.clock.seconds_in(counters.waited) / arrived as f64;
+        let waited = counters.waited - counters.untransmitted_wait;
+        let mean = self.clock.seconds_in(waited) / arrived as f64;
         record.delay = [mean, quantile(0.5), quantile(0.95), quantile(0.99)];
     }
 }

@@ -3,68 +3,53 @@
 //! Required by disciplines that decide at departure and by links that change with time. With a discipline that decides at arrival
 //! and a constant rate the results are those of the fast path.
 
-use super::admission::Occupancy;
+use super::discipline::{Discipline, Effects, Fifo, Queued};
 use super::{AFTER_END, Counters, Link};
+use crate::engine::link::admission::Occupancy;
 use crate::engine::packet::{Packet, flags};
-use std::collections::VecDeque;
 
-/// A packet in the queue.
-#[derive(Clone, Copy)]
-struct Queued {
-    packet: Packet,
-    enqueued_at: u64,
-}
-
-/// A queue discipline: it decides on packets at their arrival and at their departure.
-trait QueueDiscipline {
-    /// Appends a packet that was admitted.
-    fn enqueue(&mut self, queued: Queued);
-
-    /// Removes the packet to transmit next.
-    fn dequeue(&mut self, now: u64) -> Option<Queued>;
-
-    fn occupancy(&self) -> Occupancy;
-}
-
-/// First in, first out.
-#[derive(Default)]
-struct Fifo {
-    packets: VecDeque<Queued>,
-    bytes: u64,
-}
-
-impl QueueDiscipline for Fifo {
-    fn enqueue(&mut self, queued: Queued) {
-        self.bytes += u64::from(queued.packet.size());
-        self.packets.push_back(queued);
-    }
-
-    fn dequeue(&mut self, _: u64) -> Option<Queued> {
-        let queued = self.packets.pop_front()?;
-        self.bytes -= u64::from(queued.packet.size());
-        Some(queued)
-    }
-
-    fn occupancy(&self) -> Occupancy {
-        Occupancy { packets: self.packets.len(), bytes: self.bytes }
-    }
+/// The queue of the scheduled path.
+enum Buffer {
+    /// Packets that the link's [`Admission`](super::admission::Admission) has accepted.
+    Admitted(Fifo),
+    /// Packets of a discipline that decides itself.
+    Managed(Box<dyn Discipline>),
 }
 
 /// The state of the scheduled path.
 pub(super) struct Scheduled {
-    queue: Box<dyn QueueDiscipline + Send>,
+    buffer: Buffer,
+    /// Whether a departure is in the event queue.
+    departs: bool,
+    /// Whether the discipline uses the hash of a packet's flow.
+    uses_flows: bool,
+    effects: Effects,
     /// End of the warm-up, once it is reached.
     measured_from: u64,
 }
 
 impl Scheduled {
+    fn new(buffer: Buffer, uses_flows: bool) -> Self {
+        let effects = Effects::default();
+        Scheduled { buffer, departs: false, uses_flows, effects, measured_from: 0 }
+    }
+
     /// An empty FIFO queue, for disciplines that decide at arrival.
     pub(super) fn fifo() -> Self {
-        Scheduled { queue: Box::new(Fifo::default()), measured_from: 0 }
+        Scheduled::new(Buffer::Admitted(Fifo::default()), false)
+    }
+
+    /// An empty queue of a discipline that decides at departure.
+    pub(super) fn managed(discipline: Box<dyn Discipline>) -> Self {
+        let uses_flows = discipline.uses_flows();
+        Scheduled::new(Buffer::Managed(discipline), uses_flows)
     }
 
     pub(super) fn occupancy(&self) -> Occupancy {
-        self.queue.occupancy()
+        match &self.buffer {
+            Buffer::Admitted(fifo) => fifo.occupancy(),
+            Buffer::Managed(discipline) => discipline.occupancy(),
+        }
     }
 
     /// Returns the counters of a measurement that begins at `now`: those of the packets in the queue.
@@ -74,65 +59,165 @@ impl Scheduled {
         let packets = packets as u64;
         Counters { accepted: packets, early: packets, bytes, ..Counters::default() }
     }
+
+    /// Returns the time of a departure at `busy`, if packets wait and no departure is scheduled: the caller schedules one.
+    fn next_departure(&mut self, busy: u64) -> Option<u64> {
+        let needed = !self.departs && self.occupancy().packets > 0;
+        self.departs |= needed;
+        needed.then_some(busy)
+    }
+
+    /// Time that a packet has waited at `now` since the end of the warm-up.
+    fn wait(&self, queued: &Queued, now: u64) -> u128 {
+        u128::from(now - queued.enqueued_at.max(self.measured_from))
+    }
 }
 
 /// The fate of a packet that was offered to the queue.
 pub(crate) enum Enqueued {
     Dropped,
-    /// The packet waits. The time of the next departure, if no event is scheduled for it.
+    /// The packet waits, or the discipline has dropped it. The time of the next departure, if no event is scheduled for it.
     Waits(Option<u64>),
-    /// The packet is transmitted at once and arrives at the far end at this time.
+    /// A packet is transmitted at once and arrives at the far end at this time.
     Transmitted(u64, Packet),
 }
 
 impl Link {
-    /// Offers a packet to the queue of the scheduled path.
-    pub(crate) fn enqueue(&mut self, now: u64, mut packet: Packet) -> Enqueued {
+    /// Whether the discipline uses the hash of a packet's flow.
+    pub(crate) fn uses_flows(&self) -> bool {
+        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.uses_flows)
+    }
+
+    /// Offers a packet of the flow with this hash to the queue of the scheduled path. The caller then takes the packets that the
+    /// discipline [dropped](Self::take_dropped).
+    pub(crate) fn enqueue(&mut self, now: u64, mut packet: Packet, flow: u32) -> Enqueued {
         let size = u64::from(packet.size());
-        let occupancy = self.scheduled.as_ref().map_or(Occupancy::default(), |s| s.occupancy());
-        let gained = self.admit(now, occupancy, size, packet.flags());
-        if gained & flags::DROPPED != 0 {
-            return Enqueued::Dropped;
+        let idle = !self.is_busy(now);
+        let Some(scheduled) = &mut self.scheduled else { return Enqueued::Dropped };
+        if let Buffer::Managed(discipline) = &mut scheduled.buffer {
+            let queued = Queued { packet, enqueued_at: now };
+            discipline.enqueue(queued, flow, &mut scheduled.effects);
+            self.counters.accepted += 1;
+            self.counters.bytes += size;
+            self.count_effects(now);
+            if idle && let Some(packet) = self.take_managed(now) {
+                return Enqueued::Transmitted(self.occupy(now, u64::from(packet.size())), packet);
+            }
+        } else {
+            let occupancy = scheduled.occupancy();
+            let gained = self.admit(now, occupancy, size, packet.flags());
+            if gained & flags::DROPPED != 0 {
+                return Enqueued::Dropped;
+            }
+            packet = packet.flagged(gained);
+            self.counters.accepted += 1;
+            self.counters.bytes += size;
+            if idle {
+                return Enqueued::Transmitted(self.occupy(now, size), packet);
+            }
+            if let Some(Buffer::Admitted(fifo)) = self.scheduled.as_mut().map(|s| &mut s.buffer) {
+                fifo.push(Queued { packet, enqueued_at: now });
+            }
         }
-        packet = packet.flagged(gained);
-        self.counters.accepted += 1;
-        self.counters.bytes += size;
-        if !self.is_busy(now) {
-            return Enqueued::Transmitted(self.occupy(now, size), packet);
-        }
-        if let Some(scheduled) = &mut self.scheduled {
-            scheduled.queue.enqueue(Queued { packet, enqueued_at: now });
-        }
-        Enqueued::Waits((occupancy.packets == 0).then_some(self.busy))
+        let busy = self.busy;
+        Enqueued::Waits(
+            self.scheduled.as_mut().and_then(|scheduled| scheduled.next_departure(busy)),
+        )
     }
 
     /// The transmitter becomes idle at `now`: takes the next packet. Returns its arrival time at the far end, and the time of the
-    /// next departure if packets wait.
+    /// next departure if packets wait. The caller then takes the packets that the discipline [dropped](Self::take_dropped).
     pub(crate) fn dequeue(&mut self, now: u64) -> Option<(u64, Packet, Option<u64>)> {
         if now >= self.due {
             self.observe(now);
         }
-        let (packet, waits) = self.take_queued(now)?;
-        let arrives = self.occupy(now, u64::from(packet.size()));
-        Some((arrives, packet, waits.then_some(self.busy)))
-    }
-
-    /// Removes the next packet from the queue and counts its wait. Returns it and whether others wait.
-    fn take_queued(&mut self, now: u64) -> Option<(Packet, bool)> {
         let scheduled = self.scheduled.as_mut()?;
-        let Queued { packet, enqueued_at } = scheduled.queue.dequeue(now)?;
-        self.counters.waited += u128::from(now - enqueued_at.max(scheduled.measured_from));
-        if enqueued_at >= scheduled.measured_from {
-            self.delays.add(self.clock.nanos(now - enqueued_at));
-        }
-        Some((packet, scheduled.occupancy().packets > 0))
+        scheduled.departs = false;
+        let packet = match scheduled.buffer {
+            Buffer::Admitted(_) => self.take_admitted(now),
+            Buffer::Managed(_) => self.take_managed(now),
+        }?;
+        let arrives = self.occupy(now, u64::from(packet.size()));
+        let busy = self.busy;
+        Some((arrives, packet, self.scheduled.as_mut()?.next_departure(busy)))
     }
 
-    /// Empties the queue after the end of the run at `end`, so that every accepted packet has a waiting time. Returns what the
-    /// measurement excludes.
+    /// Takes a packet that the discipline dropped.
+    pub(crate) fn take_dropped(&mut self) -> Option<Packet> {
+        self.scheduled.as_mut()?.effects.dropped.pop().map(|queued| queued.packet)
+    }
+
+    /// Removes the next packet of a FIFO queue and counts its wait.
+    fn take_admitted(&mut self, now: u64) -> Option<Packet> {
+        let scheduled = self.scheduled.as_mut()?;
+        let Buffer::Admitted(fifo) = &mut scheduled.buffer else { return None };
+        let queued = fifo.pop()?;
+        self.count_wait(&queued, now);
+        Some(queued.packet)
+    }
+
+    /// Removes the packet that the discipline selects, counts its wait and draws its loss.
+    fn take_managed(&mut self, now: u64) -> Option<Packet> {
+        let scheduled = self.scheduled.as_mut()?;
+        let Buffer::Managed(discipline) = &mut scheduled.buffer else { return None };
+        let selected = discipline.dequeue(now, &mut scheduled.effects);
+        self.count_effects(now);
+        let queued = selected?;
+        if queued.enqueued_at < now || self.is_busy(now) {
+            self.count_wait(&queued, now);
+        }
+        let mut packet = queued.packet;
+        if self.loss.is_some() {
+            packet = packet.flagged(self.draw_loss(packet.flags()));
+        }
+        Some(packet)
+    }
+
+    fn count_wait(&mut self, queued: &Queued, now: u64) {
+        let Some(scheduled) = &self.scheduled else { return };
+        self.counters.waited += scheduled.wait(queued, now);
+        if queued.enqueued_at >= scheduled.measured_from {
+            self.delays.add(self.clock.nanos(now - queued.enqueued_at));
+        }
+    }
+
+    /// Counts the marks and drops of the discipline's last call. A dropped packet counts in the queue length, but not in the delays.
+    fn count_effects(&mut self, now: u64) {
+        let Some(scheduled) = &mut self.scheduled else { return };
+        self.counters.marks += std::mem::take(&mut scheduled.effects.marks);
+        for queued in &scheduled.effects.dropped {
+            let wait = scheduled.wait(queued, now);
+            self.counters.accepted -= 1;
+            self.counters.bytes -= u64::from(queued.packet.size());
+            self.counters.drops += 1;
+            self.counters.waited += wait;
+            self.counters.untransmitted_wait += wait;
+            self.total_lost += 1;
+        }
+    }
+
+    /// Returns what a measurement that ends at `end` excludes: the packets in the queue.
     pub(super) fn drain(&mut self, end: u64) -> Counters {
+        let Some(scheduled) = &self.scheduled else { return Counters::default() };
+        match &scheduled.buffer {
+            Buffer::Admitted(_) => self.drain_admitted(end),
+            Buffer::Managed(discipline) => {
+                let Occupancy { packets, bytes } = discipline.occupancy();
+                let mut waited = 0;
+                discipline.visit(&mut |queued| waited += scheduled.wait(queued, end));
+                self.counters.waited += waited;
+                self.counters.untransmitted_wait += waited;
+                let accepted = packets as u64;
+                self.counters.untransmitted += accepted;
+                Counters { accepted, bytes, ..Counters::default() }
+            }
+        }
+    }
+
+    /// Empties a FIFO queue after the end of the run, so that every accepted packet has a waiting time.
+    fn drain_admitted(&mut self, end: u64) -> Counters {
         let mut queued = Counters::default();
-        while let Some((packet, _)) = self.take_queued(self.busy) {
+        while let Some(packet) = self.take_admitted(self.busy) {
             let size = u64::from(packet.size());
             queued.waited += u128::from(self.busy - end);
             queued.accepted += 1;

@@ -1,0 +1,190 @@
+//! Controlled delay (RFC 8289).
+
+use super::{Discipline, Effects, Fifo, Queued, exceeds};
+use crate::cast::whole;
+use crate::engine::clock::Clock;
+use crate::engine::link::admission::Occupancy;
+use crate::engine::schedule::NONE;
+use crate::network::{self, QueueLimit};
+use cwnd::Dur;
+
+/// A queue that CoDel controls.
+pub(super) trait ControlledQueue {
+    fn pop(&mut self) -> Option<Queued>;
+
+    fn bytes(&self) -> u64;
+}
+
+impl ControlledQueue for Fifo {
+    fn pop(&mut self) -> Option<Queued> {
+        Fifo::pop(self)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// CoDel's parameters in ticks.
+pub(super) struct Parameters {
+    target: u64,
+    interval: u64,
+    /// 16 intervals: for this time after leaving the drop state, its drop rate is a good starting point.
+    memory: u64,
+    ecn: bool,
+    maxpacket: u64,
+    /// Sojourn time above which each ECN-capable packet is marked.
+    ce_threshold: u64,
+}
+
+impl Parameters {
+    pub(super) fn new(codel: &network::Codel, ce_threshold: Option<Dur>, clock: Clock) -> Self {
+        let ticks = |span: Dur| clock.ticks(span.as_nanos());
+        let interval = ticks(codel.interval);
+        Parameters {
+            target: ticks(codel.target),
+            interval,
+            memory: interval.saturating_mul(16),
+            ecn: codel.ecn,
+            maxpacket: u64::from(codel.maxpacket),
+            ce_threshold: ce_threshold.map_or(NONE, ticks),
+        }
+    }
+
+    /// Returns the time of the drop that follows one at `time` (RFC 8289 section 5.4).
+    fn control_law(&self, time: u64, count: u32) -> u64 {
+        time.saturating_add(whole(self.interval as f64 / f64::from(count).sqrt()))
+    }
+}
+
+/// CoDel's state (RFC 8289 section 5.3).
+#[derive(Default)]
+pub(super) struct State {
+    /// Time at which the sojourn time will have been above the target for an interval; 0 while it is below.
+    first_above_time: u64,
+    drop_next: u64,
+    /// Drops since the drop state was entered.
+    count: u32,
+    /// `count` when the drop state was last entered.
+    lastcount: u32,
+    dropping: bool,
+}
+
+impl State {
+    /// Removes the first packet. Returns it and whether it may be dropped (RFC 8289 section 5.6, `dodequeue`).
+    fn pop(
+        &mut self,
+        now: u64,
+        codel: &Parameters,
+        queue: &mut impl ControlledQueue,
+    ) -> (Option<Queued>, bool) {
+        let first = queue.pop();
+        let above = first.is_some_and(|queued| {
+            queued.sojourn(now) >= codel.target && queue.bytes() > codel.maxpacket
+        });
+        if !above {
+            self.first_above_time = 0;
+        } else if self.first_above_time == 0 {
+            self.first_above_time = now.saturating_add(codel.interval);
+        } else {
+            return (first, now >= self.first_above_time);
+        }
+        (first, false)
+    }
+
+    /// Removes the packet to transmit next (RFC 8289 section 5.5). Where the RFC drops, ECN-capable packets are marked.
+    pub(super) fn dequeue(
+        &mut self,
+        now: u64,
+        codel: &Parameters,
+        queue: &mut impl ControlledQueue,
+        effects: &mut Effects,
+    ) -> Option<Queued> {
+        let (mut first, ok_to_drop) = self.pop(now, codel, queue);
+        if self.dropping {
+            self.dropping = ok_to_drop;
+            while self.dropping
+                && now >= self.drop_next
+                && let Some(queued) = &mut first
+            {
+                self.count = self.count.saturating_add(1);
+                if codel.ecn && queued.is_capable() {
+                    effects.mark(queued);
+                    self.drop_next = codel.control_law(self.drop_next, self.count);
+                    break;
+                }
+                effects.drop(*queued);
+                (first, self.dropping) = self.pop(now, codel, queue);
+                if self.dropping {
+                    self.drop_next = codel.control_law(self.drop_next, self.count);
+                }
+            }
+        } else if ok_to_drop && let Some(queued) = &mut first {
+            if codel.ecn && queued.is_capable() {
+                effects.mark(queued);
+            } else {
+                effects.drop(*queued);
+                first = self.pop(now, codel, queue).0;
+            }
+            self.enter(now, codel);
+        }
+        if let Some(queued) = &mut first
+            && queued.sojourn(now) > codel.ce_threshold
+            && queued.is_capable()
+        {
+            effects.mark(queued);
+        }
+        first
+    }
+
+    /// Enters the drop state. The drop rate begins at that of the last time if this was recent.
+    fn enter(&mut self, now: u64, codel: &Parameters) {
+        self.dropping = true;
+        let delta = self.count.wrapping_sub(self.lastcount);
+        let recent = now < self.drop_next.saturating_add(codel.memory);
+        self.count = if delta > 1 && recent { delta } else { 1 };
+        self.drop_next = codel.control_law(now, self.count);
+        self.lastcount = self.count;
+    }
+}
+
+/// One queue with CoDel.
+pub(super) struct Codel {
+    limit: QueueLimit,
+    parameters: Parameters,
+    state: State,
+    queue: Fifo,
+}
+
+impl Codel {
+    pub(super) fn new(codel: &network::Codel, clock: Clock) -> Self {
+        Codel {
+            limit: codel.limit,
+            parameters: Parameters::new(codel, None, clock),
+            state: State::default(),
+            queue: Fifo::default(),
+        }
+    }
+}
+
+impl Discipline for Codel {
+    fn enqueue(&mut self, queued: Queued, _: u32, effects: &mut Effects) {
+        if exceeds(self.limit, self.queue.occupancy(), queued.size()) {
+            effects.drop(queued);
+        } else {
+            self.queue.push(queued);
+        }
+    }
+
+    fn dequeue(&mut self, now: u64, effects: &mut Effects) -> Option<Queued> {
+        self.state.dequeue(now, &self.parameters, &mut self.queue, effects)
+    }
+
+    fn visit(&self, each: &mut dyn FnMut(&Queued)) {
+        self.queue.visit(each);
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.queue.occupancy()
+    }
+}

@@ -1,0 +1,226 @@
+//! Coupled dual queue with a PI² controller (RFC 9332, appendix A), with overload protection (appendix A.2).
+//!
+//! The scheduler is the weighted round robin of Linux's `sch_dualpi2`, by bytes. Marks and drops are those of the RFC's function `recur`:
+//! spaced evenly and without randomness.
+
+use super::{Discipline, Effects, Fifo, Queued, Updates, exceeds};
+use crate::engine::clock::Clock;
+use crate::engine::link::admission::Occupancy;
+use crate::engine::packet::flags;
+use crate::network::{self, QueueLimit};
+
+/// The largest marking probability of the L4S queue, from which on packets are dropped.
+const P_L_MAX: f64 = 1.0;
+
+/// One of the two queues.
+#[derive(Default)]
+struct Half {
+    queue: Fifo,
+    /// Sum of the probabilities of the packets since the last mark or drop.
+    count: f64,
+}
+
+impl Half {
+    /// Returns true for a fraction `likelihood` of the calls.
+    fn recur(&mut self, likelihood: f64) -> bool {
+        self.count += likelihood;
+        let recurs = self.count > 1.0;
+        if recurs {
+            self.count -= 1.0;
+        }
+        recurs
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queue.packets.is_empty()
+    }
+
+    /// Time for which the first packet has waited.
+    fn delay(&self, now: u64) -> u64 {
+        self.queue.first().map_or(0, |first| first.sojourn(now))
+    }
+}
+
+pub(super) struct DualPi2 {
+    limit: QueueLimit,
+    /// Seconds.
+    target: f64,
+    alpha: f64,
+    beta: f64,
+    k: f64,
+    min_th: u64,
+    range: u64,
+    th_len: usize,
+    classic_protection: f64,
+    /// The Classic drop probability from which ECN is disabled: that at which the L4S queue is saturated.
+    p_c_max: f64,
+    mtu: f64,
+    clock: Clock,
+    updates: Updates,
+    l4s: Half,
+    classic: Half,
+    /// Base probability `p'`.
+    base: f64,
+    /// Queueing delay at the last update in seconds.
+    prev_delay: f64,
+    /// Bytes times shares. The Classic queue is served while it is above zero.
+    credit: f64,
+}
+
+impl DualPi2 {
+    pub(super) fn new(dualpi2: &network::DualPi2, clock: Clock) -> Self {
+        let ticks = |span: cwnd::Dur| clock.ticks(span.as_nanos());
+        let mut queue = DualPi2 {
+            limit: dualpi2.limit,
+            target: dualpi2.target.as_secs(),
+            alpha: dualpi2.alpha,
+            beta: dualpi2.beta,
+            k: dualpi2.k,
+            min_th: ticks(dualpi2.min_th),
+            range: ticks(dualpi2.range),
+            th_len: dualpi2.th_len as usize,
+            classic_protection: dualpi2.classic_protection,
+            p_c_max: (1.0 / (dualpi2.k * dualpi2.k)).min(1.0),
+            mtu: f64::from(dualpi2.mtu),
+            clock,
+            updates: Updates::new(ticks(dualpi2.tupdate)),
+            l4s: Half::default(),
+            classic: Half::default(),
+            base: 0.0,
+            prev_delay: 0.0,
+            credit: 0.0,
+        };
+        queue.reset_credit();
+        queue
+    }
+
+    fn reset_credit(&mut self) {
+        self.credit = self.mtu * (2.0 * self.classic_protection - 1.0);
+    }
+
+    /// Makes up for the updates of the base probability until `now`. At each of them, the queues are as now.
+    pub(super) fn update(&mut self, now: u64) {
+        while let Some(at) = self.updates.due(now) {
+            let delay = self.clock.seconds(self.classic.delay(at).max(self.l4s.delay(at)));
+            let before = (self.base, self.prev_delay);
+            let change = self.alpha * (delay - self.target) + self.beta * (delay - self.prev_delay);
+            self.base = (self.base + change).clamp(0.0, 1.0);
+            self.prev_delay = delay;
+            if before == (self.base, self.prev_delay) && self.is_empty() {
+                self.updates.skip(now);
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.l4s.is_empty() && self.classic.is_empty()
+    }
+
+    /// Returns the probability of the L4S queue's own AQM for a packet with this queueing delay: a ramp.
+    fn laqm(&self, delay: u64) -> f64 {
+        if delay >= self.min_th + self.range {
+            1.0
+        } else if delay > self.min_th {
+            (delay - self.min_th) as f64 / self.range as f64
+        } else {
+            0.0
+        }
+    }
+
+    /// Whether the scheduler selects the L4S queue. Its credit counts while both queues have packets.
+    fn selects_l4s(&self) -> bool {
+        !self.l4s.is_empty() && (self.classic.is_empty() || self.credit <= 0.0)
+    }
+
+    /// Removes the first packet of the L4S queue. `None` if it is dropped.
+    fn dequeue_l4s(&mut self, now: u64, effects: &mut Effects) -> Option<Queued> {
+        // The first packet counts.
+        let long = self.l4s.queue.packets.len() > self.th_len;
+        let mut queued = self.l4s.queue.pop()?;
+        let coupled = self.k * self.base;
+        if coupled < P_L_MAX {
+            let native = if long { self.laqm(queued.sojourn(now)) } else { 0.0 };
+            if self.l4s.recur(native.max(coupled)) {
+                effects.mark(&mut queued);
+            }
+        } else if self.l4s.recur(self.base * self.base) {
+            effects.drop(queued);
+            return None;
+        } else {
+            // A probability of 1: `recur` would always be true.
+            effects.mark(&mut queued);
+        }
+        Some(queued)
+    }
+
+    /// Removes the first packet of the Classic queue. `None` if it is dropped.
+    fn dequeue_classic(&mut self, effects: &mut Effects) -> Option<Queued> {
+        let mut queued = self.classic.queue.pop()?;
+        let p_c = self.base * self.base;
+        if self.classic.recur(p_c) {
+            if !queued.is_capable() || p_c >= self.p_c_max {
+                effects.drop(queued);
+                return None;
+            }
+            effects.mark(&mut queued);
+        }
+        Some(queued)
+    }
+}
+
+impl Discipline for DualPi2 {
+    fn enqueue(&mut self, queued: Queued, _: u32, effects: &mut Effects) {
+        self.update(queued.enqueued_at);
+        if exceeds(self.limit, self.occupancy(), queued.size()) {
+            effects.drop(queued);
+            return;
+        }
+        if self.is_empty() {
+            self.reset_credit();
+        }
+        // ECT(1) or CE.
+        let l4s = queued.packet.flags() & (flags::ECT1 | flags::CE) != 0;
+        let half = if l4s { &mut self.l4s } else { &mut self.classic };
+        half.queue.push(queued);
+    }
+
+    fn dequeue(&mut self, now: u64, effects: &mut Effects) -> Option<Queued> {
+        self.update(now);
+        while !self.is_empty() {
+            let both = !self.l4s.is_empty() && !self.classic.is_empty();
+            let (packet, share) = if self.selects_l4s() {
+                (self.dequeue_l4s(now, effects), self.classic_protection)
+            } else {
+                (self.dequeue_classic(effects), self.classic_protection - 1.0)
+            };
+            if let Some(queued) = packet {
+                if both {
+                    self.credit += share * f64::from(queued.packet.size());
+                }
+                return Some(queued);
+            }
+        }
+        None
+    }
+
+    fn visit(&self, each: &mut dyn FnMut(&Queued)) {
+        self.classic.queue.visit(each);
+        self.l4s.queue.visit(each);
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let [l4s, classic] = [&self.l4s, &self.classic].map(|half| half.queue.occupancy());
+        Occupancy { packets: l4s.packets + classic.packets, bytes: l4s.bytes + classic.bytes }
+    }
+}
+
+#[cfg(test)]
+impl DualPi2 {
+    pub(super) fn set_base(&mut self, base: f64) {
+        self.base = base;
+    }
+
+    pub(super) fn set_count(&mut self, count: f64) {
+        self.l4s.count = count;
+    }
+}

@@ -1,0 +1,288 @@
+//! Queues of flows and their deficit round robin with a list of new and a list of old queues (RFC 8290 section 4.2).
+//!
+//! Packets are in one array and linked to queues: a queue allocates nothing. A hash bucket gets a queue at its first packet.
+
+use super::Queued;
+use super::codel::ControlledQueue;
+use crate::cast::{low32, saturate32};
+use crate::engine::link::admission::Occupancy;
+
+/// No packet, or no queue.
+const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Node {
+    queued: Queued,
+    next: u32,
+}
+
+/// The packets of all queues.
+#[derive(Default)]
+struct Packets {
+    nodes: Vec<Node>,
+    /// The first of the unused nodes, which are linked.
+    unused: Option<u32>,
+    total: Occupancy,
+}
+
+impl Packets {
+    fn insert(&mut self, queued: Queued) -> u32 {
+        self.total.packets += 1;
+        self.total.bytes += queued.size();
+        let node = Node { queued, next: NIL };
+        match self.unused {
+            Some(index) => {
+                let slot = &mut self.nodes[index as usize];
+                self.unused = Some(slot.next).filter(|&next| next != NIL);
+                *slot = node;
+                index
+            }
+            None => {
+                self.nodes.push(node);
+                saturate32(self.nodes.len() - 1)
+            }
+        }
+    }
+
+    /// Removes a packet. Returns it and the one that follows in its queue.
+    fn remove(&mut self, index: u32) -> (Queued, u32) {
+        let node = &mut self.nodes[index as usize];
+        let Node { queued, next } = *node;
+        node.next = self.unused.unwrap_or(NIL);
+        self.unused = Some(index);
+        self.total.packets -= 1;
+        self.total.bytes -= queued.size();
+        (queued, next)
+    }
+}
+
+/// The queue of a flow, with a state of the discipline.
+pub(super) struct FlowQueue<S> {
+    first: u32,
+    last: u32,
+    pub packets: u32,
+    pub bytes: u64,
+    /// Bytes that it may still send in this round.
+    pub credits: i64,
+    /// The following queue in its list.
+    next: u32,
+    listed: bool,
+    pub state: S,
+}
+
+/// The queues of one of the two lists, in the order of their service.
+#[derive(Clone, Copy)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
+/// Where the queue to be served is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    New,
+    Old,
+}
+
+pub(super) struct FlowQueues<S> {
+    seed: u64,
+    flows: u32,
+    /// The queue of each hash bucket; empty before the first packet.
+    buckets: Vec<u32>,
+    queues: Vec<FlowQueue<S>>,
+    lists: [List; 2],
+    packets: Packets,
+}
+
+/// The packets of one queue.
+pub(super) struct Backlog<'a> {
+    first: &'a mut u32,
+    count: &'a mut u32,
+    bytes: &'a mut u64,
+    packets: &'a mut Packets,
+}
+
+impl ControlledQueue for Backlog<'_> {
+    fn pop(&mut self) -> Option<Queued> {
+        if *self.first == NIL {
+            return None;
+        }
+        let (queued, next) = self.packets.remove(*self.first);
+        *self.first = next;
+        *self.count -= 1;
+        *self.bytes -= queued.size();
+        Some(queued)
+    }
+
+    fn bytes(&self) -> u64 {
+        *self.bytes
+    }
+}
+
+impl<S: Default> FlowQueues<S> {
+    /// `flows` hash buckets, whose hash function `seed` selects.
+    pub(super) fn new(flows: u32, seed: u64) -> Self {
+        FlowQueues {
+            seed,
+            flows,
+            buckets: Vec::new(),
+            queues: Vec::new(),
+            lists: [List { first: NIL, last: NIL }; 2],
+            packets: Packets::default(),
+        }
+    }
+
+    /// Returns the index of the queue of a flow.
+    pub(super) fn queue_of(&mut self, flow: u32) -> usize {
+        if self.buckets.is_empty() {
+            self.buckets = vec![NIL; self.flows as usize];
+        }
+        // The finaliser of splitmix64: each bit of the flow and the seed changes every bit of the hash with probability 1/2.
+        let mut hash = (u64::from(flow) ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash ^= hash >> 32;
+        let bucket = (u64::from(low32(hash)) * u64::from(self.flows)) >> 32;
+        let index = &mut self.buckets[low32(bucket) as usize];
+        if *index == NIL {
+            *index = saturate32(self.queues.len());
+            self.queues.push(FlowQueue {
+                first: NIL,
+                last: NIL,
+                packets: 0,
+                bytes: 0,
+                credits: 0,
+                next: NIL,
+                listed: false,
+                state: S::default(),
+            });
+        }
+        *index as usize
+    }
+
+    pub(super) fn get(&mut self, index: usize) -> &mut FlowQueue<S> {
+        &mut self.queues[index]
+    }
+
+    pub(super) fn occupancy(&self) -> Occupancy {
+        self.packets.total
+    }
+
+    /// Appends a packet to a queue.
+    pub(super) fn push(&mut self, index: usize, queued: Queued) {
+        let node = self.packets.insert(queued);
+        let queue = &mut self.queues[index];
+        queue.packets += 1;
+        queue.bytes += queued.size();
+        if queue.first == NIL {
+            queue.first = node;
+        } else {
+            self.packets.nodes[queue.last as usize].next = node;
+        }
+        queue.last = node;
+    }
+
+    /// Removes the first packet of a queue.
+    pub(super) fn pop(&mut self, index: usize) -> Option<Queued> {
+        self.split(index).1.pop()
+    }
+
+    /// Returns the state of a queue and its packets.
+    pub(super) fn split(&mut self, index: usize) -> (&mut S, Backlog<'_>) {
+        let FlowQueue { first, packets: count, bytes, state, .. } = &mut self.queues[index];
+        (state, Backlog { first, count, bytes, packets: &mut self.packets })
+    }
+
+    /// Whether a queue is in one of the lists.
+    pub(super) fn is_listed(&self, index: usize) -> bool {
+        self.queues[index].listed
+    }
+
+    /// Appends a queue to the list of new queues.
+    pub(super) fn activate(&mut self, index: usize) {
+        self.queues[index].listed = true;
+        self.append(Which::New, saturate32(index));
+    }
+
+    fn append(&mut self, which: Which, index: u32) {
+        self.queues[index as usize].next = NIL;
+        let list = &mut self.lists[which as usize];
+        if list.first == NIL {
+            list.first = index;
+        } else {
+            self.queues[list.last as usize].next = index;
+        }
+        list.last = index;
+    }
+
+    /// Returns the queue to be served next, with its list. A queue without credits gets `quantum` and becomes the last of the old ones.
+    fn next_with_credits(&mut self, quantum: u32) -> Option<(Which, u32)> {
+        loop {
+            let which =
+                if self.lists[Which::New as usize].first == NIL { Which::Old } else { Which::New };
+            let index = self.lists[which as usize].first;
+            if index == NIL {
+                return None;
+            }
+            let queue = &mut self.queues[index as usize];
+            if queue.credits > 0 {
+                return Some((which, index));
+            }
+            queue.credits += i64::from(quantum);
+            self.remove_first(which);
+            self.append(Which::Old, index);
+        }
+    }
+
+    fn remove_first(&mut self, which: Which) {
+        let list = &mut self.lists[which as usize];
+        list.first = self.queues[list.first as usize].next;
+    }
+
+    /// Removes the packet to transmit next: `take` is called on queues in the order of service until it finds a packet. Calls `emptied`
+    /// on each queue that leaves the lists.
+    #[inline]
+    pub(super) fn serve(
+        &mut self,
+        quantum: u32,
+        mut take: impl FnMut(&mut S, &mut Backlog<'_>) -> Option<Queued>,
+        mut emptied: impl FnMut(&mut S),
+    ) -> Option<Queued> {
+        loop {
+            let (which, index) = self.next_with_credits(quantum)?;
+            let (state, mut backlog) = self.split(index as usize);
+            if let Some(queued) = take(state, &mut backlog) {
+                let size = i64::from(queued.packet.size());
+                self.queues[index as usize].credits -= size;
+                return Some(queued);
+            }
+            self.remove_first(which);
+            // An empty new queue passes through the old ones: otherwise it could come back at once and starve them.
+            if which == Which::New {
+                self.append(Which::Old, index);
+            } else {
+                let queue = &mut self.queues[index as usize];
+                queue.listed = false;
+                emptied(&mut queue.state);
+            }
+        }
+    }
+
+    /// Returns the queue with most bytes.
+    pub(super) fn fattest(&self) -> Option<usize> {
+        let longest = |best: usize, index: usize| {
+            if self.queues[index].bytes > self.queues[best].bytes { index } else { best }
+        };
+        (0..self.queues.len()).reduce(longest)
+    }
+
+    pub(super) fn visit(&self, each: &mut dyn FnMut(&Queued)) {
+        for queue in &self.queues {
+            let mut index = queue.first;
+            while index != NIL {
+                let node = &self.packets.nodes[index as usize];
+                each(&node.queued);
+                index = node.next;
+            }
+        }
+    }
+}
