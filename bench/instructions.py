@@ -55,6 +55,15 @@ def reno(conventions: str) -> Scenario:
     return network
 
 
+def queueing(queue: str) -> Scenario:
+    """Return eight flows through a queue of this kind at 100 Mb/s."""
+    network = dumbbell(
+        "100mbit", 20, flow=[{"controller": "reno", "count": 8, "stagger": "100ms"}]
+    )
+    network["dumbbell"]["queue"] = queue
+    return network
+
+
 FAST = dumbbell("1gbit", 2, flow=[{"controller": "cubic", "count": 100, "start": "0s..0.5s"}])
 CBR = dumbbell("100mbit", 10, cbr=[{"rate": "20mbit", "count": 4}])
 UDT = dumbbell("100mbit", 10, flow=[{"controller": "udt"}])
@@ -68,6 +77,8 @@ CASES: dict[str, tuple[Scenario, list[str]]] = {
     "cubic-100-sampled-once": (networks.sampled(FAST, "2s"), []),
     "udt": (UDT, []),
     "cbr": (CBR, []),
+    "droptail-8": (queueing("droptail"), []),
+    "fq-codel-8": (queueing("fq_codel"), []),
     "short-flows": (networks.short_flows(10_000), []),
 }
 

@@ -1,9 +1,8 @@
 //! Emulated links, for `cwnd emulate`.
 
-use crate::{records, scenario_error};
+use crate::{read_scenario, records, scenario_error};
 use cwnd_linux::emulate::{Emulation, Options, Report, RunningCommand};
 use cwnd_sim::network::Link;
-use cwnd_sim::scenario::Scenario;
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -58,7 +57,7 @@ impl Bridge {
         seed: u64,
         record: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
+        let scenario = read_scenario(scenario_json)?;
         let network = scenario.network(seed).map_err(scenario_error)?;
         let [up, down] = <[Link; 2]>::try_from(network.links)
             .map_err(|_| PyValueError::new_err("an emulation has two links"))?;

@@ -2,9 +2,8 @@
 
 use crate::linux::KernelError;
 use crate::simulate::Finished;
-use crate::{ScenarioError, emulate, records, scenario_error};
+use crate::{ScenarioError, emulate, read_scenario, records, scenario_error};
 use cwnd_linux::run::{self, Backend, Error};
-use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, Simulation};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -31,7 +30,7 @@ fn parse_backend(name: &str) -> PyResult<Backend> {
 /// Refuses a scenario in JSON that asks for what `linux` or `udt` does not have.
 #[pyfunction]
 fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
-    let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
+    let scenario = read_scenario(scenario_json)?;
     let network = scenario.network(0).map_err(scenario_error)?;
     run::check(&network, parse_backend(on)?).map_err(refused)
 }
@@ -39,7 +38,7 @@ fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
 /// Refuses a scenario in JSON that names a controller of the kernel without a law of that name in the simulator.
 #[pyfunction]
 fn check_simulated(scenario_json: &str) -> PyResult<()> {
-    let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
+    let scenario = read_scenario(scenario_json)?;
     let network = scenario.network(0).map_err(scenario_error)?;
     Simulation::new(network, 0, &Options::default())
         .map(drop)
@@ -57,7 +56,7 @@ fn run_real<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let on = parse_backend(on)?;
-    let scenario = Scenario::from_json(scenario_json).map_err(scenario_error)?;
+    let scenario = read_scenario(scenario_json)?;
     let network = Arc::new(scenario.network(seed).map_err(scenario_error)?);
     let begin = Instant::now();
     let mut interrupted = None;

@@ -146,5 +146,6 @@ pub(crate) fn link<'py>(
     link.set_item("delay", delay)?;
     link.set_item("queue", record.queue.into_pyarray(py))?;
     link.set_item("drops_series", record.drops_series.into_pyarray(py))?;
+    link.set_item("capacity_bps", record.capacity.into_pyarray(py))?;
     Ok(link)
 }

@@ -1,11 +1,10 @@
 //! Runs simulations on all cores with the interpreter's lock released.
 
 use crate::custom::{Factory, Failure};
-use crate::{ScenarioError, records, scenario_error};
+use crate::{ScenarioError, read_scenario, records, scenario_error};
 use cwnd::{Controller, MakeController, Settings};
 use cwnd_sim::network::{Network, Traffic};
 use cwnd_sim::record::Records;
-use cwnd_sim::scenario::Scenario;
 use cwnd_sim::{Options, PcapWriter, Simulation};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -133,7 +132,7 @@ fn without_collecting<'py, T>(py: Python<'py>, work: impl FnOnce() -> PyResult<T
 }
 
 fn prepare((scenario, seed): (String, u64)) -> PyResult<Job> {
-    let scenario = Scenario::from_json(&scenario).map_err(scenario_error)?;
+    let scenario = read_scenario(&scenario)?;
     let network = Arc::new(scenario.network(seed).map_err(scenario_error)?);
     Ok(Job { name: network.name.clone(), seed, network, done: AtomicU64::new(0) })
 }

@@ -1,7 +1,7 @@
 //! Partitioning of a network for two threads: it is cut at its longest links, whose delay is the lookahead of the partitions.
 
 use crate::endpoint::simulated;
-use crate::network::{Network, Traffic};
+use crate::network::{Link, Network, Traffic};
 use cwnd::{Controller, Dur, MakeController, Settings};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct Cut {
 impl Cut {
     /// Finds the cut through the longest links that gives both partitions enough work; `None` if there is none.
     pub(crate) fn find(network: &Network) -> Option<Self> {
-        let delays = network.links.iter().map(|link| link.delay);
+        let delays = network.links.iter().map(lookahead_of);
         let mut delays: Vec<Dur> = delays.filter(|&delay| delay >= MIN_DELAY).collect();
         delays.sort_unstable();
         delays.dedup();
@@ -46,7 +46,7 @@ impl Cut {
     fn at(network: &Network, paced: &[bool], lookahead: Dur) -> Option<Self> {
         let ends = network.links.iter().map(|link| link.from.max(link.to));
         let mut groups = Groups::new(ends.max()? + 1);
-        for link in network.links.iter().filter(|link| link.delay < lookahead) {
+        for link in network.links.iter().filter(|link| lookahead_of(link) < lookahead) {
             groups.join(link.from, link.to);
         }
         let mut work = vec![0.0; groups.0.len()];
@@ -115,6 +115,11 @@ impl Cut {
         let (source, sink) = ends_of(network, path);
         [self.partition[source], self.partition[sink]]
     }
+}
+
+/// The time by which the partition at the far end of a link lags behind: zero for a link that reorders, which is not cut.
+fn lookahead_of(link: &Link) -> Dur {
+    if link.reorders() { Dur::ZERO } else { link.least_delay() }
 }
 
 fn ends_of(network: &Network, path: &[usize]) -> (usize, usize) {

@@ -1,9 +1,16 @@
 //! A network with its traffic: a compiled scenario. Nodes and links are indices, quantities are in base units, and no
 //! field has a default. [`Network::validate`] checks that the simulator can run it.
 
+mod check_impairments;
+mod impairments;
 mod queue;
 mod validate;
 
+pub(crate) use impairments::OPPORTUNITY;
+pub use impairments::{
+    Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
+    TokenBucket, Trace,
+};
 pub use queue::{Codel, DualPi2, Fq, FqCodel, Pie, Queue, QueueLimit, Red};
 pub use validate::{InvalidField, NetworkError};
 pub(crate) use validate::{LONGEST, RATES, check_times};
@@ -55,6 +62,26 @@ pub struct Link {
     pub loss: f64,
     /// Whether `loss` also applies to acknowledgements and other packets without data.
     pub loss_of_acks: bool,
+    /// What varies, and what else happens to packets; `None` for nothing.
+    pub impairments: Option<Arc<Impairments>>,
+}
+
+impl Link {
+    /// The least propagation delay during a run.
+    pub(crate) fn least_delay(&self) -> Dur {
+        self.impairments.as_ref().map_or(self.delay, |own| own.least_delay(self.delay))
+    }
+
+    /// The link with an infinite rate and nothing but a delay.
+    pub(crate) fn without_queue(&self) -> Link {
+        let queue = Queue::DropTail { limit: QueueLimit::Packets(u32::MAX) };
+        Link { rate: None, loss: 0.0, impairments: None, queue, ..self.clone() }
+    }
+
+    /// Whether packets may overtake others.
+    pub(crate) fn reorders(&self) -> bool {
+        self.impairments.as_ref().is_some_and(|own| own.reorders())
+    }
 }
 
 /// A flow: a source and its sink.
@@ -137,6 +164,8 @@ pub struct Tcp {
     pub ack_delay: Dur,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// Whether ECN-capable packets carry ECT(1), the identifier of L4S (RFC 9331), instead of ECT(0).
+    pub l4s: bool,
     /// Granularity of timestamps (RFC 7323); `None` for no timestamps.
     pub timestamps: Option<Dur>,
     /// Whether each of the first two duplicate acknowledgements sends a new packet (limited transmit, RFC 3042).

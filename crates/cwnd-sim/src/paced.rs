@@ -203,7 +203,8 @@ impl PacedSender {
 
     /// Handles a report or a NAK.
     fn feedback(&mut self, net: &mut Net, now: u64, packet: Packet) {
-        let extra = net.extras[self.timer / TIMERS].take(packet.aux()).unwrap_or(Extra::NONE);
+        // Feedback that was overtaken by too much has no contents.
+        let Some(extra) = net.extras[self.timer / TIMERS].take(packet.aux()) else { return };
         self.restart_expiry(now);
         if packet.flags() & flags::NAK != 0 {
             self.handle_nak(now, &extra);

@@ -3,6 +3,7 @@
 use crate::cast::{saturate32, to_index};
 use crate::cut::Cut;
 use crate::endpoint::{self, Endpoint, FlowPlan, Specs};
+use crate::engine::link::capacity;
 use crate::engine::net::{Delivery, LIFE, Net, Next, SINK, SOURCE, TIMERS};
 use crate::engine::tap::Tap;
 use crate::network::Network;
@@ -366,12 +367,18 @@ impl Partition {
         }
         let mut records = self.records;
         records.time = observations.samples().map(|at| clock.seconds(at)).collect();
-        for (index, link) in self.net.links.iter_mut().enumerate() {
+        let samples: Vec<_> = observations.samples().collect();
+        for (index, of_network) in self.network.links.iter().enumerate() {
             if self.links_here[index] {
+                let link = &mut self.net.links[index];
                 link.observe(end - 1);
                 let queued = link.queued(end);
                 let record = &mut records.links[index];
-                link.summarise(queued, self.network.links[index].rate, seconds, record);
+                let measured = [observations.warmup(), end];
+                let place = (index, self.seed);
+                let (rate, capacity) = capacity(of_network, clock, place, measured, &samples);
+                link.summarise(queued, rate, seconds, record);
+                record.capacity = capacity;
                 [record.queue, record.drops_series] = link.sample_columns();
             }
         }
@@ -382,7 +389,8 @@ impl Partition {
 /// The position of a flow in the network.
 fn place(net: &Net, hops: [u32; 2], flow: usize) -> Place {
     let index = saturate32(net.order.index(flow));
-    Place { clock: net.clock, flow: index, hop: hops[SOURCE], timer: TIMERS * flow }
+    let reordered = net.extras[flow].is_reordered();
+    Place { clock: net.clock, flow: index, hop: hops[SOURCE], timer: TIMERS * flow, reordered }
 }
 
 #[cfg(test)]

@@ -255,7 +255,7 @@ impl Stream {
         if has(flags::CE) {
             ip.ecn = IpEcn::CongestionExperienced;
         } else if has(flags::ECT) {
-            ip.ecn = IpEcn::Ect0;
+            ip.ecn = if has(flags::ECT1) { IpEcn::Ect1 } else { IpEcn::Ect0 };
         }
         let headers = Ipv4Header::MIN_LEN + tcp.header_len();
         let payload = payload.min(LARGEST - headers);

@@ -57,6 +57,7 @@ pub enum Fate {
 ///     queue: Queue::DropTail { limit: QueueLimit::Packets(1) },
 ///     loss: 0.0,
 ///     loss_of_acks: false,
+///     impairments: None,
 /// };
 /// let mut live = LiveLink::new(&link, 0, 1)?;
 /// let packet = Arrival { size: 1500, capable: false, dataless: false };

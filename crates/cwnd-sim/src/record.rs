@@ -90,7 +90,7 @@ pub struct LinkRecord {
     pub losses: u64,
     /// Bytes that left the queue for the transmitter.
     pub bytes_departed: u64,
-    /// Used fraction of the rate; NaN for an infinite rate.
+    /// Used fraction of the capacity: of the rate, of its mean if it varies, at most a shaper's token rate. NaN for an infinite rate.
     pub utilization: f64,
     /// Time average of the queue length in packets.
     pub mean_queue: f64,
@@ -100,4 +100,7 @@ pub struct LinkRecord {
     pub queue: Vec<f64>,
     /// Packets dropped or lost so far at the times [`Records::time`].
     pub drops_series: Vec<f64>,
+    /// Mean rate in bits per second that the link offers in the sampling interval that begins at each of the times
+    /// [`Records::time`]; empty if the rate is constant.
+    pub capacity: Vec<f64>,
 }

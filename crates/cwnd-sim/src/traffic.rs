@@ -160,7 +160,7 @@ const MOST_AHEAD: usize = 64;
 
 impl Source {
     pub(crate) fn new(traffic: &Traffic, place: Place, seed: u64) -> Option<Self> {
-        let Place { clock, flow, hop, timer } = place;
+        let Place { clock, flow, hop, timer, .. } = place;
         let packet = match traffic {
             Traffic::Tcp(_) | Traffic::Udt(_) => return None,
             Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => *packet,

@@ -94,7 +94,7 @@ impl UdtFlow {
         (seed, start): (u64, Time),
         record_events: bool,
     ) -> Self {
-        let Place { clock, flow, hop, timer } = place;
+        let Place { clock, flow, hop, timer, reordered } = place;
         let config = Config { record: record_events, ..config(udt, make, seed, flow as usize) };
         let mut rng = Rng::new(seed, "udt", u64::from(flow));
         let [id, initial] = [rng.bits(), rng.bits()].map(|bits| low32(bits) >> 1);
@@ -110,7 +110,7 @@ impl UdtFlow {
             source: Connection::connect(&config, start, id, Seq::new(initial), address(SINK).ip()),
             sink: Sink::Listening(Listener::new(key, SocketType::Stream)),
             due: [NONE; 2],
-            in_flight: [Contents::new(), Contents::new()],
+            in_flight: [(); 2].map(|()| Contents::new(reordered)),
             data: vec![0; HEADER + udt.packet as usize].into(),
             left: udt.bytes.unwrap_or(u64::MAX),
             written: 0,

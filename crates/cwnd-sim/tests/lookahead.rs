@@ -379,9 +379,108 @@ fn managed_queue() -> BoxedStrategy<String> {
     proptest::strategy::Union::new(queues).boxed()
 }
 
+/// The values of `at` of changes and blackouts coincide with samples and arrivals.
+const CHANGES: &[&str] = &[
+    "changes = [{ at = 0.1, rate = \"2mbit\" }, { at = 0.25, rate = \"40mbit\" }]",
+    "changes = [{ at = 0.1, rate = \"0bit\" }, { at = 0.2, rate = \"8mbit\", over = 0.3 }]",
+    "changes = [{ at = 0, rate = \"1mbit\", over = 1 }, { at = 0.5, rate = \"100mbit\" }]",
+    "changes = [{ at = 0.2, delay = 0 }, { at = 0.3, delay = \"15ms\", over = 0.1 }]",
+    "changes = [{ at = 0.1, delay = \"30ms\", loss = 0.2 }, { at = 0.4, delay = \"1ms\", loss = 0 }]",
+];
+
+/// Models and traces, which replace the rate.
+const MODELS: &[&str] = &[
+    "model = { kind = \"cellular\" }",
+    "model = { kind = \"cellular\", max = \"50mbit\", sigma = \"100mbit\", outage = \"50ms\", step = \"10ms\" }",
+    "trace = { rate = [0, 0, 3, 4, 4, 4, 4, 9, 10, 20] }",
+    "trace = { rate = [1] }",
+];
+
+/// Models and traces, which replace the rate and the delay.
+const MODELS_WITH_DELAY: &[&str] = &[
+    "model = { kind = \"leo\", interval = \"100ms\", outage = \"10ms\", rate = \"1mbit..50mbit\", delay = \"0s..5ms\" }",
+    "trace = { rate = [1, 1, 1, 2, 3, 3], delay = [20, 5, 0, 1, 30], interval = \"20ms\" }",
+];
+
+/// Keys that apply to each packet.
+fn packet_keys() -> Vec<BoxedStrategy<String>> {
+    let texts = |texts: &'static [&'static str]| select(texts).prop_map(str::to_owned).boxed();
+    vec![
+        rarely(8, key("jitter", &["0.8ms", "10ms", "1ns"])),
+        rarely(
+            8,
+            texts(&[
+                "reorder = { probability = 0.01, delay = \"10ms\" }",
+                "reorder = { probability = 0.5, delay = \"0.8ms\" }",
+                "reorder = { probability = 1, delay = 0 }",
+            ]),
+        ),
+        rarely(8, texts(&["blackout = [{ at = 0.1, for = 0.05 }, { at = 0.2, for = \"1ms\" }]"])),
+        rarely(8, key("ack_aggregation", &["5ms", "0.8ms", "40ms"])),
+        rarely(8, key("ack_thinning", &["2", "8"])),
+        rarely(
+            8,
+            texts(&[
+                "policer = { rate = \"2mbit\", burst = \"10kb\" }",
+                "policer = { rate = \"8mbit\", burst = 1500 }",
+            ]),
+        ),
+        rarely(
+            8,
+            texts(&[
+                "shaper = { rate = \"2mbit\", burst = \"10kb\" }",
+                "shaper = { rate = \"8mbit\", burst = 1500 }",
+            ]),
+        ),
+    ]
+}
+
+/// The keys of a link: its rate or what sets it, its delay and others.
+fn all_link_keys(rate: BoxedStrategy<String>, values: &Values) -> Vec<BoxedStrategy<String>> {
+    let texts = |texts: &'static [&'static str]| select(texts).prop_map(str::to_owned).boxed();
+    let delay = || key("delay", values.delays);
+    let constant = keys_of(vec![rate, delay()]);
+    let changing = keys_of(vec![key("rate", values.rates), delay(), texts(CHANGES)]);
+    let model = keys_of(vec![delay(), texts(MODELS)]);
+    let wifi =
+        keys_of(vec![key("rate", values.rates), delay(), texts(&["model = { kind = \"wifi\" }"])]);
+    let capacity = prop_oneof![
+        12 => constant,
+        2 => changing,
+        1 => model,
+        1 => texts(MODELS_WITH_DELAY),
+    ];
+    let jittery = wifi.prop_map(|keys| vec![keys]).boxed();
+    let mut others = packet_keys();
+    others.extend(link_keys(values));
+    let all = (capacity, keys_of(others)).prop_map(|(one, other)| vec![one, other]).boxed();
+    let keys = prop_oneof![15 => all, 1 => jittery];
+    let joined = keys.prop_map(|keys| {
+        let given: Vec<_> = keys.into_iter().filter(|keys| !keys.is_empty()).collect();
+        given.join(",")
+    });
+    // The loss of `changes` excludes loss in bursts, and a direction without a model needs a rate and a delay.
+    let valid = |keys: &String| {
+        let process = ["leo", "cellular", "trace"].iter().any(|word| keys.contains(word));
+        let bursts = keys.contains("loss = 0.2") && keys.contains("gilbert");
+        !bursts && !(process && keys.contains("back"))
+    };
+    vec![joined.prop_filter("valid keys", valid).boxed()]
+}
+
 /// The keys of a link besides its rate and delay.
 fn link_keys(values: &Values) -> Vec<BoxedStrategy<String>> {
-    let losses = || key("loss", &["0.001", "0.01", "0.1"]);
+    let bursts = select(
+        &[
+            "loss = { kind = \"gilbert_elliott\", p = 0.01, r = 0.3 }",
+            "loss = { kind = \"gilbert_elliott\", p = 0.1, r = 0.5, h = 0.5, k = 0.99 }",
+        ][..],
+    );
+    let bursts = bursts.prop_map(str::to_owned);
+    let losses = || {
+        let independent = key("loss", &["0.001", "0.01", "0.1"]);
+        prop_oneof![3 => independent, 1 => bursts.clone()].boxed()
+    };
     let back = table(
         "back",
         vec![
@@ -425,8 +524,7 @@ struct Topology {
 }
 
 fn topology(values: &'static Values) -> BoxedStrategy<Topology> {
-    let mut keys = vec![key("rate", values.rates), key("delay", values.delays)];
-    keys.extend(link_keys(values));
+    let keys = all_link_keys(key("rate", values.rates), values);
     let ends = || vec!["left".to_owned(), "right".to_owned()];
     let dumbbell = table("dumbbell", keys).prop_map(move |toml| Topology {
         toml,
@@ -435,12 +533,8 @@ fn topology(values: &'static Values) -> BoxedStrategy<Topology> {
         chain: false,
     });
     let chain = (2usize..6).prop_flat_map(|routers| {
-        let mut keys = vec![
-            Just(format!("routers = {routers}")).boxed(),
-            key("rate", values.rates),
-            key("delay", values.delays),
-        ];
-        keys.extend(link_keys(values));
+        let mut keys = vec![Just(format!("routers = {routers}")).boxed()];
+        keys.extend(all_link_keys(key("rate", values.rates), values));
         table("chain", keys).prop_map(move |toml| {
             let nodes = (1..=routers).map(|number| format!("r{number}")).collect();
             Topology { toml, nodes, free: false, chain: true }
@@ -456,9 +550,7 @@ fn graph(values: &'static Values) -> impl Strategy<Value = Topology> {
             6 => key("rate", values.rates),
             1 => key("rate", &["infinite", "10tbit", "1gbit"]),
         ];
-        let mut keys = vec![rate.boxed(), key("delay", values.delays)];
-        keys.extend(link_keys(values));
-        (keys_of(keys), any::<Index>(), any::<Index>())
+        (keys_of(all_link_keys(rate.boxed(), values)), any::<Index>(), any::<Index>())
     };
     let tree = prop::collection::vec(link(), 1..6);
     let further = prop::collection::vec((link(), any::<bool>()), 0..3);
@@ -494,7 +586,7 @@ fn two_of(nodes: &[String], from: Index, to: Index) -> [&str; 2] {
 fn lines(keys: &str) -> String {
     let mut depth = 0;
     let separated = keys.chars().map(|letter| {
-        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        depth += i32::from("{[".contains(letter)) - i32::from("}]".contains(letter));
         if letter == ',' && depth == 0 { '\n' } else { letter }
     });
     separated.chain(['\n']).collect()
@@ -522,7 +614,7 @@ fn tcp_options(values: &Values) -> Vec<BoxedStrategy<String>> {
         rarely(4, key("window", values.windows)),
         rarely(3, key("delayed_acks", BOTH)),
         rarely(8, key("ack_delay", &["40ms", "0s", "1ms", "200ms"])),
-        rarely(3, key("ecn", BOTH)),
+        rarely(3, key("ecn", &["true", "false", "l4s"])),
         rarely(4, key("timestamps", &["true", "false", "10ms", "1us"])),
         rarely(6, key("limited_transmit", BOTH)),
         rarely(4, key("syn", BOTH)),

@@ -16,6 +16,7 @@
 use super::link::Link;
 use super::net::{LIFE, Net, SINK, SOURCE};
 use super::packet::Packet;
+use super::schedule::NONE;
 use crate::network::Network;
 
 /// The links that are fed by a single link or endpoint.
@@ -36,6 +37,10 @@ impl SingleFeeder {
             let mut previous = None;
             for &link in path.iter() {
                 let feeder = previous.map_or(Feeder::Endpoint, Feeder::Link);
+                // Packets of a link that reorders do not come in order.
+                if previous.is_some_and(|previous: usize| network.links[previous].reorders()) {
+                    feeders[link] = Feeder::Several;
+                }
                 feeders[link] = match feeders[link] {
                     Feeder::None => feeder,
                     // Every end of a flow is a feeder of its own.
@@ -68,7 +73,10 @@ impl Net {
     pub(crate) fn source_safe_until(&self, now: u64, flow: usize, hops: [u32; 2]) -> u64 {
         let pass = |from: u64, hop| {
             let links = self.routes.links_from(hop).map(|link| &self.links[link]);
-            links.fold(now.max(from), |from, link| link.earliest_arrival(from))
+            links.fold(now.max(from), |from, link| {
+                let late = self.links.get(link.late).and_then(Link::first_in_flight);
+                link.earliest_arrival(from).min(late.map_or(NONE, |(arrives, _)| arrives))
+            })
         };
         let timers = &self.timers[flow];
         // The receiver answers packets, also one that has reached it already, and its own timer.

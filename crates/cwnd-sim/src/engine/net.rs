@@ -5,7 +5,7 @@
 
 use super::clock::Clock;
 use super::flow_order::FlowOrder;
-use super::link::{Enqueued, Link};
+use super::link::{Enqueued, Link, NO_LINK};
 use super::lookahead::SingleFeeder;
 use super::observation::Observations;
 use super::packet::{Extra, Extras, Packet, flags};
@@ -32,6 +32,7 @@ pub(crate) struct Net {
     shift: u32,
     /// Times from here on exceed an event key, and no run reaches them.
     horizon: u64,
+    /// The links of the network. Behind them, for each link that reorders, one for its packets in flight that others may overtake.
     pub links: Vec<Link>,
     /// Numbers of the flows here, in routes and in timers; event keys have those of the network.
     pub order: FlowOrder,
@@ -105,7 +106,8 @@ impl Net {
         lookahead: bool,
         cut: impl Fn(usize) -> bool,
     ) -> Option<(Self, Vec<[u32; 2]>)> {
-        let (links, flows) = (network.links.len(), network.flows.len());
+        let reordering = network.links.iter().filter(|link| link.reorders()).count();
+        let (links, flows) = (network.links.len() + reordering, network.flows.len());
         // Sources of events: arrivals at the ends of links, timers, departures.
         let sources = 2 * links + TIMERS * flows;
         let shift = 64 - (sources as u64).leading_zeros();
@@ -116,10 +118,20 @@ impl Net {
         if !lookahead {
             links.iter_mut().for_each(Link::schedule_departures);
         }
+        for (index, link) in network.links.iter().enumerate().filter(|(_, link)| link.reorders()) {
+            links[index].late = links.len();
+            links.push(Link::new(&link.without_queue(), clock, observations, index, seed));
+        }
         let single = SingleFeeder::of(network);
         let permits = |link: usize| lookahead && single.permits(link, &links[link]);
         let order = FlowOrder::of(network);
         let (routes, hops) = Routes::new(network, &order, permits, cut)?;
+        let extras = (0..flows).map(|number| {
+            let flow = &network.flows[order.index(number)];
+            let mut links = flow.path.iter().chain(&*flow.back);
+            Extras::new(links.any(|&link| network.links[link].reorders()))
+        });
+        let extras = extras.collect();
         let net = Net {
             clock,
             observations,
@@ -130,7 +142,7 @@ impl Net {
             links,
             order,
             routes,
-            extras: (0..flows).map(|_| Extras::new()).collect(),
+            extras,
             timers: vec![[NONE; TIMERS]; flows],
             due: vec![[NONE; 2]; flows],
             delivery: None,
@@ -147,7 +159,8 @@ impl Net {
     pub(crate) fn permit_ahead(&mut self, flow: &Flow, hops: [u32; 2], ahead: [bool; 2]) {
         // The packets that reach one end come from the other one.
         for (end, path) in [(SOURCE, &flow.back), (SINK, &flow.path)] {
-            if ahead[end] && self.may_send_ahead(hops[end]) {
+            let in_order = path.last().is_none_or(|&link| self.links[link].late == NO_LINK);
+            if ahead[end] && in_order && self.may_send_ahead(hops[end]) {
                 self.routes.permit_end_ahead(hops[1 - end], path.len());
             }
         }
@@ -199,7 +212,7 @@ impl Net {
         packet: Packet,
     ) -> Option<Packet> {
         if gained & flags::QUEUED != 0 {
-            let hash = if self.links[link].uses_flows() { self.flow_hash(packet) } else { 0 };
+            let hash = if self.links[link].uses_flow(now) { self.flow_hash(packet) } else { 0 };
             match self.links[link].enqueue(now, packet, hash) {
                 Enqueued::Dropped => self.count_loss(now, packet),
                 Enqueued::Waits(departure) => self.schedule_departure(link, departure),
@@ -212,8 +225,22 @@ impl Net {
             self.count_loss(now, packet);
             return None;
         }
-        let packet = packet.flagged(gained & !flags::TAPPED);
-        self.reaches_far_end(link, arrives, packet).then_some(packet)
+        let packet = packet.flagged(gained & !flags::INSPECT);
+        if !self.reaches_far_end(link, arrives, packet) {
+            return None;
+        }
+        if self.links[link].is_late() {
+            self.schedule_late(link, arrives, packet);
+            return None;
+        }
+        Some(packet)
+    }
+
+    /// Schedules the arrival of a packet that others on `link` may overtake.
+    fn schedule_late(&mut self, link: usize, arrives: u64, packet: Packet) {
+        if arrives < self.observations.end() {
+            self.schedule_arrival(self.links[link].late, arrives, packet.onward());
+        }
     }
 
     /// Shows a transmitted packet to the tap and counts it if it is lost on the link. Returns whether it reaches the far end.
@@ -222,7 +249,7 @@ impl Net {
             && arrives < self.observations.end()
             && let Some(tap) = &mut self.tap
         {
-            let at = self.clock.nanos(arrives - self.links[link].delay());
+            let at = self.clock.nanos(self.links[link].departed());
             let flow = self.routes.flow(packet.hop());
             let index = saturate32(self.order.index(flow as usize));
             tap::show(tap, at, index, packet, &self.extras[flow as usize]);
@@ -236,7 +263,12 @@ impl Net {
 
     /// A packet that left the queue of the scheduled path arrives at the far end at `arrives`.
     fn transmitted(&mut self, link: usize, arrives: u64, packet: Packet) {
-        if self.reaches_far_end(link, arrives, packet) && arrives < self.observations.end() {
+        if !self.reaches_far_end(link, arrives, packet) {
+            return;
+        }
+        if self.links[link].is_late() {
+            self.schedule_late(link, arrives, packet);
+        } else if arrives < self.observations.end() {
             let packet = packet.onward();
             let next = self.routes.step(packet.hop());
             if let Some(delivery) = self.carry(link, arrives, next, packet) {
@@ -325,17 +357,25 @@ impl Net {
 
     /// Schedules the next departure from the queue of `link`.
     fn schedule_departure(&mut self, link: usize, departure: Option<u64>) {
-        let source = (self.links.len() + TIMERS * self.timers.len() + link) as u64;
         if let Some(at) = departure.filter(|&at| at < self.horizon) {
-            self.schedule.push(at << self.shift | source);
+            self.schedule.push(at << self.shift | self.departures_of(link));
         }
     }
 
-    /// The transmitter of `link` becomes idle, and packets wait.
+    /// The source of the departures from `link` in event keys.
+    fn departures_of(&self, link: usize) -> u64 {
+        (self.links.len() + TIMERS * self.timers.len() + link) as u64
+    }
+
+    /// The transmitter of `link` becomes idle, and packets wait: the first event of the event queue.
     #[cold]
     fn depart(&mut self, now: u64, link: usize) {
-        if let Some((arrives, packet, departure)) = self.links[link].dequeue(now) {
-            self.schedule_departure(link, departure);
+        let departed = self.links[link].dequeue(now);
+        match departed.and_then(|(.., departure)| departure).filter(|&at| at < self.horizon) {
+            Some(at) => self.schedule.replace_first(at << self.shift | self.departures_of(link)),
+            None => self.schedule.take_first(),
+        }
+        if let Some((arrives, packet, _)) = departed {
             self.transmitted(link, arrives, packet);
         }
         self.count_dropped(now, link);
@@ -414,11 +454,13 @@ impl Net {
             self.now = now;
             let source = to_index(key ^ now << self.shift);
             let Some(link) = self.links.get_mut(source) else {
-                self.schedule.take_first();
                 let timer = source - self.links.len();
                 if timer >= TIMERS * self.timers.len() {
                     self.depart(now, timer - TIMERS * self.timers.len());
-                } else if let Some(timer) = self.take_timer(now, timer) {
+                    continue;
+                }
+                self.schedule.take_first();
+                if let Some(timer) = self.take_timer(now, timer) {
                     return Next::Timer(now, timer);
                 }
                 continue;

@@ -111,8 +111,8 @@ pub(crate) mod flags {
     pub(crate) const DROPPED: u16 = 1 << 13;
     /// Of a link, not of a packet: the departure is an event.
     pub(crate) const QUEUED: u16 = 1 << 14;
-    /// Of a link, not of a packet: a tap sees the packet.
-    pub(crate) const TAPPED: u16 = 1 << 15;
+    /// Of a link, not of a packet: a tap sees the packet, or others may overtake it.
+    pub(crate) const INSPECT: u16 = 1 << 15;
     /// Carries no data.
     pub(crate) const DATALESS: u16 = ACK | CONTROL;
 }
@@ -151,26 +151,35 @@ impl Extra {
 }
 
 /// Contents of some packets in flight in one direction of a flow, in the order of sending. They arrive in this order; those before one
-/// that arrives are lost.
+/// that arrives are lost, unless a link of the route reorders packets.
 pub(crate) struct Contents<T> {
     queue: VecDeque<T>,
     /// The number of the first in the queue. 0 stands for no contents.
     first: u32,
+    /// Contents that are kept behind the last one that arrived.
+    behind: usize,
 }
 
 /// The contents of a flow's acknowledgements.
 pub(crate) type Extras = Contents<Extra>;
 
-impl<T> Contents<T> {
-    pub(crate) const fn new() -> Self {
-        Contents { queue: VecDeque::new(), first: 1 }
+/// Packets by which one with contents may be late. Those that are later arrive without contents.
+const MOST_BEHIND: usize = 1 << 14;
+
+impl<T: Default> Contents<T> {
+    /// Creates an empty queue. `reordered` says whether a link of the route reorders packets.
+    pub(crate) const fn new(reordered: bool) -> Self {
+        let behind = if reordered { MOST_BEHIND } else { 0 };
+        Contents { queue: VecDeque::new(), first: 1, behind }
+    }
+
+    /// Whether a link of the route reorders packets.
+    pub(crate) fn is_reordered(&self) -> bool {
+        self.behind > 0
     }
 
     /// Appends the contents of a packet and returns their number.
-    pub(crate) fn put(&mut self, contents: T) -> u32
-    where
-        T: Default,
-    {
+    pub(crate) fn put(&mut self, contents: T) -> u32 {
         let mut number = self.number(self.queue.len());
         if number == 0 {
             self.queue.push_back(T::default());
@@ -188,24 +197,44 @@ impl<T> Contents<T> {
         number.wrapping_sub(self.first) as usize
     }
 
-    /// Removes the contents of a packet that arrives and those before it.
+    /// Removes the contents of a packet that arrives and those before it that are lost.
     pub(crate) fn take(&mut self, number: u32) -> Option<T> {
+        if self.is_reordered() {
+            return self.take_reordered(number);
+        }
         let lost = self.index(number).min(self.queue.len());
         self.queue.drain(..lost);
         self.first = number.wrapping_add(1);
         self.queue.pop_front()
     }
 
-    /// Stores contents that come from the other partition with their number. Numbers increase; those left out are lost.
-    pub(crate) fn put_at(&mut self, number: u32, contents: T)
-    where
-        T: Default,
-    {
+    fn take_reordered(&mut self, number: u32) -> Option<T> {
+        let index = self.index(number);
+        let taken = std::mem::take(self.queue.get_mut(index)?);
+        let lost = index.saturating_sub(self.behind);
+        self.queue.drain(..lost);
+        self.first = self.number(lost);
+        Some(taken)
+    }
+
+    /// Stores contents that come from the other partition with their number. Numbers increase unless packets are reordered; those left
+    /// out are lost.
+    pub(crate) fn put_at(&mut self, number: u32, contents: T) {
         if self.queue.is_empty() {
             self.first = number;
         }
-        self.queue.resize_with(self.index(number), T::default);
-        self.queue.push_back(contents);
+        let before = self.first.wrapping_sub(number) as usize;
+        if self.is_reordered() && (1..=self.behind).contains(&before) {
+            (0..before).for_each(|_| self.queue.push_front(T::default()));
+            self.first = number;
+        }
+        let index = self.index(number);
+        if let Some(place) = self.queue.get_mut(index) {
+            *place = contents;
+        } else if !self.is_reordered() || before == 0 || before > index {
+            self.queue.resize_with(index, T::default);
+            self.queue.push_back(contents);
+        }
     }
 
     /// Returns the contents of a packet in flight.
@@ -225,7 +254,7 @@ mod tests {
 
     #[test]
     fn contents_arrive_in_order_and_some_are_lost() {
-        let mut contents = Contents::new();
+        let mut contents = Contents::new(false);
         contents.first = u32::MAX - 1;
         let numbers: Vec<_> = (0..6).map(|each| contents.put(each)).collect();
         assert_eq!(numbers, [u32::MAX - 1, u32::MAX, 1, 2, 3, 4]);
@@ -238,12 +267,36 @@ mod tests {
 
     #[test]
     fn contents_cross_between_partitions() {
-        let mut contents = Contents::new();
+        let mut contents = Contents::new(false);
         contents.put_at(7, 'a');
         contents.put_at(9, 'b');
         assert_eq!(contents.take(7), Some('a'));
         assert_eq!(contents.take(9), Some('b'));
         contents.put_at(20, 'c');
         assert_eq!(contents.take(20), Some('c'));
+    }
+
+    #[test]
+    fn reordered_contents_are_kept() {
+        let mut contents = Contents::new(true);
+        contents.first = u32::MAX - 1;
+        let numbers: Vec<_> = (1..=5).map(|each| contents.put(each)).collect();
+        assert_eq!(contents.take(numbers[3]), Some(4));
+        assert_eq!(contents.take(numbers[0]), Some(1));
+        assert_eq!(contents.take(numbers[2]), Some(3));
+        let last = (0..2 * MOST_BEHIND).map(|_| contents.put(6)).last().unwrap();
+        assert_eq!(contents.take(last), Some(6));
+        assert_eq!(contents.take(numbers[4]), None);
+        assert_eq!(contents.queue.len(), MOST_BEHIND + 1);
+    }
+
+    #[test]
+    fn reordered_contents_cross_between_partitions() {
+        let mut contents = Contents::new(true);
+        for (number, value) in [(9, 'b'), (7, 'a'), (12, 'd'), (11, 'c')] {
+            contents.put_at(number, value);
+        }
+        let taken = [11, 7, 12, 9].map(|number| contents.take(number));
+        assert_eq!(taken, [Some('c'), Some('a'), Some('d'), Some('b')]);
     }
 }

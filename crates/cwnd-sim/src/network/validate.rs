@@ -201,6 +201,7 @@ impl Link {
         }
         check_spans([("delay", self.delay)])?;
         check_probability("loss", self.loss)?;
+        self.check_impairments()?;
         self.queue.check()
     }
 }

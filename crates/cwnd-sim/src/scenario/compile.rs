@@ -275,6 +275,7 @@ fn add_host(
             queue: hosts.queue,
             loss: 0.0,
             loss_of_acks: false,
+            impairments: None,
         });
     }
     [up, up + 1]

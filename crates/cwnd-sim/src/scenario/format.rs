@@ -3,18 +3,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::link::{Chain, Dumbbell, Link};
 pub(super) use super::queue_format::Queue;
 use super::tcp::TcpOptions;
 use super::units::{BitRate, Bytes, Probability, Span, SpanRange};
 
 /// Whether a value is the default and need not be written.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
-fn is_true(value: &bool) -> bool {
+pub(super) fn is_true(value: &bool) -> bool {
     *value
 }
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 fn one() -> u64 {
@@ -79,124 +80,6 @@ pub struct Scenario {
 
 fn default_sample() -> Span {
     Span::millis(100)
-}
-
-/// Two routers, `left` and `right`, and the bottleneck between them.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a table of the dumbbell's bottleneck")]
-pub struct Dumbbell {
-    /// Rate of the bottleneck in each direction.
-    pub rate: BitRate,
-    /// Propagation delay of the bottleneck in each direction.
-    pub delay: Span,
-    /// Queue in each direction; by default DropTail of one bandwidth-delay product.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
-    /// Round-trip time of `bdp`; by default the longest one of the flows on the link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bdp_rtt: Option<Span>,
-    /// Probability that a data packet is lost on the link.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub loss: Probability,
-    /// Whether `loss` also applies to acknowledgements.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub loss_of_acks: bool,
-    /// Values of the direction from `right` to `left` that differ.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub back: Option<Back>,
-}
-
-/// Routers `r1`, `r2`, … in a row, with equal links. With `cross` flows, the network is a parking lot.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a table of the chain's links")]
-pub struct Chain {
-    /// Number of routers, from 2 to 10000.
-    #[schemars(range(min = 2, max = 10_000))]
-    pub routers: u32,
-    /// Rate of each link in each direction.
-    pub rate: BitRate,
-    /// Propagation delay of each link in each direction.
-    pub delay: Span,
-    /// Queue in each direction; by default DropTail of one bandwidth-delay product.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
-    /// Round-trip time of `bdp`; by default the longest one of the flows on the link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bdp_rtt: Option<Span>,
-    /// Probability that a data packet is lost on each link.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub loss: Probability,
-    /// Whether `loss` also applies to acknowledgements.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub loss_of_acks: bool,
-    /// Values of the direction to the router with the smaller number that differ.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub back: Option<Back>,
-}
-
-/// A link between two nodes, in both directions unless `duplex = false`.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a table of a link")]
-pub struct Link {
-    /// Name in the records, by default `from-to`. The reverse direction is `name-back`, by default `to-from`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The node at one end.
-    pub from: String,
-    /// The node at the other end.
-    pub to: String,
-    /// Rate; infinite by default, without a queue.
-    #[serde(default = "infinite", skip_serializing_if = "is_infinite")]
-    pub rate: BitRate,
-    /// Propagation delay.
-    #[serde(default)]
-    pub delay: Span,
-    /// Queue; by default DropTail of one bandwidth-delay product.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
-    /// Round-trip time of `bdp`; by default the longest one of the flows on the link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bdp_rtt: Option<Span>,
-    /// Probability that a data packet is lost on the link.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub loss: Probability,
-    /// Whether `loss` also applies to acknowledgements.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub loss_of_acks: bool,
-    /// Whether the link has both directions.
-    #[serde(default = "yes", skip_serializing_if = "is_true")]
-    pub duplex: bool,
-    /// Values of the direction from `to` to `from` that differ.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub back: Option<Back>,
-}
-
-fn infinite() -> BitRate {
-    BitRate::INFINITE
-}
-fn is_infinite(rate: &BitRate) -> bool {
-    *rate == BitRate::INFINITE
-}
-
-/// Values of the reverse direction of a link. A missing key has the same value in both directions.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, expecting = "a table of the reverse direction")]
-pub struct Back {
-    /// Rate of the reverse direction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<BitRate>,
-    /// Propagation delay of the reverse direction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay: Option<Span>,
-    /// Queue of the reverse direction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
-    /// Probability that a data packet is lost in the reverse direction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss: Option<Probability>,
-    /// Whether this loss also applies to acknowledgements.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss_of_acks: Option<bool>,
 }
 
 /// The links between the hosts of a flow and the network.

@@ -28,9 +28,12 @@
 //! a simulation. The reference of the format is `docs/scenario.md`.
 
 mod compile;
+mod ecn;
 mod error;
 mod format;
 mod groups;
+mod impairments;
+mod link;
 mod queue;
 mod queue_format;
 mod routes;
@@ -39,8 +42,14 @@ mod topology;
 pub mod units;
 
 pub use compile::MOST_FLOWS;
+pub use ecn::Ecn;
 pub use error::ScenarioError;
-pub use format::{Access, Back, Cbr, Chain, Dumbbell, Flow, Link, Pareto, Protocol, Scenario};
+pub use format::{Access, Cbr, Flow, Pareto, Protocol, Scenario};
+pub use impairments::{
+    BlackoutTable, BucketTable, ChangeTable, Loss, LossKind, LossTable, ModelTable, ReorderTable,
+    Trace, TraceColumn, TraceTable,
+};
+pub use link::{Back, Chain, Dumbbell, Link};
 pub use queue_format::{Queue, QueueKind, QueueTable};
 pub use tcp::{Conventions, Recovery, TcpOptions};
 
@@ -59,7 +68,20 @@ impl Scenario {
     /// # Errors
     /// One line with the file, the line, the key and what was expected.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let mut scenario = read(&Source::new(origin, text))?;
+        Self::from_toml_with(text, origin, &no_files)
+    }
+
+    /// Reads and checks a scenario file as [`from_toml`](Self::from_toml), with its traces: `files` reads a file that the scenario
+    /// names. The names in the scenario are replaced by the contents.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml), or a trace that cannot be read.
+    pub fn from_toml_with(
+        text: &str,
+        origin: &str,
+        files: &ReadFile,
+    ) -> Result<Self, ScenarioError> {
+        let mut scenario = read(&Source::new(origin, text), files)?;
         let stem = std::path::Path::new(origin).file_stem().and_then(|stem| stem.to_str());
         if let (true, Some(stem)) = (scenario.name.is_empty(), stem)
             && topology::check_name("name", stem).is_ok()
@@ -90,10 +112,18 @@ impl Scenario {
     /// # Errors
     /// As [`from_toml`](Self::from_toml), without file and line.
     pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
-        Self::from_value(text).map_err(|problem| problem.at("", None))
+        Self::from_json_with(text, &no_files)
     }
 
-    fn from_value(text: &str) -> Result<Self, Problem> {
+    /// Reads a scenario as [`from_json`](Self::from_json), with its traces as [`from_toml_with`](Self::from_toml_with) does.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json), or a trace that cannot be read.
+    pub fn from_json_with(text: &str, files: &ReadFile) -> Result<Self, ScenarioError> {
+        Self::from_value(text, files).map_err(|problem| problem.at("", None))
+    }
+
+    fn from_value(text: &str, files: &ReadFile) -> Result<Self, Problem> {
         let mut value: Value = serde_json::from_str(text)
             .map_err(|error| Problem::new("", format!("not JSON: {error}")))?;
         remove_nulls(&mut value);
@@ -102,9 +132,33 @@ impl Scenario {
             Some(object) if object.is_empty() => return problem("", EMPTY),
             Some(_) => {}
         }
-        let scenario = Scenario::deserialize(&value).map_err(|error| json_error(&value, &error))?;
+        let mut scenario =
+            Scenario::deserialize(&value).map_err(|error| json_error(&value, &error))?;
+        scenario.read_traces(files)?;
         Plan::new(&scenario, scenario.seed)?;
         Ok(scenario)
+    }
+
+    /// Replaces the names of trace files by their contents.
+    fn read_traces(&mut self, files: &ReadFile) -> Result<(), Problem> {
+        let tables =
+            self.dumbbell.iter_mut().map(|own| ("dumbbell".into(), &mut own.trace, &mut own.back));
+        let chains =
+            self.chain.iter_mut().map(|own| ("chain".into(), &mut own.trace, &mut own.back));
+        let links = self.link.iter_mut().enumerate();
+        let links = links.map(|(at, own)| (format!("link[{at}]"), &mut own.trace, &mut own.back));
+        for (key, trace, back) in tables.chain(chains).chain(links) {
+            let back = back.as_mut().and_then(|own| own.trace.as_mut());
+            let traces =
+                [(format!("{key}.trace"), trace.as_mut()), (format!("{key}.back.trace"), back)];
+            for (key, trace) in traces {
+                if let Some(Trace(trace)) = trace {
+                    trace.rate.resolve(&key, files)?;
+                    trace.delay.resolve(&key, files)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the scenario as JSON for [`from_json`](Self::from_json).
@@ -120,6 +174,13 @@ impl Scenario {
     pub fn network(&self, seed: u64) -> Result<Network, ScenarioError> {
         Plan::new(self, seed).map(Plan::network).map_err(|problem| problem.at("", None))
     }
+}
+
+/// Reads a file that a scenario names. Returns its path for error messages and its text, or why it cannot be read.
+pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), String> + 'a;
+
+fn no_files(name: &str) -> Result<(String, String), String> {
+    Err(format!("the file \"{}\" cannot be read here", units::shorten(name)))
 }
 
 /// Returns the JSON Schema of a scenario.
@@ -145,13 +206,14 @@ fn remove_nulls(value: &mut Value) {
 }
 
 /// Reads and checks a scenario file.
-fn read(source: &Source) -> Result<Scenario, ScenarioError> {
+fn read(source: &Source, files: &ReadFile) -> Result<Scenario, ScenarioError> {
     let document = DeTable::parse(source.text).map_err(|error| source.syntax_error(&error))?;
     if document.get_ref().is_empty() {
         return Err(source.locate(Problem::new("", EMPTY)));
     }
-    let scenario = Scenario::deserialize(toml::de::Deserializer::from(document))
+    let mut scenario = Scenario::deserialize(toml::de::Deserializer::from(document))
         .map_err(|error| source.value_error(&error))?;
+    scenario.read_traces(files).map_err(|problem| source.locate(problem))?;
     match Plan::new(&scenario, scenario.seed) {
         Ok(_) => Ok(scenario),
         Err(problem) => Err(source.locate(problem)),

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ecn::Ecn;
 use super::error::{Problem, problem};
 use super::units::{Bytes, Span, Timestamps};
 use crate::network::{self, InvalidField, Tcp, Udt};
@@ -42,9 +43,10 @@ pub struct TcpOptions {
     /// Maximum delay of an acknowledgement, at most 500ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_delay: Option<Span>,
-    /// Explicit congestion notification (RFC 3168). Queues mark packets only with their own `ecn`.
+    /// Explicit congestion notification: true for ECT(0) (RFC 3168), `l4s` for ECT(1) (RFC 9331). Queues other than DualPI2 mark packets
+    /// only with their own `ecn`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<bool>,
+    pub ecn: Option<Ecn>,
     /// Timestamps (RFC 7323).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<Timestamps>,
@@ -275,7 +277,8 @@ pub(super) fn compile(
         window: layers.get(|o| o.window).unwrap_or(WINDOW),
         delayed_acks: layers.get(|o| o.delayed_acks).unwrap_or(defaults.delayed_acks),
         ack_delay: span(|o| o.ack_delay, defaults.ack_delay),
-        ecn: layers.get(|o| o.ecn).unwrap_or(false),
+        ecn: layers.get(|o| o.ecn).is_some_and(|ecn| ecn != Ecn::Off),
+        l4s: layers.get(|o| o.ecn) == Some(Ecn::L4s),
         timestamps: layers.get(|o| o.timestamps).and_then(Timestamps::granularity),
         limited_transmit: layers.get(|o| o.limited_transmit).unwrap_or(defaults.limited_transmit),
         syn: layers.get(|o| o.syn).unwrap_or(defaults.syn),

@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::error::{Problem, problem, unknown_name};
-use super::format::{Back, Queue, Scenario};
-use super::units::{BitRate, Probability, Span};
-use crate::network::{self, QueueLimit};
+use super::format::{Queue, Scenario};
+use super::impairments;
+use super::link::{Back, LinkKeys};
+use super::units::Span;
+use crate::network::{self, InvalidField, QueueLimit};
 
 /// The largest number of `[[link]]`s.
 const MOST_LINKS: usize = 100_000;
@@ -41,16 +43,12 @@ pub(super) struct UnsizedQueue<'a> {
     pub bdp_rtt: Option<Span>,
 }
 
-/// The keys that `[dumbbell]`, `[chain]` and `[[link]]` share.
-struct LinkKeys<'a, 'k> {
+/// The table of a link.
+struct LinkTable<'a, 'k> {
     key: &'k str,
     name: Option<&'a str>,
-    rate: BitRate,
-    delay: Span,
-    queue: Option<&'a Queue>,
+    keys: LinkKeys<'a>,
     bdp_rtt: Option<Span>,
-    loss: Probability,
-    loss_of_acks: bool,
     duplex: bool,
     back: Option<&'a Back>,
 }
@@ -119,15 +117,11 @@ impl<'a> Topology<'a> {
             topology.add_links(
                 from,
                 to,
-                &LinkKeys {
+                &LinkTable {
                     key: &key,
                     name: link.name.as_deref(),
-                    rate: link.rate,
-                    delay: link.delay,
-                    queue: link.queue.as_ref(),
+                    keys: link.keys(),
                     bdp_rtt: link.bdp_rtt,
-                    loss: link.loss,
-                    loss_of_acks: link.loss_of_acks,
                     duplex: link.duplex,
                     back: link.back.as_ref(),
                 },
@@ -140,19 +134,16 @@ impl<'a> Topology<'a> {
         let Some(dumbbell) = &scenario.dumbbell else { return Ok(()) };
         let ends = (self.node("left"), self.node("right"));
         self.ends = Some(ends);
-        let keys = LinkKeys {
+        let table = LinkTable {
             key: "dumbbell",
             name: None,
-            rate: dumbbell.rate,
-            delay: dumbbell.delay,
-            queue: dumbbell.queue.as_ref(),
+            keys: dumbbell.keys(),
             bdp_rtt: dumbbell.bdp_rtt,
-            loss: dumbbell.loss,
-            loss_of_acks: dumbbell.loss_of_acks,
             duplex: true,
             back: dumbbell.back.as_ref(),
         };
-        self.add_links(ends.0, ends.1, &keys)
+        table.check_required()?;
+        self.add_links(ends.0, ends.1, &table)
     }
 
     fn chain(&mut self, scenario: &'a Scenario) -> Result<(), Problem> {
@@ -164,20 +155,17 @@ impl<'a> Topology<'a> {
             );
         }
         self.routers = (1..=chain.routers).map(|number| self.node(&format!("r{number}"))).collect();
-        let keys = LinkKeys {
+        let table = LinkTable {
             key: "chain",
             name: None,
-            rate: chain.rate,
-            delay: chain.delay,
-            queue: chain.queue.as_ref(),
+            keys: chain.keys(),
             bdp_rtt: chain.bdp_rtt,
-            loss: chain.loss,
-            loss_of_acks: chain.loss_of_acks,
             duplex: true,
             back: chain.back.as_ref(),
         };
+        table.check_required()?;
         for hop in 1..self.routers.len() {
-            self.add_links(self.routers[hop - 1], self.routers[hop], &keys)?;
+            self.add_links(self.routers[hop - 1], self.routers[hop], &table)?;
         }
         self.ends = self.routers.first().copied().zip(self.routers.last().copied());
         Ok(())
@@ -206,78 +194,95 @@ impl<'a> Topology<'a> {
         &mut self,
         from: usize,
         to: usize,
-        keys: &LinkKeys<'a, '_>,
+        table: &LinkTable<'a, '_>,
     ) -> Result<(), Problem> {
-        let key = keys.key;
-        if keys.bdp_rtt == Some(Span::ZERO) {
+        let key = table.key;
+        if table.bdp_rtt == Some(Span::ZERO) {
             return problem(format!("{key}.bdp_rtt"), "a round-trip time cannot be zero");
         }
-        let (there, back) = match keys.name {
+        let (there, back) = match table.name {
             Some(name) => (name.to_owned(), format!("{name}-back")),
             None => {
                 let (a, b) = (&self.nodes[from], &self.nodes[to]);
                 (format!("{a}-{b}"), format!("{b}-{a}"))
             }
         };
-        self.add_link(
-            network::Link {
-                name: there,
-                from,
-                to,
-                rate: keys.rate.finite(),
-                delay: keys.delay.dur(),
-                queue: PLACEHOLDER,
-                loss: keys.loss.get(),
-                loss_of_acks: keys.loss_of_acks,
-            },
-            keys,
-            UnsizedQueue { queue: keys.queue, key: format!("{key}.queue"), bdp_rtt: keys.bdp_rtt },
-        )?;
-        if !keys.duplex {
+        self.add_link(table, there, [from, to], table.keys, |own| format!("{key}.{own}"))?;
+        if !table.duplex {
             return Ok(());
         }
-        let same = Back::default();
-        let differs = keys.back.unwrap_or(&same);
-        let queue_key = match differs.queue {
-            Some(_) => format!("{key}.back.queue"),
-            None => format!("{key}.queue"),
+        let own = table.back.map(Back::keys);
+        // The key of an error is that of the reverse direction if it is given there.
+        let place = |name: &str| {
+            let given = own.is_some_and(|own| own.gives(name));
+            if given { format!("{key}.back.{name}") } else { format!("{key}.{name}") }
         };
-        let queue = match keys.back {
-            Some(Back { queue: Some(queue), .. }) => Some(queue),
-            _ => keys.queue,
-        };
-        self.add_link(
-            network::Link {
-                name: back,
-                from: to,
-                to: from,
-                rate: differs.rate.unwrap_or(keys.rate).finite(),
-                delay: differs.delay.unwrap_or(keys.delay).dur(),
-                queue: PLACEHOLDER,
-                loss: differs.loss.unwrap_or(keys.loss).get(),
-                loss_of_acks: differs.loss_of_acks.unwrap_or(keys.loss_of_acks),
-            },
-            keys,
-            UnsizedQueue { queue, key: queue_key, bdp_rtt: keys.bdp_rtt },
-        )
+        let keys = table.keys.reverse(table.back);
+        for (lost, name) in [
+            (table.keys.sets_rate() && !keys.sets_rate() && keys.rate.is_none(), "rate"),
+            (table.keys.sets_delay() && !keys.sets_delay() && keys.delay.is_none(), "delay"),
+        ] {
+            if lost {
+                let message = format!("missing `{name}`, which the other direction does not have");
+                return problem(format!("{key}.back"), message);
+            }
+        }
+        self.add_link(table, back, [to, from], keys, place)
     }
 
-    /// Adds a link, whose name must be unique.
+    /// Adds one direction of a link, whose name must be unique. `place` returns the path of a key, for errors.
     fn add_link(
         &mut self,
-        link: network::Link,
-        keys: &LinkKeys,
-        queue: UnsizedQueue<'a>,
+        table: &LinkTable,
+        name: String,
+        [from, to]: [usize; 2],
+        keys: LinkKeys<'a>,
+        place: impl Fn(&str) -> String,
     ) -> Result<(), Problem> {
-        if !self.names.insert(link.name.clone()) {
-            let own = if keys.name.is_some() { "name" } else { "from" };
+        if !self.names.insert(name.clone()) {
+            let own = if table.name.is_some() { "name" } else { "from" };
             return problem(
-                format!("{}.{own}", keys.key),
-                format!("there are two links \"{}\": set `name` of one", link.name),
+                format!("{}.{own}", table.key),
+                format!("there are two links \"{name}\": set `name` of one"),
             );
         }
+        let values = impairments::compile(&keys, &place)?;
+        let link = network::Link {
+            name,
+            from,
+            to,
+            rate: values.rate,
+            delay: values.delay,
+            queue: PLACEHOLDER,
+            loss: values.loss,
+            loss_of_acks: keys.loss_of_acks.copied().unwrap_or_default(),
+            impairments: values.impairments,
+        };
+        if let Err(InvalidField { field, message }) = link.check_impairments() {
+            return problem(place(field), message);
+        }
         self.links.push(link);
-        self.queues.push(queue);
+        self.queues.push(UnsizedQueue {
+            queue: keys.queue,
+            key: place("queue"),
+            bdp_rtt: table.bdp_rtt,
+        });
+        Ok(())
+    }
+}
+
+impl LinkTable<'_, '_> {
+    /// Checks that a table without defaults has a rate and a delay.
+    fn check_required(&self) -> Result<(), Problem> {
+        let keys = &self.keys;
+        for (given, name) in [
+            (keys.rate.is_some() || keys.sets_rate(), "rate"),
+            (keys.delay.is_some() || keys.sets_delay(), "delay"),
+        ] {
+            if !given {
+                return problem(self.key, format!("missing `{name}`"));
+            }
+        }
         Ok(())
     }
 }

@@ -206,7 +206,11 @@ impl Receiver {
         }
         let seq = packet.seq();
         let in_order = seq == self.expected;
-        if self.stamps.is_some() && seq <= self.expected {
+        // RFC 7323 section 4.3: an older timestamp is that of a packet that was overtaken.
+        if self.stamps.is_some()
+            && seq <= self.expected
+            && packet.aux().wrapping_sub(self.recent_stamp).cast_signed() >= 0
+        {
             self.recent_stamp = packet.aux();
         }
         if in_order {

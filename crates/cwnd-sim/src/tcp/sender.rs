@@ -24,6 +24,8 @@ pub(crate) struct Place {
     /// The first hop of the route.
     pub hop: u32,
     pub timer: usize,
+    /// Whether a link of either route reorders packets.
+    pub reordered: bool,
 }
 
 /// What packet 0 carries.
@@ -244,13 +246,17 @@ impl<R: LossRecovery> Sender<R> {
 
 impl<E: Estimator> Core<E> {
     fn new(tcp: &Tcp, driver: Driver, place: Place, seed: u64, first: FirstPacket) -> Self {
-        let Place { clock, flow, hop, timer } = place;
+        let Place { clock, flow, hop, timer, .. } = place;
         let mut rng = Rng::new(seed, "sender", u64::from(flow));
         let packets = tcp.bytes.map(|bytes| bytes.div_ceil(u64::from(tcp.packet)));
         let remainder = low32(tcp.bytes.map_or(0, |bytes| bytes % u64::from(tcp.packet)));
         let last = if remainder == 0 { tcp.packet } else { remainder };
         let syn = u32::from(tcp.syn);
-        let ect = if tcp.ecn { flags::ECT } else { 0 };
+        let ect = match (tcp.ecn, tcp.l4s) {
+            (false, _) => 0,
+            (true, false) => flags::ECT,
+            (true, true) => flags::ECT | flags::ECT1,
+        };
         Core {
             board: Scoreboard::new(),
             rto: Rto::new(tcp, clock, &mut rng),

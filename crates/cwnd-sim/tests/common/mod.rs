@@ -43,6 +43,7 @@ pub(crate) fn tcp(controller: &str) -> Tcp {
         delayed_acks: false,
         ack_delay: ms(40),
         ecn: false,
+        l4s: false,
         timestamps: None,
         limited_transmit: true,
         syn: false,
@@ -66,6 +67,7 @@ pub(crate) fn link(from: usize, to: usize, rate: f64, delay: Dur, queue: Queue) 
         queue,
         loss: 0.0,
         loss_of_acks: false,
+        impairments: None,
     }
 }
 

@@ -88,6 +88,7 @@ fn add_link(all: &mut Vec<Column>, index: usize, link: &LinkRecord) {
         delay,
         queue,
         drops_series,
+        capacity,
     } = link;
     let of = ("link", index);
     for (name, count) in [
@@ -104,6 +105,9 @@ fn add_link(all: &mut Vec<Column>, index: usize, link: &LinkRecord) {
     all.push(Column::of_floats(of, "delay", delay));
     all.push(Column::of_floats(of, "queue", queue));
     all.push(Column::of_floats(of, "drops_series", drops_series));
+    if !capacity.is_empty() {
+        all.push(Column::of_floats(of, "capacity", capacity));
+    }
 }
 
 impl Column {

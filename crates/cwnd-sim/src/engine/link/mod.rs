@@ -1,15 +1,22 @@
 //! A one-way link: a queue discipline, a transmitter and a propagation delay.
 //!
 //! A link has two implementations with the same results. On the fast path the discipline decides at the arrival of a packet and
-//! the rate is constant, so that the departure is known at the arrival and the transmitter needs no event. On the scheduled path
-//! ([`scheduled`]) the transmitter takes packets from the queue in events. A link may receive packets ahead of the clock, in the
+//! the departure is known at the arrival, so that the transmitter needs no event: a rate that varies is a function of time
+//! ([`profile`]). On the scheduled path ([`scheduled`]) the transmitter takes packets from the queue in events. A link may receive packets ahead of the clock, in the
 //! order of their arrival: its state depends on nothing else. Samples are therefore taken when the link passes their time.
 
 mod admission;
 mod discipline;
+mod gate;
+mod loss;
+mod profile;
+mod propagation;
 mod red;
 mod scheduled;
+mod service;
+mod token_bucket;
 
+pub(crate) use profile::capacity;
 pub(crate) use scheduled::Enqueued;
 
 use super::clock::Clock;
@@ -18,18 +25,20 @@ use super::observation::{LinkSamples, Observations};
 use super::packet::{Packet, flags};
 use super::ring::Ring;
 use super::schedule::NONE;
-use crate::cast::{saturate32, whole};
+use crate::cast::saturate32;
 use crate::network;
 use crate::record::LinkRecord;
-use crate::rng::Rng;
 use admission::{Action, Admission, Occupancy};
+use gate::Gate;
+use loss::Loss;
 use scheduled::Scheduled;
-
-/// Fractional bits of the ticks per byte.
-const FRACTION: u32 = 8;
+use service::{Service, Transmission, Varying};
 
 /// A time after the end of every run. Times beyond it need not be exact, and sums of a few of them do not overflow.
 const AFTER_END: u64 = 1 << 62;
+
+/// The index of no link.
+pub(crate) const NO_LINK: usize = usize::MAX;
 
 /// A packet in flight whose arrival needs an event.
 #[derive(Clone, Copy, Default)]
@@ -69,47 +78,18 @@ pub(crate) struct Counters {
     pub untransmitted_wait: u128,
 }
 
-/// The transmitter at a constant rate.
-#[derive(Clone, Copy)]
-struct Service {
-    /// Transmission time in 2^-8 ticks per byte; 0 for an infinite rate.
-    per_byte: u64,
-}
-
-impl Service {
-    fn new(rate: Option<f64>, clock: Clock) -> Self {
-        let byte = clock.ticks_in(8.0) * f64::from(1u32 << FRACTION);
-        Service { per_byte: rate.map_or(0, |rate| whole((byte / rate).round())) }
-    }
-
-    /// Transmission time in ticks.
-    #[inline(always)]
-    fn time(self, size: u64) -> u64 {
-        (size * self.per_byte) >> FRACTION
-    }
-
-    /// Whether every packet takes time.
-    fn takes_time(self) -> bool {
-        self.per_byte >> FRACTION > 0
-    }
-}
-
-/// Random loss after the queue.
-struct Loss {
-    probability: f64,
-    of_acks: bool,
-    rng: Rng,
-}
-
 /// A link. Fields used for every packet come first: with hundreds of links they must be fetched for each packet.
 #[repr(C)]
 pub(crate) struct Link {
     /// Time at which the transmitter becomes idle.
     busy: u64,
     service: Service,
+    /// The least propagation delay.
     delay: u64,
     /// Time of the next observation.
     due: u64,
+    /// The transmitter and the propagation delay if they are not constant.
+    varying: Option<Box<Varying>>,
     /// Whether a packet that finds the transmitter idle is accepted unchanged.
     transparent: bool,
     tapped: bool,
@@ -119,12 +99,17 @@ pub(crate) struct Link {
     waiting: Ring<Waiting>,
     waiting_bytes: u64,
     admission: Admission,
+    gate: Option<Box<Gate>>,
     loss: Option<Box<Loss>>,
     scheduled: Option<Box<Scheduled>>,
     delays: Histogram,
     clock: Clock,
     observations: Observations,
     samples: LinkSamples,
+    /// Whether packets queue: the rate is finite, or there is a shaper.
+    queues: bool,
+    /// The link that has the packets in flight that others may overtake.
+    pub late: usize,
     /// Packets dropped and lost since the start.
     pub total_lost: u64,
 }
@@ -137,47 +122,53 @@ impl Link {
         index: usize,
         seed: u64,
     ) -> Self {
-        let lossy = link.loss > 0.0;
-        // Nothing queues at an infinite rate.
-        let discipline = link.rate.and_then(|_| discipline::new(&link.queue, clock, index, seed));
         let admission = Admission::new(link, clock, index, seed);
+        let service = Service::new(link.rate, clock);
+        let gate = Gate::new(link, clock);
+        let loss = Loss::new(link, clock, index, seed);
+        let varying = Varying::new(link, clock, index, seed);
+        let queues = service.is_finite() || varying.as_ref().is_some_and(|own| own.queues());
+        // Without a transmission time nothing queues.
+        let discipline = queues.then(|| discipline::new(&link.queue, clock, index, seed)).flatten();
+        let is_static = gate.is_none() && loss.is_none() && varying.is_none();
+        let queues = service.is_finite() || varying.as_ref().is_some_and(|own| own.queues());
+        let discipline =
+            if queues { discipline::new(&link.queue, clock, index, seed) } else { None };
         Link {
             busy: 0,
-            service: Service::new(link.rate, clock),
-            delay: clock.ticks(link.delay.as_nanos()).min(AFTER_END),
+            service,
+            delay: clock.ticks(link.least_delay().as_nanos()).min(AFTER_END),
             due: observations.first(),
-            transparent: !lossy && discipline.is_none() && admission.accepts_when_idle(),
+            transparent: is_static && discipline.is_none() && admission.accepts_when_idle(),
             tapped: false,
             in_flight: Ring::new(),
             counters: Counters::default(),
             waiting: Ring::new(),
             waiting_bytes: 0,
             admission,
-            loss: lossy.then(|| {
-                Box::new(Loss {
-                    probability: link.loss,
-                    of_acks: link.loss_of_acks,
-                    rng: Rng::new(seed, "loss", index as u64),
-                })
-            }),
+            gate,
+            loss,
             scheduled: discipline.map(|discipline| Box::new(Scheduled::managed(discipline))),
             delays: Histogram::new(),
             clock,
             observations,
             samples: LinkSamples::default(),
+            queues,
+            varying,
+            late: NO_LINK,
             total_lost: 0,
         }
     }
 
     /// Selects the scheduled path. Nothing queues at an infinite rate, which needs no events.
     pub(crate) fn schedule_departures(&mut self) {
-        if self.service.per_byte > 0 && self.scheduled.is_none() {
+        if self.queues && self.scheduled.is_none() {
             self.transparent = false;
             self.scheduled = Some(Box::new(Scheduled::fifo()));
         }
     }
 
-    /// Marks every packet that the link transmits with [`flags::TAPPED`].
+    /// Marks every packet that the link transmits with [`flags::INSPECT`].
     pub(crate) fn set_tapped(&mut self) {
         self.transparent = false;
         self.tapped = true;
@@ -187,14 +178,23 @@ impl Link {
         self.tapped
     }
 
-    /// Propagation delay.
-    pub(crate) fn delay(&self) -> u64 {
-        self.delay
+    /// Departure of the last packet that was transmitted.
+    pub(crate) fn departed(&self) -> u64 {
+        self.varying.as_ref().map_or(self.busy, |varying| varying.departed)
+    }
+
+    /// Whether others may overtake the last packet that was transmitted.
+    pub(crate) fn is_late(&self) -> bool {
+        self.varying.as_ref().is_some_and(|varying| varying.late)
     }
 
     /// Whether a packet may arrive at the far end at the time at which it arrives at the queue.
     pub(crate) fn is_instantaneous(&self) -> bool {
-        self.delay == 0 && !self.service.takes_time()
+        let takes_time = match &self.varying {
+            Some(varying) if varying.queues() => true,
+            _ => self.service.takes_time(),
+        };
+        self.delay == 0 && !takes_time
     }
 
     /// Whether the departures are events.
@@ -215,19 +215,32 @@ impl Link {
         self.receive_at_queue(now, u64::from(size), flags)
     }
 
-    /// Transmits a packet from `start` on. Returns the time at which it arrives at the far end.
+    /// Transmits a packet from `start` on at a constant rate and delay. Returns the time at which it arrives at the far end.
     #[inline(always)]
     fn transmit(&mut self, start: u64, size: u64) -> u64 {
         self.counters.accepted += 1;
         self.counters.bytes += size;
-        self.occupy(start, size)
+        self.busy = start + self.service.time(size);
+        self.busy + self.delay
     }
 
     /// Occupies the transmitter from `start` on. Returns the time at which the packet arrives at the far end.
     #[inline(always)]
-    fn occupy(&mut self, start: u64, size: u64) -> u64 {
+    fn occupy(&mut self, start: u64, size: u64, flags: u16) -> u64 {
+        if self.varying.is_some() {
+            return self.occupy_varying(start, size, flags);
+        }
         self.busy = start + self.service.time(size);
         self.busy + self.delay
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn occupy_varying(&mut self, start: u64, size: u64, flags: u16) -> u64 {
+        let Some(varying) = &mut self.varying else { return NONE };
+        let Transmission { free, arrives } = varying.transmit(self.service, start, size, flags);
+        self.busy = free;
+        arrives
     }
 
     fn receive_at_queue(&mut self, now: u64, size: u64, flags: u16) -> (u64, u16) {
@@ -244,7 +257,7 @@ impl Link {
             return (NONE, gained);
         }
         if self.tapped {
-            gained |= flags::TAPPED;
+            gained |= flags::INSPECT;
         }
         if self.is_busy(now) {
             let wait = self.busy - now;
@@ -253,13 +266,22 @@ impl Link {
             self.waiting.push(Waiting { starts: self.busy, size });
             self.waiting_bytes += size;
         }
-        (self.transmit(self.busy.max(now).min(AFTER_END), size), gained)
+        self.counters.accepted += 1;
+        self.counters.bytes += size;
+        let arrives = self.occupy(self.busy.max(now).min(AFTER_END), size, flags);
+        if self.is_late() {
+            gained |= flags::INSPECT;
+        }
+        (arrives, gained)
     }
 
     /// Decides on a packet that finds `occupancy` in the queue. Returns the flags that it gains.
     fn admit(&mut self, now: u64, occupancy: Occupancy, size: u64, flags: u16) -> u16 {
         let mut gained = 0;
-        if self.service.per_byte > 0 {
+        if self.is_gated(now, size, flags) {
+            return self.count_drop();
+        }
+        if self.queues {
             let idle = if self.is_busy(now) { None } else { Some(now - self.busy) };
             match self.admission.admit(occupancy, idle, size, flags & flags::ECT != 0) {
                 Action::Accept => {}
@@ -267,31 +289,37 @@ impl Link {
                     gained = flags::CE;
                     self.counters.marks += 1;
                 }
-                Action::Drop => {
-                    self.counters.drops += 1;
-                    self.total_lost += 1;
-                    return flags::DROPPED;
-                }
+                Action::Drop => return self.count_drop(),
             }
         }
         if self.loss.is_some() {
-            gained |= self.draw_loss(flags);
+            gained |= self.draw_loss(now, flags);
         }
         gained
+    }
+
+    /// Whether a packet is dropped before the queue.
+    #[inline(always)]
+    fn is_gated(&mut self, now: u64, size: u64, flags: u16) -> bool {
+        self.gate.as_mut().is_some_and(|gate| gate.drops(now, size, flags))
+    }
+
+    fn count_drop(&mut self) -> u16 {
+        self.counters.drops += 1;
+        self.total_lost += 1;
+        flags::DROPPED
     }
 
     /// Whether the transmitter is busy. A packet that departs at `now` still occupies it. At an infinite rate it never is.
     #[inline(always)]
     fn is_busy(&self, now: u64) -> bool {
-        self.busy >= now && self.service.per_byte > 0 && self.busy > 0
+        self.busy >= now && self.queues && self.busy > 0
     }
 
     #[cold]
     #[inline(never)]
-    fn draw_loss(&mut self, flags: u16) -> u16 {
-        let Some(loss) = &mut self.loss else { return 0 };
-        let exempt = flags & flags::DATALESS != 0 && !loss.of_acks;
-        if exempt || !loss.rng.chance(loss.probability) {
+    fn draw_loss(&mut self, now: u64, flags: u16) -> u16 {
+        if !self.loss.as_mut().is_some_and(|loss| loss.loses(now, flags)) {
             return 0;
         }
         self.counters.losses += 1;
@@ -349,6 +377,8 @@ impl Link {
 
     /// The earliest time at which an event can bring a packet to the far end, if the link receives none before `from`.
     pub(crate) fn earliest_arrival(&self, from: u64) -> u64 {
+        // A packet that waits departs in an event, which may be before `from`.
+        let from = if self.is_queueing() { self.busy } else { from };
         let received = self.busy.max(from) + self.delay;
         if self.in_flight.len() > 0 {
             self.in_flight.get(0).arrives.min(received)
@@ -432,3 +462,6 @@ impl Link {
         record.delay = [mean, quantile(0.5), quantile(0.95), quantile(0.99)];
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,9 +83,14 @@ pub(crate) enum Enqueued {
 }
 
 impl Link {
-    /// Whether the discipline uses the hash of a packet's flow.
-    pub(crate) fn uses_flows(&self) -> bool {
-        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.uses_flows)
+    /// Whether the discipline uses the hash of the flow of a packet that arrives at `now`.
+    pub(crate) fn uses_flow(&self, now: u64) -> bool {
+        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.uses_flows && self.is_busy(now))
+    }
+
+    /// Whether packets wait for an event.
+    pub(super) fn is_queueing(&self) -> bool {
+        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.occupancy().packets > 0)
     }
 
     /// Offers a packet of the flow with this hash to the queue of the scheduled path. The caller then takes the packets that the
@@ -95,13 +100,25 @@ impl Link {
         let idle = !self.is_busy(now);
         let Some(scheduled) = &mut self.scheduled else { return Enqueued::Dropped };
         if let Buffer::Managed(discipline) = &mut scheduled.buffer {
+            if let Some(gate) = &mut self.gate
+                && gate.drops(now, size, packet.flags())
+            {
+                self.count_drop();
+                return Enqueued::Dropped;
+            }
+            if idle && discipline.bypass(now) {
+                self.counters.accepted += 1;
+                self.counters.bytes += size;
+                let packet = packet.flagged(self.loss_at_departure(now, packet));
+                return Enqueued::Transmitted(self.transmit_packet(now, packet), packet);
+            }
             let queued = Queued { packet, enqueued_at: now };
             discipline.enqueue(queued, flow, &mut scheduled.effects);
             self.counters.accepted += 1;
             self.counters.bytes += size;
             self.count_effects(now);
             if idle && let Some(packet) = self.take_managed(now) {
-                return Enqueued::Transmitted(self.occupy(now, u64::from(packet.size())), packet);
+                return Enqueued::Transmitted(self.transmit_packet(now, packet), packet);
             }
         } else {
             let occupancy = scheduled.occupancy();
@@ -113,7 +130,7 @@ impl Link {
             self.counters.accepted += 1;
             self.counters.bytes += size;
             if idle {
-                return Enqueued::Transmitted(self.occupy(now, size), packet);
+                return Enqueued::Transmitted(self.transmit_packet(now, packet), packet);
             }
             if let Some(Buffer::Admitted(fifo)) = self.scheduled.as_mut().map(|s| &mut s.buffer) {
                 fifo.push(Queued { packet, enqueued_at: now });
@@ -137,7 +154,7 @@ impl Link {
             Buffer::Admitted(_) => self.take_admitted(now),
             Buffer::Managed(_) => self.take_managed(now),
         }?;
-        let arrives = self.occupy(now, u64::from(packet.size()));
+        let arrives = self.transmit_packet(now, packet);
         let busy = self.busy;
         Some((arrives, packet, self.scheduled.as_mut()?.next_departure(busy)))
     }
@@ -166,11 +183,18 @@ impl Link {
         if queued.enqueued_at < now || self.is_busy(now) {
             self.count_wait(&queued, now);
         }
-        let mut packet = queued.packet;
-        if self.loss.is_some() {
-            packet = packet.flagged(self.draw_loss(packet.flags()));
-        }
-        Some(packet)
+        Some(queued.packet.flagged(self.loss_at_departure(now, queued.packet)))
+    }
+
+    /// Draws the loss of a packet. With a discipline that decides at departure, a packet that arrives may be dropped later.
+    fn loss_at_departure(&mut self, now: u64, packet: Packet) -> u16 {
+        if self.loss.is_some() { self.draw_loss(now, packet.flags()) } else { 0 }
+    }
+
+    /// Transmits a packet from `start` on. Returns the time at which it arrives at the far end.
+    #[inline(always)]
+    fn transmit_packet(&mut self, start: u64, packet: Packet) -> u64 {
+        self.occupy(start, u64::from(packet.size()), packet.flags())
     }
 
     fn count_wait(&mut self, queued: &Queued, now: u64) {
@@ -223,7 +247,7 @@ impl Link {
             queued.accepted += 1;
             queued.early += 1;
             queued.bytes += size;
-            self.occupy(self.busy.min(AFTER_END), size);
+            self.occupy(self.busy.min(AFTER_END), size, packet.flags());
         }
         queued
     }

@@ -9,7 +9,7 @@ mod size;
 mod time;
 
 pub use queue::{QueueSize, Threshold};
-pub use rate::BitRate;
+pub use rate::{BitRate, ChangedRate, RateRange};
 pub use size::{Bytes, Probability};
 pub use time::{LONGEST, Span, SpanRange, Timestamps};
 

@@ -37,6 +37,11 @@ impl BitRate {
         Self::number(bits_per_sec)
     }
 
+    /// A rate in bits per second that is valid.
+    pub(in crate::scenario) const fn of(bits_per_sec: f64) -> Self {
+        BitRate(bits_per_sec)
+    }
+
     /// The rate in bits per second.
     pub(in crate::scenario) const fn get(self) -> f64 {
         self.0
@@ -113,4 +118,105 @@ quantity!(
      `mbps` and the like are refused: tc reads them as bytes.",
     r"^(infinite|[0-9.]+([eE][+-]?[0-9]+)? ?(([kmgt]i?)?bit)?)$",
     ["15mbit", "1gbit", "64kbit", "infinite"]
+);
+
+/// A finite rate of a link that changes, or zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChangedRate(f64);
+
+impl ChangedRate {
+    /// The rate in bits per second.
+    pub(in crate::scenario) const fn get(self) -> f64 {
+        self.0
+    }
+
+    fn number(bits: f64) -> Result<Self, String> {
+        if bits == 0.0 { Ok(ChangedRate(0.0)) } else { Self::finite(BitRate::number(bits)?) }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let lower = text.trim().to_ascii_lowercase();
+        match split(&lower, EXPECTED) {
+            Ok(quantity) if quantity.number == 0.0 && ["", "bit"].contains(&quantity.unit) => {
+                Ok(ChangedRate(0.0))
+            }
+            _ => Self::finite(BitRate::parse(text)?),
+        }
+    }
+
+    fn finite(rate: BitRate) -> Result<Self, String> {
+        let rate = rate.finite().ok_or("a rate that changes is finite; `0bit` stops the link")?;
+        Ok(ChangedRate(rate))
+    }
+}
+
+impl fmt::Display for ChangedRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0.0 { f.write_str("0bit") } else { BitRate(self.0).fmt(f) }
+    }
+}
+
+quantity!(
+    ChangedRate,
+    "a rate such as \"15mbit\" or \"0bit\"",
+    "A finite rate, or 0 for a link that stops. A bare number is bit/s.",
+    r"^[0-9.]+([eE][+-]?[0-9]+)? ?(([kmgt]i?)?bit)?$",
+    ["5mbit", "0bit"]
+);
+
+/// A finite rate or a range of rates: `50mbit..250mbit`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateRange {
+    low: BitRate,
+    high: BitRate,
+}
+
+impl RateRange {
+    pub(in crate::scenario) const fn new(low: BitRate, high: BitRate) -> Self {
+        RateRange { low, high }
+    }
+
+    /// The lower end of the range.
+    pub const fn low(self) -> BitRate {
+        self.low
+    }
+
+    /// The upper end of the range.
+    pub const fn high(self) -> BitRate {
+        self.high
+    }
+
+    fn number(bits: f64) -> Result<Self, String> {
+        BitRate::number(bits).map(|rate| RateRange::new(rate, rate))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let (low, high) = text.split_once("..").unwrap_or((text, text));
+        let (low, high) = (BitRate::parse(low)?, BitRate::parse(high)?);
+        if high == BitRate::INFINITE {
+            return Err("the rates of a range are finite".into());
+        }
+        if low > high {
+            return Err(format!("the range {low}..{high} ends before it begins"));
+        }
+        Ok(RateRange { low, high })
+    }
+}
+
+impl fmt::Display for RateRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.low == self.high {
+            self.low.fmt(f)
+        } else {
+            write!(f, "{}..{}", self.low, self.high)
+        }
+    }
+}
+
+quantity!(
+    RateRange,
+    "a rate such as \"15mbit\" or a range such as \"50mbit..250mbit\"",
+    "A finite rate, or a range `low..high` from which rates are drawn, uniformly.",
+    r"^[0-9.]+([eE][+-]?[0-9]+)? ?(([kmgt]i?)?bit)?(\.\.[0-9.]+([eE][+-]?[0-9]+)? ?(([kmgt]i?)?bit)?)?$",
+    ["50mbit", "50mbit..250mbit"]
 );

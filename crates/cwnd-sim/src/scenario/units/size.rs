@@ -94,12 +94,15 @@ quantity!(
 pub struct Probability(f64);
 
 impl Probability {
+    /// Certainty.
+    pub const ONE: Probability = Probability(1.0);
+
     /// The probability, from 0 to 1.
     pub const fn get(self) -> f64 {
         self.0
     }
 
-    fn number(value: f64) -> Result<Self, String> {
+    pub(in crate::scenario) fn number(value: f64) -> Result<Self, String> {
         if (0.0..=1.0).contains(&value) {
             Ok(Probability(value))
         } else {

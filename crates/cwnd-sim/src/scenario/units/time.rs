@@ -113,6 +113,10 @@ pub struct SpanRange {
 }
 
 impl SpanRange {
+    pub(in crate::scenario) const fn new(low: Span, high: Span) -> Self {
+        SpanRange { low, high }
+    }
+
     /// The lower end of the range.
     pub const fn low(self) -> Span {
         self.low

@@ -137,6 +137,12 @@ impl State {
         first
     }
 
+    /// Leaves the drop state: the queue is empty.
+    pub(super) fn idle(&mut self) {
+        self.first_above_time = 0;
+        self.dropping = false;
+    }
+
     /// Enters the drop state. The drop rate begins at that of the last time if this was recent.
     fn enter(&mut self, now: u64, codel: &Parameters) {
         self.dropping = true;
@@ -174,6 +180,11 @@ impl Discipline for Codel {
         } else {
             self.queue.push(queued);
         }
+    }
+
+    fn bypass(&mut self, _: u64) -> bool {
+        self.state.idle();
+        true
     }
 
     fn dequeue(&mut self, now: u64, effects: &mut Effects) -> Option<Queued> {

@@ -17,39 +17,36 @@ struct Node {
 }
 
 /// The packets of all queues.
-#[derive(Default)]
 struct Packets {
     nodes: Vec<Node>,
     /// The first of the unused nodes, which are linked.
-    unused: Option<u32>,
+    unused: u32,
     total: Occupancy,
 }
 
 impl Packets {
+    #[inline(always)]
     fn insert(&mut self, queued: Queued) -> u32 {
         self.total.packets += 1;
         self.total.bytes += queued.size();
         let node = Node { queued, next: NIL };
-        match self.unused {
-            Some(index) => {
-                let slot = &mut self.nodes[index as usize];
-                self.unused = Some(slot.next).filter(|&next| next != NIL);
-                *slot = node;
-                index
-            }
-            None => {
-                self.nodes.push(node);
-                saturate32(self.nodes.len() - 1)
-            }
+        let index = self.unused;
+        if let Some(slot) = self.nodes.get_mut(index as usize) {
+            self.unused = slot.next;
+            *slot = node;
+            return index;
         }
+        self.nodes.push(node);
+        saturate32(self.nodes.len() - 1)
     }
 
     /// Removes a packet. Returns it and the one that follows in its queue.
+    #[inline(always)]
     fn remove(&mut self, index: u32) -> (Queued, u32) {
         let node = &mut self.nodes[index as usize];
         let Node { queued, next } = *node;
-        node.next = self.unused.unwrap_or(NIL);
-        self.unused = Some(index);
+        node.next = self.unused;
+        self.unused = index;
         self.total.packets -= 1;
         self.total.bytes -= queued.size();
         (queued, next)
@@ -103,6 +100,7 @@ pub(super) struct Backlog<'a> {
 }
 
 impl ControlledQueue for Backlog<'_> {
+    #[inline(always)]
     fn pop(&mut self) -> Option<Queued> {
         if *self.first == NIL {
             return None;
@@ -128,11 +126,12 @@ impl<S: Default> FlowQueues<S> {
             buckets: Vec::new(),
             queues: Vec::new(),
             lists: [List { first: NIL, last: NIL }; 2],
-            packets: Packets::default(),
+            packets: Packets { nodes: Vec::new(), unused: NIL, total: Occupancy::default() },
         }
     }
 
     /// Returns the index of the queue of a flow.
+    #[inline(always)]
     pub(super) fn queue_of(&mut self, flow: u32) -> usize {
         if self.buckets.is_empty() {
             self.buckets = vec![NIL; self.flows as usize];
@@ -168,6 +167,7 @@ impl<S: Default> FlowQueues<S> {
     }
 
     /// Appends a packet to a queue.
+    #[inline(always)]
     pub(super) fn push(&mut self, index: usize, queued: Queued) {
         let node = self.packets.insert(queued);
         let queue = &mut self.queues[index];
@@ -215,6 +215,7 @@ impl<S: Default> FlowQueues<S> {
     }
 
     /// Returns the queue to be served next, with its list. A queue without credits gets `quantum` and becomes the last of the old ones.
+    #[inline(always)]
     fn next_with_credits(&mut self, quantum: u32) -> Option<(Which, u32)> {
         loop {
             let which =
@@ -263,6 +264,19 @@ impl<S: Default> FlowQueues<S> {
                 let queue = &mut self.queues[index as usize];
                 queue.listed = false;
                 emptied(&mut queue.state);
+            }
+        }
+    }
+
+    /// Removes the queues from both lists, as repeated service does when all are empty. Calls `emptied` on each.
+    #[inline]
+    pub(super) fn clear_lists(&mut self, mut emptied: impl FnMut(&mut S)) {
+        for which in [Which::New, Which::Old] {
+            while self.lists[which as usize].first != NIL {
+                let queue = &mut self.queues[self.lists[which as usize].first as usize];
+                queue.listed = false;
+                emptied(&mut queue.state);
+                self.remove_first(which);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Flow queueing as in Linux's `sch_fq`, without pacing, bands and the bypass of an empty queue.
+//! Flow queueing as in Linux's `sch_fq`, without pacing and bands.
 //!
 //! Deficit round robin with new and old queues. A queue keeps its credits while it is empty; after 40 ms it has at least a quantum again.
 
@@ -63,6 +63,11 @@ impl Discipline for Fq {
             }
             self.queues.activate(index);
         }
+    }
+
+    fn bypass(&mut self, now: u64) -> bool {
+        self.queues.clear_lists(|flow| flow.emptied_at = now);
+        true
     }
 
     fn dequeue(&mut self, now: u64, _: &mut Effects) -> Option<Queued> {

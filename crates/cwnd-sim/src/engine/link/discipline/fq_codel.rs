@@ -62,6 +62,11 @@ impl Discipline for FqCodel {
         }
     }
 
+    fn bypass(&mut self, _: u64) -> bool {
+        self.queues.clear_lists(State::idle);
+        true
+    }
+
     fn dequeue(&mut self, now: u64, effects: &mut Effects) -> Option<Queued> {
         let codel = &self.codel;
         self.queues.serve(

@@ -68,6 +68,12 @@ pub(super) trait Discipline: Send {
     /// Offers a packet of the flow with this hash at its `enqueued_at`.
     fn enqueue(&mut self, queued: Queued, flow: u32, effects: &mut Effects);
 
+    /// Lets a packet pass that finds the transmitter idle and the queue empty. Returns whether it need not be offered: the packet is
+    /// neither dropped nor marked.
+    fn bypass(&mut self, _now: u64) -> bool {
+        false
+    }
+
     /// Removes the packet to transmit next.
     fn dequeue(&mut self, now: u64, effects: &mut Effects) -> Option<Queued>;
 

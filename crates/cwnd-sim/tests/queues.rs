@@ -1,0 +1,137 @@
+//! The disciplines that decide at departure, with TCP and constant-bit-rate traffic.
+
+mod common;
+
+use cwnd_sim::record::{LinkRecord, Records};
+use cwnd_sim::scenario::Scenario;
+use cwnd_sim::{Options, Simulation};
+
+/// Runs flows over a dumbbell of 20 Mb/s and 40 ms with this queue, and returns its records after 10 s of warm-up.
+fn dumbbell(queue: &str, flows: &str) -> Records {
+    let text = format!(
+        r#"
+        duration = "60s"
+        warmup = "10s"
+        sample = "10ms"
+        dumbbell = {{ rate = "20mbit", delay = "20ms", queue = {queue} }}
+        access = {{ rate = "1gbit" }}
+        {flows}
+        "#
+    );
+    let network = Scenario::from_toml(&text, "queues.toml").unwrap().network(1).unwrap();
+    let mut simulation = Simulation::new(&network, 1, &Options::default()).unwrap();
+    simulation.run();
+    simulation.finish()
+}
+
+fn bottleneck(records: &Records) -> &LinkRecord {
+    records.links.iter().max_by(|a, b| a.delay[0].total_cmp(&b.delay[0])).unwrap()
+}
+
+/// The quantile of a sampled queue in packets.
+fn quantile(link: &LinkRecord, fraction: f64) -> f64 {
+    let mut samples = link.queue[1000..].to_vec();
+    samples.sort_by(f64::total_cmp);
+    samples[(fraction * samples.len() as f64) as usize]
+}
+
+const RENO: &str = "flow = [{ controller = \"reno\" }]";
+const FOUR: &str = "flow = [{ controller = \"reno\", count = 4, start = \"0s..1s\" }]";
+
+#[test]
+fn codel_keeps_the_standing_queue_of_a_flow_below_its_target() {
+    let records = dumbbell("\"codel\"", RENO);
+    let link = bottleneck(&records);
+    // The minimum of each sawtooth is below the target; the standing queue of DropTail is a bandwidth-delay product of 40 ms.
+    assert!(link.delay[1] < 0.010 && link.delay[0] < 0.012, "{link:?}", link = link.delay);
+    // A window that is halved when the queue is just not empty uses 75 % of the rate.
+    assert!(link.utilization > 0.75, "{}", link.utilization);
+    assert!(quantile(link, 0.05) <= 8.0);
+    let droptail = dumbbell("\"1bdp\"", RENO);
+    assert!(bottleneck(&droptail).delay[1] > 2.0 * link.delay[1]);
+}
+
+#[test]
+fn pie_holds_its_reference_delay() {
+    let records = dumbbell("\"pie\"", FOUR);
+    let link = bottleneck(&records);
+    assert!((link.delay[0] - 0.015).abs() < 0.004, "{:?}", link.delay);
+    assert!(link.utilization > 0.95, "{}", link.utilization);
+}
+
+#[test]
+fn dualpi2_holds_the_target_of_the_classic_queue() {
+    let records = dumbbell("\"dualpi2\"", FOUR);
+    let link = bottleneck(&records);
+    assert!((link.delay[0] - 0.015).abs() < 0.004, "{:?}", link.delay);
+    assert!(link.utilization > 0.95, "{}", link.utilization);
+}
+
+#[test]
+fn flow_queues_isolate_a_source_below_its_share() {
+    let flows = r#"
+        flow = [{ controller = "cubic", count = 4, start = "0s..1s" }]
+        cbr = [{ rate = "1mbit", packet = 250, measured = true }]
+    "#;
+    let lost = |queue| {
+        let records = dumbbell(queue, flows);
+        let cbr = &records.flows[4];
+        (cbr.packets_lost, cbr.packets_sent)
+    };
+    let (droptail, sent) = lost("\"1bdp\"");
+    assert!(droptail > sent / 1000, "{droptail} of {sent}");
+    for queue in ["\"fq_codel\"", "{ kind = \"fq\", limit = \"200p\", flow_limit = 40 }"] {
+        assert_eq!(lost(queue).0, 0, "{queue}");
+    }
+}
+
+#[test]
+fn flow_queues_give_equal_shares_to_different_controllers() {
+    let flows = r#"
+        flow = [{ controller = "cubic", rtt = "50ms" }, { controller = "vegas", rtt = "50ms" },
+                { controller = "reno", rtt = "150ms" }, { controller = "scalable", rtt = "50ms" }]
+    "#;
+    let share = |queue| {
+        let records = dumbbell(queue, flows);
+        let delivered = records.flows.iter().map(|flow| flow.packets_delivered as f64);
+        let (sum, squares) =
+            delivered.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+        sum * sum / (4.0 * squares)
+    };
+    let (droptail, fq) = (share("\"1bdp\""), share("\"fq_codel\""));
+    assert!(droptail < 0.8 && fq > 0.95, "Jain's index: {droptail} and {fq}");
+}
+
+#[test]
+fn marks_replace_drops() {
+    for queue in ["codel", "fq_codel", "pie"] {
+        let table = format!("{{ kind = \"{queue}\", ecn = true }}");
+        let flows = "tcp = { ecn = true }\nflow = [{ controller = \"reno\", count = 4, start = \"0s..1s\" }]";
+        let records = dumbbell(&table, flows);
+        let link = bottleneck(&records);
+        assert!(link.marks > 50 && link.drops == 0, "{queue}: {} {}", link.marks, link.drops);
+        let marked: u64 = records.flows.iter().map(|flow| flow.packets_marked).sum();
+        assert!(marked.abs_diff(link.marks) < 20, "{queue}: {marked} {}", link.marks);
+    }
+}
+
+#[test]
+fn dropped_packets_are_neither_departures_nor_in_the_delays() {
+    // A source at twice the rate: every second packet is dropped, at the departure by CoDel, or at the limit.
+    for queue in ["codel", "fq_codel", "pie", "dualpi2", "fq"] {
+        let table = format!("{{ kind = \"{queue}\", limit = \"200p\" }}");
+        let records = dumbbell(&table, "cbr = [{ rate = \"40mbit\", measured = true }]");
+        let link = bottleneck(&records);
+        let left = (link.arrivals - link.departures).abs_diff(link.drops);
+        assert!(
+            left <= 201,
+            "{queue}: {link:?}",
+            link = (link.arrivals, link.departures, link.drops)
+        );
+        assert!(link.utilization > 0.9999, "{queue}: {}", link.utilization);
+        // No packet can wait for longer than 201 packets of 1000 bytes, 0.4 ms each.
+        assert!(link.delay[3] <= 0.0805 * 33.0 / 32.0, "{queue}: {:?}", link.delay);
+        let lost = records.flows[0].packets_lost;
+        assert!(lost.abs_diff(link.drops) <= 201, "{queue}: {lost} {}", link.drops);
+    }
+}
