@@ -9,7 +9,7 @@ use crate::paced::PacedFlow;
 use crate::record::FlowRecord;
 use crate::simulation::{Options, SimulationError};
 use crate::tcp::sender::Place;
-use crate::tcp::{self, Ns2, Rfc, TcpFlow};
+use crate::tcp::{self, Ns2, Rfc, Selective, TcpFlow};
 use crate::traffic::Source;
 use crate::udt::UdtFlow;
 use cwnd::registry::Spec;
@@ -96,6 +96,8 @@ pub(crate) fn create(
     let driver = Driver::new(place.clock, controller, options.record_events);
     Ok(if driver.controller.needs().reports {
         Box::new(PacedFlow::new(tcp, driver, place, back))
+    } else if tcp.is_extended() {
+        Box::new(TcpFlow::<Selective>::new(tcp, driver, place, back, seed))
     } else if tcp.conventions == Conventions::Rfc {
         Box::new(TcpFlow::<Rfc>::new(tcp, driver, place, back, seed))
     } else {
@@ -110,7 +112,7 @@ pub(crate) fn settings(tcp: &Tcp, seed: u64, index: usize) -> Settings {
     settings.initial_window = Packets::new(f64::from(tcp.initial_window));
     settings.max_window = Packets::new(f64::from(tcp.window));
     settings.seed = crate::rng::Rng::new(seed, "law", index as u64).bits();
-    if tcp.conventions != Conventions::Rfc {
+    if tcp.conventions.is_ns2() {
         settings.conventions = &tcp::ns2::CONVENTIONS;
     }
     settings

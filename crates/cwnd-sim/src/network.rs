@@ -184,6 +184,19 @@ pub struct Tcp {
     pub initial_rto: Dur,
     /// The maximum of a uniform random delay before each transmission (ns-2's `overhead_`).
     pub overhead: Dur,
+    /// Parts of later RFCs and of Linux.
+    pub extensions: TcpExtensions,
+}
+
+/// Parts of TCP that can be switched on one by one, with [`Recovery::Sack`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TcpExtensions {
+    /// Loss detection by time (RACK, RFC 8985).
+    pub rack: bool,
+    /// Tail loss probes (RFC 8985).
+    pub tlp: bool,
+    /// Proportional rate reduction (RFC 9937).
+    pub prr: bool,
 }
 
 /// A UDT connection, simulated with the protocol implementation `cwnd-udt`.
@@ -264,6 +277,8 @@ pub enum Conventions {
     Rfc,
     /// Those of ns-2.35.
     Ns2,
+    /// Those of Linux 6.18.
+    Linux,
     /// Those of ns-2 of spring 2001: round-trip times in whole steps of a coarse clock, and the minimum timeout applied
     /// after the back-off.
     Ns2001,

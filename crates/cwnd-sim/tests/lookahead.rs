@@ -603,10 +603,33 @@ struct Group {
     cross: bool,
 }
 
+/// The conventions with the parts that depend on them, so that a flow's own options replace all of the scenario's.
+fn stack() -> BoxedStrategy<String> {
+    let older = |conventions, recovery| {
+        let off = PARTS.map(|part| format!("{part} = false")).join(", ");
+        format!("conventions = \"{conventions}\", recovery = \"{recovery}\", {off}")
+    };
+    let recent = |conventions, on: [bool; PARTS.len()]| {
+        let parts: Vec<_> =
+            PARTS.iter().zip(on).map(|(part, on)| format!("{part} = {on}")).collect();
+        format!("conventions = \"{conventions}\", recovery = \"sack\", {}", parts.join(", "))
+    };
+    prop_oneof![
+        2 => (select(&["rfc", "ns2", "ns2-2001"]), select(&["sack", "newreno", "reno"]))
+            .prop_map(move |(conventions, recovery)| older(conventions, recovery)),
+        1 => any::<[bool; PARTS.len()]>().prop_map(move |on| recent("rfc", on)),
+        1 => any::<[bool; PARTS.len()]>().prop_map(move |on| recent("linux", on)),
+        2 => Just(recent("linux", [true; PARTS.len()])),
+    ]
+    .boxed()
+}
+
+/// Keys of `[tcp]` that only some stacks have.
+const PARTS: [&str; 3] = ["rack", "tlp", "prr"];
+
 fn tcp_options(values: &Values) -> Vec<BoxedStrategy<String>> {
     vec![
-        rarely(2, key("conventions", &["rfc", "ns2", "ns2-2001"])),
-        rarely(2, key("recovery", &["sack", "newreno", "reno"])),
+        rarely(2, stack()),
         rarely(3, key("packet", &["960", "1000", "200", "460"])),
         rarely(3, key("header", &["40", "0"])),
         rarely(8, key("ack", &["40", "1", "1000"])),

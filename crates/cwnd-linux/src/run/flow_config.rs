@@ -248,7 +248,7 @@ fn note_tcp_differences(flow: &str, tcp: &network::Tcp, options: &TcpOptions, no
     if tcp.recovery == Recovery::Reno {
         notes.add(flow, "Without SACK the kernel uses NewReno's recovery (RFC 6582).");
     }
-    if tcp.conventions != Conventions::Rfc {
+    if !matches!(tcp.conventions, Conventions::Rfc | Conventions::Linux) {
         notes.add(flow, "The conventions of ns-2 are not supported: the kernel follows the RFCs.");
     }
     if tcp.delayed_acks && tcp.ack_delay != Dur::from_millis(40) {

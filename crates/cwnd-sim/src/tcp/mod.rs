@@ -1,16 +1,20 @@
 //! TCP: a sender with its congestion controller and a receiver. Sequence numbers count packets.
 //!
-//! The sender ([`sender`]) is generic over its loss recovery ([`recovery`]): that of the RFCs ([`rfc`]) or that of ns-2
-//! ([`ns2`]).
+//! The sender ([`sender`]) is generic over its loss recovery ([`recovery`]): that of RFC 6675 and earlier ones ([`rfc`]), that of ns-2
+//! ([`ns2`]), or that with the parts of later RFCs and of Linux ([`selective`]).
 
 pub(crate) mod demands;
 pub(crate) mod ns2;
+mod prr;
+mod rack;
 mod receiver;
 pub(crate) mod recovery;
 mod rfc;
 mod rto;
 pub(crate) mod scoreboard;
+mod selective;
 pub(crate) mod sender;
+mod tlp;
 
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
@@ -25,6 +29,7 @@ pub(crate) use ns2::Ns2;
 use receiver::Receiver;
 use recovery::LossRecovery;
 pub(crate) use rfc::Rfc;
+pub(crate) use selective::Selective;
 use sender::{Place, Sender};
 
 /// A TCP connection with the loss recovery `R`.

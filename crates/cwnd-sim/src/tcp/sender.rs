@@ -57,7 +57,7 @@ pub(crate) struct Core<E> {
     pub(super) deadline: u64,
     pub(super) driver: Driver,
     /// The timestamp granularity in ticks, if timestamps are used.
-    stamps: Option<NonZeroU64>,
+    pub(super) stamps: Option<NonZeroU64>,
     /// Present with a random host delay (`overhead`).
     host_delay: Option<Box<HostDelay>>,
     /// Present if the controller needs pacing, timers or delivery-rate samples.
@@ -111,7 +111,10 @@ impl Ack<'_> {
 
 impl<R: LossRecovery> Sender<R> {
     pub(crate) fn new(tcp: &Tcp, driver: Driver, place: Place, seed: u64) -> Self {
-        Sender { core: Core::new(tcp, driver, place, seed, R::FIRST_PACKET), recovery: R::new(tcp) }
+        Sender {
+            core: Core::new(tcp, driver, place, seed, R::FIRST_PACKET),
+            recovery: R::new(tcp, place.clock),
+        }
     }
 
     pub(crate) fn driver(&self) -> &Driver {
@@ -431,7 +434,7 @@ impl<E> Core<E> {
 
     /// Builds the event of an acknowledgement, without a delivery-rate sample.
     #[inline(always)]
-    fn acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) -> Acked {
+    pub(super) fn acked(&mut self, now: u64, newly: Newly, ack: Ack, grows: bool) -> Acked {
         let credit = if self.byte_counting { newly.packets } else { newly.packets.min(1) };
         let mut event = Acked::new(newly.packets, self.driver.clock.time(newly.sent_at));
         event.credit = if grows && self.connected { credit } else { 0 };
@@ -464,13 +467,14 @@ pub(super) fn stamps(tcp: &Tcp, clock: Clock) -> Option<NonZeroU64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::{Ns2, Receiver, Rfc};
+    use crate::tcp::{Ns2, Receiver, Rfc, Selective};
 
     /// A simulation holds one pair per started flow, possibly a million.
     #[test]
     fn the_state_of_a_flow_is_small() {
         assert!(size_of::<Sender<Rfc>>() <= 632, "{}", size_of::<Sender<Rfc>>());
         assert!(size_of::<Sender<Ns2>>() <= 664, "{}", size_of::<Sender<Ns2>>());
+        assert!(size_of::<Sender<Selective>>() <= 808, "{}", size_of::<Sender<Selective>>());
         assert!(size_of::<Receiver>() <= 128, "{}", size_of::<Receiver>());
     }
 }
