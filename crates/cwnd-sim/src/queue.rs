@@ -103,7 +103,8 @@ impl LiveLink {
         if arrival.dataless {
             known |= flags::CONTROL;
         }
-        let (at, gained) = self.link.receive(self.clock.ticks(now.as_nanos()), arrival.size, known);
+        let (at, gained) =
+            self.link.receive(self.clock.ticks(now.as_nanos()), arrival.size, known, 0);
         if gained & flags::DROPPED != 0 {
             Fate::Dropped
         } else if gained & flags::LOST != 0 {
