@@ -286,7 +286,14 @@ pub(super) fn compile(
     common: &TcpOptions,
 ) -> Result<Tcp, Problem> {
     let layers = Layers { own, own_key, common };
-    let conventions = layers.get(|o| o.conventions).unwrap_or(Conventions::Rfc);
+    let conventions = match (network::kernel_name(controller), own.conventions) {
+        (None, _) => layers.get(|o| o.conventions).unwrap_or(Conventions::Rfc),
+        (Some(_), None | Some(Conventions::Linux)) => Conventions::Linux,
+        (Some(_), Some(_)) => {
+            let message = format!("{controller} has those of Linux");
+            return problem(format!("{own_key}.conventions"), message);
+        }
+    };
     let defaults = conventions.defaults();
 
     let max_rto = layers.get(|o| o.max_rto).unwrap_or(defaults.max_rto);

@@ -338,6 +338,10 @@ fn a_flow_may_name_a_controller_of_the_linux_kernel() {
     let network = compile(&format!("{HEAD}{flow}"));
     assert_eq!(network.flows[1].name, "cubic-2");
     assert_eq!(tcp(&network.flows[1]).controller, "kernel:cubic");
+    let linux = "[[flow]]\ncontroller = \"cubic\"\ntcp.conventions = \"linux\"\n";
+    let linux = compile(&format!("{HEAD}{linux}"));
+    let expected = Tcp { controller: "kernel:cubic".into(), ..tcp(&linux.flows[0]).clone() };
+    assert_eq!(*tcp(&network.flows[1]), expected);
 }
 
 #[test]

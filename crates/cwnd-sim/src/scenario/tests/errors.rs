@@ -60,6 +60,10 @@ fn errors_have_one_line_with_file_line_and_key() {
             "x:6: flow[0].controller: kernel:cubic controls TCP only: remove `protocol = \"udt\"`",
         ),
         (
+            format!("{net}[[flow]]\ncontroller = \"kernel:cubic\"\ntcp.conventions = \"rfc\"\n"),
+            "x:7: flow[0].tcp.conventions: kernel:cubic has those of Linux",
+        ),
+        (
             format!("{net}{flow}protocol = \"udt\"\ntcp = {{ ecn = true }}\n"),
             "x:8: flow[0].tcp.ecn: not an option of UDT, which has packet, header, window",
         ),
