@@ -131,9 +131,6 @@ impl Link {
         // Without a transmission time nothing queues.
         let discipline = queues.then(|| discipline::new(&link.queue, clock, index, seed)).flatten();
         let is_static = gate.is_none() && loss.is_none() && varying.is_none();
-        let queues = service.is_finite() || varying.as_ref().is_some_and(|own| own.queues());
-        let discipline =
-            if queues { discipline::new(&link.queue, clock, index, seed) } else { None };
         Link {
             busy: 0,
             service,
