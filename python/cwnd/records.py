@@ -102,7 +102,10 @@ class DelayRecord(TypedDict):
 
 
 class LinkRecord(TypedDict):
-    """Record of one link; ``losses`` occur on the link itself, ``drops`` in its queue."""
+    """Record of one link; ``losses`` occur on the link itself, ``drops`` in its queue.
+
+    ``capacity_bps`` is the mean rate of each sampling interval; it is empty if the rate is constant.
+    """
 
     name: str
     rate_bps: float
@@ -119,6 +122,7 @@ class LinkRecord(TypedDict):
     delay: DelayRecord
     queue: Series
     drops_series: Series
+    capacity_bps: Series
 
 
 class EngineRecord(TypedDict):

@@ -141,12 +141,13 @@ impl LiveLink {
             Ecn::Ect1 => flags::ECT | flags::ECT1,
             Ecn::Ce => flags::ECT | flags::CE,
         } | if dataless { flags::ACK } else { 0 };
-        let (arrives, gained) = self.link.receive(now, size, known);
+        // The hash of the flow stands for its route.
+        let (arrives, gained) = self.link.receive(now, size, known, flow);
         if gained & flags::QUEUED == 0 {
             return self.decide(id, arrives, gained);
         }
         let marked = u32::from(ecn == Ecn::Ce);
-        match self.link.enqueue(now, Packet::new(id, 0, marked, size, known), flow) {
+        match self.link.enqueue(now, Packet::new(id, flow, marked, size, known), flow) {
             Enqueued::Dropped => self.decide(id, arrives, flags::DROPPED),
             Enqueued::Waits(departure) => self.departure = self.departure.or(departure),
             Enqueued::Transmitted(arrives, packet) => self.transmitted(arrives, packet),

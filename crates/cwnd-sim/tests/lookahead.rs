@@ -417,7 +417,7 @@ fn packet_keys() -> Vec<BoxedStrategy<String>> {
         ),
         rarely(8, texts(&["blackout = [{ at = 0.1, for = 0.05 }, { at = 0.2, for = \"1ms\" }]"])),
         rarely(8, key("ack_aggregation", &["5ms", "0.8ms", "40ms"])),
-        rarely(8, key("ack_thinning", &["2", "8"])),
+        rarely(8, key("ack_thinning", &["0.8ms", "10ms"])),
         rarely(
             8,
             texts(&[
