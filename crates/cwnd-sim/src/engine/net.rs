@@ -184,7 +184,8 @@ impl Net {
     #[inline(always)]
     fn forward(&mut self, now: u64, step: Step, mut packet: Packet) -> Option<Delivery> {
         let link = step.link();
-        let (arrives, gained) = self.links[link].receive(now, packet.size(), packet.flags());
+        let (arrives, gained) =
+            self.links[link].receive(now, packet.size(), packet.flags(), packet.hop());
         if gained != 0 {
             packet = self.forward_changed(now, link, arrives, gained, packet)?;
         }
@@ -299,7 +300,8 @@ impl Net {
             link = next.link();
             let gained;
             let now = arrives;
-            (arrives, gained) = self.links[link].receive(now, packet.size(), packet.flags());
+            (arrives, gained) =
+                self.links[link].receive(now, packet.size(), packet.flags(), packet.hop());
             if gained != 0 {
                 packet = self.forward_changed(now, link, arrives, gained, packet)?;
             }

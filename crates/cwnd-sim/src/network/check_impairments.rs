@@ -37,7 +37,10 @@ impl Link {
                 check_probability("loss", probability)?;
             }
         }
-        check_spans([("ack_aggregation", own.ack_aggregation)])?;
+        check_spans([
+            ("ack_aggregation", own.ack_aggregation),
+            ("ack_thinning", own.ack_thinning),
+        ])?;
         for (field, bucket) in [("policer", own.policer), ("shaper", own.shaper)] {
             let Some(bucket) = bucket else { continue };
             check_rate(field, bucket.rate)?;

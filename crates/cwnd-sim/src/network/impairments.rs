@@ -23,8 +23,8 @@ pub struct Impairments {
     pub burst_loss: Option<GilbertElliott>,
     /// Packets without data are released at multiples of this time only; zero for at once.
     pub ack_aggregation: Dur,
-    /// Of so many consecutive acknowledgements one enters the queue, the last; 0 or 1 for all.
-    pub ack_thinning: u32,
+    /// Of the acknowledgements of a flow one enters the queue within this time; zero for all.
+    pub ack_thinning: Dur,
     /// A token bucket before the queue; packets without tokens are dropped.
     pub policer: Option<TokenBucket>,
     /// A token bucket between queue and transmitter; packets wait for tokens. The link's rate is the peak rate.

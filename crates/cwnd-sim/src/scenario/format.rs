@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::application::{Application, Arrivals};
 use super::link::{Chain, Dumbbell, Link};
 pub(super) use super::queue_format::Queue;
 use super::tcp::TcpOptions;
@@ -159,6 +160,12 @@ pub struct Flow {
     /// Amount of data; unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
+    /// The application that writes the data; by default all data is available at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Application>,
+    /// Transfers that arrive as a Poisson process. Each is a flow of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// Round-trip time without queueing. It determines the delay of the access links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<SpanRange>,

@@ -448,7 +448,7 @@ pub(super) fn compile(
         delay: reorder.delay.dur(),
     });
     impairments.ack_aggregation = keys.ack_aggregation.copied().unwrap_or_default().dur();
-    impairments.ack_thinning = keys.ack_thinning.copied().unwrap_or_default();
+    impairments.ack_thinning = keys.ack_thinning.copied().unwrap_or_default().dur();
     let bucket = |bucket: &BucketTable| {
         let (rate, burst) = (bucket.rate.finite()?, bucket.burst.get());
         Some(TokenBucket { rate, burst })

@@ -86,8 +86,8 @@ link_tables! {
         reorder: ReorderTable,
         /// Acknowledgements arrive at multiples of this time only.
         ack_aggregation: Span,
-        /// One of so many consecutive acknowledgements enters the queue; the others are dropped.
-        ack_thinning: u32,
+        /// Acknowledgements of a flow that follow another one within this time are dropped before the queue.
+        ack_thinning: Span,
         /// Token bucket before the queue. Packets without tokens are dropped.
         policer: BucketTable,
         /// Token bucket behind the queue. Packets wait for tokens; the link's rate is the peak rate.

@@ -9,6 +9,7 @@ use super::*;
 use crate::network::{self, Queue as NetQueue, QueueLimit, Tcp, Traffic};
 
 mod errors;
+mod links;
 
 const HEAD: &str =
     "duration = \"10s\"\n[dumbbell]\nrate = \"15mbit\"\ndelay = \"20ms\"\nqueue = \"20p\"\n";
@@ -363,7 +364,17 @@ fn expectations_are_passed_through() {
 #[test]
 fn the_schema_names_every_key() {
     let schema = schema().to_string();
-    for key in ["dumbbell", "controller", "loss_of_acks", "initial_window", "mark_p", "15mbit"] {
+    for key in [
+        "dumbbell",
+        "ack_aggregation",
+        "gilbert_elliott",
+        "cellular",
+        "controller",
+        "loss_of_acks",
+        "initial_window",
+        "mark_p",
+        "15mbit",
+    ] {
         assert!(schema.contains(key), "{key}");
     }
     assert!(schema.contains("\"additionalProperties\":false"));

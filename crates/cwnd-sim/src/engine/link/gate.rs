@@ -4,16 +4,17 @@ use super::token_bucket::TokenBucket;
 use crate::engine::clock::Clock;
 use crate::engine::packet::flags;
 use crate::network;
+use std::collections::HashMap;
 
 /// Properties of an acknowledgement that a cumulative one behind it does not replace.
 const UNIQUE: u16 = flags::SYN | flags::NAK | flags::REPORT | flags::CONTROL | flags::ECE;
 
 pub(super) struct Gate {
     policer: Option<TokenBucket>,
-    /// Of so many consecutive acknowledgements the last one passes; 0 or 1 for all.
-    thinning: u32,
-    /// Acknowledgements since the last one that passed.
-    held: u32,
+    /// Time after an acknowledgement in which those of the same flow are dropped; 0 for none.
+    thinning: u64,
+    /// For each route the time from which its acknowledgements pass.
+    passes: HashMap<u32, u64>,
 }
 
 impl Gate {
@@ -21,18 +22,19 @@ impl Gate {
     pub(super) fn new(link: &network::Link, clock: Clock) -> Option<Box<Self>> {
         let impairments = link.impairments.as_deref()?;
         let policer = impairments.policer.map(|bucket| TokenBucket::new(&bucket, clock));
-        let thinning = impairments.ack_thinning;
-        (policer.is_some() || thinning > 1).then(|| Box::new(Gate { policer, thinning, held: 0 }))
+        let thinning = clock.ticks(impairments.ack_thinning.as_nanos());
+        let gate = Gate { policer, thinning, passes: HashMap::new() };
+        (gate.policer.is_some() || thinning > 0).then(|| Box::new(gate))
     }
 
-    /// Whether a packet that arrives at `now` is dropped.
-    pub(super) fn drops(&mut self, now: u64, size: u64, flags: u16) -> bool {
-        if self.thinning > 1 && flags & flags::ACK != 0 && flags & UNIQUE == 0 {
-            self.held += 1;
-            if self.held < self.thinning {
+    /// Whether a packet that arrives at `now` is dropped. `hop` identifies its route.
+    pub(super) fn drops(&mut self, now: u64, size: u64, flags: u16, hop: u32) -> bool {
+        if self.thinning > 0 && flags & flags::ACK != 0 && flags & UNIQUE == 0 {
+            let passes = self.passes.entry(hop).or_default();
+            if now < *passes {
                 return true;
             }
-            self.held = 0;
+            *passes = now + self.thinning;
         }
         self.policer.as_mut().is_some_and(|policer| !policer.conforms(now, size))
     }

@@ -131,9 +131,6 @@ impl Link {
         // Without a transmission time nothing queues.
         let discipline = queues.then(|| discipline::new(&link.queue, clock, index, seed)).flatten();
         let is_static = gate.is_none() && loss.is_none() && varying.is_none();
-        let queues = service.is_finite() || varying.as_ref().is_some_and(|own| own.queues());
-        let discipline =
-            if queues { discipline::new(&link.queue, clock, index, seed) } else { None };
         Link {
             busy: 0,
             service,
@@ -204,15 +201,15 @@ impl Link {
 
     /// Receives a packet. Returns the time at which it arrives at the far end, and the flags that it gains. These include
     /// [`flags::DROPPED`] if the queue drops it, and [`flags::QUEUED`] if the departure is an event:
-    /// [`enqueue`](Self::enqueue) must follow.
+    /// [`enqueue`](Self::enqueue) must follow. `hop` identifies the route of the packet.
     ///
     /// The packet is passed by value: a reference would force it out of registers.
     #[inline(always)]
-    pub(crate) fn receive(&mut self, now: u64, size: u16, flags: u16) -> (u64, u16) {
+    pub(crate) fn receive(&mut self, now: u64, size: u16, flags: u16, hop: u32) -> (u64, u16) {
         if self.transparent && self.busy < now && now < self.due {
             return (self.transmit(now, u64::from(size)), 0);
         }
-        self.receive_at_queue(now, u64::from(size), flags)
+        self.receive_at_queue(now, u64::from(size), flags, hop)
     }
 
     /// Transmits a packet from `start` on at a constant rate and delay. Returns the time at which it arrives at the far end.
@@ -243,7 +240,7 @@ impl Link {
         arrives
     }
 
-    fn receive_at_queue(&mut self, now: u64, size: u64, flags: u16) -> (u64, u16) {
+    fn receive_at_queue(&mut self, now: u64, size: u64, flags: u16, hop: u32) -> (u64, u16) {
         if now >= self.due {
             self.observe(now);
         }
@@ -252,6 +249,9 @@ impl Link {
         }
         self.advance(now);
         let occupancy = Occupancy { packets: self.waiting.len(), bytes: self.waiting_bytes };
+        if self.is_gated(now, size, flags, hop) {
+            return (NONE, self.count_drop());
+        }
         let mut gained = self.admit(now, occupancy, size, flags);
         if gained & flags::DROPPED != 0 {
             return (NONE, gained);
@@ -278,9 +278,6 @@ impl Link {
     /// Decides on a packet that finds `occupancy` in the queue. Returns the flags that it gains.
     fn admit(&mut self, now: u64, occupancy: Occupancy, size: u64, flags: u16) -> u16 {
         let mut gained = 0;
-        if self.is_gated(now, size, flags) {
-            return self.count_drop();
-        }
         if self.queues {
             let idle = if self.is_busy(now) { None } else { Some(now - self.busy) };
             match self.admission.admit(occupancy, idle, size, flags & flags::ECT != 0) {
@@ -300,8 +297,8 @@ impl Link {
 
     /// Whether a packet is dropped before the queue.
     #[inline(always)]
-    fn is_gated(&mut self, now: u64, size: u64, flags: u16) -> bool {
-        self.gate.as_mut().is_some_and(|gate| gate.drops(now, size, flags))
+    fn is_gated(&mut self, now: u64, size: u64, flags: u16, hop: u32) -> bool {
+        self.gate.as_mut().is_some_and(|gate| gate.drops(now, size, flags, hop))
     }
 
     fn count_drop(&mut self) -> u16 {

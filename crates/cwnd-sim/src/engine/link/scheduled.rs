@@ -1,7 +1,6 @@
 //! The scheduled path of a link: the transmitter takes packets from the queue in events.
 //!
-//! Required by disciplines that decide at departure and by links that change with time. With a discipline that decides at arrival
-//! and a constant rate the results are those of the fast path.
+//! Required by disciplines that decide at departure. With a discipline that decides at arrival the results are those of the fast path.
 
 use super::discipline::{Discipline, Effects, Fifo, Queued};
 use super::{AFTER_END, Counters, Link};
@@ -98,14 +97,12 @@ impl Link {
     pub(crate) fn enqueue(&mut self, now: u64, mut packet: Packet, flow: u32) -> Enqueued {
         let size = u64::from(packet.size());
         let idle = !self.is_busy(now);
+        if self.is_gated(now, size, packet.flags(), packet.hop()) {
+            self.count_drop();
+            return Enqueued::Dropped;
+        }
         let Some(scheduled) = &mut self.scheduled else { return Enqueued::Dropped };
         if let Buffer::Managed(discipline) = &mut scheduled.buffer {
-            if let Some(gate) = &mut self.gate
-                && gate.drops(now, size, packet.flags())
-            {
-                self.count_drop();
-                return Enqueued::Dropped;
-            }
             if idle && discipline.bypass(now) {
                 self.counters.accepted += 1;
                 self.counters.bytes += size;
